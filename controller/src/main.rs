@@ -1,0 +1,2 @@
+//! The `patchbay` command.
+fn main() {}
