@@ -1,1 +1,14 @@
-//! Placeholder while the walls go up.
+//! Patchbay's controller: connects isolated user-defined networks through OVN's Northbound database.
+//!
+//! ```text
+//! source (files) -> udn (networks, ids, subnets) -> cluster (selection, validation, allocation, status)
+//!                -> zone (desired rows, diff against the northbound, one transaction per connect)
+//! ```
+
+pub mod api;
+pub mod cluster;
+pub mod model;
+pub mod source;
+pub mod state;
+pub mod udn;
+pub mod zone;

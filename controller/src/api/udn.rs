@@ -1,0 +1,1 @@
+//! `UserDefinedNetwork` and `ClusterUserDefinedNetwork`.

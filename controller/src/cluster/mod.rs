@@ -1,0 +1,1 @@
+//! The cluster-wide half of ClusterNetworkConnect.

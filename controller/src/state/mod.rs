@@ -1,0 +1,1 @@
+//! What a cluster would keep in annotations, kept in a folder.

@@ -1,0 +1,1 @@
+//! The zone half of ClusterNetworkConnect.
