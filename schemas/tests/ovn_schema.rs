@@ -11,7 +11,7 @@ use serde_json::Value;
 
 const OURS: &str = include_str!("../ovn-nb.ovsschema");
 
-/// Where Debian's `ovn-common` puts the schema; `OVN_NB_SCHEMA` names another file.
+/// Where Debian's `ovn-central` puts the schema; `OVN_NB_SCHEMA` names another file.
 const INSTALLED: &str = "/usr/share/ovn/ovn-nb.ovsschema";
 
 /// The oldest version that [`CHANGES`] reaches back to (OVN 22.03).
@@ -125,7 +125,7 @@ fn ours_is_the_installed_schema_with_the_changes_that_ovn_made_since() {
     let path = std::env::var("OVN_NB_SCHEMA").unwrap_or_else(|_| INSTALLED.to_owned());
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| {
         panic!(
-            "OVN's schema {path}: {error}\ninstall it with `apt-get install ovn-common`, or name the file of another \
+            "OVN's schema {path}: {error}\ninstall it with `apt-get install ovn-central`, or name the file of another \
              installation in OVN_NB_SCHEMA"
         )
     });
