@@ -2,4 +2,8 @@
 
 pub mod cnc;
 pub mod nad;
+pub mod selector;
 pub mod udn;
+mod violation;
+
+pub use violation::Violation;

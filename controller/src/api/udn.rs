@@ -1,1 +1,333 @@
-//! `UserDefinedNetwork` and `ClusterUserDefinedNetwork`.
+//! `UserDefinedNetwork` and `ClusterUserDefinedNetwork`, group `k8s.ovn.org`, version `v1`.
+//!
+//! Their definitions belong to OVN-Kubernetes, so no schema is derived here. What its schema and rules refuse
+//! is refused by [`UserDefinedNetworkSpec::violations`] and [`ClusterUserDefinedNetworkSpec::violations`];
+//! changes of an existing object by `transition_violations` of the same types. Values stand as the user wrote
+//! them: defaults are filled in where networks are rendered.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
+use kube::CustomResource;
+use serde::{Deserialize, Serialize};
+
+mod evpn;
+mod layer2;
+mod layer3;
+mod localnet;
+mod scalar;
+mod transition;
+mod validate;
+
+#[cfg(test)]
+mod tests;
+
+/// Topology of a [`UserDefinedNetwork`].
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub enum UdnTopology {
+    /// One broadcast domain over all nodes.
+    Layer2,
+    /// A subnet per node, routed between nodes.
+    Layer3,
+}
+
+/// Topology of a [`ClusterUserDefinedNetwork`].
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub enum CudnTopology {
+    /// One broadcast domain over all nodes.
+    Layer2,
+    /// A subnet per node, routed between nodes.
+    Layer3,
+    /// A physical network that nodes are attached to.
+    Localnet,
+}
+
+/// Part a network plays in its pods.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub enum NetworkRole {
+    /// The network of every pod in the namespace.
+    Primary,
+    /// A further network of the pods that ask for it.
+    Secondary,
+}
+
+/// The `spec` of a [`UserDefinedNetwork`].
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, CustomResource)]
+#[kube(
+    group = "k8s.ovn.org",
+    version = "v1",
+    kind = "UserDefinedNetwork",
+    shortname = "udn",
+    namespaced,
+    status = "NetworkStatus",
+    schema = "disabled",
+    derive = "PartialEq"
+)]
+#[serde(deny_unknown_fields)]
+pub struct UserDefinedNetworkSpec {
+    /// Which of the members below is set.
+    pub topology: UdnTopology,
+    /// Set with topology `Layer3`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer3: Option<Layer3Config>,
+    /// Set with topology `Layer2`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer2: Option<Layer2Config>,
+}
+
+/// The `spec` of a [`ClusterUserDefinedNetwork`].
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, CustomResource)]
+#[kube(
+    group = "k8s.ovn.org",
+    version = "v1",
+    kind = "ClusterUserDefinedNetwork",
+    shortname = "cudn",
+    status = "NetworkStatus",
+    schema = "disabled",
+    derive = "PartialEq"
+)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ClusterUserDefinedNetworkSpec {
+    /// Namespaces that the network is offered to; empty selects all.
+    pub namespace_selector: LabelSelector,
+    /// The network itself.
+    pub network: NetworkSpec,
+    /// Names of the host's uplinks: exactly one, if given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uplinks: Option<Vec<String>>,
+}
+
+/// The network of a [`ClusterUserDefinedNetwork`].
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct NetworkSpec {
+    /// Which of the next three members is set.
+    pub topology: CudnTopology,
+    /// Set with topology `Layer3`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer3: Option<Layer3Config>,
+    /// Set with topology `Layer2`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer2: Option<Layer2Config>,
+    /// Set with topology `Localnet`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub localnet: Option<LocalnetConfig>,
+    /// How packets travel between nodes; absent: in OVN's overlay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<Transport>,
+    /// Set with transport `NoOverlay`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_overlay: Option<NoOverlayConfig>,
+    /// Set with transport `EVPN`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evpn: Option<EvpnConfig>,
+}
+
+/// A layer3 network.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Layer3Config {
+    /// Part the network plays in its pods.
+    pub role: NetworkRole,
+    /// Maximum transmission unit, 576 to 65536.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<i32>,
+    /// Ranges that node subnets are cut from, 1 to 400.
+    pub subnets: Vec<Layer3Subnet>,
+    /// Ranges of the network's join switch, one per family.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join_subnets: Option<Vec<String>>,
+}
+
+/// One range of a layer3 network.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Layer3Subnet {
+    /// The range.
+    pub cidr: String,
+    /// Prefix length of the subnet that each node gets, 1 to 127.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_subnet: Option<i32>,
+}
+
+/// A layer2 network.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Layer2Config {
+    /// Part the network plays in its pods.
+    pub role: NetworkRole,
+    /// Maximum transmission unit, 576 to 65536.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<i32>,
+    /// Ranges of the network, one per family; absent only without IPAM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subnets: Option<Vec<String>>,
+    /// Ranges that are not handed out automatically, 1 to 25.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved_subnets: Option<Vec<String>>,
+    /// Ranges for gateway and management addresses only, 1 to 4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub infrastructure_subnets: Option<Vec<String>>,
+    /// Gateway addresses, one per family, instead of the first of each range.
+    #[serde(
+        default,
+        rename = "defaultGatewayIPs",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub default_gateway_ips: Option<Vec<String>>,
+    /// Join ranges of the network, one per family.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join_subnets: Option<Vec<String>>,
+    /// Address management.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipam: Option<IpamConfig>,
+}
+
+/// A localnet network.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct LocalnetConfig {
+    /// Always `Secondary`.
+    pub role: NetworkRole,
+    /// Name of the physical network in the nodes' bridge mappings.
+    pub physical_network_name: String,
+    /// Ranges of the network, one per family; absent only without IPAM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subnets: Option<Vec<String>>,
+    /// Ranges that are not handed out, 1 to 25.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exclude_subnets: Option<Vec<String>>,
+    /// Address management.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipam: Option<IpamConfig>,
+    /// Maximum transmission unit, 576 to 65536.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<i32>,
+    /// VLAN of the network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<VlanConfig>,
+}
+
+/// Address management of a network.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct IpamConfig {
+    /// Whether addresses are handed out; absent: they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<IpamMode>,
+    /// How long an address belongs to its owner; absent: as long as the pod lives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifecycle: Option<IpamLifecycle>,
+}
+
+/// Whether addresses are handed out.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub enum IpamMode {
+    /// They are.
+    Enabled,
+    /// Pods get a MAC address only.
+    Disabled,
+}
+
+/// How long an address belongs to its owner.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub enum IpamLifecycle {
+    /// Longer than the pod: as its claim lives.
+    Persistent,
+}
+
+/// VLAN of a localnet network.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct VlanConfig {
+    /// Which of the members below is set.
+    pub mode: VlanMode,
+    /// Set with mode `Access`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<AccessVlan>,
+}
+
+/// Kinds of VLAN.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub enum VlanMode {
+    /// One VLAN for the whole network.
+    Access,
+}
+
+/// The VLAN of an access port.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct AccessVlan {
+    /// VLAN id, 1 to 4094.
+    pub id: i32,
+}
+
+/// How packets of a network travel between nodes.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub enum Transport {
+    /// Over the nodes' own routed network.
+    NoOverlay,
+    /// Over an EVPN fabric.
+    #[serde(rename = "EVPN")]
+    Evpn,
+}
+
+/// A network without overlay.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoOverlayConfig {
+    /// Whether the sources of packets that leave the cluster are translated.
+    #[serde(rename = "outboundSNAT")]
+    pub outbound_snat: OutboundSnat,
+    /// Who spreads the routes.
+    pub routing: Routing,
+}
+
+/// Whether the sources of packets that leave the cluster are translated.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub enum OutboundSnat {
+    /// They are.
+    Enabled,
+    /// They are not.
+    Disabled,
+}
+
+/// Who spreads the routes of a network without overlay.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub enum Routing {
+    /// The cluster does.
+    Managed,
+    /// Somebody else does.
+    Unmanaged,
+}
+
+/// A network on an EVPN fabric.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct EvpnConfig {
+    /// Name of the VTEP object.
+    pub vtep: String,
+    /// The layer2 half.
+    #[serde(default, rename = "macVRF", skip_serializing_if = "Option::is_none")]
+    pub mac_vrf: Option<VrfConfig>,
+    /// The layer3 half.
+    #[serde(default, rename = "ipVRF", skip_serializing_if = "Option::is_none")]
+    pub ip_vrf: Option<VrfConfig>,
+}
+
+/// One VRF of an EVPN network.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct VrfConfig {
+    /// VXLAN network identifier, 1 to 16777215.
+    pub vni: i32,
+    /// BGP route target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route_target: Option<String>,
+}
+
+/// The `status` of both kinds.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct NetworkStatus {
+    /// At most one condition per type.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
