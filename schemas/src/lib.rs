@@ -1,1 +1,17 @@
-//! Placeholder while the walls go up.
+//! OVSDB's schema, value model and notation, and generated types for OVN_Northbound.
+//!
+//! Everything here is plain data: no sockets, no tasks, no clock. The transaction engine, the client
+//! and the simulator all build on these types.
+
+pub mod atom;
+pub mod codegen;
+pub mod datum;
+pub mod error;
+pub mod json;
+pub mod nb;
+pub mod row;
+pub mod schema;
+pub mod strings;
+pub mod typed;
+pub mod uuids;
+pub mod wire;

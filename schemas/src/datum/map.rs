@@ -1,0 +1,260 @@
+//! Maps from atoms to atoms.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
+
+use crate::atom::Atom;
+
+/// Up to this many pairs a map is one sorted slice; longer ones are trees that share structure.
+const FEW: usize = 32;
+
+/// A map from atoms of one type to atoms of one type, sorted by key.
+#[derive(Clone)]
+pub struct Map(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Empty,
+    Few(Arc<[(Atom, Atom)]>),
+    Many(Box<OrdMap<Atom, Atom>>),
+}
+
+impl Map {
+    /// The map of nothing.
+    pub const EMPTY: Map = Map(Repr::Empty);
+
+    /// A map of these pairs, none when a key comes twice.
+    pub fn from_distinct(mut pairs: Vec<(Atom, Atom)>) -> Option<Self> {
+        if !pairs.is_sorted_by(|a, b| a.0 <= b.0) {
+            pairs.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        }
+        let distinct = pairs.windows(2).all(|two| two[0].0 != two[1].0);
+        distinct.then(|| Self::from_sorted(pairs))
+    }
+
+    fn from_sorted(pairs: Vec<(Atom, Atom)>) -> Self {
+        Self(match pairs.len() {
+            0 => Repr::Empty,
+            1..=FEW => Repr::Few(pairs.into()),
+            _ => Repr::Many(Box::new(pairs.into_iter().collect())),
+        })
+    }
+
+    /// How many pairs.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Repr::Empty => 0,
+            Repr::Few(pairs) => pairs.len(),
+            Repr::Many(pairs) => pairs.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        matches!(self.0, Repr::Empty)
+    }
+
+    /// The value of a key. O(log n).
+    pub fn get(&self, key: &Atom) -> Option<&Atom> {
+        match &self.0 {
+            Repr::Empty => None,
+            Repr::Few(pairs) => pairs
+                .binary_search_by(|(have, _)| have.cmp(key))
+                .ok()
+                .map(|i| &pairs[i].1),
+            Repr::Many(pairs) => pairs.get(key),
+        }
+    }
+
+    /// The value of a string key. O(n) for a short map, else O(log n).
+    pub fn get_str(&self, key: &str) -> Option<&str> {
+        match &self.0 {
+            Repr::Empty => None,
+            Repr::Few(pairs) => pairs
+                .iter()
+                .find(|(have, _)| have.as_str() == Some(key))?
+                .1
+                .as_str(),
+            Repr::Many(pairs) => pairs.get(&Atom::from(key))?.as_str(),
+        }
+    }
+
+    /// The pairs in order of their keys.
+    pub fn iter(&self) -> MapIter<'_> {
+        MapIter(match &self.0 {
+            Repr::Empty => IterRepr::Slice([].iter()),
+            Repr::Few(pairs) => IterRepr::Slice(pairs.iter()),
+            Repr::Many(pairs) => IterRepr::Tree(Box::new(pairs.iter())),
+        })
+    }
+
+    /// Sets the value of a key and returns the former one. O(log n).
+    pub fn insert(&mut self, key: Atom, value: Atom) -> Option<Atom> {
+        if let Repr::Many(pairs) = &mut self.0 {
+            return pairs.insert(key, value);
+        }
+        let former = self.get(&key).cloned();
+        let mut all: Vec<(Atom, Atom)> = self.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+        match all.binary_search_by(|(have, _)| have.cmp(&key)) {
+            Ok(at) => all[at].1 = value,
+            Err(at) => all.insert(at, (key, value)),
+        }
+        *self = Self::from_sorted(all);
+        former
+    }
+
+    /// Removes a key and returns its value. O(log n).
+    pub fn remove(&mut self, key: &Atom) -> Option<Atom> {
+        if let Repr::Many(pairs) = &mut self.0 {
+            let removed = pairs.remove(key);
+            if pairs.len() <= FEW / 2 {
+                *self =
+                    Self::from_sorted(self.iter().map(|(k, v)| (k.clone(), v.clone())).collect());
+            }
+            return removed;
+        }
+        let removed = self.get(key).cloned()?;
+        let rest = self
+            .iter()
+            .filter(|(have, _)| *have != key)
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
+        *self = Self::from_sorted(rest);
+        Some(removed)
+    }
+
+    /// Calls `changed(key, old, new)` for each key whose value differs, is gone or is new.
+    /// Parts that both share are skipped.
+    pub fn diff<'a>(
+        &'a self,
+        new: &'a Self,
+        mut changed: impl FnMut(&'a Atom, Option<&'a Atom>, Option<&'a Atom>),
+    ) {
+        if let (Repr::Many(old), Repr::Many(new)) = (&self.0, &new.0) {
+            for item in old.diff(new) {
+                match item {
+                    DiffItem::Add(key, value) => changed(key, None, Some(value)),
+                    DiffItem::Remove(key, value) => changed(key, Some(value), None),
+                    DiffItem::Update { old, new } => changed(old.0, Some(old.1), Some(new.1)),
+                }
+            }
+            return;
+        }
+        if self.shares_with(new) {
+            return;
+        }
+        let (mut old, mut new) = (self.iter().peekable(), new.iter().peekable());
+        loop {
+            match (old.peek().copied(), new.peek().copied()) {
+                (None, None) => return,
+                (Some((key, a)), Some((same, b))) if key == same => {
+                    if a != b {
+                        changed(key, Some(a), Some(b));
+                    }
+                    old.next();
+                    new.next();
+                }
+                (Some((key, value)), other) if other.is_none_or(|(other, _)| key < other) => {
+                    changed(key, Some(value), None);
+                    old.next();
+                }
+                (_, Some((key, value))) => {
+                    changed(key, None, Some(value));
+                    new.next();
+                }
+                (Some(_), None) => return,
+            }
+        }
+    }
+
+    pub(super) fn shares_with(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Repr::Empty, Repr::Empty) => true,
+            (Repr::Few(a), Repr::Few(b)) => Arc::ptr_eq(a, b),
+            (Repr::Many(a), Repr::Many(b)) => a.ptr_eq(b),
+            _ => false,
+        }
+    }
+
+    pub(super) fn write_json(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"[\"map\",[");
+        for (i, (key, value)) in self.iter().enumerate() {
+            out.extend_from_slice(if i > 0 { b",[" } else { b"[" });
+            key.write_json(out);
+            out.push(b',');
+            value.write_json(out);
+            out.push(b']');
+        }
+        out.extend_from_slice(b"]]");
+    }
+}
+
+impl PartialEq for Map {
+    fn eq(&self, other: &Self) -> bool {
+        if self.len() != other.len() {
+            return false;
+        }
+        if let (Repr::Many(a), Repr::Many(b)) = (&self.0, &other.0) {
+            return a.diff(b).next().is_none();
+        }
+        self.shares_with(other) || self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Map {}
+
+impl Hash for Map {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.len().hash(state);
+        self.iter().for_each(|pair| pair.hash(state));
+    }
+}
+
+/// Later pairs win over earlier ones of the same key.
+impl FromIterator<(Atom, Atom)> for Map {
+    fn from_iter<I: IntoIterator<Item = (Atom, Atom)>>(pairs: I) -> Self {
+        let mut pairs: Vec<_> = pairs.into_iter().collect();
+        pairs.reverse();
+        pairs.sort_by(|a, b| a.0.cmp(&b.0));
+        pairs.dedup_by(|later, earlier| later.0 == earlier.0);
+        Self::from_sorted(pairs)
+    }
+}
+
+impl<'a> IntoIterator for &'a Map {
+    type Item = (&'a Atom, &'a Atom);
+    type IntoIter = MapIter<'a>;
+
+    fn into_iter(self) -> MapIter<'a> {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for Map {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+/// The pairs of a [`Map`] in order of their keys.
+pub struct MapIter<'a>(IterRepr<'a>);
+
+enum IterRepr<'a> {
+    Slice(std::slice::Iter<'a, (Atom, Atom)>),
+    Tree(Box<imbl::ordmap::Iter<'a, Atom, Atom, imbl::shared_ptr::DefaultSharedPtr>>),
+}
+
+impl<'a> Iterator for MapIter<'a> {
+    type Item = (&'a Atom, &'a Atom);
+
+    fn next(&mut self) -> Option<(&'a Atom, &'a Atom)> {
+        match &mut self.0 {
+            IterRepr::Slice(iter) => iter.next().map(|(key, value)| (key, value)),
+            IterRepr::Tree(iter) => iter.next(),
+        }
+    }
+}

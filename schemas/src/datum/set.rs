@@ -1,0 +1,269 @@
+//! Sets of atoms.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use imbl::OrdSet;
+
+use crate::atom::Atom;
+
+/// Up to this many elements a set is one sorted slice; longer ones are trees that share structure.
+const FEW: usize = 32;
+
+/// A sorted set of atoms of one type.
+#[derive(Clone)]
+pub struct Set(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Empty,
+    One(Atom),
+    /// Two or more.
+    Few(Arc<[Atom]>),
+    Many(Box<OrdSet<Atom>>),
+}
+
+impl Set {
+    /// The set of nothing.
+    pub const EMPTY: Set = Set(Repr::Empty);
+
+    /// A set of one element.
+    pub fn one(atom: Atom) -> Self {
+        Self(Repr::One(atom))
+    }
+
+    /// A set of the elements of a vector that may be unsorted and hold duplicates.
+    pub fn from_vec(mut atoms: Vec<Atom>) -> Self {
+        atoms.sort_unstable();
+        atoms.dedup();
+        Self::from_sorted(atoms)
+    }
+
+    /// Like [`from_vec`](Self::from_vec), but none when there are duplicates.
+    pub fn from_distinct(mut atoms: Vec<Atom>) -> Option<Self> {
+        if !atoms.is_sorted() {
+            atoms.sort_unstable();
+        }
+        let distinct = atoms.windows(2).all(|pair| pair[0] != pair[1]);
+        distinct.then(|| Self::from_sorted(atoms))
+    }
+
+    fn from_sorted(mut atoms: Vec<Atom>) -> Self {
+        Self(match atoms.len() {
+            0 => Repr::Empty,
+            1 => atoms.pop().map_or(Repr::Empty, Repr::One),
+            2..=FEW => Repr::Few(atoms.into()),
+            _ => Repr::Many(Box::new(atoms.into_iter().collect())),
+        })
+    }
+
+    /// How many elements.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Repr::Empty => 0,
+            Repr::One(_) => 1,
+            Repr::Few(atoms) => atoms.len(),
+            Repr::Many(atoms) => atoms.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        matches!(self.0, Repr::Empty)
+    }
+
+    /// The only element of a set of one.
+    pub fn as_one(&self) -> Option<&Atom> {
+        match &self.0 {
+            Repr::One(atom) => Some(atom),
+            _ => None,
+        }
+    }
+
+    /// Whether the element is in it. O(log n).
+    pub fn contains(&self, atom: &Atom) -> bool {
+        match &self.0 {
+            Repr::Empty => false,
+            Repr::One(one) => one == atom,
+            Repr::Few(atoms) => atoms.binary_search(atom).is_ok(),
+            Repr::Many(atoms) => atoms.contains(atom),
+        }
+    }
+
+    /// The elements in order.
+    pub fn iter(&self) -> SetIter<'_> {
+        SetIter(match &self.0 {
+            Repr::Empty => IterRepr::Slice([].iter()),
+            Repr::One(atom) => IterRepr::Slice(std::slice::from_ref(atom).iter()),
+            Repr::Few(atoms) => IterRepr::Slice(atoms.iter()),
+            Repr::Many(atoms) => IterRepr::Tree(Box::new(atoms.iter())),
+        })
+    }
+
+    /// Adds an element; false if it was there. O(log n).
+    pub fn insert(&mut self, atom: Atom) -> bool {
+        if let Repr::Many(atoms) = &mut self.0 {
+            return atoms.insert(atom).is_none();
+        }
+        if self.contains(&atom) {
+            return false;
+        }
+        let mut all: Vec<Atom> = self.iter().cloned().collect();
+        all.insert(all.partition_point(|have| *have < atom), atom);
+        *self = Self::from_sorted(all);
+        true
+    }
+
+    /// Removes an element; false if it was not there. O(log n).
+    pub fn remove(&mut self, atom: &Atom) -> bool {
+        if let Repr::Many(atoms) = &mut self.0 {
+            let removed = atoms.remove(atom).is_some();
+            if removed && atoms.len() <= FEW / 2 {
+                *self = Self::from_sorted(self.iter().cloned().collect());
+            }
+            return removed;
+        }
+        if !self.contains(atom) {
+            return false;
+        }
+        *self = Self::from_sorted(self.iter().filter(|have| *have != atom).cloned().collect());
+        true
+    }
+
+    /// Adds all elements of `other`.
+    pub fn extend(&mut self, other: &Self) {
+        if let Repr::Many(_) = self.0 {
+            for atom in other {
+                self.insert(atom.clone());
+            }
+        } else {
+            *self = Self::from_vec(self.iter().chain(other).cloned().collect());
+        }
+    }
+
+    /// Calls `removed` for each element only in `self`, `added` for each only in `new`.
+    /// Parts that both share are skipped: after few changes to a long set the cost is that of the changes.
+    pub fn diff<'a>(
+        &'a self,
+        new: &'a Self,
+        mut removed: impl FnMut(&'a Atom),
+        mut added: impl FnMut(&'a Atom),
+    ) {
+        if let (Repr::Many(old), Repr::Many(new)) = (&self.0, &new.0) {
+            for item in old.diff(new) {
+                match item {
+                    imbl::ordset::DiffItem::Add(atom) => added(atom),
+                    imbl::ordset::DiffItem::Remove(atom) => removed(atom),
+                }
+            }
+            return;
+        }
+        if self.shares_with(new) {
+            return;
+        }
+        let (mut old, mut new) = (self.iter().peekable(), new.iter().peekable());
+        loop {
+            match (old.peek(), new.peek()) {
+                (None, None) => return,
+                (Some(a), Some(b)) if a == b => {
+                    old.next();
+                    new.next();
+                }
+                (Some(a), b) if b.is_none_or(|b| a < b) => {
+                    removed(a);
+                    old.next();
+                }
+                (_, Some(b)) => {
+                    added(b);
+                    new.next();
+                }
+                (Some(_), None) => return,
+            }
+        }
+    }
+
+    pub(super) fn shares_with(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Repr::Empty, Repr::Empty) => true,
+            (Repr::Few(a), Repr::Few(b)) => Arc::ptr_eq(a, b),
+            (Repr::Many(a), Repr::Many(b)) => a.ptr_eq(b),
+            _ => false,
+        }
+    }
+
+    pub(super) fn write_json(&self, out: &mut Vec<u8>) {
+        if let Repr::One(atom) = &self.0 {
+            return atom.write_json(out);
+        }
+        out.extend_from_slice(b"[\"set\",[");
+        for (i, atom) in self.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            atom.write_json(out);
+        }
+        out.extend_from_slice(b"]]");
+    }
+}
+
+impl PartialEq for Set {
+    fn eq(&self, other: &Self) -> bool {
+        if self.len() != other.len() {
+            return false;
+        }
+        if let (Repr::Many(a), Repr::Many(b)) = (&self.0, &other.0) {
+            return a.diff(b).next().is_none();
+        }
+        self.shares_with(other) || self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Set {}
+
+impl Hash for Set {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.len().hash(state);
+        self.iter().for_each(|atom| atom.hash(state));
+    }
+}
+
+impl FromIterator<Atom> for Set {
+    fn from_iter<I: IntoIterator<Item = Atom>>(atoms: I) -> Self {
+        Self::from_vec(atoms.into_iter().collect())
+    }
+}
+
+impl<'a> IntoIterator for &'a Set {
+    type Item = &'a Atom;
+    type IntoIter = SetIter<'a>;
+
+    fn into_iter(self) -> SetIter<'a> {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for Set {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+/// The elements of a [`Set`] in order.
+pub struct SetIter<'a>(IterRepr<'a>);
+
+enum IterRepr<'a> {
+    Slice(std::slice::Iter<'a, Atom>),
+    Tree(Box<imbl::ordset::Iter<'a, Atom, imbl::shared_ptr::DefaultSharedPtr>>),
+}
+
+impl<'a> Iterator for SetIter<'a> {
+    type Item = &'a Atom;
+
+    fn next(&mut self) -> Option<&'a Atom> {
+        match &mut self.0 {
+            IterRepr::Slice(iter) => iter.next(),
+            IterRepr::Tree(iter) => iter.next(),
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Walks a well-formed text without building a tree.
+
+use std::borrow::Cow;
+
+use super::framer::{Text, hex4, plain_len};
+use super::number::Number;
+
+/// What kind of value comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool,
+    /// A number.
+    Number,
+    /// A string.
+    String,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+/// A position in a well-formed text. Copy it to come back to a value.
+///
+/// Methods named after a kind of value return none, and do not move, when another kind comes next.
+///
+/// ```
+/// # use patchbay_schemas::json::{Reader, TextBuf};
+/// let text = TextBuf::parse(br#"{"set":[1,2]}"#.to_vec())?;
+/// let mut reader = Reader::new(text.as_text());
+/// assert!(reader.enter_object());
+/// assert_eq!(reader.next_member().as_deref(), Some(&b"set"[..]));
+/// assert!(reader.enter_array());
+/// let mut sum = 0;
+/// while reader.next_element() {
+///     sum += reader.integer().unwrap();
+/// }
+/// assert_eq!(sum, 3);
+/// assert!(reader.next_member().is_none());
+/// # Ok::<(), patchbay_schemas::json::JsonError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// At the start of a text.
+    pub fn new(text: Text<'a>) -> Self {
+        Self {
+            text: text.0,
+            at: 0,
+        }
+    }
+
+    /// The kind of the next value.
+    pub fn kind(&mut self) -> Kind {
+        match self.peek() {
+            b'{' => Kind::Object,
+            b'[' => Kind::Array,
+            b'"' => Kind::String,
+            b't' | b'f' => Kind::Bool,
+            b'n' => Kind::Null,
+            _ => Kind::Number,
+        }
+    }
+
+    /// Passes the next value and returns its text.
+    pub fn skip(&mut self) -> Text<'a> {
+        self.peek();
+        let start = self.at;
+        let mut depth = 0_usize;
+        loop {
+            match self.peek() {
+                b'{' | b'[' => {
+                    depth += 1;
+                    self.at += 1;
+                }
+                b'}' | b']' => {
+                    depth = depth.saturating_sub(1);
+                    self.at += 1;
+                }
+                b'"' => self.skip_string(),
+                b',' | b':' => {
+                    self.at += 1;
+                    continue;
+                }
+                _ => self.skip_token(),
+            }
+            if depth == 0 || self.at >= self.text.len() {
+                return Text(&self.text[start..self.at.min(self.text.len())]);
+            }
+        }
+    }
+
+    /// Enters an array; follow with [`next_element`](Self::next_element) until it returns false.
+    pub fn enter_array(&mut self) -> bool {
+        self.enter(b'[')
+    }
+
+    /// Moves to the next element of the array; false at its end, which is passed.
+    pub fn next_element(&mut self) -> bool {
+        match self.peek() {
+            b']' => {
+                self.at += 1;
+                false
+            }
+            b',' => {
+                self.at += 1;
+                true
+            }
+            _ => self.at < self.text.len(),
+        }
+    }
+
+    /// Enters an object; follow with [`next_member`](Self::next_member) until it returns none.
+    pub fn enter_object(&mut self) -> bool {
+        self.enter(b'{')
+    }
+
+    /// The name of the next member, its value coming next; none at the object's end, which is passed.
+    pub fn next_member(&mut self) -> Option<Cow<'a, [u8]>> {
+        match self.peek() {
+            b'}' => {
+                self.at += 1;
+                return None;
+            }
+            b',' => self.at += 1,
+            _ => {}
+        }
+        let name = self.string()?;
+        self.peek();
+        self.at += 1;
+        Some(name)
+    }
+
+    /// A string's bytes, unescaped. They are UTF-8 unless the sender broke the rules of JSON.
+    pub fn string(&mut self) -> Option<Cow<'a, [u8]>> {
+        if self.peek() != b'"' {
+            return None;
+        }
+        let start = self.at + 1;
+        let plain = plain_len(&self.text[start..]);
+        if self.text.get(start + plain) == Some(&b'"') {
+            self.at = start + plain + 1;
+            return Some(Cow::Borrowed(&self.text[start..start + plain]));
+        }
+        Some(Cow::Owned(self.unescape(start)))
+    }
+
+    /// A number.
+    pub fn number(&mut self) -> Option<Number> {
+        if self.kind() != Kind::Number {
+            return None;
+        }
+        let start = self.at;
+        self.skip_token();
+        let token = &self.text[start..self.at];
+        if token.len() <= 18 && token.iter().all(u8::is_ascii_digit) {
+            let value = token
+                .iter()
+                .fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
+            return Some(Number::Integer(value));
+        }
+        Number::parse(token).ok()
+    }
+
+    /// A number whose value is an integer.
+    pub fn integer(&mut self) -> Option<i64> {
+        let before = self.at;
+        match self.number() {
+            Some(Number::Integer(integer)) => Some(integer),
+            _ => {
+                self.at = before;
+                None
+            }
+        }
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(&mut self) -> Option<bool> {
+        let value = match self.peek() {
+            b't' => true,
+            b'f' => false,
+            _ => return None,
+        };
+        self.skip_token();
+        Some(value)
+    }
+
+    fn enter(&mut self, open: u8) -> bool {
+        let entered = self.peek() == open;
+        if entered {
+            self.at += 1;
+        }
+        entered
+    }
+
+    /// The next byte that is not white space; 0 at the end.
+    fn peek(&mut self) -> u8 {
+        loop {
+            match self.text.get(self.at) {
+                Some(b' ' | b'\t' | b'\n' | b'\r') => self.at += 1,
+                Some(&byte) => return byte,
+                None => return 0,
+            }
+        }
+    }
+
+    fn skip_token(&mut self) {
+        let rest = &self.text[self.at..];
+        let len = rest
+            .iter()
+            .position(|b| matches!(b, b',' | b']' | b'}' | b' ' | b'\t' | b'\n' | b'\r'));
+        self.at += len.unwrap_or(rest.len()).max(1);
+    }
+
+    fn skip_string(&mut self) {
+        self.at += 1;
+        loop {
+            self.at += plain_len(&self.text[self.at.min(self.text.len())..]);
+            match self.text.get(self.at) {
+                Some(b'\\') => self.at += 2,
+                _ => {
+                    self.at += 1;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn unescape(&mut self, start: usize) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut at = start;
+        loop {
+            let plain = plain_len(&self.text[at.min(self.text.len())..]);
+            out.extend_from_slice(&self.text[at..at + plain]);
+            at += plain;
+            let (Some(b'\\'), Some(&kind)) = (self.text.get(at), self.text.get(at + 1)) else {
+                self.at = at + 1;
+                return out;
+            };
+            at += 2;
+            match kind {
+                b'b' => out.push(8),
+                b'f' => out.push(12),
+                b'n' => out.push(b'\n'),
+                b'r' => out.push(b'\r'),
+                b't' => out.push(b'\t'),
+                b'u' => at += self.unescape_unicode(at, &mut out),
+                other => out.push(other),
+            }
+        }
+    }
+
+    /// Decodes what follows `\u` and returns how many bytes it took.
+    fn unescape_unicode(&self, at: usize, out: &mut Vec<u8>) -> usize {
+        let unit = |at| hex4(self.text, at).ok().flatten().unwrap_or(0xfffd);
+        let first = unit(at);
+        let (code, len) = match first {
+            0xd800..=0xdbff => (
+                0x1_0000 + ((first - 0xd800) << 10) + (unit(at + 6) & 0x3ff),
+                10,
+            ),
+            _ => (first, 4),
+        };
+        match char::from_u32(code) {
+            Some(char) => out.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes()),
+            // A lone trailing surrogate: its three bytes, which no column accepts as UTF-8.
+            None => out.extend_from_slice(&[
+                0xe0 | (code >> 12) as u8,
+                0x80 | (code >> 6 & 0x3f) as u8,
+                0x80 | (code & 0x3f) as u8,
+            ]),
+        }
+        len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::framer::TextBuf;
+    use super::*;
+
+    #[test]
+    fn strings_are_unescaped() {
+        let text = TextBuf::parse(
+            br#"["a\"\\\/\b\f\n\r\t","\u00e9\ud83d\ude00","plain","\udc00"]"#.to_vec(),
+        )
+        .unwrap();
+        let mut reader = Reader::new(text.as_text());
+        assert!(reader.enter_array());
+        let mut strings = Vec::new();
+        while reader.next_element() {
+            strings.push(reader.string().unwrap().into_owned());
+        }
+        assert_eq!(strings[0], b"a\"\\/\x08\x0c\n\r\t");
+        assert_eq!(strings[1], "é😀".as_bytes());
+        assert_eq!(strings[2], b"plain");
+        assert_eq!(strings[3], [0xed, 0xb0, 0x80]);
+    }
+
+    #[test]
+    fn skip_returns_exactly_the_value() {
+        let text = TextBuf::parse(br#"{"a": {"b":[1,"]}\"",{}]} , "c" :-1.5}"#.to_vec()).unwrap();
+        let mut reader = Reader::new(text.as_text());
+        assert!(reader.enter_object());
+        assert_eq!(reader.next_member().as_deref(), Some(&b"a"[..]));
+        assert_eq!(reader.skip().bytes(), br#"{"b":[1,"]}\"",{}]}"#);
+        assert_eq!(reader.next_member().as_deref(), Some(&b"c"[..]));
+        assert_eq!(reader.skip().bytes(), b"-1.5");
+        assert!(reader.next_member().is_none());
+    }
+
+    #[test]
+    fn other_kinds_do_not_move_the_reader() {
+        let text = TextBuf::parse(b"[1.5]".to_vec()).unwrap();
+        let mut reader = Reader::new(text.as_text());
+        assert!(reader.enter_array() && reader.next_element());
+        assert_eq!(reader.integer(), None);
+        assert_eq!(reader.string(), None);
+        assert_eq!(reader.boolean(), None);
+        assert_eq!(reader.number(), Some(Number::Real(1.5)));
+    }
+}

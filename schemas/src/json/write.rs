@@ -1,0 +1,59 @@
+//! Appends values to an output buffer, as ovsdb-server prints them.
+
+use super::format_real;
+use super::framer::plain_len;
+
+/// Appends a quoted string; only what must be escaped is.
+pub fn string(out: &mut Vec<u8>, mut bytes: &[u8]) {
+    out.push(b'"');
+    loop {
+        let (plain, rest) = bytes.split_at(plain_len(bytes));
+        out.extend_from_slice(plain);
+        let [special, rest @ ..] = rest else { break };
+        bytes = rest;
+        match special {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            8 => out.extend_from_slice(b"\\b"),
+            12 => out.extend_from_slice(b"\\f"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            control => {
+                const HEX: &[u8; 16] = b"0123456789abcdef";
+                out.extend_from_slice(b"\\u00");
+                out.push(HEX[usize::from(control >> 4)]);
+                out.push(HEX[usize::from(control & 15)]);
+            }
+        }
+    }
+    out.push(b'"');
+}
+
+/// Appends an integer.
+pub fn integer(out: &mut Vec<u8>, value: i64) {
+    if value < 0 {
+        out.push(b'-');
+    }
+    unsigned(out, value.unsigned_abs());
+}
+
+/// Appends an unsigned integer.
+pub fn unsigned(out: &mut Vec<u8>, mut value: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// Appends a real with 15 significant digits.
+pub fn real(out: &mut Vec<u8>, value: f64) {
+    out.extend_from_slice(format_real(value).as_bytes());
+}

@@ -1,0 +1,47 @@
+//! Rows.
+
+use std::borrow::Cow;
+
+use uuid::Uuid;
+
+use crate::datum::Datum;
+use crate::schema::{ColumnId, TableSchema};
+
+/// One version of one row: a value for each column, in the order of the table's schema.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Which row.
+    pub uuid: Uuid,
+    /// Changes with every commit that changes the row.
+    pub version: Uuid,
+    /// The columns, by [`ColumnId`].
+    pub values: Box<[Datum]>,
+}
+
+impl Row {
+    /// A row with all columns at their defaults.
+    pub fn new(uuid: Uuid, table: &TableSchema) -> Self {
+        let values = table
+            .columns
+            .iter()
+            .map(|column| column.ty.default_datum())
+            .collect();
+        Self {
+            uuid,
+            version: Uuid::nil(),
+            values,
+        }
+    }
+
+    /// The value of a column, `_uuid` and `_version` included.
+    pub fn get(&self, column: ColumnId) -> Cow<'_, Datum> {
+        match column {
+            ColumnId::UUID => Cow::Owned(Datum::scalar(self.uuid)),
+            ColumnId::VERSION => Cow::Owned(Datum::scalar(self.version)),
+            column => self
+                .values
+                .get(column.index())
+                .map_or(Cow::Owned(Datum::EMPTY_SET), Cow::Borrowed),
+        }
+    }
+}

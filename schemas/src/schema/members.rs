@@ -1,0 +1,137 @@
+//! Taking an object apart by its members, with ovsdb-server's complaints.
+
+use std::collections::BTreeMap;
+
+use crate::error::OvsdbError;
+use crate::json::Json;
+
+/// The members of a JSON object that have not been looked at yet.
+///
+/// The first problem is kept; [`finish`](Self::finish) returns it, or complains of members that
+/// nobody asked for.
+#[derive(Debug)]
+pub struct Members<'a> {
+    context: String,
+    object: &'a Json,
+    rest: BTreeMap<&'a [u8], &'a Json>,
+    error: Option<OvsdbError>,
+}
+
+impl<'a> Members<'a> {
+    /// Begins with an object that plays the part of `context` (`schema for column C`).
+    pub fn new(object: &'a Json, context: impl Into<String>) -> Self {
+        let context = context.into();
+        let (rest, error) = match object {
+            Json::Object(members) => (
+                members
+                    .iter()
+                    .map(|(name, value)| (&name[..], value))
+                    .collect(),
+                None,
+            ),
+            _ => {
+                let details = format!("Parsing {context} failed: Object expected.");
+                (
+                    BTreeMap::new(),
+                    Some(OvsdbError::new("syntax error", details)),
+                )
+            }
+        };
+        Self {
+            context,
+            object,
+            rest,
+            error,
+        }
+    }
+
+    /// A member that must be there and satisfy `is`.
+    pub fn required(&mut self, name: &str, is: fn(&Json) -> bool) -> Option<&'a Json> {
+        let found = self.optional(name, is);
+        if found.is_none() && self.object.get(name).is_none() {
+            self.fail(&format!("Required '{name}' member is missing."));
+        }
+        found
+    }
+
+    /// A member that, if there, must satisfy `is`.
+    pub fn optional(&mut self, name: &str, is: fn(&Json) -> bool) -> Option<&'a Json> {
+        let value = self.rest.remove(name.as_bytes())?;
+        if is(value) {
+            return Some(value);
+        }
+        self.fail(&format!("Type mismatch for member '{name}'."));
+        None
+    }
+
+    /// Notes a problem, unless there was one before.
+    pub fn fail(&mut self, problem: &str) {
+        if self.error.is_none() {
+            let details = format!("Parsing {} failed: {problem}", self.context);
+            self.error = Some(OvsdbError::syntax(self.object, details));
+        }
+    }
+
+    /// Ends the parsing.
+    ///
+    /// # Errors
+    /// The first problem; members that were not asked for are one.
+    pub fn finish(mut self) -> Result<(), OvsdbError> {
+        if let Some(extra) = self.rest.keys().next() {
+            let name = String::from_utf8_lossy(extra).into_owned();
+            let problem = unknown_members(&name, self.rest.len());
+            self.fail(&problem);
+        }
+        self.error.map_or(Ok(()), Err)
+    }
+}
+
+/// ovsdb-server's words for `count` members that are not allowed, one of which is `name`.
+pub(crate) fn unknown_members(name: &str, count: usize) -> String {
+    match count {
+        1 => format!("Member '{name}' is present but not allowed here."),
+        2 => format!("Member '{name}' and 1 other member are present but not allowed here."),
+        n => format!(
+            "Member '{name}' and {} other members are present but not allowed here.",
+            n - 1
+        ),
+    }
+}
+
+/// Kinds of JSON values, to be named where a member is asked for.
+impl Json {
+    /// An object.
+    pub fn is_object(&self) -> bool {
+        matches!(self, Self::Object(_))
+    }
+
+    /// An array.
+    pub fn is_array(&self) -> bool {
+        matches!(self, Self::Array(_))
+    }
+
+    /// A string.
+    pub fn is_string(&self) -> bool {
+        matches!(self, Self::String(_))
+    }
+
+    /// `true` or `false`.
+    pub fn is_bool(&self) -> bool {
+        matches!(self, Self::Bool(_))
+    }
+
+    /// A number with an integral value.
+    pub fn is_integer(&self) -> bool {
+        matches!(self, Self::Integer(_))
+    }
+
+    /// Any number.
+    pub fn is_number(&self) -> bool {
+        matches!(self, Self::Integer(_) | Self::Real(_))
+    }
+
+    /// Anything.
+    pub fn is_any(&self) -> bool {
+        true
+    }
+}

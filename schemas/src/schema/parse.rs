@@ -1,0 +1,543 @@
+//! From the JSON of an `.ovsschema` file.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::atom::{Atom, AtomType, parse_uuid};
+use crate::datum::Set;
+use crate::error::OvsdbError;
+use crate::json::Json;
+
+use super::{
+    BaseType, ColumnId, ColumnSchema, ColumnType, Constraint, DatabaseSchema, Members, RefType,
+    Reference, TableId, TableSchema, is_id,
+};
+
+impl DatabaseSchema {
+    /// Parses the text of an `.ovsschema` file.
+    ///
+    /// # Errors
+    /// ovsdb-server's complaint about the schema, or where the JSON is malformed.
+    ///
+    /// ```
+    /// # use patchbay_schemas::schema::DatabaseSchema;
+    /// let schema = DatabaseSchema::parse(
+    ///     br#"{"name":"Play","tables":{"Toy":{"columns":{"name":{"type":"string"}}}}}"#,
+    /// )?;
+    /// assert!(schema.table_by_name("Toy").unwrap().1.is_root);
+    /// # Ok::<(), patchbay_schemas::error::OvsdbError>(())
+    /// ```
+    pub fn parse(text: &[u8]) -> Result<Self, OvsdbError> {
+        let json = Json::parse(text).map_err(|e| OvsdbError::new("syntax error", e.to_string()))?;
+        Self::from_json(&json)
+    }
+
+    /// Parses the object of an `.ovsschema` file.
+    ///
+    /// # Errors
+    /// ovsdb-server's complaint about the schema.
+    pub fn from_json(json: &Json) -> Result<Self, OvsdbError> {
+        let mut members = Members::new(json, "database schema");
+        let name = members.required("name", is_id_string);
+        let version = members.optional("version", Json::is_string);
+        let cksum = members.optional("cksum", Json::is_string);
+        let tables_json = members.required("tables", Json::is_object);
+        members.finish()?;
+        let version = text(version);
+        if !version.is_empty() && !is_version(&version) {
+            return Err(OvsdbError::syntax(
+                json,
+                format!("schema version \"{version}\" not in format x.y.z"),
+            ));
+        }
+        let mut tables = Vec::new();
+        for (table_name, table) in named(json, tables_json)? {
+            tables.push(TableSchema::from_json(&table_name, table)?);
+        }
+        if !tables.iter().any(|table| table.is_root) {
+            tables.iter_mut().for_each(|table| table.is_root = true);
+        }
+        let tables_by_name = tables
+            .iter()
+            .enumerate()
+            .map(|(i, table)| (table.name.clone(), TableId(i as u16)))
+            .collect();
+        let mut schema = Self {
+            name: text(name),
+            version,
+            cksum: text(cksum),
+            tables,
+            tables_by_name,
+        };
+        schema.resolve_references()?;
+        Ok(schema)
+    }
+
+    /// Points references at their tables and forces what references imply.
+    fn resolve_references(&mut self) -> Result<(), OvsdbError> {
+        let is_root: Vec<bool> = self.tables.iter().map(|table| table.is_root).collect();
+        for column in self.tables.iter_mut().flat_map(|table| &mut table.columns) {
+            let bases = [
+                ("key", Some(&mut column.ty.key)),
+                ("value", column.ty.value.as_mut()),
+            ];
+            for (part, base) in bases {
+                let Some(BaseType {
+                    constraint: Constraint::Reference(reference),
+                    ..
+                }) = base
+                else {
+                    continue;
+                };
+                let Some(target) = self.tables_by_name.get(&reference.table_name) else {
+                    let details = format!(
+                        "column {} {part} refers to undefined table {}",
+                        column.name, reference.table_name
+                    );
+                    return Err(OvsdbError::new("syntax error", details));
+                };
+                reference.table = *target;
+                match reference.ref_type {
+                    RefType::Weak => column.mutable = true,
+                    RefType::Strong if !is_root[target.index()] => column.ephemeral = false,
+                    RefType::Strong => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TableSchema {
+    fn from_json(name: &str, json: &Json) -> Result<Self, OvsdbError> {
+        let mut members = Members::new(json, format!("table schema for table {name}"));
+        let columns_json = members.required("columns", Json::is_object);
+        let mutable = members.optional("mutable", Json::is_bool);
+        let max_rows = members.optional("maxRows", Json::is_integer);
+        let is_root = members.optional("isRoot", Json::is_bool);
+        let indexes_json = members.optional("indexes", Json::is_array);
+        members.finish()?;
+        let max_rows = match max_rows {
+            Some(Json::Integer(rows)) if *rows <= 0 => {
+                return Err(OvsdbError::syntax(json, "maxRows must be at least 1"));
+            }
+            Some(Json::Integer(rows)) => u32::try_from(*rows).unwrap_or(u32::MAX),
+            _ => u32::MAX,
+        };
+        let mut columns = Vec::new();
+        for (column_name, column) in named(json, columns_json)? {
+            columns.push(ColumnSchema::from_json(&column_name, column)?);
+        }
+        if columns.is_empty() {
+            return Err(OvsdbError::syntax(
+                json,
+                "table must have at least one column",
+            ));
+        }
+        let columns_by_name: HashMap<_, _> = columns
+            .iter()
+            .enumerate()
+            .map(|(i, column)| (column.name.clone(), ColumnId(i as u16)))
+            .collect();
+        let mut table = Self {
+            name: Arc::from(name),
+            columns,
+            mutable: flag(mutable, true),
+            max_rows,
+            is_root: flag(is_root, false),
+            indexes: Vec::new(),
+            columns_by_name,
+        };
+        if let Some(Json::Array(indexes)) = indexes_json {
+            for index in indexes {
+                table.indexes.push(table.index_from_json(json, index)?);
+            }
+        }
+        Ok(table)
+    }
+
+    fn index_from_json(&self, json: &Json, index: &Json) -> Result<Vec<ColumnId>, OvsdbError> {
+        let columns = self.column_set_from_json(index)?;
+        if columns.is_empty() {
+            return Err(OvsdbError::syntax(
+                json,
+                "index must have at least one column",
+            ));
+        }
+        for column in &columns {
+            if *column == ColumnId::VERSION
+                || self.column(*column).is_some_and(|column| column.ephemeral)
+            {
+                let name = self.column_name(*column);
+                let details = format!("ephemeral columns (such as {name}) may not be indexed");
+                return Err(OvsdbError::syntax(json, details));
+            }
+        }
+        Ok(columns)
+    }
+
+    /// The columns that an array of names means.
+    ///
+    /// # Errors
+    /// Not an array of distinct names of columns of this table.
+    pub fn column_set_from_json(&self, json: &Json) -> Result<Vec<ColumnId>, OvsdbError> {
+        let distinct = || OvsdbError::syntax(json, "array of distinct column names expected");
+        let Json::Array(names) = json else {
+            return Err(distinct());
+        };
+        let mut columns = Vec::with_capacity(names.len());
+        for name in names {
+            let name = name.as_str().ok_or_else(distinct)?;
+            let column = self.column_id(name).ok_or_else(|| {
+                OvsdbError::syntax(json, format!("{name} is not a valid column name"))
+            })?;
+            columns.push(column);
+        }
+        let unique: BTreeSet<_> = columns.iter().collect();
+        if unique.len() != columns.len() {
+            return Err(distinct());
+        }
+        Ok(columns)
+    }
+}
+
+impl ColumnSchema {
+    fn from_json(name: &str, json: &Json) -> Result<Self, OvsdbError> {
+        let mut members = Members::new(json, format!("schema for column {name}"));
+        let mutable = members.optional("mutable", Json::is_bool);
+        let ephemeral = members.optional("ephemeral", Json::is_bool);
+        let ty = members.required("type", is_type);
+        members.finish()?;
+        Ok(Self {
+            name: Arc::from(name),
+            ty: ColumnType::from_json(ty.unwrap_or(&Json::Null))?,
+            mutable: flag(mutable, true),
+            ephemeral: flag(ephemeral, false),
+        })
+    }
+}
+
+impl ColumnType {
+    fn from_json(json: &Json) -> Result<Self, OvsdbError> {
+        if json.is_string() {
+            return Ok(Self {
+                key: BaseType::from_json(json)?,
+                value: None,
+                min: 1,
+                max: 1,
+            });
+        }
+        let mut members = Members::new(json, "ovsdb type");
+        let key = members.required("key", is_type);
+        let value = members.optional("value", is_type);
+        let min = members.optional("min", Json::is_integer);
+        let max = members.optional("max", |json| json.is_integer() || json.is_string());
+        members.finish()?;
+        let key = BaseType::from_json(key.unwrap_or(&Json::Null))?;
+        let value = value.map(BaseType::from_json).transpose()?;
+        let min = count(min)?;
+        let max = match max {
+            Some(Json::String(text)) if text == b"unlimited" => Self::UNLIMITED,
+            max => count(max)?,
+        };
+        if min > 1 || max < 1 {
+            return Err(OvsdbError::syntax(
+                json,
+                "ovsdb type fails constraint checks",
+            ));
+        }
+        Ok(Self {
+            key,
+            value,
+            min,
+            max,
+        })
+    }
+}
+
+/// A `min` or `max`, 1 when absent.
+fn count(json: Option<&Json>) -> Result<u32, OvsdbError> {
+    match json {
+        None => Ok(1),
+        Some(Json::Integer(count)) if (0..i64::from(u32::MAX)).contains(count) => Ok(*count as u32),
+        Some(json) => Err(OvsdbError::syntax(json, "bad min or max value")),
+    }
+}
+
+impl BaseType {
+    fn from_json(json: &Json) -> Result<Self, OvsdbError> {
+        if json.is_string() {
+            return Ok(Self::unconstrained(atom_type(json)?));
+        }
+        let mut members = Members::new(json, "ovsdb type");
+        let Some(ty) = members.required("type", Json::is_string) else {
+            return Err(members
+                .finish()
+                .err()
+                .unwrap_or_else(|| OvsdbError::syntax(json, "type expected")));
+        };
+        let atom = atom_type(ty)?;
+        let constraint = if let Some(allowed) = members.optional("enum", Json::is_any) {
+            enum_from_json(atom, allowed)?
+        } else {
+            match atom {
+                AtomType::Integer => integer_range(json, &mut members)?,
+                AtomType::Real => real_range(json, &mut members)?,
+                AtomType::Boolean => Constraint::None,
+                AtomType::String => length_range(json, &mut members)?,
+                AtomType::Uuid => reference(json, &mut members)?,
+            }
+        };
+        members.finish()?;
+        Ok(Self { atom, constraint })
+    }
+}
+
+/// An enum is a `<set>` of at least one atom.
+fn enum_from_json(ty: AtomType, json: &Json) -> Result<Constraint, OvsdbError> {
+    let elements = match json {
+        Json::Array(pair) => match &pair[..] {
+            [Json::String(tag), Json::Array(elements)] if tag == b"set" => &elements[..],
+            [Json::String(tag), ..] if tag == b"set" => {
+                return Err(OvsdbError::syntax(json, "expected [\"set\", <array>]"));
+            }
+            _ => std::slice::from_ref(json),
+        },
+        json => std::slice::from_ref(json),
+    };
+    if elements.is_empty() {
+        let max = u32::MAX;
+        return Err(OvsdbError::syntax(
+            json,
+            format!("set must have 1 to {max} members but 0 are present"),
+        ));
+    }
+    let atoms = elements
+        .iter()
+        .map(|element| enum_atom(ty, element))
+        .collect::<Result<_, _>>()?;
+    Set::from_distinct(atoms)
+        .map(Constraint::Enum)
+        .ok_or_else(|| OvsdbError::new("ovsdb error", "set contains duplicate"))
+}
+
+fn enum_atom(ty: AtomType, json: &Json) -> Result<Atom, OvsdbError> {
+    match (ty, json) {
+        (AtomType::Integer, Json::Integer(value)) => Ok(Atom::from(*value)),
+        (AtomType::Real, Json::Integer(value)) => Ok(Atom::from(*value as f64)),
+        (AtomType::Real, Json::Real(value)) => Ok(Atom::from(*value)),
+        (AtomType::Boolean, Json::Bool(value)) => Ok(Atom::from(*value)),
+        (AtomType::String, json @ Json::String(_)) => {
+            Ok(Atom::from(json.as_str().unwrap_or_default()))
+        }
+        (AtomType::Uuid, Json::Array(pair)) => match &pair[..] {
+            [Json::String(tag), Json::String(text)] if tag == b"uuid" => {
+                parse_uuid(text).map(Atom::from)
+            }
+            _ => None,
+        }
+        .ok_or_else(|| OvsdbError::syntax(json, "expected [\"uuid\", <string>]")),
+        _ => Err(OvsdbError::syntax(json, format!("expected {}", ty.name()))),
+    }
+}
+
+fn integer_range(json: &Json, members: &mut Members<'_>) -> Result<Constraint, OvsdbError> {
+    let mut bound = |name, open| match members.optional(name, Json::is_integer) {
+        Some(Json::Integer(value)) => *value,
+        _ => open,
+    };
+    match (bound("minInteger", i64::MIN), bound("maxInteger", i64::MAX)) {
+        (i64::MIN, i64::MAX) => Ok(Constraint::None),
+        (min, max) if min > max => Err(OvsdbError::syntax(json, "minInteger exceeds maxInteger")),
+        (min, max) => Ok(Constraint::Integer(min, max)),
+    }
+}
+
+fn real_range(json: &Json, members: &mut Members<'_>) -> Result<Constraint, OvsdbError> {
+    let mut bound = |name| match members.optional(name, Json::is_number) {
+        Some(Json::Integer(value)) => Some(*value as f64),
+        Some(Json::Real(value)) => Some(*value),
+        _ => None,
+    };
+    match (bound("minReal"), bound("maxReal")) {
+        (None, None) => Ok(Constraint::None),
+        (min, max) => {
+            let (min, max) = (min.unwrap_or(-f64::MAX), max.unwrap_or(f64::MAX));
+            if min > max {
+                return Err(OvsdbError::syntax(json, "minReal exceeds maxReal"));
+            }
+            Ok(Constraint::Real(min, max))
+        }
+    }
+}
+
+fn length_range(json: &Json, members: &mut Members<'_>) -> Result<Constraint, OvsdbError> {
+    let mut bound = |name, open| match members.optional(name, Json::is_integer) {
+        Some(value @ Json::Integer(length)) => u32::try_from(*length).map_err(|_| {
+            OvsdbError::syntax(
+                value,
+                format!("{name} out of valid range 0 to {}", u32::MAX),
+            )
+        }),
+        _ => Ok(open),
+    };
+    match (bound("minLength", 0)?, bound("maxLength", u32::MAX)?) {
+        (0, u32::MAX) => Ok(Constraint::None),
+        (min, max) if min > max => Err(OvsdbError::syntax(json, "minLength exceeds maxLength")),
+        (min, max) => Ok(Constraint::Length(min, max)),
+    }
+}
+
+fn reference(json: &Json, members: &mut Members<'_>) -> Result<Constraint, OvsdbError> {
+    let Some(table) = members.optional("refTable", is_id_string) else {
+        return Ok(Constraint::None);
+    };
+    let ref_type = match members
+        .optional("refType", Json::is_string)
+        .and_then(Json::as_str)
+    {
+        None | Some("strong") => RefType::Strong,
+        Some("weak") => RefType::Weak,
+        Some(other) => {
+            let details = format!("refType must be \"strong\" or \"weak\" (not \"{other}\")");
+            return Err(OvsdbError::syntax(json, details));
+        }
+    };
+    let table_name = Arc::from(table.as_str().unwrap_or_default());
+    Ok(Constraint::Reference(Reference {
+        table_name,
+        table: TableId(0),
+        ref_type,
+    }))
+}
+
+fn atom_type(json: &Json) -> Result<AtomType, OvsdbError> {
+    let Some(name) = json.as_str() else {
+        return Err(OvsdbError::syntax(json, "atomic-type expected"));
+    };
+    AtomType::from_name(name)
+        .ok_or_else(|| OvsdbError::syntax(json, format!("\"{name}\" is not an atomic-type")))
+}
+
+/// The members of an object whose names are names of tables or columns.
+fn named<'a>(
+    enclosing: &Json,
+    object: Option<&'a Json>,
+) -> Result<Vec<(String, &'a Json)>, OvsdbError> {
+    let Some(Json::Object(members)) = object else {
+        return Ok(Vec::new());
+    };
+    let check = |(name, value): (&Vec<u8>, &'a Json)| {
+        let name = String::from_utf8_lossy(name).into_owned();
+        if name.starts_with('_') {
+            return Err(OvsdbError::syntax(
+                enclosing,
+                "names beginning with \"_\" are reserved",
+            ));
+        }
+        if !is_id(&name) {
+            return Err(OvsdbError::syntax(enclosing, "name must be a valid id"));
+        }
+        Ok((name, value))
+    };
+    members.iter().map(check).collect()
+}
+
+fn is_id_string(json: &Json) -> bool {
+    json.as_str().is_some_and(is_id)
+}
+
+fn is_type(json: &Json) -> bool {
+    json.is_string() || json.is_object()
+}
+
+fn is_version(version: &str) -> bool {
+    let parts: Vec<&str> = version.split('.').collect();
+    parts.len() == 3
+        && parts
+            .iter()
+            .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn text(json: Option<&Json>) -> String {
+    json.and_then(Json::as_str).unwrap_or_default().to_owned()
+}
+
+fn flag(json: Option<&Json>, default: bool) -> bool {
+    match json {
+        Some(Json::Bool(value)) => *value,
+        _ => default,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(column: &str) -> OvsdbError {
+        let schema = format!(r#"{{"name":"D","tables":{{"T":{{"columns":{{"c":{column}}}}}}}}}"#);
+        DatabaseSchema::parse(schema.as_bytes()).unwrap_err()
+    }
+
+    #[test]
+    fn complaints_are_ovsdb_servers() {
+        for (column, details) in [
+            (r#"{"type":"foo"}"#, "\"foo\" is not an atomic-type"),
+            (
+                r#"{"type":{"key":"string","min":2}}"#,
+                "ovsdb type fails constraint checks",
+            ),
+            (
+                r#"{"type":{"key":"string","max":4294967295}}"#,
+                "bad min or max value",
+            ),
+            (
+                r#"{"type":{"key":{"type":"integer","minInteger":2,"maxInteger":1}}}"#,
+                "minInteger exceeds maxInteger",
+            ),
+            (
+                r#"{"type":{"key":{"type":"string","maxLength":-1}}}"#,
+                "maxLength out of valid range 0 to 4294967295",
+            ),
+            (
+                r#"{"type":{"key":{"type":"uuid","refTable":"X"}}}"#,
+                "column c key refers to undefined table X",
+            ),
+            (
+                r#"{"type":{"key":{"type":"string","enum":["set",["a","a"]]}}}"#,
+                "set contains duplicate",
+            ),
+            (
+                r#"{"type":"string","nope":1}"#,
+                "Parsing schema for column c failed: Member 'nope' is present but not allowed here.",
+            ),
+            (
+                r#"{}"#,
+                "Parsing schema for column c failed: Required 'type' member is missing.",
+            ),
+        ] {
+            assert_eq!(error(column).details.unwrap(), details);
+        }
+    }
+
+    #[test]
+    fn references_force_properties() {
+        let schema = DatabaseSchema::parse(
+            br#"{"name":"D","tables":{
+                "R":{"isRoot":true,"columns":{
+                    "w":{"type":{"key":{"type":"uuid","refTable":"C","refType":"weak"}},"mutable":false},
+                    "s":{"type":{"key":{"type":"uuid","refTable":"C"}},"ephemeral":true}}},
+                "C":{"columns":{"n":{"type":"integer"}}}}}"#,
+        )
+        .unwrap();
+        let (_, table) = schema.table_by_name("R").unwrap();
+        assert!(table.column(table.column_id("w").unwrap()).unwrap().mutable);
+        assert!(
+            !table
+                .column(table.column_id("s").unwrap())
+                .unwrap()
+                .ephemeral
+        );
+        assert!(!schema.table_by_name("C").unwrap().1.is_root);
+    }
+}

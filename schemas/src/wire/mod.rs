@@ -1,0 +1,15 @@
+//! RFC 7047 on the wire: values, operations, monitors and updates, decoded straight from text
+//! by the schema and encoded straight to text.
+
+mod condition;
+mod mutation;
+mod notation;
+mod object;
+mod operation;
+mod request;
+
+pub use condition::{Clause, Condition, Function};
+pub use mutation::{Mutation, Mutator};
+pub use notation::{NamedUuids, NotationReader};
+pub use operation::{ColumnValues, DecodedTransaction, Failure, Operation, decode_transaction};
+pub use request::{Message, MessageError, Reply};

@@ -1,0 +1,287 @@
+//! `<mutation>` (RFC 7047 §5.1) and its arithmetic.
+
+use crate::atom::{Atom, AtomType, Real};
+use crate::datum::{Datum, Set};
+use crate::error::OvsdbError;
+use crate::json::Reader;
+use crate::schema::{ColumnId, ColumnType, Constraint, TableSchema};
+
+use super::notation::{NotationReader, triple_error};
+
+/// What a mutation does with a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutator {
+    /// `+=`
+    Add,
+    /// `-=`
+    Subtract,
+    /// `*=`
+    Multiply,
+    /// `/=`
+    Divide,
+    /// `%=`
+    Modulo,
+    /// Adds elements or pairs; keys that are there keep their values.
+    Insert,
+    /// Removes elements, pairs or keys.
+    Delete,
+}
+
+impl Mutator {
+    const ALL: [Self; 7] = [
+        Self::Add,
+        Self::Subtract,
+        Self::Multiply,
+        Self::Divide,
+        Self::Modulo,
+        Self::Insert,
+        Self::Delete,
+    ];
+
+    /// The name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Add => "+=",
+            Self::Subtract => "-=",
+            Self::Multiply => "*=",
+            Self::Divide => "/=",
+            Self::Modulo => "%=",
+            Self::Insert => "insert",
+            Self::Delete => "delete",
+        }
+    }
+
+    fn from_name(name: &str) -> Result<Self, OvsdbError> {
+        Self::ALL
+            .into_iter()
+            .find(|mutator| mutator.name() == name)
+            .ok_or_else(|| OvsdbError::new("unknown mutator", format!("No mutator named {name}.")))
+    }
+
+    fn is_arithmetic(self) -> bool {
+        !matches!(self, Self::Insert | Self::Delete)
+    }
+
+    /// The type of the argument for a column of type `ty`; none where the mutator does not apply.
+    fn argument_type(self, ty: &ColumnType) -> Option<ColumnType> {
+        let mut argument = ty.clone();
+        if self.is_arithmetic() {
+            let number = match ty.key.atom {
+                AtomType::Integer => true,
+                AtomType::Real => self != Self::Modulo,
+                _ => false,
+            };
+            if !number || ty.is_map() {
+                return None;
+            }
+            argument.key.constraint = Constraint::None;
+            (argument.min, argument.max) = (1, 1);
+        } else {
+            if ty.is_scalar() {
+                return None;
+            }
+            argument.min = 0;
+            if self == Self::Delete {
+                argument.max = ColumnType::UNLIMITED;
+            }
+        }
+        Some(argument)
+    }
+
+    fn integer(self, value: i64, operand: i64) -> Result<i64, OvsdbError> {
+        let result = match self {
+            Self::Add => value.checked_add(operand),
+            Self::Subtract => value.checked_sub(operand),
+            Self::Multiply => value.checked_mul(operand),
+            Self::Divide | Self::Modulo if operand == 0 => return Err(division_by_zero()),
+            Self::Divide => value.checked_div(operand),
+            _ => value.checked_rem(operand),
+        };
+        result.ok_or_else(|| self.out_of_range())
+    }
+
+    fn real(self, value: f64, operand: f64) -> Result<f64, OvsdbError> {
+        let result = match self {
+            Self::Add => value + operand,
+            Self::Subtract => value - operand,
+            Self::Multiply => value * operand,
+            _ if operand == 0.0 => return Err(division_by_zero()),
+            _ => value / operand,
+        };
+        if result.is_finite() {
+            Ok(result)
+        } else {
+            Err(self.out_of_range())
+        }
+    }
+
+    fn out_of_range(self) -> OvsdbError {
+        OvsdbError::new(
+            "range error",
+            format!("Result of \"{}\" operation is out of range.", self.name()),
+        )
+    }
+}
+
+fn division_by_zero() -> OvsdbError {
+    OvsdbError::new("domain error", "Division by zero.")
+}
+
+/// `[column, mutator, value]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mutation {
+    /// The column.
+    pub column: ColumnId,
+    /// The mutator.
+    pub mutator: Mutator,
+    /// Its argument. For `delete` on a map: a map of pairs, or a set of keys.
+    pub argument: Datum,
+}
+
+impl Mutation {
+    pub(crate) fn decode(
+        reader: &mut Reader<'_>,
+        table: &TableSchema,
+        notation: &mut NotationReader<'_, '_, '_>,
+    ) -> Result<Self, OvsdbError> {
+        let start = *reader;
+        Self::decode_triple(reader, table, notation)
+            .map_err(|error| triple_error(start, error, "Parse error in mutation."))
+    }
+
+    /// `None` stands for a mutation that has not the shape of one.
+    fn decode_triple(
+        reader: &mut Reader<'_>,
+        table: &TableSchema,
+        notation: &mut NotationReader<'_, '_, '_>,
+    ) -> Result<Self, Option<OvsdbError>> {
+        let start = *reader;
+        let (column_name, mutator_name) = NotationReader::triple_head(reader).ok_or(None)?;
+        let with_tag = |tag: &'static str, details: String| {
+            Some(OvsdbError {
+                tag: tag.into(),
+                ..OvsdbError::syntax_at(start, details)
+            })
+        };
+        let column = table.column_id(&column_name).ok_or_else(|| {
+            with_tag(
+                "unknown column",
+                format!("No column {column_name} in table {}.", table.name),
+            )
+        })?;
+        if !table.is_mutable(column) {
+            let details = format!(
+                "Cannot mutate immutable column {column_name} in table {}.",
+                table.name
+            );
+            return Err(with_tag("constraint violation", details));
+        }
+        let mutator = Mutator::from_name(&mutator_name)?;
+        let ty = table.column_type(column);
+        let argument_type = mutator.argument_type(ty).ok_or_else(|| {
+            let (mutator, ty) = (mutator.name(), ty.to_english());
+            let details = format!(
+                "Type mismatch: \"{mutator}\" operator may not be applied to column {column_name} of type {ty}."
+            );
+            OvsdbError::syntax_at(start, details)
+        })?;
+        let at = *reader;
+        let mut argument = notation.datum(reader, &argument_type);
+        if argument.is_err() && mutator == Mutator::Delete && ty.is_map() {
+            *reader = at;
+            let keys = ColumnType {
+                value: None,
+                ..argument_type
+            };
+            argument = notation.datum(reader, &keys);
+        }
+        let argument = argument?;
+        if reader.next_element() {
+            return Err(None);
+        }
+        Ok(Self {
+            column,
+            mutator,
+            argument,
+        })
+    }
+
+    /// Applies the mutation to a value of a column of type `ty`.
+    ///
+    /// # Errors
+    /// The result does not fit: overflow, division by zero, constraints, count, duplicates.
+    pub fn apply(&self, value: &mut Datum, ty: &ColumnType) -> Result<(), OvsdbError> {
+        match self.mutator {
+            Mutator::Insert => {
+                match (&mut *value, &self.argument) {
+                    (Datum::Set(set), Datum::Set(argument)) => set.extend(argument),
+                    (Datum::Map(map), Datum::Map(argument)) => {
+                        for (key, new) in argument {
+                            if map.get(key).is_none() {
+                                map.insert(key.clone(), new.clone());
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+                check_count(value, ty)
+            }
+            Mutator::Delete => {
+                match (&mut *value, &self.argument) {
+                    (Datum::Set(set), Datum::Set(argument)) => argument.iter().for_each(|atom| {
+                        set.remove(atom);
+                    }),
+                    (Datum::Map(map), Datum::Map(argument)) => {
+                        for (key, old) in argument {
+                            if map.get(key) == Some(old) {
+                                map.remove(key);
+                            }
+                        }
+                    }
+                    (Datum::Map(map), Datum::Set(keys)) => keys.iter().for_each(|key| {
+                        map.remove(key);
+                    }),
+                    (Datum::Set(_), Datum::Map(_)) => {}
+                }
+                check_count(value, ty)
+            }
+            _ => self.calculate(value, ty),
+        }
+    }
+
+    fn calculate(&self, value: &mut Datum, ty: &ColumnType) -> Result<(), OvsdbError> {
+        let (Datum::Set(set), Some(operand)) = (&*value, self.argument.as_scalar()) else {
+            return Ok(());
+        };
+        let mut results = Vec::with_capacity(set.len());
+        for atom in set {
+            let result = match (atom, operand) {
+                (Atom::Integer(value), Atom::Integer(operand)) => {
+                    Atom::Integer(self.mutator.integer(*value, *operand)?)
+                }
+                (Atom::Real(value), Atom::Real(operand)) => {
+                    Atom::Real(Real(self.mutator.real(value.0, operand.0)?))
+                }
+                _ => atom.clone(),
+            };
+            ty.key.check(&result)?;
+            results.push(result);
+        }
+        let Some(set) = Set::from_distinct(results) else {
+            let name = self.mutator.name();
+            let details = format!("Result of \"{name}\" operation contains duplicates.");
+            return Err(OvsdbError::constraint(details));
+        };
+        *value = Datum::Set(set);
+        Ok(())
+    }
+}
+
+fn check_count(value: &Datum, ty: &ColumnType) -> Result<(), OvsdbError> {
+    let n = value.len();
+    if n < ty.min as usize || n > ty.max as usize {
+        let details = format!("Attempted to store {n} elements in {}.", ty.to_english());
+        return Err(OvsdbError::constraint(details));
+    }
+    Ok(())
+}

@@ -1,0 +1,488 @@
+//! `<value>`, `<atom>`, `<set>` and `<map>` (RFC 7047 §5.1), directed by the column's type.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use crate::atom::{Atom, AtomType, Real, parse_uuid};
+use crate::datum::{Datum, Map, Set};
+use crate::error::OvsdbError;
+use crate::json::{Kind, Number, Reader};
+use crate::schema::{BaseType, ColumnType, is_id};
+use crate::strings::Strings;
+use crate::uuids::UuidSource;
+
+/// The named-uuids of one `transact` request.
+///
+/// The first mention of a name, in whatever operation, binds it to a fresh UUID.
+#[derive(Debug)]
+pub struct NamedUuids<'a> {
+    source: &'a mut UuidSource,
+    bindings: HashMap<String, Binding>,
+}
+
+#[derive(Debug)]
+struct Binding {
+    uuid: Uuid,
+    inserted: bool,
+}
+
+impl<'a> NamedUuids<'a> {
+    /// No names yet; fresh UUIDs come from `source`.
+    pub fn new(source: &'a mut UuidSource) -> Self {
+        Self {
+            source,
+            bindings: HashMap::new(),
+        }
+    }
+
+    /// A fresh UUID for a row without a name.
+    pub fn fresh(&mut self) -> Uuid {
+        self.source.next_uuid()
+    }
+
+    /// The UUID that a name stands for.
+    pub fn mention(&mut self, name: &str) -> Uuid {
+        if let Some(binding) = self.bindings.get(name) {
+            return binding.uuid;
+        }
+        let uuid = self.source.next_uuid();
+        self.bindings.insert(
+            name.to_owned(),
+            Binding {
+                uuid,
+                inserted: false,
+            },
+        );
+        uuid
+    }
+
+    /// An `insert` takes the name, and replaces its UUID by a given one. None when another took it before.
+    pub fn insert(&mut self, name: &str, given: Option<Uuid>) -> Option<Uuid> {
+        self.mention(name);
+        let binding = self.bindings.get_mut(name)?;
+        if binding.inserted {
+            return None;
+        }
+        binding.inserted = true;
+        binding.uuid = given.unwrap_or(binding.uuid);
+        Some(binding.uuid)
+    }
+}
+
+/// Decodes values. Strings are shared through a [`Strings`]; `named-uuid` is understood when there are [`NamedUuids`].
+pub struct NotationReader<'s, 'n, 'u> {
+    strings: &'s mut Strings,
+    named: Option<&'n mut NamedUuids<'u>>,
+}
+
+impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
+    /// A reader that refuses `named-uuid`.
+    pub fn new(strings: &'s mut Strings) -> Self {
+        Self {
+            strings,
+            named: None,
+        }
+    }
+
+    /// A reader for a `transact` request.
+    pub fn with_named_uuids(strings: &'s mut Strings, named: &'n mut NamedUuids<'u>) -> Self {
+        Self {
+            strings,
+            named: Some(named),
+        }
+    }
+
+    /// The named-uuids, where they are understood.
+    pub(super) fn named_uuids(&mut self) -> Option<&mut NamedUuids<'u>> {
+        self.named.as_deref_mut()
+    }
+
+    /// Decodes a value and checks it against its type.
+    ///
+    /// # Errors
+    /// ovsdb-server's complaint. The reader's position is then undefined.
+    pub fn datum(&mut self, reader: &mut Reader<'_>, ty: &ColumnType) -> Result<Datum, OvsdbError> {
+        let start = *reader;
+        match &ty.value {
+            Some(value) => {
+                let inner = enter_tagged(reader, "map", start)?;
+                let mut pairs = Vec::new();
+                let outcome = self.pairs(reader, &ty.key, value, &mut pairs);
+                check_count(
+                    ty,
+                    "map",
+                    outcome.is_ok().then_some(pairs.len()),
+                    inner,
+                    start,
+                )?;
+                outcome?;
+                leave_tagged(reader, "map", start)?;
+                Map::from_distinct(pairs)
+                    .map(Datum::Map)
+                    .ok_or_else(|| OvsdbError::new("ovsdb error", "map contains duplicate key"))
+            }
+            None if is_set(*reader) => {
+                let inner = enter_tagged(reader, "set", start)?;
+                let mut atoms = Vec::new();
+                let outcome = self.elements(reader, &ty.key, &mut atoms);
+                check_count(
+                    ty,
+                    "set",
+                    outcome.is_ok().then_some(atoms.len()),
+                    inner,
+                    start,
+                )?;
+                outcome?;
+                leave_tagged(reader, "set", start)?;
+                Set::from_distinct(atoms)
+                    .map(Datum::Set)
+                    .ok_or_else(|| OvsdbError::new("ovsdb error", "set contains duplicate"))
+            }
+            None => Ok(Datum::Set(Set::one(self.checked_atom(reader, &ty.key)?))),
+        }
+    }
+
+    /// Reads `[string, string,` of a clause or mutation; none where the value does not begin so.
+    pub(super) fn triple_head<'a>(reader: &mut Reader<'a>) -> Option<(Cow<'a, str>, Cow<'a, str>)> {
+        let word = |reader: &mut Reader<'a>| Some(lossy(reader.string()?));
+        if !reader.enter_array() || !reader.next_element() {
+            return None;
+        }
+        let first = word(reader)?;
+        if !reader.next_element() {
+            return None;
+        }
+        let second = word(reader)?;
+        reader.next_element().then_some((first, second))
+    }
+
+    fn elements(
+        &mut self,
+        reader: &mut Reader<'_>,
+        key: &BaseType,
+        out: &mut Vec<Atom>,
+    ) -> Result<(), OvsdbError> {
+        while reader.next_element() {
+            out.push(self.checked_atom(reader, key)?);
+        }
+        Ok(())
+    }
+
+    fn pairs(
+        &mut self,
+        reader: &mut Reader<'_>,
+        key: &BaseType,
+        value: &BaseType,
+        out: &mut Vec<(Atom, Atom)>,
+    ) -> Result<(), OvsdbError> {
+        while reader.next_element() {
+            let pair = *reader;
+            let malformed = || OvsdbError::syntax_at(pair, "expected 2-element array");
+            if array_len(pair) != Some(2) || !reader.enter_array() || !reader.next_element() {
+                return Err(malformed());
+            }
+            let key = self.checked_atom(reader, key)?;
+            reader.next_element();
+            let value = self.checked_atom(reader, value)?;
+            reader.next_element();
+            out.push((key, value));
+        }
+        Ok(())
+    }
+
+    fn checked_atom(
+        &mut self,
+        reader: &mut Reader<'_>,
+        base: &BaseType,
+    ) -> Result<Atom, OvsdbError> {
+        let atom = self.atom(reader, base.atom)?;
+        base.check(&atom)?;
+        Ok(atom)
+    }
+
+    /// Decodes one atom.
+    fn atom(&mut self, reader: &mut Reader<'_>, ty: AtomType) -> Result<Atom, OvsdbError> {
+        let start = *reader;
+        let atom = match ty {
+            AtomType::Integer => reader.integer().map(Atom::Integer),
+            AtomType::Real => reader.number().map(|number| {
+                Atom::Real(Real(match number {
+                    Number::Integer(integer) => integer as f64,
+                    Number::Real(real) => real,
+                }))
+            }),
+            AtomType::Boolean => reader.boolean().map(Atom::Boolean),
+            AtomType::String => match reader.string() {
+                Some(bytes) => Some(Atom::String(self.strings.share(utf8(&bytes)?))),
+                None => None,
+            },
+            AtomType::Uuid => return self.uuid(reader).map(Atom::Uuid),
+        };
+        atom.ok_or_else(|| OvsdbError::syntax_at(start, format!("expected {}", ty.name())))
+    }
+
+    fn uuid(&mut self, reader: &mut Reader<'_>) -> Result<Uuid, OvsdbError> {
+        let start = *reader;
+        let malformed = || OvsdbError::syntax_at(start, "expected [\"uuid\", <string>]");
+        if !reader.enter_array() || !reader.next_element() {
+            return Err(malformed());
+        }
+        let tag = reader.string().ok_or_else(malformed)?;
+        if !reader.next_element() {
+            return Err(malformed());
+        }
+        let text = reader.string().ok_or_else(malformed)?;
+        if reader.next_element() {
+            return Err(malformed());
+        }
+        match (&tag[..], &mut self.named) {
+            (b"uuid", _) => parse_uuid(&text).ok_or_else(|| {
+                let text = String::from_utf8_lossy(&text);
+                OvsdbError::syntax_at(start, format!("\"{text}\" is not a valid UUID"))
+            }),
+            (b"named-uuid", Some(named)) => match std::str::from_utf8(&text) {
+                Ok(name) if is_id(name) => Ok(named.mention(name)),
+                _ => Err(OvsdbError::syntax_at(
+                    start,
+                    "named-uuid string is not a valid <id>",
+                )),
+            },
+            _ => Err(malformed()),
+        }
+    }
+}
+
+/// The error of a clause or mutation at `start`: its shape (three elements, the first two strings) matters first.
+pub(super) fn triple_error(
+    start: Reader<'_>,
+    error: Option<OvsdbError>,
+    malformed: &str,
+) -> OvsdbError {
+    match error {
+        Some(error) if array_len(start) == Some(3) => error,
+        _ => OvsdbError::syntax_at(start, malformed),
+    }
+}
+
+/// Names that are not UTF-8 match nothing; messages show them with replacement characters.
+fn lossy(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
+    match bytes {
+        Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
+        Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+    }
+}
+
+/// Whether the value is an array that begins with `"set"`, and so must be a `<set>`.
+fn is_set(mut at: Reader<'_>) -> bool {
+    at.enter_array() && at.next_element() && at.string().as_deref() == Some(b"set")
+}
+
+/// Enters `[tag, [`; returns the position of the inner array.
+fn enter_tagged<'a>(
+    reader: &mut Reader<'a>,
+    tag: &str,
+    start: Reader<'a>,
+) -> Result<Reader<'a>, OvsdbError> {
+    let entered = reader.enter_array()
+        && reader.next_element()
+        && reader.string().as_deref() == Some(tag.as_bytes())
+        && reader.next_element();
+    let inner = *reader;
+    if entered && reader.enter_array() {
+        return Ok(inner);
+    }
+    Err(OvsdbError::syntax_at(
+        start,
+        format!("expected [\"{tag}\", <array>]"),
+    ))
+}
+
+fn leave_tagged(reader: &mut Reader<'_>, tag: &str, start: Reader<'_>) -> Result<(), OvsdbError> {
+    if reader.next_element() {
+        return Err(OvsdbError::syntax_at(
+            start,
+            format!("expected [\"{tag}\", <array>]"),
+        ));
+    }
+    Ok(())
+}
+
+/// The number of elements of an array.
+fn array_len(mut at: Reader<'_>) -> Option<usize> {
+    if at.kind() != Kind::Array {
+        return None;
+    }
+    at.enter_array();
+    let mut len = 0;
+    while at.next_element() {
+        at.skip();
+        len += 1;
+    }
+    Some(len)
+}
+
+/// The count of elements matters before any fault of an element; `decoded` is none when one had a fault.
+fn check_count(
+    ty: &ColumnType,
+    class: &str,
+    decoded: Option<usize>,
+    inner: Reader<'_>,
+    start: Reader<'_>,
+) -> Result<(), OvsdbError> {
+    let n = decoded.or_else(|| array_len(inner)).unwrap_or(0);
+    if n >= ty.min as usize && n <= ty.max as usize {
+        return Ok(());
+    }
+    let details = if (ty.min, ty.max) == (1, 1) {
+        format!("{class} must have exactly one member but {n} are present")
+    } else {
+        format!(
+            "{class} must have {} to {} members but {n} are present",
+            ty.min, ty.max
+        )
+    };
+    Err(OvsdbError::syntax_at(start, details))
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, OvsdbError> {
+    std::str::from_utf8(bytes).map_err(|e| {
+        let bad = &bytes[e.valid_up_to()..];
+        let len = invalid_sequence_len(bad);
+        let shown: Vec<String> = bad[..len].iter().map(|b| format!("0x{b:02x}")).collect();
+        OvsdbError::constraint(format!(
+            "not a valid UTF-8 string: invalid UTF-8 sequence {}",
+            shown.join(" ")
+        ))
+    })
+}
+
+/// How many bytes of an invalid sequence ovsdb-server shows: up to the first byte that cannot belong.
+fn invalid_sequence_len(bad: &[u8]) -> usize {
+    let (len, second) = match bad[0] {
+        0xc2..=0xdf => (2, 0x80..=0xbf),
+        0xe0 => (3, 0xa0..=0xbf),
+        0xed => (3, 0x80..=0x9f),
+        0xe1..=0xef => (3, 0x80..=0xbf),
+        0xf0 => (4, 0x90..=0xbf),
+        0xf1..=0xf3 => (4, 0x80..=0xbf),
+        0xf4 => (4, 0x80..=0x8f),
+        _ => return 1,
+    };
+    for (i, byte) in bad.iter().enumerate().take(len).skip(1) {
+        let fits = if i == 1 {
+            second.contains(byte)
+        } else {
+            (0x80..=0xbf).contains(byte)
+        };
+        if !fits {
+            return i + 1;
+        }
+    }
+    bad.len().min(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::TextBuf;
+
+    fn decode(value: &str, ty: &ColumnType) -> Result<Datum, OvsdbError> {
+        let bytes = [b"[", value.as_bytes(), b"]"].concat();
+        let text = TextBuf::parse(bytes).unwrap();
+        let mut reader = Reader::new(text.as_text());
+        reader.enter_array();
+        reader.next_element();
+        NotationReader::new(&mut Strings::default()).datum(&mut reader, ty)
+    }
+
+    fn set_of(atom: AtomType, min: u32, max: u32) -> ColumnType {
+        ColumnType {
+            key: BaseType::unconstrained(atom),
+            value: None,
+            min,
+            max,
+        }
+    }
+
+    #[test]
+    fn values_round_trip() {
+        let map = ColumnType {
+            value: Some(BaseType::unconstrained(AtomType::Integer)),
+            ..set_of(AtomType::String, 0, u32::MAX)
+        };
+        for (value, canonical, ty) in [
+            ("1.0", "1", set_of(AtomType::Integer, 1, 1)),
+            (r#"["set",["a"]]"#, r#""a""#, set_of(AtomType::String, 1, 1)),
+            (
+                r#"["set",["b","a"]]"#,
+                r#"["set",["a","b"]]"#,
+                set_of(AtomType::String, 0, u32::MAX),
+            ),
+            (
+                r#"["set",[]]"#,
+                r#"["set",[]]"#,
+                set_of(AtomType::Real, 0, 1),
+            ),
+            (r#"["map",[["k",1e1]]]"#, r#"["map",[["k",10]]]"#, map),
+        ] {
+            let mut out = Vec::new();
+            decode(value, &ty).unwrap().write_json(&mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), canonical);
+        }
+    }
+
+    #[test]
+    fn complaints_are_ovsdb_servers() {
+        let int = set_of(AtomType::Integer, 1, 1);
+        let strings = set_of(AtomType::String, 0, 2);
+        let uuid = set_of(AtomType::Uuid, 1, 1);
+        for (value, ty, error) in [
+            ("\"x\"", &int, "syntax error: expected integer (in \"x\")"),
+            ("1.5", &int, "syntax error: expected integer (in 1.5)"),
+            (
+                "9223372036854775808",
+                &int,
+                "syntax error: expected integer (in 9.22337203685478e+18)",
+            ),
+            (
+                r#"["set",[1,2]]"#,
+                &int,
+                "syntax error: set must have exactly one member but 2 are present (in [\"set\",[1,2]])",
+            ),
+            (
+                r#"["set",["a","b","c"]]"#,
+                &strings,
+                "syntax error: set must have 0 to 2 members but 3 are present (in [\"set\",[\"a\",\"b\",\"c\"]])",
+            ),
+            (
+                r#"["set",["a","a"]]"#,
+                &strings,
+                "ovsdb error: set contains duplicate",
+            ),
+            (
+                r#"["set"]"#,
+                &strings,
+                "syntax error: expected [\"set\", <array>] (in [\"set\"])",
+            ),
+            (
+                r#"["zet",[]]"#,
+                &strings,
+                "syntax error: expected string (in [\"zet\",[]])",
+            ),
+            (
+                r#"["uuid","x"]"#,
+                &uuid,
+                "syntax error: \"x\" is not a valid UUID (in [\"uuid\",\"x\"])",
+            ),
+            (
+                r#"["named-uuid","x"]"#,
+                &uuid,
+                "syntax error: expected [\"uuid\", <string>] (in [\"named-uuid\",\"x\"])",
+            ),
+        ] {
+            assert_eq!(decode(value, ty).unwrap_err().to_string(), error);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The members of an operation object, found without building a tree.
+
+use std::borrow::Cow;
+
+use crate::error::OvsdbError;
+use crate::json::{Json, Kind, Reader};
+use crate::schema::{is_id, unknown_members};
+
+/// The members of an object that have not been asked for yet, with ovsdb-server's complaints.
+///
+/// The same contract as [`Members`](crate::schema::Members), over text instead of a tree.
+pub(super) struct OperationMembers<'a> {
+    context: &'static str,
+    object: Reader<'a>,
+    rest: Vec<(Cow<'a, [u8]>, Reader<'a>)>,
+    asked: Vec<&'static str>,
+    error: Option<OvsdbError>,
+}
+
+impl<'a> OperationMembers<'a> {
+    /// Takes the object that comes next apart; the reader moves behind it.
+    pub(super) fn new(reader: &mut Reader<'a>, context: &'static str) -> Self {
+        let object = *reader;
+        let mut this = Self {
+            context,
+            object,
+            rest: Vec::with_capacity(6),
+            asked: Vec::new(),
+            error: None,
+        };
+        if !reader.enter_object() {
+            reader.skip();
+            let details = format!("Parsing {context} failed: Object expected.");
+            this.error = Some(OvsdbError::new("syntax error", details));
+            return this;
+        }
+        while let Some(name) = reader.next_member() {
+            let at = *reader;
+            reader.skip();
+            match this.rest.iter_mut().find(|(have, _)| *have == name) {
+                Some((_, earlier)) => *earlier = at,
+                None => this.rest.push((name, at)),
+            }
+        }
+        this
+    }
+
+    /// A member that must be there and be of this kind.
+    pub(super) fn required(&mut self, name: &'static str, kind: Kind) -> Option<Reader<'a>> {
+        let there = self.rest.iter().any(|(have, _)| **have == *name.as_bytes());
+        if !there && !self.asked.contains(&name) {
+            self.fail(&format!("Required '{name}' member is missing."));
+        }
+        self.optional(name, kind)
+    }
+
+    /// A member that, if there, must be of this kind.
+    pub(super) fn optional(&mut self, name: &'static str, kind: Kind) -> Option<Reader<'a>> {
+        let at = self
+            .rest
+            .iter()
+            .position(|(have, _)| **have == *name.as_bytes())?;
+        let (_, mut value) = self.rest.swap_remove(at);
+        self.asked.push(name);
+        if value.kind() == kind {
+            return Some(value);
+        }
+        self.fail(&format!("Type mismatch for member '{name}'."));
+        None
+    }
+
+    /// A required string member that is an `<id>`.
+    pub(super) fn id(&mut self, name: &'static str) -> Option<String> {
+        let text = self.required(name, Kind::String)?.string()?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        if is_id(&text) {
+            return Some(text);
+        }
+        self.fail(&format!("Type mismatch for member '{name}'."));
+        None
+    }
+
+    /// Notes a problem, unless there was one before.
+    pub(super) fn fail(&mut self, problem: &str) {
+        if self.error.is_none() {
+            let details = format!("Parsing {} failed: {problem}", self.context);
+            self.error = Some(OvsdbError::syntax_at(self.object, details));
+        }
+    }
+
+    /// Whether a problem was noted.
+    pub(super) fn has_error(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// The problem that was noted.
+    pub(super) fn error(&self) -> OvsdbError {
+        self.error
+            .clone()
+            .unwrap_or_else(|| OvsdbError::syntax_at(self.object, "malformed operation"))
+    }
+
+    /// The whole object.
+    pub(super) fn to_json(&self) -> Json {
+        Json::read(&mut self.object.clone())
+    }
+
+    /// Ends the parsing.
+    ///
+    /// # Errors
+    /// The first problem; members that were not asked for are one.
+    pub(super) fn finish(mut self) -> Result<(), OvsdbError> {
+        if let Some((extra, _)) = self.rest.first() {
+            let problem = unknown_members(&String::from_utf8_lossy(extra), self.rest.len());
+            self.fail(&problem);
+        }
+        self.error.map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,140 @@
+//! JSON-RPC 1.0 messages (RFC 7047 §4).
+
+use crate::json::{Json, Kind, Reader, TextBuf};
+
+/// A message, its parameters still text.
+#[derive(Clone, Debug)]
+pub enum Message<'a> {
+    /// Expects a reply.
+    Request {
+        /// Method.
+        method: String,
+        /// At the array of parameters.
+        params: Reader<'a>,
+        /// Any JSON value but `null`.
+        id: Json,
+    },
+    /// Expects none.
+    Notification {
+        /// Method.
+        method: String,
+        /// At the array of parameters.
+        params: Reader<'a>,
+    },
+    /// Answers a request.
+    Reply(Reply<'a>),
+}
+
+/// An answer to a request.
+#[derive(Clone, Debug)]
+pub struct Reply<'a> {
+    /// Of the request.
+    pub id: Json,
+    /// At the result, or at the error.
+    pub outcome: Result<Reader<'a>, Reader<'a>>,
+}
+
+/// Why a text is no JSON-RPC 1.0 message. Both sides close the connection on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("bad JSON-RPC message: {0}")]
+pub struct MessageError(&'static str);
+
+impl<'a> Message<'a> {
+    /// Tells what a text is.
+    ///
+    /// # Errors
+    /// It is no valid message: members that are unknown, missing or not allowed together.
+    pub fn decode(text: &'a TextBuf) -> Result<Self, MessageError> {
+        let mut reader = Reader::new(text.as_text());
+        if !reader.enter_object() {
+            return Err(MessageError("message is not a JSON object"));
+        }
+        let (mut method, mut params, mut result, mut error, mut id) =
+            (None, None, None, None, None);
+        while let Some(name) = reader.next_member() {
+            let slot = match &*name {
+                b"method" => &mut method,
+                b"params" => &mut params,
+                b"result" => &mut result,
+                b"error" => &mut error,
+                b"id" => &mut id,
+                _ => return Err(MessageError("message has an unexpected member")),
+            };
+            let mut at = reader;
+            reader.skip();
+            *slot = (at.kind() != Kind::Null || &*name == b"method").then_some(at);
+        }
+        let id = id.map(|mut at| Json::read(&mut at));
+        if result.is_some() || error.is_some() {
+            return match (result, error, id, method, params) {
+                (Some(result), None, Some(id), None, None) => Ok(Self::Reply(Reply {
+                    id,
+                    outcome: Ok(result),
+                })),
+                (None, Some(error), Some(id), None, None) => Ok(Self::Reply(Reply {
+                    id,
+                    outcome: Err(error),
+                })),
+                _ => Err(MessageError("reply with missing or extra members")),
+            };
+        }
+        let (Some(mut method), Some(mut params)) = (method, params) else {
+            return Err(MessageError("message has no method or no params"));
+        };
+        let Some(method) = method.string() else {
+            return Err(MessageError("method is not a string"));
+        };
+        let method = String::from_utf8_lossy(&method).into_owned();
+        if params.kind() != Kind::Array {
+            return Err(MessageError("params is not an array"));
+        }
+        Ok(match id {
+            Some(id) => Self::Request { method, params, id },
+            None => Self::Notification { method, params },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(text: &str) -> &'static str {
+        let text = TextBuf::parse(text.as_bytes().to_vec()).unwrap();
+        match Message::decode(&text) {
+            Ok(Message::Request { .. }) => "request",
+            Ok(Message::Notification { .. }) => "notification",
+            Ok(Message::Reply(Reply { outcome: Ok(_), .. })) => "reply",
+            Ok(Message::Reply(Reply {
+                outcome: Err(_), ..
+            })) => "error",
+            Err(_) => "invalid",
+        }
+    }
+
+    #[test]
+    fn the_members_decide() {
+        for (text, expected) in [
+            (r#"{"method":"echo","params":[],"id":false}"#, "request"),
+            (
+                r#"{"method":"echo","params":[],"id":null,"error":null}"#,
+                "notification",
+            ),
+            (r#"{"method":"echo","params":[]}"#, "notification"),
+            (r#"{"result":1,"error":null,"id":"x"}"#, "reply"),
+            (r#"{"result":null,"error":"no","id":0}"#, "error"),
+            (r#"{"method":"echo","params":null,"id":1}"#, "invalid"),
+            (r#"{"method":"echo","params":{},"id":1}"#, "invalid"),
+            (r#"{"method":1,"params":[],"id":1}"#, "invalid"),
+            (
+                r#"{"jsonrpc":"2.0","method":"echo","params":[],"id":1}"#,
+                "invalid",
+            ),
+            (r#"{"result":1,"id":1,"method":"x"}"#, "invalid"),
+            ("{}", "invalid"),
+            ("[]", "invalid"),
+        ] {
+            assert_eq!(kind(text), expected, "{text}");
+        }
+    }
+}
