@@ -1,1 +1,220 @@
-//! `ClusterNetworkConnect`.
+//! `ClusterNetworkConnect`: connects the networks that its selectors choose.
+
+mod validation;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The `spec` of a [`ClusterNetworkConnect`] (group `k8s.ovn.org`, version `v1`).
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, JsonSchema, CustomResource)]
+#[kube(
+    group = "k8s.ovn.org",
+    version = "v1",
+    kind = "ClusterNetworkConnect",
+    plural = "clusternetworkconnects",
+    singular = "clusternetworkconnect",
+    shortname = "cnc",
+    status = "ClusterNetworkConnectStatus",
+    derive = "PartialEq",
+    derive = "Default",
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"Status","type":"string","jsonPath":".status.status"}"#
+)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ClusterNetworkConnectSpec {
+    /// Which networks to connect: those that any of the selectors chooses.
+    #[schemars(length(min = 1, max = 5))]
+    pub network_selectors: Vec<NetworkSelector>,
+    /// Ranges for the links between the connect router and the networks: at most one of each IP family. Immutable.
+    #[schemars(length(min = 1, max = 2))]
+    pub connect_subnets: Vec<ConnectSubnet>,
+    /// What is let through between the networks.
+    #[schemars(length(min = 1, max = 2))]
+    pub connectivity: Vec<Connectivity>,
+}
+
+/// Chooses networks. Exactly the member that belongs to the type is set.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NetworkSelector {
+    /// What kind of networks this selector chooses from.
+    pub network_selection_type: NetworkSelectionType,
+    /// Chooses cluster-wide networks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_user_defined_network_selector: Option<ClusterUserDefinedNetworkSelector>,
+    /// Chooses the primary networks of namespaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub primary_user_defined_network_selector: Option<PrimaryUserDefinedNetworkSelector>,
+    /// Chooses secondary networks of namespaces. Not supported for connects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secondary_user_defined_network_selector: Option<NamespacedNetworkSelector>,
+    /// Chooses attachment definitions. Not supported for connects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network_attachment_definition_selector: Option<NamespacedNetworkSelector>,
+}
+
+/// What kind of networks a selector chooses from.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize, JsonSchema)]
+pub enum NetworkSelectionType {
+    /// The cluster's default network. Not supported for connects.
+    DefaultNetwork,
+    /// Networks made from `ClusterUserDefinedNetwork` objects.
+    ClusterUserDefinedNetworks,
+    /// Primary networks of namespaces.
+    PrimaryUserDefinedNetworks,
+    /// Secondary networks of namespaces. Not supported for connects.
+    SecondaryUserDefinedNetworks,
+    /// Networks of attachment definitions. Not supported for connects.
+    NetworkAttachmentDefinitions,
+}
+
+impl NetworkSelectionType {
+    /// The word used in manifests.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::DefaultNetwork => "DefaultNetwork",
+            Self::ClusterUserDefinedNetworks => "ClusterUserDefinedNetworks",
+            Self::PrimaryUserDefinedNetworks => "PrimaryUserDefinedNetworks",
+            Self::SecondaryUserDefinedNetworks => "SecondaryUserDefinedNetworks",
+            Self::NetworkAttachmentDefinitions => "NetworkAttachmentDefinitions",
+        }
+    }
+}
+
+impl std::fmt::Display for NetworkSelectionType {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// Chooses cluster-wide networks by their labels.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ClusterUserDefinedNetworkSelector {
+    /// Labels of the `ClusterUserDefinedNetwork`. An empty selector chooses all of them.
+    pub network_selector: LabelSelector,
+}
+
+/// Chooses the primary networks of namespaces by the namespaces' labels.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PrimaryUserDefinedNetworkSelector {
+    /// Labels of the namespace. An empty selector chooses all of them.
+    pub namespace_selector: LabelSelector,
+}
+
+/// Chooses networks of namespaces by the labels of both.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NamespacedNetworkSelector {
+    /// Labels of the namespace.
+    pub namespace_selector: LabelSelector,
+    /// Labels of the network.
+    pub network_selector: LabelSelector,
+}
+
+/// A range that is cut into blocks of one size.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ConnectSubnet {
+    /// The range, without host bits.
+    #[schemars(length(max = 43))]
+    pub cidr: String,
+    /// Prefix length of a block: longer than that of the range.
+    #[schemars(range(min = 1, max = 127))]
+    pub network_prefix: i32,
+}
+
+/// What is let through between connected networks.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize, JsonSchema)]
+pub enum Connectivity {
+    /// Pods reach pods.
+    PodNetwork,
+    /// Pods reach cluster IPs.
+    ServiceNetwork,
+}
+
+/// The `status` of a [`ClusterNetworkConnect`].
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterNetworkConnectStatus {
+    /// Whether everything went well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<StatusType>,
+    /// Conditions, one of each type.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// The short form of a status.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+pub enum StatusType {
+    /// Everything went well.
+    Success,
+    /// The conditions say what went wrong.
+    Failure,
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::{CustomResourceExt, Resource};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn identity_of_the_resource() {
+        let crd = ClusterNetworkConnect::crd();
+        assert_eq!(
+            crd.metadata.name.as_deref(),
+            Some("clusternetworkconnects.k8s.ovn.org")
+        );
+        assert_eq!(crd.spec.scope, "Cluster");
+        assert_eq!(crd.spec.names.kind, "ClusterNetworkConnect");
+        assert_eq!(crd.spec.names.short_names, Some(vec!["cnc".to_owned()]));
+        let version = &crd.spec.versions[0];
+        let columns = version.additional_printer_columns.as_ref().unwrap();
+        let names: Vec<_> = columns.iter().map(|column| column.name.as_str()).collect();
+        assert_eq!(names, ["Age", "Status"]);
+        assert!(version.subresources.as_ref().unwrap().status.is_some());
+        assert_eq!(ClusterNetworkConnect::api_version(&()), "k8s.ovn.org/v1");
+    }
+
+    #[test]
+    fn fields_are_spelled_as_in_kubernetes() {
+        let manifest = json!({
+            "apiVersion": "k8s.ovn.org/v1",
+            "kind": "ClusterNetworkConnect",
+            "metadata": {"name": "connect-a"},
+            "spec": {
+                "networkSelectors": [
+                    {
+                        "networkSelectionType": "ClusterUserDefinedNetworks",
+                        "clusterUserDefinedNetworkSelector": {"networkSelector": {"matchLabels": {"tier": "app"}}},
+                    },
+                    {
+                        "networkSelectionType": "PrimaryUserDefinedNetworks",
+                        "primaryUserDefinedNetworkSelector": {"namespaceSelector": {}},
+                    },
+                ],
+                "connectSubnets": [{"cidr": "192.168.0.0/16", "networkPrefix": 24}],
+                "connectivity": ["PodNetwork", "ServiceNetwork"],
+            },
+        });
+        let object: ClusterNetworkConnect = serde_json::from_value(manifest.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&object).unwrap(), manifest);
+    }
+
+    #[test]
+    fn unknown_fields_are_refused() {
+        let subnet =
+            json!({"cidr": "192.168.0.0/16", "networkPrefix": 24, "gateway": "192.168.0.1"});
+        let error = serde_json::from_value::<ConnectSubnet>(subnet).unwrap_err();
+        assert!(
+            error.to_string().starts_with("unknown field `gateway`"),
+            "{error}"
+        );
+    }
+}

@@ -1,1 +1,28 @@
-//! Validated domain types.
+//! Validated domain types, and the names, ids and addresses that follow from them.
+//!
+//! Everything here is a value or a pure function. A value is checked once, where it is made, so that the halves
+//! of the controller pass a [`NodeId`] or a [`TunnelKey`] around and never a bare number.
+
+mod address;
+mod connect;
+mod connect_range;
+mod connect_subnets;
+pub mod external_ids;
+mod ids;
+pub mod names;
+mod net_conf;
+mod network;
+mod networks;
+mod node;
+mod tunnel_key;
+
+pub use address::{PointToPoint, PointToPointError, mac_address, point_to_point};
+pub use connect::{Connect, ConnectError, Connectivity, ROUTER_TUNNEL_KEY};
+pub use connect_range::{ConnectRange, ConnectRangeError, ConnectRanges};
+pub use connect_subnets::{ConnectSubnetMap, ConnectSubnets, SubnetAnnotationError};
+pub use ids::{Attachment, DatapathKey, IdError, NetworkId, NodeId, OwnerKey, Topology, TunnelKey};
+pub use net_conf::{NetConf, NetConfError};
+pub use network::{IpFamily, Network, PodSubnet, Role, Transport};
+pub use networks::{NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Networks, PRIMARY_NETWORK_LABEL};
+pub use node::{NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, Node, NodeError, NodeErrorReason};
+pub use tunnel_key::{TunnelKeyError, port_tunnel_key};

@@ -1,0 +1,127 @@
+//! Addresses of ports: MAC addresses and point-to-point pairs.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+/// The MAC address of a port whose first address (IPv4 if it has one) is `address`.
+///
+/// The four octets of an IPv4 address, or the first four octets of the SHA-256 of an IPv6 address's canonical text,
+/// follow the locally administered prefix `0a:58`.
+pub fn mac_address(address: IpAddr) -> String {
+    let [a, b, c, d] = match address {
+        IpAddr::V4(address) => address.octets(),
+        IpAddr::V6(address) => {
+            let digest = Sha256::digest(address.to_string());
+            [digest[0], digest[1], digest[2], digest[3]]
+        }
+    };
+    format!("0a:58:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
+}
+
+/// The two ends of the link between a connect router and a network router, as `/31` or `/127`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct PointToPoint {
+    /// Address on the connect router: the even one.
+    pub connect_side: IpNet,
+    /// Address on the network router: the odd one.
+    pub network_side: IpNet,
+}
+
+/// A connect subnet is too small for this attachment.
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+#[error("generated ip {address} from the idx {index} is out of range in the network {subnet}")]
+pub struct PointToPointError {
+    /// The address that would be next.
+    pub address: IpAddr,
+    /// Which pair was asked for.
+    pub index: u16,
+    /// Out of which subnet.
+    pub subnet: IpNet,
+}
+
+/// The pair number `index` of a connect subnet: `base + 2·index` and the address after it.
+///
+/// # Errors
+/// The pair is outside of the subnet: a block with `h` host bits has pairs 0 to 2^(h−1) − 1.
+pub fn point_to_point(subnet: IpNet, index: u16) -> Result<PointToPoint, PointToPointError> {
+    let offset = 2 * u32::from(index);
+    // A pair starts at an even address, so wrapping can only happen at a subnet that ends with the address space,
+    // and then the wrapped address is outside of it.
+    let (connect_side, network_side, host_prefix): (IpAddr, IpAddr, u8) = match subnet.network() {
+        IpAddr::V4(base) => {
+            let even = u32::from(base).wrapping_add(offset);
+            let odd = even.wrapping_add(1);
+            (Ipv4Addr::from(even).into(), Ipv4Addr::from(odd).into(), 31)
+        }
+        IpAddr::V6(base) => {
+            let even = u128::from(base).wrapping_add(offset.into());
+            let odd = even.wrapping_add(1);
+            (Ipv6Addr::from(even).into(), Ipv6Addr::from(odd).into(), 127)
+        }
+    };
+    for address in [connect_side, network_side] {
+        if !subnet.contains(&address) {
+            return Err(PointToPointError {
+                address,
+                index,
+                subnet,
+            });
+        }
+    }
+    let link = |address: IpAddr| match address {
+        IpAddr::V4(address) => Ipv4Net::new_assert(address, host_prefix).into(),
+        IpAddr::V6(address) => Ipv6Net::new_assert(address, host_prefix).into(),
+    };
+    Ok(PointToPoint {
+        connect_side: link(connect_side),
+        network_side: link(network_side),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn net(text: &str) -> IpNet {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn mac_addresses() {
+        let cases = [
+            ("192.168.0.4", "0a:58:c0:a8:00:04"),
+            ("fd01::4", "0a:58:93:09:c3:40"),
+            ("fd01::5", "0a:58:17:c7:32:f6"),
+        ];
+        for (address, mac) in cases {
+            assert_eq!(mac_address(address.parse().unwrap()), mac);
+        }
+    }
+
+    #[test]
+    fn pairs_start_at_the_even_address() {
+        let pair = point_to_point(net("192.168.0.0/24"), 2).unwrap();
+        assert_eq!(pair.connect_side, net("192.168.0.4/31"));
+        assert_eq!(pair.network_side, net("192.168.0.5/31"));
+        let pair = point_to_point(net("fd01::100/120"), 2).unwrap();
+        assert_eq!(pair.connect_side, net("fd01::104/127"));
+        let pair = point_to_point(net("192.168.1.2/31"), 0).unwrap();
+        assert_eq!(pair.network_side, net("192.168.1.3/31"));
+    }
+
+    #[test]
+    fn pairs_outside_of_the_subnet_are_refused() {
+        assert!(point_to_point(net("192.168.0.0/26"), 31).is_ok());
+        assert_eq!(
+            point_to_point(net("192.168.0.0/26"), 32)
+                .unwrap_err()
+                .to_string(),
+            "generated ip 192.168.0.64 from the idx 32 is out of range in the network 192.168.0.0/26"
+        );
+        assert!(point_to_point(net("255.255.255.0/24"), 128).is_err());
+        assert!(point_to_point(net("10.0.0.0/32"), 0).is_err());
+    }
+}

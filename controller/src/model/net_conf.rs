@@ -1,0 +1,292 @@
+//! The CNI configuration inside of a `NetworkAttachmentDefinition`.
+
+use ipnet::IpNet;
+use serde::Deserialize;
+use thiserror::Error;
+
+use super::ids::Topology;
+use super::network::{IpFamily, PodSubnet, Role, Transport};
+
+/// The CNI plugin whose configurations describe our networks.
+const CNI_TYPE: &str = "ovn-k8s-cni-overlay";
+/// Join subnets of a primary network that names none.
+const DEFAULT_JOIN_SUBNETS: &str = "100.65.0.0/16,fd99::/64";
+/// Transit subnets, by family, of a primary layer2 network that names none.
+const DEFAULT_TRANSIT_SUBNETS: [(IpFamily, &str); 2] =
+    [(IpFamily::V4, "100.88.0.0/16"), (IpFamily::V6, "fd97::/64")];
+
+/// A CNI configuration that cannot be understood.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum NetConfError {
+    /// The definition has no configuration at all.
+    #[error("there is no spec.config")]
+    Missing,
+    /// The text is not JSON of the right form.
+    #[error("spec.config: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The configuration has no network name.
+    #[error("spec.config has no name")]
+    NoName,
+    /// A field has a value that is not known.
+    #[error("spec.config: {field} {value:?} is not known")]
+    Unknown {
+        /// Name of the field.
+        field: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// A field should be a comma-separated list of subnets and is not.
+    #[error("spec.config: {field}: {value:?} is not a subnet")]
+    Subnet {
+        /// Name of the field.
+        field: &'static str,
+        /// The entry that is wrong.
+        value: String,
+    },
+}
+
+/// What a CNI configuration says about a network.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NetConf {
+    /// Name of the network.
+    pub name: String,
+    /// How it is built.
+    pub topology: Topology,
+    /// What it is to its pods.
+    pub role: Role,
+    /// How packets travel.
+    pub transport: Transport,
+    /// Pod subnets, in order.
+    pub pod_subnets: Vec<PodSubnet>,
+    /// Join subnets: given or default; primary networks only.
+    pub join_subnets: Vec<IpNet>,
+    /// Transit subnets: given or default; primary layer2 networks only.
+    pub transit_subnets: Vec<IpNet>,
+}
+
+/// The fields we read. Others belong to other readers of the same text.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawNetConf {
+    #[serde(default)]
+    name: String,
+    #[serde(default, rename = "type")]
+    kind: String,
+    #[serde(default)]
+    topology: String,
+    #[serde(default)]
+    role: String,
+    #[serde(default)]
+    transport: String,
+    #[serde(default)]
+    subnets: String,
+    join_subnet: Option<String>,
+    transit_subnet: Option<String>,
+}
+
+impl NetConf {
+    /// Reads a configuration. `None` if it is not about a layer2 or layer3 network of ours.
+    ///
+    /// # Errors
+    /// The configuration cannot be understood.
+    pub fn parse(config: &str) -> Result<Option<Self>, NetConfError> {
+        let raw: RawNetConf = serde_json::from_str(config)?;
+        if raw.kind != CNI_TYPE {
+            return Ok(None);
+        }
+        let topology = match raw.topology.as_str() {
+            "layer2" => Topology::Layer2,
+            "layer3" => Topology::Layer3,
+            // A VLAN beside the overlay, and the default network's own definition: nothing to connect.
+            "localnet" | "" => return Ok(None),
+            _ => return Err(unknown("topology", raw.topology)),
+        };
+        if raw.name.is_empty() {
+            return Err(NetConfError::NoName);
+        }
+        let role = match raw.role.as_str() {
+            "primary" => Role::Primary,
+            "secondary" | "" => Role::Secondary,
+            _ => return Err(unknown("role", raw.role)),
+        };
+        let transport = match raw.transport.as_str() {
+            "" | "geneve" => Transport::Overlay,
+            "no-overlay" => Transport::NoOverlay,
+            "evpn" => Transport::Evpn,
+            _ => return Err(unknown("transport", raw.transport)),
+        };
+        let pod_subnets = entries(&raw.subnets)
+            .map(|entry| pod_subnet(entry, topology).ok_or_else(|| bad_subnet("subnets", entry)))
+            .collect::<Result<Vec<_>, _>>()?;
+        let join_subnets = match role {
+            Role::Primary => subnets(
+                "joinSubnet",
+                raw.join_subnet.as_deref().unwrap_or(DEFAULT_JOIN_SUBNETS),
+            )?,
+            Role::Secondary => Vec::new(),
+        };
+        let transit_subnets = match (role, topology, raw.transit_subnet) {
+            (Role::Primary, Topology::Layer2, Some(given)) => subnets("transitSubnet", &given)?,
+            (Role::Primary, Topology::Layer2, None) => default_transit_subnets(&pod_subnets)?,
+            _ => Vec::new(),
+        };
+        Ok(Some(Self {
+            name: raw.name,
+            topology,
+            role,
+            transport,
+            pod_subnets,
+            join_subnets,
+            transit_subnets,
+        }))
+    }
+}
+
+fn unknown(field: &'static str, value: String) -> NetConfError {
+    NetConfError::Unknown { field, value }
+}
+
+fn bad_subnet(field: &'static str, entry: &str) -> NetConfError {
+    NetConfError::Subnet {
+        field,
+        value: entry.to_owned(),
+    }
+}
+
+/// The entries of a comma-separated list.
+fn entries(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',')
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty())
+}
+
+fn subnets(field: &'static str, list: &str) -> Result<Vec<IpNet>, NetConfError> {
+    entries(list)
+        .map(|entry| {
+            let net: IpNet = entry.parse().map_err(|_| bad_subnet(field, entry))?;
+            Ok(net.trunc())
+        })
+        .collect()
+}
+
+/// Reads `cidr` or, for layer3, `cidr/<host prefix>`, whose default depends on the family.
+fn pod_subnet(entry: &str, topology: Topology) -> Option<PodSubnet> {
+    let (cidr, host_prefix) = match entry.match_indices('/').nth(1) {
+        Some((at, _)) => (&entry[..at], Some(entry[at + 1..].parse::<u8>().ok()?)),
+        None => (entry, None),
+    };
+    let cidr = cidr.parse::<IpNet>().ok()?.trunc();
+    let host_prefix = match topology {
+        Topology::Layer2 if host_prefix.is_some() => return None,
+        Topology::Layer2 => None,
+        Topology::Layer3 => {
+            let length = host_prefix.unwrap_or(match cidr {
+                IpNet::V4(_) => 24,
+                IpNet::V6(_) => 64,
+            });
+            (cidr.prefix_len()..=cidr.max_prefix_len())
+                .contains(&length)
+                .then_some(length)?
+                .into()
+        }
+    };
+    Some(PodSubnet { cidr, host_prefix })
+}
+
+fn default_transit_subnets(pod_subnets: &[PodSubnet]) -> Result<Vec<IpNet>, NetConfError> {
+    let wanted = DEFAULT_TRANSIT_SUBNETS
+        .iter()
+        .filter(|(family, _)| {
+            pod_subnets
+                .iter()
+                .any(|subnet| IpFamily::of_net(subnet.cidr) == *family)
+        })
+        .map(|(_, subnet)| *subnet)
+        .collect::<Vec<_>>();
+    subnets("transitSubnet", &wanted.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(config: &str) -> NetConf {
+        NetConf::parse(config).unwrap().unwrap()
+    }
+
+    fn texts<T: ToString>(items: &[T]) -> Vec<String> {
+        items.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_primary_layer3_network() {
+        let conf = parse(
+            r#"{"cniVersion":"1.1.0","joinSubnet":"100.65.0.0/16,fd99::/64","name":"blue_l3","netAttachDefName":"blue/l3","role":"primary","subnets":"10.10.0.0/16/24,fd10::/48","topology":"layer3","type":"ovn-k8s-cni-overlay"}"#,
+        );
+        assert_eq!(conf.name, "blue_l3");
+        assert_eq!(conf.topology, Topology::Layer3);
+        assert_eq!(conf.role, Role::Primary);
+        assert_eq!(conf.transport, Transport::Overlay);
+        assert_eq!(
+            texts(&conf.pod_subnets),
+            ["10.10.0.0/16/24", "fd10::/48/64"]
+        );
+        assert_eq!(texts(&conf.join_subnets), ["100.65.0.0/16", "fd99::/64"]);
+        assert!(conf.transit_subnets.is_empty());
+    }
+
+    #[test]
+    fn a_primary_layer2_network_has_transit_subnets_of_its_families() {
+        let config = |subnets: &str| {
+            parse(&format!(
+                r#"{{"name":"n","role":"primary","subnets":"{subnets}","topology":"layer2","type":"ovn-k8s-cni-overlay"}}"#
+            ))
+        };
+        let conf = config("10.20.0.0/16");
+        assert_eq!(texts(&conf.pod_subnets), ["10.20.0.0/16/0"]);
+        assert_eq!(texts(&conf.join_subnets), ["100.65.0.0/16", "fd99::/64"]);
+        assert_eq!(texts(&conf.transit_subnets), ["100.88.0.0/16"]);
+        let conf = config("10.20.0.0/16,fd20::/64");
+        assert_eq!(texts(&conf.transit_subnets), ["100.88.0.0/16", "fd97::/64"]);
+        assert!(NetConf::parse(r#"{"name":"n","subnets":"10.0.0.0/16/24","topology":"layer2","type":"ovn-k8s-cni-overlay"}"#).is_err());
+    }
+
+    #[test]
+    fn other_definitions_are_not_ours() {
+        for config in [
+            r#"{"type":"bridge","name":"n"}"#,
+            r#"{"type":"ovn-k8s-cni-overlay","name":"n","topology":"localnet"}"#,
+            r#"{"type":"ovn-k8s-cni-overlay","name":"default"}"#,
+        ] {
+            assert_eq!(NetConf::parse(config).unwrap(), None, "{config}");
+        }
+    }
+
+    #[test]
+    fn mistakes_name_their_field() {
+        let message = |rest: &str| {
+            let config =
+                format!(r#"{{"type":"ovn-k8s-cni-overlay","name":"n","topology":"layer3"{rest}}}"#);
+            NetConf::parse(&config).unwrap_err().to_string()
+        };
+        assert_eq!(
+            message(r#","subnets":"10.0.0.0/16,10.1.0.0/33""#),
+            r#"spec.config: subnets: "10.1.0.0/33" is not a subnet"#
+        );
+        assert_eq!(
+            message(r#","subnets":"10.0.0.0/16/8""#),
+            r#"spec.config: subnets: "10.0.0.0/16/8" is not a subnet"#
+        );
+        assert_eq!(
+            message(r#","role":"tertiary""#),
+            r#"spec.config: role "tertiary" is not known"#
+        );
+        assert!(
+            NetConf::parse("{")
+                .unwrap_err()
+                .to_string()
+                .starts_with("spec.config: ")
+        );
+    }
+}
