@@ -1,1 +1,18 @@
 //! Where objects come from.
+//!
+//! A source fills an [`Inventory`]: every object by kind, with its origin and its place in the order in which
+//! objects were given. Everything after works on inventories and does not know the source. There is one source
+//! so far, [`read_manifests`]: YAML and JSON files.
+
+mod decode;
+mod files;
+mod inventory;
+mod problem;
+mod yaml;
+
+#[cfg(test)]
+mod tests;
+
+pub use files::{LoadError, read_manifests};
+pub use inventory::{Inventory, Kind, ObjectKey, Objects, Origin, Sourced, describe};
+pub use problem::{Place, Problem};

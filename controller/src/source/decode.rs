@@ -1,0 +1,328 @@
+//! From documents to objects.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Namespace, Node, Service};
+use kube::core::ObjectMeta;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_path_to_error::{Segment, Track};
+
+use super::inventory::{Inventory, Kind, ObjectKey, Origin, Sourced, describe};
+use super::yaml::{self, Content};
+use super::{Place, Problem};
+use crate::api::cnc::ClusterNetworkConnect;
+use crate::api::nad::NetworkAttachmentDefinition;
+use crate::api::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
+use crate::api::{Violation, selector};
+
+/// Label that every namespace of a cluster has: its own name.
+const METADATA_NAME: &str = "kubernetes.io/metadata.name";
+
+/// Fills an inventory from documents and collects what is wrong with them.
+#[derive(Default)]
+pub(super) struct Decoder {
+    pub(super) inventory: Inventory,
+    pub(super) errors: Vec<Problem>,
+    /// How many objects there were: good, bad or of no use.
+    pub(super) objects: u64,
+}
+
+impl Decoder {
+    /// Reads all objects of a file's text.
+    pub(super) fn read(&mut self, file: &str, text: &str) {
+        let file: Arc<str> = file.into();
+        for yaml::Document { number, content } in yaml::parse_stream(text) {
+            match content {
+                Ok(node) => self.read_object(&Raw {
+                    node: &node,
+                    file: &file,
+                    document: number,
+                }),
+                Err(error) => self.errors.push(Problem {
+                    place: Some(Place {
+                        file: file.clone(),
+                        document: number,
+                        line: error.line,
+                    }),
+                    message: format!("malformed YAML: {}", error.message),
+                    ..Problem::default()
+                }),
+            }
+        }
+    }
+
+    fn read_object(&mut self, raw: &Raw<'_>) {
+        let (Some(api_version), Some(kind)) = (raw.text("apiVersion"), raw.text("kind")) else {
+            self.objects += 1;
+            let message = match &raw.node.content {
+                Content::Mapping(_) => {
+                    "is no Kubernetes object: apiVersion and kind are required texts"
+                }
+                _ => "is no Kubernetes object: a mapping is required",
+            };
+            self.errors.push(raw.problem("", message));
+            return;
+        };
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        if (group, kind) == ("", "List") {
+            return self.read_list(raw);
+        }
+        self.objects += 1;
+        match (group, kind) {
+            ("", "Namespace") => self.decode::<Namespace>(raw, version),
+            ("", "Node") => self.decode::<Node>(raw, version),
+            ("", "Service") => self.decode::<Service>(raw, version),
+            ("k8s.cni.cncf.io", "NetworkAttachmentDefinition") => {
+                self.decode::<NetworkAttachmentDefinition>(raw, version);
+            }
+            ("k8s.ovn.org", "UserDefinedNetwork") => {
+                self.decode::<UserDefinedNetwork>(raw, version);
+            }
+            ("k8s.ovn.org", "ClusterUserDefinedNetwork") => {
+                self.decode::<ClusterUserDefinedNetwork>(raw, version);
+            }
+            ("k8s.ovn.org", "ClusterNetworkConnect") => {
+                self.decode::<ClusterNetworkConnect>(raw, version);
+            }
+            _ => {
+                let message = format!("kind {kind} is not used by patchbay, ignored");
+                self.inventory.warnings.push(raw.problem("", message));
+            }
+        }
+    }
+
+    fn read_list(&mut self, raw: &Raw<'_>) {
+        match raw.node.get("items").map(|items| &items.content) {
+            Some(Content::Sequence(items)) => {
+                for node in items {
+                    self.read_object(&Raw { node, ..*raw });
+                }
+            }
+            _ => self.errors.push(raw.problem("items", "a list is required")),
+        }
+    }
+
+    fn decode<T: Kind>(&mut self, raw: &Raw<'_>, version: &str) {
+        if T::version(&()) != version {
+            let message = format!("version {version:?} is not known, {:?} is", T::version(&()));
+            self.errors.push(raw.problem("apiVersion", message));
+            return;
+        }
+        let (object, mut violations) = from_json::<T>(raw.node.to_json());
+        let Some(mut object) = object else {
+            self.errors
+                .extend(violations.iter().map(|violation| raw.violation(violation)));
+            return;
+        };
+        complete(&mut object);
+        violations.extend(meta_violations::<T>(object.meta()));
+        violations.extend(object.violations());
+        self.errors
+            .extend(violations.iter().map(|violation| raw.violation(violation)));
+        let key = ObjectKey::of(object.meta());
+        if let Some(first) = T::of(&self.inventory).get(&key) {
+            let message = format!("there is already one of this name at {}", first.origin);
+            self.errors.push(Problem {
+                object: Some(describe(&object)),
+                ..raw.problem("", message)
+            });
+        } else {
+            // Objects with violations stay, so that a second one of their name is told as well.
+            let origin = Origin::Manifest(raw.place(""));
+            T::of_mut(&mut self.inventory).insert(Sourced {
+                object,
+                origin,
+                position: self.objects,
+            });
+        }
+    }
+}
+
+/// An object as it stands in its document.
+#[derive(Clone, Copy)]
+struct Raw<'a> {
+    node: &'a yaml::Node,
+    file: &'a Arc<str>,
+    document: u32,
+}
+
+impl Raw<'_> {
+    fn text(&self, field: &str) -> Option<&str> {
+        self.node.get(field).and_then(yaml::Node::as_str)
+    }
+
+    fn place(&self, field: &str) -> Place {
+        Place {
+            file: self.file.clone(),
+            document: self.document,
+            line: self.node.line_of(field),
+        }
+    }
+
+    /// Kind and name as far as they can be read.
+    fn describe(&self) -> Option<String> {
+        let meta = |field| self.node.get("metadata")?.get(field)?.as_str();
+        let kind = self.text("kind")?;
+        Some(match (meta("namespace"), meta("name")) {
+            (Some(namespace), Some(name)) => format!("{kind} {namespace}/{name}"),
+            (None, Some(name)) => format!("{kind} {name}"),
+            (_, None) => format!("{kind} without a name"),
+        })
+    }
+
+    fn problem(&self, field: &str, message: impl Into<String>) -> Problem {
+        Problem {
+            place: Some(self.place(field)),
+            object: self.describe(),
+            field: (!field.is_empty()).then(|| field.to_owned()),
+            message: message.into(),
+        }
+    }
+
+    fn violation(&self, Violation { field, message }: &Violation) -> Problem {
+        self.problem(field, message)
+    }
+}
+
+/// The object, if it can be made, and every field that is unknown or of a wrong type.
+fn from_json<T: DeserializeOwned>(mut json: Value) -> (Option<T>, Vec<Violation>) {
+    let mut violations = Vec::new();
+    loop {
+        let mut track = Track::new();
+        let mut ignored = Vec::new();
+        let attempt = serde_ignored::deserialize(
+            serde_path_to_error::Deserializer::new(&json, &mut track),
+            |path: serde_ignored::Path<'_>| ignored.push(ignored_field(&path)),
+        );
+        let error: serde_json::Error = match attempt {
+            Ok(object) => {
+                // The type itself says what it is. And clusters newer than these types report more; nobody reads
+                // the status of a manifest.
+                let told = |field: &String| {
+                    !(field == "apiVersion" || field == "kind" || field.starts_with("status."))
+                };
+                ignored.retain(told);
+                violations.extend(
+                    ignored
+                        .into_iter()
+                        .map(|field| Violation::new(field, "unknown field")),
+                );
+                return (Some(object), violations);
+            }
+            Err(error) => error,
+        };
+        let path: Vec<_> = track.path().iter().cloned().collect();
+        let message = error.to_string();
+        let unknown = message.starts_with("unknown field");
+        violations.push(Violation::new(field(&path), message));
+        // Without the unknown member the rest can be looked at.
+        if !(unknown && remove(&mut json, &path)) {
+            return (None, violations);
+        }
+    }
+}
+
+fn field(path: &[Segment]) -> String {
+    path.iter()
+        .fold(String::new(), |parent, segment| match segment {
+            Segment::Map { key } => member(parent, key),
+            Segment::Seq { index } => format!("{parent}[{index}]"),
+            Segment::Enum { .. } | Segment::Unknown => parent,
+        })
+}
+
+fn ignored_field(path: &serde_ignored::Path<'_>) -> String {
+    use serde_ignored::Path;
+    match path {
+        Path::Root => String::new(),
+        Path::Seq { parent, index } => format!("{}[{index}]", ignored_field(parent)),
+        Path::Map { parent, key } => member(ignored_field(parent), key),
+        Path::Some { parent }
+        | Path::NewtypeStruct { parent }
+        | Path::NewtypeVariant { parent } => ignored_field(parent),
+    }
+}
+
+/// The path of a member. Keys that are no identifiers, such as those of labels, stand in brackets.
+fn member(parent: String, key: &str) -> String {
+    if !key.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        format!("{parent}[{key}]")
+    } else if parent.is_empty() {
+        key.to_owned()
+    } else {
+        parent + "." + key
+    }
+}
+
+/// Takes the member at this path out; whether there was one.
+fn remove(json: &mut Value, path: &[Segment]) -> bool {
+    let Some((Segment::Map { key }, parents)) = path.split_last() else {
+        return false;
+    };
+    let parent = parents
+        .iter()
+        .try_fold(json, |value, segment| match segment {
+            Segment::Map { key } => value.get_mut(key),
+            Segment::Seq { index } => value.get_mut(index),
+            Segment::Enum { .. } | Segment::Unknown => None,
+        });
+    parent
+        .and_then(Value::as_object_mut)
+        .is_some_and(|members| members.remove(key).is_some())
+}
+
+/// Fills in what an API server fills in.
+fn complete<T: Kind>(object: &mut T) {
+    let meta = object.meta_mut();
+    if T::NAMESPACED {
+        meta.namespace.get_or_insert_with(|| "default".into());
+    }
+    if let (true, Some(name)) = (T::kind(&()) == "Namespace", &meta.name) {
+        meta.labels
+            .get_or_insert_default()
+            .insert(METADATA_NAME.into(), name.clone());
+    }
+}
+
+fn meta_violations<T: Kind>(meta: &ObjectMeta) -> Vec<Violation> {
+    let mut found = Vec::new();
+    match meta.name.as_deref() {
+        None | Some("") => found.push(Violation::new("metadata.name", "Required value")),
+        Some(name) if !selector::is_dns_subdomain(name) => found.push(Violation::new(
+            "metadata.name",
+            format!(
+                "Invalid value: \"{name}\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
+                 characters, '-' or '.', and must start and end with an alphanumeric character"
+            ),
+        )),
+        Some(_) => {}
+    }
+    match meta.namespace.as_deref() {
+        Some(_) if !T::NAMESPACED => {
+            found.push(Violation::new("metadata.namespace", "Forbidden: not allowed on this kind"));
+        }
+        Some(namespace) if !selector::is_dns_label(namespace) => found.push(Violation::new(
+            "metadata.namespace",
+            format!(
+                "Invalid value: \"{namespace}\": a lowercase RFC 1123 label must consist of lower case alphanumeric \
+                 characters or '-', and must start and end with an alphanumeric character"
+            ),
+        )),
+        _ => {}
+    }
+    for (key, value) in meta.labels.iter().flatten() {
+        let field = format!("metadata.labels[{key}]");
+        let problems = selector::key_problem(key)
+            .into_iter()
+            .chain(selector::value_problem(value));
+        found.extend(problems.map(|problem| Violation::new(&field, problem)));
+    }
+    for key in meta.annotations.iter().flatten().map(|(key, _)| key) {
+        let problem = selector::key_problem(key);
+        found.extend(
+            problem.map(|problem| Violation::new(format!("metadata.annotations[{key}]"), problem)),
+        );
+    }
+    found
+}

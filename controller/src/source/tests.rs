@@ -1,0 +1,247 @@
+//! Manifests in, objects or errors out.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::*;
+
+/// What comes of this text on the standard input.
+fn read(yaml: &str) -> Result<Inventory, Vec<String>> {
+    read_manifests(&["-".into()], &mut yaml.as_bytes())
+        .map_err(|error| error.problems.iter().map(ToString::to_string).collect())
+}
+
+const BLUE: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: blue, labels: {network: blue}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata: {name: blue}
+spec:
+  namespaceSelector: {matchLabels: {network: blue}}
+  network:
+    topology: Layer3
+    layer3: {role: Primary, subnets: [{cidr: 103.103.0.0/16}]}
+";
+
+#[test]
+fn objects_keep_their_origin_and_their_order() {
+    let inventory = read(&format!(
+        "{BLUE}---\n---\napiVersion: v1\nkind: Node\nmetadata: {{name: a}}\n"
+    ))
+    .unwrap();
+    let (key, node) = inventory.nodes.iter().next().unwrap();
+    assert_eq!(key.to_string(), "a");
+    assert_eq!(node.origin.to_string(), "standard input:16 (document 4)");
+    let network = inventory
+        .cluster_user_defined_networks
+        .get(&ObjectKey::cluster("blue"))
+        .unwrap();
+    assert!(network.position < node.position);
+    let namespace = inventory.namespaces.named("blue").unwrap();
+    let labels = namespace.metadata.labels.as_ref().unwrap();
+    assert_eq!(labels["kubernetes.io/metadata.name"], "blue");
+    assert_eq!(labels["network"], "blue");
+}
+
+#[test]
+fn lists_are_read_through_and_namespaces_default() {
+    let inventory = read(
+        "{apiVersion: v1, kind: List, items: [
+            {apiVersion: v1, kind: Node, metadata: {name: a}},
+            {apiVersion: v1, kind: Service, metadata: {name: web}}]}",
+    )
+    .unwrap();
+    assert_eq!(inventory.nodes.len(), 1);
+    assert!(
+        inventory
+            .services
+            .get(&ObjectKey::namespaced("default", "web"))
+            .is_some()
+    );
+    assert_eq!(
+        read("{apiVersion: v1, kind: List}").unwrap_err(),
+        ["standard input:1 (document 1): List without a name: items: a list is required"]
+    );
+}
+
+#[test]
+fn other_kinds_are_named_and_ignored() {
+    let inventory = read(&format!(
+        "{BLUE}---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c, namespace: ns}}\n"
+    ))
+    .unwrap();
+    let warnings: Vec<_> = inventory.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        [
+            "standard input:15 (document 3): ConfigMap ns/c: kind ConfigMap is not used by patchbay, ignored"
+        ]
+    );
+}
+
+#[test]
+fn every_error_of_a_run_is_told() {
+    let errors = read(
+        "apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata:
+  name: blue
+  label: {a: b}
+spec:
+  namespaceSelector:
+    matchLabel: {network: blue}
+  network:
+    topology: Layer3
+    layer3:
+      role: Primary
+      subnet: []
+      subnets:
+      - cidr: 103.103.0.1/16
+        hostSubnet: 16
+---
+apiVersion: v1
+kind: Node
+metadata: {annotations: {k8s.ovn.org/node-id: 2}}
+---
+apiVersion: v1
+kind: Node
+metadata: {labels: {}}
+---
+a: b: c
+---
+just text
+---
+apiVersion: k8s.ovn.org/v1
+kind: UserDefinedNetwork
+metadata: {name: Blue, namespace: blue}
+spec: {topology: Layer4}
+---
+apiVersion: k8s.ovn.org/v1beta1
+kind: UserDefinedNetwork
+metadata: {name: blue, namespace: blue}
+---
+apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata: {name: blue, namespace: x}
+spec: {namespaceSelector: {}, network: {topology: Layer2, layer2: {role: Primary, subnets: [10.0.0.0/16]}}}
+---
+kind: Node
+",
+    )
+    .unwrap_err();
+    let cudn = "ClusterUserDefinedNetwork blue";
+    assert_eq!(
+        errors,
+        [
+            format!(
+                "standard input:13 (document 1): {cudn}: spec.network.layer3.subnet: unknown field `subnet`, expected \
+                 one of `role`, `mtu`, `subnets`, `joinSubnets`"
+            ),
+            format!("standard input:5 (document 1): {cudn}: metadata.label: unknown field"),
+            format!("standard input:8 (document 1): {cudn}: spec.namespaceSelector.matchLabel: unknown field"),
+            format!(
+                "standard input:15 (document 1): {cudn}: spec.network.layer3.subnets[0].cidr: CIDR must be a masked \
+                 network address (no host bits set)"
+            ),
+            "standard input:20 (document 2): Node without a name: metadata.annotations[k8s.ovn.org/node-id]: invalid \
+             type: integer `2`, expected a string"
+                .into(),
+            "standard input:24 (document 3): Node without a name: metadata.name: Required value".into(),
+            "standard input:26 (document 4): malformed YAML: mapping values are not allowed in this context".into(),
+            "standard input:28 (document 5): is no Kubernetes object: a mapping is required".into(),
+            "standard input:33 (document 6): UserDefinedNetwork blue/Blue: spec.topology: unknown variant `Layer4`, \
+             expected `Layer2` or `Layer3`"
+                .into(),
+            "standard input:35 (document 7): UserDefinedNetwork blue/blue: apiVersion: version \"v1beta1\" is not \
+             known, \"v1\" is"
+                .into(),
+            "standard input:41 (document 8): ClusterUserDefinedNetwork x/blue: metadata.namespace: Forbidden: not \
+             allowed on this kind"
+                .into(),
+            "standard input:44 (document 9): Node without a name: is no Kubernetes object: apiVersion and kind are required texts".into(),
+        ]
+    );
+}
+
+#[test]
+fn two_objects_of_one_name_are_refused() {
+    let errors = read(&format!("{BLUE}---{BLUE}")).unwrap_err();
+    assert_eq!(
+        errors,
+        [
+            "standard input:15 (document 3): Namespace blue: there is already one of this name at standard input:2 \
+             (document 1)",
+            "standard input:19 (document 4): ClusterUserDefinedNetwork blue: there is already one of this name at \
+             standard input:6 (document 2)",
+        ]
+    );
+}
+
+#[test]
+fn a_cluster_newer_than_our_types_may_report_more_status() {
+    let node =
+        "{apiVersion: v1, kind: Node, metadata: {name: a}, spec: {SPEC}, status: {novel: {x: 1}}}";
+    assert!(read(&node.replace("SPEC", "podCIDR: 10.0.0.0/24")).is_ok());
+    assert_eq!(
+        read(&node.replace("SPEC", "podCidr: 10.0.0.0/24")).unwrap_err(),
+        ["standard input:1 (document 1): Node a: spec.podCidr: unknown field"]
+    );
+}
+
+#[test]
+fn folders_are_read_in_the_order_of_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, node: &str| {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(
+            path,
+            format!("apiVersion: v1\nkind: Node\nmetadata: {{name: {node}}}\n"),
+        )
+        .unwrap();
+    };
+    write("b.yaml", "two");
+    write("a/z.yml", "one");
+    write("c.json", "three");
+    write("d.txt", "no");
+    write(".hidden/e.yaml", "no");
+    let inventory = read_manifests(&[folder.path().to_owned()], &mut "".as_bytes()).unwrap();
+    let order: Vec<_> = inventory
+        .nodes
+        .in_order()
+        .iter()
+        .map(|(key, _)| key.name.clone())
+        .collect();
+    assert_eq!(order, ["one", "two", "three"]);
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let read = |paths: &[PathBuf]| {
+        let error = read_manifests(paths, &mut "".as_bytes())
+            .unwrap_err()
+            .to_string();
+        error
+            .replace(&format!("{}/", folder.path().display()), "")
+            .replace(&folder.path().display().to_string(), "DIR")
+    };
+    assert_eq!(
+        read(&[folder.path().to_owned()]),
+        "there is no *.yaml, *.yml or *.json file in the folder DIR"
+    );
+    fs::write(path("empty.yaml"), "# nothing yet\n---\n").unwrap();
+    assert_eq!(
+        read(&[path("empty.yaml"), "-".into()]),
+        "there is no object in empty.yaml, -"
+    );
+    fs::write(path("latin1.yaml"), b"a: \xe9\n").unwrap();
+    assert_eq!(
+        read(&[path("latin1.yaml"), path("missing.yaml")]),
+        "cannot read latin1.yaml: it is not UTF-8 text\ncannot read missing.yaml: No such file or directory (os error 2)"
+    );
+}
