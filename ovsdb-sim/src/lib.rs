@@ -1,1 +1,3 @@
 //! Placeholder while the walls go up.
+
+pub mod testing;

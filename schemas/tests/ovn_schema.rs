@@ -5,7 +5,6 @@
 //! not listed fails, and so does a listed one that is none.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use serde_json::Value;
 
@@ -248,15 +247,13 @@ fn compare(ours: &Value, installed: &Value) -> Vec<String> {
 fn take_back(facts: &mut Facts, version: Version) -> Vec<String> {
     let mut idle = Vec::new();
     for (since, name, before) in CHANGES.iter().rev().filter(|(since, ..)| *since > version) {
-        let changed = match before {
-            Some(before) => facts
-                .insert((*name).to_owned(), (*before).to_owned())
-                .is_some_and(|now| now != *before),
-            None => {
-                let columns = format!("{name}.");
-                facts.retain(|other, _| !other.starts_with(&columns));
-                facts.remove(*name).is_some()
-            }
+        let changed = if let Some(before) = before {
+            let now = facts.insert((*name).to_owned(), (*before).to_owned());
+            now.is_some_and(|now| now != *before)
+        } else {
+            let columns = format!("{name}.");
+            facts.retain(|other, _| !other.starts_with(&columns));
+            facts.remove(*name).is_some()
         };
         if !changed {
             idle.push(format!(
@@ -306,52 +303,51 @@ fn facts(schema: &Value) -> Facts {
 
 /// `root; unique (name), (id); at most 1 row`
 fn table_fact(table: &Value) -> String {
-    let mut fact = if table["isRoot"] == true {
+    let root = if table["isRoot"] == true {
         "root"
     } else {
         "not root"
-    }
-    .to_owned();
+    };
+    let mut fact = vec![root.to_owned()];
     if let Some(indexes) = table.get("indexes").and_then(Value::as_array) {
         let indexes: Vec<_> = indexes
             .iter()
             .map(|columns| format!("({})", strings(columns).join(", ")))
             .collect();
-        write!(fact, "; unique {}", indexes.join(", ")).unwrap();
+        fact.push(format!("unique {}", indexes.join(", ")));
     }
     if let Some(rows) = table.get("maxRows") {
-        write!(fact, "; at most {rows} row").unwrap();
+        fact.push(format!("at most {rows} row"));
     }
-    fact
+    fact.join("; ")
 }
 
 /// `string {dscp} => integer 0..63 / 0..*`
 fn column_fact(column: &Value) -> String {
     let kind = &column["type"];
-    let mut fact = match kind {
-        Value::String(_) => base_fact(kind),
-        _ => base_fact(&kind["key"]),
-    };
+    let key = if kind.is_string() { kind } else { &kind["key"] };
+    let mut fact = vec![base_fact(key)];
     if let Some(value) = kind.get("value") {
-        write!(fact, " => {}", base_fact(value)).unwrap();
+        fact.push(format!("=> {}", base_fact(value)));
     }
     let bound = |name: &str| match kind.get(name) {
         None => "1".to_owned(),
         Some(Value::String(_)) => "*".to_owned(),
         Some(number) => number.to_string(),
     };
-    match (bound("min"), bound("max")) {
-        (min, max) if min == max => write!(fact, " / {min}"),
-        (min, max) => write!(fact, " / {min}..{max}"),
-    }
-    .unwrap();
+    let (min, max) = (bound("min"), bound("max"));
+    fact.push(if min == max {
+        format!("/ {min}")
+    } else {
+        format!("/ {min}..{max}")
+    });
     if column["ephemeral"] == true {
-        fact.push_str(" ephemeral");
+        fact.push("ephemeral".to_owned());
     }
     if column["mutable"] == false {
-        fact.push_str(" immutable");
+        fact.push("immutable".to_owned());
     }
-    fact
+    fact.join(" ")
 }
 
 /// `integer 0..63`, `string {a, b}`, `-> ACL (strong)`
@@ -365,40 +361,30 @@ fn base_fact(base: &Value) -> String {
             base["refType"].as_str().unwrap_or("strong")
         );
     }
-    let mut fact = base["type"]
-        .as_str()
-        .expect("a base type has a type")
-        .to_owned();
+    let mut fact = vec![
+        base["type"]
+            .as_str()
+            .expect("a base type has a type")
+            .to_owned(),
+    ];
     if let Some(values) = base.get("enum") {
-        let mut values = if values.is_array() {
-            strings(&values[1])
-        } else {
-            strings(&Value::from([values.clone()]))
-        };
+        let one = Value::from([values.clone()]);
+        let mut values = strings(if values.is_array() { &values[1] } else { &one });
         values.sort_unstable();
-        write!(fact, " {{{}}}", values.join(", ")).unwrap();
+        fact.push(format!("{{{}}}", values.join(", ")));
     }
-    for (kind, min, max) in [
+    for (mark, min, max) in [
         ("", "minInteger", "maxInteger"),
         ("", "minReal", "maxReal"),
         ("len ", "minLength", "maxLength"),
     ] {
-        let bound = |name: &str| base.get(name).map(ToString::to_string);
-        let (min, max) = (
-            bound(min).filter(|min| kind.is_empty() || min != "0"),
-            bound(max),
-        );
-        if min.is_some() || max.is_some() {
-            write!(
-                fact,
-                " {kind}{}..{}",
-                min.unwrap_or_default(),
-                max.unwrap_or_default()
-            )
-            .unwrap();
+        let bound = |name: &str| base.get(name).map(ToString::to_string).unwrap_or_default();
+        let (min, max) = (bound(min), bound(max));
+        if !(min.is_empty() && max.is_empty()) {
+            fact.push(format!("{mark}{min}..{max}"));
         }
     }
-    fact
+    fact.join(" ")
 }
 
 fn object(value: &Value) -> &serde_json::Map<String, Value> {

@@ -1,0 +1,21 @@
+//! What tests need to compare Patchbay with the real OVN programs: find them, start them, end them.
+//!
+//! Everything here panics when something is missing, with a message that says what to install: a test that cannot
+//! run must not pass.
+//!
+//! ```no_run
+//! use ovsdb_sim::testing::{self, RealServer};
+//!
+//! let server = RealServer::start([testing::installed_nb_schema()]);
+//! let output = testing::nbctl(&server.remote()).args(["ls-add", "sw0", "--", "show"]).output()?;
+//! assert!(output.status.success());
+//! # std::io::Result::Ok(())
+//! ```
+
+mod program;
+mod real_server;
+mod scratch_dir;
+
+pub use program::{installed_nb_schema, nbctl, program};
+pub use real_server::RealServer;
+pub use scratch_dir::ScratchDir;

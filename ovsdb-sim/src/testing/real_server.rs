@@ -1,0 +1,122 @@
+//! The real `ovsdb-server`, for the length of a test.
+
+use std::fs::{self, File};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{ScratchDir, program};
+
+/// How long a server may take until it answers: far more than it needs, even on a loaded machine.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long to wait between two looks at whether the server answers.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// A running `ovsdb-server` with fresh databases, listening on a unix socket in a folder of its own. Dropping it ends
+/// the server and removes the folder.
+#[derive(Debug)]
+pub struct RealServer {
+    child: Child,
+    databases: Vec<PathBuf>,
+    socket: PathBuf,
+    // Dropped after the server has ended.
+    _dir: ScratchDir,
+}
+
+impl RealServer {
+    /// Starts a server with one empty database for each of the `.ovsschema` files, and returns once it answers.
+    ///
+    /// # Panics
+    ///
+    /// When `ovsdb-server` or `ovsdb-tool` is not installed, refuses a schema or does not answer in time.
+    #[must_use]
+    pub fn start<P: AsRef<Path>>(schemas: impl IntoIterator<Item = P>) -> Self {
+        let dir = ScratchDir::new();
+        let databases: Vec<_> = schemas
+            .into_iter()
+            .enumerate()
+            .map(|(number, schema)| {
+                create(&dir.path().join(format!("{number}.db")), schema.as_ref())
+            })
+            .collect();
+        let socket = dir.path().join("db.sock");
+        let log = dir.path().join("log");
+        let child = Command::new(program("ovsdb-server"))
+            .arg(format!("--remote=punix:{}", socket.display()))
+            .arg(format!(
+                "--unixctl={}",
+                dir.path().join("ctl.sock").display()
+            ))
+            .args(&databases)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log).expect("a file in a fresh folder"))
+            .spawn()
+            .expect("an installed program starts");
+        let mut server = Self {
+            child,
+            databases,
+            socket,
+            _dir: dir,
+        };
+        server.wait_until_ready(&log);
+        server
+    }
+
+    /// The socket that the server listens on.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// The server's address as OVSDB clients spell it, `unix:PATH`.
+    pub fn remote(&self) -> String {
+        format!("unix:{}", self.socket.display())
+    }
+
+    /// The database files, in the order of the schemas. Every transaction that changes something appends to its
+    /// database's file.
+    pub fn databases(&self) -> &[PathBuf] {
+        &self.databases
+    }
+
+    fn wait_until_ready(&mut self, log: &Path) {
+        let deadline = Instant::now() + START_TIMEOUT;
+        while UnixStream::connect(&self.socket).is_err() {
+            let ended = self.child.try_wait().expect("a child can be waited for");
+            assert!(
+                ended.is_none() && Instant::now() < deadline,
+                "ovsdb-server does not answer ({}):\n{}",
+                ended.map_or_else(|| "still starting".to_owned(), |status| status.to_string()),
+                fs::read_to_string(log).unwrap_or_default()
+            );
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+}
+
+impl Drop for RealServer {
+    fn drop(&mut self) {
+        // Both fail only when the server has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Makes an empty database file with `ovsdb-tool`.
+fn create(database: &Path, schema: &Path) -> PathBuf {
+    let output = Command::new(program("ovsdb-tool"))
+        .arg("create")
+        .args([database, schema])
+        .output()
+        .expect("an installed program starts");
+    assert!(
+        output.status.success(),
+        "ovsdb-tool create with {}: {}",
+        schema.display(),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    database.to_owned()
+}

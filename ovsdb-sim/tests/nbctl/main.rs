@@ -1,0 +1,133 @@
+//! The real `ovn-nbctl` as a client of two servers: whatever it is asked to do, it must print the same.
+//!
+//! The commands are in the `*.cmds` files beside this one, a theme each; see [`script`] for their form.
+
+mod normal;
+mod script;
+mod session;
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::{fs, thread};
+
+use ovsdb_sim::testing::{RealServer, installed_nb_schema};
+
+use script::Step;
+use session::Answer;
+
+/// A list of commands that starts from an empty database.
+struct Theme {
+    name: String,
+    steps: Vec<Step>,
+}
+
+fn themes() -> Vec<Theme> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nbctl");
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+        .expect("the folder of this test")
+        .map(|entry| entry.expect("an entry of it").path())
+        .filter(|file| {
+            file.extension()
+                .is_some_and(|extension| extension == "cmds")
+        })
+        .collect();
+    files.sort();
+    files
+        .iter()
+        .map(|file| Theme {
+            name: file
+                .file_stem()
+                .expect("a file has a name")
+                .to_string_lossy()
+                .into_owned(),
+            steps: script::parse(&fs::read_to_string(file).expect("a readable list")),
+        })
+        .collect()
+}
+
+/// Where two servers made `ovn-nbctl` print different things.
+fn differences(theme: &Theme, left: &[Answer], right: &[Answer]) -> String {
+    let answers = theme.steps.iter().zip(left.iter().zip(right));
+    answers
+        .filter(|(_, (left, right))| left != right)
+        .map(|(step, (left, right))| {
+            let (left, right) = (shown(left), shown(right));
+            format!(
+                "{}: {}\n--- one\n{left}--- other\n{right}\n",
+                theme.name, step.text
+            )
+        })
+        .collect::<Vec<_>>()
+        .concat()
+}
+
+fn shown(answer: &Answer) -> String {
+    let Answer {
+        stdout,
+        stderr,
+        code,
+    } = answer;
+    let errors: Vec<_> = stderr
+        .lines()
+        .map(|line| format!("stderr: {line}\n"))
+        .collect();
+    format!("{stdout}{}exit {code:?}\n", errors.concat())
+}
+
+fn on_real(theme: &Theme) -> Vec<Answer> {
+    let server = RealServer::start([installed_nb_schema()]);
+    session::run(&theme.steps, &server.remote())
+}
+
+/// What the real server makes `ovn-nbctl` answer, theme by theme: the tests of this file share one run.
+fn expected() -> &'static [(Theme, Vec<Answer>)] {
+    static EXPECTED: LazyLock<Vec<(Theme, Vec<Answer>)>> = LazyLock::new(|| {
+        let themes = themes();
+        let answers = at_once(&themes, on_real);
+        themes.into_iter().zip(answers).collect()
+    });
+    &EXPECTED
+}
+
+/// `work` done on every item, each in its own thread.
+fn at_once<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let work = &work;
+    thread::scope(|scope| {
+        let threads: Vec<_> = items
+            .iter()
+            .map(|item| scope.spawn(move || work(item)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no server fails to start"))
+            .collect()
+    })
+}
+
+#[test]
+fn the_normalisation_is_deterministic() {
+    let reports = at_once(expected(), |(theme, answers)| {
+        differences(theme, answers, &on_real(theme))
+    })
+    .concat();
+    assert!(reports.is_empty(), "\n{reports}");
+}
+
+#[test]
+fn every_command_does_what_its_list_says() {
+    let mut reports = Vec::new();
+    for (theme, answers) in expected() {
+        for (step, answer) in theme.steps.iter().zip(answers) {
+            if step.fails == (answer.code == Some(0)) {
+                reports.push(format!("{}: {}\n{}", theme.name, step.text, shown(answer)));
+            }
+        }
+    }
+    assert!(reports.is_empty(), "\n{}", reports.join("\n"));
+}
+
+#[test]
+fn the_lists_are_long_enough_to_mean_something() {
+    let commands: usize = themes().iter().map(|theme| theme.steps.len()).sum();
+    assert!(commands >= 250, "{commands} commands");
+}
