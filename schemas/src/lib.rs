@@ -6,6 +6,7 @@
 pub mod atom;
 pub mod codegen;
 pub mod datum;
+pub mod delta;
 pub mod error;
 pub mod json;
 pub mod nb;
