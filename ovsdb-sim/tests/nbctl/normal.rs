@@ -67,23 +67,20 @@ impl Names {
         let parts = split(line);
         let mut masked = String::new();
         let mut at = 0;
-        while at < parts.len() {
-            let set = set_len(&parts[at..]);
-            let mut names: Vec<_> = parts[at..at + set]
-                .iter()
-                .filter_map(Part::uuid)
-                .map(|uuid| self.name(uuid))
-                .collect();
-            if names.is_empty() {
-                match &parts[at] {
-                    Part::Text(text) => masked.push_str(text),
-                    Part::Uuid(uuid) => masked.push_str(&self.name(uuid)),
+        while let Some(part) = parts.get(at) {
+            match part {
+                Part::Text(text) => {
+                    masked.push_str(text);
+                    at += 1;
                 }
-                at += 1;
-            } else {
-                names.sort_unstable();
-                masked.push_str(&names.join(", "));
-                at += set;
+                Part::Uuid(_) => {
+                    let set = &parts[at..at + set_len(&parts[at..])];
+                    let uuids = set.iter().filter_map(Part::uuid);
+                    let mut names: Vec<_> = uuids.map(|uuid| self.name(uuid)).collect();
+                    names.sort_unstable();
+                    masked.push_str(&names.join(", "));
+                    at += set.len();
+                }
             }
         }
         masked
