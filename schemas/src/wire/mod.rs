@@ -2,6 +2,7 @@
 //! by the schema and encoded straight to text.
 
 mod condition;
+mod encode;
 mod mutation;
 mod notation;
 mod object;
@@ -9,6 +10,7 @@ mod operation;
 mod request;
 
 pub use condition::{Clause, Condition, Function};
+pub use encode::OperationWriter;
 pub use mutation::{Mutation, Mutator};
 pub use notation::{NamedUuids, NotationReader};
 pub use operation::{ColumnValues, DecodedTransaction, Failure, Operation, decode_transaction};

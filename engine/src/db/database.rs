@@ -1,0 +1,168 @@
+//! A database with its one writer.
+
+use std::sync::Arc;
+
+use patchbay_schemas::error::OvsdbError;
+use patchbay_schemas::schema::{DatabaseSchema, RefType};
+use patchbay_schemas::uuids::UuidSource;
+use patchbay_schemas::wire::{DecodedTransaction, Operation};
+
+use super::change::{ChangeSet, RowChange};
+use super::commit::Commit;
+use super::execute::{Access, Execution, Executor, Stop};
+use super::overlay::Overlay;
+use super::references::{ReferenceColumns, References};
+use super::snapshot::Snapshot;
+
+/// Why [`Database::transact`] changed nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DatabaseError {
+    /// An operation failed.
+    #[error("operation {index} ({operation}): {error}")]
+    Operation {
+        /// Its place, from 0.
+        index: usize,
+        /// Its name.
+        operation: &'static str,
+        /// What is wrong.
+        error: OvsdbError,
+    },
+    /// The changes together break a constraint.
+    #[error("commit: {0}")]
+    Commit(OvsdbError),
+    /// A `wait` is not satisfied.
+    #[error("a wait operation is not satisfied")]
+    Blocked,
+}
+
+/// An in-memory OVSDB database.
+///
+/// ```
+/// use patchbay_engine::db::Database;
+/// use patchbay_engine::txn::TxnBuilder;
+/// use patchbay_schemas::nb::{self, LogicalRouter, LogicalRouterPort};
+///
+/// let mut database = Database::new(nb::schema());
+/// let mut txn = TxnBuilder::new(&database.snapshot());
+/// let port = txn.insert(&LogicalRouterPort { name: "lrp0".into(), ..Default::default() })?;
+/// txn.insert(&LogicalRouter { name: "lr0".into(), ports: [port].into(), ..Default::default() })?;
+/// let changes = database.transact(txn.finish().operations())?;
+/// assert_eq!(changes.rows.len(), 2);
+/// assert_eq!(database.snapshot().typed::<LogicalRouterPort>().len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Database {
+    schema: Arc<DatabaseSchema>,
+    columns: ReferenceColumns,
+    snapshot: Snapshot,
+    references: References,
+    uuids: UuidSource,
+}
+
+impl Database {
+    /// An empty database with random UUIDs.
+    pub fn new(schema: Arc<DatabaseSchema>) -> Self {
+        Self::with_uuids(schema, UuidSource::random())
+    }
+
+    /// An empty database whose row versions come from `uuids`.
+    pub fn with_uuids(schema: Arc<DatabaseSchema>, uuids: UuidSource) -> Self {
+        let columns = ReferenceColumns::new(&schema);
+        let snapshot = Snapshot::empty(schema.clone());
+        Self {
+            schema,
+            columns,
+            snapshot,
+            references: References::default(),
+            uuids,
+        }
+    }
+
+    /// The schema.
+    pub fn schema(&self) -> &Arc<DatabaseSchema> {
+        &self.schema
+    }
+
+    /// The committed state.
+    pub fn snapshot(&self) -> Snapshot {
+        self.snapshot.clone()
+    }
+
+    /// Executes operations and commits them.
+    ///
+    /// # Errors
+    /// Nothing changed: an operation failed, the commit did, or a `wait` is not satisfied.
+    pub fn transact(&mut self, operations: &[Operation]) -> Result<ChangeSet, DatabaseError> {
+        let transaction = DecodedTransaction {
+            operations: operations.to_vec(),
+            failure: None,
+            total: operations.len(),
+        };
+        match self.execute(&transaction, &Access::unrestricted()) {
+            Execution::Committed { changes, .. } => Ok(changes),
+            Execution::Failed { results, error } => Err(match operations.get(results.len()) {
+                Some(operation) => DatabaseError::Operation {
+                    index: results.len(),
+                    operation: operation.name(),
+                    error,
+                },
+                None => DatabaseError::Commit(error),
+            }),
+            Execution::Blocked { .. } => Err(DatabaseError::Blocked),
+        }
+    }
+
+    /// Executes a decoded request for a client.
+    pub fn execute(&mut self, transaction: &DecodedTransaction, access: &Access<'_>) -> Execution {
+        let mut results = Vec::with_capacity(transaction.operations.len());
+        let schema = self.schema.clone();
+        let base = self.snapshot.clone();
+        let mut overlay = Overlay::new(&base);
+        let outcome = Executor::new(&schema, &mut overlay, &mut self.uuids, access)
+            .run(transaction, &mut results);
+        match outcome {
+            Err(Stop::Blocked { deadline }) => return Execution::Blocked { deadline },
+            Err(Stop::Error(error)) => return Execution::Failed { results, error },
+            Ok(()) => {}
+        }
+        let mut commit = Commit::new(&schema, &self.columns, &self.references, &mut overlay);
+        if let Err(error) = commit.check() {
+            return Execution::Failed { results, error };
+        }
+        let changes = commit.into_changes(&mut self.uuids);
+        // The writer must hold the only handle on shared parts to change them in place.
+        drop(overlay);
+        drop(base);
+        self.publish(&changes);
+        Execution::Committed { results, changes }
+    }
+
+    fn publish(&mut self, changes: &ChangeSet) {
+        if changes.rows.is_empty() {
+            return;
+        }
+        for change in &changes.rows {
+            self.count_references(change);
+        }
+        self.snapshot.apply(changes);
+    }
+
+    fn count_references(&mut self, change: &RowChange) {
+        let (old, new) = (change.old.as_deref(), change.new.as_deref());
+        let row = (change.table, change.uuid());
+        let references = &mut self.references;
+        for column in self.columns.of(change.table, RefType::Strong) {
+            column.diff(old, new, |target, delta| {
+                if (column.target, target) != row {
+                    references.add_strong((column.target, target), delta);
+                }
+            });
+        }
+        for column in self.columns.of(change.table, RefType::Weak) {
+            column.diff(old, new, |target, delta| {
+                references.add_weak((column.target, target), row, delta)
+            });
+        }
+    }
+}

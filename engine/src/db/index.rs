@@ -1,0 +1,56 @@
+//! Unique indexes: from the values of some columns to the row that has them.
+
+use foldhash::fast::RandomState;
+use patchbay_schemas::datum::Datum;
+use patchbay_schemas::row::Row;
+use patchbay_schemas::schema::ColumnId;
+use uuid::Uuid;
+
+/// The values of an index's columns, in the order of the schema's declaration.
+pub(super) type IndexKey = Box<[Datum]>;
+
+/// One unique index of one table.
+#[derive(Clone, Debug)]
+pub(super) struct Index {
+    pub(super) columns: Vec<ColumnId>,
+    rows: imbl::GenericHashMap<IndexKey, Uuid, RandomState, imbl::shared_ptr::DefaultSharedPtr>,
+}
+
+impl Index {
+    pub(super) fn new(columns: Vec<ColumnId>) -> Self {
+        Self {
+            columns,
+            rows: imbl::GenericHashMap::with_hasher(RandomState::default()),
+        }
+    }
+
+    pub(super) fn key(&self, row: &Row) -> IndexKey {
+        self.columns
+            .iter()
+            .map(|column| row.get(*column).into_owned())
+            .collect()
+    }
+
+    pub(super) fn get(&self, key: &[Datum]) -> Option<Uuid> {
+        self.rows.get(key).copied()
+    }
+
+    pub(super) fn insert(&mut self, row: &Row) {
+        self.rows.insert(self.key(row), row.uuid);
+    }
+
+    /// Removes the entry of a row, unless another row has taken its place.
+    pub(super) fn remove(&mut self, row: &Row) {
+        let key = self.key(row);
+        if self.rows.get(&key) == Some(&row.uuid) {
+            self.rows.remove(&key);
+        }
+    }
+
+    /// Whether two versions of a row have the same key.
+    pub(super) fn same_key(&self, old: &Row, new: &Row) -> bool {
+        self.columns
+            .iter()
+            .all(|column| old.get(*column) == new.get(*column))
+    }
+}

@@ -1,0 +1,81 @@
+//! The committed rows of one table.
+
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use patchbay_schemas::datum::Datum;
+use patchbay_schemas::row::Row;
+use patchbay_schemas::schema::TableSchema;
+use uuid::Uuid;
+
+use super::index::Index;
+
+/// One version of a table. Clones are cheap and share what is unchanged.
+#[derive(Clone, Debug)]
+pub struct Table {
+    rows: imbl::GenericHashMap<Uuid, Arc<Row>, RandomState, imbl::shared_ptr::DefaultSharedPtr>,
+    pub(super) indexes: Vec<Index>,
+}
+
+impl Table {
+    pub(super) fn new(schema: &TableSchema) -> Self {
+        Self {
+            rows: imbl::GenericHashMap::with_hasher(RandomState::default()),
+            indexes: schema.indexes.iter().cloned().map(Index::new).collect(),
+        }
+    }
+
+    /// How many rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The row of a UUID.
+    pub fn get(&self, uuid: Uuid) -> Option<&Arc<Row>> {
+        self.rows.get(&uuid)
+    }
+
+    /// All rows, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Row>> {
+        self.rows.values()
+    }
+
+    /// The row with these values in the columns of the schema's `index`-th unique index. O(1).
+    pub fn find(&self, index: usize, key: &[Datum]) -> Option<&Arc<Row>> {
+        self.get(self.indexes.get(index)?.get(key)?)
+    }
+
+    /// Removes the index keys that a row loses. All rows of a transaction lose theirs before any gains new ones,
+    /// so that rows can swap keys.
+    pub(super) fn remove_keys(&mut self, old: Option<&Arc<Row>>, new: Option<&Arc<Row>>) {
+        let Some(old) = old else { return };
+        for index in &mut self.indexes {
+            if new.is_none_or(|new| !index.same_key(old, new)) {
+                index.remove(old);
+            }
+        }
+    }
+
+    /// Puts the new version of a row in the place of the old one and enters the index keys that it gains.
+    pub(super) fn apply(&mut self, old: Option<&Arc<Row>>, new: Option<&Arc<Row>>) {
+        match (old, new) {
+            (old, Some(new)) => {
+                for index in &mut self.indexes {
+                    if old.is_none_or(|old| !index.same_key(old, new)) {
+                        index.insert(new);
+                    }
+                }
+                self.rows.insert(new.uuid, new.clone());
+            }
+            (Some(old), None) => {
+                self.rows.remove(&old.uuid);
+            }
+            (None, None) => {}
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The transaction engine's laws at commit, through its public interface: requests in, results and rows out.
+
+use std::sync::Arc;
+
+use patchbay_engine::db::{Access, Database, Execution, OperationResult};
+use patchbay_schemas::json::{Reader, TextBuf};
+use patchbay_schemas::schema::DatabaseSchema;
+use patchbay_schemas::strings::Strings;
+use patchbay_schemas::uuids::UuidSource;
+use patchbay_schemas::wire::decode_transaction;
+
+const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{
+  "Root":{"isRoot":true,"indexes":[["name"]],"columns":{
+    "name":{"type":"string"},
+    "number":{"type":{"key":{"type":"integer","minInteger":0,"maxInteger":99}}},
+    "strong":{"type":{"key":{"type":"uuid","refTable":"Child"},"min":0,"max":"unlimited"}},
+    "weak":{"type":{"key":{"type":"uuid","refTable":"Child","refType":"weak"},"min":0,"max":"unlimited"}},
+    "named":{"type":{"key":"string","value":{"type":"uuid","refTable":"Child","refType":"weak"},"min":0,"max":"unlimited"}},
+    "fixed":{"type":"string","mutable":false}}},
+  "Child":{"maxRows":3,"columns":{
+    "label":{"type":"string"},
+    "next":{"type":{"key":{"type":"uuid","refTable":"Child"},"min":0}}}},
+  "Need":{"isRoot":true,"columns":{
+    "one":{"type":{"key":{"type":"uuid","refTable":"Child","refType":"weak"}}}}}}}"#;
+
+struct Bed {
+    database: Database,
+    uuids: UuidSource,
+}
+
+impl Bed {
+    fn new() -> Self {
+        let schema = Arc::new(DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap());
+        Self { database: Database::new(schema), uuids: UuidSource::seeded(1) }
+    }
+
+    fn run(&mut self, operations: &str) -> Execution {
+        let text = TextBuf::parse(format!("[\"D\",{operations}]").into_bytes()).unwrap();
+        let mut reader = Reader::new(text.as_text());
+        assert!(reader.enter_array() && reader.next_element());
+        reader.skip();
+        let schema = self.database.schema().clone();
+        let decoded = decode_transaction(&mut reader, &schema, &mut Strings::default(), &mut self.uuids);
+        self.database.execute(&decoded, &Access::unrestricted())
+    }
+
+    fn ok(&mut self, operations: &str) -> Vec<OperationResult> {
+        match self.run(operations) {
+            Execution::Committed { results, .. } => results,
+            other => panic!("{operations}: {other:?}"),
+        }
+    }
+
+    fn error(&mut self, operations: &str) -> String {
+        match self.run(operations) {
+            Execution::Failed { error, .. } => error.to_string(),
+            other => panic!("{operations}: {other:?}"),
+        }
+    }
+
+    fn count(&self, table: &str) -> usize {
+        let snapshot = self.database.snapshot();
+        snapshot.table(snapshot.schema().table_id(table).unwrap()).len()
+    }
+}
+
+const INSERT_PAIR: &str = r#"{"op":"insert","table":"Root","row":{"name":"r","strong":["named-uuid","c"],"weak":["named-uuid","c"],"named":["map",[["k",["named-uuid","c"]]]]}},
+  {"op":"insert","table":"Child","uuid-name":"c","row":{"label":"c"}}"#;
+
+#[test]
+fn children_live_while_somebody_refers_to_them() {
+    let mut bed = Bed::new();
+    bed.ok(r#"{"op":"insert","table":"Child","row":{}}"#);
+    assert_eq!(bed.count("Child"), 0, "nobody refers to it");
+    bed.ok(INSERT_PAIR);
+    assert_eq!(bed.count("Child"), 1);
+    let error = bed.error(r#"{"op":"delete","table":"Child","where":[]}"#);
+    assert!(error.contains("because of 1 remaining reference(s)"), "{error}");
+    bed.ok(r#"{"op":"update","table":"Root","where":[],"row":{"strong":["set",[]]}}"#);
+    assert_eq!(bed.count("Child"), 0);
+    let OperationResult::Rows { rows, .. } =
+        &bed.ok(r#"{"op":"select","table":"Root","where":[["weak","==",["set",[]]],["named","==",["map",[]]]]}"#)[0]
+    else {
+        panic!()
+    };
+    assert_eq!(rows.len(), 1, "weak references went with the child");
+}
+
+#[test]
+fn chains_are_collected_and_cycles_are_not() {
+    let mut bed = Bed::new();
+    bed.ok(
+        r#"{"op":"insert","table":"Root","row":{"name":"r","strong":["named-uuid","a"]}},
+           {"op":"insert","table":"Child","uuid-name":"a","row":{"next":["named-uuid","b"]}},
+           {"op":"insert","table":"Child","uuid-name":"b","row":{}}"#,
+    );
+    assert_eq!(bed.count("Child"), 2);
+    bed.ok(r#"{"op":"delete","table":"Root","where":[]}"#);
+    assert_eq!(bed.count("Child"), 0);
+    bed.ok(r#"{"op":"insert","table":"Child","uuid-name":"me","row":{"next":["named-uuid","me"]}}"#);
+    assert_eq!(bed.count("Child"), 0, "a reference to itself does not count");
+    bed.ok(
+        r#"{"op":"insert","table":"Child","uuid-name":"x","row":{"next":["named-uuid","y"]}},
+           {"op":"insert","table":"Child","uuid-name":"y","row":{"next":["named-uuid","x"]}}"#,
+    );
+    assert_eq!(bed.count("Child"), 2);
+}
+
+#[test]
+fn strong_references_need_a_target() {
+    let mut bed = Bed::new();
+    let error = bed.error(r#"{"op":"insert","table":"Root","row":{"name":"r","strong":["named-uuid","nobody"]}}"#);
+    assert!(error.contains("references nonexistent row") && error.contains("in table Child."), "{error}");
+    assert_eq!(bed.count("Root"), 0);
+}
+
+#[test]
+fn weak_references_that_must_not_vanish_fail() {
+    let mut bed = Bed::new();
+    let error = bed.error(r#"{"op":"insert","table":"Need","row":{}}"#);
+    assert!(error.contains("constraint volation"), "{error}");
+    let error = bed.error(r#"{"op":"insert","table":"Need","row":{"one":["named-uuid","nobody"]}}"#);
+    assert!(error.contains("Deletion of 1 weak reference(s)"), "{error}");
+}
+
+#[test]
+fn limits_are_judged_after_garbage_collection() {
+    let mut bed = Bed::new();
+    let child = r#"{"op":"insert","table":"Child","row":{}}"#;
+    bed.ok(&[child; 5].join(","));
+    let keep: Vec<String> = (0..4).map(|i| format!(r#"["named-uuid","c{i}"]"#)).collect();
+    let children: Vec<String> =
+        (0..4).map(|i| format!(r#"{{"op":"insert","table":"Child","uuid-name":"c{i}","row":{{}}}}"#)).collect();
+    let root = format!(r#"{{"op":"insert","table":"Root","row":{{"name":"r","strong":["set",[{}]]}}}}"#, keep.join(","));
+    let error = bed.error(&format!("{root},{}", children.join(",")));
+    assert!(error.contains("to contain 4 rows, greater than the schema-defined limit of 3 row(s)"), "{error}");
+}
+
+#[test]
+fn unique_values_can_be_swapped_but_not_shared() {
+    let mut bed = Bed::new();
+    bed.ok(
+        r#"{"op":"insert","table":"Root","row":{"name":"a","number":1}},{"op":"insert","table":"Root","row":{"name":"b","number":2}}"#,
+    );
+    let error = bed.error(r#"{"op":"insert","table":"Root","row":{"name":"a"}}"#);
+    assert!(error.contains("identical values (a) for index on column \"name\""), "{error}");
+    assert!(error.contains("was inserted by this transaction."), "{error}");
+    bed.ok(
+        r#"{"op":"update","table":"Root","where":[["number","==",1]],"row":{"name":"b"}},
+           {"op":"update","table":"Root","where":[["number","==",2]],"row":{"name":"a"}}"#,
+    );
+    let snapshot = bed.database.snapshot();
+    let (id, table) = snapshot.schema().table_by_name("Root").unwrap();
+    for (name, number) in [("a", 2), ("b", 1)] {
+        let row = snapshot.table(id).find(0, &[name.to_owned().into_datum()]).unwrap();
+        assert_eq!(row.get(table.column_id("number").unwrap()).as_scalar().unwrap().as_integer(), Some(number));
+    }
+    bed.ok(r#"{"op":"update","table":"Root","where":[["name","==","a"]],"row":{"name":"c"}}"#);
+    bed.ok(r#"{"op":"insert","table":"Root","row":{"name":"a"}}"#);
+}
+
+trait IntoDatum {
+    fn into_datum(self) -> patchbay_schemas::datum::Datum;
+}
+
+impl IntoDatum for String {
+    fn into_datum(self) -> patchbay_schemas::datum::Datum {
+        patchbay_schemas::datum::Datum::scalar(self)
+    }
+}
+
+#[test]
+fn a_failed_operation_leaves_nothing() {
+    let mut bed = Bed::new();
+    let execution = bed.run(
+        r#"{"op":"insert","table":"Root","row":{"name":"a"}},{"op":"update","table":"Root","where":[],"row":{"fixed":"x"}},{"op":"comment","comment":""}"#,
+    );
+    let Execution::Failed { results, error } = execution else { panic!("{execution:?}") };
+    assert_eq!(results.len(), 1);
+    assert_eq!(error.details.as_deref(), Some("Cannot update immutable column fixed in table Root."));
+    assert_eq!(bed.count("Root"), 0);
+}
+
+#[test]
+fn mutations_are_checked() {
+    let mut bed = Bed::new();
+    bed.ok(r#"{"op":"insert","table":"Root","row":{"name":"a","number":98}}"#);
+    bed.ok(r#"{"op":"mutate","table":"Root","where":[],"mutations":[["number","+=",1]]}"#);
+    for (mutation, complaint) in [
+        (r#"["number","+=",1]"#, "100 is not in the valid range 0 to 99 (inclusive)"),
+        (r#"["number","/=",0]"#, "Division by zero."),
+        (r#"["number","*=",9223372036854775807]"#, "Result of \"*=\" operation is out of range."),
+        (r#"["name","insert","x"]"#, "Type mismatch: \"insert\" operator may not be applied to column name of type string."),
+        (r#"["number","insert"]"#, "Parse error in mutation."),
+        (r#"["number","**=",1]"#, "No mutator named **=."),
+    ] {
+        let error = bed.error(&format!(r#"{{"op":"mutate","table":"Root","where":[],"mutations":[{mutation}]}}"#));
+        assert!(error.contains(complaint), "{mutation}: {error}");
+    }
+}
+
+#[test]
+fn parse_errors_name_the_operation() {
+    let mut bed = Bed::new();
+    for (operations, error) in [
+        ("5", "syntax error: Parsing ovsdb operation 1 of 1 failed: Object expected."),
+        (
+            r#"{"op":"comment","comment":""},{"op":"nope"}"#,
+            "syntax error: Parsing ovsdb operation 2 of 2 failed: No operation \"nope\" (in {\"op\":\"nope\"})",
+        ),
+        (
+            r#"{"op":"delete","table":"Root"}"#,
+            "syntax error: Parsing ovsdb operation 1 of 1 failed: Required 'where' member is missing. (in {\"op\":\"delete\",\"table\":\"Root\"})",
+        ),
+        (
+            r#"{"op":"abort","x":1}"#,
+            "syntax error: Parsing ovsdb operation 1 of 1 failed: Member 'x' is present but not allowed here. (in {\"op\":\"abort\",\"x\":1})",
+        ),
+    ] {
+        assert_eq!(bed.error(operations), error);
+    }
+}
+
+#[test]
+fn waits_block_or_fail() {
+    let mut bed = Bed::new();
+    let wait = |timeout: &str| {
+        format!(r#"{{"op":"wait","table":"Root",{timeout}"where":[],"columns":["name"],"until":"==","rows":[{{"name":"a"}}]}}"#)
+    };
+    assert!(bed.error(&wait("\"timeout\":0,")).contains("\"where\" clause test failed"));
+    assert!(matches!(bed.run(&wait("")), Execution::Blocked { deadline: None }));
+    assert!(matches!(bed.run(&wait("\"timeout\":7,")), Execution::Blocked { deadline: Some(7) }));
+    bed.ok(r#"{"op":"insert","table":"Root","row":{"name":"a"}}"#);
+    bed.ok(&wait("\"timeout\":0,"));
+}
+
+#[test]
+fn nothing_changes_under_a_reader() {
+    let mut bed = Bed::new();
+    bed.ok(INSERT_PAIR);
+    let before = bed.database.snapshot();
+    bed.ok(r#"{"op":"delete","table":"Root","where":[]}"#);
+    assert_eq!(before.row_count(), 2);
+    assert_eq!(bed.database.snapshot().row_count(), 0);
+}

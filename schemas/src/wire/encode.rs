@@ -1,0 +1,243 @@
+//! Operations to text.
+
+use uuid::Uuid;
+
+use crate::atom::{Atom, write_uuid};
+use crate::datum::Datum;
+use crate::json::write;
+use crate::schema::{ColumnId, DatabaseSchema, TableId, TableSchema};
+
+use super::{ColumnValues, Operation};
+
+/// Encodes operations; UUIDs of rows that the same transaction inserts become named-uuids.
+pub struct OperationWriter<'a> {
+    schema: &'a DatabaseSchema,
+    is_placeholder: &'a dyn Fn(Uuid) -> bool,
+}
+
+impl<'a> OperationWriter<'a> {
+    /// A writer for operations on a database of this schema.
+    pub fn new(schema: &'a DatabaseSchema, is_placeholder: &'a dyn Fn(Uuid) -> bool) -> Self {
+        Self {
+            schema,
+            is_placeholder,
+        }
+    }
+
+    /// Appends the parameters of `transact`: the name of the database and the operations.
+    pub fn params(&self, operations: &[Operation], out: &mut Vec<u8>) {
+        out.push(b'[');
+        write::string(out, self.schema.name.as_bytes());
+        for operation in operations {
+            out.push(b',');
+            self.operation(operation, out);
+        }
+        out.push(b']');
+    }
+
+    fn operation(&self, operation: &Operation, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"op\":\"");
+        out.extend_from_slice(operation.name().as_bytes());
+        out.push(b'"');
+        match operation {
+            Operation::Insert {
+                table,
+                uuid,
+                given,
+                row,
+            } => {
+                let table = self.table(*table, out);
+                if given.is_some() {
+                    out.extend_from_slice(b",\"uuid\":\"");
+                    write_uuid(out, *uuid);
+                    out.push(b'"');
+                }
+                if (self.is_placeholder)(*uuid) {
+                    out.extend_from_slice(b",\"uuid-name\":");
+                    write_name(out, *uuid);
+                }
+                self.row(b",\"row\":", table, row, out);
+            }
+            Operation::Select {
+                table,
+                condition,
+                columns,
+                sort,
+            } => {
+                let table = self.table(*table, out);
+                self.condition(table, condition, out);
+                columns_of(b",\"columns\":", table, columns, out);
+                if !sort.is_empty() {
+                    columns_of(b",\"sort\":", table, sort, out);
+                }
+            }
+            Operation::Update {
+                table,
+                condition,
+                row,
+            } => {
+                let table = self.table(*table, out);
+                self.condition(table, condition, out);
+                self.row(b",\"row\":", table, row, out);
+            }
+            Operation::Mutate {
+                table,
+                condition,
+                mutations,
+            } => {
+                let table = self.table(*table, out);
+                self.condition(table, condition, out);
+                out.extend_from_slice(b",\"mutations\":[");
+                for (i, mutation) in mutations.iter().enumerate() {
+                    out.extend_from_slice(if i > 0 { b",[" } else { b"[" });
+                    write::string(out, table.column_name(mutation.column).as_bytes());
+                    out.extend_from_slice(b",\"");
+                    out.extend_from_slice(mutation.mutator.name().as_bytes());
+                    out.extend_from_slice(b"\",");
+                    self.datum(&mutation.argument, out);
+                    out.push(b']');
+                }
+                out.push(b']');
+            }
+            Operation::Delete { table, condition } => {
+                let table = self.table(*table, out);
+                self.condition(table, condition, out);
+            }
+            Operation::Wait {
+                table,
+                timeout,
+                condition,
+                columns,
+                equal,
+                rows,
+            } => {
+                let table = self.table(*table, out);
+                if let Some(timeout) = timeout {
+                    out.extend_from_slice(b",\"timeout\":");
+                    write::unsigned(out, *timeout);
+                }
+                self.condition(table, condition, out);
+                columns_of(b",\"columns\":", table, columns, out);
+                out.extend_from_slice(if *equal {
+                    b",\"until\":\"==\""
+                } else {
+                    b",\"until\":\"!=\""
+                });
+                out.extend_from_slice(b",\"rows\":[");
+                for (i, row) in rows.iter().enumerate() {
+                    self.row(if i > 0 { b"," } else { b"" }, table, row, out);
+                }
+                out.push(b']');
+            }
+            Operation::Commit { durable } => {
+                out.extend_from_slice(if *durable {
+                    b",\"durable\":true"
+                } else {
+                    b",\"durable\":false"
+                });
+            }
+            Operation::Abort => {}
+            Operation::Comment(text) => {
+                out.extend_from_slice(b",\"comment\":");
+                write::string(out, text.as_bytes());
+            }
+            Operation::Assert { lock } => {
+                out.extend_from_slice(b",\"lock\":");
+                write::string(out, lock.as_bytes());
+            }
+        }
+        out.push(b'}');
+    }
+
+    fn table(&self, table: TableId, out: &mut Vec<u8>) -> &'a TableSchema {
+        let table = self.schema.table(table);
+        out.extend_from_slice(b",\"table\":");
+        write::string(out, table.name.as_bytes());
+        table
+    }
+
+    fn condition(&self, table: &TableSchema, condition: &super::Condition, out: &mut Vec<u8>) {
+        out.extend_from_slice(b",\"where\":");
+        condition.write_json(table, out, &|datum, out| self.datum(datum, out));
+    }
+
+    fn row(&self, lead: &[u8], table: &TableSchema, row: &ColumnValues, out: &mut Vec<u8>) {
+        out.extend_from_slice(lead);
+        out.push(b'{');
+        for (i, (column, datum)) in row.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            write::string(out, table.column_name(*column).as_bytes());
+            out.push(b':');
+            self.datum(datum, out);
+        }
+        out.push(b'}');
+    }
+
+    fn datum(&self, datum: &Datum, out: &mut Vec<u8>) {
+        let refers = datum
+            .atoms()
+            .any(|atom| atom.as_uuid().is_some_and(self.is_placeholder));
+        match datum {
+            datum if !refers => datum.write_json(out),
+            Datum::Set(set) if set.len() == 1 => set.iter().for_each(|atom| self.atom(atom, out)),
+            Datum::Set(set) => {
+                out.extend_from_slice(b"[\"set\",[");
+                for (i, atom) in set.iter().enumerate() {
+                    if i > 0 {
+                        out.push(b',');
+                    }
+                    self.atom(atom, out);
+                }
+                out.extend_from_slice(b"]]");
+            }
+            Datum::Map(map) => {
+                out.extend_from_slice(b"[\"map\",[");
+                for (i, (key, value)) in map.iter().enumerate() {
+                    out.extend_from_slice(if i > 0 { b",[" } else { b"[" });
+                    self.atom(key, out);
+                    out.push(b',');
+                    self.atom(value, out);
+                    out.push(b']');
+                }
+                out.extend_from_slice(b"]]");
+            }
+        }
+    }
+
+    fn atom(&self, atom: &Atom, out: &mut Vec<u8>) {
+        match atom {
+            Atom::Uuid(uuid) if (self.is_placeholder)(*uuid) => {
+                out.extend_from_slice(b"[\"named-uuid\",");
+                write_name(out, *uuid);
+                out.push(b']');
+            }
+            atom => atom.write_json(out),
+        }
+    }
+}
+
+fn columns_of(lead: &[u8], table: &TableSchema, columns: &[ColumnId], out: &mut Vec<u8>) {
+    out.extend_from_slice(lead);
+    out.push(b'[');
+    for (i, column) in columns.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        write::string(out, table.column_name(*column).as_bytes());
+    }
+    out.push(b']');
+}
+
+/// A placeholder's name: an `<id>` made of its UUID.
+fn write_name(out: &mut Vec<u8>, uuid: Uuid) {
+    out.extend_from_slice(b"\"row");
+    let start = out.len();
+    write_uuid(out, uuid);
+    out[start..]
+        .iter_mut()
+        .filter(|b| **b == b'-')
+        .for_each(|b| *b = b'_');
+    out.push(b'"');
+}
