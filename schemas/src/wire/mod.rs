@@ -3,6 +3,7 @@
 
 mod condition;
 mod encode;
+mod monitor;
 mod mutation;
 mod notation;
 mod object;
@@ -11,6 +12,7 @@ mod request;
 
 pub use condition::{Clause, Condition, Function};
 pub use encode::OperationWriter;
+pub use monitor::{MonitorRequests, MonitorTable, MonitorVersion, Select};
 pub use mutation::{Mutation, Mutator};
 pub use notation::{NamedUuids, NotationReader};
 pub use operation::{ColumnValues, DecodedTransaction, Failure, Operation, decode_transaction};

@@ -10,7 +10,7 @@ use crate::schema::{is_id, unknown_members};
 ///
 /// The same contract as [`Members`](crate::schema::Members), over text instead of a tree.
 pub(super) struct OperationMembers<'a> {
-    context: &'static str,
+    context: Cow<'static, str>,
     object: Reader<'a>,
     rest: Vec<(Cow<'a, [u8]>, Reader<'a>)>,
     asked: Vec<&'static str>,
@@ -19,7 +19,8 @@ pub(super) struct OperationMembers<'a> {
 
 impl<'a> OperationMembers<'a> {
     /// Takes the object that comes next apart; the reader moves behind it.
-    pub(super) fn new(reader: &mut Reader<'a>, context: &'static str) -> Self {
+    pub(super) fn new(reader: &mut Reader<'a>, context: impl Into<Cow<'static, str>>) -> Self {
+        let context = context.into();
         let object = *reader;
         let mut this = Self {
             context,
@@ -30,7 +31,7 @@ impl<'a> OperationMembers<'a> {
         };
         if !reader.enter_object() {
             reader.skip();
-            let details = format!("Parsing {context} failed: Object expected.");
+            let details = format!("Parsing {} failed: Object expected.", this.context);
             this.error = Some(OvsdbError::new("syntax error", details));
             return this;
         }
