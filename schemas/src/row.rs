@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use uuid::Uuid;
 
+use crate::atom::Atom;
 use crate::datum::Datum;
 use crate::schema::{ColumnId, TableSchema};
 
@@ -42,6 +43,15 @@ impl Row {
                 .values
                 .get(column.index())
                 .map_or(Cow::Owned(Datum::EMPTY_SET), Cow::Borrowed),
+        }
+    }
+    /// Sets a column. A row keeps its UUID whatever is said.
+    pub fn set(&mut self, column: ColumnId, datum: Datum) {
+        if column == ColumnId::VERSION {
+            let version = datum.as_scalar().and_then(Atom::as_uuid);
+            self.version = version.unwrap_or(self.version);
+        } else if let Some(value) = self.values.get_mut(column.index()) {
+            *value = datum;
         }
     }
 }

@@ -9,6 +9,8 @@ mod notation;
 mod object;
 mod operation;
 mod request;
+mod row_event;
+mod update;
 
 pub use condition::{Clause, Condition, Function};
 pub use encode::OperationWriter;
@@ -17,3 +19,5 @@ pub use mutation::{Mutation, Mutator};
 pub use notation::{NamedUuids, NotationReader};
 pub use operation::{ColumnValues, DecodedTransaction, Failure, Operation, decode_transaction};
 pub use request::{Message, MessageError, Reply};
+pub use row_event::RowEvent;
+pub use update::{RowUpdate, UpdateError, UpdateReader};

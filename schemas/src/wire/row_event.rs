@@ -1,0 +1,173 @@
+//! What monitors report, written: how one change of a row looks to one monitor.
+
+use crate::delta::Delta;
+use crate::json::write;
+use crate::row::Row;
+use crate::schema::{ColumnId, TableSchema};
+
+use super::condition::Clause;
+use super::monitor::{MonitorTable, MonitorVersion, Select};
+
+/// A change of a row, as a monitor sees it through its condition.
+#[derive(Clone, Copy, Debug)]
+pub enum RowEvent<'a> {
+    /// There when the monitor begins.
+    Initial(&'a Row),
+    /// There from now on.
+    Insert(&'a Row),
+    /// Another version than before.
+    Modify {
+        /// Before.
+        old: &'a Row,
+        /// Now.
+        new: &'a Row,
+    },
+    /// Not there any more.
+    Delete(&'a Row),
+}
+
+impl RowEvent<'_> {
+    fn is_selected(self, select: Select) -> bool {
+        match self {
+            Self::Initial(_) => select.initial,
+            Self::Insert(_) => select.insert,
+            Self::Modify { .. } => select.modify,
+            Self::Delete(_) => select.delete,
+        }
+    }
+}
+
+impl MonitorTable {
+    /// What a change from `old` to `new` is to this monitor: a row that begins to satisfy the condition
+    /// is inserted, one that ceases to is deleted.
+    pub fn event<'a>(&self, old: Option<&'a Row>, new: Option<&'a Row>) -> Option<RowEvent<'a>> {
+        let seen = |row: &&Row| self.condition.matches_any(row);
+        match (old.filter(seen), new.filter(seen)) {
+            (None, None) => None,
+            (None, Some(new)) => Some(RowEvent::Insert(new)),
+            (Some(old), Some(new)) => Some(RowEvent::Modify { old, new }),
+            (Some(old), None) => Some(RowEvent::Delete(old)),
+        }
+    }
+
+    /// Appends the `<row-update>` of an event.
+    ///
+    /// Appends nothing and returns false when the event is not reported: the monitor did not select its
+    /// kind, or no column changed that it asks for or whose value decides whether it sees the row.
+    pub fn write_event(
+        &self,
+        event: RowEvent<'_>,
+        table: &TableSchema,
+        version: MonitorVersion,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        if !event.is_selected(self.select) {
+            return false;
+        }
+        let selected = self
+            .columns
+            .iter()
+            .filter(|(_, select)| event.is_selected(*select));
+        let columns = Columns {
+            table,
+            selected: selected.map(|(column, _)| *column),
+        };
+        let v1 = version == MonitorVersion::V1;
+        match event {
+            RowEvent::Modify { old, new } => {
+                let changed = |column| old.get(column) != new.get(column);
+                if !self.watched().any(changed) {
+                    return false;
+                }
+                if v1 {
+                    out.extend_from_slice(b"{\"old\":");
+                    columns.clone().write(out, old, |column, _| changed(column));
+                    out.extend_from_slice(b",\"new\":");
+                    columns.write(out, new, |_, _| true);
+                } else {
+                    out.extend_from_slice(b"{\"modify\":");
+                    columns.write_differences(out, old, new);
+                }
+            }
+            RowEvent::Initial(row) | RowEvent::Insert(row) if v1 => {
+                out.extend_from_slice(b"{\"new\":");
+                columns.write(out, row, |_, _| true);
+            }
+            RowEvent::Initial(row) | RowEvent::Insert(row) => {
+                let initial = matches!(event, RowEvent::Initial(_));
+                out.extend_from_slice(if initial {
+                    b"{\"initial\":"
+                } else {
+                    b"{\"insert\":"
+                });
+                columns.write(out, row, |column, row| {
+                    !table.column_type(column).is_default(&row.get(column))
+                });
+            }
+            RowEvent::Delete(row) if v1 => {
+                out.extend_from_slice(b"{\"old\":");
+                columns.write(out, row, |_, _| true);
+            }
+            RowEvent::Delete(_) => out.extend_from_slice(b"{\"delete\":null"),
+        }
+        out.push(b'}');
+        true
+    }
+
+    /// The columns whose change is an event: those asked for, reported or not, and those of the condition.
+    fn watched(&self) -> impl Iterator<Item = ColumnId> {
+        let of_condition = self.condition.0.iter().filter_map(|clause| match clause {
+            Clause::Column { column, .. } => Some(*column),
+            Clause::Bool(_) => None,
+        });
+        self.columns
+            .iter()
+            .map(|(column, _)| *column)
+            .chain(of_condition)
+    }
+}
+
+/// Some columns of a table, to be written as the members of an object.
+#[derive(Clone)]
+struct Columns<'a, I> {
+    table: &'a TableSchema,
+    selected: I,
+}
+
+impl<I: Iterator<Item = ColumnId>> Columns<'_, I> {
+    fn write(self, out: &mut Vec<u8>, row: &Row, wanted: impl Fn(ColumnId, &Row) -> bool) {
+        let (table, start) = (self.table, out.len());
+        for column in self.selected.filter(|column| wanted(*column, row)) {
+            write_name(out, start, table.column_name(column));
+            row.get(column).write_json(out);
+        }
+        close(out, start);
+    }
+
+    fn write_differences(self, out: &mut Vec<u8>, old: &Row, new: &Row) {
+        let (table, start) = (self.table, out.len());
+        for column in self.selected {
+            let ty = table.column_type(column);
+            if let Some(delta) = Delta::between(&old.get(column), &new.get(column), ty) {
+                write_name(out, start, table.column_name(column));
+                delta.write_json(out);
+            }
+        }
+        close(out, start);
+    }
+}
+
+/// Appends a member's name to the object that begins at `start`.
+fn write_name(out: &mut Vec<u8>, start: usize, name: &str) {
+    out.push(if out.len() == start { b'{' } else { b',' });
+    write::string(out, name.as_bytes());
+    out.push(b':');
+}
+
+/// Ends the object that begins at `start`.
+fn close(out: &mut Vec<u8>, start: usize) {
+    if out.len() == start {
+        out.push(b'{');
+    }
+    out.push(b'}');
+}
