@@ -8,6 +8,7 @@ use crate::error::OvsdbError;
 use crate::json::{Kind, Reader};
 use crate::row::Row;
 use crate::schema::{ColumnId, ColumnType, TableSchema};
+use crate::strings::Strings;
 
 use super::notation::{NotationReader, triple_error};
 
@@ -149,6 +150,18 @@ impl Condition {
     /// Whether a row satisfies one of the clauses; true without clauses.
     pub fn matches_any(&self, row: &Row) -> bool {
         self.0.is_empty() || self.0.iter().any(|clause| clause.matches(row))
+    }
+
+    /// Decodes the array of clauses of a monitor, in which named-uuids mean nothing.
+    ///
+    /// # Errors
+    /// ovsdb-server's complaint. The reader's position is then undefined.
+    pub fn decode_monitor(
+        reader: &mut Reader<'_>,
+        table: &TableSchema,
+        strings: &mut Strings,
+    ) -> Result<Self, OvsdbError> {
+        Self::decode(reader, table, &mut NotationReader::new(strings))
     }
 
     /// Decodes an array of clauses, which the reader has been found to stand at.

@@ -1,0 +1,97 @@
+//! The `ovsdb-sim` command: serves the simulator alone.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::Parser;
+use ovsdb_sim::Sim;
+use patchbay_schemas::schema::DatabaseSchema;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+/// An in-memory OVSDB server, for tests and load.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Args {
+    /// Serve OVSDB clients here: punix:PATH or ptcp:PORT[:HOST]. May be repeated.
+    #[arg(long, required = true, value_name = "TARGET")]
+    listen: Vec<String>,
+
+    /// Serve an empty database of this schema. May be repeated; without it, OVN_Northbound.
+    #[arg(long, value_name = "FILE")]
+    schema: Vec<PathBuf>,
+
+    /// Serve the control API (sim_show, sim_dump, sim_stats over HTTP and WebSocket) at this address.
+    #[arg(long, value_name = "IP:PORT")]
+    control: Option<SocketAddr>,
+
+    /// Draw the same UUIDs in every run.
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    tracing_subscriber::fmt()
+        .with_env_filter(
+            EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn")),
+        )
+        .with_writer(std::io::stderr)
+        .init();
+    let Args {
+        listen,
+        schema,
+        control,
+        seed,
+    } = Args::parse();
+    let mut builder = Sim::builder();
+    for path in schema {
+        let text =
+            std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let schema = DatabaseSchema::parse(&text)
+            .with_context(|| format!("{} is not a schema", path.display()))?;
+        builder = builder.schema(Arc::new(schema));
+    }
+    if let Some(seed) = seed {
+        builder = builder.seed(seed);
+    }
+    let sim = builder.build()?;
+
+    // Before the listeners, so that a signal just after "listening" already ends the server cleanly.
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut listeners = Vec::new();
+    for target in &listen {
+        let listener = sim.listen(target).await?;
+        say(&format!("listening on {}", listener.remote()));
+        listeners.push(listener);
+    }
+    let _control = match control {
+        Some(address) => {
+            let control = sim
+                .serve_control(address)
+                .await
+                .with_context(|| format!("control API at {address}"))?;
+            say(&format!("control API on http://{}", control.address()));
+            Some(control)
+        }
+        None => None,
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    Ok(())
+}
+
+/// Prints a line at once: whoever started the server waits for it.
+fn say(line: &str) {
+    use std::io::Write as _;
+    let mut out = std::io::stdout().lock();
+    // Nobody reading is no reason to stop serving.
+    writeln!(out, "{line}")
+        .and_then(|()| out.flush())
+        .unwrap_or_default();
+}

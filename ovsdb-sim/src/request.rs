@@ -1,0 +1,326 @@
+//! The methods (RFC 7047 §4.1 and ovsdb-server(7)).
+
+use std::sync::Arc;
+
+use patchbay_schemas::error::OvsdbError;
+use patchbay_schemas::json::{Json, Kind, Reader};
+use patchbay_schemas::schema::is_id;
+use patchbay_schemas::wire::{MonitorRequests, MonitorVersion, decode_transaction};
+
+use crate::hosted::Hosted;
+use crate::lock::Mode;
+use crate::monitor::Spec;
+use crate::reply;
+use crate::session::{Context, Session};
+
+mod condition_change;
+
+/// A request to be answered.
+pub(crate) struct Request<'a> {
+    pub(crate) session: &'a Arc<Session>,
+    pub(crate) method: &'a str,
+    /// At the array of parameters.
+    pub(crate) params: Reader<'a>,
+    pub(crate) id: Json,
+}
+
+/// What a method comes to.
+enum Answer {
+    /// JSON text.
+    Result(Vec<u8>),
+    /// The reply is sent elsewhere.
+    Later,
+}
+
+/// An error reply: an `<error>` object or, for some, only a string.
+pub(crate) enum Refusal {
+    Error(OvsdbError),
+    Text(&'static str),
+}
+
+impl From<OvsdbError> for Refusal {
+    fn from(error: OvsdbError) -> Self {
+        Self::Error(error)
+    }
+}
+
+type Outcome<T = Answer> = Result<T, Refusal>;
+
+impl Request<'_> {
+    /// Executes the request and sends the reply.
+    pub(crate) fn answer(self, context: &mut Context) {
+        let outcome = match self.method {
+            "echo" => Ok(json(&self.params_json())),
+            "transact" => self.transact(context),
+            "monitor" => self.monitor(MonitorVersion::V1, context),
+            "monitor_cond" => self.monitor(MonitorVersion::V2, context),
+            "monitor_cond_since" => self.monitor(MonitorVersion::V3, context),
+            "monitor_cond_change" => self.monitor_cond_change(context).map(|()| empty_object()),
+            "monitor_cancel" => self.monitor_cancel(),
+            "list_dbs" => Ok(self.list_dbs()),
+            "get_schema" => self.get_schema(),
+            "get_server_id" => Ok(json(&Json::string(self.session.server().id().to_string()))),
+            "set_db_change_aware" => self.set_db_change_aware(),
+            "lock" => self.lock(Mode::Wait),
+            "steal" => self.lock(Mode::Steal),
+            "unlock" => self.unlock(),
+            _ => Err(Refusal::Text("unknown method")),
+        };
+        let reply = match outcome {
+            Ok(Answer::Later) => return,
+            Ok(Answer::Result(result)) => {
+                reply::success(&self.id, |out| out.extend_from_slice(&result))
+            }
+            Err(Refusal::Error(error)) => reply::failure(&self.id, &error.to_json()),
+            Err(Refusal::Text(text)) => reply::failure(&self.id, &Json::string(text)),
+        };
+        self.session.outbox().push([reply]);
+    }
+
+    fn params_json(&self) -> Json {
+        Json::read(&mut self.params.clone())
+    }
+
+    /// A complaint about the parameters.
+    fn syntax(&self, details: impl Into<String>) -> Refusal {
+        OvsdbError::syntax_at(self.params, details).into()
+    }
+
+    /// The database that the first parameter names; the reader is left behind it.
+    fn database(&self) -> Outcome<(Arc<Hosted>, Reader<'_>)> {
+        let mut params = self.params;
+        params.enter_array();
+        let name = if params.next_element() {
+            params.string()
+        } else {
+            None
+        };
+        let Some(name) = name else {
+            return Err(self.syntax(format!(
+                "{} request params must begin with <db-name>",
+                self.method
+            )));
+        };
+        let name = String::from_utf8_lossy(&name);
+        match self.session.server().database(&name) {
+            Some(database) => Ok((database.clone(), params)),
+            None => {
+                let details = format!("{} request specifies unknown database {name}", self.method);
+                let error =
+                    OvsdbError::new("unknown database", details).with_syntax(&self.params_json());
+                Err(error.into())
+            }
+        }
+    }
+
+    fn list_dbs(&self) -> Answer {
+        json(&Json::Array(
+            self.session
+                .server()
+                .databases()
+                .map(|database| Json::string(database.name()))
+                .collect(),
+        ))
+    }
+
+    fn get_schema(&self) -> Outcome {
+        let (database, _) = self.database()?;
+        Ok(json(&database.schema().to_json()))
+    }
+
+    fn transact(&self, context: &mut Context) -> Outcome {
+        let (database, mut params) = self.database()?;
+        let server = self.session.server();
+        if server
+            .databases()
+            .any(|database| database.is_blocked(self.session.id(), &self.id))
+        {
+            return Err(self.syntax("transact: duplicate request ID"));
+        }
+        let transaction = decode_transaction(
+            &mut params,
+            &database.schema(),
+            &mut context.strings,
+            &mut context.uuids,
+        );
+        database.transact(self.session, server.locks(), self.id.clone(), transaction);
+        Ok(Answer::Later)
+    }
+
+    fn monitor(&self, version: MonitorVersion, context: &mut Context) -> Outcome {
+        let (database, mut params) = self.database()?;
+        let expected = match version {
+            MonitorVersion::V1 => 3..=usize::MAX,
+            MonitorVersion::V2 => 3..=3,
+            MonitorVersion::V3 => 4..=4,
+        };
+        if !expected.contains(&array_len(self.params)) {
+            return Err(self.syntax("invalid parameters"));
+        }
+        params.next_element();
+        let id = Json::read(&mut params);
+        params.next_element();
+        if params.kind() != Kind::Object {
+            return Err(OvsdbError::syntax_at(params, "monitor-requests must be object").into());
+        }
+        let mut monitors = self.session.monitors();
+        if monitors.iter().any(|(have, _)| *have == id) {
+            return Err(OvsdbError::syntax(&id, "duplicate monitor ID").into());
+        }
+        let schema = database.schema();
+        let at_requests = params;
+        let requests =
+            MonitorRequests::decode(&mut params, &schema, version, &mut context.strings)?;
+        if version == MonitorVersion::V3 {
+            let mut params = at_requests;
+            params.skip();
+            params.next_element();
+            check_last_txn_id(params)?;
+        }
+        // Registered and replied to before the next commit, so that no update comes before the reply.
+        let mut state = database.state();
+        let snapshot = state.database().snapshot();
+        let spec = Spec { version, requests };
+        let result = state
+            .monitors
+            .add(self.session, id.clone(), spec, &schema, &snapshot);
+        self.session.outbox().push([reply::success(&self.id, |out| {
+            out.extend_from_slice(&result)
+        })]);
+        drop(state);
+        monitors.push((id, database));
+        Ok(Answer::Later)
+    }
+
+    fn monitor_cancel(&self) -> Outcome {
+        if array_len(self.params) != 1 {
+            return Err(Refusal::Text("invalid parameters"));
+        }
+        let mut params = self.params;
+        params.enter_array();
+        params.next_element();
+        let id = Json::read(&mut params);
+        let mut monitors = self.session.monitors();
+        let Some(at) = monitors.iter().position(|(have, _)| *have == id) else {
+            return Err(Refusal::Text("unknown monitor"));
+        };
+        let (_, database) = monitors.remove(at);
+        database.state().monitors.remove(self.session.id(), &id);
+        Ok(empty_object())
+    }
+
+    fn set_db_change_aware(&self) -> Outcome {
+        let mut params = self.params;
+        params.enter_array();
+        let aware = if array_len(self.params) == 1 && params.next_element() {
+            params.boolean()
+        } else {
+            None
+        };
+        let Some(aware) = aware else {
+            return Err(self.syntax("set_db_change_aware: true or false parameter expected"));
+        };
+        self.session.set_change_aware(aware);
+        Ok(empty_object())
+    }
+
+    /// The only parameter of the lock methods.
+    fn lock_name(&self) -> Outcome<String> {
+        let mut params = self.params;
+        params.enter_array();
+        let name = if array_len(self.params) == 1 && params.next_element() {
+            params.string()
+        } else {
+            None
+        };
+        name.map(|name| String::from_utf8_lossy(&name).into_owned())
+            .filter(|name| is_id(name))
+            .ok_or_else(|| self.syntax(format!("{} request params must be <id>", self.method)))
+    }
+
+    fn lock(&self, mode: Mode) -> Outcome {
+        let name = self.lock_name()?;
+        let server = self.session.server();
+        // Held until the victim is told, so that notifications come in the order of events.
+        let mut locks = server.lock_table();
+        let Some(granted) = locks.lock(self.session.id(), &name, mode) else {
+            return Err(self.syntax(format!(
+                "must issue \"unlock\" before new \"{}\"",
+                self.method
+            )));
+        };
+        if let Some(victim) = granted.victim.and_then(|victim| server.session(victim)) {
+            victim.notify_lock("stolen", &name);
+        }
+        Ok(json(&Json::object([(
+            "locked",
+            Json::Bool(granted.locked),
+        )])))
+    }
+
+    fn unlock(&self) -> Outcome {
+        let name = self.lock_name()?;
+        let server = self.session.server();
+        let mut locks = server.lock_table();
+        let Ok(owner) = locks.unlock(self.session.id(), &name) else {
+            return Err(self.syntax("unlock: \"unlock\" without \"lock\" or \"steal\""));
+        };
+        if let Some(owner) = owner.and_then(|owner| server.session(owner)) {
+            owner.notify_lock("locked", &name);
+        }
+        Ok(empty_object())
+    }
+}
+
+/// The `cancel` notification. Only clients that are aware of changes hear of it.
+pub(crate) fn cancel(session: &Arc<Session>, mut params: Reader<'_>) {
+    params.enter_array();
+    if !params.next_element() {
+        return;
+    }
+    let id = Json::read(&mut params);
+    let canceled = session
+        .server()
+        .databases()
+        .any(|database| database.cancel(session.id(), &id));
+    if canceled && session.is_change_aware() {
+        session
+            .outbox()
+            .push([reply::failure(&id, &Json::string("canceled"))]);
+    }
+}
+
+fn check_last_txn_id(mut params: Reader<'_>) -> Result<(), OvsdbError> {
+    let start = params;
+    let text = params
+        .string()
+        .ok_or_else(|| OvsdbError::syntax_at(start, "last-txn-id must be string"))?;
+    match patchbay_schemas::atom::parse_uuid(&text) {
+        Some(_) => Ok(()),
+        None => Err(OvsdbError::syntax_at(
+            start,
+            "last-txn-id must be UUID format.",
+        )),
+    }
+}
+
+fn json(value: &Json) -> Answer {
+    let mut out = Vec::new();
+    value.write(&mut out);
+    Answer::Result(out)
+}
+
+fn empty_object() -> Answer {
+    Answer::Result(b"{}".to_vec())
+}
+
+fn array_len(mut params: Reader<'_>) -> usize {
+    let mut len = 0;
+    if params.enter_array() {
+        while params.next_element() {
+            params.skip();
+            len += 1;
+        }
+    }
+    len
+}

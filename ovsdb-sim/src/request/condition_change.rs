@@ -1,0 +1,117 @@
+//! `monitor_cond_change` (ovsdb-server(7) §4.1.13).
+
+use patchbay_schemas::error::OvsdbError;
+use patchbay_schemas::json::{Json, Kind, Reader};
+use patchbay_schemas::schema::DatabaseSchema;
+use patchbay_schemas::strings::Strings;
+use patchbay_schemas::wire::Condition;
+
+use crate::monitor::Spec;
+use crate::session::Context;
+
+use super::{Outcome, Request, array_len};
+
+impl Request<'_> {
+    pub(super) fn monitor_cond_change(&self, context: &mut Context) -> Outcome<()> {
+        if array_len(self.params) != 3 {
+            return Err(self.syntax("invalid parameters"));
+        }
+        let mut params = self.params;
+        params.enter_array();
+        params.next_element();
+        let old_id = Json::read(&mut params);
+        params.next_element();
+        let new_id = Json::read(&mut params);
+        params.next_element();
+        let mut monitors = self.session.monitors();
+        let Some(at) = monitors.iter().position(|(have, _)| *have == old_id) else {
+            return Err(OvsdbError::syntax(&old_id, "unknown monitor session").into());
+        };
+        if new_id != old_id && monitors.iter().any(|(have, _)| *have == new_id) {
+            return Err(OvsdbError::syntax(&new_id, "duplicate monitor ID").into());
+        }
+        if params.kind() != Kind::Object {
+            let details = "monitor-cond-change-requests must be object";
+            return Err(OvsdbError::new("syntax error", details).into());
+        }
+        let database = monitors[at].1.clone();
+        let mut state = database.state();
+        let snapshot = state.database().snapshot();
+        let Some(spec) = state.monitors.spec(self.session.id(), &old_id).cloned() else {
+            return Err(OvsdbError::syntax(&old_id, "unknown monitor session").into());
+        };
+        let new = changed(spec, params, snapshot.schema(), &mut context.strings)?;
+        state.monitors.change(
+            self.session,
+            (&old_id, new_id.clone()),
+            new,
+            snapshot.schema(),
+            &snapshot,
+        );
+        monitors[at].0 = new_id;
+        Ok(())
+    }
+}
+
+/// What the monitor asks for with the new conditions.
+fn changed(
+    mut spec: Spec,
+    mut requests: Reader<'_>,
+    schema: &DatabaseSchema,
+    strings: &mut Strings,
+) -> Result<Spec, OvsdbError> {
+    let complaint = |details: String| OvsdbError::new("syntax error", details);
+    requests.enter_object();
+    while let Some(name) = requests.next_member() {
+        let name = String::from_utf8_lossy(&name);
+        let (id, table) = schema
+            .table_by_name(&name)
+            .ok_or_else(|| complaint(format!("no table named {name}")))?;
+        let Some(monitored) = spec.requests.tables.get_mut(&id) else {
+            return Err(complaint(format!(
+                "no table named {name} in monitor session"
+            )));
+        };
+        if !requests.enter_array() {
+            return Err(complaint(format!(
+                "table {name} no monitor-cond-change JSON array"
+            )));
+        }
+        while requests.next_element() {
+            if let Some(condition) = condition(&mut requests, &name, table, strings)? {
+                monitored.condition = condition;
+            }
+        }
+    }
+    Ok(spec)
+}
+
+/// The condition of one request; none keeps what there is.
+fn condition(
+    requests: &mut Reader<'_>,
+    name: &str,
+    table: &patchbay_schemas::schema::TableSchema,
+    strings: &mut Strings,
+) -> Result<Option<Condition>, OvsdbError> {
+    let start = *requests;
+    let mut condition = None;
+    if !requests.enter_object() {
+        let details = format!("Parsing table {name} failed: Object expected.");
+        return Err(OvsdbError::new("syntax error", details));
+    }
+    while let Some(member) = requests.next_member() {
+        match &*member {
+            b"where" => condition = Some(Condition::decode_monitor(requests, table, strings)?),
+            b"columns" => {
+                return Err(OvsdbError::syntax_at(
+                    start,
+                    "changing columns is unsupported",
+                ));
+            }
+            _ => {
+                requests.skip();
+            }
+        }
+    }
+    Ok(condition)
+}

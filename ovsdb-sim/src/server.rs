@@ -1,0 +1,176 @@
+//! What all sessions share.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use dashmap::DashMap;
+use patchbay_engine::db::Database;
+use patchbay_engine::txn::TxnBuilder;
+use patchbay_schemas::schema::DatabaseSchema;
+use patchbay_schemas::uuids::UuidSource;
+use patchbay_schemas::wire::DecodedTransaction;
+use uuid::Uuid;
+
+use crate::hosted::Hosted;
+use crate::lock::Locks;
+use crate::server_database::{self, DatabaseRow};
+use crate::session::{Session, SessionId};
+
+/// Limits that keep a server's memory bounded whatever clients do.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The longest message that is read, in bytes.
+    pub message: usize,
+    /// So many bytes may wait for a client that reads slowly before its connection is closed.
+    pub backlog: usize,
+    /// How many connections are served at once.
+    pub connections: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message: 1 << 30,
+            backlog: 1 << 30,
+            connections: 4096,
+        }
+    }
+}
+
+/// The databases, locks and sessions of one server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    id: Uuid,
+    databases: BTreeMap<String, Arc<Hosted>>,
+    locks: Mutex<Locks>,
+    /// Written by sessions as they come and go, read by the control API meanwhile.
+    sessions: DashMap<SessionId, Arc<Session>>,
+    next_session: AtomicU64,
+    seed: Option<u64>,
+    limits: Limits,
+}
+
+impl Server {
+    /// A server of these databases and `_Server`.
+    pub(crate) fn new(
+        schemas: Vec<Arc<DatabaseSchema>>,
+        seed: Option<u64>,
+        limits: Limits,
+    ) -> anyhow::Result<Self> {
+        let mut uuids = source(seed, 0);
+        let mut databases = BTreeMap::new();
+        let own = Arc::new(server_database::schema()?);
+        let names: Vec<_> = schemas.iter().chain([&own]).cloned().collect();
+        for schema in schemas {
+            let name = schema.name.clone();
+            let database = Database::with_uuids(schema, source(seed, 1 + databases.len() as u64));
+            let taken = databases
+                .insert(name.clone(), Arc::new(Hosted::new(database, false)))
+                .is_some();
+            anyhow::ensure!(!taken && name != own.name, "database {name} is given twice");
+        }
+        let mut database =
+            Database::with_uuids(own.clone(), source(seed, 1 + databases.len() as u64));
+        let mut txn = TxnBuilder::new(&database.snapshot());
+        for schema in &names {
+            txn.insert(&DatabaseRow::standalone(schema))?;
+        }
+        database.transact(txn.finish().operations())?;
+        databases.insert(own.name.clone(), Arc::new(Hosted::new(database, true)));
+        Ok(Self {
+            id: uuids.next_uuid(),
+            databases,
+            locks: Mutex::default(),
+            sessions: DashMap::new(),
+            next_session: AtomicU64::new(1),
+            seed,
+            limits,
+        })
+    }
+
+    pub(crate) fn id(&self) -> Uuid {
+        self.id
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn database(&self, name: &str) -> Option<&Arc<Hosted>> {
+        self.databases.get(name)
+    }
+
+    /// All databases, `_Server` included, by name.
+    pub(crate) fn databases(&self) -> impl Iterator<Item = &Arc<Hosted>> {
+        self.databases.values()
+    }
+
+    pub(crate) fn locks(&self) -> &Mutex<Locks> {
+        &self.locks
+    }
+
+    pub(crate) fn lock_table(&self) -> MutexGuard<'_, Locks> {
+        // Each change of the table is one call that does not panic half way.
+        self.locks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn session_count(&self) -> usize {
+        self.sessions.len()
+    }
+
+    pub(crate) fn session(&self, id: SessionId) -> Option<Arc<Session>> {
+        self.sessions.get(&id).map(|session| session.clone())
+    }
+
+    /// Registers a new session.
+    pub(crate) fn connect(self: &Arc<Self>) -> Arc<Session> {
+        let number = self.next_session.fetch_add(1, Ordering::Relaxed);
+        let session = Arc::new(Session::new(SessionId(number), self.clone()));
+        self.sessions.insert(session.id(), session.clone());
+        session
+    }
+
+    /// Forgets a session: its monitors, locks and waiting transactions.
+    pub(crate) fn disconnect(&self, session: &Session) {
+        self.sessions.remove(&session.id());
+        for database in self.databases() {
+            database.disconnect(session.id());
+        }
+        let owners = self.lock_table().disconnect(session.id());
+        for (lock, owner) in owners {
+            if let Some(owner) = self.session(owner) {
+                owner.notify_lock("locked", &lock);
+            }
+        }
+    }
+
+    /// The source of a session's UUIDs.
+    pub(crate) fn uuids(&self, session: SessionId) -> UuidSource {
+        source(self.seed, 1 << 32 | session.0)
+    }
+
+    /// Executes operations for the owner of the server.
+    pub(crate) fn execute(
+        &self,
+        hosted: &Arc<Hosted>,
+        transaction: &DecodedTransaction,
+    ) -> ExecuteResult {
+        hosted.execute(&self.locks, transaction)
+    }
+}
+
+type ExecuteResult = Result<
+    (
+        Vec<patchbay_engine::db::OperationResult>,
+        patchbay_engine::db::ChangeSet,
+    ),
+    Option<patchbay_schemas::error::OvsdbError>,
+>;
+
+/// Different users of one seed get different sequences.
+fn source(seed: Option<u64>, user: u64) -> UuidSource {
+    seed.map_or_else(UuidSource::random, |seed| {
+        UuidSource::seeded(seed ^ user.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    })
+}

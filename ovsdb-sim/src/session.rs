@@ -1,0 +1,202 @@
+//! One client's connection: reads messages, answers requests.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use patchbay_schemas::json::{Framer, Json};
+use patchbay_schemas::strings::Strings;
+use patchbay_schemas::uuids::UuidSource;
+use patchbay_schemas::wire::{Message, Reply};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
+
+use crate::hosted::Hosted;
+use crate::outbox::{Chunk, Outbox};
+use crate::reply;
+use crate::request::Request;
+use crate::server::Server;
+
+/// Requests are not read while more than this waits to be written to the client.
+const READ_BELOW: usize = 1 << 20;
+/// How much is read at once.
+const READ_SIZE: usize = 1 << 18;
+
+/// Tells sessions of one server apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct SessionId(pub(crate) u64);
+
+/// What others may know of a session.
+#[derive(Debug)]
+pub(crate) struct Session {
+    id: SessionId,
+    server: Arc<Server>,
+    outbox: Outbox,
+    /// Names of the session's monitors; no two are equal, whatever their databases.
+    monitors: Mutex<Vec<(Json, Arc<Hosted>)>>,
+    /// Whether the client wants to hear of databases that change instead of being cut off.
+    change_aware: AtomicBool,
+}
+
+/// Why a session ends before its client hangs up.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SessionError {
+    #[error(transparent)]
+    Json(#[from] patchbay_schemas::json::JsonError),
+    #[error(transparent)]
+    Message(#[from] patchbay_schemas::wire::MessageError),
+    #[error("a reply that nobody asked for")]
+    UnexpectedReply,
+    #[error("no answer to an inactivity probe")]
+    Inactive,
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+impl Session {
+    pub(crate) fn new(id: SessionId, server: Arc<Server>) -> Self {
+        let outbox = Outbox::new(server.limits().backlog);
+        Self {
+            id,
+            server,
+            outbox,
+            monitors: Mutex::default(),
+            change_aware: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn id(&self) -> SessionId {
+        self.id
+    }
+
+    pub(crate) fn server(&self) -> &Arc<Server> {
+        &self.server
+    }
+
+    pub(crate) fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    pub(crate) fn monitors(&self) -> MutexGuard<'_, Vec<(Json, Arc<Hosted>)>> {
+        self.monitors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn is_change_aware(&self) -> bool {
+        self.change_aware.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_change_aware(&self, aware: bool) {
+        self.change_aware.store(aware, Ordering::Relaxed);
+    }
+
+    /// Tells the client of a lock that it got or lost.
+    pub(crate) fn notify_lock(&self, method: &str, lock: &str) {
+        self.outbox.push([reply::notification(
+            method,
+            &Json::Array(vec![Json::string(lock)]),
+        )]);
+    }
+}
+
+/// Serves one connection until it ends. Two tasks, the reader and the writer; when one ends the other does.
+///
+/// `probe` is the time of silence after which a client must prove to be there.
+pub(crate) async fn serve<S>(server: Arc<Server>, stream: S, probe: Option<Duration>)
+where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+{
+    let session = server.connect();
+    let (input, output) = tokio::io::split(stream);
+    let writer = tokio::spawn(write(session.clone(), output));
+    if let Err(error) = read(&session, input, probe).await {
+        tracing::info!(session = session.id.0, %error, "closing a connection");
+    }
+    server.disconnect(&session);
+    session.outbox.close();
+    if let Err(error) = writer.await {
+        tracing::error!(session = session.id.0, %error, "the writer of a session failed");
+    }
+}
+
+async fn write(session: Arc<Session>, mut output: impl AsyncWrite + Unpin) {
+    while let Some(chunks) = session.outbox.take().await {
+        for chunk in chunks {
+            let bytes = chunk.bytes();
+            if let Err(error) = output.write_all(bytes).await {
+                tracing::debug!(session = session.id.0, %error, "client is gone");
+                session.outbox.close();
+                return;
+            }
+            session.outbox.written(bytes.len());
+        }
+        if output.flush().await.is_err() {
+            break;
+        }
+    }
+    // The reader ends when the client sees the end of the stream and closes its side, or by the error of its read.
+    output.shutdown().await.unwrap_or_default();
+}
+
+async fn read(
+    session: &Arc<Session>,
+    mut input: impl AsyncRead + Unpin,
+    probe: Option<Duration>,
+) -> Result<(), SessionError> {
+    let mut framer = Framer::new(session.server.limits().message);
+    let mut context = Context {
+        strings: Strings::default(),
+        uuids: session.server.uuids(session.id),
+    };
+    let mut probed = false;
+    loop {
+        while let Some(text) = framer.next_text()? {
+            match Message::decode(&text)? {
+                Message::Request { method, params, id } => {
+                    Request {
+                        session,
+                        method: &method,
+                        params,
+                        id,
+                    }
+                    .answer(&mut context);
+                }
+                Message::Notification { method, params } if method == "cancel" => {
+                    crate::request::cancel(session, params);
+                }
+                Message::Notification { .. } => {}
+                Message::Reply(Reply { id, outcome: Ok(_) }) if id == Json::string("echo") => {}
+                Message::Reply(_) => return Err(SessionError::UnexpectedReply),
+            }
+            session.outbox.wait_below(READ_BELOW).await;
+        }
+        let buffer = framer.buffer_mut();
+        buffer.reserve(READ_SIZE);
+        let read = input.read_buf(buffer);
+        let count = match probe {
+            None => read.await?,
+            Some(probe) => match timeout(probe, read).await {
+                Ok(count) => {
+                    probed = false;
+                    count?
+                }
+                Err(_) if probed => return Err(SessionError::Inactive),
+                Err(_) => {
+                    probed = true;
+                    session.outbox.push([Chunk::Own(
+                        br#"{"id":"echo","method":"echo","params":[]}"#.to_vec(),
+                    )]);
+                    continue;
+                }
+            },
+        };
+        if count == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// What decoding a session's requests needs.
+pub(crate) struct Context {
+    pub(crate) strings: Strings,
+    pub(crate) uuids: UuidSource,
+}
