@@ -1,9 +1,11 @@
 //! Kubernetes objects that the controller reads and writes.
 
 pub mod cnc;
+mod condition;
 pub mod nad;
 pub mod selector;
 pub mod udn;
 mod violation;
 
+pub use condition::set_condition;
 pub use violation::Violation;

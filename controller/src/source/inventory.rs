@@ -63,15 +63,17 @@ impl fmt::Display for ObjectKey {
 pub enum Origin {
     /// A manifest, at the line where the object starts.
     Manifest(Place),
+    /// What an earlier run has left.
+    State(Place),
     /// Made here on behalf of another object, which is named by kind and name.
     Rendered(String),
 }
 
 impl Origin {
-    /// The place in a manifest, if that is where the object comes from.
+    /// The place in a file, if that is where the object comes from.
     pub fn place(&self) -> Option<&Place> {
         match self {
-            Self::Manifest(place) => Some(place),
+            Self::Manifest(place) | Self::State(place) => Some(place),
             Self::Rendered(_) => None,
         }
     }
@@ -80,7 +82,7 @@ impl Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Manifest(place) => place.fmt(f),
+            Self::Manifest(place) | Self::State(place) => place.fmt(f),
             Self::Rendered(owner) => write!(f, "rendered for {owner}"),
         }
     }

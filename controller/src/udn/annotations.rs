@@ -1,0 +1,29 @@
+//! Annotations that the cluster half reads and writes.
+
+use kube::core::ObjectMeta;
+
+/// Network attachment definition: keys of the network's datapaths, as a JSON list.
+pub const TUNNEL_KEYS: &str = "k8s.ovn.org/tunnel-keys";
+/// Node: its addresses on transit switches, `{"ipv4": .., "ipv6": ..}`.
+pub const NODE_TRANSIT_ADDRESSES: &str = "k8s.ovn.org/node-transit-switch-port-ifaddr";
+
+/// The value of an annotation; empty counts as missing.
+pub(super) fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    meta.annotations
+        .as_ref()?
+        .get(key)
+        .map(String::as_str)
+        .filter(|value| !value.is_empty())
+}
+
+/// Sets an annotation.
+pub(super) fn annotate(meta: &mut ObjectMeta, key: &str, value: impl Into<String>) {
+    meta.annotations
+        .get_or_insert_default()
+        .insert(key.to_owned(), value.into());
+}
+
+/// The field path of an annotation.
+pub(super) fn annotation_field(key: &str) -> String {
+    format!("metadata.annotations[{key}]")
+}
