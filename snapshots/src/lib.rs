@@ -1,1 +1,43 @@
-//! Placeholder while the walls go up.
+//! A northbound rendered as `ovn-nbctl` prints it.
+//!
+//! [`show`] and [`show_named`] are `ovn-nbctl show [NAME]`; [`lr_route_list`] and [`lr_policy_list`] the commands of
+//! those names. The text is that of the program, byte for byte, run on a database of the same rows and UUIDs: even the
+//! order of rows, where the program follows its hash tables.
+//!
+//! The model is OVN 23.03. Later versions print more: 25.03 adds `ipv6-lla` and `peer` to router ports and `peer` to
+//! switch ports in `show`, and to `lr-policy-list` chains, jump targets and `bfd`.
+//!
+//! ```
+//! use patchbay_engine::db::Database;
+//! use patchbay_engine::txn::TxnBuilder;
+//! use patchbay_schemas::nb::{self, LogicalRouter, LogicalRouterStaticRoute};
+//! use patchbay_snapshots::lr_route_list;
+//!
+//! let mut database = Database::new(nb::schema());
+//! let mut txn = TxnBuilder::new(&database.snapshot());
+//! let route = txn.insert(&LogicalRouterStaticRoute {
+//!     ip_prefix: "10.0.0.0/24".into(),
+//!     nexthop: "192.168.0.1".into(),
+//!     ..Default::default()
+//! })?;
+//! txn.insert(&LogicalRouter { name: "lr0".into(), static_routes: [route].into(), ..Default::default() })?;
+//! database.transact(txn.finish().operations())?;
+//! assert_eq!(
+//!     lr_route_list(&database.snapshot(), "lr0")?,
+//!     "IPv4 Routes\nRoute Table <main>:\n              10.0.0.0/24               192.168.0.1 dst-ip\n",
+//! );
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod find;
+mod output;
+mod policies;
+mod prefix;
+mod routes;
+mod show;
+mod walk;
+
+pub use find::RenderError;
+pub use policies::lr_policy_list;
+pub use routes::lr_route_list;
+pub use show::{show, show_named};

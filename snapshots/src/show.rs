@@ -1,0 +1,183 @@
+//! `ovn-nbctl show`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use patchbay_engine::db::{Snapshot, TypedTable};
+use patchbay_schemas::nb::{
+    GatewayChassis, LogicalRouter, LogicalRouterPort, LogicalSwitch, LogicalSwitchPort, Nat,
+};
+use patchbay_schemas::typed::{Ref, TableRow, TypeError};
+use uuid::Uuid;
+
+use crate::find::{RenderError, find};
+use crate::output::Output;
+use crate::walk;
+
+/// All switches, then all routers.
+pub fn show(snapshot: &Snapshot) -> Result<String, RenderError> {
+    let mut page = Page::new(snapshot);
+    for (uuid, switch) in all::<LogicalSwitch>(snapshot)? {
+        page.switch(uuid, &switch)?;
+    }
+    for (uuid, router) in all::<LogicalRouter>(snapshot)? {
+        page.router(uuid, &router)?;
+    }
+    Ok(page.output.finish())
+}
+
+/// The switch and the router of a name or UUID; nothing when there is neither.
+pub fn show_named(snapshot: &Snapshot, id: &str) -> Result<String, RenderError> {
+    let mut page = Page::new(snapshot);
+    if let Some((uuid, switch)) = find(snapshot, id)? {
+        page.switch(uuid, &switch)?;
+    }
+    if let Some((uuid, router)) = find(snapshot, id)? {
+        page.router(uuid, &router)?;
+    }
+    Ok(page.output.finish())
+}
+
+/// All rows of a table, in the order of a walk.
+fn all<T: TableRow>(snapshot: &Snapshot) -> Result<Vec<(Uuid, T)>, TypeError> {
+    let table = snapshot.typed::<T>();
+    let uuids = walk::rows(table.rows().map(|row| row.uuid).collect());
+    let rows = uuids
+        .into_iter()
+        .map(|uuid| Ok(table.get(uuid)?.map(|row| (uuid, row))));
+    rows.filter_map(Result::transpose).collect()
+}
+
+/// The text under construction and the tables that switches and routers refer to.
+struct Page<'a> {
+    output: Output,
+    switch_ports: TypedTable<'a, LogicalSwitchPort>,
+    router_ports: TypedTable<'a, LogicalRouterPort>,
+    gateway_chassis: TypedTable<'a, GatewayChassis>,
+    nats: TypedTable<'a, Nat>,
+}
+
+impl<'a> Page<'a> {
+    fn new(snapshot: &'a Snapshot) -> Self {
+        Self {
+            output: Output::default(),
+            switch_ports: snapshot.typed(),
+            router_ports: snapshot.typed(),
+            gateway_chassis: snapshot.typed(),
+            nats: snapshot.typed(),
+        }
+    }
+
+    fn switch(&mut self, uuid: Uuid, switch: &LogicalSwitch) -> Result<(), TypeError> {
+        let alias = alias(&switch.external_ids, "neutron:network_name");
+        self.output
+            .line(format_args!("switch {uuid} ({}){alias}", switch.name));
+        for (_, port) in referred(&self.switch_ports, &switch.ports)? {
+            self.switch_port(&port);
+        }
+        Ok(())
+    }
+
+    fn switch_port(&mut self, port: &LogicalSwitchPort) {
+        let out = &mut self.output;
+        let alias = alias(&port.external_ids, "neutron:port_name");
+        out.line(format_args!("    port {}{alias}", port.name));
+        if !port.r#type.is_empty() {
+            out.line(format_args!("        type: {}", port.r#type));
+        }
+        if let Some(parent) = &port.parent_name {
+            out.line(format_args!("        parent: {parent}"));
+        }
+        if let Some(tag) = port.tag {
+            out.line(format_args!("        tag: {tag}"));
+        }
+        // That the port of a router has the addresses of the router goes without saying.
+        if !(port.addresses.is_empty() || port.addresses.iter().eq(["router"])) {
+            out.line(format_args!(
+                "        addresses: [{}]",
+                quoted(&port.addresses)
+            ));
+        }
+        if let Some(peer) = port.options.get("router-port") {
+            out.line(format_args!("        router-port: {peer}"));
+        }
+    }
+
+    fn router(&mut self, uuid: Uuid, router: &LogicalRouter) -> Result<(), TypeError> {
+        let alias = alias(&router.external_ids, "neutron:router_name");
+        self.output
+            .line(format_args!("router {uuid} ({}){alias}", router.name));
+        for (_, port) in referred(&self.router_ports, &router.ports)? {
+            self.router_port(&port)?;
+        }
+        for (uuid, nat) in referred(&self.nats, &router.nat)? {
+            self.nat(uuid, &nat);
+        }
+        Ok(())
+    }
+
+    fn router_port(&mut self, port: &LogicalRouterPort) -> Result<(), TypeError> {
+        let out = &mut self.output;
+        out.line(format_args!("    port {}", port.name));
+        out.line(format_args!("        mac: \"{}\"", port.mac));
+        if !port.networks.is_empty() {
+            out.line(format_args!(
+                "        networks: [{}]",
+                quoted(&port.networks)
+            ));
+        }
+        if let Some(table) = port.options.get("route_table") {
+            out.line(format_args!("        route-table: {table}"));
+        }
+        // In the order of their UUIDs: `show` means to sort by priority, but does not ask the server for it.
+        let chassis = referred(&self.gateway_chassis, &port.gateway_chassis)?;
+        if !chassis.is_empty() {
+            let names: Vec<_> = chassis
+                .iter()
+                .map(|(_, chassis)| &*chassis.chassis_name)
+                .collect();
+            out.line(format_args!(
+                "        gateway chassis: [{}]",
+                names.join(" ")
+            ));
+        }
+        Ok(())
+    }
+
+    fn nat(&mut self, uuid: Uuid, nat: &Nat) {
+        let out = &mut self.output;
+        out.line(format_args!("    nat {uuid}"));
+        out.line(format_args!("        external ip: \"{}\"", nat.external_ip));
+        if !nat.external_port_range.is_empty() {
+            out.line(format_args!(
+                "        external port(s): \"{}\"",
+                nat.external_port_range
+            ));
+        }
+        out.line(format_args!("        logical ip: \"{}\"", nat.logical_ip));
+        out.line(format_args!("        type: \"{}\"", nat.r#type.as_str()));
+    }
+}
+
+/// The rows that a column refers to, in the order of their UUIDs.
+fn referred<T: TableRow>(
+    table: &TypedTable<'_, T>,
+    column: &BTreeSet<Ref<T>>,
+) -> Result<Vec<(Uuid, T)>, TypeError> {
+    let rows = column
+        .iter()
+        .map(|row| Ok(table.get(row.uuid)?.map(|found| (row.uuid, found))));
+    rows.filter_map(Result::transpose).collect()
+}
+
+/// What another system calls the row.
+fn alias(external_ids: &BTreeMap<String, String>, key: &str) -> String {
+    match external_ids.get(key) {
+        Some(alias) if !alias.is_empty() => format!(" (aka {alias})"),
+        _ => String::new(),
+    }
+}
+
+fn quoted(texts: &BTreeSet<String>) -> String {
+    let quoted: Vec<_> = texts.iter().map(|text| format!("\"{text}\"")).collect();
+    quoted.join(", ")
+}

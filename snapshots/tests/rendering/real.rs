@@ -1,0 +1,76 @@
+//! A northbound in a real `ovsdb-server`, asked by the real `ovn-nbctl`.
+
+use std::process::Command;
+
+use ovsdb_sim::testing::{RealServer, ScratchDir, nbctl, program};
+use patchbay_engine::db::Snapshot;
+use patchbay_schemas::nb;
+use patchbay_schemas::wire::{Operation, OperationWriter};
+
+/// A server that holds the rows of a snapshot under their UUIDs.
+pub(crate) struct RealNorthbound {
+    server: RealServer,
+}
+
+impl RealNorthbound {
+    pub(crate) fn load(northbound: &Snapshot) -> Self {
+        let dir = ScratchDir::new();
+        let schema = dir.path().join("ovn-nb.ovsschema");
+        std::fs::write(&schema, nb::SCHEMA_TEXT).expect("a file in a fresh folder");
+        let server = RealServer::start([&schema]);
+        let output = Command::new(program("ovsdb-client"))
+            .args(["transact", &server.remote(), &inserts(northbound)])
+            .output()
+            .expect("an installed program starts");
+        let results = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && !results.contains("\"error\""),
+            "{results}"
+        );
+        Self { server }
+    }
+
+    /// What the program prints, as 23.03 would; or its error message.
+    pub(crate) fn nbctl(&self, words: &[String]) -> Result<String, String> {
+        let output = nbctl(&self.server.remote())
+            .args(words)
+            .output()
+            .expect("an installed program starts");
+        let text = |bytes| String::from_utf8(bytes).expect("the texts put in are UTF-8");
+        if output.status.success() {
+            Ok(text(output.stdout)
+                .split_inclusive('\n')
+                .filter(|line| !is_later(line))
+                .collect())
+        } else {
+            Err(text(output.stderr))
+        }
+    }
+}
+
+/// Whether only versions later than 23.03 print the line.
+fn is_later(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("ipv6-lla: ") || line.starts_with("peer: ")
+}
+
+/// One transaction that makes all the rows.
+fn inserts(northbound: &Snapshot) -> String {
+    let schema = northbound.schema();
+    let operations: Vec<_> = schema
+        .table_ids()
+        .flat_map(|table| northbound.table(table).iter().map(move |row| (table, row)))
+        .map(|(table, row)| Operation::Insert {
+            table,
+            uuid: row.uuid,
+            given: Some(row.uuid.to_string()),
+            row: (0..)
+                .map(patchbay_schemas::schema::ColumnId)
+                .zip(row.values.iter().cloned())
+                .collect(),
+        })
+        .collect();
+    let mut params = Vec::new();
+    OperationWriter::new(schema, &|_| false).params(&operations, &mut params);
+    String::from_utf8(params).expect("JSON is UTF-8")
+}
