@@ -379,3 +379,33 @@ spec:
     let inventory = resolved(&(NAMESPACES.to_owned() + SHARED + cnc));
     assert!(networks(&inventory)[0].ends_with("[16711684,16715780]"));
 }
+
+#[test]
+fn the_example_has_the_ids_and_subnets_of_the_documents() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/blue-green");
+    let mut inventory =
+        crate::source::read_manifests(&[folder.into()], &mut "".as_bytes()).unwrap();
+    let annotated = inventory.clone();
+    resolve(&mut inventory, &ClusterSettings::default(), &at(0)).unwrap();
+    assert!(inventory.warnings.is_empty());
+    for (name, id) in [
+        ("ovn-control-plane", "2"),
+        ("ovn-worker2", "3"),
+        ("ovn-worker", "4"),
+    ] {
+        let node = &inventory.nodes.named(name).unwrap().metadata;
+        assert_eq!(annotation(node, NODE_ID), Some(id));
+        let before = &annotated.nodes.named(name).unwrap().metadata;
+        assert_eq!(
+            annotation(node, NODE_SUBNETS),
+            annotation(before, NODE_SUBNETS)
+        );
+    }
+    assert_eq!(
+        networks(&inventory),
+        [
+            "blue/blue-network cluster_udn_blue-network 1 []",
+            "green/green-network cluster_udn_green-network 2 []",
+        ]
+    );
+}
