@@ -151,8 +151,6 @@ fn ranges() -> impl Strategy<Value = ConnectRange> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
     #[test]
     fn no_two_ports_share_a_key(range in ranges()) {
         let keys = all_keys(range);

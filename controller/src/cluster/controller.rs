@@ -1,0 +1,278 @@
+//! The state of all connects, and one step towards what their specs want.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+
+use super::config::ClusterConfig;
+use super::error::{Failure, Stage, listed};
+use super::held::{AllocatorError, Held};
+use super::objects::Objects;
+use super::report::{CncOutcome, Report, Warning};
+use super::router_keys::RouterKeys;
+use super::selection::Selection;
+use super::status::{Verdict, with_verdict};
+use super::validation::{SharedNetworks, overlap, validate};
+use crate::api::cnc::ClusterNetworkConnect;
+use crate::model::{ConnectSubnetMap, DatapathKey, OwnerKey, ROUTER_TUNNEL_KEY};
+
+/// Hands out keys and subnets to all connects of a cluster.
+///
+/// ```
+/// # use patchbay_controller::cluster::{ClusterConfig, ClusterController, Objects};
+/// # use patchbay_controller::model::Networks;
+/// # use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+/// # let (nads, namespaces, connects) = (vec![], vec![], vec![]);
+/// let mut controller = ClusterController::new(ClusterConfig::new(true, false, vec![]));
+/// let networks = Networks::read(&nads, &namespaces);
+/// let objects = Objects::new(&networks, &nads, &namespaces, &connects);
+/// let report = controller.reconcile(&objects, &Time(Timestamp::UNIX_EPOCH));
+/// for outcome in &report.outcomes {
+///     // Write `outcome.annotations()` and `outcome.status` where they differ from what is there.
+/// }
+/// ```
+#[derive(Debug)]
+pub struct ClusterController {
+    config: ClusterConfig,
+    connects: BTreeMap<String, Held>,
+    keys: RouterKeys,
+}
+
+impl ClusterController {
+    /// A controller that holds nothing yet. What was handed out before is taken from the connects' annotations.
+    pub fn new(config: ClusterConfig) -> Self {
+        Self {
+            config,
+            connects: BTreeMap::new(),
+            keys: RouterKeys::new(),
+        }
+    }
+
+    /// Brings all connects to where they should be, given all objects there are. `now` becomes the time of the conditions
+    /// that change.
+    ///
+    /// Connects are served in the order of their names. As long as one of them is short of something, all are served
+    /// again: what it lacks may have been given back by a later one, or by itself.
+    pub fn reconcile(&mut self, objects: &Objects<'_>, now: &Time) -> Report {
+        let mut warnings = Vec::new();
+        self.forget_deleted(objects);
+        let network_keys = self.network_keys(objects, &mut warnings);
+        let failed = self.adopt(objects, &network_keys, &mut warnings);
+        let mut last = Vec::new();
+        // Networks are deselected in the first round only. From then on a round that changes an outcome has handed out
+        // something more, so there is a last one.
+        loop {
+            let outcomes: Vec<CncOutcome> = objects
+                .connects
+                .iter()
+                .map(|(name, object)| {
+                    let served = match self.connects.remove(name) {
+                        Some(mut held) => {
+                            let served =
+                                self.serve(name, object, &mut held, objects, &network_keys);
+                            self.connects.insert(name.clone(), held);
+                            served
+                        }
+                        None => Served {
+                            failures: Failure::of(
+                                Stage::Allocator,
+                                name,
+                                failed.get(name.as_str()),
+                            ),
+                            ..Served::default()
+                        },
+                    };
+                    served.into_outcome(name, object, now)
+                })
+                .collect();
+            if outcomes.iter().all(CncOutcome::is_accepted) || outcomes == last {
+                return Report { outcomes, warnings };
+            }
+            last = outcomes;
+        }
+    }
+
+    /// Drops connects that are gone or whose name belongs to another object now.
+    fn forget_deleted(&mut self, objects: &Objects<'_>) {
+        let keys = &mut self.keys;
+        self.connects.retain(|name, held| {
+            let object = objects.connects.get(name);
+            let stays = object.is_some_and(|object| object.metadata.uid == held.uid);
+            if !stays {
+                keys.release(name);
+            }
+            stays
+        });
+    }
+
+    /// The tunnel keys that are in use by networks.
+    fn network_keys(
+        &self,
+        objects: &Objects<'_>,
+        warnings: &mut Vec<Warning>,
+    ) -> BTreeSet<DatapathKey> {
+        let (mut keys, unreadable) = objects.network_keys();
+        keys.extend(&self.config.reserved_keys);
+        warnings.extend(
+            unreadable
+                .into_iter()
+                .map(|(nad, reason)| Warning::NetworkKeys { nad, reason }),
+        );
+        keys
+    }
+
+    /// Takes over connects seen for the first time with what their annotations say they have. Returns those that cannot
+    /// be taken over.
+    fn adopt<'a>(
+        &mut self,
+        objects: &'a Objects<'_>,
+        network_keys: &BTreeSet<DatapathKey>,
+        warnings: &mut Vec<Warning>,
+    ) -> BTreeMap<&'a str, AllocatorError> {
+        let mut failed = BTreeMap::new();
+        for (name, object) in &objects.connects {
+            if self.connects.contains_key(name) {
+                continue;
+            }
+            match Held::adopt(name, object, &self.config, warnings) {
+                Ok(held) => {
+                    self.connects.insert(name.clone(), held);
+                    self.adopt_key(name, object, network_keys, warnings);
+                }
+                Err(error) => {
+                    failed.insert(name.as_str(), error);
+                }
+            }
+        }
+        failed
+    }
+
+    fn adopt_key(
+        &mut self,
+        name: &str,
+        object: &ClusterNetworkConnect,
+        network_keys: &BTreeSet<DatapathKey>,
+        warnings: &mut Vec<Warning>,
+    ) {
+        let connect = || name.to_owned();
+        match object
+            .annotations()
+            .get(ROUTER_TUNNEL_KEY)
+            .map(String::as_str)
+        {
+            None | Some("") => {}
+            Some(text) => match text.parse() {
+                Ok(key) => {
+                    if network_keys.contains(&key) || !self.keys.reserve(name, key) {
+                        warnings.push(Warning::TunnelKeyTaken {
+                            connect: connect(),
+                            key,
+                        });
+                    }
+                }
+                Err(source) => warnings.push(Warning::TunnelKey {
+                    connect: connect(),
+                    source,
+                }),
+            },
+        }
+    }
+
+    /// One step for one connect, which is not among the others meanwhile.
+    fn serve(
+        &mut self,
+        name: &str,
+        object: &ClusterNetworkConnect,
+        held: &mut Held,
+        objects: &Objects<'_>,
+        network_keys: &BTreeSet<DatapathKey>,
+    ) -> Served {
+        let stopped = |failures| Served {
+            failures,
+            ..Served::default()
+        };
+        let selection = Selection::discover(&object.spec, objects);
+        let errors = validate(&self.config, &held.cidrs, &selection.networks);
+        if !errors.is_empty() {
+            return stopped(Failure::of(Stage::Validation, name, errors));
+        }
+        let shared = self.shared_networks(name, held, &selection);
+        if !shared.is_empty() {
+            return stopped(Failure::of(Stage::CrossValidation, name, shared));
+        }
+        let key = self.keys.of(name);
+        let Some(key) = key.or_else(|| self.keys.allocate(name, network_keys)) else {
+            let cause = format!("failed to allocate the id for the resource {name}");
+            return stopped(Failure::of(Stage::TunnelKey, name, [cause]));
+        };
+        let errors = held.hand_out(&selection);
+        let mut failures = Failure::of(Stage::Discovery, name, &selection.errors);
+        failures.extend(Failure::of(Stage::Subnets, name, errors));
+        Served {
+            tunnel_key: Some(key),
+            subnets: held.annotation(),
+            failures,
+        }
+    }
+
+    /// The other connects that hold some of the selected networks and have overlapping ranges.
+    fn shared_networks(
+        &self,
+        name: &str,
+        held: &Held,
+        selection: &Selection<'_>,
+    ) -> Vec<SharedNetworks> {
+        let owners: BTreeSet<OwnerKey> = selection
+            .networks
+            .values()
+            .map(|network| network.owner_key())
+            .collect();
+        let mut found = Vec::new();
+        for (other_name, other) in &self.connects {
+            if !overlap(&held.cidrs, &other.cidrs) {
+                continue;
+            }
+            let shared: Vec<OwnerKey> = owners
+                .iter()
+                .copied()
+                .filter(|owner| other.allocator.has(*owner))
+                .collect();
+            if !shared.is_empty() {
+                found.push(SharedNetworks {
+                    connect: name.to_owned(),
+                    other: other_name.clone(),
+                    networks: listed(shared),
+                });
+            }
+        }
+        found
+    }
+}
+
+/// What one step led to. Without a key or subnets, their annotations stay as they are.
+#[derive(Default)]
+struct Served {
+    tunnel_key: Option<DatapathKey>,
+    subnets: Option<ConnectSubnetMap>,
+    failures: Vec<Failure>,
+}
+
+impl Served {
+    fn into_outcome(self, name: &str, object: &ClusterNetworkConnect, now: &Time) -> CncOutcome {
+        CncOutcome {
+            name: name.to_owned(),
+            tunnel_key: self.tunnel_key,
+            subnets: self.subnets,
+            status: with_verdict(
+                object.status.as_ref(),
+                Verdict::accepted(&self.failures),
+                object.metadata.generation,
+                now,
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! What went wrong with a connect, in the words of its status.
+
+use std::fmt;
+
+/// The step of a reconcile that failed, altogether or in part.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Stage {
+    Allocator,
+    Discovery,
+    Validation,
+    CrossValidation,
+    TunnelKey,
+    Subnets,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Allocator => "failed to initialize subnet allocator",
+            Self::Discovery => "failed to discover selected networks",
+            Self::Validation => "validation failed",
+            Self::CrossValidation => "cross-validation failed",
+            Self::TunnelKey => "failed to allocate tunnel key",
+            Self::Subnets => "failed to allocate subnets",
+        })
+    }
+}
+
+/// A failed step with its causes.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Failure {
+    stage: Stage,
+    connect: String,
+    causes: Vec<String>,
+}
+
+impl Failure {
+    /// The failure of a step; none if there are no causes.
+    pub(super) fn of<E: fmt::Display>(
+        stage: Stage,
+        connect: &str,
+        causes: impl IntoIterator<Item = E>,
+    ) -> Vec<Self> {
+        let causes: Vec<String> = causes.into_iter().map(|cause| cause.to_string()).collect();
+        if causes.is_empty() {
+            return Vec::new();
+        }
+        vec![Self {
+            stage,
+            connect: connect.to_owned(),
+            causes,
+        }]
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            stage,
+            connect,
+            causes,
+        } = self;
+        write!(formatter, "{stage} for CNC {connect}: {}", joined(causes))
+    }
+}
+
+/// Messages as one: a single one as it is, several as a list, each text once.
+pub(super) fn joined<E: fmt::Display>(messages: &[E]) -> String {
+    let mut texts: Vec<String> = Vec::with_capacity(messages.len());
+    for message in messages {
+        let text = message.to_string();
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    match &texts[..] {
+        [one] => one.clone(),
+        _ => format!("[{}]", texts.join(", ")),
+    }
+}
+
+/// Items as messages list them: `[a b]`.
+pub(super) fn listed<T: fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    format!("[{}]", items.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_cause_is_bare_and_several_are_a_list() {
+        let failure = |causes: &[&str]| {
+            let failures = Failure::of(Stage::Subnets, "a", causes);
+            failures.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(failure(&[]), [""; 0]);
+        let one = "failed to allocate subnets for CNC a: x";
+        assert_eq!(failure(&["x"]), [one]);
+        assert_eq!(failure(&["x", "x"]), [one]);
+        assert_eq!(
+            failure(&["x", "y", "x"]),
+            ["failed to allocate subnets for CNC a: [x, y]"]
+        );
+    }
+}

@@ -1,0 +1,69 @@
+//! The objects that the cluster-wide half looks at.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::ResourceExt;
+
+use crate::api::cnc::ClusterNetworkConnect;
+use crate::api::nad::NetworkAttachmentDefinition;
+use crate::model::{DatapathKey, NadKey, Networks};
+
+/// Annotation of an attachment definition: the tunnel keys of its network's datapaths, a JSON list.
+pub const TUNNEL_KEYS: &str = "k8s.ovn.org/tunnel-keys";
+
+/// All objects there are, at one moment.
+#[derive(Debug)]
+pub struct Objects<'a> {
+    pub(super) networks: &'a Networks,
+    pub(super) nads: BTreeMap<NadKey, &'a NetworkAttachmentDefinition>,
+    pub(super) namespaces: BTreeMap<String, &'a Namespace>,
+    pub(super) connects: BTreeMap<String, &'a ClusterNetworkConnect>,
+}
+
+impl<'a> Objects<'a> {
+    /// The objects, and the networks that were read from them.
+    pub fn new(
+        networks: &'a Networks,
+        nads: impl IntoIterator<Item = &'a NetworkAttachmentDefinition>,
+        namespaces: impl IntoIterator<Item = &'a Namespace>,
+        connects: impl IntoIterator<Item = &'a ClusterNetworkConnect>,
+    ) -> Self {
+        Self {
+            networks,
+            nads: nads.into_iter().map(|nad| (NadKey::of(nad), nad)).collect(),
+            namespaces: namespaces
+                .into_iter()
+                .map(|namespace| (namespace.name_any(), namespace))
+                .collect(),
+            connects: connects
+                .into_iter()
+                .map(|connect| (connect.name_any(), connect))
+                .collect(),
+        }
+    }
+
+    /// The tunnel keys that attachment definitions tell, and the definitions whose annotation cannot be read.
+    pub(super) fn network_keys(&self) -> (BTreeSet<DatapathKey>, Vec<(NadKey, String)>) {
+        let mut keys = BTreeSet::new();
+        let mut unreadable = Vec::new();
+        for (nad, object) in &self.nads {
+            let Some(text) = object.annotations().get(TUNNEL_KEYS) else {
+                continue;
+            };
+            match parse_keys(text) {
+                Ok(parsed) => keys.extend(parsed),
+                Err(error) => unreadable.push((nad.clone(), error)),
+            }
+        }
+        (keys, unreadable)
+    }
+}
+
+fn parse_keys(text: &str) -> Result<Vec<DatapathKey>, String> {
+    let numbers: Vec<i64> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    numbers
+        .into_iter()
+        .map(|number| DatapathKey::try_new(number).map_err(|error| error.to_string()))
+        .collect()
+}

@@ -1,0 +1,112 @@
+//! What comes out of a reconcile.
+
+use thiserror::Error;
+
+use super::objects::TUNNEL_KEYS;
+use super::status::ACCEPTED;
+use crate::api::cnc::ClusterNetworkConnectStatus;
+use crate::model::{
+    ConnectSubnetMap, DatapathKey, IdError, NadKey, OwnerKey, ROUTER_TUNNEL_KEY,
+    SubnetAnnotationError,
+};
+
+/// What a connect should have now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CncOutcome {
+    /// Name of the connect.
+    pub name: String,
+    /// Tunnel key of the connect router; `None`: the annotation stays as it is.
+    pub tunnel_key: Option<DatapathKey>,
+    /// Subnets of all connected networks; `None`: the annotation stays as it is.
+    pub subnets: Option<ConnectSubnetMap>,
+    /// The status, complete.
+    pub status: ClusterNetworkConnectStatus,
+}
+
+impl CncOutcome {
+    /// The annotations to write, the tunnel key first. Others stay as they are.
+    pub fn annotations(&self) -> Vec<(&'static str, String)> {
+        let key = self
+            .tunnel_key
+            .map(|key| (ROUTER_TUNNEL_KEY, key.to_string()));
+        let subnets = self
+            .subnets
+            .as_ref()
+            .map(|subnets| (ConnectSubnetMap::ANNOTATION, subnets.to_string()));
+        key.into_iter().chain(subnets).collect()
+    }
+
+    /// Whether everything about the connect went well in this half.
+    pub fn is_accepted(&self) -> bool {
+        self.status
+            .conditions
+            .iter()
+            .any(|condition| condition.type_ == ACCEPTED && condition.status == "True")
+    }
+}
+
+/// The result of a reconcile.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// What every connect should have, in the order of their names.
+    pub outcomes: Vec<CncOutcome>,
+    /// What could not be read or taken over, and no status tells.
+    pub warnings: Vec<Warning>,
+}
+
+/// Something in the annotations of an object that does not count.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Warning {
+    /// The tunnel key annotation of a connect cannot be read: the connect gets a new key.
+    #[error("CNC {connect}: annotation {ROUTER_TUNNEL_KEY}: {source}")]
+    TunnelKey {
+        /// Name of the connect.
+        connect: String,
+        /// What is wrong with it.
+        source: IdError,
+    },
+    /// The tunnel key of a connect belongs to somebody else: the connect gets a new one.
+    #[error("CNC {connect}: annotation {ROUTER_TUNNEL_KEY}: key {key} is in use by another router")]
+    TunnelKeyTaken {
+        /// Name of the connect.
+        connect: String,
+        /// The key.
+        key: DatapathKey,
+    },
+    /// The subnet annotation of a connect cannot be read: its networks get new subnets.
+    #[error("CNC {connect}: {source}")]
+    Subnets {
+        /// Name of the connect.
+        connect: String,
+        /// What is wrong with it.
+        source: SubnetAnnotationError,
+    },
+    /// An entry of the subnet annotation names no network.
+    #[error("CNC {connect}: annotation {}: {source}", ConnectSubnetMap::ANNOTATION)]
+    Owner {
+        /// Name of the connect.
+        connect: String,
+        /// What is wrong with it.
+        source: IdError,
+    },
+    /// An entry of the subnet annotation cannot be kept: the network gets new subnets in place of those.
+    #[error(
+        "CNC {connect}: annotation {}: the subnets of {owner} are not free or not from connectSubnets",
+        ConnectSubnetMap::ANNOTATION
+    )]
+    NotRestored {
+        /// Name of the connect.
+        connect: String,
+        /// Whose subnets they are.
+        owner: OwnerKey,
+    },
+    /// The tunnel keys annotation of an attachment definition cannot be read: its keys may be handed out again.
+    #[error("network attachment definition {nad}: annotation {TUNNEL_KEYS}: {reason}")]
+    NetworkKeys {
+        /// The definition.
+        nad: NadKey,
+        /// What is wrong with it.
+        reason: String,
+    },
+}

@@ -1,0 +1,205 @@
+//! Which networks a connect selects.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::ResourceExt;
+use kube::core::{Selector, SelectorExt};
+use thiserror::Error;
+
+use super::objects::Objects;
+use crate::api::cnc::{ClusterNetworkConnectSpec, NetworkSelectionType};
+use crate::api::nad::NetworkAttachmentDefinition;
+use crate::api::selector;
+use crate::model::{
+    NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Network, NetworkId, PRIMARY_NETWORK_LABEL, Role,
+    Transport,
+};
+
+/// Why a selector chooses less than it might.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+pub(super) enum DiscoveryError {
+    #[error("configuration error: unsupported network selection type {0}")]
+    SelectionType(NetworkSelectionType),
+    #[error("failed to parse CUDN network selector: {0}")]
+    NetworkSelector(String),
+    #[error("failed to parse PUDN namespace selector: {0}")]
+    NamespaceSelector(String),
+    #[error(
+        "network {network} has transport type {transport} that is not supported for networkConnect"
+    )]
+    Transport {
+        network: String,
+        transport: Transport,
+    },
+    #[error("network attachment definition {nad}: {problem}")]
+    Definition { nad: NadKey, problem: String },
+}
+
+/// A selected definition whose network is not known, for now.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Unresolved {
+    /// The network's name, as far as it can be told.
+    pub(super) network: Option<String>,
+    /// The network's id, as far as it can be told.
+    pub(super) id: Option<NetworkId>,
+    /// The network is all right but for its id.
+    pub(super) lacks_id: bool,
+}
+
+/// What the selectors of a connect choose.
+#[derive(Debug, Default)]
+pub(super) struct Selection<'a> {
+    /// Networks by name.
+    pub(super) networks: BTreeMap<&'a str, &'a Network>,
+    /// Selected definitions that do not lead to a network.
+    pub(super) unresolved: Vec<Unresolved>,
+    /// What is left out and why: by selector, then by name.
+    pub(super) errors: Vec<DiscoveryError>,
+}
+
+impl<'a> Selection<'a> {
+    /// Looks for everything that any of the selectors chooses. Errors do not stop the search.
+    pub(super) fn discover(spec: &ClusterNetworkConnectSpec, objects: &Objects<'a>) -> Self {
+        let mut selection = Self::default();
+        let mut seen = BTreeSet::new();
+        for entry in &spec.network_selectors {
+            match entry.network_selection_type {
+                NetworkSelectionType::ClusterUserDefinedNetworks => {
+                    let labels = entry
+                        .cluster_user_defined_network_selector
+                        .as_ref()
+                        .map(|member| &member.network_selector);
+                    match parse("clusterUserDefinedNetworkSelector", labels) {
+                        Ok(labels) => selection.cluster_networks(&labels, objects, &mut seen),
+                        Err(error) => selection
+                            .errors
+                            .push(DiscoveryError::NetworkSelector(error)),
+                    }
+                }
+                NetworkSelectionType::PrimaryUserDefinedNetworks => {
+                    let labels = entry
+                        .primary_user_defined_network_selector
+                        .as_ref()
+                        .map(|member| &member.namespace_selector);
+                    match parse("primaryUserDefinedNetworkSelector", labels) {
+                        Ok(labels) => selection.primary_networks(&labels, objects, &mut seen),
+                        Err(error) => selection
+                            .errors
+                            .push(DiscoveryError::NamespaceSelector(error)),
+                    }
+                }
+                other => selection.errors.push(DiscoveryError::SelectionType(other)),
+            }
+        }
+        selection
+    }
+
+    /// The networks of ClusterUserDefinedNetworks, whose labels are on each of their definitions.
+    fn cluster_networks(
+        &mut self,
+        labels: &Selector,
+        objects: &Objects<'a>,
+        seen: &mut BTreeSet<NadKey>,
+    ) {
+        for (key, nad) in &objects.nads {
+            if labels.matches(nad.labels()) && is_of_cluster_network(nad) {
+                self.definition(key, nad, objects, seen);
+            }
+        }
+    }
+
+    /// The primary networks of namespaces, no matter who made them.
+    fn primary_networks(
+        &mut self,
+        labels: &Selector,
+        objects: &Objects<'a>,
+        seen: &mut BTreeSet<NadKey>,
+    ) {
+        for (name, namespace) in &objects.namespaces {
+            let asks_for_network = namespace.labels().contains_key(PRIMARY_NETWORK_LABEL);
+            if !asks_for_network || !labels.matches(namespace.labels()) {
+                continue;
+            }
+            let keys: Vec<&NadKey> = match objects.networks.primary_nad(name) {
+                Some(key) => vec![key],
+                // Nothing that works: one of those that do not work may be meant.
+                None => objects
+                    .networks
+                    .problems()
+                    .keys()
+                    .filter(|key| key.namespace == *name)
+                    .collect(),
+            };
+            for key in keys {
+                if let Some(nad) = objects.nads.get(key) {
+                    self.definition(key, nad, objects, seen);
+                }
+            }
+        }
+    }
+
+    /// Adds the network of a selected definition.
+    fn definition(
+        &mut self,
+        key: &NadKey,
+        nad: &NetworkAttachmentDefinition,
+        objects: &Objects<'a>,
+        seen: &mut BTreeSet<NadKey>,
+    ) {
+        if !seen.insert(key.clone()) {
+            return;
+        }
+        if let Some(network) = objects.networks.by_nad(key) {
+            if network.role != Role::Primary {
+                return;
+            }
+            if network.transport != Transport::Overlay {
+                self.errors.push(DiscoveryError::Transport {
+                    network: network.name.clone(),
+                    transport: network.transport,
+                });
+                return;
+            }
+            self.networks.insert(&network.name, network);
+        } else if let Some(problem) = objects.networks.problems().get(key) {
+            let unresolved = unresolved(nad, problem);
+            if !unresolved.lacks_id {
+                self.errors.push(DiscoveryError::Definition {
+                    nad: key.clone(),
+                    problem: problem.to_string(),
+                });
+            }
+            self.unresolved.push(unresolved);
+        }
+    }
+}
+
+fn parse(member: &str, selector: Option<&LabelSelector>) -> Result<Selector, String> {
+    let selector = selector.ok_or_else(|| format!("{member} is not set"))?;
+    selector::parse(member, selector).map_err(|violations| super::error::joined(&violations))
+}
+
+/// Whether a ClusterUserDefinedNetwork controls the definition.
+fn is_of_cluster_network(nad: &NetworkAttachmentDefinition) -> bool {
+    nad.owner_references().iter().any(|owner| {
+        owner.controller == Some(true)
+            && owner.kind == "ClusterUserDefinedNetwork"
+            && owner.api_version == "k8s.ovn.org/v1"
+    })
+}
+
+fn unresolved(nad: &NetworkAttachmentDefinition, problem: &NadProblem) -> Unresolved {
+    let annotation = |key| nad.annotations().get(key);
+    let (network, lacks_id) = match problem {
+        NadProblem::NoId { network } | NadProblem::BadId { network, .. } => {
+            (Some(network.clone()), true)
+        }
+        _ => (annotation(NETWORK_NAME).cloned(), false),
+    };
+    Unresolved {
+        network,
+        id: annotation(NETWORK_ID).and_then(|id| id.parse().ok()),
+        lacks_id,
+    }
+}

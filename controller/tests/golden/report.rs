@@ -1,0 +1,183 @@
+//! What the runner found, and how it says so.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// What differs in one place: a table, an annotation, the conditions of an object.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Difference {
+    pub(crate) place: String,
+    /// Recorded, but not there.
+    pub(crate) missing: Vec<String>,
+    /// There, but not recorded.
+    pub(crate) extra: Vec<String>,
+}
+
+/// The state after one step, compared.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct StepResult {
+    pub(crate) name: String,
+    pub(crate) differences: Vec<Difference>,
+}
+
+/// One scenario, played.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct ScenarioResult {
+    pub(crate) name: String,
+    pub(crate) quirk: Option<String>,
+    /// All steps, or why the scenario could not be played.
+    pub(crate) steps: Result<Vec<StepResult>, String>,
+}
+
+impl ScenarioResult {
+    pub(crate) fn unreadable(path: &Path, error: String) -> Self {
+        Self {
+            name: path
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
+            quirk: None,
+            steps: Err(error),
+        }
+    }
+
+    pub(crate) fn passed(&self) -> bool {
+        self.steps
+            .as_ref()
+            .is_ok_and(|steps| steps.iter().all(|step| step.differences.is_empty()))
+    }
+}
+
+/// Results of scenarios that count alike.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    results: BTreeMap<String, ScenarioResult>,
+}
+
+impl Table {
+    pub(crate) fn add(&mut self, result: ScenarioResult) {
+        self.results.insert(result.name.clone(), result);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.results.len()
+    }
+
+    /// What makes the run fail: scenarios that do not pass and are not listed, and listed ones that pass.
+    pub(crate) fn complaints(&self, not_yet: &BTreeMap<String, String>) -> Vec<String> {
+        let complaint = |result: &ScenarioResult| match (result.passed(), not_yet.get(&result.name))
+        {
+            (true, Some(_)) => Some(format!(
+                "{} passes: take it out of not-yet.txt",
+                result.name
+            )),
+            (false, None) => Some(format!("{} fails", result.name)),
+            _ => None,
+        };
+        self.results.values().filter_map(complaint).collect()
+    }
+
+    /// The score, a line for every scenario, and below it what differs.
+    ///
+    /// Without a list the table decides nothing.
+    pub(crate) fn render(&self, title: &str, not_yet: Option<&BTreeMap<String, String>>) -> String {
+        let passed = self
+            .results
+            .values()
+            .filter(|result| result.passed())
+            .count();
+        let mut text = format!("{title}: {passed} of {} as recorded\n", self.len());
+        for result in self.results.values() {
+            let listed = not_yet.and_then(|list| list.get(&result.name));
+            let verdict = match (result.passed(), listed) {
+                (true, _) => "ok".to_owned(),
+                (false, None) if not_yet.is_some() => "FAILED".to_owned(),
+                (false, None) => "differs".to_owned(),
+                (false, Some(reason)) => format!("not yet: {reason}"),
+            };
+            let _ = writeln!(text, "  {}: {verdict}", result.name);
+            if let Some(quirk) = &result.quirk {
+                let _ = writeln!(text, "    quirk: {quirk}");
+            }
+            match &result.steps {
+                Err(error) if listed.is_none() => {
+                    let _ = writeln!(text, "    {error}");
+                }
+                Err(_) => {}
+                Ok(steps) => render_steps(&mut text, steps),
+            }
+        }
+        text
+    }
+}
+
+fn render_steps(text: &mut String, steps: &[StepResult]) {
+    let differing = steps
+        .iter()
+        .enumerate()
+        .filter(|(_, step)| !step.differences.is_empty());
+    for (index, step) in differing {
+        let _ = writeln!(text, "    step {index} ({}):", step.name);
+        for difference in &step.differences {
+            let _ = writeln!(text, "      {}:", difference.place);
+            for (sign, items) in [('-', &difference.missing), ('+', &difference.extra)] {
+                for item in items {
+                    let _ = writeln!(text, "        {sign} {item}");
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(results: &[(&str, bool)]) -> Table {
+        let mut table = Table::default();
+        for (name, passed) in results {
+            let difference = Difference {
+                place: "ACL".to_owned(),
+                missing: vec!["row".to_owned()],
+                extra: Vec::new(),
+            };
+            let differences = if *passed {
+                Vec::new()
+            } else {
+                vec![difference]
+            };
+            table.add(ScenarioResult {
+                name: (*name).to_owned(),
+                quirk: None,
+                steps: Ok(vec![StepResult {
+                    name: "one".to_owned(),
+                    differences,
+                }]),
+            });
+        }
+        table
+    }
+
+    #[test]
+    fn lists_that_lie_make_the_run_fail() {
+        let not_yet = BTreeMap::from([("listed".to_owned(), "reason".to_owned())]);
+        let good = table(&[("free", true), ("listed", false)]);
+        assert_eq!(good.complaints(&not_yet), [""; 0]);
+        let bad = table(&[("free", false), ("listed", true)]);
+        assert_eq!(
+            bad.complaints(&not_yet),
+            ["free fails", "listed passes: take it out of not-yet.txt"]
+        );
+    }
+
+    #[test]
+    fn differences_are_told_by_step_and_place() {
+        let text = table(&[("a", false)]).render("scenarios", Some(&BTreeMap::new()));
+        assert_eq!(
+            text,
+            "scenarios: 0 of 1 as recorded\n  a: FAILED\n    step 0 (one):\n      ACL:\n        - row\n"
+        );
+    }
+}

@@ -1,0 +1,72 @@
+//! The form of a scenario file that both halves share.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Which half of the controller a scenario judges.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Half {
+    Cluster,
+    Zone,
+}
+
+/// One file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Scenario {
+    pub(crate) name: String,
+    #[serde(rename = "description")]
+    _description: String,
+    pub(crate) half: Half,
+    pub(crate) quirk: Option<String>,
+    /// Read by the half that it is for.
+    pub(crate) input: Value,
+    /// Read by the half that it is for.
+    pub(crate) expected: Value,
+}
+
+/// Ops that are applied one after the other. `expected` has the state after the last of them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Step<Op> {
+    pub(crate) name: String,
+    pub(crate) ops: Vec<Op>,
+    /// Nothing wakes the controller up: the state is reached by a retry of its own.
+    #[serde(default)]
+    pub(crate) by_retry: bool,
+}
+
+/// The `expected` member.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Expected<Step> {
+    pub(crate) steps: Vec<Step>,
+}
+
+impl Scenario {
+    pub(crate) fn read(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+        let scenario: Self = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        if scenario.name == stem {
+            Ok(scenario)
+        } else {
+            Err(format!("the scenario calls itself {:?}", scenario.name))
+        }
+    }
+
+    /// Input and expected states in the form of one half.
+    pub(crate) fn parts<I: DeserializeOwned, E: DeserializeOwned>(
+        &self,
+    ) -> Result<(I, Expected<E>), String> {
+        let input = serde_json::from_value(self.input.clone())
+            .map_err(|error| format!("input: {error}"))?;
+        let expected = serde_json::from_value(self.expected.clone())
+            .map_err(|error| format!("expected: {error}"))?;
+        Ok((input, expected))
+    }
+}
