@@ -39,7 +39,7 @@ impl Verdict {
                 type_: ACCEPTED,
                 holds: false,
                 reason: "ResourceAllocationFailed",
-                message: shortened(joined(failures)),
+                message: joined(failures),
             }
         }
     }
@@ -47,7 +47,7 @@ impl Verdict {
 
 /// A status in which the verdict's condition is replaced or added; conditions of other types stay.
 ///
-/// The time of a condition changes only when its status does. `status` is `Failure` as soon as one condition is false.
+/// The time of a condition changes only when its status does; a message that is too long is cut. `status` is `Failure` as soon as one condition is false.
 #[must_use]
 pub fn with_verdict(
     status: Option<&ClusterNetworkConnectStatus>,
@@ -72,7 +72,7 @@ pub fn with_verdict(
         type_: verdict.type_.to_owned(),
         status: holds.to_owned(),
         reason: verdict.reason.to_owned(),
-        message: verdict.message,
+        message: shortened(verdict.message),
         observed_generation: generation,
         last_transition_time: since,
     };
@@ -163,8 +163,10 @@ mod tests {
 
     #[test]
     fn long_messages_are_cut() {
+        let now = time("2026-01-01T00:00:00Z");
         let verdict = Verdict::accepted(&failure(&"ü".repeat(20_000)));
-        assert!(verdict.message.len() <= 32_766);
-        assert!(verdict.message.len() > 32_760);
+        let status = with_verdict(None, verdict, None, &now);
+        let length = status.conditions[0].message.len();
+        assert!((32_760..=32_766).contains(&length), "{length}");
     }
 }
