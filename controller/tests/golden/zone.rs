@@ -11,9 +11,7 @@ use patchbay_controller::api::cnc::ClusterNetworkConnect;
 use patchbay_controller::model::{
     IpFamily, NadKey, Network, NetworkId, Networks, Node, PodSubnet, Role, Topology, Transport,
 };
-use patchbay_controller::zone::{
-    Activity, ClusterIpService, ConnectInput, Inputs, ZoneController, ZonePlan,
-};
+use patchbay_controller::zone::{Activity, ClusterIpService, ConnectInput, Inputs, ZoneController};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -66,20 +64,53 @@ struct NetworkInput {
 enum Op {
     StartController,
     StopController,
-    CreateCnc { object: Value },
-    UpdateCnc { object: Value },
-    DeleteCnc { name: String },
-    CreateNode { object: Value },
-    UpdateNode { object: Value },
-    DeleteNode { name: String },
-    CreateService { object: Value },
-    UpdateService { object: Value },
-    DeleteService { namespace: String, name: String },
-    PutNetwork { network: NetworkInput },
-    RemoveNetwork { name: String },
-    SetNetworkActive { network: String, node: String, active: bool },
-    NbInsert { table: String, row: Map<String, Value> },
-    NbDelete { table: String, name: String },
+    CreateCnc {
+        object: Value,
+    },
+    UpdateCnc {
+        object: Value,
+    },
+    DeleteCnc {
+        name: String,
+    },
+    CreateNode {
+        object: Value,
+    },
+    UpdateNode {
+        object: Value,
+    },
+    DeleteNode {
+        name: String,
+    },
+    CreateService {
+        object: Value,
+    },
+    UpdateService {
+        object: Value,
+    },
+    DeleteService {
+        namespace: String,
+        name: String,
+    },
+    PutNetwork {
+        network: NetworkInput,
+    },
+    RemoveNetwork {
+        name: String,
+    },
+    SetNetworkActive {
+        network: String,
+        node: String,
+        active: bool,
+    },
+    NbInsert {
+        table: String,
+        row: Map<String, Value>,
+    },
+    NbDelete {
+        table: String,
+        name: String,
+    },
 }
 
 #[derive(Debug, Deserialize)]
@@ -100,7 +131,10 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
     steps
         .map(|(step, expected)| {
             if step.name != expected.name {
-                return Err(format!("state {:?} is not of step {:?}", expected.name, step.name));
+                return Err(format!(
+                    "state {:?} is not of step {:?}",
+                    expected.name, step.name
+                ));
             }
             let mut differences = world.play(step)?;
             for (table, rows) in &expected.nb {
@@ -211,7 +245,11 @@ impl World {
                 active,
             } => {
                 let everywhere = || self.nodes.keys().cloned().collect();
-                let nodes = self.activity.limited.entry(network).or_insert_with(everywhere);
+                let nodes = self
+                    .activity
+                    .limited
+                    .entry(network)
+                    .or_insert_with(everywhere);
                 if active {
                     nodes.insert(node);
                 } else {
@@ -241,15 +279,15 @@ impl World {
     }
 
     fn put_node(&mut self, object: &Value) -> Result<(), String> {
-        let node: core::Node = serde_json::from_value(object.clone())
-            .map_err(|error| format!("node: {error}"))?;
+        let node: core::Node =
+            serde_json::from_value(object.clone()).map_err(|error| format!("node: {error}"))?;
         self.nodes.insert(node.name_any(), node);
         Ok(())
     }
 
     fn put_service(&mut self, object: &Value) -> Result<(), String> {
-        let service: core::Service = serde_json::from_value(object.clone())
-            .map_err(|error| format!("service: {error}"))?;
+        let service: core::Service =
+            serde_json::from_value(object.clone()).map_err(|error| format!("service: {error}"))?;
         let key = (service.namespace().unwrap_or_default(), service.name_any());
         self.services.insert(key, service);
         Ok(())
@@ -306,7 +344,9 @@ fn network(input: &NetworkInput) -> Result<Network, String> {
         let invalid = |_| format!("subnet {text:?}");
         let (cidr, host_prefix) = match text.match_indices('/').nth(1) {
             Some((at, _)) => {
-                let length: u8 = text[at + 1..].parse().map_err(|_| format!("subnet {text:?}"))?;
+                let length: u8 = text[at + 1..]
+                    .parse()
+                    .map_err(|_| format!("subnet {text:?}"))?;
                 (&text[..at], Some(length))
             }
             None => (&**text, None),

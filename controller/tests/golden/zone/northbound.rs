@@ -181,7 +181,10 @@ impl Northbound {
     }
 }
 
-fn table_named<'a>(snapshot: &'a Snapshot, name: &str) -> Result<(TableId, &'a TableSchema), String> {
+fn table_named<'a>(
+    snapshot: &'a Snapshot,
+    name: &str,
+) -> Result<(TableId, &'a TableSchema), String> {
     let found = snapshot.schema().table_by_name(name);
     found.ok_or_else(|| format!("there is no table {name}"))
 }

@@ -1,0 +1,186 @@
+//! What a zone's rows follow from, besides the Northbound database itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ipnet::IpNet;
+use k8s_openapi::api::core::v1 as core;
+use kube::ResourceExt;
+
+use crate::api::cnc::ClusterNetworkConnect;
+use crate::model::{Connect, ConnectError, DatapathKey, IpFamily, Networks, Node};
+
+/// Everything that the cluster knows and a zone needs.
+#[derive(Debug, Default)]
+pub struct Inputs {
+    /// Name of the zone: that of its node.
+    pub zone: String,
+    /// The IP families that the cluster runs.
+    pub families: Vec<IpFamily>,
+    /// The service ranges, in configured order.
+    pub service_cidrs: Vec<IpNet>,
+    /// All nodes, in any order.
+    pub nodes: Vec<Node>,
+    /// All networks.
+    pub networks: Networks,
+    /// On which nodes networks are rendered.
+    pub activity: Activity,
+    /// The services that have cluster IPs.
+    pub services: Vec<ClusterIpService>,
+    /// All connects, by name.
+    pub connects: BTreeMap<String, ConnectInput>,
+}
+
+/// A connect as it was read.
+#[derive(Debug)]
+pub struct ConnectInput {
+    /// Tells an object from a later one of the same name.
+    pub uid: Option<String>,
+    /// What the object says. An object that cannot be understood leaves its rows as they are.
+    pub connect: Result<Connect, ConnectError>,
+}
+
+impl ConnectInput {
+    /// Reads an object.
+    pub fn read(object: &ClusterNetworkConnect) -> Self {
+        Self {
+            uid: object.uid(),
+            connect: Connect::try_from(object),
+        }
+    }
+}
+
+/// On which nodes networks are rendered: on all nodes, but for networks that are limited to some.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Activity {
+    /// For each limited network, by name, the names of its nodes.
+    pub limited: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Activity {
+    /// Whether the network is rendered on the node.
+    pub fn is_active(&self, network: &str, node: &str) -> bool {
+        self.limited
+            .get(network)
+            .is_none_or(|nodes| nodes.contains(node))
+    }
+}
+
+/// A service with a cluster IP.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ClusterIpService {
+    /// The service's namespace.
+    pub namespace: String,
+    /// The distinct protocols of its ports: the service has a load balancer for each.
+    pub protocols: BTreeSet<String>,
+}
+
+impl ClusterIpService {
+    /// Reads a service; none if it has no cluster IP.
+    pub fn read(service: &core::Service) -> Option<Self> {
+        let spec = service.spec.as_ref()?;
+        let cluster_ip = spec.cluster_ip.as_deref().unwrap_or_default();
+        if cluster_ip.is_empty() || cluster_ip == "None" {
+            return None;
+        }
+        let protocol = |port: &core::ServicePort| {
+            // The API server fills the protocol in; a manifest may leave it out.
+            port.protocol.clone().unwrap_or_else(|| "TCP".to_owned())
+        };
+        Some(Self {
+            namespace: service.namespace().unwrap_or_default(),
+            protocols: spec.ports.iter().flatten().map(protocol).collect(),
+        })
+    }
+}
+
+/// The tunnel keys that connect routers have.
+///
+/// The key of a router stays for the life of the object, whatever becomes of the annotation: other zones route to
+/// it. An object with another UID is another object, even under the same name.
+#[derive(Debug, Default)]
+pub(super) struct RouterKeys(BTreeMap<String, (Option<String>, DatapathKey)>);
+
+impl RouterKeys {
+    /// Remembers the keys of new connects and forgets those of connects that are gone.
+    pub(super) fn update(&mut self, connects: &BTreeMap<String, ConnectInput>) {
+        self.0.retain(|name, (uid, _)| {
+            connects
+                .get(name)
+                .is_some_and(|connect| connect.uid == *uid)
+        });
+        for (name, input) in connects {
+            if let Ok(Connect {
+                tunnel_key: Some(key),
+                ..
+            }) = input.connect
+            {
+                self.0
+                    .entry(name.clone())
+                    .or_insert_with(|| (input.uid.clone(), key));
+            }
+        }
+    }
+
+    /// The key of a connect's router, if it has got one.
+    pub(super) fn get(&self, connect: &str) -> Option<DatapathKey> {
+        self.0.get(connect).map(|(_, key)| *key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn services_count_by_cluster_ip_and_protocol() {
+        let service = |spec: serde_json::Value| {
+            let object = json!({"metadata": {"name": "web", "namespace": "red"}, "spec": spec});
+            ClusterIpService::read(&serde_json::from_value(object).unwrap())
+        };
+        let ports =
+            json!([{"port": 80}, {"port": 81, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]);
+        let read = service(json!({"clusterIP": "10.96.0.10", "ports": ports})).unwrap();
+        assert_eq!(read.namespace, "red");
+        assert_eq!(read.protocols.len(), 2);
+        assert_eq!(service(json!({"clusterIP": "None", "ports": ports})), None);
+        assert_eq!(service(json!({"ports": ports})), None);
+    }
+
+    #[test]
+    fn networks_are_active_everywhere_unless_limited() {
+        let activity = Activity {
+            limited: [("red".to_owned(), ["n1".to_owned()].into())].into(),
+        };
+        assert!(activity.is_active("red", "n1"));
+        assert!(!activity.is_active("red", "n2"));
+        assert!(activity.is_active("blue", "n2"));
+    }
+
+    #[test]
+    fn a_router_keeps_its_key_for_the_life_of_its_connect() {
+        let input = |uid: &str, key: i64| {
+            let connect = Connect {
+                tunnel_key: DatapathKey::try_new(key).ok(),
+                ..Connect::default()
+            };
+            let input = ConnectInput {
+                uid: Some(uid.to_owned()),
+                connect: Ok(connect),
+            };
+            BTreeMap::from([("a".to_owned(), input)])
+        };
+        let mut keys = RouterKeys::default();
+        let mut after = |connects| {
+            keys.update(&connects);
+            keys.get("a").map(DatapathKey::get)
+        };
+        assert_eq!(after(input("1", 0)), None);
+        assert_eq!(after(input("1", 7)), Some(7));
+        assert_eq!(after(input("1", 8)), Some(7));
+        assert_eq!(after(input("2", 9)), Some(9));
+        assert_eq!(after(BTreeMap::new()), None);
+        assert_eq!(after(input("2", 10)), Some(10));
+    }
+}

@@ -1,0 +1,269 @@
+//! What of the database matters to connects: one scan of each table, then lookups.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use patchbay_engine::db::Snapshot;
+use patchbay_schemas::atom::Atom;
+use patchbay_schemas::nb::{
+    Acl, AddressSet, Copp, LoadBalancer, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy,
+    LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch,
+};
+use patchbay_schemas::row::Row;
+use patchbay_schemas::schema::{ColumnId, Constraint};
+use patchbay_schemas::typed::{Ref, TableRow};
+use uuid::Uuid;
+
+use super::holders::Holding;
+use crate::model::external_ids::{OWNER_CONTROLLER, OWNER_TYPE, key};
+use crate::model::names::LOAD_BALANCER_GROUP_PREFIX;
+use crate::zone::desired::{COPP, Surroundings};
+
+/// External ids of load balancers that belong to services.
+const KIND: (&str, &str) = ("k8s.ovn.org/kind", "Service");
+/// External id with the network of a load balancer.
+const NETWORK: &str = "k8s.ovn.org/network";
+/// How the names of load balancers end that are the same on all nodes.
+const CLUSTER_SUFFIX: &str = "_cluster";
+/// How the names of our ports start.
+const PORT_PREFIXES: [&str; 2] = ["crtor-", "rtocr-"];
+
+/// Rows by a text that identifies them; several if somebody made it ambiguous.
+pub(super) type RowsById<'a> = BTreeMap<&'a str, Vec<&'a Row>>;
+
+/// The rows of one connect.
+#[derive(Debug, Default)]
+pub(super) struct Owned<'a> {
+    /// By name.
+    pub(super) routers: Vec<&'a Row>,
+    /// By name.
+    pub(super) ports: RowsById<'a>,
+    /// By identity.
+    pub(super) policies: RowsById<'a>,
+    /// By identity.
+    pub(super) routes: RowsById<'a>,
+    /// By identity.
+    pub(super) acls: RowsById<'a>,
+    /// By name.
+    pub(super) address_sets: RowsById<'a>,
+    /// By name.
+    pub(super) groups: RowsById<'a>,
+}
+
+/// Some of a connect's rows.
+pub(super) type RowsOf<'a> = for<'o> fn(&'o Owned<'a>) -> &'o RowsById<'a>;
+
+/// The database as a reconcile sees it.
+pub(super) struct View<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) routers: HashMap<&'a str, &'a Row>,
+    pub(super) switches: HashMap<&'a str, &'a Row>,
+    /// Rows with the names of connect routers and of ports that carry no owner.
+    pub(super) unowned: HashMap<&'a str, &'a Row>,
+    pub(super) owned: BTreeMap<&'a str, Owned<'a>>,
+    pub(super) around: Surroundings<'a>,
+    /// The switches that have an ACL of a connect.
+    pub(super) acl_switches: HashMap<Uuid, Vec<&'a Row>>,
+    /// The switches that use the load balancer group of a connect.
+    pub(super) group_switches: HashMap<Uuid, Vec<&'a Row>>,
+}
+
+/// One table with the columns that tell whose a row is.
+struct Scan<'a> {
+    rows: Vec<&'a Row>,
+    name: Option<ColumnId>,
+    external_ids: Option<ColumnId>,
+}
+
+impl<'a> Scan<'a> {
+    fn new<T: TableRow>(snapshot: &'a Snapshot) -> Self {
+        let table = snapshot.schema().table_by_name(T::TABLE);
+        let column = |name| table.and_then(|(_, table)| table.column_id(name));
+        Self {
+            rows: snapshot.typed::<T>().rows().map(AsRef::as_ref).collect(),
+            name: column("name"),
+            external_ids: column("external_ids"),
+        }
+    }
+
+    fn name(&self, row: &'a Row) -> &'a str {
+        let name = self.name.and_then(|column| row.values.get(column.index()));
+        name.and_then(|name| name.as_scalar()?.as_str())
+            .unwrap_or_default()
+    }
+
+    fn external_id(&self, row: &'a Row, key: &str) -> Option<&'a str> {
+        let ids = row.values.get(self.external_ids?.index())?;
+        ids.as_map()?.get_str(key)
+    }
+
+    /// The connect that owns a row.
+    fn owner(&self, row: &'a Row) -> Option<&'a str> {
+        (self.external_id(row, key::OWNER_CONTROLLER)? == OWNER_CONTROLLER
+            && self.external_id(row, key::OWNER_TYPE)? == OWNER_TYPE)
+            .then(|| self.external_id(row, key::NAME))?
+    }
+
+    fn owned(&self) -> impl Iterator<Item = (&'a str, &'a Row)> {
+        self.rows
+            .iter()
+            .filter_map(|row| Some((self.owner(row)?, *row)))
+    }
+
+    fn by_name(&self) -> HashMap<&'a str, &'a Row> {
+        self.rows.iter().map(|row| (self.name(row), *row)).collect()
+    }
+
+    fn by_id<'s>(&'s self) -> impl Iterator<Item = (&'a str, &'a str, &'a Row)> + use<'a, 's> {
+        self.owned().map(|(connect, row)| {
+            let id = self.external_id(row, key::ID).unwrap_or_default();
+            (connect, id, row)
+        })
+    }
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot) -> Self {
+        let routers = Scan::new::<LogicalRouter>(snapshot);
+        let switches = Scan::new::<LogicalSwitch>(snapshot);
+        let mut view = Self {
+            snapshot,
+            routers: routers.by_name(),
+            switches: switches.by_name(),
+            unowned: HashMap::new(),
+            owned: BTreeMap::new(),
+            around: Surroundings::default(),
+            acl_switches: HashMap::new(),
+            group_switches: HashMap::new(),
+        };
+        view.around = Surroundings {
+            routers: view.routers.keys().copied().collect(),
+            switches: view.switches.keys().copied().collect(),
+            copp: copp(snapshot),
+            load_balancers: load_balancers(snapshot),
+            has_pass_action: has_pass_action(snapshot),
+            ..Surroundings::default()
+        };
+        view.add_routers(&routers);
+        view.add_ports(&Scan::new::<LogicalRouterPort>(snapshot));
+        view.add_others(snapshot);
+        view.add_groups(&Scan::new::<LoadBalancerGroup>(snapshot));
+        view.find_switches(&switches);
+        view
+    }
+
+    fn of(&mut self, connect: &'a str) -> &mut Owned<'a> {
+        self.owned.entry(connect).or_default()
+    }
+
+    fn add_routers(&mut self, routers: &Scan<'a>) {
+        for row in &routers.rows {
+            if let Some(connect) = routers.owner(row) {
+                self.of(connect).routers.push(row);
+            } else if routers.external_id(row, key::OWNER_CONTROLLER).is_none() {
+                self.unowned.insert(routers.name(row), row);
+            }
+        }
+    }
+
+    fn add_ports(&mut self, ports: &Scan<'a>) {
+        for row in &ports.rows {
+            let name = ports.name(row);
+            if let Some(connect) = ports.owner(row) {
+                self.of(connect).ports.entry(name).or_default().push(row);
+            } else if PORT_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+                match ports.external_id(row, key::OWNER_CONTROLLER) {
+                    None => {
+                        self.unowned.insert(name, row);
+                    }
+                    Some(_) => {
+                        self.around.taken_ports.insert(name);
+                    }
+                }
+            }
+        }
+    }
+
+    fn add_others(&mut self, snapshot: &'a Snapshot) {
+        for (connect, id, row) in Scan::new::<LogicalRouterPolicy>(snapshot).by_id() {
+            self.of(connect).policies.entry(id).or_default().push(row);
+        }
+        for (connect, id, row) in Scan::new::<LogicalRouterStaticRoute>(snapshot).by_id() {
+            self.of(connect).routes.entry(id).or_default().push(row);
+        }
+        for (connect, id, row) in Scan::new::<Acl>(snapshot).by_id() {
+            self.of(connect).acls.entry(id).or_default().push(row);
+        }
+        let sets = Scan::new::<AddressSet>(snapshot);
+        for (connect, row) in sets.owned() {
+            let name = sets.name(row);
+            self.of(connect)
+                .address_sets
+                .entry(name)
+                .or_default()
+                .push(row);
+        }
+    }
+
+    /// Groups carry no external ids: their names say whose they are.
+    fn add_groups(&mut self, groups: &Scan<'a>) {
+        for row in &groups.rows {
+            let name = groups.name(row);
+            if let Some(connect) = name.strip_prefix(LOAD_BALANCER_GROUP_PREFIX) {
+                self.of(connect).groups.entry(name).or_default().push(row);
+            }
+        }
+    }
+
+    /// Finds the switches that have rows of connects.
+    fn find_switches(&mut self, switches: &Scan<'a>) {
+        let uuids = |rows: RowsOf<'a>| -> HashSet<Uuid> {
+            let rows = self.owned.values().flat_map(|owned| rows(owned).values());
+            rows.flatten().map(|row| row.uuid).collect()
+        };
+        let (acls, groups) = (uuids(|owned| &owned.acls), uuids(|owned| &owned.groups));
+        let rows = || switches.rows.iter().copied();
+        if !acls.is_empty() {
+            let holding = Holding::of::<LogicalSwitch>(self.snapshot, "acls");
+            self.acl_switches = holding.holders(rows(), |uuid| acls.contains(&uuid));
+        }
+        if !groups.is_empty() {
+            let holding = Holding::of::<LogicalSwitch>(self.snapshot, "load_balancer_group");
+            self.group_switches = holding.holders(rows(), |uuid| groups.contains(&uuid));
+        }
+    }
+}
+
+fn copp(snapshot: &Snapshot) -> Option<Ref<Copp>> {
+    let scan = Scan::new::<Copp>(snapshot);
+    let row = scan.rows.iter().find(|row| scan.name(row) == COPP)?;
+    Some(Ref::new(row.uuid))
+}
+
+fn load_balancers(snapshot: &Snapshot) -> BTreeMap<&str, BTreeSet<Ref<LoadBalancer>>> {
+    let scan = Scan::new::<LoadBalancer>(snapshot);
+    let mut by_network = BTreeMap::<&str, BTreeSet<_>>::new();
+    for row in &scan.rows {
+        if scan.external_id(row, KIND.0) == Some(KIND.1)
+            && scan.name(row).ends_with(CLUSTER_SUFFIX)
+            && let Some(network) = scan.external_id(row, NETWORK)
+        {
+            by_network
+                .entry(network)
+                .or_default()
+                .insert(Ref::new(row.uuid));
+        }
+    }
+    by_network
+}
+
+/// Whether the database's schema allows the ACL action `pass`.
+fn has_pass_action(snapshot: &Snapshot) -> bool {
+    let Some((_, table)) = snapshot.schema().table_by_name(Acl::TABLE) else {
+        return false;
+    };
+    let action = table.column_id("action").map(|id| table.column_type(id));
+    action.is_some_and(|action| match &action.key.constraint {
+        Constraint::Enum(allowed) => allowed.contains(&Atom::from("pass")),
+        _ => true,
+    })
+}

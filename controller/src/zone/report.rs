@@ -1,0 +1,248 @@
+//! What is connected in a zone, what is not, and why.
+
+use thiserror::Error;
+
+use crate::model::{ConnectError, OwnerKey, PointToPointError, TunnelKeyError};
+
+/// Why nothing of a connect is touched in this pass.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum HeldReason {
+    /// The object or its annotations cannot be understood.
+    #[error("{0}")]
+    Invalid(String),
+    /// The cluster-wide half has not given the connect router its key yet.
+    #[error("the connect router has no tunnel key yet")]
+    NoTunnelKey,
+    /// Another controller has not created the row that all routers share yet.
+    #[error("unable to create router control plane protection: Copp row {0} does not exist yet")]
+    NoCopp(&'static str),
+}
+
+impl From<&ConnectError> for HeldReason {
+    fn from(error: &ConnectError) -> Self {
+        Self::Invalid(error.to_string())
+    }
+}
+
+/// Why a network is not connected in this zone.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum NetworkSkip {
+    /// The annotation names a network that nobody knows (yet).
+    #[error("the network is not known")]
+    Unknown,
+    /// The annotation and the network disagree.
+    #[error("the network is of topology {0}")]
+    OtherTopology(crate::model::Topology),
+    /// The network's router does not exist (yet): another controller creates it.
+    #[error("its router {0} does not exist yet")]
+    NoRouter(String),
+    /// The switch that must drop traffic between pods does not exist (yet).
+    #[error("its switch {0} does not exist yet, so traffic between pods could not be dropped")]
+    NoSwitch(String),
+    /// There is nothing to route to.
+    #[error("it has no subnets")]
+    NoSubnets,
+    /// The database cannot express what keeps pods apart.
+    #[error(
+        "the Northbound database does not know the ACL action \"pass\", which service-only connectivity needs"
+    )]
+    NoPassAction,
+}
+
+/// Why a network is not connected on one node.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum NodeSkip {
+    /// The node has no id (yet).
+    #[error("the node has no id yet")]
+    NoId,
+    /// Two nodes have one id, and so the same addresses and keys.
+    #[error("the node has the id of node {0}")]
+    SharedId(String),
+    /// The node has no chassis (yet).
+    #[error("the node has no chassis id yet")]
+    NoChassis,
+    /// The network's connect subnet is too small for this node's id.
+    #[error(transparent)]
+    Address(#[from] PointToPointError),
+    /// There is no tunnel key for the port.
+    #[error(transparent)]
+    TunnelKey(#[from] TunnelKeyError),
+    /// Another port of the connect router has the tunnel key.
+    #[error("tunnel key {key} is already that of port {port}")]
+    SharedTunnelKey {
+        /// The key.
+        key: u16,
+        /// The port that keeps it.
+        port: String,
+    },
+    /// Another row has the name that the port should have.
+    #[error("the name {0} is taken")]
+    NameTaken(String),
+    /// The node has a port, but nothing is routed to it.
+    #[error("the node has no subnet of the network yet")]
+    NoSubnet,
+}
+
+/// What is odd without keeping anything from being connected.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// Load balancers are missing, or there are too many.
+    #[error("network {network}: found {found} ClusterIP LBs but expected {expected}")]
+    LoadBalancers {
+        /// Name of the network.
+        network: String,
+        /// How many there are.
+        found: usize,
+        /// How many its services should have.
+        expected: usize,
+    },
+    /// Services cannot be reached from the network.
+    #[error(
+        "network {network}: its switch {switch} does not exist yet, so its pods do not reach services of others"
+    )]
+    NoSwitch {
+        /// Name of the network.
+        network: String,
+        /// Name of the switch.
+        switch: String,
+    },
+    /// Another connect joins two or more of the same networks.
+    #[error("connect {connect} joins networks {}, too: which way their traffic takes is undefined, and what either connect drops is dropped", networks.join(", "))]
+    SharedNetworks {
+        /// Name of the other connect.
+        connect: String,
+        /// Names of the networks.
+        networks: Vec<String>,
+    },
+    /// The subnet annotation has an entry that names no owner.
+    #[error("annotation: {0}")]
+    UnknownOwner(String),
+}
+
+/// One connected network.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ConnectedNetwork {
+    /// Its key in the annotation.
+    pub owner: OwnerKey,
+    /// Its name.
+    pub network: String,
+    /// Whether this zone's node has a port of its own on it.
+    pub is_local: bool,
+    /// How many ports the connect router has for it.
+    pub ports: usize,
+    /// How many routes lead to it.
+    pub routes: usize,
+}
+
+/// One network that is not connected.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SkippedNetwork {
+    /// Its key in the annotation.
+    pub owner: OwnerKey,
+    /// Its name, if it is known.
+    pub network: Option<String>,
+    /// Why.
+    pub reason: NetworkSkip,
+}
+
+/// One node on which a connected network is not connected.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SkippedNode {
+    /// Name of the network.
+    pub network: String,
+    /// Name of the node; none for the single port of a layer2 network.
+    pub node: Option<String>,
+    /// Why.
+    pub reason: NodeSkip,
+}
+
+/// What is connected for one connect in one zone, and what is not.
+#[derive(Debug, Default)]
+pub struct ConnectReport {
+    /// Set if the pass left everything as it was.
+    pub held: Option<HeldReason>,
+    /// The connected networks, by id.
+    pub connected: Vec<ConnectedNetwork>,
+    /// The networks that are not connected.
+    pub skipped_networks: Vec<SkippedNetwork>,
+    /// Where connected networks are not connected.
+    pub skipped_nodes: Vec<SkippedNode>,
+    /// What is odd otherwise.
+    pub notices: Vec<Notice>,
+}
+
+impl ConnectReport {
+    /// A report that says only why nothing was touched.
+    pub(super) fn held(reason: HeldReason) -> Self {
+        Self {
+            held: Some(reason),
+            ..Self::default()
+        }
+    }
+
+    /// Whether everything that should be connected is connected.
+    pub fn is_complete(&self) -> bool {
+        self.held.is_none() && self.skipped_networks.is_empty() && self.skipped_nodes.is_empty()
+    }
+
+    /// What is not connected and what is odd, a sentence each.
+    pub fn messages(&self) -> Vec<String> {
+        let held = self.held.iter().map(ToString::to_string);
+        let networks = self.skipped_networks.iter().map(|skipped| {
+            let name = skipped.network.as_ref();
+            let name = name.map_or_else(|| skipped.owner.to_string(), Clone::clone);
+            format!("network {name}: {}", skipped.reason)
+        });
+        let nodes = self.skipped_nodes.iter().map(|skipped| {
+            let SkippedNode {
+                network,
+                node,
+                reason,
+            } = skipped;
+            match node {
+                Some(node) => format!("network {network}, node {node}: {reason}"),
+                None => format!("network {network}: {reason}"),
+            }
+        });
+        let notices = self.notices.iter().map(ToString::to_string);
+        held.chain(networks).chain(nodes).chain(notices).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_network_and_node() {
+        let report = ConnectReport {
+            skipped_networks: vec![SkippedNetwork {
+                owner: "layer3_7".parse().unwrap(),
+                network: None,
+                reason: NetworkSkip::Unknown,
+            }],
+            skipped_nodes: vec![SkippedNode {
+                network: "red".to_owned(),
+                node: Some("n1".to_owned()),
+                reason: NodeSkip::NoChassis,
+            }],
+            ..ConnectReport::default()
+        };
+        assert!(!report.is_complete());
+        assert_eq!(
+            report.messages(),
+            [
+                "network layer3_7: the network is not known",
+                "network red, node n1: the node has no chassis id yet",
+            ]
+        );
+        let held = ConnectReport::held(HeldReason::NoTunnelKey);
+        assert!(!held.is_complete());
+        assert_eq!(held.messages().len(), 1);
+        assert!(ConnectReport::default().is_complete());
+    }
+}
