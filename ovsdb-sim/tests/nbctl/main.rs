@@ -5,6 +5,7 @@
 mod normal;
 mod script;
 mod session;
+mod sim;
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -14,6 +15,7 @@ use ovsdb_sim::testing::{RealServer, installed_nb_schema};
 
 use script::Step;
 use session::Answer;
+use sim::SimServer;
 
 /// A list of commands that starts from an empty database.
 struct Theme {
@@ -74,8 +76,13 @@ fn shown(answer: &Answer) -> String {
     format!("{stdout}{}exit {code:?}\n", errors.concat())
 }
 
-fn on_real(theme: &Theme) -> Vec<Answer> {
-    let server = RealServer::start([installed_nb_schema()]);
+fn on_real(theme: &Theme, schema: &Path) -> Vec<Answer> {
+    let server = RealServer::start([schema]);
+    session::run(&theme.steps, &server.remote())
+}
+
+fn on_sim(theme: &Theme, schema: &Path) -> Vec<Answer> {
+    let server = SimServer::start(schema);
     session::run(&theme.steps, &server.remote())
 }
 
@@ -83,7 +90,7 @@ fn on_real(theme: &Theme) -> Vec<Answer> {
 fn expected() -> &'static [(Theme, Vec<Answer>)] {
     static EXPECTED: LazyLock<Vec<(Theme, Vec<Answer>)>> = LazyLock::new(|| {
         let themes = themes();
-        let answers = at_once(&themes, on_real);
+        let answers = at_once(&themes, |theme| on_real(theme, &installed_nb_schema()));
         themes.into_iter().zip(answers).collect()
     });
     &EXPECTED
@@ -107,10 +114,52 @@ fn at_once<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<
 #[test]
 fn the_normalisation_is_deterministic() {
     let reports = at_once(expected(), |(theme, answers)| {
-        differences(theme, answers, &on_real(theme))
+        differences(theme, answers, &on_real(theme, &installed_nb_schema()))
     })
     .concat();
     assert!(reports.is_empty(), "\n{reports}");
+}
+
+#[test]
+fn the_simulator_answers_as_ovsdb_server_does() {
+    let reports = at_once(expected(), |(theme, answers)| {
+        differences(theme, answers, &on_sim(theme, &installed_nb_schema()))
+    })
+    .concat();
+    assert!(reports.is_empty(), "\n{reports}");
+}
+
+#[test]
+fn it_does_so_with_the_newest_schema_too() {
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schemas/ovn-nb.ovsschema");
+    let reports = at_once(&themes(), |theme| {
+        differences(theme, &on_real(theme, &schema), &on_sim(theme, &schema))
+    })
+    .concat();
+    assert!(reports.is_empty(), "\n{reports}");
+}
+
+#[test]
+fn every_difference_is_reported() {
+    let theme = Theme {
+        name: "theme".to_owned(),
+        steps: script::parse("show\ninit"),
+    };
+    let answer = |stdout: &str, stderr: &str, code| Answer {
+        stdout: stdout.to_owned(),
+        stderr: stderr.to_owned(),
+        code: Some(code),
+    };
+    let same = [answer("a\n", "", 0), answer("", "b\n", 1)];
+    assert_eq!(differences(&theme, &same, &same), "");
+    for other in [
+        answer("", "", 1),
+        answer("", "b\n", 0),
+        answer("c\n", "b\n", 1),
+    ] {
+        let report = differences(&theme, &same, &[answer("a\n", "", 0), other]);
+        assert!(report.starts_with("theme: init\n"), "{report}");
+    }
 }
 
 #[test]

@@ -1,0 +1,116 @@
+//! A small blocking JSON-RPC client: sends text, hears everything that comes back.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use patchbay_schemas::json::{Framer, Json};
+
+/// Longer than any server takes, even on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What stands in the log of a connection for its end.
+pub(crate) const CLOSED: &str = "connection closed";
+
+/// One connection to one server.
+pub(crate) struct Client {
+    /// None when the connection has ended.
+    stream: Option<UnixStream>,
+    framer: Framer,
+    barriers: u64,
+    /// What came and was not taken yet.
+    heard: Vec<Json>,
+}
+
+impl Client {
+    /// Connects; a server that crashed looks like one that hung up.
+    pub(crate) fn connect(socket: &Path) -> Self {
+        let mut client = Self {
+            stream: UnixStream::connect(socket).ok(),
+            framer: Framer::new(usize::MAX),
+            barriers: 0,
+            heard: Vec::new(),
+        };
+        match &client.stream {
+            Some(stream) => stream
+                .set_read_timeout(Some(PATIENCE))
+                .expect("a duration that is not zero"),
+            None => client.heard.push(Json::string(CLOSED)),
+        }
+        client
+    }
+
+    /// Sends bytes, whatever they are.
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        if let Some(stream) = &mut self.stream
+            && let Err(error) = stream.write_all(bytes)
+        {
+            assert!(is_end(&error), "writing to a server: {error}");
+            self.end();
+        }
+    }
+
+    /// Asks for an echo, whose reply comes after everything that the server has for this connection.
+    pub(crate) fn barrier(&mut self) {
+        self.barriers += 1;
+        let id = barrier_id(self.barriers);
+        self.send(format!("{{\"method\":\"echo\",\"params\":[],\"id\":\"{id}\"}}").as_bytes());
+    }
+
+    /// Reads until the reply to the last barrier, or the end of the connection.
+    pub(crate) fn read_to_barrier(&mut self) {
+        let last = Json::string(barrier_id(self.barriers));
+        while let Some(message) = self.read() {
+            if message.get("id") == Some(&last) {
+                return;
+            }
+            self.heard.push(message);
+        }
+    }
+
+    /// What came since the last call.
+    pub(crate) fn take_heard(&mut self) -> Vec<Json> {
+        std::mem::take(&mut self.heard)
+    }
+
+    fn read(&mut self) -> Option<Json> {
+        loop {
+            if let Some(text) = self.framer.next_text().expect("a server sends JSON") {
+                let message = Json::from_text(text.as_text());
+                // Only the order of members may differ from our own notation, and that changes no length.
+                let sent = String::from_utf8_lossy(text.as_text().bytes()).into_owned();
+                assert_eq!(
+                    sent.len(),
+                    message.to_text().len(),
+                    "numbers, strings and spaces are printed as we print them: {sent}"
+                );
+                return Some(message);
+            }
+            let mut bytes = [0; 1 << 16];
+            match self.stream.as_mut()?.read(&mut bytes) {
+                Ok(0) => self.end(),
+                Ok(count) => self.framer.push(&bytes[..count]),
+                Err(error) if is_end(&error) => self.end(),
+                Err(error) => panic!("waiting for a server: {error}"),
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        if self.stream.take().is_some() {
+            self.heard.push(Json::string(CLOSED));
+        }
+    }
+}
+
+fn barrier_id(number: u64) -> String {
+    format!("barrier {number}")
+}
+
+fn is_end(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset
+    )
+}

@@ -1,0 +1,92 @@
+//! The simulator against the real ovsdb-server: the same schemas, the same requests, the same words.
+//!
+//! Directed cases are in `cases/*.case`, a theme each; see [`script`] for their form. Nothing in them says what
+//! the answer should be: the real server says that.
+
+mod client;
+mod normal;
+mod script;
+mod servers;
+
+use std::thread;
+
+use patchbay_schemas::json::Json;
+use patchbay_schemas::schema::DatabaseSchema;
+
+use script::{Action, Case, Script};
+use servers::{Comparison, Difference, Servers};
+
+/// Runs a file of cases, each on empty tables and connections of its own, and reports all differences.
+fn run(text: &str) {
+    let script = Script::parse(text);
+    let servers = Servers::start([&*script.schema]);
+    let clean = delete_everything(&script.schema);
+    let mut differences = String::new();
+    for case in &script.cases {
+        let mut comparison = servers.compare();
+        differences += &run_case(case, &mut comparison);
+        let cleaned = comparison.send('Z', clean.as_bytes(), None);
+        if let Err(Difference { real, sim }) = cleaned {
+            differences += &format!("{}: cleaning up\n  real\n{real}  sim\n{sim}\n", case.name);
+        }
+    }
+    assert!(differences.is_empty(), "\n{differences}");
+}
+
+/// The differences of a case; after the first of a case the others may be its consequences.
+fn run_case(case: &Case, comparison: &mut Comparison) -> String {
+    let mut differences = String::new();
+    for step in &case.steps {
+        let outcome = match &step.action {
+            Action::Request(text) => {
+                comparison.send(step.connection, text.as_bytes(), step.request().as_ref())
+            }
+            Action::Bytes(bytes) => comparison.send(step.connection, bytes, None),
+            Action::Part(bytes) => {
+                comparison.send_part(step.connection, bytes);
+                Ok(())
+            }
+            Action::Close => {
+                comparison.close(step.connection);
+                Ok(())
+            }
+            Action::Sleep(pause) => {
+                thread::sleep(*pause);
+                comparison.send(step.connection, b"", None)
+            }
+        };
+        if let Err(Difference { real, sim }) = outcome {
+            differences += &format!(
+                "{}: {}\n  real\n{real}  sim\n{sim}\n",
+                case.name, step.text
+            );
+        }
+    }
+    differences
+}
+
+/// A request that empties all tables.
+fn delete_everything(schema: &str) -> String {
+    let schema = DatabaseSchema::parse(schema.as_bytes()).expect("a valid schema");
+    let mut params = vec![Json::string(&schema.name)];
+    params.extend(schema.tables.iter().map(|table| {
+        Json::object([
+            ("op", Json::string("delete")),
+            ("table", Json::string(&*table.name)),
+            ("where", Json::Array(Vec::new())),
+        ])
+    }));
+    let params = Json::Array(params).to_text();
+    format!("{{\"id\":0,\"method\":\"transact\",\"params\":{params}}}")
+}
+
+macro_rules! themes {
+    ($($name:ident),* $(,)?) => {$(
+        #[test]
+        fn $name() {
+            run(include_str!(concat!("cases/", stringify!($name), ".case")));
+        }
+    )*};
+}
+
+themes!(methods);

@@ -1,0 +1,271 @@
+//! What of two servers' messages may differ, brought into one form: random UUIDs get names, and what comes in
+//! arbitrary order is sorted.
+
+use std::collections::HashMap;
+
+use patchbay_schemas::atom::parse_uuid;
+use patchbay_schemas::json::Json;
+
+const UUID_LEN: usize = 36;
+
+/// What one server's UUIDs are called.
+#[derive(Default)]
+pub(crate) struct Names {
+    names: HashMap<String, String>,
+    named: usize,
+}
+
+impl Names {
+    /// The UUIDs in a request are the same on both servers and keep their names.
+    pub(crate) fn keep_those_in(&mut self, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes).to_lowercase();
+        for uuid in uuids_in(&text) {
+            self.names
+                .entry(uuid.to_owned())
+                .or_insert_with(|| uuid.to_owned());
+        }
+    }
+
+    /// Names all UUIDs of a log in order of its structure and sorts what has no order.
+    pub(crate) fn normalise(&mut self, log: &mut [(char, Json)], request: Option<&Json>) {
+        if let Some(request) = request {
+            for (_, message) in log.iter_mut() {
+                if message.get("id") == request.get("id") && message.get("method").is_none() {
+                    sort_reply(message, request);
+                    // The rows that the request made are named in the order of its operations.
+                    let result = message.get("result");
+                    if let Some(Json::Array(results)) = result {
+                        for uuid in results.iter().filter_map(|result| result.get("uuid")) {
+                            self.name(&uuid.to_text());
+                        }
+                    }
+                }
+            }
+        }
+        for (_, message) in log.iter() {
+            self.walk(message);
+        }
+        for (_, message) in log {
+            *message = self.renamed(message);
+        }
+    }
+
+    fn name(&mut self, text: &str) {
+        for uuid in uuids_in(text) {
+            if !self.names.contains_key(uuid) {
+                self.named += 1;
+                self.names
+                    .insert(uuid.to_owned(), format!("U{}", self.named));
+            }
+        }
+    }
+
+    /// Names the UUIDs of a value, in an order that does not depend on UUIDs.
+    fn walk(&mut self, json: &Json) {
+        match json {
+            Json::String(bytes) => self.name(&String::from_utf8_lossy(bytes)),
+            Json::Array(elements) => {
+                let mut elements: Vec<&Json> = elements.iter().collect();
+                if !in_order(json) {
+                    elements.sort_by_cached_key(|element| self.shown(&element.to_text()));
+                }
+                for element in elements {
+                    self.walk(element);
+                }
+            }
+            Json::Object(members) => {
+                let mut members: Vec<_> = members.iter().collect();
+                members.sort_by_cached_key(|(name, value)| {
+                    let name = self.shown(&String::from_utf8_lossy(name));
+                    (name, self.shown(&value.to_text()))
+                });
+                for (name, value) in members {
+                    self.name(&String::from_utf8_lossy(name));
+                    self.walk(value);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The text with names in the place of UUIDs.
+    fn shown(&self, text: &str) -> String {
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some(uuid) = uuids_in(rest).next() {
+            let (before, after) = rest.split_once(uuid).expect("it is in there");
+            out.push_str(before);
+            out.push_str(self.names.get(uuid).map_or("?", String::as_str));
+            rest = after;
+        }
+        out + rest
+    }
+
+    fn renamed(&self, json: &Json) -> Json {
+        match json {
+            Json::String(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => Json::string(settled(self.shown(text))),
+                Err(_) => json.clone(),
+            },
+            Json::Array(elements) => {
+                let mut renamed: Vec<Json> = elements.iter().map(|e| self.renamed(e)).collect();
+                if !in_order(json) {
+                    renamed.sort_by_cached_key(Json::to_text);
+                }
+                Json::Array(renamed)
+            }
+            Json::Object(members) => {
+                let member = |(name, value): (&Vec<u8>, &Json)| {
+                    let name = self.shown(&String::from_utf8_lossy(name)).into_bytes();
+                    (name, self.renamed(value))
+                };
+                Json::Object(members.iter().map(member).collect())
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+/// Whether the elements' order means something: that of UUIDs does not.
+fn in_order(array: &Json) -> bool {
+    let Json::Array(elements) = array else {
+        return true;
+    };
+    let first = match elements.first() {
+        Some(Json::Array(pair)) if pair.first().is_some_and(is_uuid) => &pair[0],
+        Some(first) => first,
+        None => return true,
+    };
+    !is_uuid(first)
+}
+
+fn is_uuid(json: &Json) -> bool {
+    matches!(json, Json::Array(two) if two.len() == 2 && two[0] == Json::string("uuid"))
+}
+
+/// Sorts those results of a request that come in arbitrary order.
+fn sort_reply(reply: &mut Json, request: &Json) {
+    let Json::Object(members) = reply else { return };
+    let Some(Json::Array(results)) = members.get_mut(&b"result"[..]) else {
+        return;
+    };
+    match (
+        request.get("method").and_then(Json::as_str),
+        request.get("params"),
+    ) {
+        (Some("list_dbs"), _) => results.sort_by_cached_key(Json::to_text),
+        (Some("transact"), Some(Json::Array(params))) => {
+            for (result, operation) in results.iter_mut().zip(params.iter().skip(1)) {
+                if let Json::Object(members) = result
+                    && let Some(Json::Array(rows)) = members.get_mut(&b"rows"[..])
+                {
+                    sort_rows(rows, operation);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Sorts the rows of a `select` as far as it did not say how.
+fn sort_rows(rows: &mut [Json], select: &Json) {
+    let sorted_by: Vec<Json> = match select.get("sort") {
+        Some(Json::Array(columns)) => columns.clone(),
+        _ => Vec::new(),
+    };
+    let projection = |row: &Json| {
+        let column = |column: &Json| row.get(column.as_str()?).map(Json::to_text);
+        sorted_by.iter().map(column).collect::<Vec<_>>()
+    };
+    for tied in rows.chunk_by_mut(|a, b| projection(a) == projection(b)) {
+        tied.sort_by_cached_key(|row| {
+            let mut masked = row.to_text();
+            for uuid in uuids_in(&row.to_text()) {
+                masked = masked.replace(uuid, "?");
+            }
+            masked
+        });
+    }
+}
+
+/// An error's text without what ovsdb-server chooses arbitrarily.
+fn settled(text: String) -> String {
+    if let Some((head, rows)) = text.split_once("  First row, with UUID ")
+        && let Some((first, second)) = rows.split_once("  Second row, with UUID ")
+    {
+        let mut rows = [first, second];
+        rows.sort_unstable();
+        return format!("{head}  One row, {}  Another, {}", rows[0], rows[1]);
+    }
+    if let Some((head, rest)) = text.split_once("Member '")
+        && let Some((_, tail)) = rest.split_once("' and ")
+    {
+        return format!("{head}Some member and {tail}");
+    }
+    text
+}
+
+fn uuids_in(text: &str) -> impl Iterator<Item = &str> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while at + UUID_LEN <= text.len() {
+            let start = at;
+            let candidate = text.get(start..start + UUID_LEN);
+            match candidate.filter(|text| parse_uuid(text.as_bytes()).is_some()) {
+                Some(uuid) => {
+                    at += UUID_LEN;
+                    return Some(uuid);
+                }
+                None => at += 1,
+            }
+        }
+        None
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normal(names: &mut Names, text: &str) -> String {
+        let mut log = [('A', Json::parse(text.as_bytes()).unwrap())];
+        names.normalise(&mut log, None);
+        log[0].1.to_text()
+    }
+
+    const A: &str = "00000000-0000-4000-8000-00000000000a";
+    const B: &str = "00000000-0000-4000-8000-00000000000b";
+
+    #[test]
+    fn uuids_are_named_by_what_is_around_them() {
+        let rows = |one: &str, other: &str| {
+            let texts = [(one, 1), (other, 2)].map(|(uuid, i)| format!(r#""{uuid}":{{"i":{i}}}"#));
+            format!("{{{}}}", texts.join(","))
+        };
+        assert_eq!(
+            normal(&mut Names::default(), &rows(A, B)),
+            normal(&mut Names::default(), &rows(B, A))
+        );
+    }
+
+    #[test]
+    fn a_uuid_keeps_its_name_and_another_gets_another() {
+        let mut names = Names::default();
+        let one = normal(&mut names, &format!(r#"[["uuid","{A}"]]"#));
+        assert_eq!(one, r#"[["uuid","U1"]]"#);
+        let both = normal(
+            &mut names,
+            &format!(r#"["set",[["uuid","{B}"],["uuid","{A}"]]]"#),
+        );
+        assert_eq!(both, r#"["set",[["uuid","U1"],["uuid","U2"]]]"#);
+    }
+
+    #[test]
+    fn the_order_of_other_values_matters() {
+        let mut names = Names::default();
+        assert_eq!(
+            normal(&mut names, r#"["set",["b","a"]]"#),
+            r#"["set",["b","a"]]"#
+        );
+    }
+}

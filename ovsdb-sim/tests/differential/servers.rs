@@ -1,0 +1,170 @@
+//! The two servers of a comparison, on the same schemas.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ovsdb_sim::testing::{RealServer, ScratchDir};
+use ovsdb_sim::{Listener, Sim};
+use patchbay_schemas::json::Json;
+use patchbay_schemas::schema::DatabaseSchema;
+use tokio::runtime::Runtime;
+
+use crate::client::Client;
+use crate::normal::Names;
+
+/// The real ovsdb-server and the simulator in this process.
+pub(crate) struct Servers {
+    real: RealServer,
+    socket: PathBuf,
+    _sim: (Listener, Runtime),
+    _dir: ScratchDir,
+}
+
+impl Servers {
+    /// Starts both with these databases.
+    pub(crate) fn start<'s>(schemas: impl IntoIterator<Item = &'s str>) -> Self {
+        let dir = ScratchDir::new();
+        let socket = dir.path().join("sim.sock");
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let mut builder = Sim::builder();
+        let mut files = Vec::new();
+        for (number, text) in schemas.into_iter().enumerate() {
+            let file = dir.path().join(format!("{number}.ovsschema"));
+            fs::write(&file, text).expect("a fresh folder");
+            files.push(file);
+            let schema = DatabaseSchema::parse(text.as_bytes());
+            builder = builder.schema(Arc::new(schema.unwrap_or_else(|e| panic!("{e}: {text}"))));
+        }
+        let sim = builder.build().expect("databases of different names");
+        let target = format!("punix:{}", socket.display());
+        let listener = runtime.block_on(sim.listen(&target)).expect("a socket");
+        Self {
+            real: RealServer::start(files),
+            socket,
+            _sim: (listener, runtime),
+            _dir: dir,
+        }
+    }
+
+    /// Begins a comparison: connections of its own.
+    pub(crate) fn compare(&self) -> Comparison {
+        Comparison {
+            real: Side::new(self.real.socket()),
+            sim: Side::new(&self.socket),
+        }
+    }
+}
+
+/// Sends the same to both servers and compares what comes back.
+pub(crate) struct Comparison {
+    real: Side,
+    sim: Side,
+}
+
+/// What both servers said, in the same names, when they did not say the same.
+pub(crate) struct Difference {
+    pub(crate) real: String,
+    pub(crate) sim: String,
+}
+
+impl Comparison {
+    /// Sends bytes on a connection, which is made if it is new, and compares all that any connection hears.
+    /// `request` is what the bytes mean, if they are a request.
+    ///
+    /// # Errors
+    /// The servers differ.
+    pub(crate) fn send(
+        &mut self,
+        connection: char,
+        bytes: &[u8],
+        request: Option<&Json>,
+    ) -> Result<(), Difference> {
+        let mut outcome = [&mut self.real, &mut self.sim].map(|side| {
+            side.send(connection, bytes);
+            side.settle(connection, request)
+        });
+        let [real, sim] = &mut outcome;
+        if real == sim {
+            return Ok(());
+        }
+        let shown = |log: &[(char, Json)]| {
+            let line = |(connection, message): &(char, Json)| {
+                format!("    {connection}: {}\n", message.to_text())
+            };
+            log.iter().map(line).collect::<String>()
+        };
+        Err(Difference {
+            real: shown(real),
+            sim: shown(sim),
+        })
+    }
+
+    /// Sends bytes without listening: a part of a message.
+    pub(crate) fn send_part(&mut self, connection: char, bytes: &[u8]) {
+        for side in [&mut self.real, &mut self.sim] {
+            side.send(connection, bytes);
+        }
+    }
+
+    /// Hangs up.
+    pub(crate) fn close(&mut self, connection: char) {
+        for side in [&mut self.real, &mut self.sim] {
+            side.clients.remove(&connection);
+        }
+    }
+}
+
+/// One of the servers: its connections and what its UUIDs are called.
+struct Side {
+    socket: PathBuf,
+    clients: BTreeMap<char, Client>,
+    names: Names,
+}
+
+impl Side {
+    fn new(socket: &Path) -> Self {
+        Self {
+            socket: socket.to_owned(),
+            clients: BTreeMap::new(),
+            names: Names::default(),
+        }
+    }
+
+    fn send(&mut self, connection: char, bytes: &[u8]) {
+        self.names.keep_those_in(bytes);
+        let Self {
+            socket, clients, ..
+        } = self;
+        clients
+            .entry(connection)
+            .or_insert_with(|| Client::connect(socket))
+            .send(bytes);
+    }
+
+    /// Everything that all connections have heard, the acting one first.
+    fn settle(&mut self, acting: char, request: Option<&Json>) -> Vec<(char, Json)> {
+        if let Some(client) = self.clients.get_mut(&acting) {
+            client.barrier();
+            client.read_to_barrier();
+        }
+        // Twice, because a server may finish what the request released after it has answered the first.
+        for _ in 0..2 {
+            self.clients.values_mut().for_each(Client::barrier);
+            self.clients.values_mut().for_each(Client::read_to_barrier);
+        }
+        let mut log = Vec::new();
+        for (connection, client) in &mut self.clients {
+            let heard = client.take_heard().into_iter();
+            log.extend(heard.map(|message| (*connection, message)));
+        }
+        log.sort_by_key(|(connection, _)| *connection != acting);
+        self.names.normalise(&mut log, request);
+        log
+    }
+}

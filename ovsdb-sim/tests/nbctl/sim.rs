@@ -1,0 +1,56 @@
+//! The simulator's command, for the length of a test.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use ovsdb_sim::testing::ScratchDir;
+
+/// A running `ovsdb-sim` on a unix socket. Dropping it ends the program.
+pub(crate) struct SimServer {
+    child: Child,
+    dir: ScratchDir,
+}
+
+impl SimServer {
+    /// Starts the program with an empty database of the schema, and returns once it listens.
+    pub(crate) fn start(schema: &Path) -> Self {
+        let dir = ScratchDir::new();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_ovsdb-sim"))
+            .arg("--listen")
+            .arg(format!("punix:{}", socket(&dir)))
+            .arg("--schema")
+            .arg(schema)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a built program starts");
+        let stdout = child.stdout.take().expect("a piped output");
+        let mut line = String::new();
+        BufReader::new(stdout)
+            .read_line(&mut line)
+            .expect("the program prints text");
+        assert!(
+            line.starts_with("listening on "),
+            "ovsdb-sim does not listen: {line}"
+        );
+        Self { child, dir }
+    }
+
+    /// The server's address as OVSDB clients spell it.
+    pub(crate) fn remote(&self) -> String {
+        format!("unix:{}", socket(&self.dir))
+    }
+}
+
+impl Drop for SimServer {
+    fn drop(&mut self) {
+        // Both fail only when the program has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn socket(dir: &ScratchDir) -> String {
+    dir.path().join("db.sock").display().to_string()
+}
