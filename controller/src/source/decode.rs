@@ -10,7 +10,7 @@ use serde_path_to_error::{Segment, Track};
 
 use super::inventory::{Inventory, Kind, ObjectKey, Origin, Sourced, describe};
 use super::yaml::{self, Content};
-use super::{Place, Problem};
+use super::{LoadError, Place, Problem};
 use crate::api::cnc::ClusterNetworkConnect;
 use crate::api::nad::NetworkAttachmentDefinition;
 use crate::api::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
@@ -20,8 +20,9 @@ use crate::api::{Violation, selector};
 const METADATA_NAME: &str = "kubernetes.io/metadata.name";
 
 /// Fills an inventory from documents and collects what is wrong with them.
-#[derive(Default)]
 pub(super) struct Decoder {
+    /// What the objects come from, given the place where they stand.
+    origin: fn(Place) -> Origin,
     pub(super) inventory: Inventory,
     pub(super) errors: Vec<Problem>,
     /// How many objects there were: good, bad or of no use.
@@ -29,6 +30,26 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
+    pub(super) fn new(origin: fn(Place) -> Origin) -> Self {
+        Self {
+            origin,
+            inventory: Inventory::default(),
+            errors: Vec::new(),
+            objects: 0,
+        }
+    }
+
+    /// What was read, unless something is wrong with any of it.
+    pub(super) fn finish(self) -> Result<Inventory, LoadError> {
+        if self.errors.is_empty() {
+            Ok(self.inventory)
+        } else {
+            Err(LoadError {
+                problems: self.errors,
+            })
+        }
+    }
+
     /// Reads all objects of a file's text.
     pub(super) fn read(&mut self, file: &str, text: &str) {
         let file: Arc<str> = file.into();
@@ -129,7 +150,7 @@ impl Decoder {
             });
         } else {
             // Objects with violations stay, so that a second one of their name is told as well.
-            let origin = Origin::Manifest(raw.place(""));
+            let origin = (self.origin)(raw.place(""));
             T::of_mut(&mut self.inventory).insert(Sourced {
                 object,
                 origin,
@@ -213,8 +234,11 @@ fn from_json<T: DeserializeOwned>(mut json: Value) -> (Option<T>, Vec<Violation>
             Err(error) => error,
         };
         let path: Vec<_> = track.path().iter().cloned().collect();
-        let message = error.to_string();
+        let mut message = error.to_string();
         let unknown = message.starts_with("unknown field");
+        if message.ends_with("expected a string") {
+            message += "; in quotes it is one";
+        }
         violations.push(Violation::new(field(&path), message));
         // Without the unknown member the rest can be looked at.
         if !(unknown && remove(&mut json, &path)) {

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::decode::Decoder;
-use super::{Inventory, Problem};
+use super::{Inventory, Origin, Problem};
 
 /// How messages call the standard input.
 const STANDARD_INPUT: &str = "standard input";
@@ -37,7 +37,7 @@ impl fmt::Display for LoadError {
 /// # Errors
 /// [`LoadError`], with everything that is wrong with any of them.
 pub fn read_manifests(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Inventory, LoadError> {
-    let mut decoder = Decoder::default();
+    let mut decoder = Decoder::new(Origin::Manifest);
     for path in paths {
         if path.as_os_str() == "-" {
             let mut bytes = Vec::new();
@@ -59,13 +59,19 @@ pub fn read_manifests(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Invento
             names.join(", ")
         )));
     }
-    if decoder.errors.is_empty() {
-        Ok(decoder.inventory)
-    } else {
-        Err(LoadError {
-            problems: decoder.errors,
-        })
+    decoder.finish()
+}
+
+/// Reads files that an earlier run has written.
+///
+/// # Errors
+/// [`LoadError`], with everything that is wrong with any of them.
+pub(crate) fn read_state_files(files: &[PathBuf]) -> Result<Inventory, LoadError> {
+    let mut decoder = Decoder::new(Origin::State);
+    for file in files {
+        read_text(&mut decoder, &file.display().to_string(), fs::read(file));
     }
+    decoder.finish()
 }
 
 fn read_folder(decoder: &mut Decoder, folder: &Path) {

@@ -147,7 +147,7 @@ kind: Node
                  network address (no host bits set)"
             ),
             "standard input:20 (document 2): Node without a name: metadata.annotations[k8s.ovn.org/node-id]: invalid \
-             type: integer `2`, expected a string"
+             type: integer `2`, expected a string; in quotes it is one"
                 .into(),
             "standard input:24 (document 3): Node without a name: metadata.name: Required value".into(),
             "standard input:26 (document 4): malformed YAML: mapping values are not allowed in this context".into(),

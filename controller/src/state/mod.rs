@@ -1,1 +1,21 @@
-//! What a cluster would keep in annotations, kept in a folder.
+//! What a cluster would keep in its objects, kept in a folder.
+//!
+//! A cluster keeps ids, subnets, keys and conditions in annotations and status of its objects. Manifests do not, so
+//! [`StateFolder`] writes every such object into a file of its own after a run, and the next run reads them back and
+//! [`restore`]s what the manifests do not say themselves:
+//!
+//! ```text
+//! DIR/nodes/ovn-worker.yaml
+//! DIR/network-attachment-definitions/blue_blue-network.yaml      (<namespace>_<name>; neither has a `_`)
+//! DIR/userdefinednetworks/...   DIR/clusteruserdefinednetworks/...   DIR/clusternetworkconnects/...
+//! ```
+//!
+//! Each file is replaced as a whole or not at all. Two runs on one folder at the same time are not kept apart.
+
+mod folder;
+mod restore;
+#[cfg(test)]
+mod tests;
+
+pub use folder::{StateError, StateFolder};
+pub use restore::restore;

@@ -1,0 +1,162 @@
+//! State under manifests.
+
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+use serde_json::{Map, Value};
+
+use crate::api::Violation;
+use crate::api::cnc::ClusterNetworkConnect;
+use crate::api::nad::NetworkAttachmentDefinition;
+use crate::api::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
+use crate::model::{
+    ConnectSubnetMap, NETWORK_ID, NETWORK_NAME, NODE_ID, NODE_SUBNETS, ROUTER_TUNNEL_KEY,
+};
+use crate::source::{Inventory, Kind, LoadError, Origin, Problem, Sourced, describe};
+use crate::udn::TUNNEL_KEYS;
+
+/// Lays what an earlier run has left under the manifests: annotations that the controller writes and status, where the
+/// manifests do not have them, and attachment definitions that were made for a custom resource. The spec is always that
+/// of the manifests; state of objects that are not among them any more is left out.
+///
+/// # Errors
+/// [`LoadError`], if a spec has changed in a way that an API server would refuse. Nothing is restored then.
+pub fn restore(manifests: &mut Inventory, state: &Inventory) -> Result<(), LoadError> {
+    let mut problems = refused_changes(manifests, state, |new: &UserDefinedNetwork, old| {
+        new.spec.transition_violations(&old.spec)
+    });
+    problems.extend(refused_changes(
+        manifests,
+        state,
+        |new: &ClusterUserDefinedNetwork, old| new.spec.transition_violations(&old.spec),
+    ));
+    problems.extend(refused_changes(
+        manifests,
+        state,
+        |new: &ClusterNetworkConnect, old| new.spec.transition_violations(&old.spec),
+    ));
+    if !problems.is_empty() {
+        return Err(LoadError { problems });
+    }
+    restore_kind(manifests, state, |new: &mut Node, old| {
+        restore_annotations(new, old, &[NODE_ID]);
+        restore_node_subnets(new, old);
+    });
+    restore_kind(
+        manifests,
+        state,
+        |new: &mut NetworkAttachmentDefinition, old| {
+            restore_annotations(new, old, &[NETWORK_NAME, NETWORK_ID, TUNNEL_KEYS]);
+        },
+    );
+    restore_kind(manifests, state, |new: &mut UserDefinedNetwork, old| {
+        restore_status(&mut new.status, old.status.as_ref());
+    });
+    restore_kind(
+        manifests,
+        state,
+        |new: &mut ClusterUserDefinedNetwork, old| {
+            restore_status(&mut new.status, old.status.as_ref());
+        },
+    );
+    restore_kind(manifests, state, |new: &mut ClusterNetworkConnect, old| {
+        restore_annotations(new, old, &[ConnectSubnetMap::ANNOTATION, ROUTER_TUNNEL_KEY]);
+        restore_status(&mut new.status, old.status.as_ref());
+    });
+    let made = state
+        .network_attachment_definitions
+        .iter()
+        .filter(|(key, nad)| {
+            let known = manifests.network_attachment_definitions.get(key).is_some();
+            !known
+                && nad
+                    .object
+                    .owner_references()
+                    .iter()
+                    .any(|owner| owner.controller == Some(true))
+        });
+    let made: Vec<_> = made.map(|(_, nad)| nad.clone()).collect();
+    for nad in made {
+        manifests.network_attachment_definitions.insert(nad);
+    }
+    Ok(())
+}
+
+/// Changes that an API server would refuse. Only a new object may have the new spec: without its state it is one.
+fn refused_changes<T: Kind>(
+    manifests: &Inventory,
+    state: &Inventory,
+    violations: impl Fn(&T, &T) -> Vec<Violation>,
+) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (key, new) in T::of(manifests).in_order() {
+        let Some(old) = T::of(state).get(key) else {
+            continue;
+        };
+        problems.extend(
+            violations(&new.object, &old.object)
+                .into_iter()
+                .map(|violation| Problem {
+                    place: new.origin.place().cloned(),
+                    object: Some(describe(&new.object)),
+                    field: Some(violation.field),
+                    message: format!(
+                        "{} (remove {} to start anew)",
+                        violation.message,
+                        state_file(old)
+                    ),
+                }),
+        );
+    }
+    problems
+}
+
+fn state_file<T>(sourced: &Sourced<T>) -> &str {
+    match &sourced.origin {
+        Origin::State(place) | Origin::Manifest(place) => &place.file,
+        Origin::Rendered(_) => "its state",
+    }
+}
+
+fn restore_kind<T: Kind>(
+    manifests: &mut Inventory,
+    state: &Inventory,
+    restore: impl Fn(&mut T, &T),
+) {
+    for (key, new) in T::of_mut(manifests).iter_mut() {
+        if let Some(old) = T::of(state).get(key) {
+            restore(&mut new.object, &old.object);
+        }
+    }
+}
+
+fn restore_annotations<T: Kind>(new: &mut T, old: &T, keys: &[&str]) {
+    for key in keys {
+        if let Some(value) = old.annotations().get(*key) {
+            new.annotations_mut()
+                .entry((*key).to_owned())
+                .or_insert_with(|| value.clone());
+        }
+    }
+}
+
+/// The annotation holds one entry for each network, and a manifest may know some of them.
+fn restore_node_subnets(new: &mut Node, old: &Node) {
+    let read = |node: &Node| -> Option<Map<String, Value>> {
+        serde_json::from_str(node.annotations().get(NODE_SUBNETS)?).ok()
+    };
+    match (read(new), read(old)) {
+        (Some(given), Some(mut entries)) => {
+            entries.extend(given);
+            new.annotations_mut()
+                .insert(NODE_SUBNETS.to_owned(), Value::from(entries).to_string());
+        }
+        // What the manifest has and nobody can read is told by those who need it.
+        _ => restore_annotations(new, old, &[NODE_SUBNETS]),
+    }
+}
+
+fn restore_status<S: Clone>(new: &mut Option<S>, old: Option<&S>) {
+    if new.is_none() {
+        *new = old.cloned();
+    }
+}
