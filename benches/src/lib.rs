@@ -1,1 +1,4 @@
-//! Placeholder while the walls go up.
+//! Loads for the benchmarks: the data set "32K" and a plain client to send it with.
+
+pub mod client;
+pub mod northbound;
