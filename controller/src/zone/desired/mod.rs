@@ -15,7 +15,6 @@ mod members;
 mod routing;
 mod services;
 
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_schemas::nb::{

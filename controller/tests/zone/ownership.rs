@@ -1,0 +1,141 @@
+//! Whose rows are whose.
+
+use patchbay_schemas::nb::{
+    Copp, LoadBalancerGroup, LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute,
+    LogicalSwitch,
+};
+
+use crate::world::World;
+
+#[test]
+fn rows_of_others_stay_when_a_connect_goes() {
+    let mut world = World::red_and_blue();
+    let subnets = [
+        ("layer3_1", "192.168.0.0/24"),
+        ("layer3_2", "192.168.1.0/24"),
+    ];
+    world.connect("c", &["ServiceNetwork"], &subnets);
+    let group = world.insert(&LoadBalancerGroup {
+        name: "clusterLBGroup".to_owned(),
+        ..LoadBalancerGroup::default()
+    });
+    world.edit::<LogicalSwitch>("red_n1", |switch| {
+        switch.load_balancer_group.insert(group);
+    });
+    let before = world.database.snapshot();
+    world.pass();
+    assert!(world.row::<LogicalSwitch>("red_n1").acls.len() > 1);
+    world.inputs.connects.clear();
+    let (counts, _) = world.pass();
+    assert_eq!(counts.inserted, 0);
+    let after = world.database.snapshot();
+    assert_eq!(after.row_count(), before.row_count());
+    let switch = world.row::<LogicalSwitch>("red_n1");
+    assert_eq!(switch.load_balancer_group, [group].into());
+    assert!(switch.acls.is_empty());
+}
+
+#[test]
+fn a_port_that_another_controller_owns_is_not_taken() {
+    let mut world = World::red_and_blue();
+    let theirs = LogicalRouterPort {
+        name: "rtocr-red_n1_c".to_owned(),
+        mac: "0a:58:00:00:00:01".to_owned(),
+        external_ids: [(
+            "k8s.ovn.org/owner-controller".to_owned(),
+            "somebody".to_owned(),
+        )]
+        .into(),
+        ..LogicalRouterPort::default()
+    };
+    world.insert_held::<LogicalRouter, _>("red_ovn_cluster_router", &theirs, |router, port| {
+        router.ports.insert(port);
+    });
+    let report = world.pass_of_c();
+    assert_eq!(
+        report.messages(),
+        ["network red, node n1: the name rtocr-red_n1_c is taken"]
+    );
+    assert_eq!(world.row::<LogicalRouterPort>("rtocr-red_n1_c"), theirs);
+}
+
+#[test]
+fn rows_that_lost_their_owner_are_taken_back() {
+    let mut world = World::red_and_blue();
+    world.pass();
+    let ports = world.ports_of("connect_router_c");
+    world.edit::<LogicalRouter>("connect_router_c", |router| router.external_ids.clear());
+    world.edit::<LogicalRouterPort>("crtor-c_red_n1", |port| port.external_ids.clear());
+    let (counts, _) = world.pass();
+    assert_eq!((counts.inserted, counts.changed, counts.deleted), (0, 2, 0));
+    assert_eq!(world.ports_of("connect_router_c"), ports);
+}
+
+#[test]
+fn rows_that_are_there_twice_become_one() {
+    let mut world = World::red_and_blue();
+    world.pass();
+    let route = world
+        .rows::<LogicalRouterStaticRoute>()
+        .into_iter()
+        .find(|route| route.ip_prefix == "10.1.3.0/24")
+        .unwrap();
+    world.insert_held::<LogicalRouter, _>("connect_router_c", &route, |router, route| {
+        router.static_routes.insert(route);
+    });
+    assert_eq!(world.count::<LogicalRouterStaticRoute>(), 5);
+    let (counts, _) = world.pass();
+    assert_eq!((counts.inserted, counts.deleted), (0, 1));
+    assert_eq!(world.count::<LogicalRouterStaticRoute>(), 4);
+}
+
+#[test]
+fn nothing_starts_before_the_shared_row_is_there() {
+    let mut world = World::red_and_blue();
+    world.pass();
+    let copp = world.row::<Copp>("ovnkube-default");
+    world.delete::<Copp>("ovnkube-default");
+    let report = world.pass_of_c();
+    assert_eq!(
+        report.messages(),
+        [
+            "unable to create router control plane protection: Copp row ovnkube-default does not exist yet"
+        ]
+    );
+    world.insert(&copp);
+    assert!(world.pass_of_c().is_complete());
+    assert!(
+        world
+            .row::<LogicalRouter>("connect_router_c")
+            .copp
+            .is_some()
+    );
+}
+
+#[test]
+fn a_router_that_is_made_anew_gets_its_rows_again() {
+    let mut world = World::red_and_blue();
+    world.pass();
+    world.delete::<LogicalRouter>("red_ovn_cluster_router");
+    assert_eq!(
+        world.pass_of_c().messages(),
+        ["network red: its router red_ovn_cluster_router does not exist yet"]
+    );
+    world.insert(&LogicalRouter {
+        name: "red_ovn_cluster_router".to_owned(),
+        ..LogicalRouter::default()
+    });
+    assert!(world.pass_of_c().is_complete());
+    assert_eq!(world.ports_of("red_ovn_cluster_router").len(), 1);
+}
+
+#[test]
+fn a_row_that_goes_meanwhile_makes_the_transaction_fail() {
+    let mut world = World::red_and_blue();
+    let plan = world.plan();
+    world.delete::<LogicalRouter>("red_ovn_cluster_router");
+    let change = plan.connects[0].change.as_ref().unwrap();
+    let operations = change.transaction.as_ref().unwrap().operations().to_vec();
+    assert!(world.database.transact(&operations).is_err());
+    assert_eq!(world.count::<LogicalRouterPort>(), 0);
+}
