@@ -56,7 +56,6 @@ pub enum UpdateError {
         /// Column.
         column: Arc<str>,
         /// What is wrong.
-        #[source]
         error: OvsdbError,
     },
     /// It does not follow from what was reported before.

@@ -1,0 +1,150 @@
+//! What users of a client hold.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::db::Snapshot;
+use crate::txn::Transaction;
+
+use super::config::Config;
+use super::driver::{Command, Driver, Progress, QUEUE, Shared};
+use super::error::{ConnectError, Ended};
+use super::outcome::{CommitOutcome, Committed, NotSent, Unknown};
+use super::rpc::request_head;
+
+/// A handle on a replica of a database and on the connection to its server. Clones are handles on the same; the
+/// connection ends with the last.
+#[derive(Clone, Debug)]
+pub struct Client {
+    shared: Arc<Shared>,
+    commands: mpsc::Sender<Command>,
+    progress: watch::Receiver<Progress>,
+}
+
+impl Client {
+    /// Connects to the first remote that can be used, and returns when the replica holds the database.
+    ///
+    /// # Errors
+    /// No remote can be used: each was tried once.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn connect(config: Config) -> Result<Self, ConnectError> {
+        let mut driver = Driver::new(Arc::new(config));
+        let connection = driver.connect().await?;
+        let snapshot = driver
+            .snapshot()
+            .expect("a connection begins with the contents of the database");
+        let shared = Arc::new(Shared {
+            snapshot: ArcSwap::from_pointee(snapshot),
+        });
+        let (commands, queue) = mpsc::channel(QUEUE);
+        driver.announce(&connection);
+        let progress = driver.progress();
+        tokio::spawn(driver.run(connection, queue, shared.clone()));
+        Ok(Self {
+            shared,
+            commands,
+            progress,
+        })
+    }
+
+    /// The database as the replica knows it, after a whole transaction of somebody. Never waits.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::clone(&self.shared.snapshot.load())
+    }
+
+    /// Whether the replica follows the database at this moment.
+    pub fn is_live(&self) -> bool {
+        self.progress.borrow().live
+    }
+
+    /// Tells of new snapshots from now on.
+    pub fn changes(&self) -> Changes {
+        let mut progress = self.progress.clone();
+        let seen = progress.borrow_and_update().changes;
+        Changes {
+            shared: self.shared.clone(),
+            progress,
+            seen,
+        }
+    }
+
+    /// Sends a transaction and waits for what becomes of it. When it is committed, the replica shows its changes.
+    ///
+    /// Several transactions may be under way at the same time; they are executed in the order in which this was called.
+    /// While there is no connection, nothing is sent: the transaction was made for a database that may have changed.
+    ///
+    /// # Cancel safety
+    /// Once sent, a transaction is executed even when the future is dropped.
+    pub async fn transact(&self, transaction: Transaction) -> CommitOutcome {
+        if transaction.is_empty() {
+            return CommitOutcome::Committed(Committed::default());
+        }
+        let mut request = request_head("transact");
+        transaction.write_params(&mut request);
+        let (outcome, answer) = oneshot::channel();
+        let command = Command {
+            request,
+            transaction,
+            outcome,
+        };
+        if self.commands.send(command).await.is_err() {
+            return CommitOutcome::NotSent(NotSent { lost: None });
+        }
+        let unknown = || {
+            CommitOutcome::Unknown(Unknown {
+                lost: None,
+                session: u64::MAX,
+            })
+        };
+        answer.await.unwrap_or_else(|_| unknown())
+    }
+
+    /// Waits, after an unknown outcome, until the replica holds the database as a later connection found it, and the
+    /// server is done with the former connection: what the snapshot does not show, was not and will not be made.
+    ///
+    /// The server may need some time to see that the former connection is gone: on tcp, when the network was cut, until
+    /// its own probe fails (10 s). In a cluster only a connection to the same server says as much; what was sent to
+    /// another may still be made.
+    ///
+    /// # Errors
+    /// The client has ended.
+    pub async fn resynced(&self, unknown: &Unknown) -> Result<Snapshot, Ended> {
+        let mut progress = self.progress.clone();
+        let later = |progress: &Progress| {
+            progress.live && progress.fenced && progress.session > unknown.session
+        };
+        progress.wait_for(later).await.map_err(|_| Ended)?;
+        Ok(self.snapshot())
+    }
+}
+
+/// Waits for new snapshots. Whoever is slow skips those that are outdated; none that is current is missed.
+#[derive(Clone, Debug)]
+pub struct Changes {
+    shared: Arc<Shared>,
+    progress: watch::Receiver<Progress>,
+    seen: u64,
+}
+
+impl Changes {
+    /// The next snapshot that is newer than the last one returned.
+    ///
+    /// # Errors
+    /// The client has ended.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses no change.
+    pub async fn next(&mut self) -> Result<Snapshot, Ended> {
+        let seen = self.seen;
+        let progress = self
+            .progress
+            .wait_for(|progress| progress.changes != seen)
+            .await;
+        self.seen = progress.map_err(|_| Ended)?.changes;
+        Ok(Snapshot::clone(&self.shared.snapshot.load()))
+    }
+}

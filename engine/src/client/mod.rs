@@ -1,0 +1,67 @@
+//! The OVSDB client: a live copy of a database, and transactions on the original.
+//!
+//! ```no_run
+//! use patchbay_engine::client::{Client, CommitOutcome, Config};
+//! use patchbay_engine::txn::TxnBuilder;
+//! use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPort};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let config = Config::new("unix:/run/ovn/ovnnb_db.sock".parse()?, "OVN_Northbound")
+//!     .with_table::<LogicalRouter>()
+//!     .with_table::<LogicalRouterPort>();
+//! let client = Client::connect(config).await?;
+//!
+//! let mut txn = TxnBuilder::new(&client.snapshot());
+//! let port = txn.insert(&LogicalRouterPort { name: "lrp0".into(), ..Default::default() })?;
+//! let router = txn.insert(&LogicalRouter { name: "lr0".into(), ports: [port].into(), ..Default::default() })?;
+//! match client.transact(txn.finish()).await {
+//!     // The replica shows the client's own changes as soon as they are known to be made.
+//!     CommitOutcome::Committed(committed) => {
+//!         let router = client.snapshot().get(committed.resolve(router))?.expect("it was just made");
+//!         assert_eq!(router.name, "lr0");
+//!     }
+//!     CommitOutcome::Rejected(error) => println!("{error}"),
+//!     CommitOutcome::NotSent(error) => println!("{error}"),
+//!     CommitOutcome::Unknown(unknown) => {
+//!         let now = client.resynced(&unknown).await?;
+//!         let applied = now.typed::<LogicalRouter>().iter().any(|row| row.is_ok_and(|(_, row)| row.name == "lr0"));
+//!         println!("{unknown}; they are {}", if applied { "made" } else { "not made" });
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A [`Client`] is a handle on one task, which owns the connection. That task
+//!
+//! * tries the remotes in order, then waits 1 s, 2 s, ... 8 s between rounds;
+//! * asks for the schema that the server really has, and leaves out of the replica what it lacks;
+//! * follows the database with the newest kind of monitor that the server knows;
+//! * publishes a [`Snapshot`](crate::db::Snapshot) after every update, which readers get without waiting;
+//! * after a lost connection keeps the last snapshot readable until the whole new contents are there, and changes only
+//!   what differs. Readers never see a half-filled database;
+//! * sends transactions one after the other without waiting for answers.
+//!
+//! Whatever a server sends, the worst that happens is that the connection ends and another one begins.
+
+mod answer;
+mod backoff;
+mod config;
+mod connection;
+mod driver;
+mod error;
+mod fence;
+mod handle;
+mod outcome;
+mod remote;
+mod replica;
+mod rpc;
+mod session;
+
+pub use config::{Config, Selection};
+pub use error::{ConnectError, Ended, Lost, SessionError};
+pub use handle::{Changes, Client};
+pub use outcome::{
+    CommitError, CommitOutcome, Committed, FailedOperation, NotSent, OpError, Unknown,
+};
+pub use remote::{Remote, RemoteError, Remotes};

@@ -1,0 +1,173 @@
+//! Where a database is served.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// The port of a `tcp:` remote that names none.
+const DEFAULT_PORT: u16 = 6640;
+
+/// One address of a database server, as OVSDB's tools spell it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Remote {
+    /// `unix:PATH`
+    Unix(PathBuf),
+    /// `tcp:HOST[:PORT]`, an IPv6 address in brackets.
+    Tcp {
+        /// Name or address.
+        host: String,
+        /// Port, 6640 where none is said.
+        port: u16,
+    },
+}
+
+/// Addresses that all serve the same database, separated by commas. They are tried in order.
+///
+/// ```
+/// use patchbay_engine::client::{Remote, Remotes};
+///
+/// let remotes: Remotes = "unix:/run/ovn/ovnnb_db.sock,tcp:[fd00::1]:6641".parse()?;
+/// let [Remote::Unix(_), Remote::Tcp { host, port: 6641 }] = remotes.as_slice() else { panic!() };
+/// assert_eq!(host, "fd00::1");
+/// assert_eq!(remotes.to_string(), "unix:/run/ovn/ovnnb_db.sock,tcp:[fd00::1]:6641");
+/// # Ok::<(), patchbay_engine::client::RemoteError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remotes(Vec<Remote>);
+
+/// A text that names no remote.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("bad remote {text:?}: {problem}")]
+pub struct RemoteError {
+    text: String,
+    problem: &'static str,
+}
+
+impl Remotes {
+    /// The addresses, in order; there is at least one.
+    pub fn as_slice(&self) -> &[Remote] {
+        &self.0
+    }
+}
+
+impl From<Remote> for Remotes {
+    fn from(remote: Remote) -> Self {
+        Self(vec![remote])
+    }
+}
+
+impl FromStr for Remotes {
+    type Err = RemoteError;
+
+    fn from_str(text: &str) -> Result<Self, RemoteError> {
+        let remotes = text.split(',').map(|one| one.trim().parse());
+        Ok(Self(remotes.collect::<Result<_, _>>()?))
+    }
+}
+
+impl fmt::Display for Remotes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, remote) in self.0.iter().enumerate() {
+            let separator = if i > 0 { "," } else { "" };
+            write!(f, "{separator}{remote}")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Remote {
+    type Err = RemoteError;
+
+    fn from_str(text: &str) -> Result<Self, RemoteError> {
+        let error = |problem| RemoteError {
+            text: text.to_owned(),
+            problem,
+        };
+        match text.split_once(':') {
+            Some(("unix", "")) => Err(error("the path of the socket is missing")),
+            Some(("unix", path)) => Ok(Self::Unix(path.into())),
+            Some(("tcp", address)) => {
+                let (host, port) = host_and_port(address).map_err(error)?;
+                Ok(Self::Tcp {
+                    host: host.to_owned(),
+                    port,
+                })
+            }
+            Some(("ssl", _)) => Err(error("ssl: is not supported")),
+            _ => Err(error("expected unix:PATH or tcp:HOST:PORT")),
+        }
+    }
+}
+
+fn host_and_port(address: &str) -> Result<(&str, u16), &'static str> {
+    let (host, rest) = match address.strip_prefix('[') {
+        Some(bracketed) => bracketed
+            .split_once(']')
+            .ok_or("the address in brackets does not end")?,
+        None => address.split_at(address.find(':').unwrap_or(address.len())),
+    };
+    if host.is_empty() {
+        return Err("the host is missing");
+    }
+    if rest.matches(':').count() > 1 {
+        return Err("an IPv6 address must be in brackets");
+    }
+    match rest.strip_prefix(':') {
+        None if rest.is_empty() => Ok((host, DEFAULT_PORT)),
+        Some(port) => Ok((
+            host,
+            port.parse()
+                .map_err(|_| "the port is not a number from 0 to 65535")?,
+        )),
+        None => Err("expected tcp:HOST:PORT"),
+    }
+}
+
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "tcp:[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "tcp:{host}:{port}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remotes_are_spelt_as_ovsdb_tools_do() {
+        for (text, shown) in [
+            ("unix:/run/db.sock", "unix:/run/db.sock"),
+            ("tcp:127.0.0.1:6641", "tcp:127.0.0.1:6641"),
+            ("tcp:nb.example", "tcp:nb.example:6640"),
+            ("tcp:[::1]:1", "tcp:[::1]:1"),
+            ("tcp:[::1]", "tcp:[::1]:6640"),
+            ("tcp:a:1, unix:b", "tcp:a:1,unix:b"),
+        ] {
+            assert_eq!(text.parse::<Remotes>().unwrap().to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn what_is_no_remote_is_refused_with_its_text() {
+        for (text, problem) in [
+            ("", "expected unix:PATH or tcp:HOST:PORT"),
+            ("unix:", "the path of the socket is missing"),
+            ("punix:x", "expected unix:PATH or tcp:HOST:PORT"),
+            ("ssl:1.2.3.4:6641", "ssl: is not supported"),
+            ("tcp:", "the host is missing"),
+            ("tcp:::1:6641", "the host is missing"),
+            ("tcp:fd00::1:6641", "an IPv6 address must be in brackets"),
+            ("tcp:[::1", "the address in brackets does not end"),
+            ("tcp:[::1]x", "expected tcp:HOST:PORT"),
+            ("tcp:a:66666", "the port is not a number from 0 to 65535"),
+        ] {
+            let error = text.parse::<Remotes>().unwrap_err();
+            assert_eq!(error.to_string(), format!("bad remote {text:?}: {problem}"));
+        }
+        assert!("unix:a,,tcp:b:1".parse::<Remotes>().is_err());
+    }
+}

@@ -1,0 +1,135 @@
+//! The copy of the database that a client keeps.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use patchbay_schemas::json::Reader;
+use patchbay_schemas::row::Row;
+use patchbay_schemas::schema::{DatabaseSchema, TableId};
+use patchbay_schemas::strings::Strings;
+use patchbay_schemas::wire::{MonitorVersion, UpdateError, UpdateReader};
+use uuid::Uuid;
+
+use crate::db::{ChangeSet, RowChange, Snapshot};
+
+/// A database that follows the updates of a server. An update that fails leaves it as it was.
+#[derive(Debug)]
+pub(super) struct Replica {
+    snapshot: Snapshot,
+    strings: Strings,
+}
+
+impl Replica {
+    pub(super) fn new(schema: Arc<DatabaseSchema>) -> Self {
+        Self {
+            snapshot: Snapshot::empty(schema),
+            strings: Strings::default(),
+        }
+    }
+
+    pub(super) fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// Makes the replica what a monitor's first reply says: the whole contents of the database.
+    ///
+    /// What is as it was before, is shared with former snapshots.
+    pub(super) fn replace(
+        &mut self,
+        schema: &Arc<DatabaseSchema>,
+        contents: Reader<'_>,
+        version: MonitorVersion,
+    ) -> Result<ChangeSet, UpdateError> {
+        let same_schema = schema.to_json() == self.snapshot.schema().to_json();
+        let mut snapshot = if same_schema {
+            self.snapshot.clone()
+        } else {
+            Snapshot::empty(schema.clone())
+        };
+        let mut there: HashSet<(TableId, Uuid), RandomState> = HashSet::default();
+        let mut changes = ChangeSet::default();
+        let mut updates = UpdateReader::new(contents, schema, version, &mut self.strings);
+        for update in &mut updates {
+            let (table, uuid, update) = update?;
+            let row = update.apply(schema.table(table), uuid, None)?;
+            let old = snapshot.row(table, uuid);
+            there.insert((table, uuid));
+            changes
+                .rows
+                .extend(row.and_then(|row| replacement(table, old, row)));
+        }
+        note_unknown_columns(&updates);
+        for table in schema.table_ids() {
+            let gone = snapshot
+                .table(table)
+                .iter()
+                .filter(|row| !there.contains(&(table, row.uuid)));
+            let deleted = |old: &Arc<Row>| RowChange {
+                table,
+                old: Some(old.clone()),
+                new: None,
+            };
+            changes.rows.extend(gone.map(deleted));
+        }
+        snapshot.apply(&changes);
+        self.snapshot = snapshot;
+        Ok(changes)
+    }
+
+    /// Applies one update.
+    pub(super) fn apply(
+        &mut self,
+        updates: Reader<'_>,
+        version: MonitorVersion,
+    ) -> Result<ChangeSet, UpdateError> {
+        let schema = self.snapshot.schema().clone();
+        let mut changes = ChangeSet::default();
+        let mut updates = UpdateReader::new(updates, &schema, version, &mut self.strings);
+        for update in &mut updates {
+            let (table, uuid, update) = update?;
+            let old = self.snapshot.row(table, uuid);
+            let new = update.apply(schema.table(table), uuid, old)?;
+            let same = matches!((old, &new), (Some(old), Some(new)) if Arc::ptr_eq(old, new));
+            if !same {
+                changes.rows.push(RowChange {
+                    table,
+                    old: old.cloned(),
+                    new,
+                });
+            }
+        }
+        note_unknown_columns(&updates);
+        self.snapshot.apply(&changes);
+        Ok(changes)
+    }
+}
+
+/// The change from a version of a row to the same or another one; what is equal in both stays shared.
+fn replacement(table: TableId, old: Option<&Arc<Row>>, mut new: Arc<Row>) -> Option<RowChange> {
+    if let Some(old) = old {
+        if **old == *new {
+            return None;
+        }
+        let row = Arc::make_mut(&mut new);
+        for (new, old) in row.values.iter_mut().zip(&old.values) {
+            if new == old {
+                new.clone_from(old);
+            }
+        }
+    }
+    Some(RowChange {
+        table,
+        old: old.cloned(),
+        new: Some(new),
+    })
+}
+
+fn note_unknown_columns(updates: &UpdateReader<'_>) {
+    for column in updates.unknown_columns() {
+        tracing::warn!(column, "the server reports a column that its schema lacks");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+use patchbay_schemas::json::TextBuf;
+
+use super::*;
+
+const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{"T":{"columns":{"name":{"type":"string"},
+    "set":{"type":{"key":"string","min":0,"max":"unlimited"}}},"indexes":[["name"]]}}}"#;
+const T: TableId = TableId(0);
+
+fn schema() -> Arc<DatabaseSchema> {
+    Arc::new(DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap())
+}
+
+fn uuid(last: u8) -> Uuid {
+    format!("00000000-0000-4000-8000-00000000000{last}")
+        .parse()
+        .unwrap()
+}
+
+/// `updates` with `#1` for the first row, and so on.
+fn text(updates: &str) -> TextBuf {
+    TextBuf::parse(
+        updates
+            .replace('#', "00000000-0000-4000-8000-00000000000")
+            .into_bytes(),
+    )
+    .unwrap()
+}
+
+fn replace(replica: &mut Replica, contents: &str) -> Result<ChangeSet, UpdateError> {
+    replica.replace(
+        &schema(),
+        Reader::new(text(contents).as_text()),
+        MonitorVersion::V2,
+    )
+}
+
+fn filled(contents: &str) -> Replica {
+    let mut replica = Replica::new(schema());
+    replace(&mut replica, contents).unwrap();
+    replica
+}
+
+#[test]
+fn new_contents_change_only_what_differs() {
+    let mut replica = filled(
+        r##"{"T":{"#1":{"initial":{"name":"same"}},"#2":{"initial":{"name":"old"}},"#3":{"initial":{"name":"gone"}}}}"##,
+    );
+    let before = replica.snapshot().clone();
+    let changes = replace(
+        &mut replica,
+        r##"{"T":{"#1":{"initial":{"name":"same"}},"#2":{"initial":{"name":"new"}},"#4":{"initial":{"name":"more"}}}}"##,
+    )
+    .unwrap();
+    let mut changed: Vec<_> = changes.rows.iter().map(RowChange::uuid).collect();
+    changed.sort();
+    assert_eq!(changed, [uuid(2), uuid(3), uuid(4)]);
+
+    let after = replica.snapshot();
+    let row = |snapshot: &Snapshot, last| snapshot.row(T, uuid(last)).cloned();
+    assert!(Arc::ptr_eq(
+        &row(&before, 1).unwrap(),
+        &row(after, 1).unwrap()
+    ));
+    assert!(row(after, 3).is_none() && row(after, 4).is_some());
+    // Whoever holds the former snapshot sees what was.
+    assert!(row(&before, 3).is_some() && row(&before, 4).is_none());
+}
+
+#[test]
+fn contents_that_make_no_sense_change_nothing() {
+    let mut replica = filled(r##"{"T":{"#1":{"initial":{"name":"a"}}}}"##);
+    for contents in [
+        r##"{"T":{"#2":{"initial":{"name":"b"}},"#3":{"initial":{"name":5}}}}"##,
+        r##"{"T":{"#2":{"initial":{"name":"b"}},"#1":{"modify":{"name":"c"}}}}"##,
+        r##"{"T":{"#2":{"initial":{"name":"b"}}},"X":{}}"##,
+    ] {
+        assert!(replace(&mut replica, contents).is_err(), "{contents}");
+        assert_eq!(replica.snapshot().row_count(), 1);
+        assert!(replica.snapshot().row(T, uuid(1)).is_some());
+    }
+    let update = text(r##"{"T":{"#2":{"insert":{"name":"b"}},"#3":{"delete":null}}}"##);
+    assert!(
+        replica
+            .apply(Reader::new(update.as_text()), MonitorVersion::V2)
+            .is_err()
+    );
+    assert_eq!(replica.snapshot().row_count(), 1);
+}
+
+#[test]
+fn another_schema_begins_anew() {
+    let mut replica = filled(r##"{"T":{"#1":{"initial":{"name":"a"}}}}"##);
+    let newer = SCHEMA
+        .replace("1.0.0", "1.1.0")
+        .replace("\"set\"", "\"list\"");
+    let newer = Arc::new(DatabaseSchema::parse(newer.as_bytes()).unwrap());
+    let contents = text(r##"{"T":{"#1":{"initial":{"name":"a"}}}}"##);
+    let changes = replica
+        .replace(&newer, Reader::new(contents.as_text()), MonitorVersion::V2)
+        .unwrap();
+    assert_eq!(changes.rows.len(), 1);
+    assert!(Arc::ptr_eq(replica.snapshot().schema(), &newer));
+    assert_eq!(replica.snapshot().row_count(), 1);
+}
+
+#[test]
+fn indexes_follow_updates() {
+    let mut replica =
+        filled(r##"{"T":{"#1":{"initial":{"name":"a"}},"#2":{"initial":{"name":"b"}}}}"##);
+    let swap = text(r##"{"T":{"#1":{"modify":{"name":"b"}},"#2":{"modify":{"name":"a"}}}}"##);
+    replica
+        .apply(Reader::new(swap.as_text()), MonitorVersion::V2)
+        .unwrap();
+    let table = replica.snapshot().table(T);
+    let found = |name: &str| {
+        table
+            .find(0, &[patchbay_schemas::datum::Datum::scalar(name)])
+            .unwrap()
+            .uuid
+    };
+    assert_eq!((found("a"), found("b")), (uuid(2), uuid(1)));
+}
+
+#[test]
+fn an_update_without_a_change_is_none() {
+    let mut replica = filled(r##"{"T":{"#1":{"initial":{"name":"a"}}}}"##);
+    let update = text(r##"{"T":{"#1":{"modify":{}}}}"##);
+    let changes = replica
+        .apply(Reader::new(update.as_text()), MonitorVersion::V2)
+        .unwrap();
+    assert!(changes.rows.is_empty());
+}

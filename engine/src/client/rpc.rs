@@ -1,0 +1,270 @@
+//! One JSON-RPC connection without its socket: received bytes in, messages out; messages in, bytes to send out.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use patchbay_schemas::json::{Framer, Json, JsonError, Text, TextBuf, write};
+
+/// Messages to send are gathered in chunks of this size; a longer message is a chunk of its own.
+const CHUNK: usize = 16 << 10;
+
+/// The id of the requests that only ask for a sign of life.
+const PROBE_ID: &str = "echo";
+
+/// How many bytes of answers may wait to be sent: far more than a server asks for that reads what it gets.
+const MAX_ANSWERS: usize = 1 << 20;
+
+/// The connection's state besides what the messages mean.
+#[derive(Debug)]
+pub(super) struct Rpc {
+    framer: Framer,
+    outbox: Outbox,
+    /// The length of the answers since nothing waited to be sent.
+    answers: usize,
+    last_id: i64,
+    /// When the last byte was received.
+    heard: Instant,
+    probe: Option<Duration>,
+    /// When the server was asked for a sign of life that it has not given yet.
+    probed: Option<Instant>,
+}
+
+impl Rpc {
+    /// A connection that accepts messages of up to `max_message` bytes.
+    pub(super) fn new(max_message: usize, probe: Option<Duration>, now: Instant) -> Self {
+        Self {
+            framer: Framer::new(max_message),
+            outbox: Outbox::default(),
+            answers: 0,
+            last_id: 0,
+            heard: now,
+            probe,
+            probed: None,
+        }
+    }
+
+    /// Where to append received bytes (then call [`received`](Self::received)), and what to send next (then call
+    /// [`sent`](Self::sent)).
+    pub(super) fn buffers(&mut self) -> (&mut Vec<u8>, &[u8]) {
+        (self.framer.buffer_mut(), self.outbox.next())
+    }
+
+    pub(super) fn received(&mut self, now: Instant) {
+        self.heard = now;
+        self.probed = None;
+    }
+
+    pub(super) fn sent(&mut self, len: usize) {
+        self.outbox.sent(len);
+        if self.unsent() == 0 {
+            self.answers = 0;
+        }
+    }
+
+    /// When the last byte was received.
+    pub(super) fn heard(&self) -> Instant {
+        self.heard
+    }
+
+    /// How many bytes wait to be sent.
+    pub(super) fn unsent(&self) -> u64 {
+        self.outbox.queued - self.outbox.sent
+    }
+
+    /// How many bytes have been sent since the connection began.
+    pub(super) fn total_sent(&self) -> u64 {
+        self.outbox.sent
+    }
+
+    /// The next complete message.
+    pub(super) fn next_text(&mut self) -> Result<Option<TextBuf>, JsonError> {
+        self.framer.next_text()
+    }
+
+    /// Sends a request and returns its id.
+    pub(super) fn request(&mut self, method: &str, params: impl FnOnce(&mut Vec<u8>)) -> i64 {
+        let mut request = request_head(method);
+        params(&mut request);
+        self.request_from_head(request).0
+    }
+
+    /// Sends a request of which everything is there but the id: [`request_head`] and the parameters. Returns its id,
+    /// and up to where in the stream of sent bytes it goes.
+    pub(super) fn request_from_head(&mut self, mut request: Vec<u8>) -> (i64, u64) {
+        self.last_id += 1;
+        request.extend_from_slice(b",\"id\":");
+        write::integer(&mut request, self.last_id);
+        request.push(b'}');
+        self.outbox.push(request);
+        (self.last_id, self.outbox.queued)
+    }
+
+    /// Answers a request: with a result, or with an error that is a bare string. False when the server asks for more
+    /// than it reads.
+    #[must_use]
+    pub(super) fn answer(&mut self, id: &Json, outcome: Result<Text<'_>, &str>) -> bool {
+        let mut answer = b"{\"result\":".to_vec();
+        match outcome {
+            Ok(result) => {
+                answer.extend_from_slice(result.bytes());
+                answer.extend_from_slice(b",\"error\":null");
+            }
+            Err(error) => {
+                answer.extend_from_slice(b"null,\"error\":");
+                write::string(&mut answer, error.as_bytes());
+            }
+        }
+        answer.extend_from_slice(b",\"id\":");
+        id.write(&mut answer);
+        answer.push(b'}');
+        self.answers += answer.len();
+        self.outbox.push(answer);
+        self.answers <= MAX_ANSWERS
+    }
+
+    /// Whether an id is that of a probe.
+    pub(super) fn is_probe(id: &Json) -> bool {
+        id.as_str() == Some(PROBE_ID)
+    }
+
+    /// When to call [`on_deadline`](Self::on_deadline).
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        Some(self.probed.unwrap_or(self.heard) + self.probe?)
+    }
+
+    /// Asks for a sign of life, or returns for how long there has been none.
+    pub(super) fn on_deadline(&mut self, now: Instant) -> Result<(), Duration> {
+        match self.deadline() {
+            Some(deadline) if deadline <= now => {}
+            _ => return Ok(()),
+        }
+        if self.probed.is_some() {
+            return Err(now - self.heard);
+        }
+        self.probed = Some(now);
+        let mut request = b"{\"method\":\"echo\",\"params\":[],\"id\":".to_vec();
+        write::string(&mut request, PROBE_ID.as_bytes());
+        request.push(b'}');
+        self.outbox.push(request);
+        Ok(())
+    }
+}
+
+/// The beginning of a request; its parameters follow.
+pub(super) fn request_head(method: &str) -> Vec<u8> {
+    let mut head = b"{\"method\":".to_vec();
+    write::string(&mut head, method.as_bytes());
+    head.extend_from_slice(b",\"params\":");
+    head
+}
+
+/// Bytes that wait to be sent.
+#[derive(Debug, Default)]
+struct Outbox {
+    chunks: VecDeque<Vec<u8>>,
+    /// How much of the first chunk has been sent.
+    first_sent: usize,
+    queued: u64,
+    sent: u64,
+}
+
+impl Outbox {
+    fn push(&mut self, message: Vec<u8>) {
+        self.queued += message.len() as u64;
+        match self.chunks.back_mut() {
+            Some(last) if last.len() + message.len() <= CHUNK => last.extend_from_slice(&message),
+            _ => self.chunks.push_back(message),
+        }
+    }
+
+    fn next(&self) -> &[u8] {
+        self.chunks
+            .front()
+            .map_or(&[], |first| &first[self.first_sent..])
+    }
+
+    fn sent(&mut self, len: usize) {
+        self.sent += len as u64;
+        self.first_sent += len;
+        if self
+            .chunks
+            .front()
+            .is_some_and(|first| first.len() <= self.first_sent)
+        {
+            self.chunks.pop_front();
+            self.first_sent = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn output(rpc: &mut Rpc) -> String {
+        let mut out = String::new();
+        loop {
+            let (_, next) = rpc.buffers();
+            if next.is_empty() {
+                return out;
+            }
+            out.push_str(std::str::from_utf8(next).unwrap());
+            let len = next.len();
+            rpc.sent(len);
+        }
+    }
+
+    #[test]
+    fn requests_have_ids_and_places_in_the_stream() {
+        let mut rpc = Rpc::new(1000, None, Instant::now());
+        assert_eq!(
+            rpc.request("list_dbs", |out| out.extend_from_slice(b"[]")),
+            1
+        );
+        let mut big = request_head("x");
+        big.extend_from_slice(&[b' '; CHUNK]);
+        big.extend_from_slice(b"[]");
+        let (id, end) = rpc.request_from_head(big);
+        assert_eq!(id, 2);
+        assert_eq!(rpc.unsent(), end);
+        let out = output(&mut rpc);
+        assert!(
+            out.starts_with(r#"{"method":"list_dbs","params":[],"id":1}{"method":"x","params": "#)
+        );
+        assert!(out.ends_with(r#"[],"id":2}"#));
+        assert_eq!((out.len() as u64, rpc.unsent()), (end, 0));
+        assert_eq!(rpc.total_sent(), end);
+    }
+
+    #[test]
+    fn silence_is_probed_and_then_reported() {
+        let start = Instant::now();
+        let mut rpc = Rpc::new(1000, Some(5 * SECOND), start);
+        assert_eq!(rpc.deadline(), Some(start + 5 * SECOND));
+        assert_eq!(rpc.on_deadline(start + 4 * SECOND), Ok(()));
+        assert_eq!(output(&mut rpc), "");
+        assert_eq!(rpc.on_deadline(start + 6 * SECOND), Ok(()));
+        assert_eq!(
+            output(&mut rpc),
+            r#"{"method":"echo","params":[],"id":"echo"}"#
+        );
+        assert_eq!(rpc.deadline(), Some(start + 11 * SECOND));
+
+        rpc.received(start + 10 * SECOND);
+        assert_eq!(rpc.on_deadline(start + 11 * SECOND), Ok(()));
+        assert_eq!(rpc.deadline(), Some(start + 15 * SECOND));
+        rpc.on_deadline(start + 15 * SECOND).unwrap();
+        assert_eq!(rpc.on_deadline(start + 20 * SECOND), Err(10 * SECOND));
+    }
+
+    #[test]
+    fn without_an_interval_nothing_is_probed() {
+        let start = Instant::now();
+        let mut rpc = Rpc::new(1000, None, start);
+        assert_eq!(rpc.deadline(), None);
+        assert_eq!(rpc.on_deadline(start + 1000 * SECOND), Ok(()));
+        assert_eq!(output(&mut rpc), "");
+    }
+}
