@@ -10,6 +10,7 @@ use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::wire::DecodedTransaction;
 use tokio::time::Instant;
 
+use crate::file::{self, Journal};
 use crate::lock::Locks;
 use crate::monitor::Monitors;
 use crate::reply;
@@ -27,6 +28,7 @@ pub(crate) struct Hosted {
 #[derive(Debug)]
 pub(crate) struct State {
     database: Database,
+    journal: Option<Journal>,
     pub(crate) monitors: Monitors,
     /// Transactions whose `wait` is not satisfied, in order of arrival.
     blocked: Vec<Blocked>,
@@ -43,10 +45,11 @@ struct Blocked {
 }
 
 impl Hosted {
-    pub(crate) fn new(database: Database, reserved: bool) -> Self {
+    pub(crate) fn new(database: Database, journal: Option<Journal>, reserved: bool) -> Self {
         let name = database.schema().name.clone();
         let state = State {
             database,
+            journal,
             monitors: Monitors::default(),
             blocked: Vec::new(),
             commits: 0,
@@ -123,7 +126,7 @@ impl Hosted {
         match state.database.execute(transaction, &Access::unrestricted()) {
             Execution::Committed { results, changes } => {
                 if !changes.rows.is_empty() {
-                    state.committed(&changes);
+                    state.committed(transaction, &changes).map_err(Some)?;
                     self.retry_blocked(&mut state, locks);
                 }
                 Ok((results, changes))
@@ -231,17 +234,20 @@ impl Hosted {
             Execution::Committed { results, changes } => {
                 // A client sees its own changes before the reply.
                 let changed = !changes.rows.is_empty();
-                if changed {
-                    state.committed(&changes);
-                }
+                let published = match changed {
+                    true => state.committed(transaction, &changes),
+                    false => Ok(()),
+                };
                 session.outbox().push([reply::transaction(
                     id,
                     &schema,
                     &results,
-                    None,
+                    published.as_ref().err(),
                     transaction.total,
                 )]);
-                Attempt::Done { changed }
+                Attempt::Done {
+                    changed: changed && published.is_ok(),
+                }
             }
             Execution::Failed { results, error } => {
                 session.outbox().push([reply::transaction(
@@ -263,10 +269,27 @@ impl State {
         &self.database
     }
 
-    fn committed(&mut self, changes: &ChangeSet) {
-        self.commits += 1;
+    /// Makes a commit that changed something known: to the journal, then to the monitors.
+    ///
+    /// # Errors
+    /// It could not be written and is taken back.
+    fn committed(
+        &mut self,
+        transaction: &DecodedTransaction,
+        changes: &ChangeSet,
+    ) -> Result<(), OvsdbError> {
         let schema = self.database.schema().clone();
+        if let Some(journal) = &mut self.journal
+            && let Err(error) = journal.append(&schema, &transaction.operations, changes)
+        {
+            if let Err(error) = self.database.transact(&file::inverse(changes)) {
+                tracing::error!(database = schema.name, %error, "a failed transaction stays in memory");
+            }
+            return Err(error);
+        }
+        self.commits += 1;
         self.monitors.publish(&schema, changes);
+        Ok(())
     }
 }
 

@@ -24,6 +24,7 @@
 //! ```
 
 mod control;
+mod file;
 mod hosted;
 mod listen;
 mod lock;
@@ -38,6 +39,7 @@ mod sim;
 pub mod testing;
 
 pub use control::{ControlApiClient, DatabaseStats, SimStats};
+pub use file::FileError;
 pub use listen::{ListenError, Listener};
 pub use server::Limits;
 pub use sim::{Sim, SimBuilder, SimDatabase, TransactError};

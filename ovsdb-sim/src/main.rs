@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Parser;
-use ovsdb_sim::Sim;
-use patchbay_schemas::schema::DatabaseSchema;
+use ovsdb_sim::{Sim, SimBuilder};
+use patchbay_schemas::schema::{DatabaseSchema, is_id};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -19,9 +19,26 @@ struct Args {
     #[arg(long, required = true, value_name = "TARGET")]
     listen: Vec<String>,
 
-    /// Serve an empty database of this schema. May be repeated; without it, OVN_Northbound.
+    /// Serve an empty database of this schema. May be repeated. Without any database, OVN_Northbound is served.
     #[arg(long, value_name = "FILE")]
     schema: Vec<PathBuf>,
+
+    /// Serve a database with the schema and the content of this standalone database file, as ovsdb-server writes it.
+    /// The file stays as it is. May be repeated.
+    #[arg(long, value_name = "FILE")]
+    load: Vec<PathBuf>,
+
+    /// Keep a database in this file, as ovsdb-server does: every transaction is appended, and a file that exists is
+    /// the database's content at the start. May be repeated, once for each database.
+    ///
+    /// A new file is made for DATABASE, which can be left out when one database is served. A file that exists says
+    /// itself of which database it is, so that it needs neither DATABASE nor --schema; where --schema is given all
+    /// the same, the schemas must be equal.
+    ///
+    /// Files written so can be opened by ovsdb-server and ovsdb-tool. A transaction that cannot be written fails.
+    /// Write ./A=B for a file whose name looks like DATABASE=FILE.
+    #[arg(long, value_name = "[DATABASE=]FILE")]
+    journal: Vec<String>,
 
     /// Serve the control API (sim_show, sim_dump, sim_stats over HTTP and WebSocket) at this address.
     #[arg(long, value_name = "IP:PORT")]
@@ -43,6 +60,8 @@ async fn main() -> anyhow::Result<()> {
     let Args {
         listen,
         schema,
+        load,
+        journal,
         control,
         seed,
     } = Args::parse();
@@ -53,6 +72,13 @@ async fn main() -> anyhow::Result<()> {
         let schema = DatabaseSchema::parse(&text)
             .with_context(|| format!("{} is not a schema", path.display()))?;
         builder = builder.schema(Arc::new(schema));
+    }
+    builder = load.into_iter().fold(builder, SimBuilder::load);
+    for journal in &journal {
+        builder = match journal.split_once('=') {
+            Some((database, path)) if is_id(database) => builder.journal_of(database, path),
+            _ => builder.journal(journal),
+        };
     }
     if let Some(seed) = seed {
         builder = builder.seed(seed);

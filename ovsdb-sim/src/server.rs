@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use dashmap::DashMap;
 use patchbay_engine::db::Database;
 use patchbay_engine::txn::TxnBuilder;
-use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::DecodedTransaction;
 use uuid::Uuid;
 
+use crate::file::Source;
 use crate::hosted::Hosted;
 use crate::lock::Locks;
 use crate::server_database::{self, DatabaseRow};
@@ -54,30 +54,34 @@ pub(crate) struct Server {
 impl Server {
     /// A server of these databases and `_Server`.
     pub(crate) fn new(
-        schemas: Vec<Arc<DatabaseSchema>>,
+        sources: Vec<Source>,
         seed: Option<u64>,
         limits: Limits,
     ) -> anyhow::Result<Self> {
         let mut uuids = source(seed, 0);
         let mut databases = BTreeMap::new();
         let own = Arc::new(server_database::schema()?);
-        let names: Vec<_> = schemas.iter().chain([&own]).cloned().collect();
-        for schema in schemas {
-            let name = schema.name.clone();
-            let database = Database::with_uuids(schema, source(seed, 1 + databases.len() as u64));
-            let taken = databases
-                .insert(name.clone(), Arc::new(Hosted::new(database, false)))
-                .is_some();
-            anyhow::ensure!(!taken && name != own.name, "database {name} is given twice");
+        let schemas = sources.iter().map(Source::schema).chain([&own]);
+        let schemas: Vec<_> = schemas.cloned().collect();
+        for given in sources {
+            let name = given.schema().name.clone();
+            let taken = name == own.name || databases.contains_key(&name);
+            anyhow::ensure!(!taken, "database {name} is given twice");
+            let (database, journal) = given.open(source(seed, 1 + databases.len() as u64))?;
+            let hosted = Hosted::new(database, journal, false);
+            databases.insert(name, Arc::new(hosted));
         }
         let mut database =
             Database::with_uuids(own.clone(), source(seed, 1 + databases.len() as u64));
         let mut txn = TxnBuilder::new(&database.snapshot());
-        for schema in &names {
+        for schema in &schemas {
             txn.insert(&DatabaseRow::standalone(schema))?;
         }
         database.transact(txn.finish().operations())?;
-        databases.insert(own.name.clone(), Arc::new(Hosted::new(database, true)));
+        databases.insert(
+            own.name.clone(),
+            Arc::new(Hosted::new(database, None, true)),
+        );
         Ok(Self {
             id: uuids.next_uuid(),
             databases,

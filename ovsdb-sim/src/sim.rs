@@ -1,16 +1,17 @@
 //! The simulator as a library.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use patchbay_engine::db::{ChangeSet, Snapshot};
 use patchbay_engine::txn::Transaction;
 use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::nb;
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::wire::DecodedTransaction;
 
 use crate::control;
+use crate::file::Given;
 use crate::hosted::Hosted;
 use crate::listen::{self, ListenError, Listener};
 use crate::server::{Limits, Server};
@@ -25,7 +26,7 @@ impl Sim {
     /// Begins to describe a simulator.
     pub fn builder() -> SimBuilder {
         SimBuilder {
-            schemas: Vec::new(),
+            given: Given::default(),
             seed: None,
             limits: Limits::default(),
         }
@@ -62,16 +63,49 @@ impl Sim {
 /// Describes a simulator.
 #[derive(Debug)]
 pub struct SimBuilder {
-    schemas: Vec<Arc<DatabaseSchema>>,
+    given: Given,
     seed: Option<u64>,
     limits: Limits,
 }
 
 impl SimBuilder {
-    /// Adds a database. Without any, OVN_Northbound is served.
+    /// Adds an empty database. Without any database, OVN_Northbound is served.
     #[must_use]
     pub fn schema(mut self, schema: Arc<DatabaseSchema>) -> Self {
-        self.schemas.push(schema);
+        self.given.schemas.push(schema);
+        self
+    }
+
+    /// Adds a database with the schema and the content of a standalone database file, such as ovsdb-server writes.
+    ///
+    /// Like ovsdb-server, ends at the first record that is damaged or cut off, and leaves out transactions that break
+    /// a constraint; both are logged.
+    #[must_use]
+    pub fn load(mut self, path: impl Into<PathBuf>) -> Self {
+        self.given.loads.push(path.into());
+        self
+    }
+
+    /// Appends every transaction that is committed to a database to a standalone database file, which ovsdb-server
+    /// and ovsdb-tool can open.
+    ///
+    /// A file that exists says which database it is of, and that database begins with its content; where it is also
+    /// added by [`schema`](Self::schema), both schemas must be the same. A file that does not exist is made, for the
+    /// only database; where there are several, [`journal_of`](Self::journal_of) says which.
+    ///
+    /// A transaction is written before its reply is sent, and forced to the disk when it has a `commit` operation
+    /// with `durable`. One that cannot be written fails with `I/O error` and changes nothing.
+    #[must_use]
+    pub fn journal(mut self, path: impl Into<PathBuf>) -> Self {
+        self.given.journals.push((None, path.into()));
+        self
+    }
+
+    /// Like [`journal`](Self::journal), for the database of this name.
+    #[must_use]
+    pub fn journal_of(mut self, database: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        let journal = (Some(database.into()), path.into());
+        self.given.journals.push(journal);
         self
     }
 
@@ -92,15 +126,11 @@ impl SimBuilder {
     /// Makes the simulator.
     ///
     /// # Errors
-    /// Two schemas have one name.
+    /// Two databases have one name, or a file is not what it is given for.
     pub fn build(self) -> anyhow::Result<Sim> {
-        let schemas = if self.schemas.is_empty() {
-            vec![nb::schema()]
-        } else {
-            self.schemas
-        };
+        let sources = self.given.sources()?;
         Ok(Sim {
-            server: Arc::new(Server::new(schemas, self.seed, self.limits)?),
+            server: Arc::new(Server::new(sources, self.seed, self.limits)?),
         })
     }
 }

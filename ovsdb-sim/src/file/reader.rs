@@ -1,0 +1,266 @@
+//! From a file into a database.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use patchbay_engine::db::{Access, Database, Execution, Snapshot};
+use patchbay_schemas::atom::parse_uuid;
+use patchbay_schemas::datum::Datum;
+use patchbay_schemas::delta::Delta;
+use patchbay_schemas::error::OvsdbError;
+use patchbay_schemas::json::{Json, Kind, Reader, TextBuf};
+use patchbay_schemas::row::Row;
+use patchbay_schemas::schema::{DatabaseSchema, TableId, TableSchema};
+use patchbay_schemas::strings::Strings;
+use patchbay_schemas::wire::{
+    ColumnValues, Condition, DecodedTransaction, NotationReader, Operation,
+};
+
+use super::FileError;
+use super::record::{RecordError, Records};
+
+/// How much of a file is read at once.
+const READ_SIZE: usize = 1 << 18;
+
+/// A standalone database file, its schema read and its transactions to be.
+#[derive(Debug)]
+pub(crate) struct DatabaseFile {
+    path: PathBuf,
+    schema: Arc<DatabaseSchema>,
+    records: Records<BufReader<File>>,
+}
+
+impl DatabaseFile {
+    /// Opens a file and reads its schema.
+    pub(crate) fn open(path: &Path) -> Result<Self, FileError> {
+        let file = File::open(path).map_err(|source| FileError::io(path, source))?;
+        Self::from_file(path, file)
+    }
+
+    /// Reads the schema of an open file.
+    pub(super) fn from_file(path: &Path, file: File) -> Result<Self, FileError> {
+        let not_a_database = |problem: String| FileError::NotADatabase {
+            path: path.to_owned(),
+            problem,
+        };
+        let mut records = Records::new(BufReader::with_capacity(READ_SIZE, file));
+        let text = match records.next() {
+            Ok(Some(text)) => text,
+            Ok(None) => return Err(not_a_database("the file is empty".to_owned())),
+            Err(RecordError::Io(source)) => return Err(FileError::io(path, source)),
+            Err(RecordError::Clustered) => {
+                return Err(FileError::Clustered {
+                    path: path.to_owned(),
+                });
+            }
+            Err(RecordError::Damaged(problem)) => return Err(not_a_database(problem)),
+        };
+        let schema = DatabaseSchema::from_json(&Json::from_text(text.as_text()))
+            .map_err(|error| not_a_database(error.to_string()))?;
+        Ok(Self {
+            path: path.to_owned(),
+            schema: Arc::new(schema),
+            records,
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn schema(&self) -> &Arc<DatabaseSchema> {
+        &self.schema
+    }
+
+    /// Executes the file's transactions on an empty database of its schema and returns where the last intact record
+    /// ends. One record is in memory at a time.
+    ///
+    /// Like ovsdb-server, ends at the first record that is not intact, and leaves out transactions that break a
+    /// constraint; both are logged.
+    pub(crate) fn replay(mut self, database: &mut Database) -> Result<u64, FileError> {
+        let mut strings = Strings::default();
+        for record in 1_u64.. {
+            let offset = self.records.offset();
+            let path = self.path.display();
+            let text = match self.records.next() {
+                Ok(Some(text)) => text,
+                Ok(None) => break,
+                Err(RecordError::Io(source)) => return Err(FileError::io(&self.path, source)),
+                Err(RecordError::Clustered) => {
+                    tracing::warn!(%path, record, offset, "ignoring a record of a cluster and all after it");
+                    break;
+                }
+                Err(RecordError::Damaged(problem)) => {
+                    tracing::warn!(%path, record, offset, problem, "ignoring a damaged record and all after it");
+                    break;
+                }
+            };
+            // The snapshot must be gone when the database changes, or shared parts of tables are copied.
+            let content = database.snapshot();
+            let mut decoder = Decoder {
+                schema: &self.schema,
+                content: &content,
+                strings: &mut strings,
+            };
+            let decoded = decoder.transaction(&text);
+            drop((content, text));
+            let operations = decoded.map_err(|error| FileError::Transaction {
+                path: self.path.clone(),
+                record,
+                offset,
+                error,
+            })?;
+            let transaction = DecodedTransaction {
+                total: operations.len(),
+                operations,
+                failure: None,
+            };
+            if let Execution::Failed { error, .. } =
+                database.execute(&transaction, &Access::unrestricted())
+            {
+                tracing::warn!(%path, record, offset, %error, "leaving out a transaction that breaks a constraint");
+            }
+        }
+        Ok(self.records.offset())
+    }
+}
+
+/// Turns a record into the operations that have its effect.
+struct Decoder<'a> {
+    schema: &'a DatabaseSchema,
+    /// The rows that the record changes or deletes.
+    content: &'a Snapshot,
+    strings: &'a mut Strings,
+}
+
+impl Decoder<'_> {
+    fn transaction(&mut self, text: &TextBuf) -> Result<Vec<Operation>, OvsdbError> {
+        let mut reader = Reader::new(text.as_text());
+        reader.enter_object();
+        let mut tables = Vec::new();
+        let mut is_diff = false;
+        while let Some(name) = reader.next_member() {
+            let at = reader;
+            match (&*name, reader.kind()) {
+                (b"_is_diff", Kind::Bool) => is_diff = reader.boolean() == Some(true),
+                (b"_date", Kind::Number) | (b"_comment", Kind::String) => {
+                    reader.skip();
+                }
+                _ => {
+                    let name = String::from_utf8_lossy(&name);
+                    let table = self.schema.table_id(&name).ok_or_else(|| {
+                        OvsdbError::new("unknown table", format!("No table named {name}."))
+                    })?;
+                    reader.skip();
+                    tables.push((table, at));
+                }
+            }
+        }
+        let mut operations = Vec::new();
+        for (table, rows) in tables {
+            self.table(table, rows, is_diff, &mut operations)?;
+        }
+        Ok(operations)
+    }
+
+    fn table(
+        &mut self,
+        table: TableId,
+        mut rows: Reader<'_>,
+        is_diff: bool,
+        operations: &mut Vec<Operation>,
+    ) -> Result<(), OvsdbError> {
+        let schema = self.schema.table(table);
+        if !rows.enter_object() {
+            return Err(within(
+                OvsdbError::new("syntax error", "object expected"),
+                &schema.name,
+            ));
+        }
+        while let Some(name) = rows.next_member() {
+            let operation = self.row(table, &name, &mut rows, is_diff);
+            operations.push(operation.map_err(|error| {
+                let row = String::from_utf8_lossy(&name);
+                within(error, &format!("{} row {row}", schema.name))
+            })?);
+        }
+        Ok(())
+    }
+
+    fn row(
+        &mut self,
+        table: TableId,
+        uuid: &[u8],
+        reader: &mut Reader<'_>,
+        is_diff: bool,
+    ) -> Result<Operation, OvsdbError> {
+        let uuid = parse_uuid(uuid)
+            .ok_or_else(|| OvsdbError::new("syntax error", "not named by a valid UUID"))?;
+        let schema = self.schema.table(table);
+        let old = self.content.row(table, uuid);
+        match (reader.kind(), old) {
+            (Kind::Null, Some(_)) => {
+                reader.skip();
+                Ok(Operation::Delete {
+                    table,
+                    condition: Condition::uuid(uuid),
+                })
+            }
+            (Kind::Null, None) => {
+                let details = "the transaction deletes a row that does not exist";
+                Err(OvsdbError::new("syntax error", details))
+            }
+            (Kind::Object, Some(old)) => Ok(Operation::Update {
+                table,
+                condition: Condition::uuid(uuid),
+                row: self.columns(schema, reader, is_diff.then_some(old))?,
+            }),
+            (Kind::Object, None) => Ok(Operation::Insert {
+                table,
+                uuid,
+                given: None,
+                row: self.columns(schema, reader, None)?,
+            }),
+            _ => Err(OvsdbError::new("syntax error", "row must be JSON object")),
+        }
+    }
+
+    /// The values of columns; differences are from those of `old`.
+    fn columns(
+        &mut self,
+        schema: &TableSchema,
+        reader: &mut Reader<'_>,
+        old: Option<&Arc<Row>>,
+    ) -> Result<ColumnValues, OvsdbError> {
+        let mut notation = NotationReader::new(self.strings);
+        let mut values = ColumnValues::new();
+        reader.enter_object();
+        while let Some(name) = reader.next_member() {
+            let name = String::from_utf8_lossy(&name);
+            let column = schema.column_id(&name).ok_or_else(|| {
+                let details = format!("No column {name} in table {}.", schema.name);
+                OvsdbError::new("unknown column", details)
+            })?;
+            let ty = schema.column_type(column);
+            let value = match old {
+                None => notation.datum(reader, ty),
+                Some(old) => Delta::decode(reader, ty, &mut notation)
+                    .and_then(|delta| delta.apply(&old.get(column), ty)),
+            };
+            let value: Datum = value.map_err(|error| within(error, &format!("column {name}")))?;
+            values.push((column, value));
+        }
+        Ok(values)
+    }
+}
+
+/// The error with its place before the details.
+fn within(mut error: OvsdbError, place: &str) -> OvsdbError {
+    error.details = Some(match error.details {
+        Some(details) => format!("{place}: {details}"),
+        None => place.to_owned(),
+    });
+    error
+}

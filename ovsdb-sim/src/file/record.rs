@@ -1,0 +1,203 @@
+//! Records: a header line and a JSON text.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead, Read as _};
+
+use patchbay_schemas::json::{Kind, Reader, TextBuf};
+use sha1::{Digest as _, Sha1};
+
+/// A header with more bytes than this is none: ovsdb-server does not read a longer one.
+const MAX_HEADER: u64 = 128;
+/// What is reserved for a text whose length only its header tells: a damaged one may tell any length.
+const RESERVED: usize = 1 << 20;
+
+/// The word of a header that says who wrote the file.
+const STANDALONE: &[u8] = b"JSON";
+const CLUSTERED: &[u8] = b"CLUSTER";
+
+/// Why there is no next record.
+#[derive(Debug)]
+pub(super) enum RecordError {
+    /// Reading failed.
+    Io(io::Error),
+    /// The record belongs to a file of a clustered database.
+    Clustered,
+    /// What comes next is not an intact record.
+    Damaged(String),
+}
+
+impl From<io::Error> for RecordError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// The records of a file, one after the other.
+#[derive(Debug)]
+pub(super) struct Records<R> {
+    input: R,
+    /// Where the next record begins.
+    offset: u64,
+}
+
+impl<R: BufRead> Records<R> {
+    pub(super) fn new(input: R) -> Self {
+        Self { input, offset: 0 }
+    }
+
+    /// Where the record that was not read yet, or not intact, begins.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The object of the next record; none at the end of the file. Not to be called again after an error.
+    pub(super) fn next(&mut self) -> Result<Option<TextBuf>, RecordError> {
+        let mut line = Vec::new();
+        (&mut self.input)
+            .take(MAX_HEADER)
+            .read_until(b'\n', &mut line)?;
+        if line.is_empty() {
+            return Ok(None);
+        }
+        let Some(header) = Header::parse(&line) else {
+            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+            return Err(RecordError::Damaged(format!("bad header line {line:?}")));
+        };
+        if header.clustered {
+            return Err(RecordError::Clustered);
+        }
+        let reserved = usize::try_from(header.len).unwrap_or(usize::MAX);
+        let mut text = Vec::with_capacity(reserved.min(RESERVED));
+        (&mut self.input).take(header.len).read_to_end(&mut text)?;
+        if (text.len() as u64) < header.len {
+            return Err(RecordError::Damaged(format!(
+                "the file ends after {} of {} bytes of the record",
+                text.len(),
+                header.len
+            )));
+        }
+        let hash: [u8; 20] = Sha1::digest(&text).into();
+        if hash != header.sha1 {
+            return Err(RecordError::Damaged(format!(
+                "{} bytes have SHA-1 hash {} but should have hash {}",
+                header.len,
+                hex(&hash),
+                hex(&header.sha1)
+            )));
+        }
+        let text = TextBuf::parse(text).map_err(|error| RecordError::Damaged(error.to_string()))?;
+        if Reader::new(text.as_text()).kind() != Kind::Object {
+            return Err(RecordError::Damaged("not a JSON object".to_owned()));
+        }
+        self.offset += line.len() as u64 + header.len;
+        Ok(Some(text))
+    }
+}
+
+#[derive(Debug, PartialEq)]
+struct Header {
+    clustered: bool,
+    len: u64,
+    sha1: [u8; 20],
+}
+
+impl Header {
+    /// Parses `OVSDB <JSON|CLUSTER> <length> <sha1>` with its line end.
+    fn parse(line: &[u8]) -> Option<Self> {
+        let line = line.strip_prefix(b"OVSDB ")?.strip_suffix(b"\n")?;
+        let mut words = line.split(|byte| *byte == b' ');
+        let clustered = match words.next()? {
+            STANDALONE => false,
+            CLUSTERED => true,
+            _ => return None,
+        };
+        let len = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
+        let sha1 = parse_hex(words.next()?)?;
+        words.next().is_none().then_some(Self {
+            clustered,
+            len,
+            sha1,
+        })
+    }
+}
+
+fn parse_hex(text: &[u8]) -> Option<[u8; 20]> {
+    let mut hash = [0; 20];
+    if text.len() != 2 * hash.len() {
+        return None;
+    }
+    for (byte, digits) in hash.iter_mut().zip(text.chunks(2)) {
+        let digit = |at: usize| char::from(digits[at]).to_digit(16);
+        *byte = (digit(0)? * 16 + digit(1)?) as u8;
+    }
+    Some(hash)
+}
+
+fn hex(hash: &[u8]) -> String {
+    hash.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The record of a JSON object, which the line end that closes it is added to.
+pub(super) fn encode(mut text: Vec<u8>) -> Vec<u8> {
+    text.push(b'\n');
+    let hash = hex(&Sha1::digest(&text));
+    let mut record = format!("OVSDB JSON {} {hash}\n", text.len()).into_bytes();
+    record.append(&mut text);
+    record
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `ovsdb-tool create` wrote.
+    const SCHEMA: &[u8] = b"OVSDB JSON 73 bcdcc0ceac89cd4a7ce7b5a5e4d2bdc9e3a5a0ff\n";
+
+    #[test]
+    fn headers() {
+        let header = Header::parse(SCHEMA).unwrap();
+        assert_eq!((header.clustered, header.len), (false, 73));
+        assert_eq!(header.sha1[0], 0xbc);
+        let hash = "0123456789abcdef0123456789abcdef01234567";
+        for bad in [
+            "OVSDB JSON 73".to_owned(),
+            format!("OVSDB JSON 73 {hash}"),
+            format!("OVSDB JSON 73 {hash} \n"),
+            format!("OVSDB JSON  73 {hash}\n"),
+            format!("OVSDB JSON x {hash}\n"),
+            format!("OVSDB JSON 73 {hash}0\n"),
+            format!("OVSDB JSOM 73 {hash}\n"),
+            format!("ovsdb JSON 73 {hash}\n"),
+        ] {
+            assert_eq!(Header::parse(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_encoded_is_read_again() {
+        let mut file = encode(b"{\"a\":1}".to_vec());
+        let second = file.len() as u64;
+        file.extend(encode(b"{}".to_vec()));
+        let mut records = Records::new(&file[..]);
+        let text = records.next().unwrap().unwrap();
+        assert_eq!(text.as_text().bytes(), b"{\"a\":1}\n");
+        assert_eq!(records.offset(), second);
+        assert!(records.next().unwrap().is_some());
+        assert!(records.next().unwrap().is_none());
+        assert_eq!(records.offset(), file.len() as u64);
+    }
+
+    #[test]
+    fn a_length_is_not_believed() {
+        let hash = "0".repeat(40);
+        let file = format!("OVSDB JSON {} {hash}\n{{}}\n", u64::MAX);
+        let error = Records::new(file.as_bytes()).next().unwrap_err();
+        assert!(
+            matches!(&error, RecordError::Damaged(problem) if problem.contains("ends after 3 of")),
+            "{error:?}"
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! From changes of a database to a record.
+
+use patchbay_engine::db::{ChangeSet, RowChange, Snapshot};
+use patchbay_schemas::atom::write_uuid;
+use patchbay_schemas::delta::Delta;
+use patchbay_schemas::json::write;
+use patchbay_schemas::row::Row;
+use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableSchema};
+
+/// The whole content of a database as changes of an empty one.
+pub(super) fn content(snapshot: &Snapshot) -> ChangeSet {
+    let rows = snapshot.schema().table_ids().flat_map(|table| {
+        snapshot.table(table).iter().map(move |row| RowChange {
+            table,
+            old: None,
+            new: Some(row.clone()),
+        })
+    });
+    ChangeSet {
+        rows: rows.collect(),
+    }
+}
+
+/// The JSON object of a transaction of `date`, in milliseconds since 1970; none when only ephemeral columns changed.
+pub(super) fn transaction(
+    schema: &DatabaseSchema,
+    changes: &ChangeSet,
+    comment: &str,
+    date: i64,
+) -> Option<Vec<u8>> {
+    let writer = Writer {
+        whole: changes
+            .rows
+            .iter()
+            .any(|change| is_ambiguous(schema, change)),
+    };
+    let mut out = b"{\"_date\":".to_vec();
+    write::integer(&mut out, date);
+    if !writer.whole {
+        out.extend_from_slice(b",\"_is_diff\":true");
+    }
+    if !comment.is_empty() {
+        out.extend_from_slice(b",\"_comment\":");
+        write::string(&mut out, comment.as_bytes());
+    }
+    let empty = out.len();
+    for id in schema.table_ids() {
+        let table = schema.table(id);
+        let start = out.len();
+        out.push(b',');
+        write::string(&mut out, table.name.as_bytes());
+        out.extend_from_slice(b":{");
+        let first = out.len();
+        for change in changes.rows.iter().filter(|change| change.table == id) {
+            writer.row(table, change, first, &mut out);
+        }
+        if out.len() == first {
+            out.truncate(start);
+        } else {
+            out.push(b'}');
+        }
+    }
+    let persistent = out.len() > empty;
+    out.push(b'}');
+    persistent.then_some(out)
+}
+
+/// Whether a difference in this change would be read in two ways: from a default that is not empty, which only sets
+/// and maps of one or more have, ovsdb-server 3.1 takes it for the new value, later ones for a difference.
+fn is_ambiguous(schema: &DatabaseSchema, change: &RowChange) -> bool {
+    let (Some(old), Some(new)) = (&change.old, &change.new) else {
+        return false;
+    };
+    let table = schema.table(change.table);
+    table.column_ids().any(|column| {
+        let ty = table.column_type(column);
+        let (before, after) = (&old.values[column.index()], &new.values[column.index()]);
+        ty.is_composite() && ty.min > 0 && ty.is_default(before) && before != after
+    })
+}
+
+struct Writer {
+    /// Changed columns are written whole, not as differences.
+    whole: bool,
+}
+
+impl Writer {
+    /// Appends a member of the object of rows whose content begins at `first`, unless the change is to be forgotten.
+    fn row(&self, table: &TableSchema, change: &RowChange, first: usize, out: &mut Vec<u8>) {
+        let start = out.len();
+        if start > first {
+            out.push(b',');
+        }
+        out.push(b'"');
+        write_uuid(out, change.uuid());
+        out.extend_from_slice(b"\":");
+        match (&change.old, &change.new) {
+            (_, None) => out.extend_from_slice(b"null"),
+            (None, Some(new)) => {
+                self.columns(table, None, new, out);
+            }
+            (Some(old), Some(new)) => {
+                if !self.columns(table, Some(old), new, out) {
+                    out.truncate(start);
+                }
+            }
+        }
+    }
+
+    /// Appends the object of the columns that changed, from `old` or from the defaults; whether there are any.
+    fn columns(
+        &self,
+        table: &TableSchema,
+        old: Option<&Row>,
+        new: &Row,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let start = out.len();
+        let name = |column: ColumnId, out: &mut Vec<u8>| {
+            out.push(if out.len() == start { b'{' } else { b',' });
+            write::string(out, table.column_name(column).as_bytes());
+            out.push(b':');
+        };
+        for (column, value) in table.column_ids().zip(&new.values) {
+            if table.column(column).is_some_and(|column| column.ephemeral) {
+                continue;
+            }
+            let ty = table.column_type(column);
+            match old.map(|old| &old.values[column.index()]) {
+                Some(before) if before == value => {}
+                Some(before) if !self.whole => {
+                    if let Some(delta) = Delta::between(before, value, ty) {
+                        name(column, out);
+                        delta.write_json(out);
+                    }
+                }
+                None if ty.is_default(value) => {}
+                _ => {
+                    name(column, out);
+                    value.write_json(out);
+                }
+            }
+        }
+        let any = out.len() > start;
+        if !any {
+            out.push(b'{');
+        }
+        out.push(b'}');
+        any
+    }
+}
