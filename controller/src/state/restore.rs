@@ -8,11 +8,11 @@ use crate::api::Violation;
 use crate::api::cnc::ClusterNetworkConnect;
 use crate::api::nad::NetworkAttachmentDefinition;
 use crate::api::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
+use crate::cluster::TUNNEL_KEYS;
 use crate::model::{
     ConnectSubnetMap, NETWORK_ID, NETWORK_NAME, NODE_ID, NODE_SUBNETS, ROUTER_TUNNEL_KEY,
 };
 use crate::source::{Inventory, Kind, LoadError, Origin, Problem, Sourced, describe};
-use crate::udn::TUNNEL_KEYS;
 
 /// Lays what an earlier run has left under the manifests: annotations that the controller writes and status, where the
 /// manifests do not have them, and attachment definitions that were made for a custom resource. The spec is always that

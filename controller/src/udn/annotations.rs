@@ -2,8 +2,6 @@
 
 use kube::core::ObjectMeta;
 
-/// Network attachment definition: keys of the network's datapaths, as a JSON list.
-pub const TUNNEL_KEYS: &str = "k8s.ovn.org/tunnel-keys";
 /// Node: its addresses on transit switches, `{"ipv4": .., "ipv6": ..}`.
 pub const NODE_TRANSIT_ADDRESSES: &str = "k8s.ovn.org/node-transit-switch-port-ifaddr";
 

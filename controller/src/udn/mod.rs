@@ -20,10 +20,11 @@ mod status;
 mod testing;
 #[cfg(test)]
 mod tests;
+pub mod topology;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-pub use annotations::{NODE_TRANSIT_ADDRESSES, TUNNEL_KEYS};
+pub use annotations::NODE_TRANSIT_ADDRESSES;
 pub use settings::ClusterSettings;
 
 use crate::source::{Inventory, LoadError};

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::nad::NetworkAttachmentDefinition;
+use crate::cluster::TUNNEL_KEYS;
 use crate::model::{DatapathKey, NETWORK_ID, NETWORK_NAME, NetworkId, ROUTER_TUNNEL_KEY};
 use crate::source::{Inventory, ObjectKey, Problem, Sourced, describe};
 
-use super::annotations::{TUNNEL_KEYS, annotate, annotation, annotation_field};
+use super::annotations::{annotate, annotation, annotation_field};
 use super::cni::Cni;
 
 /// A network and its attachment definitions.

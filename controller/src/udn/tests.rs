@@ -6,6 +6,7 @@ use super::annotations::annotation;
 use super::testing::inventory;
 use super::*;
 use crate::api::udn::NetworkStatus;
+use crate::cluster::TUNNEL_KEYS;
 use crate::model::{NETWORK_ID, NETWORK_NAME, NODE_ID, NODE_SUBNETS};
 use crate::source::ObjectKey;
 

@@ -1,0 +1,168 @@
+//! What rows follow from, beyond what connects need.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use k8s_openapi::api::core::v1 as core;
+use serde::Deserialize;
+
+use super::SkipReason;
+use crate::cluster::TUNNEL_KEYS;
+use crate::model::{DatapathKey, Network, Node, NodeId};
+use crate::source::{Inventory, ObjectKey};
+use crate::udn::annotations::{NODE_TRANSIT_ADDRESSES, annotation};
+use crate::udn::settings::ClusterSettings;
+
+/// Node annotation: `"false"` if ports of the node cannot tell packets that are too big.
+const GATEWAY_MTU_SUPPORT: &str = "k8s.ovn.org/gateway-mtu-support";
+
+/// A node with its addresses on transit switches.
+#[derive(Clone, Debug)]
+pub(super) struct ZoneNode {
+    pub(super) name: String,
+    id: Option<NodeId>,
+    chassis: Option<String>,
+    pub(super) subnets: BTreeMap<String, Vec<IpNet>>,
+    /// IPv4 first, with the length of the range.
+    pub(super) transit: Vec<IpNet>,
+    has_gateway_mtu: bool,
+}
+
+impl ZoneNode {
+    /// Reads a node. What cannot be read is missing: it has been told when the node was resolved.
+    pub(super) fn read(object: &core::Node) -> Self {
+        let (
+            Node {
+                name,
+                id,
+                chassis_id,
+                subnets,
+            },
+            _,
+        ) = Node::read(object);
+        let transit = annotation(&object.metadata, NODE_TRANSIT_ADDRESSES)
+            .and_then(|text| serde_json::from_str::<BTreeMap<String, IpNet>>(text).ok())
+            .unwrap_or_default();
+        Self {
+            name,
+            id,
+            chassis: chassis_id,
+            subnets,
+            // The keys are `ipv4` and `ipv6`.
+            transit: transit.into_values().collect(),
+            has_gateway_mtu: annotation(&object.metadata, GATEWAY_MTU_SUPPORT) != Some("false"),
+        }
+    }
+
+    /// Id and chassis id.
+    pub(super) fn identity(&self) -> Result<(NodeId, &str), SkipReason> {
+        let id = self.id.ok_or(SkipReason::NoNodeId)?;
+        Ok((id, self.chassis.as_deref().ok_or(SkipReason::NoChassisId)?))
+    }
+
+    /// The address on transit switches in the family of a subnet.
+    pub(super) fn transit_address(&self, family_of: IpNet) -> Option<IpAddr> {
+        let mut addresses = self.transit.iter().map(IpNet::addr);
+        addresses.find(|address| address.is_ipv4() == family_of.addr().is_ipv4())
+    }
+}
+
+/// What attachment definitions say about a network for its rows only.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Details {
+    mtu: Option<u32>,
+    pub(super) default_gateways: Vec<IpAddr>,
+    pub(super) infrastructure_subnets: Vec<IpNet>,
+    pub(super) tunnel_keys: Vec<DatapathKey>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct RawDetails {
+    mtu: Option<u32>,
+    #[serde(rename = "defaultGatewayIPs")]
+    default_gateway_ips: String,
+    infrastructure_subnets: String,
+}
+
+impl Details {
+    /// All definitions of a network say the same; the first one is read.
+    pub(super) fn read(inventory: &Inventory, network: &Network) -> Self {
+        let nad = network.nads.first().and_then(|nad| {
+            let key = ObjectKey::namespaced(&nad.namespace, &nad.name);
+            inventory.network_attachment_definitions.get(&key)
+        });
+        let Some(nad) = nad.map(|nad| &nad.object) else {
+            return Self::default();
+        };
+        let raw: RawDetails = nad
+            .spec
+            .config
+            .as_deref()
+            .and_then(|config| serde_json::from_str(config).ok())
+            .unwrap_or_default();
+        let keys = annotation(&nad.metadata, TUNNEL_KEYS)
+            .and_then(|text| serde_json::from_str::<Vec<i64>>(text).ok())
+            .unwrap_or_default();
+        Self {
+            mtu: raw.mtu,
+            default_gateways: entries(&raw.default_gateway_ips),
+            infrastructure_subnets: entries(&raw.infrastructure_subnets),
+            tunnel_keys: keys
+                .into_iter()
+                .filter_map(|key| DatapathKey::try_new(key).ok())
+                .collect(),
+        }
+    }
+}
+
+fn entries<T: std::str::FromStr>(list: &str) -> Vec<T> {
+    list.split(',')
+        .filter_map(|entry| entry.trim().parse().ok())
+        .collect()
+}
+
+/// A network in the zone of a node.
+pub(super) struct Site<'a> {
+    pub(super) network: &'a Network,
+    pub(super) details: &'a Details,
+    pub(super) node: &'a ZoneNode,
+    pub(super) node_id: NodeId,
+    pub(super) chassis: &'a str,
+    pub(super) remote: &'a [ZoneNode],
+    settings: &'a ClusterSettings,
+}
+
+impl<'a> Site<'a> {
+    pub(super) fn new(
+        network: &'a Network,
+        details: &'a Details,
+        node: &'a ZoneNode,
+        remote: &'a [ZoneNode],
+        settings: &'a ClusterSettings,
+    ) -> Result<Self, SkipReason> {
+        let (node_id, chassis) = node.identity()?;
+        Ok(Self {
+            network,
+            details,
+            node,
+            node_id,
+            chassis,
+            remote,
+            settings,
+        })
+    }
+
+    /// MTU of the network.
+    pub(super) fn mtu(&self) -> u32 {
+        self.details.mtu.unwrap_or(self.settings.mtu)
+    }
+
+    /// The option of ports towards pods that makes them tell packets that are too big for the cluster.
+    pub(super) fn gateway_mtu(&self) -> Option<(String, String)> {
+        self.node
+            .has_gateway_mtu
+            .then(|| ("gateway_mtu".to_owned(), self.settings.mtu.to_string()))
+    }
+}

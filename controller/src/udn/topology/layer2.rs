@@ -1,0 +1,148 @@
+//! A layer2 network: one switch and one router that all zones share.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPort, LogicalSwitch};
+
+use super::input::Site;
+use super::rows::{
+    TextMap, address_config, interconnect_config, port_mac, port_networks, router_side, texts,
+};
+use super::{NetworkRows, RouterPortRows, RouterRows, SkipReason, SwitchRows};
+use crate::model::{DatapathKey, IpFamily};
+use crate::udn::addresses::nth_address;
+
+pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
+    let name = site.network.switch(&site.node.name);
+    let subnets = subnets(site);
+    let mut switch = SwitchRows {
+        switch: LogicalSwitch {
+            name: name.clone(),
+            external_ids: site.ids_with_role(),
+            other_config: address_config(&subnets),
+            ..LogicalSwitch::default()
+        },
+        load_balancer_groups: site.switch_load_balancer_groups(),
+        ..SwitchRows::default()
+    };
+    let mut rows = NetworkRows {
+        network: site.network.name.clone(),
+        load_balancer_groups: site.load_balancer_groups(),
+        ..NetworkRows::default()
+    };
+    let switch_key = if site.is_primary() {
+        let [switch_key, router_key] = site.details.tunnel_keys[..] else {
+            return Err(SkipReason::NoTunnelKeys);
+        };
+        let gateways = gateways(site, &subnets);
+        let management = management_addresses(site, &subnets, &gateways);
+        let mut to_router = router_side(
+            format!("stotr-{name}"),
+            &site.network.inport(&site.node.name),
+        );
+        to_router.external_ids = site.ids();
+        let management_port = site.management_port(&management);
+        rows.port_groups = site.port_groups(&management_port.name);
+        rows.router = Some(router(site, router_key, &gateways));
+        switch.acls = site.management_acls(&name, &management);
+        switch.ports = vec![to_router, management_port];
+        switch_key
+    } else {
+        DatapathKey::of_network(site.network.id)
+    };
+    switch
+        .switch
+        .other_config
+        .extend(interconnect_config(&name, &switch_key.to_string()));
+    rows.switches = vec![switch];
+    Ok(rows)
+}
+
+/// The network's ranges, IPv4 first.
+fn subnets(site: &Site<'_>) -> Vec<IpNet> {
+    IpFamily::BOTH
+        .into_iter()
+        .flat_map(|family| site.network.pod_subnets_of(family))
+        .collect()
+}
+
+/// The gateway of each range: the one that the network names, else the first address.
+fn gateways(site: &Site<'_>, subnets: &[IpNet]) -> Vec<IpNet> {
+    let gateway = |subnet: &IpNet| {
+        let named = site
+            .details
+            .default_gateways
+            .iter()
+            .copied()
+            .find(|gateway| subnet.contains(gateway));
+        IpNet::new(
+            named.or_else(|| nth_address(*subnet, 1))?,
+            subnet.prefix_len(),
+        )
+        .ok()
+    };
+    subnets.iter().filter_map(gateway).collect()
+}
+
+/// The addresses of the node itself, the same on every node: the second one of each range, or the first one if that is
+/// not the gateway; of networks with ranges for such addresses, the first free one there.
+fn management_addresses(site: &Site<'_>, subnets: &[IpNet], gateways: &[IpNet]) -> Vec<IpAddr> {
+    let is_gateway = |address: &IpAddr| gateways.iter().any(|gateway| gateway.addr() == *address);
+    let address = |subnet: &IpNet| {
+        let mut ranges = site
+            .details
+            .infrastructure_subnets
+            .iter()
+            .filter(|range| subnet.contains(*range));
+        let reserved = ranges.find_map(|range| {
+            let mut addresses = (1..=2).filter_map(|n| nth_address(*range, n));
+            addresses.find(|address| !is_gateway(address))
+        });
+        let usual = [2, 1].into_iter().filter_map(|n| nth_address(*subnet, n));
+        reserved.or_else(|| usual.into_iter().find(|address| !is_gateway(address)))
+    };
+    subnets.iter().filter_map(address).collect()
+}
+
+fn router(site: &Site<'_>, key: DatapathKey, gateways: &[IpNet]) -> RouterRows {
+    let name = site.network.inport(&site.node.name);
+    let mut options = texts([("requested-tnl-key", "1")]);
+    options.extend(site.gateway_mtu());
+    let has_ipv6 = gateways.iter().any(|gateway| gateway.addr().is_ipv6());
+    RouterRows {
+        router: LogicalRouter {
+            name: site.network.router(),
+            options: texts([("requested-tnl-key", &key.to_string())]),
+            external_ids: site.router_ids(),
+            ..LogicalRouter::default()
+        },
+        ports: vec![RouterPortRows {
+            gateway_chassis: Some(site.gateway_chassis(&name)),
+            port: LogicalRouterPort {
+                name,
+                mac: port_mac(gateways),
+                networks: port_networks(gateways),
+                options,
+                ipv6_ra_configs: if has_ipv6 {
+                    router_advertisements(site)
+                } else {
+                    TextMap::new()
+                },
+                ..LogicalRouterPort::default()
+            },
+        }],
+        static_routes: Vec::new(),
+    }
+}
+
+fn router_advertisements(site: &Site<'_>) -> TextMap {
+    texts([
+        ("address_mode", "dhcpv6_stateful"),
+        ("send_periodic", "true"),
+        ("max_interval", "900"),
+        ("min_interval", "300"),
+        ("router_preference", "LOW"),
+        ("mtu", &site.mtu().to_string()),
+    ])
+}
