@@ -142,6 +142,13 @@ impl<T: Kind> Objects<T> {
         self.0.iter()
     }
 
+    /// Those of one namespace, by name.
+    pub fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = (&ObjectKey, &Sourced<T>)> {
+        let first = ObjectKey::namespaced(namespace, "");
+        let objects = self.0.range(&first..);
+        objects.take_while(move |(key, _)| key.namespace == first.namespace)
+    }
+
     /// All of them by key, to be changed.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&ObjectKey, &mut Sourced<T>)> {
         self.0.iter_mut()

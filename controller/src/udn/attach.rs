@@ -222,11 +222,10 @@ fn attach_namespace<T: Kind>(
 
 /// Name of the definition of a primary network in a namespace.
 fn primary_nad(inventory: &Inventory, namespace: &str) -> Option<String> {
-    inventory
+    let mut nads = inventory
         .network_attachment_definitions
-        .iter()
-        .filter(|(key, _)| key.namespace.as_deref() == Some(namespace))
-        .find(|(_, nad)| matches!(Cni::read(&nad.object), Ok(Some(cni)) if cni.is_primary()))
+        .in_namespace(namespace);
+    nads.find(|(_, nad)| matches!(Cni::read(&nad.object), Ok(Some(cni)) if cni.is_primary()))
         .map(|(key, _)| key.name.clone())
 }
 

@@ -31,7 +31,7 @@ use crate::source::{Inventory, LoadError};
 
 /// Completes an inventory: nodes get ids, chassis ids, transit addresses and a subnet of every layer3 network; UDNs and
 /// CUDNs get attachment definitions with network ids and tunnel keys, and conditions that say how it went. `now` is the
-/// time of conditions that change.
+/// time of conditions that change. A node that has not told its chassis gets a UUID made from its name.
 ///
 /// What is only odd is added to the warnings of the inventory.
 ///
