@@ -5,14 +5,25 @@ use std::collections::HashMap;
 
 use patchbay_schemas::atom::parse_uuid;
 use patchbay_schemas::json::Json;
+use uuid::Uuid;
 
 const UUID_LEN: usize = 36;
 
 /// What one server's UUIDs are called.
-#[derive(Default)]
 pub(crate) struct Names {
     names: HashMap<String, String>,
     named: usize,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        let mut names = Self {
+            names: HashMap::new(),
+            named: 0,
+        };
+        names.keep_those_in(Uuid::nil().to_string().as_bytes());
+        names
+    }
 }
 
 impl Names {
@@ -28,26 +39,23 @@ impl Names {
 
     /// Names all UUIDs of a log in order of its structure and sorts what has no order.
     pub(crate) fn normalise(&mut self, log: &mut [(char, Json)], request: Option<&Json>) {
-        if let Some(request) = request {
-            for (_, message) in log.iter_mut() {
-                if message.get("id") == request.get("id") && message.get("method").is_none() {
-                    sort_reply(message, request);
-                    // The rows that the request made are named in the order of its operations.
-                    let result = message.get("result");
-                    if let Some(Json::Array(results)) = result {
-                        for uuid in results.iter().filter_map(|result| result.get("uuid")) {
-                            self.name(&uuid.to_text());
-                        }
-                    }
+        sort_reply(log, request);
+        // The rows that the request made are named in the order of its operations.
+        for (_, message) in log.iter() {
+            if let Some(Json::Array(results)) = message.get("result") {
+                for uuid in results.iter().filter_map(|result| result.get("uuid")) {
+                    self.name(&uuid.to_text());
                 }
             }
         }
         for (_, message) in log.iter() {
             self.walk(message);
         }
-        for (_, message) in log {
+        for (_, message) in log.iter_mut() {
             *message = self.renamed(message);
         }
+        // By names now where rows differ in nothing else.
+        sort_reply(log, request);
     }
 
     fn name(&mut self, text: &str) {
@@ -144,15 +152,20 @@ fn is_uuid(json: &Json) -> bool {
 }
 
 /// Sorts those results of a request that come in arbitrary order.
-fn sort_reply(reply: &mut Json, request: &Json) {
-    let Json::Object(members) = reply else { return };
-    let Some(Json::Array(results)) = members.get_mut(&b"result"[..]) else {
+fn sort_reply(log: &mut [(char, Json)], request: Option<&Json>) {
+    let Some(request) = request else { return };
+    let is_reply = |message: &Json| {
+        message.get("id") == request.get("id") && message.get("method").is_none()
+    };
+    let Some((_, Json::Object(reply))) = log.iter_mut().find(|(_, message)| is_reply(message))
+    else {
         return;
     };
-    match (
-        request.get("method").and_then(Json::as_str),
-        request.get("params"),
-    ) {
+    let Some(Json::Array(results)) = reply.get_mut(&b"result"[..]) else {
+        return;
+    };
+    let method = request.get("method").and_then(Json::as_str);
+    match (method, request.get("params")) {
         (Some("list_dbs"), _) => results.sort_by_cached_key(Json::to_text),
         (Some("transact"), Some(Json::Array(params))) => {
             for (result, operation) in results.iter_mut().zip(params.iter().skip(1)) {
@@ -179,11 +192,9 @@ fn sort_rows(rows: &mut [Json], select: &Json) {
     };
     for tied in rows.chunk_by_mut(|a, b| projection(a) == projection(b)) {
         tied.sort_by_cached_key(|row| {
-            let mut masked = row.to_text();
-            for uuid in uuids_in(&row.to_text()) {
-                masked = masked.replace(uuid, "?");
-            }
-            masked
+            let text = row.to_text();
+            let masked = uuids_in(&text).fold(text.clone(), |text, uuid| text.replace(uuid, "?"));
+            (masked, text)
         });
     }
 }

@@ -85,19 +85,20 @@ impl Comparison {
         bytes: &[u8],
         request: Option<&Json>,
     ) -> Result<(), Difference> {
-        let mut outcome = [&mut self.real, &mut self.sim].map(|side| {
+        let outcome = [&mut self.real, &mut self.sim].map(|side| {
             side.send(connection, bytes);
             side.settle(connection, request)
         });
-        let [real, sim] = &mut outcome;
+        let [real, sim] = &outcome;
         if real == sim {
             return Ok(());
         }
-        let shown = |log: &[(char, Json)]| {
+        let shown = |heard: &Heard| {
             let line = |(connection, message): &(char, Json)| {
                 format!("    {connection}: {}\n", message.to_text())
             };
-            log.iter().map(line).collect::<String>()
+            let log: String = heard.log.iter().map(line).collect();
+            format!("{log}    in {} bytes\n", heard.len)
         };
         Err(Difference {
             real: shown(real),
@@ -118,6 +119,15 @@ impl Comparison {
             side.clients.remove(&connection);
         }
     }
+}
+
+/// What all connections heard.
+#[derive(PartialEq)]
+struct Heard {
+    log: Vec<(char, Json)>,
+    /// How many bytes it took: the only trace of how numbers and strings were spelled, as order of members and
+    /// names of rows change no length.
+    len: usize,
 }
 
 /// One of the servers: its connections and what its UUIDs are called.
@@ -148,7 +158,7 @@ impl Side {
     }
 
     /// Everything that all connections have heard, the acting one first.
-    fn settle(&mut self, acting: char, request: Option<&Json>) -> Vec<(char, Json)> {
+    fn settle(&mut self, acting: char, request: Option<&Json>) -> Heard {
         if let Some(client) = self.clients.get_mut(&acting) {
             client.barrier();
             client.read_to_barrier();
@@ -158,13 +168,14 @@ impl Side {
             self.clients.values_mut().for_each(Client::barrier);
             self.clients.values_mut().for_each(Client::read_to_barrier);
         }
-        let mut log = Vec::new();
+        let (mut log, mut len) = (Vec::new(), 0);
         for (connection, client) in &mut self.clients {
-            let heard = client.take_heard().into_iter();
-            log.extend(heard.map(|message| (*connection, message)));
+            let (messages, bytes) = client.take_heard();
+            log.extend(messages.into_iter().map(|message| (*connection, message)));
+            len += bytes;
         }
         log.sort_by_key(|(connection, _)| *connection != acting);
         self.names.normalise(&mut log, request);
-        log
+        Heard { log, len }
     }
 }

@@ -348,8 +348,9 @@ fn check_count(
 
 fn utf8(bytes: &[u8]) -> Result<&str, OvsdbError> {
     std::str::from_utf8(bytes).map_err(|e| {
-        let bad = &bytes[e.valid_up_to()..];
-        let len = invalid_sequence_len(bad);
+        // ovsdb-server's strings end with NUL, which it shows where a sequence is cut short.
+        let bad = [&bytes[e.valid_up_to()..], &[0]].concat();
+        let len = invalid_sequence_len(&bad);
         let shown: Vec<String> = bad[..len].iter().map(|b| format!("0x{b:02x}")).collect();
         OvsdbError::constraint(format!(
             "not a valid UTF-8 string: invalid UTF-8 sequence {}",

@@ -66,8 +66,17 @@ impl<'a> OperationMembers<'a> {
         if value.kind() == kind {
             return Some(value);
         }
-        self.fail(&format!("Type mismatch for member '{name}'."));
+        self.mismatch(name);
         None
+    }
+
+    /// A member that, if there, must be an integer.
+    pub(super) fn optional_integer(&mut self, name: &'static str) -> Option<i64> {
+        let integer = self.optional(name, Kind::Number)?.integer();
+        if integer.is_none() {
+            self.mismatch(name);
+        }
+        integer
     }
 
     /// A required string member that is an `<id>`.
@@ -77,8 +86,12 @@ impl<'a> OperationMembers<'a> {
         if is_id(&text) {
             return Some(text);
         }
-        self.fail(&format!("Type mismatch for member '{name}'."));
+        self.mismatch(name);
         None
+    }
+
+    fn mismatch(&mut self, name: &str) {
+        self.fail(&format!("Type mismatch for member '{name}'."));
     }
 
     /// Notes a problem, unless there was one before.

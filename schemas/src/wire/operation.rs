@@ -437,8 +437,8 @@ fn delete(
     schema: &DatabaseSchema,
     notation: &mut NotationReader<'_, '_, '_>,
 ) -> Result<Operation, OvsdbError> {
-    let table = table_of(members, schema);
     let condition = members.required("where", Kind::Array);
+    let table = table_of(members, schema);
     let (Some((id, table)), Some(mut condition), false) = (table, condition, members.has_error())
     else {
         return Err(members.error());
@@ -454,7 +454,7 @@ fn wait(
     schema: &DatabaseSchema,
     notation: &mut NotationReader<'_, '_, '_>,
 ) -> Result<Operation, OvsdbError> {
-    let timeout = members.optional("timeout", Kind::Number);
+    let timeout = members.optional_integer("timeout");
     let condition = members.required("where", Kind::Array);
     let columns = members.optional("columns", Kind::Array);
     let until = members.required("until", Kind::String);
@@ -467,12 +467,11 @@ fn wait(
     };
     let condition = Condition::decode(&mut condition, table, notation)?;
     let columns = columns_or_all(columns, table)?;
-    let timeout = match timeout.map(|mut timeout| Json::read(&mut timeout)) {
-        None => None,
-        Some(Json::Integer(timeout @ 0..)) => Some(timeout as u64),
-        Some(Json::Real(timeout)) if timeout >= 0.0 => Some(timeout as u64),
-        Some(timeout) => return Err(OvsdbError::syntax(&timeout, "timeout must be nonnegative")),
-    };
+    let timeout = timeout.map(|timeout| {
+        let negative = || OvsdbError::syntax(&Json::Integer(timeout), "timeout must be nonnegative");
+        u64::try_from(timeout).map_err(|_| negative())
+    });
+    let timeout = timeout.transpose()?;
     let until = string(&mut until);
     let equal = match &*until {
         "==" => true,
