@@ -1,6 +1,7 @@
 //! The links between a connect router and the networks' routers: a port on either side and a pair of addresses.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 
 use patchbay_schemas::nb::LogicalRouterPort;
@@ -55,7 +56,7 @@ pub(super) fn links<'a>(
         around,
         zone: &inputs.zone,
         router: names::connect_router(&connect.name),
-        names: BTreeSet::new(),
+        names: HashSet::new(),
         keys: BTreeMap::new(),
     };
     let nodes = nodes(inputs);
@@ -104,16 +105,16 @@ fn nodes(inputs: &Inputs) -> Vec<(&Node, Result<NodeId, NodeSkip>)> {
     nodes
         .into_iter()
         .map(|node| {
-            let id = node
-                .id
-                .ok_or(NodeSkip::NoId)
-                .and_then(|id| match taken.get(&id) {
-                    Some(other) => Err(NodeSkip::SharedId((*other).to_owned())),
-                    None => {
-                        taken.insert(id, &node.name);
-                        Ok(id)
-                    }
-                });
+            let id = match node.id.map(|id| (id, taken.entry(id))) {
+                None => Err(NodeSkip::NoId),
+                Some((_, Entry::Occupied(other))) => {
+                    Err(NodeSkip::SharedId((*other.get()).to_owned()))
+                }
+                Some((id, Entry::Vacant(free))) => {
+                    free.insert(&node.name);
+                    Ok(id)
+                }
+            };
             (node, id)
         })
         .collect()
@@ -126,7 +127,7 @@ struct LinkMaker<'a> {
     /// Name of the connect router.
     router: String,
     /// Names of the ports so far, on all routers.
-    names: BTreeSet<String>,
+    names: HashSet<String>,
     /// Tunnel keys of the connect router so far, and whose they are.
     keys: BTreeMap<TunnelKey, String>,
 }

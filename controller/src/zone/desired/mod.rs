@@ -124,6 +124,8 @@ pub(super) fn desired(
     };
     let members = members::members(connect, inputs, around, &mut report);
     let links = links::links(connect, &members, inputs, around, &mut report);
+    let routes = routing::routes(connect, &links, &mut report);
+    report.connected = connected(&members, &links, &routes);
     let rows = DesiredRows {
         router: LogicalRouter {
             name: names::connect_router(&connect.name),
@@ -132,13 +134,12 @@ pub(super) fn desired(
             copp: Some(copp),
             ..LogicalRouter::default()
         },
-        ports: links.iter().map(|link| link.connect_port.clone()).collect(),
-        routes: routing::routes(connect, &links, &mut report),
         network_routers: routing::network_routers(connect, &members, &links),
+        ports: links.into_iter().map(|link| link.connect_port).collect(),
+        routes,
         services: services::services(connect, &members, inputs, around, &mut report),
         isolation: isolation::isolation(connect, &members, inputs),
     };
-    report.connected = connected(&members, &links, &rows.routes);
     Outcome {
         rows: Some(rows),
         report,

@@ -26,12 +26,11 @@ pub(super) fn routes(
     for link in links {
         let network = link.member.network;
         let before = routes.len();
-        match link.node {
-            Some(node) => add_routes(connect, link, node.subnets_of(&network.name), &mut routes),
-            None => {
-                let subnets: Vec<IpNet> = network.pod_subnets.iter().map(|net| net.cidr).collect();
-                add_routes(connect, link, &subnets, &mut routes);
-            }
+        if let Some(node) = link.node {
+            add_routes(connect, link, node.subnets_of(&network.name), &mut routes);
+        } else {
+            let subnets: Vec<IpNet> = network.pod_subnets.iter().map(|net| net.cidr).collect();
+            add_routes(connect, link, &subnets, &mut routes);
         }
         if routes.len() == before {
             report.skipped_nodes.push(SkippedNode {

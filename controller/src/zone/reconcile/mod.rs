@@ -43,10 +43,16 @@ use view::View;
 pub enum PlanError {
     /// The database's schema cannot express what should be there.
     #[error(transparent)]
-    Build(#[from] BuildError),
+    Build(Box<BuildError>),
     /// A row holds what the schema that Patchbay knows does not allow.
     #[error(transparent)]
     Type(#[from] TypeError),
+}
+
+impl From<BuildError> for PlanError {
+    fn from(error: BuildError) -> Self {
+        Self::Build(Box::new(error))
+    }
 }
 
 /// How many rows a transaction changes.

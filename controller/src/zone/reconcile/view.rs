@@ -28,7 +28,7 @@ const CLUSTER_SUFFIX: &str = "_cluster";
 const PORT_PREFIXES: [&str; 2] = ["crtor-", "rtocr-"];
 
 /// Rows by a text that identifies them; several if somebody made it ambiguous.
-pub(super) type RowsById<'a> = BTreeMap<&'a str, Vec<&'a Row>>;
+pub(super) type RowsById<'a> = HashMap<&'a str, Vec<&'a Row>>;
 
 /// The rows of one connect.
 #[derive(Debug, Default)]
