@@ -234,9 +234,10 @@ impl Hosted {
             Execution::Committed { results, changes } => {
                 // A client sees its own changes before the reply.
                 let changed = !changes.rows.is_empty();
-                let published = match changed {
-                    true => state.committed(transaction, &changes),
-                    false => Ok(()),
+                let published = if changed {
+                    state.committed(transaction, &changes)
+                } else {
+                    Ok(())
                 };
                 session.outbox().push([reply::transaction(
                     id,

@@ -20,7 +20,7 @@ use super::{DatabaseFile, FileError, record, writer};
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
-    file: File,
+    file: LockedFile,
     /// Where the next record goes.
     end: u64,
     /// Whether something other than intact records may follow.
@@ -35,7 +35,7 @@ impl Journal {
         let file = options.write(true).create_new(true).open(path);
         let mut journal = Self {
             path: path.to_owned(),
-            file: lock(path, file.map_err(io)?)?,
+            file: LockedFile::new(path, file.map_err(io)?)?,
             end: 0,
             tail: false,
         };
@@ -60,8 +60,8 @@ impl Journal {
         let io = |source| FileError::io(path, source);
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).open(path).map_err(io)?;
-        let file = lock(path, file)?;
-        let content = DatabaseFile::from_file(path, file.try_clone().map_err(io)?)?;
+        let file = LockedFile::new(path, file)?;
+        let content = DatabaseFile::from_file(path, file.0.try_clone().map_err(io)?)?;
         Ok(UnreadJournal { file, content })
     }
 
@@ -101,13 +101,13 @@ impl Journal {
 
     fn write(&mut self, text: Vec<u8>, durable: bool) -> std::io::Result<()> {
         if self.tail {
-            self.file.set_len(self.end)?;
+            self.file.0.set_len(self.end)?;
             self.tail = false;
         }
         let record = record::encode(text);
-        let written = self.file.write_all_at(&record, self.end).and_then(|()| {
+        let written = self.file.0.write_all_at(&record, self.end).and_then(|()| {
             if durable {
-                self.file.sync_data()
+                self.file.0.sync_data()
             } else {
                 Ok(())
             }
@@ -115,7 +115,7 @@ impl Journal {
         match written {
             Ok(()) => self.end += record.len() as u64,
             // Cut off now or, when that fails too, before the next record.
-            Err(_) => self.tail = self.file.set_len(self.end).is_err(),
+            Err(_) => self.tail = self.file.0.set_len(self.end).is_err(),
         }
         written
     }
@@ -124,7 +124,7 @@ impl Journal {
 /// A journal whose content is not in a database yet.
 #[derive(Debug)]
 pub(crate) struct UnreadJournal {
-    file: File,
+    file: LockedFile,
     content: DatabaseFile,
 }
 
@@ -147,14 +147,27 @@ impl UnreadJournal {
     }
 }
 
-/// Locks a file for this process.
-fn lock(path: &Path, file: File) -> Result<File, FileError> {
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(FileError::InUse {
-            path: path.to_owned(),
-        }),
-        Err(TryLockError::Error(source)) => Err(FileError::io(path, source)),
+/// A file that no other journal writes.
+#[derive(Debug)]
+struct LockedFile(File);
+
+impl LockedFile {
+    fn new(path: &Path, file: File) -> Result<Self, FileError> {
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(TryLockError::WouldBlock) => Err(FileError::InUse {
+                path: path.to_owned(),
+            }),
+            Err(TryLockError::Error(source)) => Err(FileError::io(path, source)),
+        }
+    }
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // Closing is not enough while a process that is being started has the descriptor too. Nothing can be done
+        // about a failure, after which the lock still ends with the last descriptor.
+        self.0.unlock().unwrap_or_default();
     }
 }
 

@@ -15,7 +15,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long to wait between two looks at whether the server answers.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A running `ovsdb-server` with fresh databases, listening on a unix socket in a folder of its own. Dropping it ends
+/// A running `ovsdb-server` listening on a unix socket in a folder of its own. Dropping it ends
 /// the server and removes the folder.
 #[derive(Debug)]
 pub struct RealServer {
@@ -42,6 +42,23 @@ impl RealServer {
                 create(&dir.path().join(format!("{number}.db")), schema.as_ref())
             })
             .collect();
+        Self::serve(dir, databases)
+    }
+
+    /// Starts a server with these database files, which it will go on to write, and returns once it answers.
+    ///
+    /// # Panics
+    ///
+    /// When `ovsdb-server` is not installed, refuses a file or does not answer in time.
+    #[must_use]
+    pub fn open<P: AsRef<Path>>(databases: impl IntoIterator<Item = P>) -> Self {
+        let databases = databases
+            .into_iter()
+            .map(|database| database.as_ref().to_owned());
+        Self::serve(ScratchDir::new(), databases.collect())
+    }
+
+    fn serve(dir: ScratchDir, databases: Vec<PathBuf>) -> Self {
         let socket = dir.path().join("db.sock");
         let log = dir.path().join("log");
         let child = Command::new(program("ovsdb-server"))
@@ -76,7 +93,7 @@ impl RealServer {
         format!("unix:{}", self.socket.display())
     }
 
-    /// The database files, in the order of the schemas. Every transaction that changes something appends to its
+    /// The database files, in the order in which they or their schemas were given. Every transaction that changes something appends to its
     /// database's file.
     pub fn databases(&self) -> &[PathBuf] {
         &self.databases

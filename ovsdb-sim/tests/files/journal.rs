@@ -1,0 +1,145 @@
+//! Files that the simulator wrote.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use ovsdb_sim::Sim;
+use ovsdb_sim::testing::{RealServer, ScratchDir};
+use patchbay_schemas::json::Json;
+use patchbay_schemas::schema::DatabaseSchema;
+
+use super::servers::{SimServer, dump, run, tool, transact};
+use super::steps::{SCHEMA, execute, schema_file};
+
+/// A simulator that begins a journal.
+fn begin(file: &Path) -> SimServer {
+    let schema = DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap();
+    SimServer::start(Sim::builder().schema(Arc::new(schema)).journal(file))
+}
+
+/// The records of a file, without their dates.
+fn records(file: &Path) -> Vec<Json> {
+    let text = fs::read_to_string(file).unwrap();
+    let texts = text.lines().skip(1).step_by(2);
+    let records = texts.map(|text| match Json::parse(text.as_bytes()).unwrap() {
+        Json::Object(mut members) => {
+            let date = members.remove(&b"_date"[..]);
+            assert!(matches!(
+                date,
+                None | Some(Json::Integer(1_500_000_000_000..))
+            ));
+            Json::Object(members)
+        }
+        other => other,
+    });
+    records.collect()
+}
+
+#[test]
+fn the_records_are_those_of_ovsdb_server() {
+    let dir = ScratchDir::new();
+    let file = dir.path().join("sim.db");
+    let real = RealServer::start([schema_file(dir.path())]);
+    let sim = begin(&file);
+    let replies = execute(sim.socket());
+    for (ours, theirs) in replies.iter().zip(execute(real.socket())) {
+        // Errors name rows in an order of their own.
+        assert_eq!(
+            ours.contains("error"),
+            theirs.contains("error"),
+            "{ours}{theirs}"
+        );
+    }
+    assert_eq!(records(&file), records(&real.databases()[0]));
+}
+
+#[test]
+fn ovsdb_server_and_ovsdb_tool_open_it() {
+    let dir = ScratchDir::new();
+    let file = dir.path().join("sim.db");
+    let sim = begin(&file);
+    execute(sim.socket());
+    drop(sim);
+    let expected = dump(SimServer::load(&file).socket());
+    assert!(expected.contains("b again"), "{expected}");
+
+    let log = run(tool("show-log", &file).arg("-mmm"));
+    assert!(
+        log.contains("record 0: \"D\" schema, version=\"1.2.3\", cksum=\"12 34\""),
+        "{log}"
+    );
+    assert!(log.contains("\"first\nand \"second\"\""), "{log}");
+    assert!(!log.contains("ephemeral"), "{log}");
+    assert_eq!(run(&mut tool("db-version", &file)), "1.2.3\n");
+    let query = r#"["D",{"op":"select","table":"Parent","where":[["name","==","d"]],"columns":["number"]}]"#;
+    assert_eq!(
+        run(tool("query", &file).arg(query)),
+        "[{\"rows\":[{\"number\":3}]}]\n"
+    );
+
+    assert_eq!(dump(RealServer::open([&file]).socket()), expected);
+}
+
+#[test]
+fn both_servers_go_on_with_it_in_turn() {
+    let dir = ScratchDir::new();
+    let file = dir.path().join("sim.db");
+    execute(begin(&file).socket());
+    let insert = |socket: &Path, name: &str, number: u8| {
+        let row = format!(r#"{{"name":"{name}","number":{number},"few":["set",[1,2]]}}"#);
+        let operation = format!(r#"{{"op":"insert","table":"Parent","row":{row}}}"#);
+        let reply = transact(socket, &operation);
+        assert!(reply.contains("uuid"), "{reply}");
+        let change = r#"{"op":"mutate","table":"Parent","where":[],"mutations":[["few","insert",2],["maybe","insert",1]]}"#;
+        transact(socket, change);
+        dump(socket)
+    };
+    let mut number = 100;
+    for _ in 0..2 {
+        let real = RealServer::open([&file]);
+        let left = insert(real.socket(), &format!("real {number}"), number);
+        drop(real);
+        let sim = SimServer::journal(&file);
+        assert_eq!(dump(sim.socket()), left);
+        let left = insert(sim.socket(), &format!("sim {number}"), number + 1);
+        drop(sim);
+        assert_eq!(dump(RealServer::open([&file]).socket()), left);
+        number += 2;
+    }
+}
+
+#[test]
+fn a_default_that_is_not_empty_is_changed_for_all_releases() {
+    // ovsdb-server 3.1 takes the difference from such a default for the new value, 3.5 does not.
+    let dir = ScratchDir::new();
+    let file = dir.path().join("sim.db");
+    let sim = begin(&file);
+    for step in [
+        r#"{"op":"insert","table":"Parent","row":{"name":"a","strings":["set",["x","y"]]}}"#,
+        r#"{"op":"update","table":"Parent","where":[],"row":{"some":["set",[7]],"strings":"x"}}"#,
+        r#"{"op":"update","table":"Parent","where":[],"row":{"some":["set",[0]]}}"#,
+        r#"{"op":"update","table":"Parent","where":[],"row":{"some":["set",[0,8]]}}"#,
+        r#"{"op":"mutate","table":"Parent","where":[],"mutations":[["some","insert",9]]}"#,
+    ] {
+        transact(sim.socket(), step);
+    }
+    let expected = dump(sim.socket());
+    drop(sim);
+    assert_eq!(dump(SimServer::load(&file).socket()), expected);
+    assert_eq!(dump(RealServer::open([&file]).socket()), expected);
+}
+
+#[test]
+fn a_journal_of_loaded_content_begins_with_it() {
+    let dir = ScratchDir::new();
+    let (loaded, journal) = (dir.path().join("loaded.db"), dir.path().join("journal.db"));
+    execute(begin(&loaded).socket());
+    let sim = SimServer::start(Sim::builder().load(&loaded).journal(&journal));
+    let insert = r#"{"op":"insert","table":"Parent","row":{"name":"more","number":77}}"#;
+    transact(sim.socket(), insert);
+    let expected = dump(sim.socket());
+    drop(sim);
+    assert!(expected.contains("b again") && expected.contains("more"));
+    assert_eq!(dump(RealServer::open([&journal]).socket()), expected);
+}
