@@ -3,13 +3,14 @@
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use rustc_hash::FxBuildHasher;
+use foldhash::fast::RandomState;
 
 /// A bounded cache of recently seen strings. The same text gives the same allocation most of the time;
 /// a collision only costs sharing.
 #[derive(Debug)]
 pub struct Strings {
     recent: Vec<Option<Arc<str>>>,
+    hasher: RandomState,
 }
 
 /// How many strings are remembered; a power of two.
@@ -19,7 +20,10 @@ const MAX_LEN: usize = 128;
 
 impl Default for Strings {
     fn default() -> Self {
-        Self { recent: Vec::new() }
+        Self {
+            recent: Vec::new(),
+            hasher: RandomState::default(),
+        }
     }
 }
 
@@ -32,7 +36,7 @@ impl Strings {
         if self.recent.is_empty() {
             self.recent.resize(SLOTS, None);
         }
-        let slot = (FxBuildHasher.hash_one(text) >> 20) as usize % SLOTS;
+        let slot = (self.hasher.hash_one(text) >> 20) as usize % SLOTS;
         match &self.recent[slot] {
             Some(have) if **have == *text => have.clone(),
             _ => {

@@ -18,6 +18,8 @@ use super::overlay::{Overlay, Touched};
 use super::references::{ReferenceColumn, ReferenceColumns, References, RowId};
 
 type RowMap<V> = HashMap<RowId, V, RandomState>;
+/// By how much the number of strong references to rows changes.
+pub(super) type StrongDeltas = RowMap<i64>;
 
 /// Checks a transaction's constraints in ovsdb-server's order and turns its overlay into changes.
 pub(super) struct Commit<'a, 'o> {
@@ -26,7 +28,7 @@ pub(super) struct Commit<'a, 'o> {
     pub(super) references: &'a References,
     pub(super) overlay: &'o mut Overlay<'a>,
     /// Strong references gained or lost by this transaction.
-    strong: RowMap<i64>,
+    strong: StrongDeltas,
 }
 
 impl<'a, 'o> Commit<'a, 'o> {
@@ -62,8 +64,8 @@ impl<'a, 'o> Commit<'a, 'o> {
     }
 
     /// The changes, with new versions. Call after [`check`](Self::check) succeeded.
-    pub(super) fn into_changes(self, uuids: &mut UuidSource) -> ChangeSet {
-        let mut rows = Vec::new();
+    pub(super) fn into_changes(self, uuids: &mut UuidSource) -> (ChangeSet, StrongDeltas) {
+        let mut rows = Vec::with_capacity(self.overlay.tables.iter().map(HashMap::len).sum());
         for (table, touched) in self.schema.table_ids().zip(self.overlay.tables.iter_mut()) {
             for (_, Touched { old, mut new }) in touched.drain() {
                 if let (Some(_), Some(new)) = (&old, &mut new) {
@@ -72,7 +74,7 @@ impl<'a, 'o> Commit<'a, 'o> {
                 rows.push(RowChange { table, old, new });
             }
         }
-        ChangeSet { rows }
+        (ChangeSet { rows }, self.strong)
     }
 
     fn drop_unchanged(&mut self) {

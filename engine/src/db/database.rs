@@ -8,7 +8,7 @@ use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{DecodedTransaction, Operation};
 
 use super::change::{ChangeSet, RowChange};
-use super::commit::Commit;
+use super::commit::{Commit, StrongDeltas};
 use super::execute::{Access, Execution, Executor, Stop};
 use super::overlay::Overlay;
 use super::references::{ReferenceColumns, References};
@@ -130,35 +130,31 @@ impl Database {
         if let Err(error) = commit.check() {
             return Execution::Failed { results, error };
         }
-        let changes = commit.into_changes(&mut self.uuids);
+        let (changes, strong) = commit.into_changes(&mut self.uuids);
         // The writer must hold the only handle on shared parts to change them in place.
         drop(overlay);
         drop(base);
-        self.publish(&changes);
+        self.publish(&changes, strong);
         Execution::Committed { results, changes }
     }
 
-    fn publish(&mut self, changes: &ChangeSet) {
+    fn publish(&mut self, changes: &ChangeSet, strong: StrongDeltas) {
         if changes.rows.is_empty() {
             return;
         }
+        for (row, delta) in strong {
+            self.references.add_strong(row, delta);
+        }
         for change in &changes.rows {
-            self.count_references(change);
+            self.count_weak_references(change);
         }
         self.snapshot.apply(changes);
     }
 
-    fn count_references(&mut self, change: &RowChange) {
+    fn count_weak_references(&mut self, change: &RowChange) {
         let (old, new) = (change.old.as_deref(), change.new.as_deref());
         let row = (change.table, change.uuid());
         let references = &mut self.references;
-        for column in self.columns.of(change.table, RefType::Strong) {
-            column.diff(old, new, |target, delta| {
-                if (column.target, target) != row {
-                    references.add_strong((column.target, target), delta);
-                }
-            });
-        }
         for column in self.columns.of(change.table, RefType::Weak) {
             column.diff(old, new, |target, delta| {
                 references.add_weak((column.target, target), row, delta)

@@ -1,5 +1,6 @@
 //! Who refers to whom: counts of strong references, back links of weak ones.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
@@ -36,6 +37,9 @@ impl References {
     }
 
     pub(super) fn add_strong(&mut self, row: RowId, delta: i64) {
+        if delta == 0 {
+            return;
+        }
         let count = i64::from(self.strong_count(row)) + delta;
         if count > 0 {
             self.strong.insert(row, count as u32);
@@ -116,58 +120,46 @@ impl ReferenceColumns {
 impl ReferenceColumn {
     /// Calls `change(target, +1)` for each reference that the new version of a row has more than the old one,
     /// `change(target, -1)` for each it has less. The cost is that of the difference.
-    pub(super) fn diff(
+    pub(super) fn diff<'a>(
         self,
-        old: Option<&Row>,
-        new: Option<&Row>,
-        mut change: impl FnMut(Uuid, i64),
+        old: Option<&'a Row>,
+        new: Option<&'a Row>,
+        change: impl FnMut(Uuid, i64),
     ) {
-        let value = |row: Option<&Row>| row.map(|row| &row.values[self.column.index()]).cloned();
-        let mut atom = |atom: Option<&Atom>, delta: i64| {
-            if let Some(uuid) = atom.and_then(Atom::as_uuid) {
-                change(uuid, delta);
+        let value = |row: &'a Row| &row.values[self.column.index()];
+        let change = RefCell::new(change);
+        let see = |atom: &Atom, delta: i64| {
+            if let Some(uuid) = atom.as_uuid() {
+                change.borrow_mut()(uuid, delta);
             }
         };
-        match (value(old), value(new)) {
+        match (old.map(value), new.map(value)) {
             (Some(Datum::Set(old)), Some(Datum::Set(new))) => {
-                let change = std::cell::RefCell::new(atom);
-                old.diff(
-                    &new,
-                    |gone| change.borrow_mut()(Some(gone), -1),
-                    |added| change.borrow_mut()(Some(added), 1),
-                );
+                old.diff(new, |gone| see(gone, -1), |added| see(added, 1));
             }
             (Some(Datum::Map(old)), Some(Datum::Map(new))) => {
-                old.diff(&new, |key, before, after| {
-                    if self.by_key {
-                        match (before, after) {
-                            (None, Some(_)) => atom(Some(key), 1),
-                            (Some(_), None) => atom(Some(key), -1),
-                            _ => {}
-                        }
-                    } else {
-                        atom(before, -1);
-                        atom(after, 1);
+                old.diff(new, |key, before, after| {
+                    if !self.by_key {
+                        before.into_iter().for_each(|value| see(value, -1));
+                        after.into_iter().for_each(|value| see(value, 1));
+                    } else if before.is_some() != after.is_some() {
+                        see(key, if after.is_some() { 1 } else { -1 });
                     }
                 })
             }
-            (Some(old), None) => self.each(&old, |uuid| atom(Some(&Atom::Uuid(uuid)), -1)),
-            (None, Some(new)) => self.each(&new, |uuid| atom(Some(&Atom::Uuid(uuid)), 1)),
+            (Some(old), None) => self.each(old, |atom| see(atom, -1)),
+            (None, Some(new)) => self.each(new, |atom| see(atom, 1)),
             _ => {}
         }
     }
 
     /// Calls `see` for each reference in a value.
-    fn each(self, value: &Datum, mut see: impl FnMut(Uuid)) {
+    fn each(self, value: &Datum, mut see: impl FnMut(&Atom)) {
         match value {
-            Datum::Set(set) => set.iter().filter_map(Atom::as_uuid).for_each(see),
-            Datum::Map(map) => {
-                for (key, value) in map {
-                    if let Some(uuid) = if self.by_key { key } else { value }.as_uuid() {
-                        see(uuid);
-                    }
-                }
-            }
+            Datum::Set(set) => set.iter().for_each(see),
+            Datum::Map(map) => map
+                .iter()
+                .for_each(|(key, value)| see(if self.by_key { key } else { value })),
         }
     }
 

@@ -16,6 +16,8 @@ pub(crate) use members::unknown_members;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 /// A table's place in [`DatabaseSchema::tables`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableId(pub u16);
@@ -59,7 +61,7 @@ pub struct DatabaseSchema {
     pub cksum: String,
     /// The tables, sorted by name.
     pub tables: Vec<TableSchema>,
-    tables_by_name: HashMap<Arc<str>, TableId>,
+    tables_by_name: HashMap<Arc<str>, TableId, RandomState>,
 }
 
 /// The schema of a table.
@@ -77,7 +79,7 @@ pub struct TableSchema {
     pub is_root: bool,
     /// Sets of columns whose values together are unique.
     pub indexes: Vec<Vec<ColumnId>>,
-    columns_by_name: HashMap<Arc<str>, ColumnId>,
+    columns_by_name: HashMap<Arc<str>, ColumnId, RandomState>,
 }
 
 /// The schema of a column.

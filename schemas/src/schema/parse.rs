@@ -3,6 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use crate::atom::{Atom, AtomType, parse_uuid};
 use crate::datum::Set;
 use crate::error::OvsdbError;
@@ -134,7 +136,7 @@ impl TableSchema {
                 "table must have at least one column",
             ));
         }
-        let columns_by_name: HashMap<_, _> = columns
+        let columns_by_name: HashMap<_, _, RandomState> = columns
             .iter()
             .enumerate()
             .map(|(i, column)| (column.name.clone(), ColumnId(i as u16)))

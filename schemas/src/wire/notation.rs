@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use uuid::Uuid;
 
 use crate::atom::{Atom, AtomType, Real, parse_uuid};
@@ -19,7 +20,7 @@ use crate::uuids::UuidSource;
 #[derive(Debug)]
 pub struct NamedUuids<'a> {
     source: &'a mut UuidSource,
-    bindings: HashMap<String, Binding>,
+    bindings: HashMap<Box<str>, Binding, RandomState>,
 }
 
 #[derive(Debug)]
@@ -33,7 +34,7 @@ impl<'a> NamedUuids<'a> {
     pub fn new(source: &'a mut UuidSource) -> Self {
         Self {
             source,
-            bindings: HashMap::new(),
+            bindings: HashMap::default(),
         }
     }
 
@@ -44,30 +45,34 @@ impl<'a> NamedUuids<'a> {
 
     /// The UUID that a name stands for.
     pub fn mention(&mut self, name: &str) -> Uuid {
-        if let Some(binding) = self.bindings.get(name) {
-            return binding.uuid;
-        }
-        let uuid = self.source.next_uuid();
-        self.bindings.insert(
-            name.to_owned(),
-            Binding {
-                uuid,
-                inserted: false,
-            },
-        );
-        uuid
+        self.binding(name).uuid
     }
 
     /// An `insert` takes the name, and replaces its UUID by a given one. None when another took it before.
     pub fn insert(&mut self, name: &str, given: Option<Uuid>) -> Option<Uuid> {
-        self.mention(name);
-        let binding = self.bindings.get_mut(name)?;
+        let binding = self.binding(name);
         if binding.inserted {
             return None;
         }
         binding.inserted = true;
         binding.uuid = given.unwrap_or(binding.uuid);
         Some(binding.uuid)
+    }
+
+    fn binding(&mut self, name: &str) -> &mut Binding {
+        if !self.bindings.contains_key(name) {
+            let uuid = self.source.next_uuid();
+            self.bindings.insert(
+                name.into(),
+                Binding {
+                    uuid,
+                    inserted: false,
+                },
+            );
+        }
+        self.bindings
+            .get_mut(name)
+            .expect("there, or inserted just now")
     }
 }
 

@@ -13,7 +13,6 @@ pub(super) struct OperationMembers<'a> {
     context: Cow<'static, str>,
     object: Reader<'a>,
     rest: Vec<(Cow<'a, [u8]>, Reader<'a>)>,
-    asked: Vec<&'static str>,
     error: Option<OvsdbError>,
 }
 
@@ -26,7 +25,6 @@ impl<'a> OperationMembers<'a> {
             context,
             object,
             rest: Vec::with_capacity(6),
-            asked: Vec::new(),
             error: None,
         };
         if !reader.enter_object() {
@@ -49,7 +47,7 @@ impl<'a> OperationMembers<'a> {
     /// A member that must be there and be of this kind.
     pub(super) fn required(&mut self, name: &'static str, kind: Kind) -> Option<Reader<'a>> {
         let there = self.rest.iter().any(|(have, _)| **have == *name.as_bytes());
-        if !there && !self.asked.contains(&name) {
+        if !there {
             self.fail(&format!("Required '{name}' member is missing."));
         }
         self.optional(name, kind)
@@ -62,7 +60,6 @@ impl<'a> OperationMembers<'a> {
             .iter()
             .position(|(have, _)| **have == *name.as_bytes())?;
         let (_, mut value) = self.rest.swap_remove(at);
-        self.asked.push(name);
         if value.kind() == kind {
             return Some(value);
         }
@@ -80,14 +77,16 @@ impl<'a> OperationMembers<'a> {
     }
 
     /// A required string member that is an `<id>`.
-    pub(super) fn id(&mut self, name: &'static str) -> Option<String> {
-        let text = self.required(name, Kind::String)?.string()?;
-        let text = String::from_utf8_lossy(&text).into_owned();
-        if is_id(&text) {
-            return Some(text);
+    pub(super) fn id(&mut self, name: &'static str) -> Option<Cow<'a, str>> {
+        let text = match self.required(name, Kind::String)?.string()? {
+            Cow::Borrowed(text) => std::str::from_utf8(text).ok().map(Cow::Borrowed),
+            Cow::Owned(text) => String::from_utf8(text).ok().map(Cow::Owned),
+        };
+        let id = text.filter(|text| is_id(text));
+        if id.is_none() {
+            self.mismatch(name);
         }
-        self.mismatch(name);
-        None
+        id
     }
 
     fn mismatch(&mut self, name: &str) {

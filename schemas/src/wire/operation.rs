@@ -233,7 +233,11 @@ fn decode_operation(
         ),
         Some("assert") => members.id("lock").map_or_else(
             || Err(members.error().into()),
-            |lock| Ok(Operation::Assert { lock }),
+            |lock| {
+                Ok(Operation::Assert {
+                    lock: lock.into_owned(),
+                })
+            },
         ),
         Some(other) => {
             members.fail(&format!("No operation \"{other}\""));
@@ -468,7 +472,8 @@ fn wait(
     let condition = Condition::decode(&mut condition, table, notation)?;
     let columns = columns_or_all(columns, table)?;
     let timeout = timeout.map(|timeout| {
-        let negative = || OvsdbError::syntax(&Json::Integer(timeout), "timeout must be nonnegative");
+        let negative =
+            || OvsdbError::syntax(&Json::Integer(timeout), "timeout must be nonnegative");
         u64::try_from(timeout).map_err(|_| negative())
     });
     let timeout = timeout.transpose()?;
