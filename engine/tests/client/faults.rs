@@ -1,0 +1,288 @@
+//! The client against servers that do what no real one does, and connections that break at the worst moment.
+
+use std::time::{Duration, Instant};
+
+use patchbay_engine::client::{Client, CommitOutcome, Config};
+use patchbay_engine::txn::TxnBuilder;
+use patchbay_schemas::nb::LogicalSwitch;
+use tokio::net::TcpListener;
+
+use crate::peer::{FakeServer, ROW, ZERO, one_switch};
+use crate::{impatient, soon, until_live};
+
+fn config(remotes: &str) -> Config {
+    impatient(Config::new(remotes.parse().unwrap(), "D"))
+}
+
+/// A client of a server that a test plays, with one switch in its replica.
+async fn live_client(server: &FakeServer) -> (Client, crate::peer::Peer) {
+    let client = tokio::spawn(Client::connect(config(&server.remote())));
+    let peer = server.accept_live(&one_switch("a")).await;
+    (soon(client).await.unwrap().unwrap(), peer)
+}
+
+fn names(client: &Client) -> Vec<String> {
+    client
+        .snapshot()
+        .typed::<LogicalSwitch>()
+        .iter()
+        .map(|row| row.unwrap().1.name)
+        .collect()
+}
+
+/// A transaction of which nobody needs the answer before the test says so.
+fn add_switch(client: &Client, name: impl Into<String>) -> tokio::task::JoinHandle<CommitOutcome> {
+    let mut txn = TxnBuilder::new(&client.snapshot());
+    txn.insert(&LogicalSwitch {
+        name: name.into(),
+        ..Default::default()
+    })
+    .unwrap();
+    let client = client.clone();
+    tokio::spawn(async move { client.transact(txn.finish()).await })
+}
+
+fn update(row_update: &str) -> String {
+    format!(
+        r#"{{"id":null,"method":"update3","params":["D","{ZERO}",{{"Logical_Switch":{{"{ROW}":{row_update}}}}}]}}"#
+    )
+}
+
+#[tokio::test]
+async fn nonsense_leads_to_another_connection_and_never_to_a_broken_replica() {
+    let server = FakeServer::start();
+    let (client, mut peer) = live_client(&server).await;
+    for (i, nonsense) in [
+        update(r#"{"insert":{"name":"twice"}}"#),
+        update(r#"{"modify":{"name":5}}"#),
+        update("5"),
+        r#"{"id":null,"method":"update3","params":["D"]}"#.to_owned(),
+        r#"{"id":99,"result":[],"error":null}"#.to_owned(),
+        r#"{"id":"who","result":[],"error":null}"#.to_owned(),
+        r#"{"bogus":1}"#.to_owned(),
+        "nonsense".to_owned(),
+        "[".repeat(2000),
+        "\u{0}".to_owned(),
+    ]
+    .iter()
+    .enumerate()
+    {
+        peer.send(nonsense).await;
+        peer.until_gone().await;
+        assert_eq!(names(&client).len(), 1, "{nonsense}");
+        peer = server.accept_live(&one_switch(&format!("after {i}"))).await;
+        until_live(&client, true).await;
+        assert_eq!(names(&client), [format!("after {i}")], "{nonsense}");
+    }
+}
+
+#[tokio::test]
+async fn readers_keep_the_old_contents_until_all_the_new_are_there() {
+    let server = FakeServer::start();
+    let (client, peer) = live_client(&server).await;
+    drop(peer);
+    let mut peer = server.accept().await;
+    peer.serve_until_monitor().await;
+    let contents = one_switch("b");
+    let (first, rest) = contents.split_at(contents.len() / 2);
+    let id = peer.id.to_text();
+    peer.send(&format!(
+        r#"{{"id":{id},"error":null,"result":[false,"{ZERO}",{first}"#
+    ))
+    .await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!client.is_live());
+    assert_eq!(names(&client), ["a"]);
+    peer.send(&format!("{rest}]}}")).await;
+    until_live(&client, true).await;
+    assert_eq!(names(&client), ["b"]);
+}
+
+#[tokio::test]
+async fn changes_are_told_of_after_a_new_connection_too() {
+    let server = FakeServer::start();
+    let (client, peer) = live_client(&server).await;
+    let mut changes = client.changes();
+    drop(peer);
+    let _peer = server.accept_live(&one_switch("b")).await;
+    let snapshot = soon(changes.next()).await.unwrap();
+    assert_eq!(
+        snapshot
+            .typed::<LogicalSwitch>()
+            .iter()
+            .next()
+            .unwrap()
+            .unwrap()
+            .1
+            .name,
+        "b"
+    );
+}
+
+#[tokio::test]
+async fn an_update_before_the_answer_is_in_the_replica_when_the_answer_is_known() {
+    let server = FakeServer::start();
+    let (client, mut peer) = live_client(&server).await;
+    let outcome = add_switch(&client, "ignored");
+    assert_eq!(peer.request().await, "transact");
+    peer.send(&update(r#"{"modify":{"name":"b"}}"#)).await;
+    peer.answer(&format!(
+        r#""result":[{{"uuid":["uuid","{ROW}"]}}],"error":null"#
+    ))
+    .await;
+    assert!(matches!(
+        soon(outcome).await.unwrap(),
+        CommitOutcome::Committed(_)
+    ));
+    assert_eq!(names(&client), ["b"]);
+}
+
+#[tokio::test]
+async fn answers_are_matched_by_their_ids() {
+    let server = FakeServer::start();
+    let (client, mut peer) = live_client(&server).await;
+    let first = add_switch(&client, "first");
+    assert_eq!(peer.request().await, "transact");
+    let first_id = peer.id.clone();
+    let second = add_switch(&client, "second");
+    assert_eq!(peer.request().await, "transact");
+    peer.answer(&format!(r#""result":[{{"uuid":["uuid","{ROW}"]}}]"#))
+        .await;
+    assert!(matches!(
+        soon(second).await.unwrap(),
+        CommitOutcome::Committed(_)
+    ));
+    assert!(!first.is_finished());
+    peer.id = first_id;
+    peer.answer(r#""error":"canceled""#).await;
+    let CommitOutcome::Rejected(error) = soon(first).await.unwrap() else {
+        panic!("it was canceled")
+    };
+    assert_eq!(
+        error.to_string(),
+        "the server refused the transaction: canceled"
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_makes_no_sense_leaves_the_outcome_unknown() {
+    let server = FakeServer::start();
+    let (client, mut peer) = live_client(&server).await;
+    for answer in [
+        r#""result":{}"#,
+        r#""result":[]"#,
+        r#""result":[{}]"#,
+        r#""result":[{"uuid":"x"}]"#,
+        r#""result":[null]"#,
+        r#""result":[{"uuid":["uuid","00000000-0000-4000-8000-000000000001"]},{}]"#,
+    ] {
+        let outcome = add_switch(&client, "b");
+        assert_eq!(peer.request().await, "transact");
+        peer.answer(answer).await;
+        assert!(
+            matches!(soon(outcome).await.unwrap(), CommitOutcome::Unknown(_)),
+            "{answer}"
+        );
+        peer = server.accept_live(&one_switch("a")).await;
+        until_live(&client, true).await;
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_was_cut_short_was_not_sent() {
+    let server = FakeServer::start();
+    let (client, peer) = live_client(&server).await;
+    // More than sockets buffer: the server does not read.
+    let outcome = add_switch(&client, "x".repeat(8 << 20));
+    let queued = add_switch(&client, "y");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    drop(peer);
+    for outcome in [outcome, queued] {
+        let CommitOutcome::NotSent(error) = soon(outcome).await.unwrap() else {
+            panic!("it was not sent")
+        };
+        assert!(
+            error
+                .to_string()
+                .starts_with("not sent to the server, nothing has changed: unix:"),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn echo_is_answered_while_a_transaction_waits() {
+    let server = FakeServer::start();
+    let (client, mut peer) = live_client(&server).await;
+    let _waits = add_switch(&client, "b");
+    assert_eq!(peer.request().await, "transact");
+    peer.send(r#"{"method":"echo","params":["still there?"],"id":"echo"}"#)
+        .await;
+    assert_eq!(
+        peer.next_text().await.unwrap(),
+        r#"{"result":["still there?"],"error":null,"id":"echo"}"#
+    );
+}
+
+#[tokio::test]
+async fn a_silent_server_on_tcp_is_left() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = listener.local_addr().unwrap();
+    let server = FakeServer::start();
+    let mut config = config(&format!("tcp:{silent},{}", server.remote()));
+    config.probe_interval = Some(Duration::from_millis(50));
+    let client = tokio::spawn(Client::connect(config));
+    let (_never_answers, _) = soon(listener.accept()).await.unwrap();
+    let _peer = server.accept_live(&one_switch("a")).await;
+    assert_eq!(names(&soon(client).await.unwrap().unwrap()), ["a"]);
+}
+
+#[tokio::test]
+async fn remotes_are_tried_in_order_again_and_again() {
+    let (first, second) = (FakeServer::start(), FakeServer::start());
+    let remotes = format!("{},{}", first.remote(), second.remote());
+    let client = tokio::spawn(Client::connect(config(&remotes)));
+    drop(first.accept().await);
+    let peer = second.accept_live(&one_switch("second")).await;
+    let client = soon(client).await.unwrap().unwrap();
+    assert_eq!(names(&client), ["second"]);
+    drop(peer);
+    let _peer = first.accept_live(&one_switch("first")).await;
+    until_live(&client, true).await;
+    assert_eq!(names(&client), ["first"]);
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_closing_is_not_hammered() {
+    let server = FakeServer::start();
+    let (client, peer) = live_client(&server).await;
+    let start = Instant::now();
+    drop(peer);
+    // 10, 20, 40 and 80 milliseconds: the connection did not live long enough to count as a good one, or did.
+    for _ in 0..5 {
+        drop(server.accept().await);
+    }
+    assert!(
+        start.elapsed() >= Duration::from_millis(10 + 20 + 40 + 80),
+        "{:?}",
+        start.elapsed()
+    );
+    drop(client);
+}
+
+#[tokio::test]
+async fn a_client_ends_with_its_last_handle() {
+    let server = FakeServer::start();
+    let (client, mut peer) = live_client(&server).await;
+    let another = client.clone();
+    drop(client);
+    peer.send(&update(r#"{"modify":{"name":"b"}}"#)).await;
+    soon(async {
+        while names(&another) != ["b"] {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    drop(another);
+    peer.until_gone().await;
+}
