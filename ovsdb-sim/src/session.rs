@@ -22,6 +22,9 @@ const READ_BELOW: usize = 1 << 20;
 /// How much is read at once.
 const READ_SIZE: usize = 1 << 18;
 
+/// Pieces of output are written together up to this size.
+const WRITE_SIZE: usize = 1 << 16;
+
 /// Tells sessions of one server apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SessionId(pub(crate) u64);
@@ -106,35 +109,77 @@ where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
     let session = server.connect();
+    let connected = Connected {
+        server: &server,
+        session: &session,
+    };
     let (input, output) = tokio::io::split(stream);
     let writer = tokio::spawn(write(session.clone(), output));
     if let Err(error) = read(&session, input, probe).await {
         tracing::info!(session = session.id.0, %error, "closing a connection");
     }
-    server.disconnect(&session);
-    session.outbox.close();
+    drop(connected);
     if let Err(error) = writer.await {
         tracing::error!(session = session.id.0, %error, "the writer of a session failed");
     }
 }
 
+/// A session that its server knows. They hold each other, so that it must be forgotten also when its task is dropped,
+/// with the runtime: else neither would end, nor the locks of the server's files.
+struct Connected<'a> {
+    server: &'a Server,
+    session: &'a Session,
+}
+
+impl Drop for Connected<'_> {
+    fn drop(&mut self) {
+        self.server.disconnect(self.session);
+        self.session.outbox.close();
+    }
+}
+
 async fn write(session: Arc<Session>, mut output: impl AsyncWrite + Unpin) {
+    // Small pieces are copied together, so that each wake-up costs one system call.
+    let mut batch = Vec::with_capacity(WRITE_SIZE);
     while let Some(chunks) = session.outbox.take().await {
         for chunk in chunks {
             let bytes = chunk.bytes();
-            if let Err(error) = output.write_all(bytes).await {
-                tracing::debug!(session = session.id.0, %error, "client is gone");
+            if batch.len() + bytes.len() > WRITE_SIZE
+                && !send(&session, &mut output, &mut batch).await
+            {
+                return;
+            }
+            if bytes.len() < WRITE_SIZE {
+                batch.extend_from_slice(bytes);
+            } else if output.write_all(bytes).await.is_ok() {
+                session.outbox.written(bytes.len());
+            } else {
                 session.outbox.close();
                 return;
             }
-            session.outbox.written(bytes.len());
         }
-        if output.flush().await.is_err() {
-            break;
+        if !send(&session, &mut output, &mut batch).await {
+            return;
         }
     }
     // The reader ends when the client sees the end of the stream and closes its side, or by the error of its read.
     output.shutdown().await.unwrap_or_default();
+}
+
+/// Writes and empties the batch; false when the client is gone.
+async fn send(
+    session: &Session,
+    output: &mut (impl AsyncWrite + Unpin),
+    batch: &mut Vec<u8>,
+) -> bool {
+    if let Err(error) = output.write_all(batch).await {
+        tracing::debug!(session = session.id.0, %error, "client is gone");
+        session.outbox.close();
+        return false;
+    }
+    session.outbox.written(batch.len());
+    batch.clear();
+    true
 }
 
 async fn read(

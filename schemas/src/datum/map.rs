@@ -27,20 +27,26 @@ impl Map {
     /// The map of nothing.
     pub const EMPTY: Map = Map(Repr::Empty);
 
-    /// A map of these pairs, none when a key comes twice.
-    pub fn from_distinct(mut pairs: Vec<(Atom, Atom)>) -> Option<Self> {
+    /// A map of the pairs of a vector, which is left empty; none when a key comes twice.
+    pub fn from_distinct(pairs: &mut Vec<(Atom, Atom)>) -> Option<Self> {
         if !pairs.is_sorted_by(|a, b| a.0 <= b.0) {
             pairs.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         }
         let distinct = pairs.windows(2).all(|two| two[0].0 != two[1].0);
-        distinct.then(|| Self::from_sorted(pairs))
+        let map = distinct.then(|| Self::drain_sorted(pairs));
+        pairs.clear();
+        map
     }
 
-    fn from_sorted(pairs: Vec<(Atom, Atom)>) -> Self {
+    fn from_sorted(mut pairs: Vec<(Atom, Atom)>) -> Self {
+        Self::drain_sorted(&mut pairs)
+    }
+
+    fn drain_sorted(pairs: &mut Vec<(Atom, Atom)>) -> Self {
         Self(match pairs.len() {
             0 => Repr::Empty,
-            1..=FEW => Repr::Few(pairs.into()),
-            _ => Repr::Many(Box::new(pairs.into_iter().collect())),
+            1..=FEW => Repr::Few(pairs.drain(..).collect()),
+            _ => Repr::Many(Box::new(pairs.drain(..).collect())),
         })
     }
 

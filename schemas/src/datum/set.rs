@@ -40,21 +40,27 @@ impl Set {
         Self::from_sorted(atoms)
     }
 
-    /// Like [`from_vec`](Self::from_vec), but none when there are duplicates.
-    pub fn from_distinct(mut atoms: Vec<Atom>) -> Option<Self> {
+    /// A set of the elements of a vector, which is left empty; none when there are duplicates.
+    pub fn from_distinct(atoms: &mut Vec<Atom>) -> Option<Self> {
         if !atoms.is_sorted() {
             atoms.sort_unstable();
         }
         let distinct = atoms.windows(2).all(|pair| pair[0] != pair[1]);
-        distinct.then(|| Self::from_sorted(atoms))
+        let set = distinct.then(|| Self::drain_sorted(atoms));
+        atoms.clear();
+        set
     }
 
     fn from_sorted(mut atoms: Vec<Atom>) -> Self {
+        Self::drain_sorted(&mut atoms)
+    }
+
+    fn drain_sorted(atoms: &mut Vec<Atom>) -> Self {
         Self(match atoms.len() {
             0 => Repr::Empty,
             1 => atoms.pop().map_or(Repr::Empty, Repr::One),
-            2..=FEW => Repr::Few(atoms.into()),
-            _ => Repr::Many(Box::new(atoms.into_iter().collect())),
+            2..=FEW => Repr::Few(atoms.drain(..).collect()),
+            _ => Repr::Many(Box::new(atoms.drain(..).collect())),
         })
     }
 

@@ -314,11 +314,11 @@ fn enum_from_json(ty: AtomType, json: &Json) -> Result<Constraint, OvsdbError> {
             format!("set must have 1 to {max} members but 0 are present"),
         ));
     }
-    let atoms = elements
+    let mut atoms = elements
         .iter()
         .map(|element| enum_atom(ty, element))
         .collect::<Result<_, _>>()?;
-    Set::from_distinct(atoms)
+    Set::from_distinct(&mut atoms)
         .map(Constraint::Enum)
         .ok_or_else(|| OvsdbError::new("ovsdb error", "set contains duplicate"))
 }

@@ -267,7 +267,7 @@ impl Mutation {
             ty.key.check(&result)?;
             results.push(result);
         }
-        let Some(set) = Set::from_distinct(results) else {
+        let Some(set) = Set::from_distinct(&mut results) else {
             let name = self.mutator.name();
             let details = format!("Result of \"{name}\" operation contains duplicates.");
             return Err(OvsdbError::constraint(details));

@@ -80,6 +80,9 @@ impl<'a> NamedUuids<'a> {
 pub struct NotationReader<'s, 'n, 'u> {
     strings: &'s mut Strings,
     named: Option<&'n mut NamedUuids<'u>>,
+    /// Emptied and used again for each set and map.
+    atoms: Vec<Atom>,
+    pairs: Vec<(Atom, Atom)>,
 }
 
 impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
@@ -88,6 +91,8 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
         Self {
             strings,
             named: None,
+            atoms: Vec::new(),
+            pairs: Vec::new(),
         }
     }
 
@@ -96,6 +101,8 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
         Self {
             strings,
             named: Some(named),
+            atoms: Vec::new(),
+            pairs: Vec::new(),
         }
     }
 
@@ -113,7 +120,7 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
         match &ty.value {
             Some(value) => {
                 let inner = enter_tagged(reader, "map", start)?;
-                let mut pairs = Vec::new();
+                let mut pairs = std::mem::take(&mut self.pairs);
                 let outcome = self.pairs(reader, &ty.key, value, &mut pairs);
                 check_count(
                     ty,
@@ -124,13 +131,14 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
                 )?;
                 outcome?;
                 leave_tagged(reader, "map", start)?;
-                Map::from_distinct(pairs)
-                    .map(Datum::Map)
+                let map = Map::from_distinct(&mut pairs);
+                self.pairs = pairs;
+                map.map(Datum::Map)
                     .ok_or_else(|| OvsdbError::new("ovsdb error", "map contains duplicate key"))
             }
             None if is_set(*reader) => {
                 let inner = enter_tagged(reader, "set", start)?;
-                let mut atoms = Vec::new();
+                let mut atoms = std::mem::take(&mut self.atoms);
                 let outcome = self.elements(reader, &ty.key, &mut atoms);
                 check_count(
                     ty,
@@ -141,8 +149,9 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
                 )?;
                 outcome?;
                 leave_tagged(reader, "set", start)?;
-                Set::from_distinct(atoms)
-                    .map(Datum::Set)
+                let set = Set::from_distinct(&mut atoms);
+                self.atoms = atoms;
+                set.map(Datum::Set)
                     .ok_or_else(|| OvsdbError::new("ovsdb error", "set contains duplicate"))
             }
             None => Ok(Datum::Set(Set::one(self.checked_atom(reader, &ty.key)?))),
