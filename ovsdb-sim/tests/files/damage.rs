@@ -55,8 +55,8 @@ impl Sample {
 }
 
 fn record(text: &str) -> Vec<u8> {
-    let hash = Sha1::digest(text.as_bytes());
-    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash: [u8; 20] = Sha1::digest(text.as_bytes()).into();
+    let hash = hash.map(|byte| format!("{byte:02x}")).concat();
     format!("OVSDB JSON {} {hash}\n{text}", text.len()).into_bytes()
 }
 

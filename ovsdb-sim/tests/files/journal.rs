@@ -1,6 +1,7 @@
 //! Files that the simulator wrote.
 
 use std::fs;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -107,6 +108,19 @@ fn both_servers_go_on_with_it_in_turn() {
         assert_eq!(dump(RealServer::open([&file]).socket()), left);
         number += 2;
     }
+}
+
+#[test]
+fn it_is_free_when_its_server_is_gone_with_clients_connected() {
+    let dir = ScratchDir::new();
+    let file = dir.path().join("sim.db");
+    let sim = begin(&file);
+    let client = UnixStream::connect(sim.socket()).unwrap();
+    // Once another client has been served, this one has been accepted.
+    let left = dump(sim.socket());
+    drop(sim);
+    assert_eq!(dump(SimServer::journal(&file).socket()), left);
+    drop(client);
 }
 
 #[test]

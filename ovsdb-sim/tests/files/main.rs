@@ -1,5 +1,7 @@
 //! Standalone database files, exchanged with the real ovsdb-server and ovsdb-tool.
 
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
 mod damage;
 mod disk_full;
 mod given;
