@@ -1,15 +1,10 @@
 //! Reads the answer to a transaction.
 
-use std::sync::Arc;
-
-use patchbay_schemas::atom::Atom;
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::{Json, Reader, TextBuf};
-use patchbay_schemas::row::Row;
-use patchbay_schemas::schema::{ColumnId, ColumnType, DatabaseSchema, TableId};
+use patchbay_schemas::schema::{ColumnType, TableId};
 use patchbay_schemas::strings::Strings;
 use patchbay_schemas::wire::{Message, NotationReader, Operation, Reply};
-use uuid::Uuid;
 
 use crate::db::OperationResult;
 use crate::txn::Transaction;
@@ -53,7 +48,7 @@ pub(super) fn decode(
         }
         let (_, operation) =
             operation.ok_or_else(|| malformed("it has more results than operations"))?;
-        let result = decode_result(at, operation, transaction.schema(), &mut strings)?;
+        let result = decode_result(at, operation, &mut strings)?;
         if let (
             Operation::Insert {
                 uuid: placeholder, ..
@@ -73,100 +68,48 @@ pub(super) fn decode(
 }
 
 /// The `<error>` that comes next, if one does.
-fn error_object(at: Reader<'_>) -> Option<OvsdbError> {
-    let mut members = at;
-    members.enter_object().then_some(())?;
-    while let Some(name) = members.next_member() {
-        if &*name == b"error" {
-            return OvsdbError::from_json(&Json::read(&mut { at }));
-        }
-        members.skip();
-    }
-    None
+fn error_object(mut at: Reader<'_>) -> Option<OvsdbError> {
+    member(at, b"error")?;
+    OvsdbError::from_json(&Json::read(&mut at))
 }
 
+/// The result of one operation. A [`Transaction`] has none that read.
 fn decode_result(
-    mut at: Reader<'_>,
+    at: Reader<'_>,
     operation: &Operation,
-    schema: &DatabaseSchema,
     strings: &mut Strings,
 ) -> Result<OperationResult, SessionError> {
-    let (wanted, problem): (&[u8], _) = match operation {
-        Operation::Insert { .. } => (b"uuid", "the result of an insert has no uuid"),
-        Operation::Update { .. } | Operation::Mutate { .. } | Operation::Delete { .. } => {
-            (b"count", "the result of an operation has no count")
-        }
-        Operation::Select { .. } => (b"rows", "the result of a select has no rows"),
-        _ => return Ok(OperationResult::Nothing),
-    };
-    let mut found = None;
-    if at.enter_object() {
-        while let Some(name) = at.next_member() {
-            if &*name == wanted {
-                found = Some(at);
-            }
-            at.skip();
-        }
-    }
-    let mut at = found.ok_or_else(|| malformed(problem))?;
     match operation {
-        Operation::Select { table, columns, .. } => {
-            let rows = decode_rows(at, *table, schema, strings)?;
-            Ok(OperationResult::Rows {
-                table: *table,
-                columns: columns.clone(),
-                rows,
-            })
-        }
         Operation::Insert { .. } => {
-            let uuid_type = ColumnType::uuid();
-            let datum = NotationReader::new(strings).datum(&mut at, uuid_type);
-            let uuid = datum.ok().and_then(|datum| datum.as_scalar()?.as_uuid());
+            let uuid = member(at, b"uuid").and_then(|mut at| {
+                let datum = NotationReader::new(strings).datum(&mut at, ColumnType::uuid());
+                datum.ok()?.as_scalar()?.as_uuid()
+            });
             uuid.map(OperationResult::Inserted)
-                .ok_or_else(|| malformed(problem))
+                .ok_or_else(|| malformed("the result of an insert has no uuid"))
         }
-        _ => {
-            let count = at.integer().and_then(|count| usize::try_from(count).ok());
+        Operation::Update { .. } | Operation::Mutate { .. } | Operation::Delete { .. } => {
+            let count = member(at, b"count").and_then(|mut at| at.integer());
             count
+                .and_then(|count| usize::try_from(count).ok())
                 .map(OperationResult::Count)
-                .ok_or_else(|| malformed(problem))
+                .ok_or_else(|| malformed("the result of an operation has no count"))
         }
+        _ => Ok(OperationResult::Nothing),
     }
 }
 
-/// Decodes the rows of a `select`; columns that were not asked for have their defaults.
-fn decode_rows(
-    mut at: Reader<'_>,
-    table: TableId,
-    schema: &DatabaseSchema,
-    strings: &mut Strings,
-) -> Result<Vec<Arc<Row>>, SessionError> {
-    let table = schema.table(table);
-    let problem = "the rows of a select do not fit the schema";
-    let mut rows = Vec::new();
-    if !at.enter_array() {
-        return Err(malformed(problem));
-    }
-    while at.next_element() {
-        let mut row = Row::new(Uuid::nil(), table);
-        if !at.enter_object() {
-            return Err(malformed(problem));
+/// The member of the object that comes next.
+fn member<'a>(mut at: Reader<'a>, wanted: &[u8]) -> Option<Reader<'a>> {
+    let mut found = None;
+    at.enter_object().then_some(())?;
+    while let Some(name) = at.next_member() {
+        if *name == *wanted {
+            found = Some(at);
         }
-        while let Some(name) = at.next_member() {
-            let column = std::str::from_utf8(&name)
-                .ok()
-                .and_then(|name| table.column_id(name));
-            let column = column.ok_or_else(|| malformed(problem))?;
-            let datum = NotationReader::new(strings).datum(&mut at, table.column_type(column));
-            let datum = datum.map_err(|_| malformed(problem))?;
-            match datum.as_scalar().and_then(Atom::as_uuid) {
-                Some(uuid) if column == ColumnId::UUID => row.uuid = uuid,
-                _ => row.set(column, datum),
-            }
-        }
-        rows.push(Arc::new(row));
+        at.skip();
     }
-    Ok(rows)
+    found
 }
 
 fn table_of(operation: &Operation) -> Option<TableId> {

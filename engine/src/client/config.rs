@@ -32,7 +32,8 @@ pub struct Config {
     /// After how long without a received byte to ask the server for a sign of life, and how long to wait for
     /// one; none never asks. Not used on unix sockets, which notice at once when the other side is gone.
     pub probe_interval: Option<Duration>,
-    /// How long the server may be silent while it owes an answer before the connection is in use.
+    /// How long the server may be silent before the replica holds the database. On a unix socket too: a server that
+    /// hangs must not make the client hang.
     pub setup_timeout: Duration,
     /// The shortest and the longest wait between two attempts to connect.
     pub backoff: (Duration, Duration),
