@@ -25,6 +25,9 @@ struct Args {
 
     /// Serve a database with the schema and the content of this standalone database file, as ovsdb-server writes it.
     /// The file stays as it is. May be repeated.
+    ///
+    /// Like ovsdb-server, ends at the first damaged record and leaves out transactions that break a constraint, with a
+    /// warning. Files of clustered databases must be converted first: ovsdb-tool cluster-to-standalone.
     #[arg(long, value_name = "FILE")]
     load: Vec<PathBuf>,
 
@@ -33,7 +36,8 @@ struct Args {
     ///
     /// A new file is made for DATABASE, which can be left out when one database is served. A file that exists says
     /// itself of which database it is, so that it needs neither DATABASE nor --schema; where --schema is given all
-    /// the same, the schemas must be equal.
+    /// the same, the schemas must be equal. With --load, FILE must be new (it begins with what is loaded), or the file
+    /// that is loaded.
     ///
     /// Files written so can be opened by ovsdb-server and ovsdb-tool. A transaction that cannot be written fails.
     /// Write ./A=B for a file whose name looks like DATABASE=FILE.

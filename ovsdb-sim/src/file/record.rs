@@ -140,7 +140,7 @@ fn hex(hash: &[u8]) -> String {
     })
 }
 
-/// The record of a JSON object, which the line end that closes it is added to.
+/// A record of the text of a JSON object; its last line end is added.
 pub(super) fn encode(mut text: Vec<u8>) -> Vec<u8> {
     text.push(b'\n');
     let hash = hex(&Sha1::digest(&text));
@@ -153,15 +153,15 @@ pub(super) fn encode(mut text: Vec<u8>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// What `ovsdb-tool create` wrote.
-    const SCHEMA: &[u8] = b"OVSDB JSON 73 bcdcc0ceac89cd4a7ce7b5a5e4d2bdc9e3a5a0ff\n";
-
     #[test]
     fn headers() {
-        let header = Header::parse(SCHEMA).unwrap();
-        assert_eq!((header.clustered, header.len), (false, 73));
-        assert_eq!(header.sha1[0], 0xbc);
-        let hash = "0123456789abcdef0123456789abcdef01234567";
+        let hash = "0123456789abcdef0123456789ABCDEF01234567";
+        for (word, clustered) in [("JSON", false), ("CLUSTER", true)] {
+            let header = Header::parse(format!("OVSDB {word} 73 {hash}\n").as_bytes()).unwrap();
+            assert_eq!((header.clustered, header.len), (clustered, 73));
+            assert_eq!(header.sha1[..2], [0x01, 0x23]);
+            assert_eq!(header.sha1[18..], [0x45, 0x67]);
+        }
         for bad in [
             "OVSDB JSON 73".to_owned(),
             format!("OVSDB JSON 73 {hash}"),
