@@ -143,7 +143,7 @@ impl Request<'_> {
             &mut context.strings,
             &mut context.uuids,
         );
-        database.transact(self.session, server.locks(), self.id.clone(), transaction);
+        database.transact(self.session, self.id.clone(), transaction);
         Ok(Answer::Later)
     }
 

@@ -160,7 +160,7 @@ impl Server {
         hosted: &Arc<Hosted>,
         transaction: &DecodedTransaction,
     ) -> ExecuteResult {
-        hosted.execute(&self.locks, transaction)
+        hosted.execute(transaction)
     }
 }
 

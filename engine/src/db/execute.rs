@@ -98,7 +98,7 @@ pub(super) struct Executor<'a, 'o> {
     pub(super) overlay: &'o mut Overlay<'a>,
     pub(super) uuids: &'o mut UuidSource,
     pub(super) access: &'o Access<'o>,
-    /// The smallest timeout of the `wait`s so far.
+    /// The smallest timeout of the `wait`s so far that is not over, satisfied ones included.
     deadline: Option<u64>,
 }
 
@@ -203,13 +203,11 @@ impl<'a, 'o> Executor<'a, 'o> {
                 equal,
                 rows,
             } => {
-                if let Some(timeout) = timeout {
-                    self.deadline = Some(
-                        self.deadline
-                            .map_or(*timeout, |deadline| deadline.min(*timeout)),
-                    );
+                let pending = timeout.filter(|timeout| *timeout > self.access.elapsed);
+                self.deadline = self.deadline.into_iter().chain(pending).min();
+                if !self.is_satisfied(*table, condition, columns, *equal, rows) {
+                    return Err(self.unsatisfied(*timeout));
                 }
-                self.wait(*table, condition, columns, *equal, rows)?;
                 OperationResult::Nothing
             }
             Operation::Commit { .. } | Operation::Comment(_) => OperationResult::Nothing,
@@ -316,14 +314,15 @@ impl<'a, 'o> Executor<'a, 'o> {
         rows
     }
 
-    fn wait(
+    /// Whether the matching rows are, or are not, the expected ones.
+    fn is_satisfied(
         &self,
         table: TableId,
         condition: &Condition,
         columns: &[ColumnId],
         equal: bool,
         rows: &[ColumnValues],
-    ) -> Result<(), Stop> {
+    ) -> bool {
         let found: HashSet<Vec<Datum>> = self
             .matching_rows(table, condition)
             .into_iter()
@@ -343,21 +342,23 @@ impl<'a, 'o> Executor<'a, 'o> {
                 columns.iter().map(column).collect()
             })
             .collect();
-        if (found == expected) == equal {
-            return Ok(());
-        }
+        (found == expected) == equal
+    }
+
+    /// What becomes of a transaction with a `wait` that is not satisfied.
+    fn unsatisfied(&self, timeout: Option<u64>) -> Stop {
         let elapsed = self.access.elapsed;
-        match self.deadline {
-            Some(deadline) if elapsed >= deadline => {
-                let details = if elapsed == 0 {
-                    "\"where\" clause test failed".to_owned()
-                } else {
-                    format!("\"wait\" timed out after {elapsed} ms")
-                };
-                Err(OvsdbError::new("timed out", details).into())
-            }
-            deadline => Err(Stop::Blocked { deadline }),
+        if timeout.is_none_or(|timeout| elapsed < timeout) {
+            return Stop::Blocked {
+                deadline: self.deadline,
+            };
         }
+        let details = if elapsed == 0 {
+            "\"where\" clause test failed".to_owned()
+        } else {
+            format!("\"wait\" timed out after {elapsed} ms")
+        };
+        OvsdbError::new("timed out", details).into()
     }
 }
 

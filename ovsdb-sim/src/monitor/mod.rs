@@ -133,9 +133,7 @@ impl Monitors {
         let Some(old) = self.remove(session.id(), old_id) else {
             return;
         };
-        if new.version != MonitorVersion::V1
-            && let Some(body) = encode::condition_change(&old, &new, schema, snapshot)
-        {
+        if let Some(body) = encode::condition_change(&old, &new, schema, snapshot) {
             send(session, &new_id, new.version, Arc::new(body));
         }
         self.join(

@@ -4,7 +4,6 @@ use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::{Json, Kind, Reader};
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::strings::Strings;
-use patchbay_schemas::wire::Condition;
 
 use crate::monitor::Spec;
 use crate::session::Context;
@@ -78,40 +77,8 @@ fn changed(
             )));
         }
         while requests.next_element() {
-            if let Some(condition) = condition(&mut requests, &name, table, strings)? {
-                monitored.condition = condition;
-            }
+            monitored.change_condition(&mut requests, table, spec.version, strings)?;
         }
     }
     Ok(spec)
-}
-
-/// The condition of one request; none keeps what there is.
-fn condition(
-    requests: &mut Reader<'_>,
-    name: &str,
-    table: &patchbay_schemas::schema::TableSchema,
-    strings: &mut Strings,
-) -> Result<Option<Condition>, OvsdbError> {
-    let start = *requests;
-    let mut condition = None;
-    if !requests.enter_object() {
-        let details = format!("Parsing table {name} failed: Object expected.");
-        return Err(OvsdbError::new("syntax error", details));
-    }
-    while let Some(member) = requests.next_member() {
-        match &*member {
-            b"where" => condition = Some(Condition::decode_monitor(requests, table, strings)?),
-            b"columns" => {
-                return Err(OvsdbError::syntax_at(
-                    start,
-                    "changing columns is unsupported",
-                ));
-            }
-            _ => {
-                requests.skip();
-            }
-        }
-    }
-    Ok(condition)
 }

@@ -9,12 +9,16 @@ mod script;
 mod servers;
 
 use std::thread;
+use std::time::Duration;
 
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::DatabaseSchema;
 
 use script::{Action, Case, Script};
 use servers::{Comparison, Difference, Servers};
+
+/// A server may execute what others send next before it notices that a client hung up.
+const TIME_TO_NOTICE: Duration = Duration::from_millis(50);
 
 /// Runs a file of cases, each on empty tables and connections of its own, and reports the first difference of each.
 fn run(text: &str) {
@@ -49,6 +53,7 @@ fn run_case(case: &Case, comparison: &mut Comparison) -> String {
             }
             Action::Close => {
                 comparison.close(step.connection);
+                thread::sleep(TIME_TO_NOTICE);
                 Ok(())
             }
             Action::Sleep(pause) => {
@@ -88,4 +93,6 @@ macro_rules! themes {
     )*};
 }
 
-themes!(conditions, methods, mutations, operations, values, wire);
+themes!(
+    commit, conditions, methods, monitors, mutations, operations, sessions, values, wire
+);

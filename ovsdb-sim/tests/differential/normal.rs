@@ -39,6 +39,11 @@ impl Names {
 
     /// Names all UUIDs of a log in order of its structure and sorts what has no order.
     pub(crate) fn normalise(&mut self, log: &mut [(char, Json)], request: Option<&Json>) {
+        // Different monitors of one connection hear of a change in arbitrary order.
+        for run in log.chunk_by_mut(|(a, one), (b, other)| a == b && updates(one) && updates(other))
+        {
+            run.sort_by_cached_key(|(_, message)| message.get("params").map(monitor_of));
+        }
         sort_reply(log, request);
         // The rows that the request made are named in the order of its operations.
         for (_, message) in log.iter() {
@@ -151,12 +156,23 @@ fn is_uuid(json: &Json) -> bool {
     matches!(json, Json::Array(two) if two.len() == 2 && two[0] == Json::string("uuid"))
 }
 
+fn updates(message: &Json) -> bool {
+    let method = message.get("method").and_then(Json::as_str);
+    method.is_some_and(|method| method.starts_with("update"))
+}
+
+fn monitor_of(params: &Json) -> String {
+    match params {
+        Json::Array(params) => params.first().map(Json::to_text).unwrap_or_default(),
+        _ => String::new(),
+    }
+}
+
 /// Sorts those results of a request that come in arbitrary order.
 fn sort_reply(log: &mut [(char, Json)], request: Option<&Json>) {
     let Some(request) = request else { return };
-    let is_reply = |message: &Json| {
-        message.get("id") == request.get("id") && message.get("method").is_none()
-    };
+    let is_reply =
+        |message: &Json| message.get("id") == request.get("id") && message.get("method").is_none();
     let Some((_, Json::Object(reply))) = log.iter_mut().find(|(_, message)| is_reply(message))
     else {
         return;
@@ -207,6 +223,10 @@ fn settled(text: String) -> String {
         let mut rows = [first, second];
         rows.sort_unstable();
         return format!("{head}  One row, {}  Another, {}", rows[0], rows[1]);
+    }
+    if let Some(time) = text.strip_prefix("\"wait\" timed out after ") {
+        let unit = time.trim_start_matches(|c: char| c.is_ascii_digit());
+        return format!("\"wait\" timed out after some{unit}");
     }
     if let Some((head, rest)) = text.split_once("Member '")
         && let Some((_, tail)) = rest.split_once("' and ")

@@ -136,8 +136,9 @@ fn bytes(text: &str) -> Vec<u8> {
         if let Some(hex) = after.strip_prefix('x') {
             out.push(u8::from_str_radix(&hex[..2], 16).expect("two hexadecimal digits"));
             rest = &hex[2..];
-        } else if let Some((repetition, after)) =
-            after.strip_prefix('(').and_then(|text| text.split_once(')'))
+        } else if let Some((repetition, after)) = after
+            .strip_prefix('(')
+            .and_then(|text| text.split_once(')'))
         {
             let (text, times) = repetition.rsplit_once('*').expect("a text and a number");
             out.extend(text.repeat(times.parse().expect("a number")).into_bytes());

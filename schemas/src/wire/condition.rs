@@ -8,7 +8,6 @@ use crate::error::OvsdbError;
 use crate::json::{Kind, Reader};
 use crate::row::Row;
 use crate::schema::{ColumnId, ColumnType, TableSchema};
-use crate::strings::Strings;
 
 use super::notation::{NotationReader, triple_error};
 
@@ -152,18 +151,6 @@ impl Condition {
         self.0.is_empty() || self.0.iter().any(|clause| clause.matches(row))
     }
 
-    /// Decodes the array of clauses of a monitor, in which named-uuids mean nothing.
-    ///
-    /// # Errors
-    /// ovsdb-server's complaint. The reader's position is then undefined.
-    pub fn decode_monitor(
-        reader: &mut Reader<'_>,
-        table: &TableSchema,
-        strings: &mut Strings,
-    ) -> Result<Self, OvsdbError> {
-        Self::decode(reader, table, &mut NotationReader::new(strings))
-    }
-
     /// Decodes an array of clauses, which the reader has been found to stand at.
     pub(crate) fn decode(
         reader: &mut Reader<'_>,
@@ -192,7 +179,7 @@ impl Condition {
             }
             match clause {
                 Clause::Bool(value) => {
-                    out.extend_from_slice(if *value { b"true" } else { b"false" })
+                    out.extend_from_slice(if *value { b"true" } else { b"false" });
                 }
                 Clause::Column {
                     column,

@@ -281,6 +281,35 @@ impl MonitorTable {
         })
     }
 
+    /// Reads one request of `monitor_cond_change`, which may replace the condition. A monitor of
+    /// [`MonitorVersion::V1`] has none and gets none.
+    ///
+    /// # Errors
+    /// ovsdb-server's complaint. The reader's position is then undefined.
+    pub fn change_condition(
+        &mut self,
+        reader: &mut Reader<'_>,
+        table: &TableSchema,
+        version: MonitorVersion,
+        strings: &mut Strings,
+    ) -> Result<(), OvsdbError> {
+        let start = *reader;
+        let mut members = OperationMembers::new(reader, format!("table {}", table.name));
+        let columns = members.optional("columns", Kind::Array);
+        let condition = members.optional("where", Kind::Array);
+        members.finish()?;
+        if columns.is_some() {
+            let details = "changing columns is unsupported";
+            return Err(OvsdbError::syntax_at(start, details));
+        }
+        if version != MonitorVersion::V1
+            && let Some(mut at) = condition
+        {
+            self.condition = Condition::decode(&mut at, table, &mut NotationReader::new(strings))?;
+        }
+        Ok(())
+    }
+
     fn add_column(
         &mut self,
         column: ColumnId,
