@@ -7,9 +7,10 @@ use patchbay_schemas::uuids::UuidSource;
 
 use super::desired::{Outcome, desired};
 use super::inputs::{Inputs, RouterKeys};
-use super::reconcile::{Change, PlanError, Reconciler};
+use super::reconcile::{Change, PlanError, Reconciler, topology};
 use super::report::{ConnectReport, HeldReason, Notice};
 use crate::model::{NetworkId, OwnerKey};
+use crate::udn::topology::ZoneRows;
 
 /// Plans the rows of all connects in one zone.
 ///
@@ -103,6 +104,20 @@ impl ZoneController {
             });
         }
         ZonePlan { connects }
+    }
+
+    /// What makes the networks' own routers and switches present in the database: connects attach to them.
+    ///
+    /// Rows are made and completed. What others have added to them stays, and nothing is removed.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the rows.
+    pub fn plan_networks(
+        &mut self,
+        rows: &ZoneRows,
+        snapshot: &Snapshot,
+    ) -> Result<Change, PlanError> {
+        topology(rows, snapshot, self.next_uuids())
     }
 
     fn next_uuids(&mut self) -> UuidSource {

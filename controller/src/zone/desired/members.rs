@@ -1,6 +1,6 @@
 //! Which networks a connect joins, and where they are in this zone.
 
-use crate::model::{Connect, ConnectSubnets, Network, OwnerKey, names};
+use crate::model::{Connect, ConnectSubnets, Network, OwnerKey};
 use crate::zone::inputs::Inputs;
 use crate::zone::report::{ConnectReport, NetworkSkip, SkippedNetwork};
 
@@ -45,11 +45,11 @@ pub(super) fn members<'a>(
                 continue;
             }
         };
-        let switch = names::network_switch(&network.name, network.topology, &inputs.zone);
+        let switch = network.switch(&inputs.zone);
         let mut member = Member {
             network,
             subnets: *subnets,
-            router: names::network_router(&network.name, network.topology),
+            router: network.router(),
             has_switch: around.switches.contains(&*switch),
             switch,
             is_active_here: has_local_node

@@ -6,7 +6,7 @@ use patchbay_schemas::nb::{
 };
 
 use crate::model::external_ids::{OwnedRow, key};
-use crate::model::{Connect, IpFamily, Network, names};
+use crate::model::{Connect, IpFamily, Network};
 use crate::zone::report::{ConnectReport, NodeSkip, SkippedNode};
 
 use super::links::Link;
@@ -109,7 +109,7 @@ fn policies(
 ) -> impl Iterator<Item = LogicalRouterPolicy> {
     let source = link.member;
     let node = link.node.map_or("", |node| &node.name);
-    let inport = names::network_inport(&source.network.name, source.network.topology, node);
+    let inport = source.network.inport(node);
     IpFamily::BOTH.into_iter().filter_map(move |family| {
         let (nexthop, _) = link.addresses_of(family)?;
         let subnets: Vec<IpNet> = destination.pod_subnets_of(family).collect();

@@ -1,5 +1,6 @@
 //! Compares desired rows with existing ones, column by column.
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
 
 use patchbay_engine::txn::TxnBuilder;
@@ -11,36 +12,59 @@ use patchbay_schemas::typed::{Ref, TableRow};
 
 use super::PlanError;
 
-/// The columns of `T` that a reconcile decides about. Other columns of existing rows stay as they are.
+/// What a reconcile decides about a column of an existing row.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Rule {
+    /// Nothing: it stays as it is.
+    Leave,
+    /// It holds what is wanted and nothing else.
+    Replace,
+    /// It holds what is wanted, if anything is; a map may hold more.
+    Extend,
+}
+
+/// The columns of `T` and what a reconcile decides about them.
 #[derive(Debug)]
 pub(super) struct Columns<T> {
     /// For each of `T`'s columns, its place in the database's rows.
     places: Vec<Option<ColumnId>>,
-    /// For each of `T`'s columns, whether it is decided here.
-    decided: Vec<bool>,
+    /// For each of `T`'s columns.
+    rules: Vec<Rule>,
     row: PhantomData<fn() -> T>,
 }
 
 impl<T: TableRow> Columns<T> {
-    pub(super) fn new(schema: &DatabaseSchema, decided: &[&str]) -> Self {
+    /// Rows that are ours: these columns hold what is wanted, others stay as they are.
+    pub(super) fn of_our_rows(schema: &DatabaseSchema, columns: &[&str]) -> Self {
+        Self::new(schema, |column| {
+            if columns.contains(&column) {
+                Rule::Replace
+            } else {
+                Rule::Leave
+            }
+        })
+    }
+
+    /// Rows that others add to.
+    pub(super) fn of_shared_rows(schema: &DatabaseSchema) -> Self {
+        Self::new(schema, |_| Rule::Extend)
+    }
+
+    fn new(schema: &DatabaseSchema, rule: impl Fn(&str) -> Rule) -> Self {
         let table = schema.table_by_name(T::TABLE).map(|(_, table)| table);
         let place = |column: &&'static str| table.and_then(|table| table.column_id(column));
         Self {
             places: T::COLUMNS.iter().map(place).collect(),
-            decided: T::COLUMNS
-                .iter()
-                .map(|column| decided.contains(column))
-                .collect(),
+            rules: T::COLUMNS.iter().map(|column| rule(column)).collect(),
             row: PhantomData,
         }
     }
 
     /// Whether an existing row is anything else than it should be.
     pub(super) fn differ(&self, existing: &Row, wanted: &[Datum]) -> bool {
-        let mut columns = self.decided.iter().zip(&self.places).zip(wanted);
-        columns.any(|((decided, place), wanted)| {
-            let have = place.and_then(|column| existing.values.get(column.index()));
-            *decided && have.map_or(!is_default(wanted), |have| have != wanted)
+        (0..wanted.len()).any(|place| match self.have(existing, place) {
+            Some(have) => *self.merged(place, have, &wanted[place]) != *have,
+            None => self.rules[place] != Rule::Leave && !is_default(&wanted[place]),
         })
     }
 
@@ -54,16 +78,35 @@ impl<T: TableRow> Columns<T> {
         if !self.differ(existing, wanted) {
             return Ok(false);
         }
-        let have = |place: usize| existing.values.get(self.places[place]?.index());
-        let current = T::from_data(have)?;
-        let merged = T::from_data(|place| {
-            if self.decided[place] {
-                Some(&wanted[place])
-            } else {
-                have(place)
-            }
-        })?;
+        let current = T::from_data(|place| self.have(existing, place))?;
+        let merged: Vec<Cow<'_, Datum>> = (0..wanted.len())
+            .map(|place| match self.have(existing, place) {
+                Some(have) => self.merged(place, have, &wanted[place]),
+                None => Cow::Borrowed(&wanted[place]),
+            })
+            .collect();
+        let merged = T::from_data(|place| merged.get(place).map(AsRef::as_ref))?;
         Ok(txn.update(Ref::new(existing.uuid), &current, &merged)?)
+    }
+
+    fn have<'r>(&self, row: &'r Row, place: usize) -> Option<&'r Datum> {
+        row.values.get(self.places[place]?.index())
+    }
+
+    /// What a column should hold that holds `have`.
+    fn merged<'d>(&self, place: usize, have: &'d Datum, wanted: &'d Datum) -> Cow<'d, Datum> {
+        match (self.rules[place], have, wanted) {
+            (Rule::Leave, ..) => Cow::Borrowed(have),
+            (Rule::Extend, ..) if is_default(wanted) => Cow::Borrowed(have),
+            (Rule::Extend, Datum::Map(have), Datum::Map(wanted)) => {
+                let mut merged = have.clone();
+                for (key, value) in wanted {
+                    merged.insert(key.clone(), value.clone());
+                }
+                Cow::Owned(Datum::Map(merged))
+            }
+            (Rule::Replace | Rule::Extend, ..) => Cow::Borrowed(wanted),
+        }
     }
 }
 

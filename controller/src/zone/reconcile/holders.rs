@@ -1,6 +1,7 @@
 //! Which rows hold which rows in their sets, and what is to change about it.
 
 use std::collections::{BTreeMap, HashMap};
+use std::marker::PhantomData;
 
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::TxnBuilder;
@@ -13,7 +14,7 @@ use uuid::Uuid;
 
 use super::PlanError;
 
-/// A set column of `T` through which rows hold other rows.
+/// A column of a table, by its name here and by its place in the database: mostly a set of rows that a row holds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holding {
     pub(super) name: &'static str,
@@ -34,6 +35,12 @@ impl Holding {
         holder.values.get(self.column?.index())?.as_set()
     }
 
+    /// The UUIDs of the rows that a row holds.
+    pub(super) fn held(self, holder: &Row) -> impl Iterator<Item = Uuid> {
+        let held = self.set(holder).into_iter().flat_map(Set::iter);
+        held.filter_map(Atom::as_uuid)
+    }
+
     pub(super) fn holds(self, holder: &Row, held: Uuid) -> bool {
         self.set(holder)
             .is_some_and(|set| set.contains(&Atom::Uuid(held)))
@@ -47,11 +54,7 @@ impl Holding {
     ) -> HashMap<Uuid, Vec<&'a Row>> {
         let mut holders = HashMap::<Uuid, Vec<&Row>>::new();
         for holder in among {
-            let held = self.set(holder).into_iter().flat_map(Set::iter);
-            for uuid in held
-                .filter_map(Atom::as_uuid)
-                .filter(|uuid| is_wanted(*uuid))
-            {
+            for uuid in self.held(holder).filter(|uuid| is_wanted(*uuid)) {
                 holders.entry(uuid).or_default().push(holder);
             }
         }
@@ -63,7 +66,9 @@ impl Holding {
 #[derive(Debug)]
 pub(super) struct HolderChanges<'a, T> {
     rows: BTreeMap<Uuid, (&'a Row, BTreeMap<&'static str, SetChange>)>,
-    table: std::marker::PhantomData<fn() -> T>,
+    /// The column by which a row is seen to be there.
+    name: Holding,
+    table: PhantomData<fn() -> T>,
 }
 
 #[derive(Debug, Default)]
@@ -73,10 +78,11 @@ struct SetChange {
 }
 
 impl<'a, T: TableRow> HolderChanges<'a, T> {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(snapshot: &Snapshot) -> Self {
         Self {
             rows: BTreeMap::new(),
-            table: std::marker::PhantomData,
+            name: Holding::of::<T>(snapshot, "name"),
+            table: PhantomData,
         }
     }
 
@@ -107,15 +113,13 @@ impl<'a, T: TableRow> HolderChanges<'a, T> {
 
     /// Puts the changes into the transaction. It fails as a whole if a row that gains something is gone by then:
     /// what was to be attached to it would silently be lost, and the rest would stand without it.
-    pub(super) fn build(self, txn: &mut TxnBuilder, names: Holding) -> Result<(), PlanError> {
+    pub(super) fn build(self, txn: &mut TxnBuilder) -> Result<(), PlanError> {
         for (holder, sets) in self.rows.into_values() {
             let row = Ref::<T>::new(holder.uuid);
             let gains = sets.values().any(|change| !change.gained.is_empty());
-            let name = names
-                .column
-                .and_then(|column| holder.values.get(column.index()));
-            if let Some(name) = name.filter(|_| gains) {
-                txn.expect(row, names.name, name.clone())?;
+            let column = self.name.column.filter(|_| gains);
+            if let Some(name) = column.and_then(|column| holder.values.get(column.index())) {
+                txn.expect(row, self.name.name, name.clone())?;
             }
             for (column, SetChange { lost, gained }) in sets {
                 if !lost.is_empty() {

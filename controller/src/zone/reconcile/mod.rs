@@ -14,6 +14,9 @@
 
 mod columns;
 mod holders;
+mod rows;
+mod scan;
+mod topology;
 mod view;
 mod work;
 
@@ -35,6 +38,7 @@ use uuid::Uuid;
 use super::desired::{DesiredRows, Surroundings};
 use columns::Columns;
 use holders::Holding;
+pub(super) use topology::topology;
 use view::View;
 
 /// Why a connect's rows cannot be planned.
@@ -82,8 +86,6 @@ pub(super) struct Reconciler<'a> {
     ports: RouterHolding<'a>,
     policies: RouterHolding<'a>,
     routes: RouterHolding<'a>,
-    router_names: Holding,
-    switch_names: Holding,
     acls: Holding,
     groups: Holding,
 }
@@ -130,12 +132,12 @@ impl<'a> Reconciler<'a> {
         Self {
             view: View::new(snapshot),
             columns: AllColumns {
-                router: Columns::new(schema, &["name", "external_ids", "options", "copp"]),
-                port: Columns::new(
+                router: Columns::of_our_rows(schema, &["name", "external_ids", "options", "copp"]),
+                port: Columns::of_our_rows(
                     schema,
                     &["name", "mac", "networks", "peer", "options", "external_ids"],
                 ),
-                policy: Columns::new(
+                policy: Columns::of_our_rows(
                     schema,
                     &[
                         "priority",
@@ -146,7 +148,7 @@ impl<'a> Reconciler<'a> {
                         "external_ids",
                     ],
                 ),
-                route: Columns::new(
+                route: Columns::of_our_rows(
                     schema,
                     &[
                         "ip_prefix",
@@ -158,7 +160,7 @@ impl<'a> Reconciler<'a> {
                         "external_ids",
                     ],
                 ),
-                acl: Columns::new(
+                acl: Columns::of_our_rows(
                     schema,
                     &[
                         "priority",
@@ -175,14 +177,12 @@ impl<'a> Reconciler<'a> {
                         "external_ids",
                     ],
                 ),
-                address_set: Columns::new(schema, &["name", "addresses", "external_ids"]),
-                group: Columns::new(schema, &["name", "load_balancer"]),
+                address_set: Columns::of_our_rows(schema, &["name", "addresses", "external_ids"]),
+                group: Columns::of_our_rows(schema, &["name", "load_balancer"]),
             },
             ports: RouterHolding::new(snapshot, "ports"),
             policies: RouterHolding::new(snapshot, "policies"),
             routes: RouterHolding::new(snapshot, "static_routes"),
-            router_names: Holding::of::<LogicalRouter>(snapshot, "name"),
-            switch_names: Holding::of::<LogicalSwitch>(snapshot, "name"),
             acls: Holding::of::<LogicalSwitch>(snapshot, "acls"),
             groups: Holding::of::<LogicalSwitch>(snapshot, "load_balancer_group"),
         }

@@ -9,12 +9,13 @@ use patchbay_schemas::nb::{
     LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch,
 };
 use patchbay_schemas::row::Row;
-use patchbay_schemas::schema::{ColumnId, Constraint};
+use patchbay_schemas::schema::Constraint;
 use patchbay_schemas::typed::{Ref, TableRow};
 use uuid::Uuid;
 
 use super::holders::Holding;
-use crate::model::external_ids::{OWNER_CONTROLLER, OWNER_TYPE, key};
+use super::scan::Scan;
+use crate::model::external_ids::key;
 use crate::model::names::LOAD_BALANCER_GROUP_PREFIX;
 use crate::zone::desired::{COPP, Surroundings};
 
@@ -65,60 +66,6 @@ pub(super) struct View<'a> {
     pub(super) acl_switches: HashMap<Uuid, Vec<&'a Row>>,
     /// The switches that use the load balancer group of a connect.
     pub(super) group_switches: HashMap<Uuid, Vec<&'a Row>>,
-}
-
-/// One table with the columns that tell whose a row is.
-struct Scan<'a> {
-    rows: Vec<&'a Row>,
-    name: Option<ColumnId>,
-    external_ids: Option<ColumnId>,
-}
-
-impl<'a> Scan<'a> {
-    fn new<T: TableRow>(snapshot: &'a Snapshot) -> Self {
-        let table = snapshot.schema().table_by_name(T::TABLE);
-        let column = |name| table.and_then(|(_, table)| table.column_id(name));
-        Self {
-            rows: snapshot.typed::<T>().rows().map(AsRef::as_ref).collect(),
-            name: column("name"),
-            external_ids: column("external_ids"),
-        }
-    }
-
-    fn name(&self, row: &'a Row) -> &'a str {
-        let name = self.name.and_then(|column| row.values.get(column.index()));
-        name.and_then(|name| name.as_scalar()?.as_str())
-            .unwrap_or_default()
-    }
-
-    fn external_id(&self, row: &'a Row, key: &str) -> Option<&'a str> {
-        let ids = row.values.get(self.external_ids?.index())?;
-        ids.as_map()?.get_str(key)
-    }
-
-    /// The connect that owns a row.
-    fn owner(&self, row: &'a Row) -> Option<&'a str> {
-        (self.external_id(row, key::OWNER_CONTROLLER)? == OWNER_CONTROLLER
-            && self.external_id(row, key::OWNER_TYPE)? == OWNER_TYPE)
-            .then(|| self.external_id(row, key::NAME))?
-    }
-
-    fn owned(&self) -> impl Iterator<Item = (&'a str, &'a Row)> {
-        self.rows
-            .iter()
-            .filter_map(|row| Some((self.owner(row)?, *row)))
-    }
-
-    fn by_name(&self) -> HashMap<&'a str, &'a Row> {
-        self.rows.iter().map(|row| (self.name(row), *row)).collect()
-    }
-
-    fn by_id<'s>(&'s self) -> impl Iterator<Item = (&'a str, &'a str, &'a Row)> + use<'a, 's> {
-        self.owned().map(|(connect, row)| {
-            let id = self.external_id(row, key::ID).unwrap_or_default();
-            (connect, id, row)
-        })
-    }
 }
 
 impl<'a> View<'a> {

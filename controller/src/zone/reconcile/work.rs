@@ -7,51 +7,35 @@ use patchbay_schemas::nb::{
     AddressSet, LoadBalancerGroup, LogicalRouter, LogicalRouterPort, LogicalSwitch,
 };
 use patchbay_schemas::row::Row;
-use patchbay_schemas::typed::{Ref, TableRow};
 use uuid::Uuid;
 
-use super::columns::Columns;
 use super::holders::HolderChanges;
+use super::rows::{RowChanges, Settled};
 use super::view::{Owned, RowsById, RowsOf};
-use super::{Change, Counts, PlanError, Reconciler, RouterHolding};
+use super::{Change, PlanError, Reconciler, RouterHolding};
 use crate::model::external_ids::key;
 use crate::zone::desired::{DesiredRows, IsolationRows, NetworkRouterRows, ServiceRows};
-
-/// A row that should be there: a new one, or one that was there before.
-#[derive(Clone, Copy)]
-struct Settled {
-    uuid: Uuid,
-    is_new: bool,
-}
 
 /// Collects the changes for one connect.
 pub(super) struct Work<'r, 'a> {
     reconciler: &'r Reconciler<'a>,
     connect: &'r str,
     owned: Option<&'r Owned<'a>>,
-    txn: TxnBuilder,
-    /// Existing rows that stay.
-    kept: HashSet<Uuid>,
-    inserted: usize,
-    changed: HashSet<Uuid>,
-    deleted: usize,
+    rows: RowChanges,
     routers: HolderChanges<'a, LogicalRouter>,
     switches: HolderChanges<'a, LogicalSwitch>,
 }
 
 impl<'r, 'a> Work<'r, 'a> {
     pub(super) fn new(reconciler: &'r Reconciler<'a>, connect: &'r str, txn: TxnBuilder) -> Self {
+        let snapshot = reconciler.view.snapshot;
         Self {
             reconciler,
             connect,
             owned: reconciler.view.owned.get(connect),
-            txn,
-            kept: HashSet::new(),
-            inserted: 0,
-            changed: HashSet::new(),
-            deleted: 0,
-            routers: HolderChanges::new(),
-            switches: HolderChanges::new(),
+            rows: RowChanges::new(txn),
+            routers: HolderChanges::new(snapshot),
+            switches: HolderChanges::new(snapshot),
         }
     }
 
@@ -72,38 +56,6 @@ impl<'r, 'a> Work<'r, 'a> {
         self.finish()
     }
 
-    /// Makes one of the candidates the wanted row, or inserts it.
-    fn settle<T: TableRow>(
-        &mut self,
-        columns: &Columns<T>,
-        candidates: &[&'a Row],
-        wanted: &T,
-    ) -> Result<Settled, PlanError> {
-        let data = wanted.to_data();
-        let free = || {
-            candidates
-                .iter()
-                .filter(|row| !self.kept.contains(&row.uuid))
-        };
-        // Of several rows with one identity the one that is right already stays.
-        let existing = free()
-            .find(|row| !columns.differ(row, &data))
-            .or_else(|| free().min_by_key(|row| row.uuid));
-        let Some(existing) = existing else {
-            let uuid = self.txn.insert(wanted)?.uuid;
-            self.inserted += 1;
-            return Ok(Settled { uuid, is_new: true });
-        };
-        if columns.update(&mut self.txn, existing, &data)? {
-            self.changed.insert(existing.uuid);
-        }
-        self.kept.insert(existing.uuid);
-        Ok(Settled {
-            uuid: existing.uuid,
-            is_new: false,
-        })
-    }
-
     /// The connect's rows with this key.
     fn candidates(&self, rows: RowsOf<'a>, key: &str) -> &'r [&'a Row] {
         let found = self.owned.and_then(|owned| rows(owned).get(key));
@@ -115,7 +67,8 @@ impl<'r, 'a> Work<'r, 'a> {
         let owned = self.candidates(|owned| &owned.ports, &wanted.name);
         let unowned = view.unowned.get(&*wanted.name).filter(|_| owned.is_empty());
         let candidates = unowned.map_or(owned, std::slice::from_ref);
-        self.settle(&self.reconciler.columns.port, candidates, wanted)
+        self.rows
+            .settle(&self.reconciler.columns.port, candidates, wanted)
     }
 
     fn connect_router(&mut self, rows: &DesiredRows) -> Result<(), PlanError> {
@@ -127,16 +80,18 @@ impl<'r, 'a> Work<'r, 'a> {
         let mut routes = Vec::with_capacity(rows.routes.len());
         for route in &rows.routes {
             let candidates = self.candidates(|owned| &owned.routes, identity(&route.external_ids));
-            routes.push(self.settle(&reconciler.columns.route, candidates, route)?);
+            routes.push(
+                self.rows
+                    .settle(&reconciler.columns.route, candidates, route)?,
+            );
         }
         let router = self.router(&rows.router.name);
         let Some(router) = router else {
-            self.txn.insert(&LogicalRouter {
-                ports: ports.iter().map(|port| Ref::new(port.uuid)).collect(),
-                static_routes: routes.iter().map(|route| Ref::new(route.uuid)).collect(),
+            self.rows.insert(&LogicalRouter {
+                ports: ports.iter().map(|port| port.to()).collect(),
+                static_routes: routes.iter().map(|route| route.to()).collect(),
                 ..rows.router.clone()
             })?;
-            self.inserted += 1;
             for (holding, children) in [(&reconciler.ports, ports), (&reconciler.routes, routes)] {
                 for child in children {
                     self.move_out(None, holding, child);
@@ -144,15 +99,8 @@ impl<'r, 'a> Work<'r, 'a> {
             }
             return Ok(());
         };
-        let data = rows.router.to_data();
-        if reconciler
-            .columns
-            .router
-            .update(&mut self.txn, router, &data)?
-        {
-            self.changed.insert(router.uuid);
-        }
-        self.kept.insert(router.uuid);
+        self.rows
+            .settle(&reconciler.columns.router, &[router], &rows.router)?;
         for (holding, children) in [(&reconciler.ports, ports), (&reconciler.routes, routes)] {
             for child in children {
                 self.move_in(router, holding, child);
@@ -181,7 +129,9 @@ impl<'r, 'a> Work<'r, 'a> {
         for policy in &rows.policies {
             let identity = identity(&policy.external_ids);
             let candidates = self.candidates(|owned| &owned.policies, identity);
-            let policy = self.settle(&reconciler.columns.policy, candidates, policy)?;
+            let policy = self
+                .rows
+                .settle(&reconciler.columns.policy, candidates, policy)?;
             self.move_in(router, &reconciler.policies, policy);
         }
         Ok(())
@@ -212,12 +162,13 @@ impl<'r, 'a> Work<'r, 'a> {
         let reconciler = self.reconciler;
         for set in &rows.address_sets {
             let candidates = self.candidates(|owned| &owned.address_sets, &set.name);
-            self.settle(&reconciler.columns.address_set, candidates, set)?;
+            self.rows
+                .settle(&reconciler.columns.address_set, candidates, set)?;
         }
         let mut acls = Vec::with_capacity(rows.acls.len());
         for acl in &rows.acls {
             let candidates = self.candidates(|owned| &owned.acls, identity(&acl.external_ids));
-            acls.push(self.settle(&reconciler.columns.acl, candidates, acl)?);
+            acls.push(self.rows.settle(&reconciler.columns.acl, candidates, acl)?);
         }
         let mut wanted = HashSet::new();
         for (name, places) in &rows.switches {
@@ -242,7 +193,9 @@ impl<'r, 'a> Work<'r, 'a> {
     fn services(&mut self, rows: &ServiceRows) -> Result<(), PlanError> {
         let reconciler = self.reconciler;
         let candidates = self.candidates(|owned| &owned.groups, &rows.group.name);
-        let group = self.settle(&reconciler.columns.group, candidates, &rows.group)?;
+        let group = self
+            .rows
+            .settle(&reconciler.columns.group, candidates, &rows.group)?;
         let switches: BTreeSet<&str> = rows.switches.iter().map(String::as_str).collect();
         let mut wanted = HashSet::new();
         for name in switches {
@@ -268,10 +221,9 @@ impl<'r, 'a> Work<'r, 'a> {
         let snapshot = reconciler.view.snapshot;
         let mut gone = HashSet::new();
         for router in &owned.routers {
-            if !self.kept.contains(&router.uuid) {
-                self.txn.delete(Ref::<LogicalRouter>::new(router.uuid))?;
+            if !self.rows.is_kept(router.uuid) {
+                self.rows.delete::<LogicalRouter>(router.uuid)?;
                 gone.insert(router.uuid);
-                self.deleted += 1;
             }
         }
         for (rows, holding) in [
@@ -280,7 +232,7 @@ impl<'r, 'a> Work<'r, 'a> {
             (&owned.routes, &reconciler.routes),
         ] {
             for row in self.stale(rows) {
-                self.deleted += 1;
+                self.rows.count_deleted();
                 for router in holding.of(snapshot, row) {
                     // What a router holds goes with it.
                     if !gone.contains(&router.uuid) {
@@ -290,50 +242,33 @@ impl<'r, 'a> Work<'r, 'a> {
             }
         }
         for acl in self.stale(&owned.acls) {
-            self.deleted += 1;
+            self.rows.count_deleted();
             for switch in holders(&reconciler.view.acl_switches, acl) {
                 self.switches.detach(switch, reconciler.acls, acl);
             }
         }
         for set in self.stale(&owned.address_sets) {
-            self.deleted += 1;
-            self.txn.delete(Ref::<AddressSet>::new(set))?;
+            self.rows.delete::<AddressSet>(set)?;
         }
         for group in self.stale(&owned.groups) {
-            self.deleted += 1;
             for switch in holders(&reconciler.view.group_switches, group) {
                 self.switches.detach(switch, reconciler.groups, group);
             }
-            self.txn.delete(Ref::<LoadBalancerGroup>::new(group))?;
+            self.rows.delete::<LoadBalancerGroup>(group)?;
         }
         Ok(())
     }
 
     fn stale(&self, rows: &RowsById<'a>) -> Vec<Uuid> {
         let uuids = rows.values().flatten().map(|row| row.uuid);
-        uuids.filter(|uuid| !self.kept.contains(uuid)).collect()
+        uuids.filter(|uuid| !self.rows.is_kept(*uuid)).collect()
     }
 
     fn finish(mut self) -> Result<Change, PlanError> {
-        self.changed.extend(self.routers.uuids());
-        self.changed.extend(self.switches.uuids());
-        self.routers
-            .build(&mut self.txn, self.reconciler.router_names)?;
-        self.switches
-            .build(&mut self.txn, self.reconciler.switch_names)?;
-        if self.txn.is_empty() {
-            return Ok(Change::default());
-        }
-        self.txn
-            .comment(format!("patchbay: ClusterNetworkConnect {}", self.connect));
-        Ok(Change {
-            transaction: Some(self.txn.finish()),
-            counts: Counts {
-                inserted: self.inserted,
-                changed: self.changed.len(),
-                deleted: self.deleted,
-            },
-        })
+        self.rows.hold(self.routers)?;
+        self.rows.hold(self.switches)?;
+        let comment = format!("patchbay: ClusterNetworkConnect {}", self.connect);
+        Ok(self.rows.finish(comment))
     }
 }
 

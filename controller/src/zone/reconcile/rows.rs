@@ -1,0 +1,120 @@
+//! Collects the changes of one transaction and counts them.
+
+use std::collections::HashSet;
+
+use patchbay_engine::txn::TxnBuilder;
+use patchbay_schemas::row::Row;
+use patchbay_schemas::typed::{Ref, TableRow};
+use uuid::Uuid;
+
+use super::columns::Columns;
+use super::holders::HolderChanges;
+use super::{Change, Counts, PlanError};
+
+/// A row that should be there: a new one, or one that was there before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settled {
+    pub(super) uuid: Uuid,
+    pub(super) is_new: bool,
+}
+
+impl Settled {
+    pub(super) fn to<T>(self) -> Ref<T> {
+        Ref::new(self.uuid)
+    }
+}
+
+/// A transaction in the making.
+pub(super) struct RowChanges {
+    txn: TxnBuilder,
+    /// Existing rows that stay.
+    kept: HashSet<Uuid>,
+    inserted: usize,
+    changed: HashSet<Uuid>,
+    deleted: usize,
+}
+
+impl RowChanges {
+    pub(super) fn new(txn: TxnBuilder) -> Self {
+        Self {
+            txn,
+            kept: HashSet::new(),
+            inserted: 0,
+            changed: HashSet::new(),
+            deleted: 0,
+        }
+    }
+
+    /// Makes one of the candidates the wanted row, or inserts it.
+    pub(super) fn settle<T: TableRow>(
+        &mut self,
+        columns: &Columns<T>,
+        candidates: &[&Row],
+        wanted: &T,
+    ) -> Result<Settled, PlanError> {
+        let data = wanted.to_data();
+        let kept = &self.kept;
+        let free = || candidates.iter().filter(|row| !kept.contains(&row.uuid));
+        // Of several rows with one identity the one that is right already stays.
+        let existing = free()
+            .find(|row| !columns.differ(row, &data))
+            .or_else(|| free().min_by_key(|row| row.uuid));
+        let Some(existing) = existing else {
+            return self.insert(wanted);
+        };
+        if columns.update(&mut self.txn, existing, &data)? {
+            self.changed.insert(existing.uuid);
+        }
+        self.kept.insert(existing.uuid);
+        Ok(Settled {
+            uuid: existing.uuid,
+            is_new: false,
+        })
+    }
+
+    pub(super) fn insert<T: TableRow>(&mut self, row: &T) -> Result<Settled, PlanError> {
+        let uuid = self.txn.insert(row)?.uuid;
+        self.inserted += 1;
+        Ok(Settled { uuid, is_new: true })
+    }
+
+    /// Deletes a row of a table whose rows live without being held.
+    pub(super) fn delete<T: TableRow>(&mut self, row: Uuid) -> Result<(), PlanError> {
+        self.txn.delete(Ref::<T>::new(row))?;
+        self.deleted += 1;
+        Ok(())
+    }
+
+    /// Counts a row that goes because nobody holds it any more.
+    pub(super) fn count_deleted(&mut self) {
+        self.deleted += 1;
+    }
+
+    pub(super) fn is_kept(&self, row: Uuid) -> bool {
+        self.kept.contains(&row)
+    }
+
+    pub(super) fn hold<T: TableRow>(
+        &mut self,
+        holders: HolderChanges<'_, T>,
+    ) -> Result<(), PlanError> {
+        self.changed.extend(holders.uuids());
+        holders.build(&mut self.txn)
+    }
+
+    /// The transaction with a comment for the server's log, unless there is nothing to do.
+    pub(super) fn finish(mut self, comment: impl Into<String>) -> Change {
+        if self.txn.is_empty() {
+            return Change::default();
+        }
+        self.txn.comment(comment);
+        Change {
+            transaction: Some(self.txn.finish()),
+            counts: Counts {
+                inserted: self.inserted,
+                changed: self.changed.len(),
+                deleted: self.deleted,
+            },
+        }
+    }
+}
