@@ -1,5 +1,7 @@
 //! The transaction engine's laws at commit, through its public interface: requests in, results and rows out.
 
+#![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
+
 use std::sync::Arc;
 
 use patchbay_engine::db::{Access, Database, Execution, OperationResult};
@@ -31,7 +33,10 @@ struct Bed {
 impl Bed {
     fn new() -> Self {
         let schema = Arc::new(DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap());
-        Self { database: Database::new(schema), uuids: UuidSource::seeded(1) }
+        Self {
+            database: Database::new(schema),
+            uuids: UuidSource::seeded(1),
+        }
     }
 
     fn run(&mut self, operations: &str) -> Execution {
@@ -40,7 +45,12 @@ impl Bed {
         assert!(reader.enter_array() && reader.next_element());
         reader.skip();
         let schema = self.database.schema().clone();
-        let decoded = decode_transaction(&mut reader, &schema, &mut Strings::default(), &mut self.uuids);
+        let decoded = decode_transaction(
+            &mut reader,
+            &schema,
+            &mut Strings::default(),
+            &mut self.uuids,
+        );
         self.database.execute(&decoded, &Access::unrestricted())
     }
 
@@ -60,7 +70,9 @@ impl Bed {
 
     fn count(&self, table: &str) -> usize {
         let snapshot = self.database.snapshot();
-        snapshot.table(snapshot.schema().table_id(table).unwrap()).len()
+        snapshot
+            .table(snapshot.schema().table_id(table).unwrap())
+            .len()
     }
 }
 
@@ -75,7 +87,10 @@ fn children_live_while_somebody_refers_to_them() {
     bed.ok(INSERT_PAIR);
     assert_eq!(bed.count("Child"), 1);
     let error = bed.error(r#"{"op":"delete","table":"Child","where":[]}"#);
-    assert!(error.contains("because of 1 remaining reference(s)"), "{error}");
+    assert!(
+        error.contains("because of 1 remaining reference(s)"),
+        "{error}"
+    );
     bed.ok(r#"{"op":"update","table":"Root","where":[],"row":{"strong":["set",[]]}}"#);
     assert_eq!(bed.count("Child"), 0);
     let OperationResult::Rows { rows, .. } =
@@ -97,8 +112,14 @@ fn chains_are_collected_and_cycles_are_not() {
     assert_eq!(bed.count("Child"), 2);
     bed.ok(r#"{"op":"delete","table":"Root","where":[]}"#);
     assert_eq!(bed.count("Child"), 0);
-    bed.ok(r#"{"op":"insert","table":"Child","uuid-name":"me","row":{"next":["named-uuid","me"]}}"#);
-    assert_eq!(bed.count("Child"), 0, "a reference to itself does not count");
+    bed.ok(
+        r#"{"op":"insert","table":"Child","uuid-name":"me","row":{"next":["named-uuid","me"]}}"#,
+    );
+    assert_eq!(
+        bed.count("Child"),
+        0,
+        "a reference to itself does not count"
+    );
     bed.ok(
         r#"{"op":"insert","table":"Child","uuid-name":"x","row":{"next":["named-uuid","y"]}},
            {"op":"insert","table":"Child","uuid-name":"y","row":{"next":["named-uuid","x"]}}"#,
@@ -109,8 +130,13 @@ fn chains_are_collected_and_cycles_are_not() {
 #[test]
 fn strong_references_need_a_target() {
     let mut bed = Bed::new();
-    let error = bed.error(r#"{"op":"insert","table":"Root","row":{"name":"r","strong":["named-uuid","nobody"]}}"#);
-    assert!(error.contains("references nonexistent row") && error.contains("in table Child."), "{error}");
+    let error = bed.error(
+        r#"{"op":"insert","table":"Root","row":{"name":"r","strong":["named-uuid","nobody"]}}"#,
+    );
+    assert!(
+        error.contains("references nonexistent row") && error.contains("in table Child."),
+        "{error}"
+    );
     assert_eq!(bed.count("Root"), 0);
 }
 
@@ -119,7 +145,8 @@ fn weak_references_that_must_not_vanish_fail() {
     let mut bed = Bed::new();
     let error = bed.error(r#"{"op":"insert","table":"Need","row":{}}"#);
     assert!(error.contains("constraint volation"), "{error}");
-    let error = bed.error(r#"{"op":"insert","table":"Need","row":{"one":["named-uuid","nobody"]}}"#);
+    let error =
+        bed.error(r#"{"op":"insert","table":"Need","row":{"one":["named-uuid","nobody"]}}"#);
     assert!(error.contains("Deletion of 1 weak reference(s)"), "{error}");
 }
 
@@ -128,12 +155,21 @@ fn limits_are_judged_after_garbage_collection() {
     let mut bed = Bed::new();
     let child = r#"{"op":"insert","table":"Child","row":{}}"#;
     bed.ok(&[child; 5].join(","));
-    let keep: Vec<String> = (0..4).map(|i| format!(r#"["named-uuid","c{i}"]"#)).collect();
-    let children: Vec<String> =
-        (0..4).map(|i| format!(r#"{{"op":"insert","table":"Child","uuid-name":"c{i}","row":{{}}}}"#)).collect();
-    let root = format!(r#"{{"op":"insert","table":"Root","row":{{"name":"r","strong":["set",[{}]]}}}}"#, keep.join(","));
+    let keep: Vec<String> = (0..4)
+        .map(|i| format!(r#"["named-uuid","c{i}"]"#))
+        .collect();
+    let children: Vec<String> = (0..4)
+        .map(|i| format!(r#"{{"op":"insert","table":"Child","uuid-name":"c{i}","row":{{}}}}"#))
+        .collect();
+    let root = format!(
+        r#"{{"op":"insert","table":"Root","row":{{"name":"r","strong":["set",[{}]]}}}}"#,
+        keep.join(",")
+    );
     let error = bed.error(&format!("{root},{}", children.join(",")));
-    assert!(error.contains("to contain 4 rows, greater than the schema-defined limit of 3 row(s)"), "{error}");
+    assert!(
+        error.contains("to contain 4 rows, greater than the schema-defined limit of 3 row(s)"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -143,8 +179,14 @@ fn unique_values_can_be_swapped_but_not_shared() {
         r#"{"op":"insert","table":"Root","row":{"name":"a","number":1}},{"op":"insert","table":"Root","row":{"name":"b","number":2}}"#,
     );
     let error = bed.error(r#"{"op":"insert","table":"Root","row":{"name":"a"}}"#);
-    assert!(error.contains("identical values (a) for index on column \"name\""), "{error}");
-    assert!(error.contains("was inserted by this transaction."), "{error}");
+    assert!(
+        error.contains("identical values (a) for index on column \"name\""),
+        "{error}"
+    );
+    assert!(
+        error.contains("was inserted by this transaction."),
+        "{error}"
+    );
     bed.ok(
         r#"{"op":"update","table":"Root","where":[["number","==",1]],"row":{"name":"b"}},
            {"op":"update","table":"Root","where":[["number","==",2]],"row":{"name":"a"}}"#,
@@ -152,8 +194,17 @@ fn unique_values_can_be_swapped_but_not_shared() {
     let snapshot = bed.database.snapshot();
     let (id, table) = snapshot.schema().table_by_name("Root").unwrap();
     for (name, number) in [("a", 2), ("b", 1)] {
-        let row = snapshot.table(id).find(0, &[name.to_owned().into_datum()]).unwrap();
-        assert_eq!(row.get(table.column_id("number").unwrap()).as_scalar().unwrap().as_integer(), Some(number));
+        let row = snapshot
+            .table(id)
+            .find(0, &[name.to_owned().into_datum()])
+            .unwrap();
+        assert_eq!(
+            row.get(table.column_id("number").unwrap())
+                .as_scalar()
+                .unwrap()
+                .as_integer(),
+            Some(number)
+        );
     }
     bed.ok(r#"{"op":"update","table":"Root","where":[["name","==","a"]],"row":{"name":"c"}}"#);
     bed.ok(r#"{"op":"insert","table":"Root","row":{"name":"a"}}"#);
@@ -175,9 +226,14 @@ fn a_failed_operation_leaves_nothing() {
     let execution = bed.run(
         r#"{"op":"insert","table":"Root","row":{"name":"a"}},{"op":"update","table":"Root","where":[],"row":{"fixed":"x"}},{"op":"comment","comment":""}"#,
     );
-    let Execution::Failed { results, error } = execution else { panic!("{execution:?}") };
+    let Execution::Failed { results, error } = execution else {
+        panic!("{execution:?}")
+    };
     assert_eq!(results.len(), 1);
-    assert_eq!(error.details.as_deref(), Some("Cannot update immutable column fixed in table Root."));
+    assert_eq!(
+        error.details.as_deref(),
+        Some("Cannot update immutable column fixed in table Root.")
+    );
     assert_eq!(bed.count("Root"), 0);
 }
 
@@ -187,14 +243,25 @@ fn mutations_are_checked() {
     bed.ok(r#"{"op":"insert","table":"Root","row":{"name":"a","number":98}}"#);
     bed.ok(r#"{"op":"mutate","table":"Root","where":[],"mutations":[["number","+=",1]]}"#);
     for (mutation, complaint) in [
-        (r#"["number","+=",1]"#, "100 is not in the valid range 0 to 99 (inclusive)"),
+        (
+            r#"["number","+=",1]"#,
+            "100 is not in the valid range 0 to 99 (inclusive)",
+        ),
         (r#"["number","/=",0]"#, "Division by zero."),
-        (r#"["number","*=",9223372036854775807]"#, "Result of \"*=\" operation is out of range."),
-        (r#"["name","insert","x"]"#, "Type mismatch: \"insert\" operator may not be applied to column name of type string."),
+        (
+            r#"["number","*=",9223372036854775807]"#,
+            "Result of \"*=\" operation is out of range.",
+        ),
+        (
+            r#"["name","insert","x"]"#,
+            "Type mismatch: \"insert\" operator may not be applied to column name of type string.",
+        ),
         (r#"["number","insert"]"#, "Parse error in mutation."),
         (r#"["number","**=",1]"#, "No mutator named **=."),
     ] {
-        let error = bed.error(&format!(r#"{{"op":"mutate","table":"Root","where":[],"mutations":[{mutation}]}}"#));
+        let error = bed.error(&format!(
+            r#"{{"op":"mutate","table":"Root","where":[],"mutations":[{mutation}]}}"#
+        ));
         assert!(error.contains(complaint), "{mutation}: {error}");
     }
 }
@@ -203,7 +270,10 @@ fn mutations_are_checked() {
 fn parse_errors_name_the_operation() {
     let mut bed = Bed::new();
     for (operations, error) in [
-        ("5", "syntax error: Parsing ovsdb operation 1 of 1 failed: Object expected."),
+        (
+            "5",
+            "syntax error: Parsing ovsdb operation 1 of 1 failed: Object expected.",
+        ),
         (
             r#"{"op":"comment","comment":""},{"op":"nope"}"#,
             "syntax error: Parsing ovsdb operation 2 of 2 failed: No operation \"nope\" (in {\"op\":\"nope\"})",
@@ -225,11 +295,22 @@ fn parse_errors_name_the_operation() {
 fn waits_block_or_fail() {
     let mut bed = Bed::new();
     let wait = |timeout: &str| {
-        format!(r#"{{"op":"wait","table":"Root",{timeout}"where":[],"columns":["name"],"until":"==","rows":[{{"name":"a"}}]}}"#)
+        format!(
+            r#"{{"op":"wait","table":"Root",{timeout}"where":[],"columns":["name"],"until":"==","rows":[{{"name":"a"}}]}}"#
+        )
     };
-    assert!(bed.error(&wait("\"timeout\":0,")).contains("\"where\" clause test failed"));
-    assert!(matches!(bed.run(&wait("")), Execution::Blocked { deadline: None }));
-    assert!(matches!(bed.run(&wait("\"timeout\":7,")), Execution::Blocked { deadline: Some(7) }));
+    assert!(
+        bed.error(&wait("\"timeout\":0,"))
+            .contains("\"where\" clause test failed")
+    );
+    assert!(matches!(
+        bed.run(&wait("")),
+        Execution::Blocked { deadline: None }
+    ));
+    assert!(matches!(
+        bed.run(&wait("\"timeout\":7,")),
+        Execution::Blocked { deadline: Some(7) }
+    ));
     bed.ok(r#"{"op":"insert","table":"Root","row":{"name":"a"}}"#);
     bed.ok(&wait("\"timeout\":0,"));
 }

@@ -110,15 +110,23 @@ mod tests {
     const A: SessionId = SessionId(1);
     const B: SessionId = SessionId(2);
 
-    fn granted(locked: bool, victim: Option<SessionId>) -> Option<Granted> {
-        Some(Granted { locked, victim })
-    }
-
     #[test]
     fn waiters_queue() {
         let mut locks = Locks::default();
-        assert_eq!(locks.lock(A, "l", Mode::Wait), granted(true, None));
-        assert_eq!(locks.lock(B, "l", Mode::Wait), granted(false, None));
+        assert_eq!(
+            locks.lock(A, "l", Mode::Wait),
+            Some(Granted {
+                locked: true,
+                victim: None
+            })
+        );
+        assert_eq!(
+            locks.lock(B, "l", Mode::Wait),
+            Some(Granted {
+                locked: false,
+                victim: None
+            })
+        );
         assert_eq!(locks.lock(B, "l", Mode::Wait), None);
         assert_eq!(locks.unlock(A, "l"), Ok(Some(B)));
         assert!(locks.owns(B, "l"));
@@ -129,7 +137,13 @@ mod tests {
     fn who_waited_regains_a_stolen_lock_and_a_thief_does_not() {
         let mut locks = Locks::default();
         locks.lock(A, "l", Mode::Wait);
-        assert_eq!(locks.lock(B, "l", Mode::Steal), granted(true, Some(A)));
+        assert_eq!(
+            locks.lock(B, "l", Mode::Steal),
+            Some(Granted {
+                locked: true,
+                victim: Some(A)
+            })
+        );
         assert_eq!(locks.unlock(B, "l"), Ok(Some(A)));
         assert_eq!(locks.unlock(A, "l"), Ok(None));
         locks.lock(A, "l", Mode::Steal);

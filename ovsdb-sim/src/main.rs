@@ -44,7 +44,7 @@ struct Args {
     #[arg(long, value_name = "[DATABASE=]FILE")]
     journal: Vec<String>,
 
-    /// Serve the control API (sim_show, sim_dump, sim_stats over HTTP and WebSocket) at this address.
+    /// Serve the control API (`sim_show`, `sim_dump`, `sim_stats` over HTTP and WebSocket) at this address.
     #[arg(long, value_name = "IP:PORT")]
     control: Option<SocketAddr>,
 

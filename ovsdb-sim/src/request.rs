@@ -102,15 +102,13 @@ impl Request<'_> {
             )));
         };
         let name = String::from_utf8_lossy(&name);
-        match self.session.server().database(&name) {
-            Some(database) => Ok((database.clone(), params)),
-            None => {
-                let details = format!("{} request specifies unknown database {name}", self.method);
-                let error =
-                    OvsdbError::new("unknown database", details).with_syntax(&self.params_json());
-                Err(error.into())
-            }
+        if let Some(database) = self.session.server().database(&name) {
+            return Ok((database.clone(), params));
         }
+        let details = format!("{} request specifies unknown database {name}", self.method);
+        Err(OvsdbError::new("unknown database", details)
+            .with_syntax(&self.params_json())
+            .into())
     }
 
     fn list_dbs(&self) -> Answer {
@@ -185,7 +183,7 @@ impl Request<'_> {
             .monitors
             .add(self.session, id.clone(), spec, &schema, &snapshot);
         self.session.outbox().push([reply::success(&self.id, |out| {
-            out.extend_from_slice(&result)
+            out.extend_from_slice(&result);
         })]);
         drop(state);
         monitors.push((id, database));

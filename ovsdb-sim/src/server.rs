@@ -8,7 +8,6 @@ use dashmap::DashMap;
 use patchbay_engine::db::Database;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_schemas::wire::DecodedTransaction;
 use uuid::Uuid;
 
 use crate::file::Source;
@@ -153,24 +152,7 @@ impl Server {
     pub(crate) fn uuids(&self, session: SessionId) -> UuidSource {
         source(self.seed, 1 << 32 | session.0)
     }
-
-    /// Executes operations for the owner of the server.
-    pub(crate) fn execute(
-        &self,
-        hosted: &Arc<Hosted>,
-        transaction: &DecodedTransaction,
-    ) -> ExecuteResult {
-        hosted.execute(transaction)
-    }
 }
-
-type ExecuteResult = Result<
-    (
-        Vec<patchbay_engine::db::OperationResult>,
-        patchbay_engine::db::ChangeSet,
-    ),
-    Option<patchbay_schemas::error::OvsdbError>,
->;
 
 /// Different users of one seed get different sequences.
 fn source(seed: Option<u64>, user: u64) -> UuidSource {

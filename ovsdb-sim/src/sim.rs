@@ -54,7 +54,6 @@ impl Sim {
     /// A database by name.
     pub fn database(&self, name: &str) -> Option<SimDatabase> {
         Some(SimDatabase {
-            server: self.server.clone(),
             hosted: self.server.database(name)?.clone(),
         })
     }
@@ -138,7 +137,6 @@ impl SimBuilder {
 /// A database of a simulator, used without a socket. Monitors of connected clients see what it does.
 #[derive(Clone, Debug)]
 pub struct SimDatabase {
-    server: Arc<Server>,
     hosted: Arc<Hosted>,
 }
 
@@ -170,7 +168,7 @@ impl SimDatabase {
             operations,
             failure: None,
         };
-        match self.server.execute(&self.hosted, &decoded) {
+        match self.hosted.execute(&decoded) {
             Ok((_, changes)) => Ok(changes),
             Err(Some(error)) => Err(error.into()),
             Err(None) => Err(TransactError::Blocked),

@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 
 /// A bounded cache of recently seen strings. The same text gives the same allocation most of the time;
 /// a collision only costs sharing.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Strings {
     recent: Vec<Option<Arc<str>>>,
     hasher: RandomState,
@@ -17,15 +17,6 @@ pub struct Strings {
 const SLOTS: usize = 2048;
 /// Longer strings are rarely repeated.
 const MAX_LEN: usize = 128;
-
-impl Default for Strings {
-    fn default() -> Self {
-        Self {
-            recent: Vec::new(),
-            hasher: RandomState::default(),
-        }
-    }
-}
 
 impl Strings {
     /// A shared string with this text.

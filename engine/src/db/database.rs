@@ -157,7 +157,7 @@ impl Database {
         let references = &mut self.references;
         for column in self.columns.of(change.table, RefType::Weak) {
             column.diff(old, new, |target, delta| {
-                references.add_weak((column.target, target), row, delta)
+                references.add_weak((column.target, target), row, delta);
             });
         }
     }

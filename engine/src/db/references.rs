@@ -140,12 +140,16 @@ impl ReferenceColumn {
             (Some(Datum::Map(old)), Some(Datum::Map(new))) => {
                 old.diff(new, |key, before, after| {
                     if !self.by_key {
-                        before.into_iter().for_each(|value| see(value, -1));
-                        after.into_iter().for_each(|value| see(value, 1));
+                        if let Some(value) = before {
+                            see(value, -1);
+                        }
+                        if let Some(value) = after {
+                            see(value, 1);
+                        }
                     } else if before.is_some() != after.is_some() {
                         see(key, if after.is_some() { 1 } else { -1 });
                     }
-                })
+                });
             }
             (Some(old), None) => self.each(old, |atom| see(atom, -1)),
             (None, Some(new)) => self.each(new, |atom| see(atom, 1)),
@@ -175,9 +179,9 @@ impl ReferenceColumn {
                     .filter(|(_, value)| **value == target)
                     .map(|(key, _)| key.clone())
                     .collect();
-                keys.iter().for_each(|key| {
+                for key in &keys {
                     map.remove(key);
-                });
+                }
                 keys.len()
             }
         }

@@ -292,7 +292,7 @@ impl TxnBuilder {
                 table: schema.name.to_string(),
                 column: column.to_owned(),
                 value: datum.to_string(),
-                source,
+                source: Box::new(source),
             }),
         }
     }

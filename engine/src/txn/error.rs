@@ -36,6 +36,6 @@ pub enum BuildError {
         /// The value as text.
         value: String,
         /// The schema's complaint.
-        source: OvsdbError,
+        source: Box<OvsdbError>,
     },
 }

@@ -1,7 +1,7 @@
 //! Collects changes to typed rows into one transaction.
 //!
 //! Rows that the transaction inserts are referred to by placeholders: [`TxnBuilder::insert`] returns a
-//! [`Ref`] that other rows of the same transaction may hold. On the wire they are named-uuids.
+//! [`Ref`](patchbay_schemas::typed::Ref) that other rows of the same transaction may hold. On the wire they are named-uuids.
 
 mod builder;
 mod error;

@@ -156,7 +156,6 @@ impl Map {
         let (mut old, mut new) = (self.iter().peekable(), new.iter().peekable());
         loop {
             match (old.peek().copied(), new.peek().copied()) {
-                (None, None) => return,
                 (Some((key, a)), Some((same, b))) if key == same => {
                     if a != b {
                         changed(key, Some(a), Some(b));
@@ -172,7 +171,7 @@ impl Map {
                     changed(key, None, Some(value));
                     new.next();
                 }
-                (Some(_), None) => return,
+                _ => return,
             }
         }
     }

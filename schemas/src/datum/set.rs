@@ -171,7 +171,6 @@ impl Set {
         let (mut old, mut new) = (self.iter().peekable(), new.iter().peekable());
         loop {
             match (old.peek(), new.peek()) {
-                (None, None) => return,
                 (Some(a), Some(b)) if a == b => {
                     old.next();
                     new.next();
@@ -184,7 +183,7 @@ impl Set {
                     added(b);
                     new.next();
                 }
-                (Some(_), None) => return,
+                _ => return,
             }
         }
     }

@@ -61,8 +61,7 @@ fn digits(text: &[u8]) -> usize {
 fn parse_exponent(text: &[u8]) -> Result<i64, &'static str> {
     let (negative, text) = match text {
         [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        rest => (false, rest),
+        [b'+', rest @ ..] | rest => (false, rest),
     };
     if text.is_empty() || digits(text) != text.len() {
         return Err("exponent must contain at least one digit");

@@ -171,13 +171,11 @@ impl<'a> Reader<'a> {
     /// A number whose value is an integer.
     pub fn integer(&mut self) -> Option<i64> {
         let before = self.at;
-        match self.number() {
-            Some(Number::Integer(integer)) => Some(integer),
-            _ => {
-                self.at = before;
-                None
-            }
+        if let Some(Number::Integer(integer)) = self.number() {
+            return Some(integer);
         }
+        self.at = before;
+        None
     }
 
     /// `true` or `false`.
@@ -222,12 +220,11 @@ impl<'a> Reader<'a> {
         self.at += 1;
         loop {
             self.at += plain_len(&self.text[self.at.min(self.text.len())..]);
-            match self.text.get(self.at) {
-                Some(b'\\') => self.at += 2,
-                _ => {
-                    self.at += 1;
-                    return;
-                }
+            if self.text.get(self.at) == Some(&b'\\') {
+                self.at += 2;
+            } else {
+                self.at += 1;
+                return;
             }
         }
     }

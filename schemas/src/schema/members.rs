@@ -21,21 +21,20 @@ impl<'a> Members<'a> {
     /// Begins with an object that plays the part of `context` (`schema for column C`).
     pub fn new(object: &'a Json, context: impl Into<String>) -> Self {
         let context = context.into();
-        let (rest, error) = match object {
-            Json::Object(members) => (
+        let (rest, error) = if let Json::Object(members) = object {
+            (
                 members
                     .iter()
                     .map(|(name, value)| (&name[..], value))
                     .collect(),
                 None,
-            ),
-            _ => {
-                let details = format!("Parsing {context} failed: Object expected.");
-                (
-                    BTreeMap::new(),
-                    Some(OvsdbError::new("syntax error", details)),
-                )
-            }
+            )
+        } else {
+            let details = format!("Parsing {context} failed: Object expected.");
+            (
+                BTreeMap::new(),
+                Some(OvsdbError::new("syntax error", details)),
+            )
         };
         Self {
             context,
@@ -128,10 +127,5 @@ impl Json {
     /// Any number.
     pub fn is_number(&self) -> bool {
         matches!(self, Self::Integer(_) | Self::Real(_))
-    }
-
-    /// Anything.
-    pub fn is_any(&self) -> bool {
-        true
     }
 }

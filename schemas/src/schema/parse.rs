@@ -57,7 +57,9 @@ impl DatabaseSchema {
             tables.push(TableSchema::from_json(&table_name, table)?);
         }
         if !tables.iter().any(|table| table.is_root) {
-            tables.iter_mut().for_each(|table| table.is_root = true);
+            for table in &mut tables {
+                table.is_root = true;
+            }
         }
         let tables_by_name = tables
             .iter()
@@ -279,7 +281,7 @@ impl BaseType {
                 .unwrap_or_else(|| OvsdbError::syntax(json, "type expected")));
         };
         let atom = atom_type(ty)?;
-        let constraint = if let Some(allowed) = members.optional("enum", Json::is_any) {
+        let constraint = if let Some(allowed) = members.optional("enum", |_| true) {
             enum_from_json(atom, allowed)?
         } else {
             match atom {

@@ -166,9 +166,10 @@ impl Json {
 
     /// A number, an integer where its value is one.
     fn from_real(real: f64) -> Self {
-        let integer = real as i64;
-        if real.abs() < 9.0e15 && integer as f64 == real {
-            Self::Integer(integer)
+        // Beyond this bound not every integer is a double, and ovsdb-server prints the double.
+        const EXACT: f64 = 9.0e15;
+        if real.abs() < EXACT && real.fract() == 0.0 {
+            Self::Integer(real as i64)
         } else {
             Self::Real(real)
         }
