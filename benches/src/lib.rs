@@ -1,4 +1,5 @@
 //! Loads for the benchmarks: the data set "32K" and a plain client to send it with.
 
 pub mod client;
+pub mod connect;
 pub mod northbound;
