@@ -6,8 +6,10 @@
 //! ```
 
 pub mod api;
+pub mod cli;
 pub mod cluster;
 pub mod model;
+pub mod northbound;
 pub mod source;
 pub mod state;
 pub mod udn;

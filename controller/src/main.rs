@@ -1,2 +1,7 @@
 //! The `patchbay` command.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    patchbay_controller::cli::main()
+}

@@ -41,10 +41,21 @@ pub struct ConnectPlan {
 }
 
 impl ZonePlan {
+    /// Whether there is nothing to do for this connect.
+    pub fn is_done(&self, connect: &str) -> bool {
+        let mut plans = self.connects.iter().filter(|plan| plan.connect == connect);
+        plans.all(ConnectPlan::is_done)
+    }
+
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        let mut changes = self.connects.iter().map(|plan| &plan.change);
-        changes.all(|change| matches!(change, Ok(change) if change.transaction.is_none()))
+        self.connects.iter().all(ConnectPlan::is_done)
+    }
+}
+
+impl ConnectPlan {
+    fn is_done(&self) -> bool {
+        matches!(&self.change, Ok(change) if change.transaction.is_none())
     }
 }
 

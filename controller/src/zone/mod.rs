@@ -14,6 +14,7 @@ mod desired;
 mod inputs;
 mod reconcile;
 mod report;
+mod verdict;
 
 pub use controller::{ConnectPlan, ZoneController, ZonePlan};
 pub use inputs::{Activity, ClusterIpService, ConnectInput, Inputs};
@@ -22,3 +23,4 @@ pub use report::{
     ConnectReport, ConnectedNetwork, HeldReason, NetworkSkip, NodeSkip, Notice, SkippedNetwork,
     SkippedNode,
 };
+pub use verdict::{CONNECTED, connected};

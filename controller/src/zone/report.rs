@@ -189,8 +189,8 @@ impl ConnectReport {
         self.held.is_none() && self.skipped_networks.is_empty() && self.skipped_nodes.is_empty()
     }
 
-    /// What is not connected and what is odd, a sentence each.
-    pub fn messages(&self) -> Vec<String> {
+    /// What is not connected and why, a sentence each.
+    pub fn obstacles(&self) -> Vec<String> {
         let held = self.held.iter().map(ToString::to_string);
         let networks = self.skipped_networks.iter().map(|skipped| {
             let name = skipped.network.as_ref();
@@ -208,8 +208,14 @@ impl ConnectReport {
                 None => format!("network {network}: {reason}"),
             }
         });
-        let notices = self.notices.iter().map(ToString::to_string);
-        held.chain(networks).chain(nodes).chain(notices).collect()
+        held.chain(networks).chain(nodes).collect()
+    }
+
+    /// What is not connected and what is odd, a sentence each.
+    pub fn messages(&self) -> Vec<String> {
+        let mut messages = self.obstacles();
+        messages.extend(self.notices.iter().map(ToString::to_string));
+        messages
     }
 }
 

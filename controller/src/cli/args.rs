@@ -1,0 +1,107 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use ipnet::IpNet;
+
+/// Connects isolated user-defined networks through OVN.
+#[derive(Debug, Parser)]
+#[command(name = "patchbay", version)]
+pub(super) struct CommandLine {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Show the documented example: two networks on three nodes, connected, in an embedded database.
+    Demo(Demo),
+    /// Bring a Northbound database to what manifests say.
+    Apply(Manifests),
+    /// Show which rows `apply` would insert, change and delete. Exit status: 0 none, 2 some, 1 error.
+    Plan(Manifests),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Demo {
+    /// Keep serving the database at punix:PATH or ptcp:PORT[:HOST], until Ctrl-C.
+    #[arg(long, value_name = "TARGET")]
+    pub(super) listen: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Manifests {
+    /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input.
+    #[arg(short = 'f', long = "filename", value_name = "PATH", required = true, num_args = 1..)]
+    pub(super) paths: Vec<PathBuf>,
+    /// The database: `embedded`, unix:PATH or tcp:HOST:PORT.
+    #[arg(long, value_name = "REMOTE", default_value = "embedded", value_parser = Database::parse)]
+    pub(super) nb: Database,
+    /// Whose database this is: every node has its own. Without it, an embedded one is made for every node.
+    #[arg(long, value_name = "NODE")]
+    pub(super) zone: Option<String>,
+    /// How to print.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    pub(super) output: Format,
+    /// Keep in this folder what a cluster would keep in annotations and status, and start from it.
+    #[arg(long, value_name = "DIR")]
+    pub(super) state: Option<PathBuf>,
+    /// A range of cluster IPs; once per IP family.
+    #[arg(long = "service-cidr", value_name = "CIDR")]
+    pub(super) service_cidrs: Vec<IpNet>,
+}
+
+/// Where the Northbound database is.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Database {
+    /// In this process.
+    Embedded,
+    /// In a server, at these places.
+    Remote(String),
+}
+
+impl Database {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "embedded" => Ok(Self::Embedded),
+            Some(("unix" | "tcp" | "ssl", _)) => Ok(Self::Remote(text.to_owned())),
+            _ => Err("expected embedded, unix:PATH or tcp:HOST:PORT".to_owned()),
+        }
+    }
+}
+
+/// How to print.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(super) enum Format {
+    /// As `ovn-nbctl` prints.
+    Text,
+    /// One JSON object.
+    Json,
+    /// One YAML document.
+    Yaml,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn databases_are_named_as_ovn_does() {
+        assert_eq!(Database::parse("embedded"), Ok(Database::Embedded));
+        let remote = "unix:/run/ovn/ovnnb_db.sock";
+        assert_eq!(
+            Database::parse(remote),
+            Ok(Database::Remote(remote.to_owned()))
+        );
+        assert!(Database::parse("/run/ovn/ovnnb_db.sock").is_err());
+        assert!(Database::parse("punix:x").is_err());
+    }
+}

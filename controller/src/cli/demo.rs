@@ -1,0 +1,48 @@
+//! `demo`: the documents' example in an embedded database.
+
+use std::path::PathBuf;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::args::{self, Format};
+use super::resolve::{Resolved, load};
+use super::run::{Console, Failure, Served, embedded, embedded_uuids, now};
+use crate::udn::ClusterSettings;
+
+/// The example's manifests.
+const MANIFESTS: [&str; 3] = [
+    include_str!("../../../examples/blue-green/1-cluster.yaml"),
+    include_str!("../../../examples/blue-green/2-networks.yaml"),
+    include_str!("../../../examples/blue-green/3-connect.yaml"),
+];
+/// The zone that the documents show.
+const ZONE: &str = "ovn-worker2";
+
+/// Shows the example and, if asked to, serves its database until it is told to stop.
+pub(super) async fn demo(arguments: &args::Demo, console: &mut Console<'_>) -> Result<(), Failure> {
+    let manifests = MANIFESTS.join("\n---\n");
+    let inventory = load(&[PathBuf::from("-")], &mut manifests.as_bytes(), None)?;
+    let mut resolved = Resolved::new(inventory, ClusterSettings::default(), now())?;
+    let mut northbound = embedded(0)?;
+    let mut served = Served::default();
+    served
+        .bring(&mut northbound, embedded_uuids(0), ZONE, &resolved, console)
+        .await?;
+    served.finish(&mut resolved, Format::Text, console)?;
+    console.output.flush()?;
+    let Some(target) = &arguments.listen else {
+        return Ok(());
+    };
+    let mut terminate = signal(SignalKind::terminate())?;
+    let listener = northbound.sim().listen(target).await?;
+    writeln!(
+        console.errors,
+        "serving the database of {ZONE} at {} until Ctrl-C",
+        listener.remote()
+    )?;
+    tokio::select! {
+        stopped = tokio::signal::ctrl_c() => stopped?,
+        _ = terminate.recv() => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! The `patchbay` command.
+//!
+//! ```text
+//! manifests, state of the last run -> resolve -> one pass per zone -> text or a document, state for the next run
+//! ```
+
+mod args;
+mod changes;
+mod demo;
+mod document;
+mod resolve;
+mod run;
+mod text;
+mod warnings;
+mod zones;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tracing_subscriber::EnvFilter;
+
+use args::{Command, CommandLine};
+use run::{Console, Failure};
+
+/// Exit status of `plan` if there is something to do.
+const CHANGES: u8 = 2;
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+    let command = match CommandLine::try_parse() {
+        Ok(line) => line.command,
+        Err(error) => {
+            // Nobody is left to tell if this fails.
+            error.print().unwrap_or_default();
+            return if error.use_stderr() {
+                ExitCode::FAILURE
+            } else {
+                ExitCode::SUCCESS
+            };
+        }
+    };
+    let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+    let mut console = Console {
+        input: &mut stdin.lock(),
+        output: &mut stdout.lock(),
+        errors: &mut stderr.lock(),
+    };
+    match execute(command, &mut console) {
+        Ok(code) => code,
+        Err(failure) => {
+            console.fail(&failure);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        match command {
+            Command::Demo(arguments) => demo::demo(&arguments, console).await,
+            Command::Apply(arguments) => run::apply(&arguments, console).await,
+            Command::Plan(arguments) => {
+                let is_done = run::plan(&arguments, console).await?;
+                return Ok(ExitCode::from(if is_done { 0 } else { CHANGES }));
+            }
+        }?;
+        Ok(ExitCode::SUCCESS)
+    })
+}

@@ -1,0 +1,184 @@
+//! From manifests to complete objects: what a cluster's managers would write into them is in them.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::PathBuf;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+
+use super::warnings;
+use crate::api::cnc::ClusterNetworkConnect;
+use crate::cluster::{ClusterConfig, ClusterController, Objects, with_verdict};
+use crate::model::{IpFamily, Networks, Node};
+use crate::source::{Inventory, Kind, LoadError, Objects as Sources, read_manifests};
+use crate::state::{StateFolder, restore};
+use crate::udn::topology::{ZoneRows, zone_rows};
+use crate::udn::{self, ClusterSettings};
+use crate::zone::{Activity, ClusterIpService, ConnectInput, ConnectReport, Inputs, connected};
+
+/// All objects of a run, complete.
+#[derive(Debug)]
+pub(super) struct Resolved {
+    pub(super) inventory: Inventory,
+    settings: ClusterSettings,
+    now: Time,
+    /// What is odd, a line each.
+    pub(super) warnings: Vec<String>,
+}
+
+/// Reads manifests, with the state of an earlier run under them.
+pub(super) fn load(
+    paths: &[PathBuf],
+    stdin: &mut dyn Read,
+    state: Option<&StateFolder>,
+) -> Result<Inventory, LoadError> {
+    let mut inventory = read_manifests(paths, stdin)?;
+    if let Some(folder) = state {
+        restore(&mut inventory, &folder.load()?)?;
+    }
+    Ok(inventory)
+}
+
+impl Resolved {
+    /// Completes the objects: networks and ids first, then what connects get.
+    pub(super) fn new(
+        mut inventory: Inventory,
+        settings: ClusterSettings,
+        now: Time,
+    ) -> Result<Self, LoadError> {
+        udn::resolve(&mut inventory, &settings, &now)?;
+        let mut warnings: Vec<String> =
+            inventory.warnings.iter().map(ToString::to_string).collect();
+        warnings.extend(warnings::of_selectors(&inventory));
+        let mut resolved = Self {
+            inventory,
+            settings,
+            now,
+            warnings,
+        };
+        resolved.serve_connects();
+        Ok(resolved)
+    }
+
+    /// The cluster-wide half: annotations and status of all connects.
+    fn serve_connects(&mut self) {
+        let networks = self.networks();
+        let inventory = &self.inventory;
+        let objects = Objects::new(
+            &networks,
+            objects(&inventory.network_attachment_definitions),
+            objects(&inventory.namespaces),
+            objects(&inventory.cluster_network_connects),
+        );
+        let report =
+            ClusterController::new(cluster_config(&self.settings)).reconcile(&objects, &self.now);
+        self.warnings
+            .extend(report.warnings.iter().map(ToString::to_string));
+        for outcome in report.outcomes {
+            let accepted = outcome.is_accepted();
+            let annotations = outcome.annotations();
+            self.change_connect(&outcome.name, |object| {
+                for (key, value) in annotations {
+                    object.annotations_mut().insert(key.to_owned(), value);
+                }
+                object.status = Some(outcome.status);
+            });
+            if !accepted {
+                self.warnings
+                    .extend(warnings::of_status(&self.inventory, &outcome.name));
+            }
+        }
+    }
+
+    fn change_connect(&mut self, name: &str, change: impl FnOnce(&mut ClusterNetworkConnect)) {
+        let connects = self.inventory.cluster_network_connects.iter_mut();
+        let found = connects.into_iter().find(|(key, _)| key.name == name);
+        if let Some((_, sourced)) = found {
+            change(&mut sourced.object);
+        }
+    }
+
+    fn networks(&self) -> Networks {
+        Networks::read(
+            objects(&self.inventory.network_attachment_definitions),
+            objects(&self.inventory.namespaces),
+        )
+    }
+
+    /// Names of all nodes, in the order in which they were given.
+    pub(super) fn zones(&self) -> Vec<String> {
+        let nodes = self.inventory.nodes.in_order().into_iter();
+        nodes.map(|(key, _)| key.name.clone()).collect()
+    }
+
+    /// The connects, by name.
+    pub(super) fn connects(&self) -> impl Iterator<Item = &ClusterNetworkConnect> {
+        objects(&self.inventory.cluster_network_connects)
+    }
+
+    /// The rows of the networks themselves in a zone.
+    pub(super) fn network_rows(&self, zone: &str) -> ZoneRows {
+        zone_rows(&self.inventory, zone, &self.settings)
+    }
+
+    /// What the connects' rows in a zone follow from.
+    pub(super) fn inputs(&self, zone: &str) -> Inputs {
+        Inputs {
+            zone: zone.to_owned(),
+            families: self.settings.families.clone(),
+            service_cidrs: self.settings.service_cidrs.clone(),
+            nodes: objects(&self.inventory.nodes)
+                .map(|node| Node::read(node).0)
+                .collect(),
+            networks: self.networks(),
+            activity: Activity::default(),
+            services: objects(&self.inventory.services)
+                .filter_map(ClusterIpService::read)
+                .collect(),
+            connects: self
+                .connects()
+                .map(|object| (object.name_any(), ConnectInput::read(object)))
+                .collect(),
+        }
+    }
+
+    /// Puts what the zones report about connects into the connects' status.
+    pub(super) fn report(&mut self, zones: &BTreeMap<String, BTreeMap<String, ConnectReport>>) {
+        let names: Vec<String> = self.connects().map(ResourceExt::name_any).collect();
+        let now = self.now.clone();
+        for name in names {
+            let reports: Vec<(&str, &ConnectReport)> = zones
+                .iter()
+                .filter_map(|(zone, reports)| Some((zone.as_str(), reports.get(&name)?)))
+                .collect();
+            if reports.is_empty() {
+                continue;
+            }
+            let verdict = connected(reports);
+            self.change_connect(&name, |object| {
+                let generation = object.metadata.generation;
+                let status = with_verdict(object.status.as_ref(), verdict, generation, &now);
+                object.status = Some(status);
+            });
+        }
+    }
+}
+
+fn objects<T: Kind>(objects: &Sources<T>) -> impl Iterator<Item = &T> {
+    objects.iter().map(|(_, sourced)| &sourced.object)
+}
+
+/// What connect subnets must keep clear of.
+fn cluster_config(settings: &ClusterSettings) -> ClusterConfig {
+    let config = ClusterConfig::new(
+        settings.has_family(IpFamily::V4),
+        settings.has_family(IpFamily::V6),
+        settings.service_cidrs.clone(),
+    );
+    config
+        .with_range("masquerade", settings.masquerade_subnets.clone())
+        .with_range("cluster", settings.cluster_subnets.clone())
+        .with_range("join", settings.join_subnets.clone())
+        .with_range("transit switch", settings.transit_subnets.clone())
+}

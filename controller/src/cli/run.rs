@@ -1,0 +1,305 @@
+//! `apply` and `plan`.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use patchbay_schemas::uuids::UuidSource;
+use serde::Serialize;
+use thiserror::Error;
+
+use super::args::{Database, Format, Manifests};
+use super::changes::ZoneChanges;
+use super::document::{Document, Zone};
+use super::resolve::{Resolved, load};
+use super::text;
+use super::zones::{ZoneError, ZoneOutcome, bring};
+use crate::northbound::{Embedded, Northbound, OpenError, Rehearsal, Remote};
+use crate::source::LoadError;
+use crate::state::{StateError, StateFolder};
+use crate::udn::ClusterSettings;
+use crate::zone::{ConnectReport, ZoneController};
+
+/// Where a command reads and writes.
+pub(super) struct Console<'a> {
+    pub(super) input: &'a mut dyn Read,
+    pub(super) output: &'a mut dyn Write,
+    pub(super) errors: &'a mut dyn Write,
+}
+
+impl Console<'_> {
+    pub(super) fn warn(&mut self, warning: &str) -> io::Result<()> {
+        writeln!(self.errors, "warning: {warning}")
+    }
+
+    /// Says why a command failed: a line for each reason.
+    pub(super) fn fail(&mut self, failure: &Failure) {
+        for line in failure.to_string().lines() {
+            // Nobody is left to tell if this fails.
+            writeln!(self.errors, "error: {line}").unwrap_or_default();
+        }
+    }
+
+    fn document(&mut self, document: &impl Serialize, format: Format) -> Result<(), Failure> {
+        let text = match format {
+            Format::Json => serde_json::to_string_pretty(document)
+                .map(|text| text + "\n")
+                .map_err(io::Error::other)?,
+            Format::Text | Format::Yaml => {
+                serde_saphyr::to_string(document).map_err(io::Error::other)?
+            }
+        };
+        self.output.write_all(text.as_bytes())?;
+        Ok(())
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug, Error)]
+pub(super) enum Failure {
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error("there is no node {zone}: the nodes are {}", nodes.join(", "))]
+    NoSuchZone { zone: String, nodes: Vec<String> },
+    #[error("there is no node, so there is no zone: manifests of kind Node are missing")]
+    NoNode,
+    #[error("--zone is required: a database belongs to one of the nodes {}", .0.join(", "))]
+    ZoneRequired(Vec<String>),
+    #[error("{remote}: {source}")]
+    Open { remote: String, source: OpenError },
+    #[error("zone {zone}: {source}")]
+    Zone { zone: String, source: ZoneError },
+    #[error("zone {zone}: cannot be rehearsed: {message}")]
+    Rehearsal { zone: String, message: String },
+    #[error("zone {zone}: cannot be printed: {message}")]
+    Print { zone: String, message: String },
+    #[error("cannot start an embedded database: {0}")]
+    Embedded(String),
+    #[error(transparent)]
+    Listen(#[from] ovsdb_sim::ListenError),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Brings databases to what the manifests say, and prints what is there then.
+pub(super) async fn apply(arguments: &Manifests, console: &mut Console<'_>) -> Result<(), Failure> {
+    let state = arguments.state.as_ref().map(StateFolder::new);
+    let (mut resolved, zones) = prepare(arguments, state.as_ref(), console)?;
+    let mut served = Served::default();
+    for (place, zone) in zones.iter().enumerate() {
+        match &arguments.nb {
+            Database::Embedded => {
+                let mut northbound = embedded(place)?;
+                served
+                    .bring(
+                        &mut northbound,
+                        embedded_uuids(place),
+                        zone,
+                        &resolved,
+                        console,
+                    )
+                    .await?;
+            }
+            Database::Remote(remote) => {
+                let mut northbound = open(remote).await?;
+                let uuids = UuidSource::random();
+                served
+                    .bring(&mut northbound, uuids, zone, &resolved, console)
+                    .await?;
+            }
+        }
+    }
+    served.finish(&mut resolved, arguments.output, console)?;
+    if let Some(folder) = state {
+        folder.save(&resolved.inventory)?;
+    }
+    Ok(())
+}
+
+/// Prints what `apply` would change, and changes nothing. Returns whether there is nothing to do.
+pub(super) async fn plan(
+    arguments: &Manifests,
+    console: &mut Console<'_>,
+) -> Result<bool, Failure> {
+    let state = arguments.state.as_ref().map(StateFolder::new);
+    let (resolved, zones) = prepare(arguments, state.as_ref(), console)?;
+    let mut all = Vec::with_capacity(zones.len());
+    for (place, zone) in zones.iter().enumerate() {
+        let original = match &arguments.nb {
+            Database::Embedded => embedded(place)?.snapshot(),
+            Database::Remote(remote) => open(remote).await?.snapshot(),
+        };
+        let rehearsal = Rehearsal::of(original).map_err(|error| Failure::Rehearsal {
+            zone: zone.clone(),
+            message: error.to_string(),
+        });
+        let mut rehearsal = rehearsal?;
+        Served::default()
+            .bring(
+                &mut rehearsal,
+                embedded_uuids(place),
+                zone,
+                &resolved,
+                console,
+            )
+            .await?;
+        all.push(ZoneChanges::of(zone, &rehearsal));
+    }
+    match arguments.output {
+        Format::Text => {
+            for changes in &all {
+                write!(console.output, "{changes}")?;
+            }
+        }
+        format => console.document(&all, format)?,
+    }
+    Ok(all.iter().all(ZoneChanges::is_empty))
+}
+
+/// Reads and completes the objects, prints warnings, and finds the zones.
+fn prepare(
+    arguments: &Manifests,
+    state: Option<&StateFolder>,
+    console: &mut Console<'_>,
+) -> Result<(Resolved, Vec<String>), Failure> {
+    let inventory = load(&arguments.paths, console.input, state)?;
+    let settings = ClusterSettings {
+        service_cidrs: arguments.service_cidrs.clone(),
+        ..ClusterSettings::default()
+    };
+    let resolved = Resolved::new(inventory, settings, now())?;
+    for warning in &resolved.warnings {
+        console.warn(warning)?;
+    }
+    let zones = zones(arguments, resolved.zones())?;
+    Ok((resolved, zones))
+}
+
+/// The zones of which there is a database.
+fn zones(arguments: &Manifests, nodes: Vec<String>) -> Result<Vec<String>, Failure> {
+    match &arguments.zone {
+        Some(zone) if nodes.contains(zone) => Ok(vec![zone.clone()]),
+        Some(zone) => Err(Failure::NoSuchZone {
+            zone: zone.clone(),
+            nodes,
+        }),
+        None if nodes.is_empty() => Err(Failure::NoNode),
+        None if nodes.len() > 1 && arguments.nb != Database::Embedded => {
+            Err(Failure::ZoneRequired(nodes))
+        }
+        None => Ok(nodes),
+    }
+}
+
+/// The time of conditions that change in this run.
+pub(super) fn now() -> Time {
+    Time(Timestamp::now())
+}
+
+/// An empty database for the zone at this place. Runs on the same manifests give rows the same UUIDs.
+pub(super) fn embedded(place: usize) -> Result<Embedded, Failure> {
+    Embedded::new(place as u64).map_err(|error| Failure::Embedded(error.to_string()))
+}
+
+/// UUIDs of new rows in an embedded database.
+pub(super) fn embedded_uuids(place: usize) -> UuidSource {
+    UuidSource::seeded(place as u64)
+}
+
+async fn open(remote: &str) -> Result<Remote, Failure> {
+    let opened = Remote::open(remote).await;
+    opened.map_err(|source| Failure::Open {
+        remote: remote.to_owned(),
+        source,
+    })
+}
+
+/// What became of the zones so far.
+#[derive(Default)]
+pub(super) struct Served {
+    reports: BTreeMap<String, BTreeMap<String, ConnectReport>>,
+    texts: Vec<String>,
+    documents: Vec<Zone>,
+}
+
+impl Served {
+    /// Brings the database of one zone to what the objects say.
+    pub(super) async fn bring(
+        &mut self,
+        northbound: &mut impl Northbound,
+        uuids: UuidSource,
+        zone: &str,
+        resolved: &Resolved,
+        console: &mut Console<'_>,
+    ) -> Result<(), Failure> {
+        let mut controller = ZoneController::new(uuids);
+        let (inputs, rows) = (resolved.inputs(zone), resolved.network_rows(zone));
+        let outcome = bring(northbound, &mut controller, &inputs, &rows).await;
+        let outcome = outcome.map_err(|source| Failure::Zone {
+            zone: zone.to_owned(),
+            source,
+        })?;
+        for skipped in &rows.skipped {
+            console.warn(&format!(
+                "zone {zone}: network {}: {}",
+                skipped.network, skipped.reason
+            ))?;
+        }
+        for warning in messages(&outcome) {
+            console.warn(&format!("zone {zone}: {warning}"))?;
+        }
+        let unprintable = |message: String| Failure::Print {
+            zone: zone.to_owned(),
+            message,
+        };
+        let snapshot = northbound.snapshot();
+        let text = text::zone(zone, &outcome, &snapshot);
+        self.texts
+            .push(text.map_err(|error| unprintable(error.to_string()))?);
+        let document = Zone::new(zone, &outcome, &snapshot);
+        self.documents
+            .push(document.map_err(|error| unprintable(error.to_string()))?);
+        self.reports.insert(zone.to_owned(), outcome.reports);
+        Ok(())
+    }
+
+    /// Puts what the zones report into the connects' status, and prints zones and connects.
+    pub(super) fn finish(
+        self,
+        resolved: &mut Resolved,
+        format: Format,
+        console: &mut Console<'_>,
+    ) -> Result<(), Failure> {
+        resolved.report(&self.reports);
+        let connects = resolved.connects().map(text::connect).collect();
+        if format != Format::Text {
+            let document = Document {
+                connects,
+                zones: self.documents,
+            };
+            return console.document(&document, format);
+        }
+        for text in self.texts {
+            writeln!(console.output, "{text}")?;
+        }
+        for (place, connect) in connects.iter().enumerate() {
+            if place > 0 {
+                writeln!(console.output, "---")?;
+            }
+            console.document(connect, Format::Yaml)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a zone has to say, connect by connect.
+fn messages(outcome: &ZoneOutcome) -> impl Iterator<Item = String> {
+    let reports = outcome.reports.iter().flat_map(|(connect, report)| {
+        let messages = report.messages().into_iter();
+        messages.map(move |message| format!("ClusterNetworkConnect {connect}: {message}"))
+    });
+    outcome.warnings.iter().cloned().chain(reports)
+}

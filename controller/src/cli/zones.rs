@@ -1,0 +1,180 @@
+//! Brings the database of one zone to what the objects say.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use crate::northbound::{CommitError, Northbound};
+use crate::udn::topology::ZoneRows;
+use crate::zone::{ConnectReport, Counts, Inputs, PlanError, ZoneController, ZonePlan};
+
+/// How often another writer may be faster before nobody tries again.
+const ATTEMPTS: usize = 4;
+
+/// What happened in a zone.
+#[derive(Debug, Default)]
+pub(super) struct ZoneOutcome {
+    /// How much changed, by connect; those that are gone are among them.
+    pub(super) counts: BTreeMap<String, Counts>,
+    /// What is connected, by connect.
+    pub(super) reports: BTreeMap<String, ConnectReport>,
+    /// What went well in the end, but not at once.
+    pub(super) warnings: Vec<String>,
+}
+
+/// Why a zone's database is not what it should be.
+#[derive(Debug, Error)]
+pub(super) enum ZoneError {
+    /// The database cannot hold what it should hold.
+    #[error("{what}: {source}")]
+    Plan { what: String, source: PlanError },
+    /// The database has refused a transaction, or cannot be reached; it is not applied.
+    #[error("{what}: {source}")]
+    Commit { what: String, source: CommitError },
+    /// The connection was lost, and the database shows that the transaction is not applied.
+    #[error("{what}: {reason}. It is not applied: the database was looked at afterwards")]
+    NotApplied { what: String, reason: String },
+    /// The connection was lost, and the database cannot be looked at.
+    #[error("{what}: {reason}. It may be applied or not, and cannot be looked at: {obstacle}")]
+    Unknown {
+        what: String,
+        reason: String,
+        obstacle: String,
+    },
+}
+
+/// Commits the rows of the networks themselves, then the rows of each connect.
+pub(super) async fn bring(
+    northbound: &mut impl Northbound,
+    controller: &mut ZoneController,
+    inputs: &Inputs,
+    rows: &ZoneRows,
+) -> Result<ZoneOutcome, ZoneError> {
+    let mut outcome = ZoneOutcome::default();
+    networks(northbound, controller, rows, &mut outcome).await?;
+    for attempt in 1..=ATTEMPTS {
+        let plan = controller.plan(inputs, &northbound.snapshot());
+        let rejected = connects(northbound, controller, inputs, plan, &mut outcome).await?;
+        match rejected {
+            None => break,
+            Some(error) if attempt == ATTEMPTS => return Err(error),
+            Some(_) => {}
+        }
+    }
+    Ok(outcome)
+}
+
+async fn networks(
+    northbound: &mut impl Northbound,
+    controller: &mut ZoneController,
+    rows: &ZoneRows,
+    outcome: &mut ZoneOutcome,
+) -> Result<(), ZoneError> {
+    let what = || "networks".to_owned();
+    for attempt in 1..=ATTEMPTS {
+        let change = controller.plan_networks(rows, &northbound.snapshot());
+        let change = change.map_err(|source| ZoneError::Plan {
+            what: what(),
+            source,
+        })?;
+        let Some(transaction) = change.transaction else {
+            return Ok(());
+        };
+        match northbound.commit(transaction).await {
+            Ok(()) => return Ok(()),
+            Err(CommitError::Rejected(_)) if attempt < ATTEMPTS => {}
+            Err(CommitError::Unknown(reason)) => {
+                look_again(northbound, what(), &reason).await?;
+                let again = controller.plan_networks(rows, &northbound.snapshot());
+                let is_applied = again.is_ok_and(|change| change.transaction.is_none());
+                return applied(is_applied, what(), reason, outcome);
+            }
+            Err(source) => {
+                return Err(ZoneError::Commit {
+                    what: what(),
+                    source,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Commits the plan. Returns an error that may go away with another plan.
+async fn connects(
+    northbound: &mut impl Northbound,
+    controller: &mut ZoneController,
+    inputs: &Inputs,
+    plan: ZonePlan,
+    outcome: &mut ZoneOutcome,
+) -> Result<Option<ZoneError>, ZoneError> {
+    let mut rejected = None;
+    for connect in plan.connects {
+        let what = || format!("ClusterNetworkConnect {}", connect.connect);
+        let change = connect.change.map_err(|source| ZoneError::Plan {
+            what: what(),
+            source,
+        })?;
+        outcome.reports.extend(
+            connect
+                .report
+                .map(|report| (connect.connect.clone(), report)),
+        );
+        let Some(transaction) = change.transaction else {
+            outcome.counts.entry(connect.connect).or_default();
+            continue;
+        };
+        match northbound.commit(transaction).await {
+            Ok(()) => {}
+            Err(source @ CommitError::Rejected(_)) => {
+                rejected = Some(ZoneError::Commit {
+                    what: what(),
+                    source,
+                });
+                continue;
+            }
+            Err(CommitError::Unknown(reason)) => {
+                look_again(northbound, what(), &reason).await?;
+                let again = controller.plan(inputs, &northbound.snapshot());
+                let is_applied = again.is_done(&connect.connect);
+                applied(is_applied, what(), reason, outcome)?;
+            }
+            Err(source) => {
+                return Err(ZoneError::Commit {
+                    what: what(),
+                    source,
+                });
+            }
+        }
+        outcome.counts.insert(connect.connect, change.counts);
+    }
+    Ok(rejected)
+}
+
+async fn look_again(
+    northbound: &mut impl Northbound,
+    what: String,
+    reason: &str,
+) -> Result<(), ZoneError> {
+    let looked = northbound.look_again().await;
+    looked.map_err(|obstacle| ZoneError::Unknown {
+        what,
+        reason: reason.to_owned(),
+        obstacle,
+    })
+}
+
+fn applied(
+    is_applied: bool,
+    what: String,
+    reason: String,
+    outcome: &mut ZoneOutcome,
+) -> Result<(), ZoneError> {
+    if !is_applied {
+        return Err(ZoneError::NotApplied { what, reason });
+    }
+    outcome.warnings.push(format!(
+        "{what}: {reason}. It is applied: the database was looked at afterwards"
+    ));
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! The database of a server.
+
+use std::time::Duration;
+
+use patchbay_engine::client::{
+    Client, CommitOutcome, Config, ConnectError, RemoteError, Remotes, Unknown,
+};
+use patchbay_engine::db::Snapshot;
+use patchbay_engine::txn::Transaction;
+use thiserror::Error;
+use tokio::time::timeout;
+
+use super::{CommitError, DATABASE, Northbound};
+
+/// How long a server that was lost may take to come back before nobody waits for it any more.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Why a server's database cannot be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// That is no place.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    /// Nobody there serves the database.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+}
+
+/// A replica of a server's database, and the connection to it.
+#[derive(Debug)]
+pub struct Remote {
+    client: Client,
+    unknown: Option<Unknown>,
+}
+
+impl Remote {
+    /// Connects to `unix:PATH`, `tcp:HOST:PORT` or several of them, separated by commas.
+    ///
+    /// # Errors
+    /// The text names no place, or none of the places serves the database.
+    pub async fn open(remotes: &str) -> Result<Self, OpenError> {
+        let remotes: Remotes = remotes.parse()?;
+        let client = Client::connect(Config::new(remotes, DATABASE)).await?;
+        Ok(Self {
+            client,
+            unknown: None,
+        })
+    }
+}
+
+impl Northbound for Remote {
+    fn snapshot(&self) -> Snapshot {
+        self.client.snapshot()
+    }
+
+    async fn commit(&mut self, transaction: Transaction) -> Result<(), CommitError> {
+        match self.client.transact(transaction).await {
+            CommitOutcome::Committed(_) => Ok(()),
+            CommitOutcome::Rejected(error) => Err(CommitError::Rejected(error.to_string())),
+            CommitOutcome::NotSent(error) => Err(CommitError::NotSent(error.to_string())),
+            CommitOutcome::Unknown(unknown) => {
+                let error = CommitError::Unknown(unknown.to_string());
+                self.unknown = Some(unknown);
+                Err(error)
+            }
+        }
+    }
+
+    async fn look_again(&mut self) -> Result<(), String> {
+        let Some(unknown) = self.unknown.take() else {
+            return Ok(());
+        };
+        match timeout(PATIENCE, self.client.resynced(&unknown)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(ended)) => Err(ended.to_string()),
+            Err(_) => Err(format!(
+                "the database did not come back within {} s",
+                PATIENCE.as_secs()
+            )),
+        }
+    }
+}
