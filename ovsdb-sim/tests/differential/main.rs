@@ -5,6 +5,7 @@
 
 mod client;
 mod normal;
+mod random;
 mod script;
 mod servers;
 
@@ -14,6 +15,7 @@ use std::time::Duration;
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::DatabaseSchema;
 
+use normal::Scope;
 use script::{Action, Case, Script};
 use servers::{Comparison, Difference, Servers};
 
@@ -27,7 +29,7 @@ fn run(text: &str) {
     let clean = delete_everything(&script.schema);
     let mut differences = String::new();
     for case in &script.cases {
-        let mut comparison = servers.compare();
+        let mut comparison = servers.compare(Scope::Directed);
         differences += &run_case(case, &mut comparison);
         // Nothing that follows means anything when a server has crashed or the tables differ.
         let cleaned = comparison.send('Z', clean.as_bytes(), None);

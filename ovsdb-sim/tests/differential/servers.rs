@@ -12,7 +12,7 @@ use patchbay_schemas::schema::DatabaseSchema;
 use tokio::runtime::Runtime;
 
 use crate::client::Client;
-use crate::normal::Names;
+use crate::normal::{Names, Scope};
 
 /// The real ovsdb-server and the simulator in this process.
 pub(crate) struct Servers {
@@ -53,10 +53,10 @@ impl Servers {
     }
 
     /// Begins a comparison: connections of its own.
-    pub(crate) fn compare(&self) -> Comparison {
+    pub(crate) fn compare(&self, scope: Scope) -> Comparison {
         Comparison {
-            real: Side::new(self.real.socket()),
-            sim: Side::new(&self.socket),
+            real: Side::new(self.real.socket(), scope),
+            sim: Side::new(&self.socket, scope),
         }
     }
 }
@@ -135,11 +135,13 @@ struct Side {
     socket: PathBuf,
     clients: BTreeMap<char, Client>,
     names: Names,
+    scope: Scope,
 }
 
 impl Side {
-    fn new(socket: &Path) -> Self {
+    fn new(socket: &Path, scope: Scope) -> Self {
         Self {
+            scope,
             socket: socket.to_owned(),
             clients: BTreeMap::new(),
             names: Names::default(),
@@ -175,7 +177,11 @@ impl Side {
             len += bytes;
         }
         log.sort_by_key(|(connection, _)| *connection != acting);
-        self.names.normalise(&mut log, request);
+        self.names.normalise(&mut log, request, self.scope);
+        if self.scope == Scope::Random {
+            // What may differ may differ in length.
+            len = 0;
+        }
         Heard { log, len }
     }
 }

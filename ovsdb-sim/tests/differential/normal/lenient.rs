@@ -1,0 +1,86 @@
+//! What answers to random requests may differ in.
+
+use patchbay_schemas::json::Json;
+
+/// Removes from a log what ovsdb-server chooses arbitrarily.
+pub(super) fn forget_what_may_differ(log: &mut Vec<(char, Json)>, request: Option<&Json>) {
+    for (_, message) in log.iter_mut() {
+        if let Some(request) = request
+            && message.get("id") == request.get("id")
+            && message.get("method").is_none()
+        {
+            forget_rows_of_errors(message, request);
+        }
+    }
+    log.retain_mut(|(_, message)| !is_update(message) || has_changes(message));
+}
+
+/// An error may be about any of several rows.
+fn forget_rows_of_errors(reply: &mut Json, request: &Json) {
+    let (Json::Object(members), Some(Json::Array(params))) = (reply, request.get("params")) else {
+        return;
+    };
+    let Some(Json::Array(results)) = members.get_mut(&b"result"[..]) else {
+        return;
+    };
+    let operations = params.iter().skip(1).map(Some).chain([None]);
+    for (result, operation) in results.iter_mut().zip(operations) {
+        let Json::Object(members) = result else {
+            continue;
+        };
+        let Some(details) = members.get(&b"details"[..]).and_then(Json::as_str) else {
+            continue;
+        };
+        let kind = match operation {
+            None => Some(step_of_commit(details)),
+            Some(operation) => run_time_error(members.get(&b"error"[..]), operation),
+        };
+        if let Some(kind) = kind {
+            members.insert(b"error".to_vec(), Json::string("some error"));
+            members.insert(b"details".to_vec(), Json::string(kind));
+        }
+    }
+}
+
+/// Which step of the commit failed; the row, and so the words, may differ within a step.
+fn step_of_commit(details: &str) -> String {
+    match details.split_whitespace().next() {
+        Some("Weak" | "Deletion") => "weak reference".to_owned(),
+        word => word.unwrap_or_default().to_owned(),
+    }
+}
+
+/// What an error of a mutation becomes if several rows may have caused it.
+fn run_time_error(tag: Option<&Json>, operation: &Json) -> Option<String> {
+    let run_time = ["constraint violation", "range error", "domain error"];
+    let mutate = operation.get("op").and_then(Json::as_str) == Some("mutate");
+    (mutate && run_time.contains(&tag?.as_str()?)).then(|| "of a row".to_owned())
+}
+
+fn is_update(message: &Json) -> bool {
+    let method = message.get("method").and_then(Json::as_str);
+    method.is_some_and(|method| method.starts_with("update"))
+}
+
+/// Removes changes without content, which the real server makes when it shares its records between monitors.
+fn has_changes(update: &mut Json) -> bool {
+    let Json::Object(message) = update else {
+        return true;
+    };
+    let Some(Json::Array(params)) = message.get_mut(&b"params"[..]) else {
+        return true;
+    };
+    let Some(Json::Object(tables)) = params.last_mut() else {
+        return true;
+    };
+    let empty = Json::Object(std::collections::BTreeMap::new());
+    tables.retain(|_, rows| {
+        let Json::Object(rows) = rows else { return true };
+        rows.retain(|_, row| {
+            let unchanged = row.get("new").is_some() && row.get("old") == Some(&empty);
+            row.get("modify") != Some(&empty) && !unchanged
+        });
+        !rows.is_empty()
+    });
+    !tables.is_empty()
+}

@@ -1,0 +1,95 @@
+//! Random schemas, transactions and monitors.
+//!
+//! A run has a fixed seed. `PATCHBAY_DIFFERENTIAL_SEED` names another, `PATCHBAY_DIFFERENTIAL_CASES` how many
+//! databases are filled and compared.
+
+mod requests;
+mod schema;
+mod values;
+
+use std::env;
+
+use patchbay_schemas::json::Json;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+
+use crate::normal::Scope;
+use crate::servers::{Difference, Servers};
+
+use requests::Requests;
+
+/// As many as take some twenty seconds.
+const CASES: u32 = 150;
+
+/// Where a database's schema and its requests come from. Leaving out requests, or operations of them, leaves
+/// the others as they are, so that a difference can be narrowed down.
+#[derive(Clone, Debug)]
+struct Seeds {
+    schema: u64,
+    setup: Vec<u64>,
+    requests: Vec<Vec<u64>>,
+}
+
+fn seeds() -> impl Strategy<Value = Seeds> {
+    let seed = || any::<u64>().no_shrink();
+    let requests = vec(vec(seed(), 1..6), 1..25);
+    (seed(), vec(seed(), 0..6), requests).prop_map(|(schema, setup, requests)| Seeds {
+        schema,
+        setup,
+        requests,
+    })
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is a number, not {text}")))
+}
+
+#[test]
+fn random_requests_get_the_same_answers() {
+    let cases = number("PATCHBAY_DIFFERENTIAL_CASES").map_or(CASES, |cases| cases as u32);
+    let mut seed = [0; 32];
+    let number = number("PATCHBAY_DIFFERENTIAL_SEED").unwrap_or_default();
+    seed[..8].copy_from_slice(&number.to_le_bytes());
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 1500,
+        ..Config::default()
+    };
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+    let outcome = TestRunner::new_with_rng(config, rng).run(&seeds(), |seeds| {
+        compare(&seeds).map_err(TestCaseError::fail)
+    });
+    match outcome {
+        Ok(()) => {}
+        Err(TestError::Fail(reason, _)) => panic!("{reason}"),
+        Err(TestError::Abort(reason)) => panic!("no cases: {reason}"),
+    }
+}
+
+/// Runs one case.
+///
+/// # Errors
+/// The first difference, with the requests that led to it as a script has them.
+fn compare(seeds: &Seeds) -> Result<(), String> {
+    let schema = schema::random(seeds.schema);
+    let servers = Servers::start([&*schema]);
+    let mut comparison = servers.compare(Scope::Random);
+    let mut requests = Requests::new(&schema);
+    let mut script = format!("schema {schema}\n");
+    let monitors = seeds.setup.iter().map(|seed| requests.monitor(*seed));
+    let monitors: Vec<_> = monitors.collect();
+    let changes = seeds.requests.iter().map(|seeds| requests.any(seeds));
+    for (id, (connection, method, params)) in monitors.into_iter().chain(changes).enumerate() {
+        script += &format!("{connection} {method} {params}\n");
+        let text = format!("{{\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}");
+        let request = Json::parse(text.as_bytes()).map_err(|error| format!("{error}: {text}"))?;
+        let outcome = comparison.send(connection, text.as_bytes(), Some(&request));
+        if let Err(Difference { real, sim }) = outcome {
+            return Err(format!("\n{script}\n  real\n{real}  sim\n{sim}"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,343 @@
+//! Random requests to a database.
+
+use patchbay_schemas::atom::AtomType;
+use patchbay_schemas::schema::{ColumnId, ColumnSchema, ColumnType, DatabaseSchema, TableSchema};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::{Map, Value, json};
+
+use super::values::{atom, elements, fault, garbage, pick, row_name, row_uuid, value};
+
+const NO_TRANSACTION: &str = "00000000-0000-0000-0000-000000000000";
+/// Connections that monitor.
+const MONITORING: [char; 2] = ['B', 'C'];
+
+/// Makes requests that fit to a schema, mostly.
+pub(super) struct Requests {
+    schema: DatabaseSchema,
+    /// Connection and name of each monitor, and the tables it is about.
+    monitors: Vec<(char, u64, Vec<usize>)>,
+    next_monitor: u64,
+}
+
+/// Connection, method and parameters.
+pub(super) type Request = (char, &'static str, String);
+
+impl Requests {
+    pub(super) fn new(schema: &str) -> Self {
+        Self {
+            schema: DatabaseSchema::parse(schema.as_bytes()).expect("a valid schema"),
+            monitors: Vec::new(),
+            next_monitor: 0,
+        }
+    }
+
+    /// A request of any kind, mostly a transaction with an operation for each seed.
+    pub(super) fn any(&mut self, seeds: &[u64]) -> Request {
+        let rng = &mut StdRng::seed_from_u64(seeds[0]);
+        match rng.random_range(0..100) {
+            0..=7 if !self.monitors.is_empty() => self.condition_change(rng),
+            8..=10 => self.monitor(seeds[0]),
+            11..=12 if !self.monitors.is_empty() => {
+                let at = rng.random_range(0..self.monitors.len());
+                let (connection, id, _) = self.monitors.remove(at);
+                (connection, "monitor_cancel", json!([id]).to_string())
+            }
+            _ => {
+                let connection = pick(rng, &['A', 'A', 'A', 'B']);
+                let mut params = vec![json!("D")];
+                params.extend(seeds.iter().map(|seed| self.operation(*seed)));
+                (connection, "transact", Value::Array(params).to_string())
+            }
+        }
+    }
+
+    /// A new monitor.
+    pub(super) fn monitor(&mut self, seed: u64) -> Request {
+        let rng = &mut StdRng::seed_from_u64(seed);
+        let (connection, id) = (pick(rng, &MONITORING), self.next_monitor);
+        self.next_monitor += 1;
+        let method = pick(rng, &["monitor", "monitor_cond", "monitor_cond_since"]);
+        let (mut requests, mut tables) = (Map::new(), Vec::new());
+        for (number, table) in self.schema.tables.iter().enumerate() {
+            if rng.random_bool(0.8) {
+                tables.push(number);
+                let request = monitor_request(rng, table, method != "monitor");
+                let several = json!([request]);
+                requests.insert(table.name.to_string(), pick(rng, &[request, several]));
+            }
+        }
+        self.monitors.push((connection, id, tables));
+        let mut params = vec![json!("D"), json!(id), Value::Object(requests)];
+        if method == "monitor_cond_since" {
+            params.push(json!(NO_TRANSACTION));
+        }
+        (connection, method, Value::Array(params).to_string())
+    }
+
+    fn condition_change(&mut self, rng: &mut StdRng) -> Request {
+        let at = rng.random_range(0..self.monitors.len());
+        let new_id = self.next_monitor;
+        self.next_monitor += 1;
+        let (connection, id, tables) = &mut self.monitors[at];
+        let mut requests = Map::new();
+        for number in tables {
+            let table = &self.schema.tables[*number];
+            if rng.random_bool(0.7) {
+                let condition = monitor_condition(rng, table);
+                requests.insert(table.name.to_string(), json!([{"where": condition}]));
+            }
+        }
+        let old_id = std::mem::replace(id, new_id);
+        let params = json!([old_id, new_id, requests]).to_string();
+        (*connection, "monitor_cond_change", params)
+    }
+
+    fn operation(&self, seed: u64) -> Value {
+        let rng = &mut StdRng::seed_from_u64(seed);
+        let number = rng.random_range(0..self.schema.tables.len());
+        let table = &self.schema.tables[number];
+        let mut operation = match rng.random_range(0..100) {
+            0..=39 => insert(rng, number, table),
+            40..=54 => {
+                let mut columns: Vec<_> = table.columns.iter().filter(|c| c.mutable).collect();
+                if rng.random_bool(0.05) {
+                    columns = vec![any_column(rng, table)];
+                }
+                let row = row(rng, &columns);
+                json!({"op": "update", "where": condition(rng, number, table), "row": row})
+            }
+            55..=74 => {
+                let count = rng.random_range(1..=2);
+                let mutations: Vec<_> = (0..count).map(|_| mutation(rng, table)).collect();
+                json!({"op": "mutate", "where": condition(rng, number, table), "mutations": mutations})
+            }
+            75..=82 => json!({"op": "delete", "where": condition(rng, number, table)}),
+            83..=91 => select(rng, number, table),
+            92..=95 => wait(rng, number, table),
+            96 => return json!({"op": "abort"}),
+            97 => return json!({"op": "comment", "comment": "x"}),
+            98 => return json!({"op": "commit", "durable": false}),
+            _ => return json!({"op": "assert", "lock": "none"}),
+        };
+        operation["table"] = json!(&*table.name);
+        if rng.random_bool(0.02) {
+            spoil(rng, &mut operation);
+        }
+        operation
+    }
+}
+
+fn insert(rng: &mut StdRng, number: usize, table: &TableSchema) -> Value {
+    let columns: Vec<_> = table.columns.iter().collect();
+    let mut insert = json!({"op": "insert", "row": row(rng, &columns)});
+    if rng.random_bool(0.7) {
+        insert["uuid"] = json!(row_uuid(rng, number));
+    } else {
+        insert["uuid-name"] = json!(row_name(rng, number));
+    }
+    insert
+}
+
+/// Values for some of the columns.
+fn row(rng: &mut StdRng, columns: &[&ColumnSchema]) -> Value {
+    let mut row = Map::new();
+    for column in columns {
+        if rng.random_bool(0.6) {
+            row.insert(column.name.to_string(), value(rng, &column.ty, true));
+        }
+    }
+    // One fault at most: of several it is arbitrary which is reported.
+    if !columns.is_empty() && rng.random_bool(0.06) {
+        let column = columns[rng.random_range(0..columns.len())];
+        row.insert(column.name.to_string(), fault(rng, &column.ty));
+    }
+    Value::Object(row)
+}
+
+fn any_column<'t>(rng: &mut StdRng, table: &'t TableSchema) -> &'t ColumnSchema {
+    &table.columns[rng.random_range(0..table.columns.len())]
+}
+
+fn condition(rng: &mut StdRng, number: usize, table: &TableSchema) -> Value {
+    match rng.random_range(0..100) {
+        0..=14 => json!([]),
+        15..=59 => json!([["_uuid", "==", ["uuid", row_uuid(rng, number)]]]),
+        60..=64 => json!([["_uuid", "==", ["named-uuid", row_name(rng, number)]]]),
+        65..=67 => json!([rng.random_bool(0.7)]),
+        68..=89 => json!([clause(rng, table, Place::Operation)]),
+        _ => json!([clause(rng, table, Place::Operation), clause(rng, table, Place::Operation)]),
+    }
+}
+
+fn monitor_condition(rng: &mut StdRng, table: &TableSchema) -> Value {
+    match rng.random_range(0..100) {
+        0..=14 => json!([]),
+        15..=24 => json!([false]),
+        25..=29 => json!([true]),
+        30..=34 => json!([false, clause(rng, table, Place::Monitor)]),
+        35..=74 => json!([clause(rng, table, Place::Monitor)]),
+        _ => json!([clause(rng, table, Place::Monitor), clause(rng, table, Place::Monitor)]),
+    }
+}
+
+/// Where a clause stands. In a monitor there are no named UUIDs; and no faults, because of several it is arbitrary
+/// which is reported and what has taken effect by then.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Operation,
+    Monitor,
+}
+
+fn clause(rng: &mut StdRng, table: &TableSchema, place: Place) -> Value {
+    let names = place == Place::Operation;
+    let column = any_column(rng, table);
+    let ty = &column.ty;
+    let number = matches!(ty.key.atom, AtomType::Integer | AtomType::Real) && ty.value.is_none();
+    let (function, argument) = match rng.random_range(0..100) {
+        0..=24 if number && ty.max == 1 => {
+            let function = pick(rng, &["<", "<=", ">", ">="]);
+            (function, atom(rng, &ty.key, names))
+        }
+        0..=1 if place == Place::Operation => {
+            let functions = ["<", ">=", "=", "none"];
+            (pick(rng, &functions), atom(rng, &ty.key, names))
+        }
+        2..=5 if place == Place::Operation => {
+            let functions = ["==", "!=", "includes", "excludes", "<"];
+            (pick(rng, &functions), fault(rng, ty))
+        }
+        25..=64 => (pick(rng, &["==", "!="]), value(rng, ty, names)),
+        _ => {
+            let count = if ty.min == 1 && ty.max == 1 && ty.value.is_none() {
+                1
+            } else {
+                rng.random_range(0..=ty.max.min(2))
+            };
+            let argument = elements(rng, ty, count, names);
+            (pick(rng, &["includes", "excludes"]), argument)
+        }
+    };
+    json!([&*column.name, function, argument])
+}
+
+fn mutation(rng: &mut StdRng, table: &TableSchema) -> Value {
+    let column = any_column(rng, table);
+    let ty = &column.ty;
+    let number = matches!(ty.key.atom, AtomType::Integer | AtomType::Real) && ty.value.is_none();
+    let (mutator, argument) = match rng.random_range(0..100) {
+        0..=1 => (pick(rng, &["=", "%=", "insert"]), garbage(rng)),
+        2..=4 => (pick(rng, &["insert", "delete"]), fault(rng, ty)),
+        5..=69 if number => arithmetic(rng, ty.key.atom),
+        5..=6 => ("+=", json!(1)),
+        _ => {
+            let mutator = pick(rng, &["insert", "insert", "delete"]);
+            let count = rng.random_range(0..=ty.max.min(3));
+            let keys = ColumnType {
+                value: None,
+                ..ty.clone()
+            };
+            let by_key = mutator == "delete" && rng.random_bool(0.5);
+            (mutator, elements(rng, if by_key { &keys } else { ty }, count, true))
+        }
+    };
+    json!([&*column.name, mutator, argument])
+}
+
+/// Multiplying a negative integer by zero crashes the real server.
+fn arithmetic(rng: &mut StdRng, atom: AtomType) -> (&'static str, Value) {
+    let mutator = pick(rng, &["+=", "-=", "*=", "/=", "%="]);
+    let argument = match (atom, mutator) {
+        (AtomType::Integer, "*=") => json!(pick(rng, &[-1, 1, 2, 3])),
+        (AtomType::Integer, _) => json!(pick(rng, &[-2, -1, 0, 1, 2, 3])),
+        _ => json!(pick(rng, &[-1.0, 0.0, 0.5, 1.0, 2.0, 3.0])),
+    };
+    (mutator, argument)
+}
+
+fn select(rng: &mut StdRng, number: usize, table: &TableSchema) -> Value {
+    let mut select = json!({"op": "select", "where": condition(rng, number, table)});
+    if rng.random_bool(0.3) {
+        return select;
+    }
+    let some: Vec<_> = table.columns.iter().filter(|_| rng.random_bool(0.5)).collect();
+    let mut columns: Vec<&str> = some.iter().map(|column| &*column.name).collect();
+    if rng.random_bool(0.4) {
+        columns.push("_uuid");
+    }
+    // The order of UUIDs differs, and that of columns that are not shown cannot be told.
+    let sort: Vec<&str> = some
+        .iter()
+        .filter(|column| column.ty.base_types().all(|base| base.atom != AtomType::Uuid))
+        .map(|column| &*column.name)
+        .collect();
+    select["columns"] = json!(columns);
+    if rng.random_bool(0.5) {
+        select["sort"] = json!(sort);
+    }
+    select
+}
+
+fn wait(rng: &mut StdRng, number: usize, table: &TableSchema) -> Value {
+    let columns: Vec<_> = table.columns.iter().filter(|_| rng.random_bool(0.4)).collect();
+    let count = rng.random_range(0..3);
+    let rows: Vec<_> = (0..count).map(|_| row(rng, &columns)).collect();
+    let columns: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+    json!({
+        "op": "wait", "timeout": 0, "where": condition(rng, number, table), "columns": columns,
+        "until": pick(rng, &["==", "!=", "!="]), "rows": rows,
+    })
+}
+
+/// Breaks an operation.
+fn spoil(rng: &mut StdRng, operation: &mut Value) {
+    let Value::Object(members) = operation else { return };
+    let names: Vec<String> = members.keys().cloned().collect();
+    let name = pick(rng, &names);
+    match rng.random_range(0..4) {
+        0 => {
+            members.remove(&name);
+        }
+        1 => {
+            members.insert(name, garbage(rng));
+        }
+        2 => {
+            members.insert("extra".into(), json!(1));
+        }
+        _ => {
+            members.insert("table".into(), json!("none"));
+        }
+    }
+}
+
+fn monitor_request(rng: &mut StdRng, table: &TableSchema, conditional: bool) -> Value {
+    let mut request = Map::new();
+    if rng.random_bool(0.85) {
+        let mut columns: Vec<&str> = table
+            .columns
+            .iter()
+            .filter(|_| rng.random_bool(0.6))
+            .map(|column| &*column.name)
+            .collect();
+        for (implicit, name) in [(ColumnId::UUID, "_uuid"), (ColumnId::VERSION, "_version")] {
+            debug_assert_eq!(table.column_name(implicit), name);
+            if rng.random_bool(0.1) {
+                columns.push(name);
+            }
+        }
+        request.insert("columns".into(), json!(columns));
+    }
+    if rng.random_bool(0.3) {
+        let mut select = Map::new();
+        for kind in ["initial", "insert", "delete", "modify"] {
+            if rng.random_bool(0.5) {
+                select.insert(kind.into(), json!(rng.random_bool(0.5)));
+            }
+        }
+        request.insert("select".into(), Value::Object(select));
+    }
+    if conditional && rng.random_bool(0.6) {
+        request.insert("where".into(), monitor_condition(rng, table));
+    }
+    Value::Object(request)
+}
