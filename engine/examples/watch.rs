@@ -3,28 +3,29 @@
 //! ```text
 //! cargo run -p patchbay-engine --example watch -- unix:/run/ovn/ovnnb_db.sock
 //! ```
+//!
+//! Without a remote it shows itself on a simulator of its own.
 
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::error::Error;
-use std::process::ExitCode;
 
+use ovsdb_sim::Sim;
 use patchbay_engine::client::{Client, Config};
 use patchbay_engine::db::Snapshot;
+use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::nb::{LogicalRouter, LogicalSwitch};
 use patchbay_schemas::typed::TypeError;
 
 #[tokio::main]
-async fn main() -> ExitCode {
-    let Err(error) = watch().await;
-    eprintln!("{error}");
-    ExitCode::FAILURE
+async fn main() -> Result<(), Box<dyn Error>> {
+    match std::env::args().nth(1) {
+        Some(remotes) => watch(&remotes, usize::MAX).await,
+        None => show_itself().await,
+    }
 }
 
-async fn watch() -> Result<Infallible, Box<dyn Error>> {
-    let remotes = std::env::args()
-        .nth(1)
-        .ok_or("usage: watch unix:PATH|tcp:HOST:PORT[,...]")?;
+/// Prints what changes, until so many names have come.
+async fn watch(remotes: &str, count: usize) -> Result<(), Box<dyn Error>> {
     let config = Config::new(remotes.parse()?, "OVN_Northbound")
         .with_columns("Logical_Switch", ["name"])
         .with_columns("Logical_Router", ["name"]);
@@ -40,9 +41,38 @@ async fn watch() -> Result<Infallible, Box<dyn Error>> {
         for new in names.difference(&shown) {
             println!("+ {new}");
         }
+        if names.len() >= count {
+            return Ok(());
+        }
         shown = names;
         snapshot = changes.next().await?;
     }
+}
+
+async fn show_itself() -> Result<(), Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    let sim = Sim::builder().build()?;
+    let listener = sim
+        .listen(&format!(
+            "punix:{}",
+            folder.path().join("nb.sock").display()
+        ))
+        .await?;
+    let database = sim.database("OVN_Northbound").ok_or("served by default")?;
+    let remote = listener.remote();
+    let watching =
+        tokio::spawn(async move { watch(&remote, 2).await.map_err(|error| error.to_string()) });
+    let mut txn = TxnBuilder::new(&database.snapshot());
+    txn.insert(&LogicalSwitch {
+        name: "sw0".into(),
+        ..Default::default()
+    })?;
+    txn.insert(&LogicalRouter {
+        name: "lr0".into(),
+        ..Default::default()
+    })?;
+    database.transact(&txn.finish())?;
+    Ok(watching.await??)
 }
 
 fn names(snapshot: &Snapshot) -> Result<BTreeSet<String>, TypeError> {
