@@ -15,7 +15,7 @@ use super::document::{Document, Zone};
 use super::resolve::{Resolved, load};
 use super::text;
 use super::zones::{ZoneError, ZoneOutcome, bring};
-use crate::northbound::{Embedded, Northbound, OpenError, Rehearsal, Remote};
+use crate::northbound::{Embedded, Northbound, OneOf, OpenError, Rehearsal, Remote};
 use crate::source::LoadError;
 use crate::state::{StateError, StateFolder};
 use crate::udn::ClusterSettings;
@@ -68,8 +68,8 @@ pub(super) enum Failure {
     NoNode,
     #[error("--zone is required: a database belongs to one of the nodes {}", .0.join(", "))]
     ZoneRequired(Vec<String>),
-    #[error("{remote}: {source}")]
-    Open { remote: String, source: OpenError },
+    #[error(transparent)]
+    Open(#[from] OpenError),
     #[error("zone {zone}: {source}")]
     Zone { zone: String, source: ZoneError },
     #[error("zone {zone}: cannot be rehearsed: {message}")]
@@ -88,32 +88,23 @@ pub(super) enum Failure {
 pub(super) async fn apply(arguments: &Manifests, console: &mut Console<'_>) -> Result<(), Failure> {
     let state = arguments.state.as_ref().map(StateFolder::new);
     let (mut resolved, zones) = prepare(arguments, state.as_ref(), console)?;
-    let mut served = Served::default();
+    let mut databases = Vec::with_capacity(zones.len());
     for (place, zone) in zones.iter().enumerate() {
-        match &arguments.nb {
-            Database::Embedded => {
-                let mut northbound = embedded(place)?;
-                served
-                    .bring(
-                        &mut northbound,
-                        embedded_uuids(place),
-                        zone,
-                        &resolved,
-                        console,
-                    )
-                    .await?;
-            }
-            Database::Remote(remote) => {
-                let mut northbound = open(remote).await?;
-                let uuids = UuidSource::random();
-                served
-                    .bring(&mut northbound, uuids, zone, &resolved, console)
-                    .await?;
-            }
-        }
+        databases.push((zone, open(&arguments.nb, place).await?));
+    }
+    // What was handed out must be kept before it is used.
+    if let Some(folder) = &state {
+        folder.save(&resolved.inventory)?;
+    }
+    let mut served = Served::default();
+    for (place, (zone, mut database)) in databases.into_iter().enumerate() {
+        let uuids = new_row_uuids(&arguments.nb, place);
+        served
+            .bring(&mut database, uuids, zone, &resolved, console)
+            .await?;
     }
     served.finish(&mut resolved, arguments.output, console)?;
-    if let Some(folder) = state {
+    if let Some(folder) = &state {
         folder.save(&resolved.inventory)?;
     }
     Ok(())
@@ -128,23 +119,15 @@ pub(super) async fn plan(
     let (resolved, zones) = prepare(arguments, state.as_ref(), console)?;
     let mut all = Vec::with_capacity(zones.len());
     for (place, zone) in zones.iter().enumerate() {
-        let original = match &arguments.nb {
-            Database::Embedded => embedded(place)?.snapshot(),
-            Database::Remote(remote) => open(remote).await?.snapshot(),
-        };
+        let original = open(&arguments.nb, place).await?.snapshot();
         let rehearsal = Rehearsal::of(original).map_err(|error| Failure::Rehearsal {
             zone: zone.clone(),
             message: error.to_string(),
         });
         let mut rehearsal = rehearsal?;
+        let uuids = new_row_uuids(&arguments.nb, place);
         Served::default()
-            .bring(
-                &mut rehearsal,
-                embedded_uuids(place),
-                zone,
-                &resolved,
-                console,
-            )
+            .bring(&mut rehearsal, uuids, zone, &resolved, console)
             .await?;
         all.push(ZoneChanges::of(zone, &rehearsal));
     }
@@ -199,22 +182,28 @@ pub(super) fn now() -> Time {
     Time(Timestamp::now())
 }
 
-/// An empty database for the zone at this place. Runs on the same manifests give rows the same UUIDs.
+/// The database of the zone at this place among the zones: a server's, or an empty one.
+async fn open(database: &Database, place: usize) -> Result<OneOf, Failure> {
+    Ok(match database {
+        Database::Embedded => OneOf::Embedded(embedded(place)?),
+        Database::Remote(remote) => OneOf::Remote(Remote::open(remote).await?),
+    })
+}
+
+/// UUIDs of new rows. In an embedded database runs on the same manifests give rows the same ones.
+fn new_row_uuids(database: &Database, place: usize) -> UuidSource {
+    match database {
+        Database::Embedded => embedded_uuids(place),
+        Database::Remote(_) => UuidSource::random(),
+    }
+}
+
 pub(super) fn embedded(place: usize) -> Result<Embedded, Failure> {
     Embedded::new(place as u64).map_err(|error| Failure::Embedded(error.to_string()))
 }
 
-/// UUIDs of new rows in an embedded database.
 pub(super) fn embedded_uuids(place: usize) -> UuidSource {
     UuidSource::seeded(place as u64)
-}
-
-async fn open(remote: &str) -> Result<Remote, Failure> {
-    let opened = Remote::open(remote).await;
-    opened.map_err(|source| Failure::Open {
-        remote: remote.to_owned(),
-        source,
-    })
 }
 
 /// What became of the zones so far.

@@ -58,7 +58,7 @@ pub(super) async fn bring(
         match rejected {
             None => break,
             Some(error) if attempt == ATTEMPTS => return Err(error),
-            Some(_) => {}
+            Some(error) => tracing::warn!(%error, attempt, "planning again"),
         }
     }
     Ok(outcome)
@@ -146,6 +146,18 @@ async fn connects(
                 });
             }
         }
+        let Counts {
+            inserted,
+            changed,
+            deleted,
+        } = change.counts;
+        tracing::info!(
+            connect = connect.connect,
+            inserted,
+            changed,
+            deleted,
+            "committed"
+        );
         outcome.counts.insert(connect.connect, change.counts);
     }
     Ok(rejected)
@@ -177,4 +189,104 @@ fn applied(
         "{what}: {reason}. It is applied: the database was looked at afterwards"
     ));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_engine::db::Snapshot;
+    use patchbay_engine::txn::Transaction;
+
+    use super::*;
+    use crate::northbound::Embedded;
+
+    /// What happens to a transaction on its way.
+    #[derive(Clone, Copy)]
+    enum Fate {
+        Committed,
+        Rejected,
+        LostAfterwards,
+        LostBefore,
+    }
+
+    /// A database behind a connection that fails as told, transaction by transaction.
+    struct Unreliable {
+        database: Embedded,
+        fates: Vec<Fate>,
+        comes_back: bool,
+    }
+
+    impl Northbound for Unreliable {
+        fn snapshot(&self) -> Snapshot {
+            self.database.snapshot()
+        }
+
+        async fn commit(&mut self, transaction: Transaction) -> Result<(), CommitError> {
+            let lost = Err(CommitError::Unknown("lost".to_owned()));
+            match self.fates.pop().unwrap_or(Fate::Committed) {
+                Fate::Committed => self.database.commit(transaction).await,
+                Fate::Rejected => Err(CommitError::Rejected("refused".to_owned())),
+                Fate::LostBefore => lost,
+                Fate::LostAfterwards => self.database.commit(transaction).await.and(lost),
+            }
+        }
+
+        async fn look_again(&mut self) -> Result<(), String> {
+            let back = self.comes_back.then_some(());
+            back.ok_or_else(|| "it is gone".to_owned())
+        }
+    }
+
+    /// Brings an empty database to no connects at all, but with the rows that all routers share.
+    async fn bring_shared_rows(fates: &[Fate], comes_back: bool) -> Result<Vec<String>, String> {
+        let mut northbound = Unreliable {
+            database: Embedded::new(1).unwrap(),
+            fates: fates.to_vec(),
+            comes_back,
+        };
+        let rows = ZoneRows {
+            copp: patchbay_schemas::nb::Copp {
+                name: "ovnkube-default".to_owned(),
+                ..Default::default()
+            },
+            ..ZoneRows::default()
+        };
+        let mut controller = ZoneController::default();
+        let inputs = Inputs::default();
+        let outcome = bring(&mut northbound, &mut controller, &inputs, &rows).await;
+        let outcome = outcome.map_err(|error| error.to_string())?;
+        assert_eq!(northbound.snapshot().row_count(), 1);
+        Ok(outcome.warnings)
+    }
+
+    #[tokio::test]
+    async fn a_faster_writer_is_planned_around() {
+        let warnings = bring_shared_rows(&[Fate::Rejected; ATTEMPTS - 1], true).await;
+        assert_eq!(warnings, Ok(Vec::new()));
+        let error = bring_shared_rows(&[Fate::Rejected; ATTEMPTS], true).await;
+        assert_eq!(error, Err("networks: refused".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn after_a_lost_connection_the_database_says_what_happened() {
+        assert_eq!(
+            bring_shared_rows(&[Fate::LostAfterwards], true).await,
+            Ok(vec![
+                "networks: lost. It is applied: the database was looked at afterwards".to_owned()
+            ])
+        );
+        assert_eq!(
+            bring_shared_rows(&[Fate::LostBefore], true).await,
+            Err(
+                "networks: lost. It is not applied: the database was looked at afterwards"
+                    .to_owned()
+            )
+        );
+        assert_eq!(
+            bring_shared_rows(&[Fate::LostBefore], false).await,
+            Err(
+                "networks: lost. It may be applied or not, and cannot be looked at: it is gone"
+                    .to_owned()
+            )
+        );
+    }
 }

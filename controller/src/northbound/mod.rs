@@ -44,6 +44,38 @@ pub trait Northbound {
     fn look_again(&mut self) -> impl Future<Output = Result<(), String>> + Send;
 }
 
+/// A database that is embedded or a server's, as the user says.
+#[derive(Debug)]
+pub enum OneOf {
+    /// In this process.
+    Embedded(Embedded),
+    /// In a server.
+    Remote(Remote),
+}
+
+impl Northbound for OneOf {
+    fn snapshot(&self) -> Snapshot {
+        match self {
+            Self::Embedded(database) => database.snapshot(),
+            Self::Remote(database) => database.snapshot(),
+        }
+    }
+
+    async fn commit(&mut self, transaction: Transaction) -> Result<(), CommitError> {
+        match self {
+            Self::Embedded(database) => database.commit(transaction).await,
+            Self::Remote(database) => database.commit(transaction).await,
+        }
+    }
+
+    async fn look_again(&mut self) -> Result<(), String> {
+        match self {
+            Self::Embedded(database) => database.look_again().await,
+            Self::Remote(database) => database.look_again().await,
+        }
+    }
+}
+
 /// Why a transaction is not known to be committed.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]

@@ -1,5 +1,7 @@
 //! The zone half through its public interface: a database, the objects of a cluster, and passes of the controller.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests, too, may stop a test")]
+
 mod connecting;
 mod convergence;
 mod limits;

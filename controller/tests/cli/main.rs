@@ -1,0 +1,10 @@
+//! The `patchbay` command as users run it.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests, too, may stop a test")]
+
+mod command;
+mod demo;
+mod errors;
+mod output;
+mod server;
+mod state;

@@ -1,0 +1,77 @@
+//! Documents for programs.
+
+use serde_json::Value;
+
+use crate::command::{example, example_text, run, run_on};
+
+#[test]
+fn json_and_yaml_say_the_same() {
+    let mut json: Value =
+        serde_json::from_str(&run("apply -o json", &[&example()]).succeeded()).unwrap();
+    let mut yaml: Value =
+        serde_saphyr::from_str(&run("apply -o yaml", &[&example()]).succeeded()).unwrap();
+    for document in [&mut json, &mut yaml] {
+        // Times differ from run to run.
+        document["connects"][0]["status"]["conditions"].take();
+    }
+    assert_eq!(json, yaml);
+    let zones: Vec<_> = json["zones"].as_array().unwrap().iter().collect();
+    assert_eq!(zones.len(), 3);
+    assert_eq!(zones[1]["zone"], "ovn-worker2");
+    let connect = &zones[1]["connects"][0];
+    assert_eq!(connect["name"], "blue-green-connect");
+    assert_eq!(connect["router"]["ports"].as_array().unwrap().len(), 6);
+    assert_eq!(connect["router"]["routes"][2]["prefix"], "103.103.2.0/24");
+    assert_eq!(connect["router"]["routes"][2]["nexthop"], "192.168.0.7");
+    assert_eq!(
+        connect["networks"][0]["policies"][0]["nexthops"][0],
+        "192.168.0.6"
+    );
+    assert_eq!(connect["messages"], serde_json::json!([]));
+}
+
+#[test]
+fn a_plan_can_be_read_by_programs() {
+    let planned = run("plan -o json --zone ovn-worker2", &[&example()]);
+    assert_eq!(planned.code, Some(2));
+    let json: Value = serde_json::from_str(&planned.stdout).unwrap();
+    let rows = json[0]["rows"].as_array().unwrap();
+    let port = rows
+        .iter()
+        .find(|row| row["row"] == "crtor-blue-green-connect_cluster_udn_blue-network_ovn-worker2")
+        .unwrap();
+    assert_eq!(port["table"], "Logical_Router_Port");
+    assert_eq!(port["change"], "insert");
+    assert_eq!(port["columns"]["mac"]["new"][0], "0a:58:c0:a8:00:06");
+}
+
+#[test]
+fn without_a_zone_every_node_has_a_database() {
+    let stdout = run_on("apply", &example_text()).succeeded();
+    let zones: Vec<&str> = stdout
+        .lines()
+        .filter_map(|line| line.strip_prefix("# zone "))
+        .collect();
+    assert_eq!(zones, ["ovn-control-plane", "ovn-worker2", "ovn-worker"]);
+}
+
+#[test]
+fn pods_that_must_not_reach_each_other_are_kept_apart() {
+    let manifests = example_text().replace("  - PodNetwork\n", "");
+    let planned = run_on(
+        "plan --zone ovn-worker2 --service-cidr 10.96.0.0/16",
+        &manifests,
+    );
+    assert_eq!(planned.code, Some(2));
+    for line in [
+        "+ ACL ovnkube-network-connect-controller:ClusterNetworkConnect:blue-green-connect:drop-pod",
+        "    + match: (ip4.dst == 10.96.0.0/16)",
+        "    + addresses: 103.103.0.0/16",
+    ] {
+        assert!(
+            planned.stdout.lines().any(|have| have == line),
+            "{line}\n{}",
+            planned.stdout
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! `patchbay apply` and `plan` on a real `ovsdb-server`.
+
+use std::fs;
+
+use ovsdb_sim::testing::{RealServer, ScratchDir, installed_nb_schema, nbctl};
+
+use crate::command::{example, run, section};
+use crate::demo::{ROUTER, is_as_documented};
+
+fn print(server: &RealServer, arguments: &[&str]) -> String {
+    let output = nbctl(&server.remote()).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn on(server: &RealServer, command: &str) -> String {
+    format!("{command} --zone ovn-worker2 --nb {}", server.remote())
+}
+
+/// How long the server's transaction log is.
+fn log_length(server: &RealServer) -> u64 {
+    fs::metadata(&server.databases()[0]).unwrap().len()
+}
+
+#[test]
+fn a_server_ends_up_as_the_documents_show() {
+    let server = RealServer::start([installed_nb_schema()]);
+    let planned = run(&on(&server, "plan"), &[&example()]);
+    assert_eq!((planned.code, &*planned.stderr), (Some(2), ""));
+    let before = log_length(&server);
+    assert_eq!(print(&server, &["show"]), "");
+
+    let stdout = run(&on(&server, "apply"), &[&example()]).succeeded();
+    is_as_documented(&stdout);
+    for arguments in [
+        ["show", ROUTER],
+        ["lr-route-list", ROUTER],
+        [
+            "lr-policy-list",
+            "cluster_udn_blue.network_ovn_cluster_router",
+        ],
+        [
+            "lr-policy-list",
+            "cluster_udn_green.network_ovn_cluster_router",
+        ],
+    ] {
+        assert_eq!(
+            section(&stdout, &arguments.join(" ")),
+            print(&server, &arguments)
+        );
+    }
+    let after = log_length(&server);
+    assert!(after > before);
+
+    run(&on(&server, "apply"), &[&example()]).succeeded();
+    assert_eq!(log_length(&server), after, "a second apply has written");
+    let planned = run(&on(&server, "plan"), &[&example()]).succeeded();
+    assert_eq!(
+        planned,
+        "# zone ovn-worker2: rows to insert: 0, to change: 0, to delete: 0\n"
+    );
+}
+
+#[test]
+fn a_plan_names_what_goes_and_apply_removes_it() {
+    let server = RealServer::start([installed_nb_schema()]);
+    run(&on(&server, "apply"), &[&example()]).succeeded();
+    let others = ["1-cluster.yaml", "2-networks.yaml"].map(|file| example().join(file));
+    let others = [&*others[0], &*others[1]];
+
+    let planned = run(&on(&server, "plan"), &others);
+    assert_eq!(planned.code, Some(2));
+    let head = "# zone ovn-worker2: rows to insert: 0, to change: 4, to delete: 18\n";
+    assert!(planned.stdout.starts_with(head), "{}", planned.stdout);
+    for line in [
+        format!("- Logical_Router {ROUTER}"),
+        "- Load_Balancer_Group cnc_svc_blue-green-connect".to_owned(),
+        "~ Logical_Switch cluster_udn_blue.network_ovn-worker2".to_owned(),
+        "    - load_balancer_group: cnc_svc_blue-green-connect".to_owned(),
+        "    - ports: rtocr-cluster_udn_blue-network_ovn-worker2_blue-green-connect".to_owned(),
+    ] {
+        assert!(
+            planned.stdout.lines().any(|have| have == line),
+            "{line}\n{}",
+            planned.stdout
+        );
+    }
+    assert!(print(&server, &["lr-list"]).contains(ROUTER));
+    run(&on(&server, "apply"), &others).succeeded();
+    let routers = print(&server, &["lr-list"]);
+    assert!(!routers.contains(ROUTER), "{routers}");
+    assert!(routers.contains("cluster_udn_blue.network_ovn_cluster_router"));
+    let mut policies = nbctl(&server.remote());
+    let policies = policies.args(["find", "Logical_Router_Policy", "priority=9001"]);
+    assert_eq!(policies.output().unwrap().stdout, b"");
+}
+
+#[test]
+fn what_others_have_added_stays() {
+    let server = RealServer::start([installed_nb_schema()]);
+    run(&on(&server, "apply"), &[&example()]).succeeded();
+    let router = "cluster_udn_blue.network_ovn_cluster_router";
+    let switch = "cluster_udn_blue.network_ovn-worker2";
+    let theirs = [
+        &["lr-route-add", router, "0.0.0.0/0", "192.0.2.1"][..],
+        &["lr-policy-add", router, "100", "ip4", "drop"],
+        &["lsp-add", switch, "pod"],
+        &["set", "Logical_Router", router, "options:theirs=yes"],
+    ];
+    for arguments in theirs {
+        print(&server, arguments);
+    }
+    let before = print(&server, &["show"]);
+    let stdout = run(&on(&server, "plan"), &[&example()]).succeeded();
+    assert!(stdout.ends_with("to insert: 0, to change: 0, to delete: 0\n"));
+    print(
+        &server,
+        &["lrp-del", "rtos-cluster_udn_blue.network_ovn-worker2"],
+    );
+    run(&on(&server, "apply"), &[&example()]).succeeded();
+    let lines = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(lines(&print(&server, &["show"])), lines(&before));
+    assert!(print(&server, &["lr-route-list", router]).contains("192.0.2.1"));
+    assert!(print(&server, &["lr-policy-list", router]).contains("drop"));
+}
+
+#[test]
+fn a_server_without_the_database_is_named() {
+    let folder = ScratchDir::new();
+    let schema = folder.path().join("other.ovsschema");
+    let text = r#"{"name": "Other", "version": "1.0.0", "tables": {"T": {"columns": {"c": {"type": "string"}}}}}"#;
+    fs::write(&schema, text).unwrap();
+    let server = RealServer::start([&schema]);
+    let failed = run(&on(&server, "apply"), &[&example()]);
+    assert_eq!(failed.code, Some(1));
+    let place = server.remote();
+    assert!(
+        failed.stderr.starts_with(&format!(
+            "error: cannot use database OVN_Northbound: {place}: no database OVN_Northbound: the server has "
+        )),
+        "{}",
+        failed.stderr
+    );
+}
+
+#[test]
+fn nothing_is_kept_of_a_run_that_could_not_start() {
+    let folder = ScratchDir::new();
+    let (state, socket) = (folder.path().join("state"), folder.path().join("none"));
+    let arguments = format!(
+        "apply --zone ovn-worker2 --nb unix:{} --state {}",
+        socket.display(),
+        state.display()
+    );
+    let failed = run(&arguments, &[&example()]);
+    assert_eq!(failed.code, Some(1));
+    assert!(failed.stderr.contains("none"), "{}", failed.stderr);
+    assert!(!state.exists());
+}

@@ -1,0 +1,114 @@
+//! What a run keeps for the next one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use ovsdb_sim::testing::ScratchDir;
+
+use crate::command::{example_text, run_on};
+
+/// One more network, whose name comes before the others'.
+const AZURE: &str = r#"---
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: azure
+  labels:
+    network: azure
+    k8s.ovn.org/primary-user-defined-network: ""
+---
+apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata:
+  name: azure-network
+  labels:
+    app: colored-enterprise
+spec:
+  namespaceSelector:
+    matchLabels:
+      network: azure
+  network:
+    topology: Layer3
+    layer3:
+      role: Primary
+      subnets:
+      - cidr: 102.102.0.0/16
+        hostSubnet: 24
+"#;
+
+fn apply(state: &Path, manifests: &str) -> String {
+    let arguments = format!("apply --zone ovn-worker2 --state {}", state.display());
+    run_on(&arguments, manifests).succeeded()
+}
+
+/// All files below a folder.
+fn files(folder: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            let text = fs::read_to_string(&path).unwrap();
+            found.insert(path.display().to_string(), text);
+        }
+    }
+    found
+}
+
+#[test]
+fn what_was_handed_out_stays() {
+    let folder = ScratchDir::new();
+    let state = folder.path().join("state");
+    apply(&state, &example_text());
+    let first = files(&state);
+    apply(&state, &example_text());
+    assert_eq!(files(&state), first);
+
+    // Given first and named first, the new network gets what comes next, and nobody else moves.
+    let stdout = apply(&state, &format!("{AZURE}---\n{}", example_text()));
+    let subnets = r#"{\"layer3_1\":{\"ipv4\":\"192.168.0.0/24\"},\"layer3_2\":{\"ipv4\":\"192.168.1.0/24\"},\"layer3_3\":{\"ipv4\":\"192.168.2.0/24\"}}"#;
+    assert!(stdout.contains(subnets), "{stdout}");
+    let mut without = BTreeMap::new();
+    for (file, text) in files(&state) {
+        let is_new = file.contains("azure");
+        if !is_new && !file.contains("nodes") && !file.contains("networkconnects") {
+            without.insert(file, text);
+        }
+    }
+    let kept = first
+        .into_iter()
+        .filter(|(file, _)| without.contains_key(file));
+    assert_eq!(without, kept.collect());
+
+    // Without state everything is handed out anew, in the order of the manifests.
+    let manifests = format!("{AZURE}---\n{}", example_text());
+    let stdout = run_on("apply --zone ovn-worker2", &manifests).succeeded();
+    assert!(stdout.contains("crtor-blue-green-connect_cluster_udn_azure-network"));
+}
+
+#[test]
+fn a_plan_keeps_nothing() {
+    let folder = ScratchDir::new();
+    let state = folder.path().join("state");
+    let arguments = format!("plan --state {}", state.display());
+    assert_eq!(run_on(&arguments, &example_text()).code, Some(2));
+    assert!(!state.exists());
+}
+
+#[test]
+fn what_a_cluster_would_refuse_is_refused() {
+    let folder = ScratchDir::new();
+    let state = folder.path().join("state");
+    apply(&state, &example_text());
+    let manifests = example_text().replace("192.168.0.0/16", "192.169.0.0/16");
+    let arguments = format!("apply --state {}", state.display());
+    let refused = run_on(&arguments, &manifests);
+    assert_eq!(refused.code, Some(1));
+    assert!(
+        refused.stderr.contains("connectSubnets is immutable"),
+        "{}",
+        refused.stderr
+    );
+}
