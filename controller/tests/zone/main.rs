@@ -5,6 +5,7 @@
 mod connecting;
 mod convergence;
 mod limits;
+mod networks;
 mod ownership;
 mod service_only;
 mod world;

@@ -8,8 +8,9 @@ use patchbay_controller::model::{
     ConnectSubnetMap, IpFamily, Network, NetworkId, Networks, Node, NodeId, PodSubnet,
     ROUTER_TUNNEL_KEY, Role, Topology, Transport, names,
 };
+use patchbay_controller::udn::topology::ZoneRows;
 use patchbay_controller::zone::{
-    ConnectInput, ConnectReport, Counts, Inputs, ZoneController, ZonePlan,
+    Change, ConnectInput, ConnectReport, Counts, Inputs, ZoneController, ZonePlan,
 };
 use patchbay_engine::db::{Database, Snapshot};
 use patchbay_engine::txn::TxnBuilder;
@@ -271,6 +272,11 @@ impl World {
     pub(crate) fn plan(&mut self) -> ZonePlan {
         self.controller
             .plan(&self.inputs, &self.database.snapshot())
+    }
+
+    pub(crate) fn plan_networks(&mut self, rows: &ZoneRows) -> Change {
+        let snapshot = self.database.snapshot();
+        self.controller.plan_networks(rows, &snapshot).unwrap()
     }
 
     /// One pass; a second one must find nothing to do. Returns how much changed, and the reports.
