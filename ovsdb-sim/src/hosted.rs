@@ -1,6 +1,7 @@
 //! One hosted database: executes transactions one at a time and tells the monitors.
 
 mod blocked;
+mod convert;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::{Json, Kind, Reader};
-use patchbay_schemas::schema::is_id;
+use patchbay_schemas::schema::{DatabaseSchema, is_id};
 use patchbay_schemas::wire::{MonitorRequests, MonitorVersion, decode_transaction};
 
 use crate::hosted::Hosted;
@@ -52,6 +52,7 @@ impl Request<'_> {
         let outcome = match self.method {
             "echo" => Ok(json(&self.params_json())),
             "transact" => self.transact(context),
+            "convert" => self.convert(),
             "monitor" => self.monitor(MonitorVersion::V1, context),
             "monitor_cond" => self.monitor(MonitorVersion::V2, context),
             "monitor_cond_since" => self.monitor(MonitorVersion::V3, context),
@@ -128,20 +129,49 @@ impl Request<'_> {
 
     fn transact(&self, context: &mut Context) -> Outcome {
         let (database, mut params) = self.database()?;
-        let server = self.session.server();
-        if server
-            .databases()
-            .any(|database| database.is_blocked(self.session.id(), &self.id))
-        {
-            return Err(self.syntax("transact: duplicate request ID"));
-        }
+        self.check_id()?;
+        let schema = database.schema();
         let transaction = decode_transaction(
             &mut params,
-            &database.schema(),
+            &schema,
             &mut context.strings,
             &mut context.uuids,
         );
-        database.transact(self.session, self.id.clone(), transaction);
+        database.transact(self.session, self.id.clone(), transaction, &schema);
+        Ok(Answer::Later)
+    }
+
+    /// Refuses the id of a transaction that is still waiting.
+    fn check_id(&self) -> Outcome<()> {
+        let mut databases = self.session.server().databases();
+        if databases.any(|database| database.is_blocked(self.session.id(), &self.id)) {
+            return Err(self.syntax(format!("{}: duplicate request ID", self.method)));
+        }
+        Ok(())
+    }
+
+    fn convert(&self) -> Outcome {
+        let (database, mut params) = self.database()?;
+        self.check_id()?;
+        if array_len(self.params) != 2 {
+            return Err(self.syntax("array expected"));
+        }
+        params.next_element();
+        let schema = Arc::new(DatabaseSchema::from_json(&Json::read(&mut params))?);
+        if schema.name != database.name() {
+            let details = format!(
+                "new schema name ({}) does not match database name ({})",
+                schema.name,
+                database.name()
+            );
+            return Err(OvsdbError::new("invalid parameters", details).into());
+        }
+        let server = self.session.server();
+        database.convert(schema.clone())?;
+        server.publish_schema(&schema)?;
+        let reply = reply::success(&self.id, |out| out.extend_from_slice(b"{}"));
+        self.session.outbox().push([reply]);
+        server.close_unaware_sessions();
         Ok(Answer::Later)
     }
 
@@ -165,23 +195,23 @@ impl Request<'_> {
         if monitors.iter().any(|(have, _)| *have == id) {
             return Err(OvsdbError::syntax(&id, "duplicate monitor ID").into());
         }
-        let schema = database.schema();
+        // Nothing is committed and the schema stays the same until the reply is on its way.
+        let mut state = database.state();
+        let snapshot = state.database().snapshot();
+        let schema = snapshot.schema();
         let at_requests = params;
         let requests =
-            MonitorRequests::decode(&mut params, &schema, version, &mut context.strings)?;
+            MonitorRequests::decode(&mut params, schema, version, &mut context.strings)?;
         if version == MonitorVersion::V3 {
             let mut params = at_requests;
             params.skip();
             params.next_element();
             check_last_txn_id(params)?;
         }
-        // Registered and replied to before the next commit, so that no update comes before the reply.
-        let mut state = database.state();
-        let snapshot = state.database().snapshot();
         let spec = Spec { version, requests };
         let result = state
             .monitors
-            .add(self.session, id.clone(), spec, &schema, &snapshot);
+            .add(self.session, id.clone(), spec, schema, &snapshot);
         self.session.outbox().push([reply::success(&self.id, |out| {
             out.extend_from_slice(&result);
         })]);
@@ -277,15 +307,8 @@ pub(crate) fn cancel(session: &Arc<Session>, mut params: Reader<'_>) {
         return;
     }
     let id = Json::read(&mut params);
-    let canceled = session
-        .server()
-        .databases()
-        .any(|database| database.cancel(session.id(), &id));
-    if canceled && session.is_change_aware() {
-        session
-            .outbox()
-            .push([reply::failure(&id, &Json::string("canceled"))]);
-    }
+    let mut databases = session.server().databases();
+    databases.any(|database| database.cancel(session.id(), &id));
 }
 
 fn check_last_txn_id(mut params: Reader<'_>) -> Result<(), OvsdbError> {

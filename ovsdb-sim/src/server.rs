@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use dashmap::DashMap;
 use patchbay_engine::db::Database;
 use patchbay_engine::txn::TxnBuilder;
+use patchbay_schemas::error::OvsdbError;
+use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::uuids::UuidSource;
+use patchbay_schemas::wire::DecodedTransaction;
 use uuid::Uuid;
 
 use crate::file::Source;
@@ -145,6 +148,30 @@ impl Server {
             if let Some(owner) = self.session(owner) {
                 owner.notify_lock("locked", &lock);
             }
+        }
+    }
+
+    /// Hangs up on all clients that would not understand that databases change.
+    pub(crate) fn close_unaware_sessions(&self) {
+        for session in self.sessions.iter().filter(|s| !s.is_change_aware()) {
+            session.outbox().close();
+        }
+    }
+
+    /// Writes the schema of a database into `_Server`.
+    pub(crate) fn publish_schema(&self, schema: &DatabaseSchema) -> Result<(), OvsdbError> {
+        let Some(own) = self.database(server_database::NAME) else {
+            return Ok(());
+        };
+        let operations = server_database::schema_changed(&own.schema(), schema);
+        let transaction = DecodedTransaction {
+            total: operations.len(),
+            operations,
+            failure: None,
+        };
+        match own.execute(&transaction) {
+            Err(Some(error)) => Err(error),
+            Ok(_) | Err(None) => Ok(()),
         }
     }
 

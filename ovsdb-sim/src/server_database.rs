@@ -6,7 +6,11 @@ use patchbay_schemas::datum::Datum;
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::typed::{Column, TableRow, TypeError, read};
+use patchbay_schemas::wire::{Clause, Condition, Function, Operation};
 use uuid::Uuid;
+
+/// What the database is called.
+pub(crate) const NAME: &str = "_Server";
 
 /// Version 1.2.0, as ovsdb-server has it.
 const SCHEMA: &str = r#"{"name":"_Server","version":"1.2.0","cksum":"3009684573 744","tables":{"Database":{"columns":{
@@ -22,6 +26,26 @@ const SCHEMA: &str = r#"{"name":"_Server","version":"1.2.0","cksum":"3009684573 
 /// The schema of `_Server`.
 pub(crate) fn schema() -> Result<DatabaseSchema, OvsdbError> {
     DatabaseSchema::parse(SCHEMA.as_bytes())
+}
+
+/// What to do when a database gets another schema.
+pub(crate) fn schema_changed(own: &DatabaseSchema, schema: &DatabaseSchema) -> Vec<Operation> {
+    let Some((id, table)) = own.table_by_name(DatabaseRow::TABLE) else {
+        return Vec::new();
+    };
+    let (Some(name), Some(text)) = (table.column_id("name"), table.column_id("schema")) else {
+        return Vec::new();
+    };
+    let is_it = Clause::Column {
+        column: name,
+        function: Function::Equal,
+        argument: Datum::scalar(&*schema.name),
+    };
+    vec![Operation::Update {
+        table: id,
+        condition: Condition(vec![is_it]),
+        row: vec![(text, Datum::scalar(schema.to_json().to_text()))],
+    }]
 }
 
 /// A row of `Database`.

@@ -92,6 +92,14 @@ impl Session {
         self.change_aware.store(aware, Ordering::Relaxed);
     }
 
+    /// Forgets a monitor that the server ended and tells the client.
+    pub(crate) fn monitor_canceled(&self, id: &Json) {
+        self.monitors().retain(|(have, _)| have != id);
+        let params = Json::Array(vec![id.clone()]);
+        self.outbox
+            .push([reply::notification("monitor_canceled", &params)]);
+    }
+
     /// Tells the client of a lock that it got or lost.
     pub(crate) fn notify_lock(&self, method: &str, lock: &str) {
         self.outbox.push([reply::notification(

@@ -79,6 +79,10 @@ impl Database {
         }
     }
 
+    pub(super) fn uuids_mut(&mut self) -> &mut UuidSource {
+        &mut self.uuids
+    }
+
     /// The schema.
     pub fn schema(&self) -> &Arc<DatabaseSchema> {
         &self.schema

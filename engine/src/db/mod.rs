@@ -8,6 +8,7 @@
 
 mod change;
 mod commit;
+mod convert;
 mod database;
 mod execute;
 mod index;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use patchbay_engine::db::{Access, Execution};
 use patchbay_schemas::json::Json;
+use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::wire::DecodedTransaction;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
@@ -47,18 +48,30 @@ enum Attempt {
 }
 
 impl Blocked {
+    /// Answers that the transaction is not executed: a client that is aware of changes may try again.
+    pub(super) fn refuse(&self) {
+        if self.session.is_change_aware() {
+            let error = Json::string("canceled");
+            self.session
+                .outbox()
+                .push([reply::failure(&self.id, &error)]);
+        }
+    }
+
     fn is(&self, session: SessionId, id: &Json) -> bool {
         self.session.id() == session && self.id == *id
     }
 }
 
 impl Hosted {
-    /// Executes a client's transaction and sends the reply, now or when its `wait` is over.
+    /// Executes a client's transaction and sends the reply, now or when its `wait` is over. It was decoded for
+    /// `schema`, which must still be the database's.
     pub(crate) fn transact(
         self: &Arc<Self>,
         session: &Arc<Session>,
         id: Json,
         transaction: DecodedTransaction,
+        schema: &Arc<DatabaseSchema>,
     ) {
         let transaction = Blocked {
             session: session.clone(),
@@ -68,6 +81,10 @@ impl Hosted {
             timer: None,
         };
         let mut state = self.state();
+        if !Arc::ptr_eq(schema, state.database.schema()) {
+            transaction.refuse();
+            return;
+        }
         if self.attempt_or_block(&mut state, transaction) {
             self.retry_blocked(&mut state);
         }
@@ -84,9 +101,13 @@ impl Hosted {
     /// Forgets a waiting transaction; whether there was one.
     pub(crate) fn cancel(&self, session: SessionId, id: &Json) -> bool {
         let mut state = self.state();
-        let before = state.blocked.len();
-        state.blocked.retain(|blocked| !blocked.is(session, id));
-        state.blocked.len() < before
+        let at = state
+            .blocked
+            .iter()
+            .position(|blocked| blocked.is(session, id));
+        let Some(at) = at else { return false };
+        state.blocked.remove(at).refuse();
+        true
     }
 
     /// Tries all waiting transactions again, until none of them changes anything.

@@ -104,6 +104,13 @@ impl Monitors {
         self.groups.retain(|group| !group.members.is_empty());
     }
 
+    /// Ends all monitors and tells whose they were.
+    pub(crate) fn remove_all(&mut self) -> Vec<(Arc<Session>, Json)> {
+        let groups = std::mem::take(&mut self.groups).into_iter();
+        let members = groups.flat_map(|group| group.members);
+        members.map(|member| (member.session, member.id)).collect()
+    }
+
     /// How many monitors there are.
     pub(crate) fn len(&self) -> usize {
         self.groups.iter().map(|group| group.members.len()).sum()

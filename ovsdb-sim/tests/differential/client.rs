@@ -87,7 +87,7 @@ impl Client {
                 self.heard_len += text.as_text().bytes().len();
                 return Some(Json::from_text(text.as_text()));
             }
-            let mut bytes = [0; 1 << 16];
+            let mut bytes = [0; 1 << 13];
             match self.stream.as_mut()?.read(&mut bytes) {
                 Ok(0) => self.end(CLOSED),
                 Ok(count) => self.framer.push(&bytes[..count]),

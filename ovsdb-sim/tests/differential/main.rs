@@ -17,7 +17,7 @@ use patchbay_schemas::schema::DatabaseSchema;
 
 use normal::Scope;
 use script::{Action, Case, Script};
-use servers::{Comparison, Difference, Servers};
+use servers::{Comparison, Servers};
 
 /// A server may execute what others send next before it notices that a client hung up.
 const TIME_TO_NOTICE: Duration = Duration::from_millis(50);
@@ -33,11 +33,22 @@ fn run(text: &str) {
         differences += &run_case(case, &mut comparison);
         // Nothing that follows means anything when a server has crashed or the tables differ.
         let cleaned = comparison.send('Z', clean.as_bytes(), None);
-        if let Err(Difference { real, sim }) = cleaned {
-            differences += &format!("{}: cleaning up\n  real\n{real}  sim\n{sim}\n", case.name);
+        if let Err(difference) = cleaned {
+            differences += &difference.of(&case.name, "cleaning up");
             break;
         }
     }
+    assert!(differences.is_empty(), "\n{differences}");
+}
+
+/// Runs a file of cases that change the schema, each on servers of its own.
+fn run_apart(text: &str) {
+    let script = Script::parse(text);
+    let compare = |case| {
+        let servers = Servers::start([&*script.schema]);
+        run_case(case, &mut servers.compare(Scope::Directed))
+    };
+    let differences: String = script.cases.iter().map(compare).collect();
     assert!(differences.is_empty(), "\n{differences}");
 }
 
@@ -63,9 +74,8 @@ fn run_case(case: &Case, comparison: &mut Comparison) -> String {
                 comparison.send(step.connection, b"", None)
             }
         };
-        if let Err(Difference { real, sim }) = outcome {
-            let name = &case.name;
-            return format!("{name}: {}\n  real\n{real}  sim\n{sim}\n", step.text);
+        if let Err(difference) = outcome {
+            return difference.of(&case.name, &step.text);
         }
     }
     String::new()
@@ -87,14 +97,13 @@ fn delete_everything(schema: &str) -> String {
 }
 
 macro_rules! themes {
-    ($($name:ident),* $(,)?) => {$(
+    ($run:ident: $($name:ident),* $(,)?) => {$(
         #[test]
         fn $name() {
-            run(include_str!(concat!("cases/", stringify!($name), ".case")));
+            $run(include_str!(concat!("cases/", stringify!($name), ".case")));
         }
     )*};
 }
 
-themes!(
-    commit, conditions, methods, monitors, mutations, operations, sessions, values, wire
-);
+themes!(run: commit, conditions, methods, monitors, mutations, operations, schemas, sessions, values, wire);
+themes!(run_apart: convert);

@@ -58,12 +58,12 @@ impl Names {
         if scope == Scope::Random {
             lenient::forget_what_may_differ(log, request);
         }
-        // Different monitors of one connection hear of a change in arbitrary order.
-        for run in log.chunk_by_mut(|(a, one), (b, other)| a == b && updates(one) && updates(other))
-        {
+        // Different monitors of one connection hear of a change, or of their end, in arbitrary order.
+        for run in log.chunk_by_mut(|(a, one), (b, other)| {
+            a == b && is_of_monitor(one) && is_of_monitor(other)
+        }) {
             run.sort_by_cached_key(|(_, message)| message.get("params").map(monitor_of));
         }
-        sort_reply(log, request);
         // The rows that the request made are named in the order of its operations.
         for (_, message) in log.iter() {
             if let Some(Json::Array(results)) = message.get("result") {
@@ -72,14 +72,15 @@ impl Names {
                 }
             }
         }
+        sort_reply(log, request, |text| self.shown(text));
         for (_, message) in log.iter() {
             self.walk(message);
         }
         for (_, message) in log.iter_mut() {
             *message = self.renamed(message);
         }
-        // By names now where rows differ in nothing else.
-        sort_reply(log, request);
+        // By new names now where rows differ in nothing else.
+        sort_reply(log, request, str::to_owned);
     }
 
     fn name(&mut self, text: &str) {
@@ -175,9 +176,9 @@ fn is_uuid(json: &Json) -> bool {
     matches!(json, Json::Array(two) if two.len() == 2 && two[0] == Json::string("uuid"))
 }
 
-fn updates(message: &Json) -> bool {
+fn is_of_monitor(message: &Json) -> bool {
     let method = message.get("method").and_then(Json::as_str);
-    method.is_some_and(|method| method.starts_with("update"))
+    method.is_some_and(|method| method.starts_with("update") || method == "monitor_canceled")
 }
 
 fn monitor_of(params: &Json) -> String {
@@ -187,8 +188,8 @@ fn monitor_of(params: &Json) -> String {
     }
 }
 
-/// Sorts those results of a request that come in arbitrary order.
-fn sort_reply(log: &mut [(char, Json)], request: Option<&Json>) {
+/// Sorts those results of a request that come in arbitrary order by the names that `shown` gives to their UUIDs.
+fn sort_reply(log: &mut [(char, Json)], request: Option<&Json>, shown: impl Fn(&str) -> String) {
     let Some(request) = request else { return };
     let is_reply =
         |message: &Json| message.get("id") == request.get("id") && message.get("method").is_none();
@@ -207,7 +208,7 @@ fn sort_reply(log: &mut [(char, Json)], request: Option<&Json>) {
                 if let Json::Object(members) = result
                     && let Some(Json::Array(rows)) = members.get_mut(&b"rows"[..])
                 {
-                    sort_rows(rows, operation);
+                    sort_rows(rows, operation, &shown);
                 }
             }
         }
@@ -216,7 +217,7 @@ fn sort_reply(log: &mut [(char, Json)], request: Option<&Json>) {
 }
 
 /// Sorts the rows of a `select` as far as it did not say how.
-fn sort_rows(rows: &mut [Json], select: &Json) {
+fn sort_rows(rows: &mut [Json], select: &Json, shown: impl Fn(&str) -> String) {
     let sorted_by: Vec<Json> = match select.get("sort") {
         Some(Json::Array(columns)) => columns.clone(),
         _ => Vec::new(),
@@ -226,11 +227,7 @@ fn sort_rows(rows: &mut [Json], select: &Json) {
         sorted_by.iter().map(column).collect::<Vec<_>>()
     };
     for tied in rows.chunk_by_mut(|a, b| projection(a) == projection(b)) {
-        tied.sort_by_cached_key(|row| {
-            let text = row.to_text();
-            let masked = uuids_in(&text).fold(text.clone(), |text, uuid| text.replace(uuid, "?"));
-            (masked, text)
-        });
+        tied.sort_by_cached_key(|row| shown(&row.to_text()));
     }
 }
 

@@ -69,8 +69,16 @@ pub(crate) struct Comparison {
 
 /// What both servers said, in the same names, when they did not say the same.
 pub(crate) struct Difference {
-    pub(crate) real: String,
-    pub(crate) sim: String,
+    real: String,
+    sim: String,
+}
+
+impl Difference {
+    /// For people, with what led to it.
+    pub(crate) fn of(&self, case: &str, request: &str) -> String {
+        let Self { real, sim } = self;
+        format!("{case}: {request}\n  real\n{real}  sim\n{sim}\n")
+    }
 }
 
 impl Comparison {

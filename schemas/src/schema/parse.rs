@@ -45,8 +45,9 @@ impl DatabaseSchema {
         let cksum = members.optional("cksum", Json::is_string);
         let tables_json = members.required("tables", Json::is_object);
         members.finish()?;
+        let versioned = version.is_some();
         let version = text(version);
-        if !version.is_empty() && !is_version(&version) {
+        if versioned && !is_version(&version) {
             return Err(OvsdbError::syntax(
                 json,
                 format!("schema version \"{version}\" not in format x.y.z"),
@@ -455,12 +456,15 @@ fn is_type(json: &Json) -> bool {
     json.is_string() || json.is_object()
 }
 
+/// Three numbers, each with white space and a sign if it likes: ovsdb-server reads them as `scanf` does.
 fn is_version(version: &str) -> bool {
+    let is_number = |part: &str| {
+        let part = part.trim_ascii_start();
+        let digits = part.strip_prefix(['-', '+']).unwrap_or(part);
+        !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+    };
     let parts: Vec<&str> = version.split('.').collect();
-    parts.len() == 3
-        && parts
-            .iter()
-            .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+    parts.len() == 3 && parts.into_iter().all(is_number)
 }
 
 fn text(json: Option<&Json>) -> String {

@@ -75,7 +75,9 @@ fn has_changes(update: &mut Json) -> bool {
     };
     let empty = Json::Object(std::collections::BTreeMap::new());
     tables.retain(|_, rows| {
-        let Json::Object(rows) = rows else { return true };
+        let Json::Object(rows) = rows else {
+            return true;
+        };
         rows.retain(|_, row| {
             let unchanged = row.get("new").is_some() && row.get("old") == Some(&empty);
             row.get("modify") != Some(&empty) && !unchanged

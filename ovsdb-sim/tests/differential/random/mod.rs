@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
 use crate::normal::Scope;
-use crate::servers::{Difference, Servers};
+use crate::servers::Servers;
 
 use requests::Requests;
 
@@ -43,7 +43,10 @@ fn seeds() -> impl Strategy<Value = Seeds> {
 
 fn number(variable: &str) -> Option<u64> {
     let text = env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is a number, not {text}")))
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{variable} is a number, not {text}")),
+    )
 }
 
 #[test]
@@ -78,18 +81,17 @@ fn compare(seeds: &Seeds) -> Result<(), String> {
     let servers = Servers::start([&*schema]);
     let mut comparison = servers.compare(Scope::Random);
     let mut requests = Requests::new(&schema);
-    let mut script = format!("schema {schema}\n");
+    let mut script = vec![format!("schema {schema}")];
     let monitors = seeds.setup.iter().map(|seed| requests.monitor(*seed));
     let monitors: Vec<_> = monitors.collect();
     let changes = seeds.requests.iter().map(|seeds| requests.any(seeds));
     for (id, (connection, method, params)) in monitors.into_iter().chain(changes).enumerate() {
-        script += &format!("{connection} {method} {params}\n");
         let text = format!("{{\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}");
         let request = Json::parse(text.as_bytes()).map_err(|error| format!("{error}: {text}"))?;
-        let outcome = comparison.send(connection, text.as_bytes(), Some(&request));
-        if let Err(Difference { real, sim }) = outcome {
-            return Err(format!("\n{script}\n  real\n{real}  sim\n{sim}"));
-        }
+        script.push(format!("{connection} {method} {params}"));
+        comparison
+            .send(connection, text.as_bytes(), Some(&request))
+            .map_err(|difference| difference.of("random", &script.join("\n")))?;
     }
     Ok(())
 }

@@ -166,7 +166,10 @@ fn condition(rng: &mut StdRng, number: usize, table: &TableSchema) -> Value {
         60..=64 => json!([["_uuid", "==", ["named-uuid", row_name(rng, number)]]]),
         65..=67 => json!([rng.random_bool(0.7)]),
         68..=89 => json!([clause(rng, table, Place::Operation)]),
-        _ => json!([clause(rng, table, Place::Operation), clause(rng, table, Place::Operation)]),
+        _ => json!([
+            clause(rng, table, Place::Operation),
+            clause(rng, table, Place::Operation)
+        ]),
     }
 }
 
@@ -177,7 +180,10 @@ fn monitor_condition(rng: &mut StdRng, table: &TableSchema) -> Value {
         25..=29 => json!([true]),
         30..=34 => json!([false, clause(rng, table, Place::Monitor)]),
         35..=74 => json!([clause(rng, table, Place::Monitor)]),
-        _ => json!([clause(rng, table, Place::Monitor), clause(rng, table, Place::Monitor)]),
+        _ => json!([
+            clause(rng, table, Place::Monitor),
+            clause(rng, table, Place::Monitor)
+        ]),
     }
 }
 
@@ -238,7 +244,10 @@ fn mutation(rng: &mut StdRng, table: &TableSchema) -> Value {
                 ..ty.clone()
             };
             let by_key = mutator == "delete" && rng.random_bool(0.5);
-            (mutator, elements(rng, if by_key { &keys } else { ty }, count, true))
+            (
+                mutator,
+                elements(rng, if by_key { &keys } else { ty }, count, true),
+            )
         }
     };
     json!([&*column.name, mutator, argument])
@@ -260,7 +269,11 @@ fn select(rng: &mut StdRng, number: usize, table: &TableSchema) -> Value {
     if rng.random_bool(0.3) {
         return select;
     }
-    let some: Vec<_> = table.columns.iter().filter(|_| rng.random_bool(0.5)).collect();
+    let some: Vec<_> = table
+        .columns
+        .iter()
+        .filter(|_| rng.random_bool(0.5))
+        .collect();
     let mut columns: Vec<&str> = some.iter().map(|column| &*column.name).collect();
     if rng.random_bool(0.4) {
         columns.push("_uuid");
@@ -268,7 +281,12 @@ fn select(rng: &mut StdRng, number: usize, table: &TableSchema) -> Value {
     // The order of UUIDs differs, and that of columns that are not shown cannot be told.
     let sort: Vec<&str> = some
         .iter()
-        .filter(|column| column.ty.base_types().all(|base| base.atom != AtomType::Uuid))
+        .filter(|column| {
+            column
+                .ty
+                .base_types()
+                .all(|base| base.atom != AtomType::Uuid)
+        })
         .map(|column| &*column.name)
         .collect();
     select["columns"] = json!(columns);
@@ -279,7 +297,11 @@ fn select(rng: &mut StdRng, number: usize, table: &TableSchema) -> Value {
 }
 
 fn wait(rng: &mut StdRng, number: usize, table: &TableSchema) -> Value {
-    let columns: Vec<_> = table.columns.iter().filter(|_| rng.random_bool(0.4)).collect();
+    let columns: Vec<_> = table
+        .columns
+        .iter()
+        .filter(|_| rng.random_bool(0.4))
+        .collect();
     let count = rng.random_range(0..3);
     let rows: Vec<_> = (0..count).map(|_| row(rng, &columns)).collect();
     let columns: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
@@ -291,7 +313,9 @@ fn wait(rng: &mut StdRng, number: usize, table: &TableSchema) -> Value {
 
 /// Breaks an operation.
 fn spoil(rng: &mut StdRng, operation: &mut Value) {
-    let Value::Object(members) = operation else { return };
+    let Value::Object(members) = operation else {
+        return;
+    };
     let names: Vec<String> = members.keys().cloned().collect();
     let name = pick(rng, &names);
     match rng.random_range(0..4) {

@@ -14,7 +14,9 @@ pub(super) fn random(seed: u64) -> String {
     let roots: Vec<bool> = if rng.random_bool(0.4) {
         vec![false; tables]
     } else {
-        (0..tables).map(|table| table == 0 || rng.random_bool(0.4)).collect()
+        (0..tables)
+            .map(|table| table == 0 || rng.random_bool(0.4))
+            .collect()
     };
     let mut all = Map::new();
     for (number, is_root) in roots.iter().enumerate() {
@@ -68,13 +70,19 @@ fn column_type(rng: &mut StdRng, roots: &[bool]) -> Value {
         // A set.
         5..=6 => {
             ty["min"] = json!(i32::from(rng.random_bool(0.15)));
-            ty["max"] = pick(rng, &[json!("unlimited"), json!("unlimited"), json!(2), json!(3)]);
+            ty["max"] = pick(
+                rng,
+                &[json!("unlimited"), json!("unlimited"), json!(2), json!(3)],
+            );
         }
         // A map.
         _ => {
             ty["value"] = base_type(rng, roots, false);
             ty["min"] = json!(i32::from(rng.random_bool(0.1)));
-            ty["max"] = pick(rng, &[json!("unlimited"), json!("unlimited"), json!(1), json!(2)]);
+            ty["max"] = pick(
+                rng,
+                &[json!("unlimited"), json!("unlimited"), json!(1), json!(2)],
+            );
         }
     }
     ty
@@ -94,12 +102,15 @@ fn base_type(rng: &mut StdRng, roots: &[bool], must_have_row: bool) -> Value {
         11 => json!("uuid"),
         // A scalar that must refer to a row makes nearly every insert fail.
         _ if must_have_row && rng.random_bool(0.8) => json!("string"),
-        12..=13 => json!({"type": "uuid", "refTable": format!("T{}", rng.random_range(0..roots.len()))}),
+        12..=13 => {
+            json!({"type": "uuid", "refTable": format!("T{}", rng.random_range(0..roots.len()))})
+        }
         _ => {
             // Weak references to rows that garbage collection removes can stay behind in the real server.
             let all_roots = !roots.contains(&true);
-            let targets: Vec<usize> =
-                (0..roots.len()).filter(|table| all_roots || roots[*table]).collect();
+            let targets: Vec<usize> = (0..roots.len())
+                .filter(|table| all_roots || roots[*table])
+                .collect();
             let target = format!("T{}", pick(rng, &targets));
             json!({"type": "uuid", "refTable": target, "refType": "weak"})
         }

@@ -13,7 +13,10 @@ pub(super) fn pick<T: Clone>(rng: &mut StdRng, from: &[T]) -> T {
 
 /// A UUID that a row of a table may have.
 pub(super) fn row_uuid(rng: &mut StdRng, table: usize) -> String {
-    format!("00000000-0000-4000-8000-0000000{table:02}00{}", rng.random_range(0..6))
+    format!(
+        "00000000-0000-4000-8000-0000000{table:02}00{}",
+        rng.random_range(0..6)
+    )
 }
 
 /// A name that a transaction may give to a row of a table.
@@ -29,7 +32,10 @@ pub(super) fn value(rng: &mut StdRng, ty: &ColumnType, names: bool) -> Value {
 
 /// A value that a column does not accept, mostly.
 pub(super) fn fault(rng: &mut StdRng, ty: &ColumnType) -> Value {
-    let open = |base: &BaseType| BaseType::unconstrained(base.atom);
+    let open = |base: &BaseType| match base.constraint {
+        Constraint::Reference(_) => base.clone(),
+        _ => BaseType::unconstrained(base.atom),
+    };
     let unconstrained = ColumnType {
         key: open(&ty.key),
         value: ty.value.as_ref().map(open),

@@ -1,0 +1,92 @@
+//! The content of a database under another schema.
+
+use std::sync::Arc;
+
+use patchbay_schemas::datum::Datum;
+use patchbay_schemas::error::OvsdbError;
+use patchbay_schemas::json::{Reader, TextBuf};
+use patchbay_schemas::schema::{ColumnType, DatabaseSchema};
+use patchbay_schemas::strings::Strings;
+use patchbay_schemas::uuids::UuidSource;
+use patchbay_schemas::wire::{DecodedTransaction, NotationReader, Operation};
+
+use super::database::Database;
+use super::execute::{Access, Execution};
+use super::snapshot::Snapshot;
+
+impl Database {
+    /// Puts the database under another schema. Tables and columns that both schemas have keep their content, as
+    /// far as the new types can hold it; others are dropped or begin with defaults. O(rows).
+    ///
+    /// # Errors
+    /// A value has no place in the new type, or the content breaks a constraint of the new schema. Nothing changed.
+    pub fn convert(&mut self, schema: Arc<DatabaseSchema>) -> Result<(), OvsdbError> {
+        let operations = inserts(&self.snapshot(), &schema)?;
+        let transaction = DecodedTransaction {
+            total: operations.len(),
+            operations,
+            failure: None,
+        };
+        let uuids = std::mem::replace(self.uuids_mut(), UuidSource::seeded(0));
+        let mut converted = Self::with_uuids(schema, uuids);
+        match converted.execute(&transaction, &Access::unrestricted()) {
+            Execution::Failed { error, .. } => {
+                std::mem::swap(self.uuids_mut(), converted.uuids_mut());
+                Err(error)
+            }
+            // Inserts do not wait.
+            Execution::Committed { .. } | Execution::Blocked { .. } => {
+                *self = converted;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What fills an empty database of the new schema.
+fn inserts(snapshot: &Snapshot, schema: &DatabaseSchema) -> Result<Vec<Operation>, OvsdbError> {
+    let mut operations = Vec::new();
+    let mut strings = Strings::default();
+    for table in schema.table_ids() {
+        let new = schema.table(table);
+        let Some((old_table, old)) = snapshot.schema().table_by_name(&new.name) else {
+            continue;
+        };
+        let kept: Vec<_> = new
+            .column_ids()
+            .filter_map(|column| Some((column, old.column_id(new.column_name(column))?)))
+            .collect();
+        for row in snapshot.table(old_table).iter() {
+            let value = |(column, old_column): &(_, _)| {
+                let (ty, old_ty) = (new.column_type(*column), old.column_type(*old_column));
+                let value = row.get(*old_column).into_owned();
+                let value = if ty == old_ty {
+                    value
+                } else {
+                    reread(&value, ty, &mut strings)?
+                };
+                Ok((*column, value))
+            };
+            operations.push(Operation::Insert {
+                table,
+                uuid: row.uuid,
+                given: None,
+                row: kept.iter().map(value).collect::<Result<_, OvsdbError>>()?,
+            });
+        }
+    }
+    Ok(operations)
+}
+
+/// A value, written and read as one of another type.
+fn reread(value: &Datum, ty: &ColumnType, strings: &mut Strings) -> Result<Datum, OvsdbError> {
+    let mut text = b"[".to_vec();
+    value.write_json(&mut text);
+    text.push(b']');
+    let text =
+        TextBuf::parse(text).map_err(|e| OvsdbError::new("internal error", e.to_string()))?;
+    let mut reader = Reader::new(text.as_text());
+    reader.enter_array();
+    reader.next_element();
+    NotationReader::new(strings).datum(&mut reader, ty)
+}

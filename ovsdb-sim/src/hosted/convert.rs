@@ -1,0 +1,41 @@
+//! A hosted database gets another schema (`convert`, ovsdb-server(7) §4.1.21).
+
+use std::sync::Arc;
+
+use patchbay_schemas::error::OvsdbError;
+use patchbay_schemas::schema::DatabaseSchema;
+
+use super::Hosted;
+
+impl Hosted {
+    /// Puts the database under another schema. All its monitors and waiting transactions end; clients that are
+    /// aware of changes are told.
+    ///
+    /// # Errors
+    /// The content does not fit, or the database may not be converted. Nothing changed.
+    pub(crate) fn convert(&self, schema: Arc<DatabaseSchema>) -> Result<(), OvsdbError> {
+        let refuse = |why| {
+            let details = format!("conversion of database {} is not allowed: {why}", self.name);
+            Err(OvsdbError::new("not allowed", details))
+        };
+        if self.reserved {
+            return refuse("it is the server's own");
+        }
+        let mut state = self.state();
+        if state.journal.is_some() {
+            return refuse("its journal has the old schema");
+        }
+        state.database.convert(schema)?;
+        let monitors = state.monitors.remove_all();
+        let blocked = std::mem::take(&mut state.blocked);
+        // Sessions take the lock of their monitors before that of the state.
+        drop(state);
+        for (session, id) in monitors {
+            if session.is_change_aware() {
+                session.monitor_canceled(&id);
+            }
+        }
+        blocked.iter().for_each(super::Blocked::refuse);
+        Ok(())
+    }
+}
