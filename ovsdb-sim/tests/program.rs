@@ -1,0 +1,209 @@
+//! The program `ovsdb-sim`: what it prints, how it ends, its control API.
+
+#![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use jsonrpsee::http_client::HttpClient;
+use jsonrpsee::ws_client::WsClientBuilder;
+use ovsdb_sim::ControlApiClient;
+use ovsdb_sim::testing::{ScratchDir, nbctl};
+
+struct Program {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    folder: ScratchDir,
+}
+
+impl Program {
+    fn start(arguments: &[&str]) -> Self {
+        let folder = ScratchDir::new();
+        let socket = folder.path().join("nb.sock");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_ovsdb-sim"))
+            .arg(format!("--listen=punix:{}", socket.display()))
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Self { child, out, folder }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.out.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn remote(&self) -> String {
+        format!("unix:{}", self.folder.path().join("nb.sock").display())
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args([signal, &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Fails only when it has ended already.
+        self.child.kill().unwrap_or_default();
+        let _ = self.child.wait();
+    }
+}
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ovsdb-sim"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_line_per_listener_and_a_clean_end() {
+    for signal in ["-INT", "-TERM"] {
+        let mut program = Program::start(&["--listen=ptcp:0:127.0.0.1"]);
+        assert_eq!(program.line(), format!("listening on {}", program.remote()));
+        let tcp = program.line();
+        let remote = tcp.strip_prefix("listening on ").unwrap().to_owned();
+        assert!(remote.starts_with("tcp:127.0.0.1:"), "{remote}");
+        for remote in [&program.remote(), &remote] {
+            let output = nbctl(remote).arg("show").output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+        }
+        program.signal(signal);
+        let status = program.child.wait().unwrap();
+        assert_eq!(
+            (status.code(), status.signal()),
+            (Some(0), None),
+            "{signal}"
+        );
+        let mut rest = String::new();
+        program.out.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "");
+        assert!(
+            !program.folder.path().join("nb.sock").exists(),
+            "the socket is removed"
+        );
+    }
+}
+
+#[test]
+fn a_socket_left_behind_is_replaced_and_a_file_is_not() {
+    let folder = ScratchDir::new();
+    let file = folder.path().join("precious");
+    std::fs::write(&file, "content").unwrap();
+    let output = run(&[&format!("--listen=punix:{}", file.display())]);
+    assert_eq!(output.status.code(), Some(1));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("exists and is not a socket"), "{error}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "content");
+
+    let socket = folder.path().join("sock");
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ovsdb-sim"))
+        .arg(format!("--listen=punix:{}", socket.display()))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(line.starts_with("listening on unix:"), "{line}");
+}
+
+#[test]
+fn bad_arguments_name_what_is_wrong() {
+    for (arguments, complaint) in [
+        (
+            &["--listen=tcp:127.0.0.1:1"][..],
+            "tcp:127.0.0.1:1: expected punix:PATH or ptcp:PORT[:HOST]",
+        ),
+        (
+            &["--listen=punix:/nowhere/at/all/sock"],
+            "/nowhere/at/all/sock",
+        ),
+        (
+            &["--listen=ptcp:0", "--schema=/nowhere.ovsschema"],
+            "cannot read /nowhere.ovsschema",
+        ),
+        (
+            &["--listen=ptcp:0", "--schema=/etc/passwd"],
+            "/etc/passwd is not a schema",
+        ),
+    ] {
+        let output = run(arguments);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {error}");
+        assert!(error.contains(complaint), "{arguments:?}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_control_api_shows_what_clients_did() {
+    let mut program = Program::start(&["--control=127.0.0.1:0"]);
+    program.line();
+    let address = program
+        .line()
+        .strip_prefix("control API on http://")
+        .unwrap()
+        .to_owned();
+    let made = nbctl(&program.remote())
+        .args(["ls-add", "sw0", "--", "lr-add", "lr0"])
+        .status()
+        .unwrap();
+    assert!(made.success());
+
+    let http = HttpClient::builder()
+        .build(format!("http://{address}"))
+        .unwrap();
+    let printed = nbctl(&program.remote()).arg("show").output().unwrap();
+    assert_eq!(
+        http.show(None).await.unwrap(),
+        String::from_utf8(printed.stdout).unwrap()
+    );
+    assert!(
+        http.show(Some("lr0".to_owned()))
+            .await
+            .unwrap()
+            .starts_with("router ")
+    );
+
+    let ws = WsClientBuilder::default()
+        .build(format!("ws://{address}"))
+        .await
+        .unwrap();
+    let dump = ws.dump(None).await.unwrap();
+    let switches = dump["Logical_Switch"].as_object().unwrap();
+    assert_eq!(switches.values().next().unwrap()["name"], "sw0");
+    let error = ws
+        .dump(Some("Nope".to_owned()))
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("this server has no database Nope"),
+        "{error}"
+    );
+
+    let stats = ws.stats().await.unwrap();
+    let northbound = stats
+        .databases
+        .iter()
+        .find(|database| database.name == "OVN_Northbound")
+        .unwrap();
+    // ovn-nbctl makes the row of NB_Global where there is none, in the same transaction.
+    assert_eq!((northbound.rows, northbound.commits), (3, 1));
+}
