@@ -93,7 +93,7 @@ impl Client {
     }
 
     fn fill(&mut self) -> Result<()> {
-        let mut chunk = [0; 1 << 16];
+        let mut chunk = vec![0; 1 << 16];
         let count = self.stream.read(&mut chunk)?;
         ensure!(count > 0, "the server closed the connection");
         self.buffer.extend_from_slice(&chunk[..count]);
