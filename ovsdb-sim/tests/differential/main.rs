@@ -4,6 +4,7 @@
 //! the answer should be: the real server says that.
 
 mod client;
+mod crashes;
 mod normal;
 mod random;
 mod script;
@@ -25,7 +26,7 @@ const TIME_TO_NOTICE: Duration = Duration::from_millis(50);
 /// Runs a file of cases, each on empty tables and connections of its own, and reports the first difference of each.
 fn run(text: &str) {
     let script = Script::parse(text);
-    let servers = Servers::start([&*script.schema]);
+    let servers = Servers::start(&script.schema);
     let clean = delete_everything(&script.schema);
     let mut differences = String::new();
     for case in &script.cases {
@@ -45,7 +46,7 @@ fn run(text: &str) {
 fn run_apart(text: &str) {
     let script = Script::parse(text);
     let compare = |case| {
-        let servers = Servers::start([&*script.schema]);
+        let servers = Servers::start(&script.schema);
         run_case(case, &mut servers.compare(Scope::Directed))
     };
     let differences: String = script.cases.iter().map(compare).collect();

@@ -14,41 +14,58 @@ use tokio::runtime::Runtime;
 use crate::client::Client;
 use crate::normal::{Names, Scope};
 
-/// The real ovsdb-server and the simulator in this process.
-pub(crate) struct Servers {
-    real: RealServer,
+/// The simulator, running in this process.
+pub(crate) struct RunningSim {
     socket: PathBuf,
-    _sim: (Listener, Runtime),
+    _listener: Listener,
+    _runtime: Runtime,
     _dir: ScratchDir,
 }
 
+impl RunningSim {
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
+    }
+}
+
+/// Starts the simulator with a database of this schema.
+pub(crate) fn start_sim(schema: &str) -> RunningSim {
+    let dir = ScratchDir::new();
+    let socket = dir.path().join("sim.sock");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let parsed = DatabaseSchema::parse(schema.as_bytes());
+    let parsed = parsed.unwrap_or_else(|error| panic!("{error}: {schema}"));
+    let sim = Sim::builder().schema(Arc::new(parsed)).build();
+    let sim = sim.expect("a database");
+    let target = format!("punix:{}", socket.display());
+    let listener = runtime.block_on(sim.listen(&target)).expect("a socket");
+    RunningSim {
+        socket,
+        _listener: listener,
+        _runtime: runtime,
+        _dir: dir,
+    }
+}
+
+/// The real ovsdb-server and the simulator.
+pub(crate) struct Servers {
+    real: RealServer,
+    sim: RunningSim,
+}
+
 impl Servers {
-    /// Starts both with these databases.
-    pub(crate) fn start<'s>(schemas: impl IntoIterator<Item = &'s str>) -> Self {
+    /// Starts both with a database of this schema.
+    pub(crate) fn start(schema: &str) -> Self {
         let dir = ScratchDir::new();
-        let socket = dir.path().join("sim.sock");
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .expect("a runtime");
-        let mut builder = Sim::builder();
-        let mut files = Vec::new();
-        for (number, text) in schemas.into_iter().enumerate() {
-            let file = dir.path().join(format!("{number}.ovsschema"));
-            fs::write(&file, text).expect("a fresh folder");
-            files.push(file);
-            let schema = DatabaseSchema::parse(text.as_bytes());
-            builder = builder.schema(Arc::new(schema.unwrap_or_else(|e| panic!("{e}: {text}"))));
-        }
-        let sim = builder.build().expect("databases of different names");
-        let target = format!("punix:{}", socket.display());
-        let listener = runtime.block_on(sim.listen(&target)).expect("a socket");
+        let file = dir.path().join("ovsschema");
+        fs::write(&file, schema).expect("a fresh folder");
         Self {
-            real: RealServer::start(files),
-            socket,
-            _sim: (listener, runtime),
-            _dir: dir,
+            real: RealServer::start([file]),
+            sim: start_sim(schema),
         }
     }
 
@@ -56,7 +73,7 @@ impl Servers {
     pub(crate) fn compare(&self, scope: Scope) -> Comparison {
         Comparison {
             real: Side::new(self.real.socket(), scope),
-            sim: Side::new(&self.socket, scope),
+            sim: Side::new(self.sim.socket(), scope),
         }
     }
 }

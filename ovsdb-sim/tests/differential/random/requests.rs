@@ -1,7 +1,7 @@
 //! Random requests to a database.
 
 use patchbay_schemas::atom::AtomType;
-use patchbay_schemas::schema::{ColumnId, ColumnSchema, ColumnType, DatabaseSchema, TableSchema};
+use patchbay_schemas::schema::{ColumnSchema, ColumnType, DatabaseSchema, TableSchema};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Map, Value, json};
@@ -15,8 +15,8 @@ const MONITORING: [char; 2] = ['B', 'C'];
 /// Makes requests that fit to a schema, mostly.
 pub(super) struct Requests {
     schema: DatabaseSchema,
-    /// Connection and name of each monitor, and the tables it is about.
-    monitors: Vec<(char, u64, Vec<usize>)>,
+    /// Connection and name of each monitor, and the columns that it is about.
+    monitors: Vec<(char, u64, Vec<(usize, Vec<ColumnSchema>)>)>,
     next_monitor: u64,
 }
 
@@ -61,8 +61,8 @@ impl Requests {
         let (mut requests, mut tables) = (Map::new(), Vec::new());
         for (number, table) in self.schema.tables.iter().enumerate() {
             if rng.random_bool(0.8) {
-                tables.push(number);
-                let request = monitor_request(rng, table, method != "monitor");
+                let (request, columns) = monitor_request(rng, table, method != "monitor");
+                tables.push((number, columns));
                 let several = json!([request]);
                 requests.insert(table.name.to_string(), pick(rng, &[request, several]));
             }
@@ -81,10 +81,10 @@ impl Requests {
         self.next_monitor += 1;
         let (connection, id, tables) = &mut self.monitors[at];
         let mut requests = Map::new();
-        for number in tables {
+        for (number, columns) in tables {
             let table = &self.schema.tables[*number];
             if rng.random_bool(0.7) {
-                let condition = monitor_condition(rng, table);
+                let condition = monitor_condition(rng, columns);
                 requests.insert(table.name.to_string(), json!([{"where": condition}]));
             }
         }
@@ -160,31 +160,42 @@ fn any_column<'t>(rng: &mut StdRng, table: &'t TableSchema) -> &'t ColumnSchema 
 }
 
 fn condition(rng: &mut StdRng, number: usize, table: &TableSchema) -> Value {
-    match rng.random_range(0..100) {
-        0..=14 => json!([]),
-        15..=59 => json!([["_uuid", "==", ["uuid", row_uuid(rng, number)]]]),
-        60..=64 => json!([["_uuid", "==", ["named-uuid", row_name(rng, number)]]]),
-        65..=67 => json!([rng.random_bool(0.7)]),
-        68..=89 => json!([clause(rng, table, Place::Operation)]),
-        _ => json!([
-            clause(rng, table, Place::Operation),
-            clause(rng, table, Place::Operation)
-        ]),
+    let clauses = match rng.random_range(0..100) {
+        0..=14 => return json!([]),
+        15..=59 => return json!([["_uuid", "==", ["uuid", row_uuid(rng, number)]]]),
+        60..=64 => return json!([["_uuid", "==", ["named-uuid", row_name(rng, number)]]]),
+        65..=67 => return json!([rng.random_bool(0.7)]),
+        68..=89 => 1,
+        _ => 2,
+    };
+    let mut condition = Vec::new();
+    for _ in 0..clauses {
+        let column = any_column(rng, table);
+        condition.push(clause(rng, column, Place::Operation));
     }
+    Value::Array(condition)
 }
 
-fn monitor_condition(rng: &mut StdRng, table: &TableSchema) -> Value {
-    match rng.random_range(0..100) {
-        0..=14 => json!([]),
-        15..=24 => json!([false]),
-        25..=29 => json!([true]),
-        30..=34 => json!([false, clause(rng, table, Place::Monitor)]),
-        35..=74 => json!([clause(rng, table, Place::Monitor)]),
-        _ => json!([
-            clause(rng, table, Place::Monitor),
-            clause(rng, table, Place::Monitor)
-        ]),
+/// A condition on columns that are monitored. Another, on a monitor that shares its records with one of equal columns,
+/// makes the real server write beyond its memory.
+fn monitor_condition(rng: &mut StdRng, columns: &[ColumnSchema]) -> Value {
+    let clauses = match rng.random_range(0..100) {
+        0..=14 => return json!([]),
+        15..=24 => return json!([false]),
+        25..=29 => return json!([true]),
+        _ if columns.is_empty() => return json!([rng.random_bool(0.5)]),
+        30..=74 => 1,
+        _ => 2,
+    };
+    let mut condition: Vec<Value> = Vec::new();
+    if rng.random_bool(0.1) {
+        condition.push(json!(false));
     }
+    for _ in 0..clauses {
+        let column = &columns[rng.random_range(0..columns.len())];
+        condition.push(clause(rng, column, Place::Monitor));
+    }
+    Value::Array(condition)
 }
 
 /// Where a clause stands. In a monitor there are no named UUIDs; and no faults, because of several it is arbitrary
@@ -195,9 +206,8 @@ enum Place {
     Monitor,
 }
 
-fn clause(rng: &mut StdRng, table: &TableSchema, place: Place) -> Value {
+fn clause(rng: &mut StdRng, column: &ColumnSchema, place: Place) -> Value {
     let names = place == Place::Operation;
-    let column = any_column(rng, table);
     let ty = &column.ty;
     let number = matches!(ty.key.atom, AtomType::Integer | AtomType::Real) && ty.value.is_none();
     let (function, argument) = match rng.random_range(0..100) {
@@ -228,9 +238,17 @@ fn clause(rng: &mut StdRng, table: &TableSchema, place: Place) -> Value {
 }
 
 fn mutation(rng: &mut StdRng, table: &TableSchema) -> Value {
-    let column = any_column(rng, table);
+    let is_number = |atom| matches!(atom, AtomType::Integer | AtomType::Real);
+    let mut column = any_column(rng, table);
+    for _ in 0..5 {
+        // No mutator applies to other scalars; nor to what cannot change.
+        if column.mutable && (is_number(column.ty.key.atom) || !column.ty.is_scalar()) {
+            break;
+        }
+        column = any_column(rng, table);
+    }
     let ty = &column.ty;
-    let number = matches!(ty.key.atom, AtomType::Integer | AtomType::Real) && ty.value.is_none();
+    let number = is_number(ty.key.atom) && ty.value.is_none();
     let (mutator, argument) = match rng.random_range(0..100) {
         0..=1 => (pick(rng, &["=", "%=", "insert"]), garbage(rng)),
         2..=4 => (pick(rng, &["insert", "delete"]), fault(rng, ty)),
@@ -334,19 +352,19 @@ fn spoil(rng: &mut StdRng, operation: &mut Value) {
     }
 }
 
-fn monitor_request(rng: &mut StdRng, table: &TableSchema, conditional: bool) -> Value {
-    let mut request = Map::new();
+/// A request, and the columns that it names.
+fn monitor_request(
+    rng: &mut StdRng,
+    table: &TableSchema,
+    conditional: bool,
+) -> (Value, Vec<ColumnSchema>) {
+    let (mut request, mut monitored) = (Map::new(), table.columns.clone());
     if rng.random_bool(0.85) {
-        let mut columns: Vec<&str> = table
-            .columns
-            .iter()
-            .filter(|_| rng.random_bool(0.6))
-            .map(|column| &*column.name)
-            .collect();
-        for (implicit, name) in [(ColumnId::UUID, "_uuid"), (ColumnId::VERSION, "_version")] {
-            debug_assert_eq!(table.column_name(implicit), name);
+        monitored.retain(|_| rng.random_bool(0.6));
+        let mut columns: Vec<&str> = monitored.iter().map(|column| &*column.name).collect();
+        for implicit in ["_uuid", "_version"] {
             if rng.random_bool(0.1) {
-                columns.push(name);
+                columns.push(implicit);
             }
         }
         request.insert("columns".into(), json!(columns));
@@ -361,7 +379,7 @@ fn monitor_request(rng: &mut StdRng, table: &TableSchema, conditional: bool) -> 
         request.insert("select".into(), Value::Object(select));
     }
     if conditional && rng.random_bool(0.6) {
-        request.insert("where".into(), monitor_condition(rng, table));
+        request.insert("where".into(), monitor_condition(rng, &monitored));
     }
-    Value::Object(request)
+    (Value::Object(request), monitored)
 }

@@ -15,7 +15,7 @@ pub(super) fn pick<T: Clone>(rng: &mut StdRng, from: &[T]) -> T {
 pub(super) fn row_uuid(rng: &mut StdRng, table: usize) -> String {
     format!(
         "00000000-0000-4000-8000-0000000{table:02}00{}",
-        rng.random_range(0..6)
+        rng.random_range(0..4)
     )
 }
 
