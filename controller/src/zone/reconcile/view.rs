@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::holders::Holding;
 use super::scan::Scan;
 use crate::model::external_ids::key;
-use crate::model::names::LOAD_BALANCER_GROUP_PREFIX;
+use crate::model::names::{self, LOAD_BALANCER_GROUP_PREFIX};
 use crate::zone::desired::{COPP, Surroundings};
 
 /// External ids of load balancers that belong to services.
@@ -58,7 +58,7 @@ pub(super) struct View<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) routers: HashMap<&'a str, &'a Row>,
     pub(super) switches: HashMap<&'a str, &'a Row>,
-    /// Rows with the names of connect routers and of ports that carry no owner.
+    /// Routers and ports with names as connects give them, and without an owner. The names tell which they are.
     pub(super) unowned: HashMap<&'a str, &'a Row>,
     pub(super) owned: BTreeMap<&'a str, Owned<'a>>,
     pub(super) around: Surroundings<'a>,
@@ -103,11 +103,15 @@ impl<'a> View<'a> {
     }
 
     fn add_routers(&mut self, routers: &Scan<'a>) {
+        let prefix = names::connect_router("");
         for row in &routers.rows {
+            let name = routers.name(row);
             if let Some(connect) = routers.owner(row) {
                 self.of(connect).routers.push(row);
-            } else if routers.external_id(row, key::OWNER_CONTROLLER).is_none() {
-                self.unowned.insert(routers.name(row), row);
+            } else if name.starts_with(&prefix)
+                && routers.external_id(row, key::OWNER_CONTROLLER).is_none()
+            {
+                self.unowned.insert(name, row);
             }
         }
     }
