@@ -15,9 +15,16 @@ const MONITORING: [char; 2] = ['B', 'C'];
 /// Makes requests that fit to a schema, mostly.
 pub(super) struct Requests {
     schema: DatabaseSchema,
-    /// Connection and name of each monitor, and the columns that it is about.
-    monitors: Vec<(char, u64, Vec<(usize, Vec<ColumnSchema>)>)>,
+    monitors: Vec<Monitor>,
     next_monitor: u64,
+}
+
+/// A monitor that a request began.
+struct Monitor {
+    connection: char,
+    id: u64,
+    /// The tables by number, with the columns that are monitored.
+    tables: Vec<(usize, Vec<ColumnSchema>)>,
 }
 
 /// Connection, method and parameters.
@@ -40,7 +47,7 @@ impl Requests {
             8..=10 => self.monitor(seeds[0]),
             11..=12 if !self.monitors.is_empty() => {
                 let at = rng.random_range(0..self.monitors.len());
-                let (connection, id, _) = self.monitors.remove(at);
+                let Monitor { connection, id, .. } = self.monitors.remove(at);
                 (connection, "monitor_cancel", json!([id]).to_string())
             }
             _ => {
@@ -67,7 +74,11 @@ impl Requests {
                 requests.insert(table.name.to_string(), pick(rng, &[request, several]));
             }
         }
-        self.monitors.push((connection, id, tables));
+        self.monitors.push(Monitor {
+            connection,
+            id,
+            tables,
+        });
         let mut params = vec![json!("D"), json!(id), Value::Object(requests)];
         if method == "monitor_cond_since" {
             params.push(json!(NO_TRANSACTION));
@@ -79,18 +90,18 @@ impl Requests {
         let at = rng.random_range(0..self.monitors.len());
         let new_id = self.next_monitor;
         self.next_monitor += 1;
-        let (connection, id, tables) = &mut self.monitors[at];
+        let monitor = &mut self.monitors[at];
         let mut requests = Map::new();
-        for (number, columns) in tables {
+        for (number, columns) in &monitor.tables {
             let table = &self.schema.tables[*number];
             if rng.random_bool(0.7) {
                 let condition = monitor_condition(rng, columns);
                 requests.insert(table.name.to_string(), json!([{"where": condition}]));
             }
         }
-        let old_id = std::mem::replace(id, new_id);
+        let old_id = std::mem::replace(&mut monitor.id, new_id);
         let params = json!([old_id, new_id, requests]).to_string();
-        (*connection, "monitor_cond_change", params)
+        (monitor.connection, "monitor_cond_change", params)
     }
 
     fn operation(&self, seed: u64) -> Value {
@@ -271,12 +282,14 @@ fn mutation(rng: &mut StdRng, table: &TableSchema) -> Value {
     json!([&*column.name, mutator, argument])
 }
 
-/// Multiplying a negative integer by zero crashes the real server.
+/// Multiplying a negative integer by zero crashes the real server, and negative zero is not always zero to it.
 fn arithmetic(rng: &mut StdRng, atom: AtomType) -> (&'static str, Value) {
     let mutator = pick(rng, &["+=", "-=", "*=", "/=", "%="]);
     let argument = match (atom, mutator) {
         (AtomType::Integer, "*=") => json!(pick(rng, &[-1, 1, 2, 3])),
         (AtomType::Integer, _) => json!(pick(rng, &[-2, -1, 0, 1, 2, 3])),
+        (_, "*=") => json!(pick(rng, &[0.5, 1.0, 2.0, 3.0])),
+        (_, "/=") => json!(pick(rng, &[0.0, 0.5, 1.0, 2.0])),
         _ => json!(pick(rng, &[-1.0, 0.0, 0.5, 1.0, 2.0, 3.0])),
     };
     (mutator, argument)
