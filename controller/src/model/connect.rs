@@ -53,6 +53,9 @@ pub enum ConnectError {
     /// An entry of `spec.connectSubnets` cannot be used.
     #[error(transparent)]
     Range(#[from] ConnectRangeError),
+    /// The object is not one that this version understands.
+    #[error("{0}")]
+    Object(String),
 }
 
 /// A connect.

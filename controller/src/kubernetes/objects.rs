@@ -1,0 +1,152 @@
+//! What is kept of the objects: the fields that rows, annotations and conditions follow from, and nothing else.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Namespace, Node, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::{DeserializeGuard, PartialObjectMeta};
+
+use crate::api::cnc::{ClusterNetworkConnect, ClusterNetworkConnectSpec};
+use crate::api::nad::NetworkAttachmentDefinition;
+use crate::cluster::TUNNEL_KEYS;
+use crate::model::{
+    ConnectSubnetMap, NETWORK_ID, NETWORK_NAME, NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS,
+    ROUTER_TUNNEL_KEY,
+};
+use crate::zone::ClusterIpService;
+
+/// A connect, as far as it can be read.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct SeenConnect {
+    /// The object; without a spec that can be understood, its metadata and an empty spec.
+    pub(super) object: ClusterNetworkConnect,
+    /// Why the spec cannot be understood.
+    pub(super) unreadable: Option<String>,
+}
+
+/// A namespace: its labels.
+pub(super) fn namespace(object: PartialObjectMeta<Namespace>) -> Option<Arc<Namespace>> {
+    let metadata = ObjectMeta {
+        name: object.metadata.name,
+        labels: object.metadata.labels,
+        ..ObjectMeta::default()
+    };
+    Some(Arc::new(Namespace {
+        metadata,
+        ..Namespace::default()
+    }))
+}
+
+/// A node: what its annotations say about OVN.
+pub(super) fn node(object: PartialObjectMeta<Node>) -> Option<Arc<Node>> {
+    let annotations = object.metadata.annotations;
+    let metadata = ObjectMeta {
+        name: object.metadata.name,
+        annotations: only(annotations, &[NODE_ID, NODE_CHASSIS_ID, NODE_SUBNETS]),
+        ..ObjectMeta::default()
+    };
+    Some(Arc::new(Node {
+        metadata,
+        ..Node::default()
+    }))
+}
+
+/// A service that has a cluster IP: its protocols.
+pub(super) fn service(object: Service) -> Option<Arc<ClusterIpService>> {
+    ClusterIpService::read(&object).map(Arc::new)
+}
+
+/// An attachment definition: its configuration, its ids, and who made it.
+pub(super) fn attachment_definition(
+    object: DeserializeGuard<NetworkAttachmentDefinition>,
+) -> Option<Arc<NetworkAttachmentDefinition>> {
+    let (meta, spec) = match object.0 {
+        Ok(nad) => (nad.metadata, nad.spec),
+        // Without a configuration it is told as one that leads to no network.
+        Err(invalid) => (invalid.metadata, Default::default()),
+    };
+    let mut nad = NetworkAttachmentDefinition::new("", spec);
+    nad.metadata = ObjectMeta {
+        name: meta.name,
+        namespace: meta.namespace,
+        labels: meta.labels,
+        annotations: only(meta.annotations, &[NETWORK_ID, NETWORK_NAME, TUNNEL_KEYS]),
+        owner_references: meta.owner_references,
+        ..ObjectMeta::default()
+    };
+    Some(Arc::new(nad))
+}
+
+/// A connect: everything but the annotations of others.
+pub(super) fn connect(
+    object: DeserializeGuard<ClusterNetworkConnect>,
+) -> Option<Arc<SeenConnect>> {
+    let (mut object, unreadable) = match object.0 {
+        Ok(object) => (object, None),
+        Err(invalid) => {
+            let spec = ClusterNetworkConnectSpec::default();
+            let mut object = ClusterNetworkConnect::new("", spec);
+            object.metadata = invalid.metadata;
+            (object, Some(invalid.error))
+        }
+    };
+    let meta = std::mem::take(&mut object.metadata);
+    object.metadata = ObjectMeta {
+        name: meta.name,
+        uid: meta.uid,
+        generation: meta.generation,
+        resource_version: meta.resource_version,
+        annotations: only(
+            meta.annotations,
+            &[ROUTER_TUNNEL_KEY, ConnectSubnetMap::ANNOTATION],
+        ),
+        ..ObjectMeta::default()
+    };
+    Some(Arc::new(SeenConnect { object, unreadable }))
+}
+
+fn only(
+    annotations: Option<BTreeMap<String, String>>,
+    keys: &[&str],
+) -> Option<BTreeMap<String, String>> {
+    let mut annotations = annotations?;
+    annotations.retain(|key, _| keys.contains(&key.as_str()));
+    (!annotations.is_empty()).then_some(annotations)
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::ResourceExt;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_node_is_its_ovn_annotations() {
+        let annotations = json!({NODE_ID: "2", "example.org/heartbeat": "now"});
+        let object = json!({"metadata": {"name": "n1", "resourceVersion": "7", "annotations": annotations}});
+        let node = node(serde_json::from_value(object).unwrap()).unwrap();
+        assert_eq!(node.annotations().len(), 1);
+        assert_eq!(node.metadata.resource_version, None);
+    }
+
+    #[test]
+    fn a_connect_that_cannot_be_understood_is_still_there() {
+        let object = json!({
+            "metadata": {"name": "c", "uid": "u", "annotations": {ROUTER_TUNNEL_KEY: "16715779", "other": "x"}},
+            "spec": {"networkSelectors": "all"},
+        });
+        let seen = connect(serde_json::from_value(object).unwrap()).unwrap();
+        assert!(seen.unreadable.as_ref().is_some_and(|error| error.contains("networkSelectors") || error.contains("sequence")));
+        assert_eq!(seen.object.metadata.uid.as_deref(), Some("u"));
+        assert_eq!(seen.object.annotations().len(), 1);
+    }
+
+    #[test]
+    fn a_definition_that_cannot_be_understood_has_no_configuration() {
+        let object = json!({"metadata": {"name": "a", "namespace": "b"}, "spec": {"config": 1}});
+        let nad = attachment_definition(serde_json::from_value(object).unwrap()).unwrap();
+        assert_eq!(nad.spec.config, None);
+    }
+}

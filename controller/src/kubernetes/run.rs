@@ -1,0 +1,145 @@
+//! All tasks together.
+
+use std::convert::Infallible;
+use std::fmt::Debug;
+use std::future::Future;
+
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+use tokio::sync::watch as channel;
+use tokio::task::JoinSet;
+
+use super::cluster::{ClusterTask, Sources};
+use super::config::Config;
+use super::events::events;
+use super::lease::Elector;
+use super::objects;
+use super::store::{Reader, store};
+use super::watches::watch;
+use super::writes::Writes;
+use super::zone::ZoneTask;
+use super::zone_inputs::ZoneSources;
+
+/// A task has ended that never should.
+#[derive(Debug, Error)]
+#[error("{task} has ended: {reason}")]
+pub struct RunError {
+    task: &'static str,
+    reason: String,
+}
+
+/// Runs the configured halves until `stop` is done, then gives the lease back.
+///
+/// # Errors
+/// A task has ended that never should: the process has to be started anew.
+///
+/// # Cancel safety
+/// Dropping the future stops everything; the lease then has to run out before another process works.
+pub async fn run(
+    client: Client,
+    config: Config,
+    stop: impl Future<Output = ()>,
+) -> Result<(), RunError> {
+    let Config {
+        cluster,
+        zone,
+        identity,
+        timing,
+    } = config;
+    let mut tasks = Tasks::default();
+    let (events, publishing) = events(client.clone(), identity.clone());
+    let sources = Sources {
+        connects: tasks.watch(&client, objects::connect),
+        nads: tasks.watch(&client, objects::attachment_definition),
+        namespaces: tasks.watch(&client, objects::namespace),
+    };
+    let (stopping, stopped) = channel::channel(false);
+    let mut elector = None;
+    if let Some(half) = cluster {
+        let (candidate, leads) = Elector::new(client.clone(), half.lease, identity);
+        elector = Some(tokio::spawn(candidate.run(stopped)));
+        let task = ClusterTask {
+            config: half.config,
+            sources: sources.clone(),
+            writes: Writes::new(client.clone(), timing.request),
+            events: events.clone(),
+            leads,
+            timing,
+        };
+        tasks.spawn("the cluster-wide half", task.run());
+    }
+    if let Some(half) = zone {
+        let task = ZoneTask {
+            half,
+            sources: ZoneSources {
+                common: sources,
+                nodes: tasks.watch(&client, objects::node),
+                services: tasks.watch(&client, objects::service),
+            },
+            events,
+            timing,
+        };
+        tasks.spawn("the zone half", task.run());
+    }
+    let publishing = tokio::spawn(publishing);
+    let ended = tokio::select! {
+        error = tasks.ended() => Err(error),
+        () = stop => Ok(()),
+    };
+    // Nothing is written any more when the lease is given back.
+    tasks.0.shutdown().await;
+    stopping.send_replace(true);
+    if let Some(elector) = elector
+        && tokio::time::timeout(timing.request, elector).await.is_err()
+    {
+        tracing::warn!("the lease has to run out");
+    }
+    publishing.abort();
+    ended
+}
+
+/// The tasks that never end. Dropping them stops them.
+#[derive(Default)]
+struct Tasks(JoinSet<RunError>);
+
+impl Tasks {
+    fn spawn<E: std::fmt::Display>(
+        &mut self,
+        task: &'static str,
+        work: impl Future<Output = Result<Infallible, E>> + Send + 'static,
+    ) {
+        self.0.spawn(async move {
+            let Err(error) = work.await;
+            RunError {
+                task,
+                reason: error.to_string(),
+            }
+        });
+    }
+
+    /// Watches all objects of a kind.
+    fn watch<K, V>(&mut self, client: &Client, keep: fn(K) -> Option<V>) -> Reader<V>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+        V: Clone + PartialEq + Send + Sync + 'static,
+    {
+        let (writer, reader) = store();
+        let api = Api::<K>::all(client.clone());
+        self.spawn::<Infallible>("a watch", async move { Ok(watch(api, keep, writer).await) });
+        reader
+    }
+
+    /// Waits for the first that ends all the same.
+    async fn ended(&mut self) -> RunError {
+        let failed = |reason: String| RunError {
+            task: "a task",
+            reason,
+        };
+        match self.0.join_next().await {
+            Some(Ok(error)) => error,
+            Some(Err(error)) => failed(error.to_string()),
+            None => failed("there was none".to_owned()),
+        }
+    }
+}

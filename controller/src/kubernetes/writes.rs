@@ -1,0 +1,221 @@
+//! What the cluster-wide half writes to connects: two annotations and a status, each with its own field manager.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::api::{Patch, PatchParams};
+use kube::core::DeserializeGuard;
+use kube::{Api, Resource, ResourceExt};
+use serde_json::{Value, json};
+use thiserror::Error;
+use tokio::time::timeout;
+
+use super::objects::{self, SeenConnect};
+use crate::api::cnc::{ClusterNetworkConnect, ClusterNetworkConnectStatus};
+use crate::cluster::ACCEPTED;
+use crate::model::{ConnectSubnetMap, ROUTER_TUNNEL_KEY};
+
+/// Field managers: OVN-Kubernetes' own, so that either controller takes over from the other.
+const STATUS_MANAGER: &str = "clustermanager-networkconnect-controller";
+const TUNNEL_KEY_MANAGER: &str = "ovn-kubernetes-network-connect-controller-tunnel-key-annotation";
+const SUBNETS_MANAGER: &str = "ovn-kubernetes-network-connect-controller-subnet-annotation";
+
+/// An annotation that the cluster-wide half writes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Annotation {
+    TunnelKey,
+    Subnets,
+}
+
+impl Annotation {
+    /// The annotation of this key.
+    pub(super) fn of(key: &str) -> Option<Self> {
+        match key {
+            ROUTER_TUNNEL_KEY => Some(Self::TunnelKey),
+            ConnectSubnetMap::ANNOTATION => Some(Self::Subnets),
+            _ => None,
+        }
+    }
+
+    const fn key(self) -> &'static str {
+        match self {
+            Self::TunnelKey => ROUTER_TUNNEL_KEY,
+            Self::Subnets => ConnectSubnetMap::ANNOTATION,
+        }
+    }
+
+    const fn manager(self) -> &'static str {
+        match self {
+            Self::TunnelKey => TUNNEL_KEY_MANAGER,
+            Self::Subnets => SUBNETS_MANAGER,
+        }
+    }
+
+    /// What messages call it.
+    pub(super) const fn title(self) -> &'static str {
+        match self {
+            Self::TunnelKey => "network connect router tunnel key annotation",
+            Self::Subnets => "network connect subnet annotation",
+        }
+    }
+}
+
+/// Why something was not written.
+#[derive(Debug, Error)]
+pub(super) enum WriteError {
+    /// The object is gone, or another one has its name.
+    #[error("the object is gone")]
+    Gone,
+    /// The API server is busy or cannot be reached: the same write may succeed later.
+    #[error("{error}")]
+    Later {
+        error: String,
+        /// What the API server asks to wait.
+        after: Option<Duration>,
+    },
+    /// The API server does not accept it.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Writes to connects. Every write names the object by its UID: it never hits a later object of the same name, and never
+/// creates one.
+#[derive(Clone, Debug)]
+pub(super) struct Writes {
+    api: Api<DeserializeGuard<ClusterNetworkConnect>>,
+    patience: Duration,
+}
+
+impl Writes {
+    pub(super) fn new(client: kube::Client, patience: Duration) -> Self {
+        Self {
+            api: Api::all(client),
+            patience,
+        }
+    }
+
+    /// All connects as they are in the API server at this moment, whatever watches have seen.
+    pub(super) async fn current(&self) -> Result<Vec<Arc<SeenConnect>>, WriteError> {
+        let listed = self.timed(self.api.list(&Default::default())).await?;
+        Ok(listed.into_iter().filter_map(objects::connect).collect())
+    }
+
+    /// Writes an annotation. Returns the object as it is then.
+    pub(super) async fn annotate(
+        &self,
+        object: &ClusterNetworkConnect,
+        annotation: Annotation,
+        value: &str,
+    ) -> Result<Arc<SeenConnect>, WriteError> {
+        let params = PatchParams::apply(annotation.manager()).force();
+        let mut patch = identity(object);
+        patch["metadata"]["annotations"] = json!({annotation.key(): value});
+        let (name, patch) = (object.name_any(), Patch::Apply(&patch));
+        self.written(self.api.patch(&name, &params, &patch)).await
+    }
+
+    /// Writes the condition of the cluster-wide half, and the short form of the status.
+    pub(super) async fn status(
+        &self,
+        object: &ClusterNetworkConnect,
+        status: &ClusterNetworkConnectStatus,
+    ) -> Result<Arc<SeenConnect>, WriteError> {
+        let params = PatchParams::apply(STATUS_MANAGER).force();
+        let mut patch = identity(object);
+        patch["status"] = json!(own_part(status));
+        let (name, patch) = (object.name_any(), Patch::Apply(&patch));
+        self.written(self.api.patch_status(&name, &params, &patch)).await
+    }
+
+    async fn written(
+        &self,
+        request: impl Future<Output = kube::Result<DeserializeGuard<ClusterNetworkConnect>>>,
+    ) -> Result<Arc<SeenConnect>, WriteError> {
+        let object = self.timed(request).await?;
+        objects::connect(object).ok_or(WriteError::Gone)
+    }
+
+    async fn timed<T>(
+        &self,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, WriteError> {
+        match timeout(self.patience, request).await {
+            Ok(answer) => answer.map_err(WriteError::from),
+            Err(_) => Err(WriteError::Later {
+                error: "the API server does not answer".to_owned(),
+                after: None,
+            }),
+        }
+    }
+}
+
+impl From<kube::Error> for WriteError {
+    fn from(error: kube::Error) -> Self {
+        let status = match error {
+            kube::Error::Api(status) => status,
+            other => {
+                return Self::Later {
+                    error: other.to_string(),
+                    after: None,
+                };
+            }
+        };
+        let asked = status.details.as_ref();
+        let asked = asked.map_or(0, |details| details.retry_after_seconds);
+        match status.code {
+            404 => Self::Gone,
+            408 | 409 | 429 | 500.. => Self::Later {
+                error: status.message,
+                after: (asked > 0).then(|| Duration::from_secs(asked.into())),
+            },
+            _ => Self::Refused(status.message),
+        }
+    }
+}
+
+/// The parts of a status that the cluster-wide half owns: others have conditions of their own.
+pub(super) fn own_part(status: &ClusterNetworkConnectStatus) -> ClusterNetworkConnectStatus {
+    let mut own = status.clone();
+    own.conditions.retain(|condition| condition.type_ == ACCEPTED);
+    own
+}
+
+fn identity(object: &ClusterNetworkConnect) -> Value {
+    json!({
+        "apiVersion": ClusterNetworkConnect::api_version(&()),
+        "kind": ClusterNetworkConnect::kind(&()),
+        "metadata": {"name": object.name_any(), "uid": object.uid()},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+    use kube::core::response::StatusDetails;
+
+    use super::*;
+
+    fn api_error(code: u16, retry_after_seconds: u32) -> WriteError {
+        let details = StatusDetails {
+            retry_after_seconds,
+            ..StatusDetails::default()
+        };
+        let status = Status::failure("no", "").with_code(code).with_details(details);
+        kube::Error::Api(status.boxed()).into()
+    }
+
+    #[test]
+    fn errors_say_what_to_do() {
+        assert!(matches!(api_error(404, 0), WriteError::Gone));
+        assert!(matches!(api_error(403, 0), WriteError::Refused(_)));
+        assert!(matches!(api_error(422, 0), WriteError::Refused(_)));
+        for code in [409, 500, 503] {
+            let later = api_error(code, 0);
+            assert!(matches!(later, WriteError::Later { after: None, .. }));
+        }
+        let WriteError::Later { after, .. } = api_error(429, 3) else {
+            panic!("later");
+        };
+        assert_eq!(after, Some(Duration::from_secs(3)));
+    }
+}

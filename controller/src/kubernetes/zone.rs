@@ -1,0 +1,207 @@
+//! The task of the zone half.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+use patchbay_engine::client::{Changes, Client, CommitOutcome, Config as ClientConfig, Ended};
+use patchbay_schemas::nb::{
+    Acl, AddressSet, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
+    LogicalRouterStaticRoute,
+};
+use thiserror::Error;
+
+use super::config::{Timing, ZoneHalf};
+use super::events::{Events, Told};
+use super::pace::{Backoff, Happening, settle, sleep_or_forever};
+use super::store::WatchEnded;
+use super::zone_inputs::{ZoneInputs, ZoneSources};
+use crate::northbound::DATABASE;
+use crate::zone::{ConnectPlan, ConnectReport, ZoneController};
+
+/// The zone half. It follows the Kubernetes objects and the Northbound database alike: a network's router that appears
+/// there late is connected then.
+#[derive(Debug)]
+pub(super) struct ZoneTask {
+    pub(super) half: ZoneHalf,
+    pub(super) sources: ZoneSources,
+    pub(super) events: Events,
+    pub(super) timing: Timing,
+}
+
+/// Something that the zone half depends on has ended.
+#[derive(Debug, Error)]
+pub(super) enum ZoneEnded {
+    #[error(transparent)]
+    Watch(#[from] WatchEnded),
+    #[error(transparent)]
+    Northbound(#[from] Ended),
+}
+
+impl ZoneTask {
+    /// Works, for ever. Dropping the future leaves at most one transaction under way, as a whole or not at all.
+    ///
+    /// # Errors
+    /// A task that this one depends on has ended.
+    pub(super) async fn run(mut self) -> Result<Infallible, ZoneEnded> {
+        let client = self.connect().await;
+        // Without all objects, those that are missing would look deleted.
+        self.sources.ready().await?;
+        let mut work = Work {
+            inputs: ZoneInputs::new(&self.half),
+            controller: ZoneController::default(),
+            changes: client.changes(),
+            client,
+            told: BTreeMap::new(),
+            task: self,
+        };
+        let timing = work.task.timing;
+        let mut backoff = Backoff::new(&timing);
+        loop {
+            let wait = if work.pass().await? {
+                backoff.reset();
+                None
+            } else {
+                Some(backoff.failed())
+            };
+            tokio::select! {
+                changed = work.changed() => {
+                    changed?;
+                    settle(&timing, &mut work).await?;
+                }
+                () = sleep_or_forever(wait) => {}
+            }
+        }
+    }
+
+    /// Connects to the database, however long it takes until it is there.
+    async fn connect(&self) -> Client {
+        let mut backoff = Backoff::new(&self.timing);
+        loop {
+            match Client::connect(self.replica()).await {
+                Ok(client) => return client,
+                Err(error) => {
+                    tracing::warn!(%error, "waiting for the Northbound database");
+                    tokio::time::sleep(backoff.failed()).await;
+                }
+            }
+        }
+    }
+
+    /// The part of the database that connects depend on. What is left out is most of it: ports of switches, and what is
+    /// behind load balancers.
+    fn replica(&self) -> ClientConfig {
+        ClientConfig::new(self.half.northbound.clone(), DATABASE)
+            .with_table::<LogicalRouter>()
+            .with_table::<LogicalRouterPort>()
+            .with_table::<LogicalRouterPolicy>()
+            .with_table::<LogicalRouterStaticRoute>()
+            .with_table::<Acl>()
+            .with_table::<AddressSet>()
+            .with_table::<LoadBalancerGroup>()
+            .with_columns("Load_Balancer", ["name", "external_ids"])
+            .with_columns("Copp", ["name"])
+            .with_columns(
+                "Logical_Switch",
+                ["name", "external_ids", "acls", "load_balancer_group"],
+            )
+    }
+}
+
+/// The state of the zone half at work.
+struct Work {
+    task: ZoneTask,
+    inputs: ZoneInputs,
+    controller: ZoneController,
+    client: Client,
+    changes: Changes,
+    /// What was told last about each connect.
+    told: BTreeMap<String, Vec<String>>,
+}
+
+impl Happening for Work {
+    type Ended = ZoneEnded;
+
+    async fn changed(&mut self) -> Result<(), ZoneEnded> {
+        tokio::select! {
+            changed = self.task.sources.changed() => Ok(changed?),
+            changed = self.changes.next() => {
+                changed?;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Work {
+    /// Makes the database right. Returns whether all of it is.
+    async fn pass(&mut self) -> Result<bool, Ended> {
+        let inputs = self.inputs.update(&mut self.task.sources);
+        let plan = self.controller.plan(inputs, &self.client.snapshot());
+        self.told.retain(|connect, _| inputs.connects.contains_key(connect));
+        let mut complete = true;
+        for connect in plan.connects {
+            complete &= self.serve(connect).await?;
+        }
+        Ok(complete)
+    }
+
+    async fn serve(&mut self, plan: ConnectPlan) -> Result<bool, Ended> {
+        let connect = &plan.connect;
+        let change = match plan.change {
+            Ok(change) => change,
+            Err(error) => {
+                tracing::error!(connect, %error, "cannot plan");
+                return Ok(false);
+            }
+        };
+        if let Some(transaction) = change.transaction {
+            match self.client.transact(transaction).await {
+                CommitOutcome::Committed(_) => {
+                    tracing::info!(connect, counts = ?change.counts, "committed");
+                }
+                CommitOutcome::Rejected(error) => {
+                    tracing::warn!(connect, %error, "rejected");
+                    return Ok(false);
+                }
+                CommitOutcome::NotSent(error) => {
+                    tracing::warn!(connect, %error, "not sent");
+                    return Ok(false);
+                }
+                CommitOutcome::Unknown(unknown) => {
+                    tracing::warn!(connect, %unknown, "waiting for the database to come back");
+                    self.client.resynced(&unknown).await?;
+                    return Ok(false);
+                }
+            }
+        }
+        if let Some(report) = plan.report {
+            self.tell(connect, &report);
+        }
+        Ok(true)
+    }
+
+    /// Tells people when what is connected, or what is not, is something else than before.
+    fn tell(&mut self, connect: &str, report: &ConnectReport) {
+        let networks = report.connected.iter().map(|network| network.network.as_str());
+        let networks: Vec<&str> = networks.collect();
+        let mut told = vec![networks.join(", ")];
+        told.extend(report.messages());
+        if self.told.get(connect) == Some(&told) {
+            return;
+        }
+        let zone = &self.task.half.zone;
+        let problems = told[1..].join("; ");
+        tracing::info!(connect, networks = told[0], problems, "connected");
+        if let Some(seen) = self.inputs.connect(connect) {
+            let events = &self.task.events;
+            if !report.is_complete() {
+                let note = format!("zone {zone}: {problems}");
+                events.tell(&seen.object, Told::NotConnected, &note);
+            } else if !networks.is_empty() {
+                let note = format!("zone {zone}: {}", told[0]);
+                events.tell(&seen.object, Told::Connected, &note);
+            }
+        }
+        self.told.insert(connect.to_owned(), told);
+    }
+}

@@ -1,0 +1,189 @@
+//! The inputs of the zone half, kept up to date: of what has changed only the difference is read.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use imbl::ordmap::DiffItem;
+use k8s_openapi::api::core::v1 as core;
+
+use super::cluster::Sources;
+use super::config::ZoneHalf;
+use super::objects::SeenConnect;
+use super::pace::Happening;
+use super::store::{Objects, Reader, WatchEnded};
+use crate::api::nad::NetworkAttachmentDefinition;
+use crate::model::{ConnectError, Networks, Node};
+use crate::zone::{ClusterIpService, ConnectInput, Inputs};
+
+/// The objects that the zone half looks at.
+#[derive(Clone, Debug)]
+pub(super) struct ZoneSources {
+    pub(super) common: Sources,
+    pub(super) nodes: Reader<Arc<core::Node>>,
+    pub(super) services: Reader<Arc<ClusterIpService>>,
+}
+
+impl ZoneSources {
+    pub(super) async fn ready(&mut self) -> Result<(), WatchEnded> {
+        self.common.ready().await?;
+        self.nodes.ready().await?;
+        self.services.ready().await
+    }
+}
+
+impl Happening for ZoneSources {
+    type Ended = WatchEnded;
+
+    async fn changed(&mut self) -> Result<(), WatchEnded> {
+        tokio::select! {
+            changed = self.common.changed() => changed,
+            changed = self.nodes.changed() => changed,
+            changed = self.services.changed() => changed,
+        }
+    }
+}
+
+/// The inputs, and the objects that they were made from.
+#[derive(Debug)]
+pub(super) struct ZoneInputs {
+    inputs: Inputs,
+    connects: Objects<Arc<SeenConnect>>,
+    nads: Objects<Arc<NetworkAttachmentDefinition>>,
+    namespaces: Objects<Arc<core::Namespace>>,
+    nodes: Objects<Arc<core::Node>>,
+    services: Objects<Arc<ClusterIpService>>,
+    /// The networks whose subnets on nodes are kept: those that are connected. Nodes have one of every network.
+    connected: BTreeSet<String>,
+    /// What keeps attachment definitions from leading to networks: told once.
+    problems: BTreeSet<String>,
+}
+
+impl ZoneInputs {
+    pub(super) fn new(half: &ZoneHalf) -> Self {
+        Self {
+            inputs: Inputs {
+                zone: half.zone.clone(),
+                families: half.families.clone(),
+                service_cidrs: half.service_cidrs.clone(),
+                ..Inputs::default()
+            },
+            connects: Objects::new(),
+            nads: Objects::new(),
+            namespaces: Objects::new(),
+            nodes: Objects::new(),
+            services: Objects::new(),
+            connected: BTreeSet::new(),
+            problems: BTreeSet::new(),
+        }
+    }
+
+    /// Brings the inputs up to date.
+    pub(super) fn update(&mut self, sources: &mut ZoneSources) -> &Inputs {
+        self.update_networks(&mut sources.common);
+        self.update_connects(sources.common.connects.objects());
+        let connected = self.connected_networks();
+        // Which of a node's subnets count is a matter of the connects, so then all nodes are read again.
+        if !connected.is_subset(&self.connected) {
+            self.nodes = Objects::new();
+            self.inputs.nodes.clear();
+        }
+        self.connected = connected;
+        self.update_nodes(sources.nodes.objects());
+        let services = sources.services.objects();
+        if !services.ptr_eq(&self.services) {
+            self.inputs.services = services.values().map(|service| (**service).clone()).collect();
+            self.services = services;
+        }
+        &self.inputs
+    }
+
+    /// A connect's object.
+    pub(super) fn connect(&self, name: &str) -> Option<&SeenConnect> {
+        let key = crate::source::ObjectKey::cluster(name);
+        self.connects.get(&key).map(AsRef::as_ref)
+    }
+
+    fn update_networks(&mut self, sources: &mut Sources) {
+        let (nads, namespaces) = (sources.nads.objects(), sources.namespaces.objects());
+        if nads.ptr_eq(&self.nads) && namespaces.ptr_eq(&self.namespaces) {
+            return;
+        }
+        (self.nads, self.namespaces) = (nads, namespaces);
+        self.inputs.networks = Networks::read(
+            self.nads.values().map(AsRef::as_ref),
+            self.namespaces.values().map(AsRef::as_ref),
+        );
+        let problems = self.inputs.networks.problems().iter();
+        let problems = problems
+            .map(|(nad, problem)| format!("network attachment definition {nad}: {problem}"))
+            .collect();
+        for problem in BTreeSet::difference(&problems, &self.problems) {
+            tracing::warn!("{problem}");
+        }
+        self.problems = problems;
+    }
+
+    fn update_connects(&mut self, connects: Objects<Arc<SeenConnect>>) {
+        for change in self.connects.diff(&connects) {
+            match change {
+                DiffItem::Add(key, seen) | DiffItem::Update { new: (key, seen), .. } => {
+                    let input = read_connect(seen);
+                    self.inputs.connects.insert(key.name.clone(), input);
+                }
+                DiffItem::Remove(key, _) => {
+                    self.inputs.connects.remove(&key.name);
+                }
+            }
+        }
+        self.connects = connects;
+    }
+
+    fn connected_networks(&self) -> BTreeSet<String> {
+        let connects = self.inputs.connects.values();
+        connects
+            .filter_map(|input| input.connect.as_ref().ok())
+            .flat_map(|connect| connect.subnets.owners())
+            .filter_map(|owner| self.inputs.networks.by_id(owner.network_id))
+            .map(|network| network.name.clone())
+            .collect()
+    }
+
+    fn update_nodes(&mut self, nodes: Objects<Arc<core::Node>>) {
+        let listed = &mut self.inputs.nodes;
+        for change in self.nodes.diff(&nodes) {
+            let (key, object) = match change {
+                DiffItem::Add(key, object) | DiffItem::Update { new: (key, object), .. } => {
+                    (key, Some(object))
+                }
+                DiffItem::Remove(key, _) => (key, None),
+            };
+            let node = object.map(|object| {
+                let (mut node, errors) = Node::read(object);
+                node.subnets.retain(|network, _| self.connected.contains(network));
+                for error in errors {
+                    tracing::warn!("{error}");
+                }
+                node
+            });
+            let place = listed.binary_search_by(|node| node.name.cmp(&key.name));
+            match (place, node) {
+                (Ok(place), Some(node)) => listed[place] = node,
+                (Err(place), Some(node)) => listed.insert(place, node),
+                (Ok(place), None) => {
+                    listed.remove(place);
+                }
+                (Err(_), None) => {}
+            }
+        }
+        self.nodes = nodes;
+    }
+}
+
+/// What the zone half makes of a connect. One that cannot be understood leaves its rows as they are.
+fn read_connect(seen: &SeenConnect) -> ConnectInput {
+    let mut input = ConnectInput::read(&seen.object);
+    if let Some(error) = &seen.unreadable {
+        input.connect = Err(ConnectError::Object(error.clone()));
+    }
+    input
+}

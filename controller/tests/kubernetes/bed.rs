@@ -1,0 +1,401 @@
+//! The documents' example in an API server and in the Northbound databases of its zones.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Namespace, Node};
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Client, Config as ClientConfig, Resource, ResourceExt};
+use ovsdb_sim::{Listener, Sim, SimDatabase};
+use patchbay_controller::api::cnc::ClusterNetworkConnect;
+use patchbay_controller::api::nad::NetworkAttachmentDefinition;
+use patchbay_controller::cluster::ClusterConfig;
+use patchbay_controller::kubernetes::{
+    ClusterHalf, Config, Lease, RunError, Timing, ZoneHalf, run,
+};
+use patchbay_controller::model::IpFamily;
+use patchbay_controller::source::{Inventory, read_manifests};
+use patchbay_controller::udn::topology::zone_rows;
+use patchbay_controller::udn::{ClusterSettings, resolve};
+use patchbay_controller::zone::ZoneController;
+use patchbay_engine::db::Snapshot;
+use patchbay_schemas::typed::TableRow;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, MutexGuard, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::apiserver::ApiServer;
+
+/// The connect of the example.
+pub(crate) const CONNECT: &str = "blue-green-connect";
+/// The zone that most tests look at.
+pub(crate) const ZONE: &str = "ovn-worker";
+
+const SUBNETS: &str = "k8s.ovn.org/network-connect-subnet";
+const TUNNEL_KEY: &str = "k8s.ovn.org/connect-router-tunnel-key";
+/// On everything that tests make, so that it can be found and deleted.
+const LABEL: &str = "patchbay-test";
+
+/// A real API server is for one test at a time.
+static REAL: Mutex<()> = Mutex::const_new(());
+
+/// An API server with the nodes, namespaces and networks of the example.
+pub(crate) struct Bed {
+    /// The server, if it is ours.
+    pub(crate) api: Option<ApiServer>,
+    pub(crate) client: Client,
+    pub(crate) inventory: Inventory,
+    _alone: Option<MutexGuard<'static, ()>>,
+}
+
+impl Bed {
+    /// The server in this process, or a real one.
+    pub(crate) async fn new() -> Self {
+        let bed = match std::env::var_os("PATCHBAY_TEST_KUBECONFIG") {
+            None => Self::simulated_server().await,
+            Some(path) => {
+                let file = Kubeconfig::read_from(PathBuf::from(path)).unwrap();
+                let options = KubeConfigOptions::default();
+                let config = ClientConfig::from_custom_kubeconfig(file, &options).await;
+                let bed = Self {
+                    api: None,
+                    client: config.unwrap().try_into().unwrap(),
+                    inventory: example(),
+                    _alone: Some(REAL.lock().await),
+                };
+                bed.clear().await;
+                bed
+            }
+        };
+        bed.make_example().await;
+        bed
+    }
+
+    /// The server in this process, which fails as told.
+    pub(crate) async fn simulated() -> Self {
+        let bed = Self::simulated_server().await;
+        bed.make_example().await;
+        bed
+    }
+
+    async fn simulated_server() -> Self {
+        let api = ApiServer::start().await;
+        Self {
+            client: api.client(),
+            api: Some(api),
+            inventory: example(),
+            _alone: None,
+        }
+    }
+
+    pub(crate) fn api(&self) -> &ApiServer {
+        self.api.as_ref().expect("the test is for our own server")
+    }
+
+    async fn make_example(&self) {
+        for (_, namespace) in self.inventory.namespaces.iter() {
+            self.create(&namespace.object).await;
+        }
+        for (_, node) in self.inventory.nodes.iter() {
+            self.create(&node.object).await;
+        }
+        for (_, nad) in self.inventory.network_attachment_definitions.iter() {
+            self.create_in(&nad.object).await;
+        }
+    }
+
+    pub(crate) async fn create<K>(&self, object: &K) -> K
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
+    {
+        let api = Api::<K>::all(self.client.clone());
+        api.create(&PostParams::default(), &labelled(object)).await.unwrap()
+    }
+
+    pub(crate) async fn create_in<K>(&self, object: &K) -> K
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned
+            + Serialize,
+    {
+        let namespace = object.namespace().unwrap();
+        let api = Api::<K>::namespaced(self.client.clone(), &namespace);
+        api.create(&PostParams::default(), &labelled(object)).await.unwrap()
+    }
+
+    pub(crate) fn connects(&self) -> Api<ClusterNetworkConnect> {
+        Api::all(self.client.clone())
+    }
+
+    pub(crate) fn nodes(&self) -> Api<Node> {
+        Api::all(self.client.clone())
+    }
+
+    pub(crate) fn nads(&self, namespace: &str) -> Api<NetworkAttachmentDefinition> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// Makes the connect of the example.
+    pub(crate) async fn connect(&self) -> ClusterNetworkConnect {
+        self.create(&connect()).await
+    }
+
+    /// The connect as it is now.
+    pub(crate) async fn connected(&self) -> ClusterNetworkConnect {
+        self.connects().get(CONNECT).await.unwrap()
+    }
+
+    /// Waits until the connect is accepted and has subnets for so many networks.
+    pub(crate) async fn until_allocated(&self, networks: usize) -> ClusterNetworkConnect {
+        let described = format!("subnets for {networks} networks");
+        eventually(&described, async || {
+            let connect = self.connects().get_opt(CONNECT).await.unwrap()?;
+            let is_done = subnets(&connect).len() == networks && accepted(&connect)?.0 == "True";
+            is_done.then_some(connect)
+        })
+        .await
+    }
+
+    /// Reason and note of all events about the connect.
+    pub(crate) async fn events(&self) -> Vec<(String, String)> {
+        let api = Api::<Event>::namespaced(self.client.clone(), "default");
+        let events = api.list(&ListParams::default()).await.unwrap();
+        events
+            .into_iter()
+            .filter(|event| {
+                event.regarding.as_ref().and_then(|regarding| regarding.name.as_deref()) == Some(CONNECT)
+            })
+            .map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default()))
+            .collect()
+    }
+
+    pub(crate) async fn label_nad(&self, namespace: &str, labels: &Value) {
+        let nads = self.nads(namespace);
+        let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
+        for nad in nads.list(&ListParams::default()).await.unwrap() {
+            nads.patch(&nad.name_any(), &PatchParams::default(), &patch).await.unwrap();
+        }
+    }
+
+    /// The Northbound database of a zone, with the routers and switches of all networks.
+    pub(crate) async fn zone(&self, name: &str) -> Zone {
+        let zone = Zone::without_networks(name).await;
+        zone.add_networks(&self.inventory);
+        zone
+    }
+
+    /// Runs the cluster-wide half.
+    pub(crate) fn run_cluster(&self, identity: &str) -> Running {
+        self.run(identity, true, None)
+    }
+
+    /// Runs the zone half.
+    pub(crate) fn run_zone(&self, zone: &Zone) -> Running {
+        self.run(&zone.name, false, Some(zone))
+    }
+
+    pub(crate) fn run(&self, identity: &str, cluster: bool, zone: Option<&Zone>) -> Running {
+        let lease = Lease {
+            duration: Duration::from_secs(1),
+            renew_deadline: Duration::from_millis(700),
+            retry: Duration::from_millis(100),
+            ..Lease::new("default", LABEL)
+        };
+        let config = Config {
+            cluster: cluster.then(|| ClusterHalf {
+                config: ClusterConfig::new(true, false, vec!["10.96.0.0/16".parse().unwrap()]),
+                lease,
+            }),
+            zone: zone.map(|zone| ZoneHalf {
+                zone: zone.name.clone(),
+                families: vec![IpFamily::V4],
+                service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
+                northbound: zone.listener.remote().parse().unwrap(),
+            }),
+            identity: identity.to_owned(),
+            timing: Timing {
+                quiet: Duration::from_millis(5),
+                latest: Duration::from_millis(50),
+                retry: (Duration::from_millis(20), Duration::from_millis(200)),
+                request: Duration::from_secs(5),
+            },
+        };
+        // Connections of its own, as another process has.
+        let client = self.api.as_ref().map_or_else(|| self.client.clone(), ApiServer::client);
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            let stopped = async {
+                stopped.await.unwrap_or_default();
+            };
+            run(client, config, stopped).await
+        });
+        Running { stop, task }
+    }
+
+    /// Deletes everything that tests have made.
+    pub(crate) async fn clear(self: &Bed) {
+        if self.api.is_none() {
+            let (all, delete) = (ListParams::default().labels(LABEL), DeleteParams::default());
+            self.connects().delete_collection(&delete, &all).await.unwrap();
+            self.nodes().delete_collection(&delete, &all).await.unwrap();
+            let namespaces = Api::<Namespace>::all(self.client.clone());
+            for namespace in namespaces.list(&all).await.unwrap() {
+                let name = namespace.name_any();
+                self.nads(&name).delete_collection(&delete, &all).await.unwrap();
+                namespaces.delete(&name, &delete).await.unwrap();
+            }
+            let gone = "the namespaces are gone";
+            eventually(gone, async || {
+                let left = namespaces.list(&all).await.unwrap();
+                left.items.is_empty().then_some(())
+            })
+            .await;
+        }
+    }
+}
+
+/// The controller at work. Dropping it kills it.
+pub(crate) struct Running {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Result<(), RunError>>,
+}
+
+impl Running {
+    /// Lets it end.
+    pub(crate) async fn stop(self) {
+        self.stop.send(()).unwrap();
+        self.task.await.unwrap().unwrap();
+    }
+
+    /// Ends it without a last word.
+    pub(crate) async fn kill(self) {
+        self.task.abort();
+        assert!(self.task.await.unwrap_err().is_cancelled());
+    }
+}
+
+/// The database of a zone, in a simulator.
+pub(crate) struct Zone {
+    pub(crate) name: String,
+    pub(crate) database: SimDatabase,
+    listener: Listener,
+    _sim: Sim,
+    _folder: tempfile::TempDir,
+}
+
+impl Zone {
+    pub(crate) async fn without_networks(name: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let sim = Sim::builder().seed(1).build().unwrap();
+        let target = format!("punix:{}/nb.sock", folder.path().display());
+        Self {
+            name: name.to_owned(),
+            database: sim.database("OVN_Northbound").unwrap(),
+            listener: sim.listen(&target).await.unwrap(),
+            _sim: sim,
+            _folder: folder,
+        }
+    }
+
+    /// Does what OVN-Kubernetes does in this zone.
+    pub(crate) fn add_networks(&self, inventory: &Inventory) {
+        let rows = zone_rows(inventory, &self.name, &ClusterSettings::default());
+        let mut controller = ZoneController::default();
+        let change = controller.plan_networks(&rows, &self.snapshot()).unwrap();
+        if let Some(transaction) = change.transaction {
+            self.database.transact(&transaction).unwrap();
+        }
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.database.snapshot()
+    }
+
+    /// All rows of a table, typed.
+    pub(crate) fn rows<T: TableRow>(&self) -> Vec<T> {
+        let snapshot = self.snapshot();
+        let table = snapshot.typed::<T>();
+        table.iter().map(|row| row.unwrap().1).collect()
+    }
+
+    /// Waits until the database holds what is expected.
+    pub(crate) async fn until<T>(&self, what: &str, found: impl Fn(&Self) -> Option<T>) -> T {
+        eventually(what, async || found(self)).await
+    }
+}
+
+/// Waits until there is something, up to 30 s.
+pub(crate) async fn eventually<T>(what: &str, mut found: impl AsyncFnMut() -> Option<T>) -> T {
+    let attempts = async {
+        loop {
+            if let Some(found) = found().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    match tokio::time::timeout(Duration::from_secs(30), attempts).await {
+        Ok(found) => found,
+        Err(_) => panic!("it never came to this: {what}"),
+    }
+}
+
+/// The connect of the example.
+pub(crate) fn connect() -> ClusterNetworkConnect {
+    let mut stdin: &[u8] = &[];
+    let inventory = read_manifests(&[example_file("3-connect.yaml")], &mut stdin).unwrap();
+    inventory.cluster_network_connects.named(CONNECT).unwrap().clone()
+}
+
+fn example() -> Inventory {
+    let files = ["1-cluster.yaml", "2-networks.yaml"].map(example_file);
+    let mut stdin: &[u8] = &[];
+    let mut inventory = read_manifests(&files, &mut stdin).unwrap();
+    let now = Time(Timestamp::UNIX_EPOCH);
+    resolve(&mut inventory, &ClusterSettings::default(), &now).unwrap();
+    inventory
+}
+
+fn example_file(name: &str) -> PathBuf {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    root.join("../examples/blue-green").join(name)
+}
+
+/// The object as a test makes it.
+fn labelled<K: Resource + Clone>(object: &K) -> K {
+    let mut object = object.clone();
+    object.labels_mut().insert(LABEL.to_owned(), String::new());
+    let meta = object.meta_mut();
+    meta.uid = None;
+    meta.resource_version = None;
+    object
+}
+
+/// The subnets of a connect's networks, by owner.
+pub(crate) fn subnets(connect: &ClusterNetworkConnect) -> BTreeMap<String, Value> {
+    let text = connect.annotations().get(SUBNETS);
+    text.map_or_else(BTreeMap::new, |text| serde_json::from_str(text).unwrap())
+}
+
+/// The key of a connect's router.
+pub(crate) fn tunnel_key(connect: &ClusterNetworkConnect) -> Option<&str> {
+    connect.annotations().get(TUNNEL_KEY).map(String::as_str)
+}
+
+/// Status and message of the condition.
+pub(crate) fn accepted(connect: &ClusterNetworkConnect) -> Option<(String, String)> {
+    let conditions = &connect.status.as_ref()?.conditions;
+    let condition = conditions.iter().find(|condition| condition.type_ == "Accepted")?;
+    Some((condition.status.clone(), condition.message.clone()))
+}

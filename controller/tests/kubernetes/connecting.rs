@@ -1,0 +1,182 @@
+//! The cluster-wide half: from selectors to annotations and status.
+
+use kube::ResourceExt;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
+
+use crate::bed::{Bed, CONNECT, accepted, connect, eventually, subnets, tunnel_key};
+
+#[tokio::test]
+async fn the_documents_example_gets_its_annotations() {
+    let bed = Bed::new().await;
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    let connect = bed.until_allocated(2).await;
+
+    assert_eq!(tunnel_key(&connect), Some("16715779"));
+    assert_eq!(
+        connect.annotations()["k8s.ovn.org/network-connect-subnet"],
+        r#"{"layer3_1":{"ipv4":"192.168.0.0/24"},"layer3_2":{"ipv4":"192.168.1.0/24"}}"#
+    );
+    let status = connect.status.as_ref().unwrap();
+    assert_eq!(json!(status.status), "Success");
+    let condition = &status.conditions[0];
+    assert_eq!(condition.reason, "ResourceAllocationSucceeded");
+    assert_eq!(condition.message, "All validation checks passed successfully");
+    assert_eq!(condition.observed_generation, Some(1));
+
+    let managers: Vec<_> = connect
+        .managed_fields()
+        .iter()
+        .filter(|entry| entry.operation.as_deref() == Some("Apply"))
+        .map(|entry| {
+            let fields = json!(entry.fields_v1);
+            let annotations = &fields["f:metadata"]["f:annotations"];
+            let keys = annotations.as_object().into_iter().flat_map(|keys| keys.keys().cloned());
+            (
+                entry.manager.as_deref().unwrap_or_default(),
+                entry.subresource.as_deref(),
+                keys.filter(|key| key != ".").collect::<Vec<_>>(),
+            )
+        })
+        .collect();
+    let expected = [
+        ("clustermanager-networkconnect-controller", Some("status"), vec![]),
+        (
+            "ovn-kubernetes-network-connect-controller-subnet-annotation",
+            None,
+            vec!["f:k8s.ovn.org/network-connect-subnet".to_owned()],
+        ),
+        (
+            "ovn-kubernetes-network-connect-controller-tunnel-key-annotation",
+            None,
+            vec!["f:k8s.ovn.org/connect-router-tunnel-key".to_owned()],
+        ),
+    ];
+    for manager in expected {
+        assert!(managers.contains(&manager), "{manager:?} is not in {managers:?}");
+    }
+    eventually("an event says so", async || {
+        let events = bed.events().await;
+        events.iter().any(|(reason, _)| reason == "Accepted").then_some(())
+    })
+    .await;
+    cluster.stop().await;
+    bed.clear().await;
+}
+
+#[tokio::test]
+async fn a_restart_writes_nothing() {
+    let bed = Bed::new().await;
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    let before = bed.until_allocated(2).await;
+    cluster.stop().await;
+
+    let cluster = bed.run_cluster("two");
+    // What happens later is seen, so the first pass is over by then.
+    let other = {
+        let mut other = connect();
+        other.metadata.name = Some("other".to_owned());
+        other.spec.connect_subnets[0].cidr = "192.170.0.0/16".to_owned();
+        bed.create(&other).await
+    };
+    eventually("the other connect is allocated, too", async || {
+        let other = bed.connects().get(&other.name_any()).await.unwrap();
+        accepted(&other)
+    })
+    .await;
+    let after = bed.connected().await;
+    assert_eq!(after.resource_version(), before.resource_version());
+    cluster.stop().await;
+    bed.clear().await;
+}
+
+#[tokio::test]
+async fn the_status_follows_what_is_right_and_wrong() {
+    let bed = Bed::new().await;
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    let before = bed.until_allocated(2).await;
+
+    // The same networks through the same range, a second time.
+    let mut second = connect();
+    second.metadata.name = Some("second".to_owned());
+    bed.create(&second).await;
+    let (status, message) = eventually("the second is refused", async || {
+        accepted(&bed.connects().get("second").await.unwrap())
+    })
+    .await;
+    assert_eq!(status, "False");
+    assert_eq!(
+        message,
+        "cross-validation failed for CNC second: connectSubnets overlap detected between CNC second and CNC \
+         blue-green-connect which both select networks [layer3_1 layer3_2]"
+    );
+    let refused = bed.connects().get("second").await.unwrap();
+    assert_eq!(json!(refused.status.unwrap().status), "Failure");
+    assert_eq!(tunnel_key(&bed.connected().await), tunnel_key(&before));
+
+    bed.connects().delete(CONNECT, &DeleteParams::default()).await.unwrap();
+    eventually("the second is accepted", async || {
+        let second = bed.connects().get("second").await.unwrap();
+        (accepted(&second)?.0 == "True" && subnets(&second).len() == 2).then_some(())
+    })
+    .await;
+    cluster.stop().await;
+    bed.clear().await;
+}
+
+#[tokio::test]
+async fn selection_follows_labels() {
+    let bed = Bed::new().await;
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    let before = bed.until_allocated(2).await;
+
+    bed.label_nad("green", &json!({"app": null})).await;
+    let after = bed.until_allocated(1).await;
+    assert_eq!(tunnel_key(&after), tunnel_key(&before));
+    let (blue, _) = subnets(&after).pop_first().unwrap();
+    assert_eq!(subnets(&after)[&blue], subnets(&before)[&blue]);
+
+    bed.label_nad("green", &json!({"app": "colored-enterprise"})).await;
+    bed.until_allocated(2).await;
+    cluster.stop().await;
+    bed.clear().await;
+}
+
+#[tokio::test]
+async fn edits_of_others_are_put_right() {
+    let bed = Bed::new().await;
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    let before = bed.until_allocated(2).await;
+    let edit = json!({"metadata": {"annotations": {
+        "k8s.ovn.org/network-connect-subnet": "{}",
+        "example.org/note": "mine",
+    }}});
+    let params = PatchParams::default();
+    bed.connects().patch(CONNECT, &params, &Patch::Merge(edit)).await.unwrap();
+    let after = bed.until_allocated(2).await;
+    assert_eq!(subnets(&after), subnets(&before));
+    assert_eq!(after.annotations()["example.org/note"], "mine");
+    cluster.stop().await;
+    bed.clear().await;
+}
+
+#[tokio::test]
+async fn a_connect_that_was_deleted_and_made_again_is_another_one() {
+    let bed = Bed::new().await;
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    let before = bed.until_allocated(2).await;
+    bed.connects().delete(CONNECT, &DeleteParams::default()).await.unwrap();
+    bed.connect().await;
+    let after = bed.until_allocated(2).await;
+    assert_ne!(after.uid(), before.uid());
+    // Keys are handed out in turn, so that the old router's is not met again at once.
+    assert_ne!(tunnel_key(&after), tunnel_key(&before));
+    cluster.stop().await;
+    bed.clear().await;
+}

@@ -1,0 +1,79 @@
+//! One of several works.
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, ResourceExt};
+
+use crate::apiserver::Fault;
+use crate::bed::{Bed, eventually};
+
+async fn holder(bed: &Bed) -> Option<String> {
+    let leases = Api::<Lease>::namespaced(bed.client.clone(), "default");
+    let lease = leases.get_opt("patchbay-test").await.unwrap()?;
+    lease.spec?.holder_identity
+}
+
+async fn until_held_by(bed: &Bed, identity: &str) {
+    let what = format!("{identity} leads");
+    eventually(&what, async || (holder(bed).await? == identity).then_some(())).await;
+}
+
+#[tokio::test]
+async fn another_takes_over_at_once_when_the_leader_stops() {
+    let bed = Bed::new().await;
+    let one = bed.run_cluster("one");
+    until_held_by(&bed, "one").await;
+    let two = bed.run_cluster("two");
+    bed.connect().await;
+    let before = bed.until_allocated(2).await;
+    assert_eq!(holder(&bed).await.as_deref(), Some("one"));
+
+    one.stop().await;
+    until_held_by(&bed, "two").await;
+    bed.label_nad("green", &serde_json::json!({"app": null})).await;
+    let after = bed.until_allocated(1).await;
+    assert_eq!(after.annotations()["k8s.ovn.org/connect-router-tunnel-key"], before.annotations()["k8s.ovn.org/connect-router-tunnel-key"]);
+    two.stop().await;
+    assert_eq!(holder(&bed).await, None);
+    bed.clear().await;
+}
+
+#[tokio::test]
+async fn another_takes_over_when_the_leader_is_silent_for_long() {
+    let bed = Bed::new().await;
+    let one = bed.run_cluster("one");
+    until_held_by(&bed, "one").await;
+    let two = bed.run_cluster("two");
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!(holder(&bed).await.as_deref(), Some("one"), "a leader that renews keeps the lease");
+    one.kill().await;
+    until_held_by(&bed, "two").await;
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    two.stop().await;
+    bed.clear().await;
+}
+
+#[tokio::test]
+async fn who_cannot_renew_stops_and_goes_on_later() {
+    let bed = Bed::simulated().await;
+    let one = bed.run_cluster("one");
+    until_held_by(&bed, "one").await;
+    // More than a second, at ten attempts in a second.
+    let fault = Fault {
+        method: "PUT",
+        path: "/leases/",
+        code: 500,
+        retry_after: None,
+        times: 12,
+    };
+    bed.api().fail(fault);
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    bed.connect().await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let untouched = bed.connected().await;
+    assert!(untouched.status.is_none(), "{:?}", untouched.annotations());
+    bed.until_allocated(2).await;
+    one.stop().await;
+}

@@ -1,0 +1,168 @@
+//! The zone half: from annotations to rows.
+
+use std::collections::BTreeSet;
+
+use kube::ResourceExt;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPolicy, LogicalRouterPort};
+use patchbay_schemas::typed::TableRow;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::bed::{Bed, CONNECT, ZONE, Zone, eventually};
+
+/// The ports of the connect router.
+fn connect_ports(zone: &Zone) -> BTreeSet<String> {
+    let ports = zone.rows::<LogicalRouterPort>().into_iter().map(|port| port.name);
+    ports.filter(|name| name.starts_with("crtor-")).collect()
+}
+
+fn uuids<T: TableRow>(zone: &Zone) -> BTreeSet<Uuid> {
+    let snapshot = zone.snapshot();
+    snapshot.typed::<T>().rows().map(|row| row.uuid).collect()
+}
+
+async fn until_ports(zone: &Zone, count: usize) -> BTreeSet<String> {
+    let what = format!("{count} ports on the connect router");
+    zone.until(&what, |zone| Some(connect_ports(zone)).filter(|ports| ports.len() == count)).await
+}
+
+#[tokio::test]
+async fn the_documents_example_is_connected() {
+    let bed = Bed::new().await;
+    let zone = bed.zone(ZONE).await;
+    let both = bed.run("one", true, Some(&zone));
+    bed.connect().await;
+    // Two networks on three nodes.
+    let ports = until_ports(&zone, 6).await;
+    assert!(ports.contains("crtor-blue-green-connect_cluster_udn_blue-network_ovn-worker"));
+    let routers = zone.rows::<LogicalRouter>();
+    let router = routers.iter().find(|router| router.name == "connect_router_blue-green-connect").unwrap();
+    assert_eq!(router.options["requested-tnl-key"], "16715779");
+    assert_eq!((router.ports.len(), router.static_routes.len()), (6, 6));
+    let policies: Vec<LogicalRouterPolicy> = zone.rows();
+    assert_eq!(policies.iter().filter(|policy| policy.priority == 9001).count(), 2);
+    eventually("an event says so", async || {
+        let events = bed.events().await;
+        let note = "zone ovn-worker: cluster_udn_blue-network, cluster_udn_green-network";
+        events.contains(&("Connected".to_owned(), note.to_owned())).then_some(())
+    })
+    .await;
+    both.stop().await;
+    bed.clear().await;
+}
+
+#[tokio::test]
+async fn a_restart_changes_no_row() {
+    let bed = Bed::new().await;
+    let zone = bed.zone(ZONE).await;
+    let cluster = bed.run_cluster("one");
+    let node = bed.run_zone(&zone);
+    bed.connect().await;
+    until_ports(&zone, 6).await;
+    node.stop().await;
+    let before = uuids::<LogicalRouterPort>(&zone);
+    // While nobody looks, a node leaves.
+    bed.nodes().delete("ovn-worker2", &DeleteParams::default()).await.unwrap();
+    let node = bed.run_zone(&zone);
+    until_ports(&zone, 4).await;
+    assert!(uuids::<LogicalRouterPort>(&zone).is_subset(&before));
+    cluster.stop().await;
+    node.kill().await;
+    bed.clear().await;
+}
+
+#[tokio::test]
+async fn nodes_come_and_go() {
+    let bed = Bed::new().await;
+    let zone = bed.zone(ZONE).await;
+    let both = bed.run("one", true, Some(&zone));
+    let gone = bed.nodes().get("ovn-worker2").await.unwrap();
+    bed.nodes().delete("ovn-worker2", &DeleteParams::default()).await.unwrap();
+    bed.connect().await;
+    let before = until_ports(&zone, 4).await;
+    bed.create(&gone).await;
+    let after = until_ports(&zone, 6).await;
+    assert!(after.is_superset(&before));
+    // Without an id it has no addresses.
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {"k8s.ovn.org/node-id": null}}}));
+    bed.nodes().patch("ovn-worker2", &PatchParams::default(), &patch).await.unwrap();
+    assert_eq!(until_ports(&zone, 4).await, before);
+    both.stop().await;
+    bed.clear().await;
+}
+
+#[tokio::test]
+async fn a_deleted_connect_leaves_nothing() {
+    let bed = Bed::new().await;
+    let zone = bed.zone(ZONE).await;
+    let before = zone.snapshot().row_count();
+    let both = bed.run("one", true, Some(&zone));
+    bed.connect().await;
+    until_ports(&zone, 6).await;
+    bed.connects().delete(CONNECT, &DeleteParams::default()).await.unwrap();
+    let what = "the database is as it was";
+    zone.until(what, |zone| (zone.snapshot().row_count() == before).then_some(())).await;
+    both.stop().await;
+    bed.clear().await;
+}
+
+#[tokio::test]
+async fn routers_and_networks_that_are_late_are_waited_for() {
+    let bed = Bed::new().await;
+    let zone = Zone::without_networks(ZONE).await;
+    let both = bed.run("one", true, Some(&zone));
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    eventually("an event tells what is missing", async || {
+        let events = bed.events().await;
+        let missing = |(reason, note): &(String, String)| {
+            reason == "NotConnected" && note.contains("Copp row ovnkube-default does not exist yet")
+        };
+        events.iter().any(missing).then_some(())
+    })
+    .await;
+    assert_eq!(zone.rows::<LogicalRouter>().len(), 0, "nobody makes routers of networks here");
+    zone.add_networks(&bed.inventory);
+    until_ports(&zone, 6).await;
+
+    // A network that leaves takes its ports, and is connected again as it was.
+    let nads = bed.nads("green");
+    let nad = nads.list(&ListParams::default()).await.unwrap().items.remove(0);
+    let mut again = nad.clone();
+    again.metadata.managed_fields = None;
+    nads.delete(&nad.name_any(), &DeleteParams::default()).await.unwrap();
+    until_ports(&zone, 3).await;
+    bed.create_in(&again).await;
+    until_ports(&zone, 6).await;
+    both.stop().await;
+    bed.clear().await;
+}
+
+#[tokio::test]
+async fn the_zones_of_all_nodes_have_the_same_links() {
+    let bed = Bed::new().await;
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    let mut links = Vec::new();
+    for (key, _) in bed.inventory.nodes.iter() {
+        let zone = bed.zone(&key.name).await;
+        let node = bed.run_zone(&zone);
+        until_ports(&zone, 6).await;
+        let ports: Vec<LogicalRouterPort> = zone.rows();
+        let local = format!("_{}", key.name);
+        let peers = ports.iter().filter(|port| port.name.starts_with("crtor-") && port.peer.is_some());
+        assert!(peers.clone().all(|port| port.name.ends_with(&local)));
+        assert_eq!(peers.count(), 2);
+        let addresses: BTreeSet<_> = ports
+            .into_iter()
+            .filter(|port| port.name.starts_with("crtor-"))
+            .map(|port| (port.name, port.networks, port.options["requested-tnl-key"].clone()))
+            .collect();
+        links.push(addresses);
+        node.stop().await;
+    }
+    assert!(links.windows(2).all(|pair| pair[0] == pair[1]));
+    cluster.stop().await;
+    bed.clear().await;
+}

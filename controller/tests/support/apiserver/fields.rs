@@ -1,0 +1,147 @@
+//! Who owns which field: sets of fields, as `managedFields` has them (`FieldsV1`).
+//!
+//! A set is a tree of JSON objects. `f:name` is a member of an object, `k:{"type":"Accepted"}` an element of a list
+//! that is a map, `{}` a leaf: a value as a whole.
+
+use serde_json::{Map, Value, json};
+
+/// Members that are nobody's.
+const SYSTEM: [&str; 10] = [
+    "apiVersion",
+    "kind",
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "managedFields",
+    "selfLink",
+];
+
+/// The list that is a map, in all the kinds that we know: conditions, by type.
+pub(super) fn element_key(member: &str, element: &Value) -> Option<String> {
+    let key = element.get("type").filter(|_| member == "conditions")?;
+    Some(json!({"type": key}).to_string())
+}
+
+/// All fields of an object.
+pub(super) fn of_object(object: &Value) -> Value {
+    let mut set = of_value("", object);
+    if let Some(members) = set.as_object_mut() {
+        members.retain(|key, _| !SYSTEM.contains(&&key[2..]));
+        if let Some(Value::Object(meta)) = members.get_mut("f:metadata") {
+            meta.retain(|key, _| !SYSTEM.contains(&&key[2..]));
+        }
+        members.retain(|key, fields| key != "f:metadata" || fields != &json!({}));
+    }
+    set
+}
+
+fn of_value(member: &str, value: &Value) -> Value {
+    match value {
+        Value::Object(members) if !members.is_empty() => Value::Object(
+            members
+                .iter()
+                .map(|(name, value)| (format!("f:{name}"), of_value(name, value)))
+                .collect(),
+        ),
+        Value::Array(elements) if member == "conditions" => Value::Object(
+            elements
+                .iter()
+                .filter_map(|element| {
+                    let key = element_key(member, element)?;
+                    Some((format!("k:{key}"), of_value("", element)))
+                })
+                .collect(),
+        ),
+        _ => json!({}),
+    }
+}
+
+fn is_leaf(set: &Value) -> bool {
+    set.as_object().is_none_or(Map::is_empty)
+}
+
+/// The fields of `one` that are not in `other`.
+pub(super) fn difference(one: &Value, other: &Value) -> Option<Value> {
+    if is_leaf(one) || is_leaf(other) {
+        return None;
+    }
+    let kept: Map<String, Value> = one
+        .as_object()?
+        .iter()
+        .filter_map(|(key, set)| match other.get(key) {
+            None => Some((key.clone(), set.clone())),
+            Some(other) => Some((key.clone(), difference(set, other)?)),
+        })
+        .collect();
+    (!kept.is_empty()).then_some(Value::Object(kept))
+}
+
+/// The fields that are in both.
+pub(super) fn intersection(one: &Value, other: &Value) -> Option<Value> {
+    if is_leaf(one) || is_leaf(other) {
+        return Some(json!({}));
+    }
+    let kept: Map<String, Value> = one
+        .as_object()?
+        .iter()
+        .filter_map(|(key, set)| Some((key.clone(), intersection(set, other.get(key)?)?)))
+        .collect();
+    (!kept.is_empty()).then_some(Value::Object(kept))
+}
+
+/// The part of an object that a set names.
+pub(super) fn extract(object: &Value, set: &Value) -> Value {
+    match (object, set) {
+        (Value::Object(members), Value::Object(fields)) if !fields.is_empty() => Value::Object(
+            members
+                .iter()
+                .filter_map(|(name, value)| {
+                    let set = fields.get(&format!("f:{name}"))?;
+                    Some((name.clone(), extract(value, set)))
+                })
+                .collect(),
+        ),
+        (Value::Array(elements), Value::Object(fields)) if !fields.is_empty() => elements
+            .iter()
+            .filter_map(|element| {
+                let key = element_key("conditions", element)?;
+                Some(extract(element, fields.get(&format!("k:{key}"))?))
+            })
+            .collect(),
+        _ => object.clone(),
+    }
+}
+
+/// Takes the fields that a set names out of an object.
+pub(super) fn remove(object: &mut Value, set: &Value) {
+    let Some(fields) = set.as_object() else {
+        return;
+    };
+    match object {
+        Value::Object(members) => {
+            members.retain(|name, value| match fields.get(&format!("f:{name}")) {
+                None => true,
+                Some(set) if is_leaf(set) => false,
+                Some(set) => {
+                    remove(value, set);
+                    !matches!(value, Value::Object(left) if left.is_empty())
+                        && !matches!(value, Value::Array(left) if left.is_empty())
+                }
+            });
+        }
+        Value::Array(elements) => elements.retain_mut(|element| {
+            let key = element_key("conditions", element);
+            match key.and_then(|key| fields.get(&format!("k:{key}"))) {
+                None => true,
+                Some(set) => {
+                    remove(element, set);
+                    element.as_object().is_some_and(|left| !left.is_empty())
+                }
+            }
+        }),
+        _ => {}
+    }
+}

@@ -1,0 +1,376 @@
+//! From a request to an answer.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::patch::{self, Applier};
+use super::resources::Target;
+use super::selector::Selector;
+use super::storage::{Key, Storage};
+use super::watch::Subscription;
+use super::{Fault, Request, Shared};
+
+/// A request, decoded.
+#[derive(Debug, Default)]
+pub(super) struct Call {
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) query: BTreeMap<String, String>,
+    pub(super) content_type: String,
+    pub(super) accept: String,
+    pub(super) body: Vec<u8>,
+}
+
+/// What is answered.
+pub(super) enum Answer {
+    Object(u16, Value),
+    Watch(Subscription),
+}
+
+/// A request that failed, as a `Status`.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) code: u16,
+    reason: &'static str,
+    message: String,
+    pub(super) retry_after: Option<u32>,
+}
+
+impl Failure {
+    pub(super) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            retry_after: None,
+        }
+    }
+
+    fn ordered(fault: &Fault) -> Self {
+        let reason = match fault.code {
+            403 => "Forbidden",
+            409 => "Conflict",
+            429 => "TooManyRequests",
+            _ => "InternalError",
+        };
+        Self {
+            retry_after: fault.retry_after,
+            ..Self::new(fault.code, reason, "as ordered by the test")
+        }
+    }
+
+    pub(super) fn gone(version: u64, forgotten: u64) -> Self {
+        let message = format!("too old resource version: {version} ({forgotten})");
+        Self::new(410, "Expired", message)
+    }
+
+    pub(super) fn status(&self) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
+            "message": self.message, "reason": self.reason, "code": self.code,
+            "details": {"retryAfterSeconds": self.retry_after.unwrap_or(0)},
+        })
+    }
+}
+
+impl Call {
+    fn parameter(&self, name: &str) -> Option<&str> {
+        self.query.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn number(&self, name: &str) -> Option<u64> {
+        self.parameter(name)?.parse().ok()
+    }
+
+    pub(super) fn flag(&self, name: &str) -> bool {
+        self.parameter(name).is_some_and(|value| value == "true" || value == "1")
+    }
+
+    fn manager(&self) -> &str {
+        self.parameter("fieldManager").unwrap_or("unknown")
+    }
+
+    /// Only metadata is wanted.
+    pub(super) fn wants_metadata(&self) -> bool {
+        self.accept.contains("as=PartialObjectMetadata")
+    }
+
+    fn selector(&self, target: &Target) -> Selector {
+        let text = |name| self.parameter(name).unwrap_or_default().to_owned();
+        Selector {
+            labels: text("labelSelector"),
+            fields: text("fieldSelector"),
+            namespace: target.namespace.clone(),
+        }
+    }
+}
+
+/// Answers a request.
+pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
+    let mut state = shared.lock();
+    let fault = state.faults.iter_mut().find(|fault| {
+        fault.times > 0 && fault.method == call.method && call.path.contains(fault.path)
+    });
+    let answer = match fault {
+        Some(fault) => {
+            fault.times -= 1;
+            Err(Failure::ordered(fault))
+        }
+        None => {
+            let gone_at_start = state.gone_at_start;
+            serve(&mut state.storage, call).and_then(|answer| match answer {
+                Answer::Watch(subscription) if gone_at_start => {
+                    let forgotten = state.storage.forgotten();
+                    match subscription.version {
+                        Some(version) if version < forgotten => Err(Failure::gone(version, forgotten)),
+                        _ => Ok(Answer::Watch(subscription)),
+                    }
+                }
+                other => Ok(other),
+            })
+        }
+    };
+    let status = match &answer {
+        Ok(Answer::Object(code, _)) => *code,
+        Ok(Answer::Watch(_)) => 200,
+        Err(failure) => failure.code,
+    };
+    state.requests.push(Request {
+        method: call.method.clone(),
+        path: call.path.clone(),
+        manager: call.parameter("fieldManager").map(str::to_owned),
+        status,
+    });
+    drop(state);
+    if call.method != "GET" {
+        shared.tick();
+    }
+    answer
+}
+
+fn serve(storage: &mut Storage, call: &Call) -> Result<Answer, Failure> {
+    let not_found = || Failure::new(404, "NotFound", format!("{} not found", call.path));
+    let target = Target::parse(&call.path).ok_or_else(not_found)?;
+    let Some(name) = target.name.clone() else {
+        return match call.method.as_str() {
+            "GET" if call.flag("watch") => Ok(Answer::Watch(Subscription {
+                resource: target.resource,
+                selector: call.selector(&target),
+                version: call.number("resourceVersion").filter(|version| *version > 0),
+                bookmarks: call.flag("allowWatchBookmarks"),
+                metadata_only: call.wants_metadata(),
+                seconds: call.number("timeoutSeconds"),
+            })),
+            "GET" => list(storage, call, &target),
+            "POST" => create(storage, call, &target),
+            _ => Err(Failure::new(405, "MethodNotAllowed", "not on collections")),
+        };
+    };
+    let key = (target.namespace.clone().unwrap_or_default(), name);
+    let done = match call.method.as_str() {
+        "GET" => storage.get(target.resource, &key).cloned().ok_or_else(not_found)?,
+        "DELETE" => {
+            let before = storage.get(target.resource, &key).ok_or_else(not_found)?;
+            let wanted = serde_json::from_slice::<Value>(&call.body).unwrap_or_default();
+            check(&wanted["preconditions"], &before["metadata"])?;
+            storage.delete(target.resource, &key).ok_or_else(not_found)?
+        }
+        "PUT" => {
+            let before = storage.get(target.resource, &key).ok_or_else(not_found)?.clone();
+            let object = body(call)?;
+            check(&object["metadata"], &before["metadata"])?;
+            update(storage, call, &target, key, &before, object)
+        }
+        "PATCH" => return patch(storage, call, &target, key),
+        _ => return Err(Failure::new(405, "MethodNotAllowed", "not on objects")),
+    };
+    Ok(Answer::Object(200, partial(call, done)))
+}
+
+fn body(call: &Call) -> Result<Value, Failure> {
+    serde_json::from_slice(&call.body)
+        .map_err(|error| Failure::new(400, "BadRequest", error.to_string()))
+}
+
+/// Compares what a request expects of an object with the object.
+fn check(wanted: &Value, meta: &Value) -> Result<(), Failure> {
+    for field in ["uid", "resourceVersion"] {
+        let expected = wanted[field].as_str().filter(|text| !text.is_empty());
+        if expected.is_some_and(|expected| meta[field] != expected) {
+            let message = "the object has been modified; please apply your changes to the latest version and try again";
+            return Err(Failure::new(409, "Conflict", message));
+        }
+    }
+    Ok(())
+}
+
+fn create(storage: &mut Storage, call: &Call, target: &Target) -> Result<Answer, Failure> {
+    let mut object = body(call)?;
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    if name.is_empty() {
+        return Err(Failure::new(422, "Invalid", "metadata.name: Required value"));
+    }
+    let key = (target.namespace.clone().unwrap_or_default(), name);
+    if storage.get(target.resource, &key).is_some() {
+        let message = format!("{} {:?} already exists", target.resource.plural, key.1);
+        return Err(Failure::new(409, "AlreadyExists", message));
+    }
+    if target.resource.has_status
+        && let Some(members) = object.as_object_mut()
+    {
+        members.remove("status");
+    }
+    patch::updated(&json!({}), &mut object, call.manager(), None);
+    let created = storage.create(target.resource, key, object);
+    Ok(Answer::Object(201, created))
+}
+
+/// Puts an object in the place of another one, as far as the request is about it.
+fn update(
+    storage: &mut Storage,
+    call: &Call,
+    target: &Target,
+    key: Key,
+    before: &Value,
+    object: Value,
+) -> Value {
+    let mut object = within(target, before, object);
+    let subresource = target.status.then_some("status");
+    patch::updated(before, &mut object, call.manager(), subresource);
+    storage.update(target.resource, key, object)
+}
+
+/// What a request may change: the status, or everything but the status.
+fn within(target: &Target, before: &Value, after: Value) -> Value {
+    let managers = after["metadata"]["managedFields"].clone();
+    let (mut object, status) = match (target.resource.has_status, target.status) {
+        (false, _) => return after,
+        (true, true) => (before.clone(), after.get("status").cloned()),
+        (true, false) => {
+            let status = before.get("status").cloned();
+            (after, status)
+        }
+    };
+    object["metadata"]["managedFields"] = managers;
+    match (status, object.as_object_mut()) {
+        (Some(status), _) => object["status"] = status,
+        (None, Some(members)) => {
+            members.remove("status");
+        }
+        (None, None) => {}
+    }
+    object
+}
+
+fn patch(
+    storage: &mut Storage,
+    call: &Call,
+    target: &Target,
+    key: Key,
+) -> Result<Answer, Failure> {
+    let patch = body(call)?;
+    let before = storage.get(target.resource, &key).cloned();
+    let is_apply = call.content_type.starts_with("application/apply-patch");
+    let Some(before) = before else {
+        if !is_apply {
+            return Err(Failure::new(404, "NotFound", format!("{} not found", call.path)));
+        }
+        if let Some(uid) = patch["metadata"]["uid"].as_str() {
+            let message = format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            );
+            return Err(Failure::new(409, "Conflict", message));
+        }
+        let mut object = json!({"apiVersion": target.resource.api_version(), "metadata": {}});
+        patch::apply(&mut object, &patch, applier(call, target))?;
+        let created = storage.create(target.resource, key, object);
+        return Ok(Answer::Object(201, created));
+    };
+    let mut object = before.clone();
+    let done = if is_apply {
+        check(&patch["metadata"], &before["metadata"])?;
+        patch::apply(&mut object, &patch, applier(call, target))?;
+        storage.update(target.resource, key, within(target, &before, object))
+    } else {
+        if call.content_type.starts_with("application/json-patch") {
+            patch::json_patch(&mut object, &patch)?;
+        } else {
+            patch::merge(&mut object, &patch);
+        }
+        check(&object["metadata"], &before["metadata"])?;
+        update(storage, call, target, key, &before, object)
+    };
+    Ok(Answer::Object(200, partial(call, done)))
+}
+
+fn applier<'a>(call: &'a Call, target: &Target) -> Applier<'a> {
+    Applier {
+        manager: call.manager(),
+        force: call.flag("force"),
+        subresource: target.status.then_some("status"),
+    }
+}
+
+/// One page of a list. A continue token is the version of the first page and the last key so far.
+fn list(storage: &Storage, call: &Call, target: &Target) -> Result<Answer, Failure> {
+    let selector = call.selector(target);
+    let limit = call.number("limit").map_or(usize::MAX, |limit| limit.max(1) as usize);
+    let token = call.parameter("continue").and_then(|token| {
+        let (version, key) = token.split_once(':')?;
+        let (namespace, name) = key.split_once('/')?;
+        Some((version.parse::<u64>().ok()?, (namespace.to_owned(), name.to_owned())))
+    });
+    let (version, after) = match token {
+        Some((version, _)) if version < storage.forgotten() => {
+            return Err(Failure::gone(version, storage.forgotten()));
+        }
+        Some((version, key)) => (version, Some(key)),
+        None => (storage.version(), None),
+    };
+    let mut rest = storage
+        .list(target.resource)
+        .filter(|(key, object)| {
+            after.as_ref().is_none_or(|after| *key > after) && selector.matches(object)
+        })
+        .peekable();
+    let mut items = Vec::new();
+    let mut last = None;
+    while items.len() < limit
+        && let Some((key, object)) = rest.next()
+    {
+        items.push(partial(call, object.clone()));
+        last = Some(key);
+    }
+    let token = match (rest.peek(), last) {
+        (Some(_), Some((namespace, name))) => format!("{version}:{namespace}/{name}"),
+        _ => String::new(),
+    };
+    let (api_version, kind) = if call.wants_metadata() {
+        ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned())
+    } else {
+        (target.resource.api_version(), format!("{}List", target.resource.kind))
+    };
+    let list = json!({
+        "apiVersion": api_version, "kind": kind,
+        "metadata": {"resourceVersion": version.to_string(), "continue": token},
+        "items": items,
+    });
+    Ok(Answer::Object(200, list))
+}
+
+fn partial(call: &Call, object: Value) -> Value {
+    if call.wants_metadata() {
+        metadata_of(&object)
+    } else {
+        object
+    }
+}
+
+/// An object without what is not metadata.
+pub(super) fn metadata_of(object: &Value) -> Value {
+    json!({
+        "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+        "metadata": object["metadata"],
+    })
+}

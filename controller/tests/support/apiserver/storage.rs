@@ -1,0 +1,149 @@
+//! Objects, their versions, and what has happened to them.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::resources::Resource;
+
+/// Namespace and name.
+pub(super) type Key = (String, String);
+
+/// One change.
+pub(super) struct Change {
+    pub(super) version: u64,
+    pub(super) resource: &'static Resource,
+    pub(super) before: Option<Value>,
+    /// For a deletion the last state, in the version of the deletion.
+    pub(super) after: Value,
+    pub(super) deleted: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Storage {
+    version: u64,
+    objects: BTreeMap<&'static Resource, BTreeMap<Key, Value>>,
+    history: Vec<Change>,
+    /// Changes up to this version are forgotten.
+    forgotten: u64,
+    uids: u64,
+}
+
+impl Storage {
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(super) fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    pub(super) fn forget_history(&mut self) {
+        // A version that nobody has seen, as in a cluster where other things happen all the time.
+        self.version += 1;
+        self.forgotten = self.version;
+        self.history.clear();
+    }
+
+    pub(super) fn get(&self, resource: &'static Resource, key: &Key) -> Option<&Value> {
+        self.objects.get(resource)?.get(key)
+    }
+
+    /// All objects of a kind, in the order of their keys.
+    pub(super) fn list(
+        &self,
+        resource: &'static Resource,
+    ) -> impl Iterator<Item = (&Key, &Value)> {
+        self.objects.get(resource).into_iter().flatten()
+    }
+
+    /// What has happened to a kind since a version.
+    pub(super) fn since(
+        &self,
+        resource: &'static Resource,
+        version: u64,
+    ) -> impl Iterator<Item = &Change> {
+        let at = self.history.partition_point(|change| change.version <= version);
+        self.history[at..].iter().filter(move |change| change.resource == resource)
+    }
+
+    /// Stores an object that is new, with what an API server adds.
+    pub(super) fn create(&mut self, resource: &'static Resource, key: Key, mut object: Value) -> Value {
+        self.uids += 1;
+        object["apiVersion"] = resource.api_version().into();
+        object["kind"] = resource.kind.into();
+        let meta = &mut object["metadata"];
+        meta["uid"] = format!("00000000-0000-4000-8000-{:012}", self.uids).into();
+        meta["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
+        meta["generation"] = 1.into();
+        meta["name"] = key.1.clone().into();
+        if resource.namespaced {
+            meta["namespace"] = key.0.clone().into();
+        }
+        if resource.plural == "namespaces" {
+            let name = key.1.clone();
+            merge_into(meta, "labels", json!({"kubernetes.io/metadata.name": name}));
+        }
+        self.put(resource, key, None, object)
+    }
+
+    /// Stores another state of an object. If nothing but managed fields' times differ, nothing happens.
+    pub(super) fn update(&mut self, resource: &'static Resource, key: Key, mut object: Value) -> Value {
+        let before = self.objects[resource][&key].clone();
+        for field in ["uid", "creationTimestamp", "resourceVersion", "generation"] {
+            object["metadata"][field] = before["metadata"][field].clone();
+        }
+        if object == before {
+            return before;
+        }
+        if object.get("spec") != before.get("spec") {
+            let generation = before["metadata"]["generation"].as_i64().unwrap_or(0);
+            object["metadata"]["generation"] = (generation + 1).into();
+        }
+        self.put(resource, key, Some(before), object)
+    }
+
+    pub(super) fn delete(&mut self, resource: &'static Resource, key: &Key) -> Option<Value> {
+        let mut object = self.objects.get_mut(resource)?.remove(key)?;
+        let before = Some(object.clone());
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        self.history.push(Change {
+            version: self.version,
+            resource,
+            before,
+            after: object.clone(),
+            deleted: true,
+        });
+        Some(object)
+    }
+
+    fn put(
+        &mut self,
+        resource: &'static Resource,
+        key: Key,
+        before: Option<Value>,
+        mut object: Value,
+    ) -> Value {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        self.objects.entry(resource).or_default().insert(key, object.clone());
+        self.history.push(Change {
+            version: self.version,
+            resource,
+            before,
+            after: object.clone(),
+            deleted: false,
+        });
+        object
+    }
+}
+
+fn merge_into(meta: &mut Value, field: &str, entries: Value) {
+    if meta[field].is_null() {
+        meta[field] = json!({});
+    }
+    if let (Some(have), Value::Object(entries)) = (meta[field].as_object_mut(), entries) {
+        have.extend(entries);
+    }
+}
