@@ -76,12 +76,22 @@ impl Hosted {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Executes operations for the owner of the server.
+    /// Executes operations for the owner of the server. They are about tables and columns of `schema`, which must be
+    /// the database's.
     pub(crate) fn execute(
         self: &Arc<Self>,
         transaction: &DecodedTransaction,
+        schema: &Arc<DatabaseSchema>,
     ) -> Result<(Vec<OperationResult>, ChangeSet), Option<OvsdbError>> {
         let mut state = self.state();
+        let own = state.database.schema();
+        if !Arc::ptr_eq(own, schema) && own != schema {
+            let details = format!(
+                "the transaction is for another schema than that of {}",
+                self.name
+            );
+            return Err(Some(OvsdbError::new("unknown schema", details)));
+        }
         match state.database.execute(transaction, &Access::unrestricted()) {
             Execution::Committed { results, changes } => {
                 if !changes.rows.is_empty() {

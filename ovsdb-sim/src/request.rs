@@ -200,8 +200,7 @@ impl Request<'_> {
         let snapshot = state.database().snapshot();
         let schema = snapshot.schema();
         let at_requests = params;
-        let requests =
-            MonitorRequests::decode(&mut params, schema, version, &mut context.strings)?;
+        let requests = MonitorRequests::decode(&mut params, schema, version, &mut context.strings)?;
         if version == MonitorVersion::V3 {
             let mut params = at_requests;
             params.skip();

@@ -163,13 +163,14 @@ impl Server {
         let Some(own) = self.database(server_database::NAME) else {
             return Ok(());
         };
-        let operations = server_database::schema_changed(&own.schema(), schema);
+        let own_schema = own.schema();
+        let operations = server_database::schema_changed(&own_schema, schema);
         let transaction = DecodedTransaction {
             total: operations.len(),
             operations,
             failure: None,
         };
-        match own.execute(&transaction) {
+        match own.execute(&transaction, &own_schema) {
             Err(Some(error)) => Err(error),
             Ok(_) | Err(None) => Ok(()),
         }

@@ -168,7 +168,7 @@ impl SimDatabase {
             operations,
             failure: None,
         };
-        match self.hosted.execute(&decoded) {
+        match self.hosted.execute(&decoded, transaction.schema()) {
             Ok((_, changes)) => Ok(changes),
             Err(Some(error)) => Err(error.into()),
             Err(None) => Err(TransactError::Blocked),

@@ -1,4 +1,4 @@
-//! A hosted database gets another schema (`convert`, ovsdb-server(7) §4.1.21).
+//! A hosted database gets another schema (`convert` in ovsdb-server(7)).
 
 use std::sync::Arc;
 
@@ -37,5 +37,32 @@ impl Hosted {
         }
         blocked.iter().for_each(super::Blocked::refuse);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_engine::db::Database;
+    use patchbay_schemas::wire::DecodedTransaction;
+
+    use super::*;
+
+    /// Its tables and columns would be others.
+    #[test]
+    fn a_transaction_for_the_old_schema_is_refused() {
+        let schema = |column: &str| {
+            let text = format!(
+                r#"{{"name":"D","tables":{{"T":{{"columns":{{"{column}":{{"type":"integer"}}}}}}}}}}"#
+            );
+            Arc::new(DatabaseSchema::parse(text.as_bytes()).unwrap())
+        };
+        let (old, new) = (schema("i"), schema("j"));
+        let hosted = Arc::new(Hosted::new(Database::new(old.clone()), None, false));
+        let transaction = DecodedTransaction::default();
+        assert!(hosted.execute(&transaction, &old).is_ok());
+        hosted.convert(new.clone()).unwrap();
+        let error = hosted.execute(&transaction, &old).unwrap_err();
+        assert_eq!(error.unwrap().tag, "unknown schema");
+        assert!(hosted.execute(&transaction, &new).is_ok());
     }
 }

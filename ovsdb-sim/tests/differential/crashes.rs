@@ -8,7 +8,7 @@ use crate::servers::start_sim;
 const SCHEMA: &str = r#"{"name":"D","tables":{"T":{"columns":{"i":{"type":"integer"}}}}}"#;
 
 /// Method, parameters and the reply without its id.
-const REQUESTS: [(&str, &str, &str); 9] = [
+const REQUESTS: [(&str, &str, &str); 8] = [
     (
         "transact",
         r#"["D",{"op":"insert","table":"T","row":{"i":-5}},{"op":"mutate","table":"T","where":[],"mutations":[["i","*=",0]]},{"op":"select","table":"T","where":[],"columns":["i"]},{"op":"delete","table":"T","where":[["i","==",1]]},{"op":"abort"}]"#,
@@ -38,11 +38,6 @@ const REQUESTS: [(&str, &str, &str); 9] = [
         "monitor_cond_change",
         r#"["m","m",{"T":[{}]}]"#,
         r#""result":{}"#,
-    ),
-    (
-        "monitor_cond_since",
-        r#"["D","since",{"T":{}},"00000000-0000-4000-8000-000000000001"]"#,
-        r#""result":[false,"00000000-0000-0000-0000-000000000000",{}]"#,
     ),
     (
         "monitor_cond_since",

@@ -51,7 +51,7 @@ impl ColumnId {
 }
 
 /// The schema of a database.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DatabaseSchema {
     /// Name of the database, e.g. `OVN_Northbound`.
     pub name: String,
@@ -65,7 +65,7 @@ pub struct DatabaseSchema {
 }
 
 /// The schema of a table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TableSchema {
     /// Name, e.g. `Logical_Router`.
     pub name: Arc<str>,
@@ -83,7 +83,7 @@ pub struct TableSchema {
 }
 
 /// The schema of a column.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ColumnSchema {
     /// Name, e.g. `external_ids`.
     pub name: Arc<str>,

@@ -520,7 +520,7 @@ mod tests {
                 "Parsing schema for column c failed: Member 'nope' is present but not allowed here.",
             ),
             (
-                r#"{}"#,
+                "{}",
                 "Parsing schema for column c failed: Required 'type' member is missing.",
             ),
         ] {
