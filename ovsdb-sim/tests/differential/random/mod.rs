@@ -20,7 +20,7 @@ use crate::servers::Servers;
 use requests::Requests;
 
 /// As many as take some twenty seconds.
-const CASES: u32 = 150;
+const CASES: u32 = 350;
 
 /// Where a database's schema and its requests come from. Leaving out requests, or operations of them, leaves
 /// the others as they are, so that a difference can be narrowed down.
