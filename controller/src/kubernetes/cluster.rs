@@ -18,7 +18,9 @@ use super::objects::SeenConnect;
 use super::pace::{Backoff, Happening, settle, sleep_or_forever};
 use super::store::{Objects as Stored, Reader, WatchEnded};
 use super::writes::{Annotation, WriteError, Writes, own_part};
-use crate::api::cnc::{ClusterNetworkConnect, ClusterNetworkConnectSpec, ClusterNetworkConnectStatus};
+use crate::api::cnc::{
+    ClusterNetworkConnect, ClusterNetworkConnectSpec, ClusterNetworkConnectStatus,
+};
 use crate::api::nad::NetworkAttachmentDefinition;
 use crate::cluster::{
     ACCEPTED, ClusterConfig, ClusterController, CncOutcome, Objects, Verdict, with_verdict,
@@ -160,10 +162,16 @@ impl<'a> Term<'a> {
     async fn pass(&mut self) -> Result<(), TryAgain> {
         let now = Time(Timestamp::now());
         let connects = self.connects();
-        let (nads, namespaces) = (self.sources.nads.objects(), self.sources.namespaces.objects());
+        let (nads, namespaces) = (
+            self.sources.nads.objects(),
+            self.sources.namespaces.objects(),
+        );
         let report = {
             let networks = Networks::read(values(&nads), values(&namespaces));
-            let readable: Vec<_> = connects.values().map(|seen| self.understand(seen)).collect();
+            let readable: Vec<_> = connects
+                .values()
+                .map(|seen| self.understand(seen))
+                .collect();
             let objects = Objects::new(
                 &networks,
                 values(&nads),
@@ -198,15 +206,18 @@ impl<'a> Term<'a> {
             .into_iter()
             .map(|(key, seen)| (key.name, seen))
             .collect();
-        self.written.retain(|name, written| match connects.get_mut(name) {
-            Some(seen) if is_newer(written, seen) => {
-                *seen = written.clone();
-                true
-            }
-            _ => false,
-        });
+        self.written
+            .retain(|name, written| match connects.get_mut(name) {
+                Some(seen) if is_newer(written, seen) => {
+                    *seen = written.clone();
+                    true
+                }
+                _ => false,
+            });
         self.understood.retain(|name, (uid, _)| {
-            connects.get(name).is_some_and(|seen| seen.object.metadata.uid == *uid)
+            connects
+                .get(name)
+                .is_some_and(|seen| seen.object.metadata.uid == *uid)
         });
         connects
     }
@@ -249,7 +260,11 @@ impl<'a> Term<'a> {
                 if latest.object.annotations().get(key) == Some(&value) {
                     continue;
                 }
-                let written = self.task.writes.annotate(&latest.object, annotation, &value).await;
+                let written = self
+                    .task
+                    .writes
+                    .annotate(&latest.object, annotation, &value)
+                    .await;
                 match self.note(&outcome.name, written)? {
                     Written::Done(seen) => latest = seen,
                     Written::Gone => return Ok(true),
@@ -263,7 +278,8 @@ impl<'a> Term<'a> {
         }
         let complete = refused.is_none();
         let unreadable = seen.unreadable.as_ref();
-        let unreadable = unreadable.map(|error| format!("failed to read CNC {}: {error}", outcome.name));
+        let unreadable =
+            unreadable.map(|error| format!("failed to read CNC {}: {error}", outcome.name));
         let status = match unreadable.or(refused) {
             Some(message) => with_verdict(
                 latest.object.status.as_ref(),
@@ -299,7 +315,11 @@ impl<'a> Term<'a> {
             }
             Written::Gone => Ok(true),
             Written::Refused(error) => {
-                tracing::error!(connect = object.name_any(), error, "cannot write the status");
+                tracing::error!(
+                    connect = object.name_any(),
+                    error,
+                    "cannot write the status"
+                );
                 Ok(false)
             }
         }
@@ -343,7 +363,12 @@ impl<'a> Term<'a> {
         } else {
             Told::Refused
         };
-        tracing::info!(connect = object.name_any(), ?told, message = now.message, "verdict");
+        tracing::info!(
+            connect = object.name_any(),
+            ?told,
+            message = now.message,
+            "verdict"
+        );
         self.task.events.tell(object, told, &now.message);
     }
 }
@@ -359,7 +384,10 @@ fn values<V>(objects: &Stored<Arc<V>>) -> impl Iterator<Item = &V> {
 }
 
 fn accepted(status: &ClusterNetworkConnectStatus) -> Option<&Condition> {
-    status.conditions.iter().find(|condition| condition.type_ == ACCEPTED)
+    status
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == ACCEPTED)
 }
 
 /// Whether one version of an object is newer than the other. Resource versions grow as numbers; an API server of which
@@ -369,5 +397,7 @@ fn is_newer(one: &SeenConnect, other: &SeenConnect) -> bool {
         seen.object.metadata.resource_version.as_ref()?.parse().ok()
     };
     let same = one.object.metadata.uid == other.object.metadata.uid;
-    same && version(one).zip(version(other)).is_some_and(|(one, other)| one > other)
+    same && version(one)
+        .zip(version(other))
+        .is_some_and(|(one, other)| one > other)
 }

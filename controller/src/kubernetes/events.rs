@@ -1,23 +1,32 @@
 //! Events on connects: what people see who ask Kubernetes about one.
 
+use std::collections::HashMap;
 use std::fmt::Display;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
-use kube::{Client, Resource};
+use k8s_openapi::api::events::v1::{Event, EventSeries};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::api::cnc::ClusterNetworkConnect;
 
 /// How many events may wait. Some for each of 100 connects; what is more is not worth waiting for.
 const QUEUE: usize = 512;
-/// The longest note that Kubernetes takes, in bytes.
+/// The longest note that Kubernetes takes is shorter than this, in bytes.
 const NOTE: usize = 1024;
 /// Who reports.
 const CONTROLLER: &str = "patchbay";
+/// Where events on objects without a namespace are kept.
+const NAMESPACE: &str = "default";
+/// The same, told again within this time, is one event that is counted.
+const SERIES: SignedDuration = SignedDuration::from_mins(6);
 
 /// What is told about a connect.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) enum Told {
     /// Networks are selected and have subnets.
     Accepted,
@@ -30,38 +39,44 @@ pub(super) enum Told {
 }
 
 impl Told {
-    const fn parts(self) -> (EventType, &'static str, &'static str) {
+    /// Type, reason and action.
+    const fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::Accepted => (EventType::Normal, "Accepted", "Allocate"),
-            Self::Refused => (EventType::Warning, "Refused", "Allocate"),
-            Self::Connected => (EventType::Normal, "Connected", "Connect"),
-            Self::NotConnected => (EventType::Warning, "NotConnected", "Connect"),
+            Self::Accepted => ("Normal", "Accepted", "Allocate"),
+            Self::Refused => ("Warning", "Refused", "Allocate"),
+            Self::Connected => ("Normal", "Connected", "Connect"),
+            Self::NotConnected => ("Warning", "NotConnected", "Connect"),
         }
     }
 }
 
+/// What is told, about which object, and how.
+#[derive(Debug)]
+struct Message {
+    regarding: ObjectReference,
+    told: Told,
+    note: String,
+}
+
 /// Where events are put. Nobody waits for them: when too many wait already, or the API server does not take one, it is lost.
 #[derive(Clone, Debug)]
-pub(super) struct Events(mpsc::Sender<(ObjectReference, Event)>);
+pub(super) struct Events(mpsc::Sender<Message>);
 
 impl Events {
     /// Tells about a connect.
     pub(super) fn tell(&self, connect: &ClusterNetworkConnect, told: Told, note: &dyn Display) {
-        let (type_, reason, action) = told.parts();
         let mut note = note.to_string();
-        note.truncate(note.floor_char_boundary(NOTE));
-        let event = Event {
-            type_,
-            reason: reason.to_owned(),
-            note: Some(note),
-            action: action.to_owned(),
-            secondary: None,
+        if note.len() >= NOTE {
+            let end = (0..NOTE).rev().find(|at| note.is_char_boundary(*at));
+            note.truncate(end.unwrap_or(0));
+        }
+        let message = Message {
+            regarding: connect.object_ref(&()),
+            told,
+            note,
         };
-        // The version says nothing to readers, and would make each event one of its own.
-        let mut reference = connect.object_ref(&());
-        reference.resource_version = None;
-        if self.0.try_send((reference, event)).is_err() {
-            tracing::debug!(reason, "too many events wait: one is lost");
+        if self.0.try_send(message).is_err() {
+            tracing::debug!(?told, "too many events wait: one is lost");
         }
     }
 }
@@ -71,18 +86,89 @@ pub(super) fn events(
     client: Client,
     identity: String,
 ) -> (Events, impl Future<Output = ()> + Send) {
-    let (sender, mut queue) = mpsc::channel(QUEUE);
-    let reporter = Reporter {
-        controller: CONTROLLER.to_owned(),
-        instance: Some(identity),
+    let (sender, mut queue) = mpsc::channel::<Message>(QUEUE);
+    let mut publisher = Publisher {
+        api: Api::namespaced(client, NAMESPACE),
+        identity,
+        published: HashMap::new(),
     };
-    let recorder = Recorder::new(client, reporter);
     let task = async move {
-        while let Some((reference, event)) = queue.recv().await {
-            if let Err(error) = recorder.publish(&event, &reference).await {
-                tracing::debug!(%error, reason = event.reason, "an event is lost");
+        while let Some(message) = queue.recv().await {
+            let told = message.told;
+            if let Err(error) = publisher.publish(message).await {
+                tracing::debug!(%error, ?told, "an event is lost");
             }
         }
     };
     (Events(sender), task)
+}
+
+/// Publishes events, and counts those that repeat.
+struct Publisher {
+    api: Api<Event>,
+    identity: String,
+    /// What was published lately, by UID of the object, kind and note.
+    published: HashMap<(Option<String>, Told, String), Published>,
+}
+
+/// An event that was published.
+struct Published {
+    name: String,
+    count: i32,
+    last: Timestamp,
+}
+
+impl Publisher {
+    async fn publish(&mut self, message: Message) -> Result<(), kube::Error> {
+        let now = Timestamp::now();
+        self.published
+            .retain(|_, event| now.duration_since(event.last) < SERIES);
+        let key = (
+            message.regarding.uid.clone(),
+            message.told,
+            message.note.clone(),
+        );
+        if let Some(event) = self.published.get_mut(&key) {
+            event.count += 1;
+            event.last = now;
+            let series = EventSeries {
+                count: event.count,
+                last_observed_time: MicroTime(now),
+            };
+            let patch = Patch::Merge(json!({"series": series}));
+            let params = PatchParams::default();
+            self.api.patch(&event.name, &params, &patch).await?;
+        } else {
+            let event = self.event(message, now);
+            self.api.create(&PostParams::default(), &event).await?;
+            let published = Published {
+                name: event.name_any(),
+                count: 1,
+                last: now,
+            };
+            self.published.insert(key, published);
+        }
+        Ok(())
+    }
+
+    fn event(&self, message: Message, now: Timestamp) -> Event {
+        let (type_, reason, action) = message.told.words();
+        let connect = message.regarding.name.as_deref().unwrap_or_default();
+        Event {
+            metadata: ObjectMeta {
+                name: Some(format!("{connect}.{:x}", now.as_nanosecond())),
+                namespace: Some(NAMESPACE.to_owned()),
+                ..ObjectMeta::default()
+            },
+            action: Some(action.to_owned()),
+            event_time: Some(MicroTime(now)),
+            note: Some(message.note),
+            reason: Some(reason.to_owned()),
+            regarding: Some(message.regarding),
+            reporting_controller: Some(CONTROLLER.to_owned()),
+            reporting_instance: Some(self.identity.clone()),
+            type_: Some(type_.to_owned()),
+            ..Event::default()
+        }
+    }
 }

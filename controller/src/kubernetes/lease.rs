@@ -80,9 +80,7 @@ impl Elector {
             Err(_) => tracing::warn!("the API server does not answer about the lease"),
         }
         let deadline = self.lease.renew_deadline;
-        self.renewed = self
-            .renewed
-            .filter(|renewed| renewed.elapsed() < deadline);
+        self.renewed = self.renewed.filter(|renewed| renewed.elapsed() < deadline);
         let leads = self.renewed.is_some();
         if self.leads.send_replace(leads) != leads {
             tracing::info!(leads, identity = self.identity, "leadership");
@@ -97,11 +95,17 @@ impl Elector {
                 ..ObjectMeta::default()
             };
             let spec = self.claim(None);
-            return self
-                .written(self.api.create(&PostParams::default(), &LeaseObject {
-                    metadata,
-                    spec: Some(spec),
-                }).await);
+            return self.written(
+                self.api
+                    .create(
+                        &PostParams::default(),
+                        &LeaseObject {
+                            metadata,
+                            spec: Some(spec),
+                        },
+                    )
+                    .await,
+            );
         };
         let spec = object.spec.clone().unwrap_or_default();
         if !self.is_free(&spec) {
@@ -112,7 +116,11 @@ impl Elector {
             spec: Some(self.claim(Some(&spec))),
         };
         let name = self.lease.name.clone();
-        self.written(self.api.replace(&name, &PostParams::default(), &claimed).await)
+        self.written(
+            self.api
+                .replace(&name, &PostParams::default(), &claimed)
+                .await,
+        )
     }
 
     /// Whether we may take or keep the lease.
@@ -173,7 +181,10 @@ impl Elector {
             spec.holder_identity = None;
             spec.lease_duration_seconds = Some(1);
             let name = self.lease.name.clone();
-            let replaced = self.api.replace(&name, &PostParams::default(), &object).await;
+            let replaced = self
+                .api
+                .replace(&name, &PostParams::default(), &object)
+                .await;
             self.written(replaced)?;
         }
         Ok(())

@@ -14,15 +14,15 @@
 //!
 //! | kind | half | kept of it |
 //! |---|---|---|
-//! | ClusterNetworkConnect | both | spec, status, two annotations |
-//! | NetworkAttachmentDefinition | both | configuration, ids, labels, owner |
+//! | `ClusterNetworkConnect` | both | spec, status, two annotations |
+//! | `NetworkAttachmentDefinition` | both | configuration, ids, labels, owner |
 //! | Namespace | both | labels |
 //! | Node | zone | id, chassis and subnets |
-//! | Service with a cluster IP | zone | protocols |
+//! | Service | zone | protocols, if it has a cluster IP |
 //!
-//! UserDefinedNetworks and ClusterUserDefinedNetworks are not: what counts of them is in the attachment definitions that
+//! `UserDefinedNetwork`s and `ClusterUserDefinedNetwork`s are not: what counts of them is in the attachment definitions that
 //! their own controller makes, as are the networks' routers and switches in the Northbound database. A router that is not
-//! there yet is waited for. EndpointSlices are not: load balancers belong to the controller of services. Nothing has a
+//! there yet is waited for. `EndpointSlice`s are not: load balancers belong to the controller of services. Nothing has a
 //! finalizer: a connect that is gone is seen by its absence.
 //!
 //! # Tasks

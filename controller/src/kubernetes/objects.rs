@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{DeserializeGuard, PartialObjectMeta};
 
 use crate::api::cnc::{ClusterNetworkConnect, ClusterNetworkConnectSpec};
-use crate::api::nad::NetworkAttachmentDefinition;
+use crate::api::nad::{NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec};
 use crate::cluster::TUNNEL_KEYS;
 use crate::model::{
     ConnectSubnetMap, NETWORK_ID, NETWORK_NAME, NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS,
@@ -26,33 +26,37 @@ pub(super) struct SeenConnect {
 }
 
 /// A namespace: its labels.
-pub(super) fn namespace(object: PartialObjectMeta<Namespace>) -> Option<Arc<Namespace>> {
+pub(super) fn namespace(object: PartialObjectMeta<Namespace>) -> Arc<Namespace> {
     let metadata = ObjectMeta {
         name: object.metadata.name,
         labels: object.metadata.labels,
         ..ObjectMeta::default()
     };
-    Some(Arc::new(Namespace {
+    Arc::new(Namespace {
         metadata,
         ..Namespace::default()
-    }))
+    })
 }
 
 /// A node: what its annotations say about OVN.
-pub(super) fn node(object: PartialObjectMeta<Node>) -> Option<Arc<Node>> {
+pub(super) fn node(object: PartialObjectMeta<Node>) -> Arc<Node> {
     let annotations = object.metadata.annotations;
     let metadata = ObjectMeta {
         name: object.metadata.name,
         annotations: only(annotations, &[NODE_ID, NODE_CHASSIS_ID, NODE_SUBNETS]),
         ..ObjectMeta::default()
     };
-    Some(Arc::new(Node {
+    Arc::new(Node {
         metadata,
         ..Node::default()
-    }))
+    })
 }
 
-/// A service that has a cluster IP: its protocols.
+/// A service: its protocols, if it has a cluster IP.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "what is kept is all that is left of an object"
+)]
 pub(super) fn service(object: Service) -> Option<Arc<ClusterIpService>> {
     ClusterIpService::read(&object).map(Arc::new)
 }
@@ -60,11 +64,11 @@ pub(super) fn service(object: Service) -> Option<Arc<ClusterIpService>> {
 /// An attachment definition: its configuration, its ids, and who made it.
 pub(super) fn attachment_definition(
     object: DeserializeGuard<NetworkAttachmentDefinition>,
-) -> Option<Arc<NetworkAttachmentDefinition>> {
+) -> Arc<NetworkAttachmentDefinition> {
     let (meta, spec) = match object.0 {
         Ok(nad) => (nad.metadata, nad.spec),
         // Without a configuration it is told as one that leads to no network.
-        Err(invalid) => (invalid.metadata, Default::default()),
+        Err(invalid) => (invalid.metadata, NetworkAttachmentDefinitionSpec::default()),
     };
     let mut nad = NetworkAttachmentDefinition::new("", spec);
     nad.metadata = ObjectMeta {
@@ -75,13 +79,11 @@ pub(super) fn attachment_definition(
         owner_references: meta.owner_references,
         ..ObjectMeta::default()
     };
-    Some(Arc::new(nad))
+    Arc::new(nad)
 }
 
 /// A connect: everything but the annotations of others.
-pub(super) fn connect(
-    object: DeserializeGuard<ClusterNetworkConnect>,
-) -> Option<Arc<SeenConnect>> {
+pub(super) fn connect(object: DeserializeGuard<ClusterNetworkConnect>) -> Arc<SeenConnect> {
     let (mut object, unreadable) = match object.0 {
         Ok(object) => (object, None),
         Err(invalid) => {
@@ -103,7 +105,7 @@ pub(super) fn connect(
         ),
         ..ObjectMeta::default()
     };
-    Some(Arc::new(SeenConnect { object, unreadable }))
+    Arc::new(SeenConnect { object, unreadable })
 }
 
 fn only(
@@ -125,8 +127,9 @@ mod tests {
     #[test]
     fn a_node_is_its_ovn_annotations() {
         let annotations = json!({NODE_ID: "2", "example.org/heartbeat": "now"});
-        let object = json!({"metadata": {"name": "n1", "resourceVersion": "7", "annotations": annotations}});
-        let node = node(serde_json::from_value(object).unwrap()).unwrap();
+        let object =
+            json!({"metadata": {"name": "n1", "resourceVersion": "7", "annotations": annotations}});
+        let node = node(serde_json::from_value(object).unwrap());
         assert_eq!(node.annotations().len(), 1);
         assert_eq!(node.metadata.resource_version, None);
     }
@@ -137,8 +140,12 @@ mod tests {
             "metadata": {"name": "c", "uid": "u", "annotations": {ROUTER_TUNNEL_KEY: "16715779", "other": "x"}},
             "spec": {"networkSelectors": "all"},
         });
-        let seen = connect(serde_json::from_value(object).unwrap()).unwrap();
-        assert!(seen.unreadable.as_ref().is_some_and(|error| error.contains("networkSelectors") || error.contains("sequence")));
+        let seen = connect(serde_json::from_value(object).unwrap());
+        assert!(
+            seen.unreadable.as_ref().is_some_and(
+                |error| error.contains("networkSelectors") || error.contains("sequence")
+            )
+        );
         assert_eq!(seen.object.metadata.uid.as_deref(), Some("u"));
         assert_eq!(seen.object.annotations().len(), 1);
     }
@@ -146,7 +153,7 @@ mod tests {
     #[test]
     fn a_definition_that_cannot_be_understood_has_no_configuration() {
         let object = json!({"metadata": {"name": "a", "namespace": "b"}, "spec": {"config": 1}});
-        let nad = attachment_definition(serde_json::from_value(object).unwrap()).unwrap();
+        let nad = attachment_definition(serde_json::from_value(object).unwrap());
         assert_eq!(nad.spec.config, None);
     }
 }

@@ -119,7 +119,7 @@ impl Tasks {
     }
 
     /// Watches all objects of a kind.
-    fn watch<K, V>(&mut self, client: &Client, keep: fn(K) -> Option<V>) -> Reader<V>
+    fn watch<K, V>(&mut self, client: &Client, keep: fn(K) -> V) -> Reader<V>
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
         V: Clone + PartialEq + Send + Sync + 'static,

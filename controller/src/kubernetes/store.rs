@@ -33,8 +33,8 @@ impl<V: Clone + PartialEq> Writer<V> {
     }
 
     /// The list has another object.
-    pub(super) fn list(&mut self, key: ObjectKey, value: Option<V>) {
-        if let (Some(listing), Some(value)) = (&mut self.listing, value) {
+    pub(super) fn list(&mut self, key: ObjectKey, value: V) {
+        if let Some(listing) = &mut self.listing {
             listing.insert(key, value);
         }
     }
@@ -52,7 +52,7 @@ impl<V: Clone + PartialEq> Writer<V> {
         }
     }
 
-    /// An object is like this now; without a value, it is of no use. Readers wake up only if that is news.
+    /// An object is like this now; without a value, it is gone. Readers wake up only if that is news.
     pub(super) fn put(&mut self, key: ObjectKey, value: Option<V>) {
         self.store.send_if_modified(|objects| {
             let objects = objects.get_or_insert_default();
@@ -113,15 +113,14 @@ mod tests {
     async fn a_list_is_seen_when_it_is_complete() {
         let (mut writer, mut reader) = store();
         writer.begin();
-        writer.list(key("a"), Some(1));
-        writer.list(key("useless"), None);
+        writer.list(key("a"), 1);
         assert!(reader.objects().is_empty());
         writer.complete();
         reader.ready().await.unwrap();
         assert_eq!(reader.objects().len(), 1);
 
         writer.begin();
-        writer.list(key("b"), Some(2));
+        writer.list(key("b"), 2);
         assert!(reader.objects().contains_key(&key("a")));
         writer.complete();
         assert_eq!(reader.objects().keys().collect::<Vec<_>>(), [&key("b")]);
@@ -138,7 +137,7 @@ mod tests {
         writer.put(key("a"), Some(1));
         writer.put(key("b"), None);
         writer.begin();
-        writer.list(key("a"), Some(1));
+        writer.list(key("a"), 1);
         writer.complete();
         assert!(!reader.0.has_changed().unwrap());
 

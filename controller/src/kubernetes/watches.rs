@@ -21,11 +21,7 @@ const PAGE: u32 = 500;
 /// The list comes in pages. A watch that is lost goes on where it ended. When the API server does not know that place any
 /// more (410 Gone), everything is listed again; readers see what was there before until the new list is complete. Errors
 /// are waited out, for longer and longer, up to half a minute.
-pub(super) async fn watch<K, V>(
-    api: Api<K>,
-    keep: fn(K) -> Option<V>,
-    mut store: Writer<V>,
-) -> Infallible
+pub(super) async fn watch<K, V>(api: Api<K>, keep: fn(K) -> V, mut store: Writer<V>) -> Infallible
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
     V: Clone + PartialEq,
@@ -50,7 +46,7 @@ where
     }
 }
 
-fn apply<K, V>(event: Event<K>, keep: fn(K) -> Option<V>, store: &mut Writer<V>)
+fn apply<K, V>(event: Event<K>, keep: fn(K) -> V, store: &mut Writer<V>)
 where
     K: Resource,
     V: Clone + PartialEq,
@@ -59,7 +55,7 @@ where
         Event::Init => store.begin(),
         Event::InitApply(object) => store.list(ObjectKey::of(object.meta()), keep(object)),
         Event::InitDone => store.complete(),
-        Event::Apply(object) => store.put(ObjectKey::of(object.meta()), keep(object)),
+        Event::Apply(object) => store.put(ObjectKey::of(object.meta()), Some(keep(object))),
         Event::Delete(object) => store.put(ObjectKey::of(object.meta()), None),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::core::DeserializeGuard;
 use kube::{Api, Resource, ResourceExt};
 use serde_json::{Value, json};
@@ -96,8 +96,8 @@ impl Writes {
 
     /// All connects as they are in the API server at this moment, whatever watches have seen.
     pub(super) async fn current(&self) -> Result<Vec<Arc<SeenConnect>>, WriteError> {
-        let listed = self.timed(self.api.list(&Default::default())).await?;
-        Ok(listed.into_iter().filter_map(objects::connect).collect())
+        let listed = self.timed(self.api.list(&ListParams::default())).await?;
+        Ok(listed.into_iter().map(objects::connect).collect())
     }
 
     /// Writes an annotation. Returns the object as it is then.
@@ -124,15 +124,15 @@ impl Writes {
         let mut patch = identity(object);
         patch["status"] = json!(own_part(status));
         let (name, patch) = (object.name_any(), Patch::Apply(&patch));
-        self.written(self.api.patch_status(&name, &params, &patch)).await
+        self.written(self.api.patch_status(&name, &params, &patch))
+            .await
     }
 
     async fn written(
         &self,
         request: impl Future<Output = kube::Result<DeserializeGuard<ClusterNetworkConnect>>>,
     ) -> Result<Arc<SeenConnect>, WriteError> {
-        let object = self.timed(request).await?;
-        objects::connect(object).ok_or(WriteError::Gone)
+        self.timed(request).await.map(objects::connect)
     }
 
     async fn timed<T>(
@@ -176,7 +176,8 @@ impl From<kube::Error> for WriteError {
 /// The parts of a status that the cluster-wide half owns: others have conditions of their own.
 pub(super) fn own_part(status: &ClusterNetworkConnectStatus) -> ClusterNetworkConnectStatus {
     let mut own = status.clone();
-    own.conditions.retain(|condition| condition.type_ == ACCEPTED);
+    own.conditions
+        .retain(|condition| condition.type_ == ACCEPTED);
     own
 }
 
@@ -191,16 +192,15 @@ fn identity(object: &ClusterNetworkConnect) -> Value {
 #[cfg(test)]
 mod tests {
     use kube::core::Status;
-    use kube::core::response::StatusDetails;
 
     use super::*;
 
     fn api_error(code: u16, retry_after_seconds: u32) -> WriteError {
-        let details = StatusDetails {
-            retry_after_seconds,
-            ..StatusDetails::default()
-        };
-        let status = Status::failure("no", "").with_code(code).with_details(details);
+        let status = json!({
+            "status": "Failure", "message": "no", "reason": "", "code": code,
+            "details": {"retryAfterSeconds": retry_after_seconds},
+        });
+        let status: Status = serde_json::from_value(status).unwrap();
         kube::Error::Api(status.boxed()).into()
     }
 

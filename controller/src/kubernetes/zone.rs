@@ -16,7 +16,7 @@ use super::pace::{Backoff, Happening, settle, sleep_or_forever};
 use super::store::WatchEnded;
 use super::zone_inputs::{ZoneInputs, ZoneSources};
 use crate::northbound::DATABASE;
-use crate::zone::{ConnectPlan, ConnectReport, ZoneController};
+use crate::zone::{ConnectPlan, ConnectReport, HeldReason, ZoneController};
 
 /// The zone half. It follows the Kubernetes objects and the Northbound database alike: a network's router that appears
 /// there late is connected then.
@@ -137,7 +137,8 @@ impl Work {
     async fn pass(&mut self) -> Result<bool, Ended> {
         let inputs = self.inputs.update(&mut self.task.sources);
         let plan = self.controller.plan(inputs, &self.client.snapshot());
-        self.told.retain(|connect, _| inputs.connects.contains_key(connect));
+        self.told
+            .retain(|connect, _| inputs.connects.contains_key(connect));
         let mut complete = true;
         for connect in plan.connects {
             complete &= self.serve(connect).await?;
@@ -182,7 +183,14 @@ impl Work {
 
     /// Tells people when what is connected, or what is not, is something else than before.
     fn tell(&mut self, connect: &str, report: &ConnectReport) {
-        let networks = report.connected.iter().map(|network| network.network.as_str());
+        // The cluster-wide half comes first: nothing is wrong as long as there is nothing to do.
+        if matches!(report.held, Some(HeldReason::NoTunnelKey)) {
+            return;
+        }
+        let networks = report
+            .connected
+            .iter()
+            .map(|network| network.network.as_str());
         let networks: Vec<&str> = networks.collect();
         let mut told = vec![networks.join(", ")];
         told.extend(report.messages());

@@ -20,7 +20,7 @@ use crate::zone::{ClusterIpService, ConnectInput, Inputs};
 pub(super) struct ZoneSources {
     pub(super) common: Sources,
     pub(super) nodes: Reader<Arc<core::Node>>,
-    pub(super) services: Reader<Arc<ClusterIpService>>,
+    pub(super) services: Reader<Option<Arc<ClusterIpService>>>,
 }
 
 impl ZoneSources {
@@ -51,7 +51,7 @@ pub(super) struct ZoneInputs {
     nads: Objects<Arc<NetworkAttachmentDefinition>>,
     namespaces: Objects<Arc<core::Namespace>>,
     nodes: Objects<Arc<core::Node>>,
-    services: Objects<Arc<ClusterIpService>>,
+    services: Objects<Option<Arc<ClusterIpService>>>,
     /// The networks whose subnets on nodes are kept: those that are connected. Nodes have one of every network.
     connected: BTreeSet<String>,
     /// What keeps attachment definitions from leading to networks: told once.
@@ -91,7 +91,8 @@ impl ZoneInputs {
         self.update_nodes(sources.nodes.objects());
         let services = sources.services.objects();
         if !services.ptr_eq(&self.services) {
-            self.inputs.services = services.values().map(|service| (**service).clone()).collect();
+            let with_ip = services.values().flatten();
+            self.inputs.services = with_ip.map(|service| (**service).clone()).collect();
             self.services = services;
         }
         &self.inputs
@@ -126,7 +127,10 @@ impl ZoneInputs {
     fn update_connects(&mut self, connects: Objects<Arc<SeenConnect>>) {
         for change in self.connects.diff(&connects) {
             match change {
-                DiffItem::Add(key, seen) | DiffItem::Update { new: (key, seen), .. } => {
+                DiffItem::Add(key, seen)
+                | DiffItem::Update {
+                    new: (key, seen), ..
+                } => {
                     let input = read_connect(seen);
                     self.inputs.connects.insert(key.name.clone(), input);
                 }
@@ -152,14 +156,16 @@ impl ZoneInputs {
         let listed = &mut self.inputs.nodes;
         for change in self.nodes.diff(&nodes) {
             let (key, object) = match change {
-                DiffItem::Add(key, object) | DiffItem::Update { new: (key, object), .. } => {
-                    (key, Some(object))
-                }
+                DiffItem::Add(key, object)
+                | DiffItem::Update {
+                    new: (key, object), ..
+                } => (key, Some(object)),
                 DiffItem::Remove(key, _) => (key, None),
             };
             let node = object.map(|object| {
                 let (mut node, errors) = Node::read(object);
-                node.subnets.retain(|network, _| self.connected.contains(network));
+                node.subnets
+                    .retain(|network, _| self.connected.contains(network));
                 for error in errors {
                     tracing::warn!("{error}");
                 }

@@ -118,7 +118,9 @@ impl Bed {
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
     {
         let api = Api::<K>::all(self.client.clone());
-        api.create(&PostParams::default(), &labelled(object)).await.unwrap()
+        api.create(&PostParams::default(), &labelled(object))
+            .await
+            .unwrap()
     }
 
     pub(crate) async fn create_in<K>(&self, object: &K) -> K
@@ -131,7 +133,9 @@ impl Bed {
     {
         let namespace = object.namespace().unwrap();
         let api = Api::<K>::namespaced(self.client.clone(), &namespace);
-        api.create(&PostParams::default(), &labelled(object)).await.unwrap()
+        api.create(&PostParams::default(), &labelled(object))
+            .await
+            .unwrap()
     }
 
     pub(crate) fn connects(&self) -> Api<ClusterNetworkConnect> {
@@ -174,9 +178,18 @@ impl Bed {
         events
             .into_iter()
             .filter(|event| {
-                event.regarding.as_ref().and_then(|regarding| regarding.name.as_deref()) == Some(CONNECT)
+                event
+                    .regarding
+                    .as_ref()
+                    .and_then(|regarding| regarding.name.as_deref())
+                    == Some(CONNECT)
             })
-            .map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default()))
+            .map(|event| {
+                (
+                    event.reason.unwrap_or_default(),
+                    event.note.unwrap_or_default(),
+                )
+            })
             .collect()
     }
 
@@ -184,7 +197,9 @@ impl Bed {
         let nads = self.nads(namespace);
         let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
         for nad in nads.list(&ListParams::default()).await.unwrap() {
-            nads.patch(&nad.name_any(), &PatchParams::default(), &patch).await.unwrap();
+            nads.patch(&nad.name_any(), &PatchParams::default(), &patch)
+                .await
+                .unwrap();
         }
     }
 
@@ -232,7 +247,10 @@ impl Bed {
             },
         };
         // Connections of its own, as another process has.
-        let client = self.api.as_ref().map_or_else(|| self.client.clone(), ApiServer::client);
+        let client = self
+            .api
+            .as_ref()
+            .map_or_else(|| self.client.clone(), ApiServer::client);
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
             let stopped = async {
@@ -247,12 +265,18 @@ impl Bed {
     pub(crate) async fn clear(self: &Bed) {
         if self.api.is_none() {
             let (all, delete) = (ListParams::default().labels(LABEL), DeleteParams::default());
-            self.connects().delete_collection(&delete, &all).await.unwrap();
+            self.connects()
+                .delete_collection(&delete, &all)
+                .await
+                .unwrap();
             self.nodes().delete_collection(&delete, &all).await.unwrap();
             let namespaces = Api::<Namespace>::all(self.client.clone());
             for namespace in namespaces.list(&all).await.unwrap() {
                 let name = namespace.name_any();
-                self.nads(&name).delete_collection(&delete, &all).await.unwrap();
+                self.nads(&name)
+                    .delete_collection(&delete, &all)
+                    .await
+                    .unwrap();
                 namespaces.delete(&name, &delete).await.unwrap();
             }
             let gone = "the namespaces are gone";
@@ -345,17 +369,19 @@ pub(crate) async fn eventually<T>(what: &str, mut found: impl AsyncFnMut() -> Op
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    match tokio::time::timeout(Duration::from_secs(30), attempts).await {
-        Ok(found) => found,
-        Err(_) => panic!("it never came to this: {what}"),
-    }
+    let found = tokio::time::timeout(Duration::from_secs(30), attempts).await;
+    found.unwrap_or_else(|_| panic!("it never came to this: {what}"))
 }
 
 /// The connect of the example.
 pub(crate) fn connect() -> ClusterNetworkConnect {
     let mut stdin: &[u8] = &[];
     let inventory = read_manifests(&[example_file("3-connect.yaml")], &mut stdin).unwrap();
-    inventory.cluster_network_connects.named(CONNECT).unwrap().clone()
+    inventory
+        .cluster_network_connects
+        .named(CONNECT)
+        .unwrap()
+        .clone()
 }
 
 fn example() -> Inventory {
@@ -396,6 +422,8 @@ pub(crate) fn tunnel_key(connect: &ClusterNetworkConnect) -> Option<&str> {
 /// Status and message of the condition.
 pub(crate) fn accepted(connect: &ClusterNetworkConnect) -> Option<(String, String)> {
     let conditions = &connect.status.as_ref()?.conditions;
-    let condition = conditions.iter().find(|condition| condition.type_ == "Accepted")?;
+    let condition = conditions
+        .iter()
+        .find(|condition| condition.type_ == "Accepted")?;
     Some((condition.status.clone(), condition.message.clone()))
 }

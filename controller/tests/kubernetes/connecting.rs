@@ -22,7 +22,10 @@ async fn the_documents_example_gets_its_annotations() {
     assert_eq!(json!(status.status), "Success");
     let condition = &status.conditions[0];
     assert_eq!(condition.reason, "ResourceAllocationSucceeded");
-    assert_eq!(condition.message, "All validation checks passed successfully");
+    assert_eq!(
+        condition.message,
+        "All validation checks passed successfully"
+    );
     assert_eq!(condition.observed_generation, Some(1));
 
     let managers: Vec<_> = connect
@@ -32,7 +35,10 @@ async fn the_documents_example_gets_its_annotations() {
         .map(|entry| {
             let fields = json!(entry.fields_v1);
             let annotations = &fields["f:metadata"]["f:annotations"];
-            let keys = annotations.as_object().into_iter().flat_map(|keys| keys.keys().cloned());
+            let keys = annotations
+                .as_object()
+                .into_iter()
+                .flat_map(|keys| keys.keys().cloned());
             (
                 entry.manager.as_deref().unwrap_or_default(),
                 entry.subresource.as_deref(),
@@ -41,7 +47,11 @@ async fn the_documents_example_gets_its_annotations() {
         })
         .collect();
     let expected = [
-        ("clustermanager-networkconnect-controller", Some("status"), vec![]),
+        (
+            "clustermanager-networkconnect-controller",
+            Some("status"),
+            vec![],
+        ),
         (
             "ovn-kubernetes-network-connect-controller-subnet-annotation",
             None,
@@ -54,11 +64,17 @@ async fn the_documents_example_gets_its_annotations() {
         ),
     ];
     for manager in expected {
-        assert!(managers.contains(&manager), "{manager:?} is not in {managers:?}");
+        assert!(
+            managers.contains(&manager),
+            "{manager:?} is not in {managers:?}"
+        );
     }
     eventually("an event says so", async || {
         let events = bed.events().await;
-        events.iter().any(|(reason, _)| reason == "Accepted").then_some(())
+        events
+            .iter()
+            .any(|(reason, _)| reason == "Accepted")
+            .then_some(())
     })
     .await;
     cluster.stop().await;
@@ -117,7 +133,10 @@ async fn the_status_follows_what_is_right_and_wrong() {
     assert_eq!(json!(refused.status.unwrap().status), "Failure");
     assert_eq!(tunnel_key(&bed.connected().await), tunnel_key(&before));
 
-    bed.connects().delete(CONNECT, &DeleteParams::default()).await.unwrap();
+    bed.connects()
+        .delete(CONNECT, &DeleteParams::default())
+        .await
+        .unwrap();
     eventually("the second is accepted", async || {
         let second = bed.connects().get("second").await.unwrap();
         (accepted(&second)?.0 == "True" && subnets(&second).len() == 2).then_some(())
@@ -140,7 +159,8 @@ async fn selection_follows_labels() {
     let (blue, _) = subnets(&after).pop_first().unwrap();
     assert_eq!(subnets(&after)[&blue], subnets(&before)[&blue]);
 
-    bed.label_nad("green", &json!({"app": "colored-enterprise"})).await;
+    bed.label_nad("green", &json!({"app": "colored-enterprise"}))
+        .await;
     bed.until_allocated(2).await;
     cluster.stop().await;
     bed.clear().await;
@@ -157,7 +177,10 @@ async fn edits_of_others_are_put_right() {
         "example.org/note": "mine",
     }}});
     let params = PatchParams::default();
-    bed.connects().patch(CONNECT, &params, &Patch::Merge(edit)).await.unwrap();
+    bed.connects()
+        .patch(CONNECT, &params, &Patch::Merge(edit))
+        .await
+        .unwrap();
     let after = bed.until_allocated(2).await;
     assert_eq!(subnets(&after), subnets(&before));
     assert_eq!(after.annotations()["example.org/note"], "mine");
@@ -171,7 +194,10 @@ async fn a_connect_that_was_deleted_and_made_again_is_another_one() {
     let cluster = bed.run_cluster("one");
     bed.connect().await;
     let before = bed.until_allocated(2).await;
-    bed.connects().delete(CONNECT, &DeleteParams::default()).await.unwrap();
+    bed.connects()
+        .delete(CONNECT, &DeleteParams::default())
+        .await
+        .unwrap();
     bed.connect().await;
     let after = bed.until_allocated(2).await;
     assert_ne!(after.uid(), before.uid());

@@ -16,7 +16,10 @@ async fn holder(bed: &Bed) -> Option<String> {
 
 async fn until_held_by(bed: &Bed, identity: &str) {
     let what = format!("{identity} leads");
-    eventually(&what, async || (holder(bed).await? == identity).then_some(())).await;
+    eventually(&what, async || {
+        (holder(bed).await? == identity).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -31,9 +34,13 @@ async fn another_takes_over_at_once_when_the_leader_stops() {
 
     one.stop().await;
     until_held_by(&bed, "two").await;
-    bed.label_nad("green", &serde_json::json!({"app": null})).await;
+    bed.label_nad("green", &serde_json::json!({"app": null}))
+        .await;
     let after = bed.until_allocated(1).await;
-    assert_eq!(after.annotations()["k8s.ovn.org/connect-router-tunnel-key"], before.annotations()["k8s.ovn.org/connect-router-tunnel-key"]);
+    assert_eq!(
+        after.annotations()["k8s.ovn.org/connect-router-tunnel-key"],
+        before.annotations()["k8s.ovn.org/connect-router-tunnel-key"]
+    );
     two.stop().await;
     assert_eq!(holder(&bed).await, None);
     bed.clear().await;
@@ -46,7 +53,11 @@ async fn another_takes_over_when_the_leader_is_silent_for_long() {
     until_held_by(&bed, "one").await;
     let two = bed.run_cluster("two");
     tokio::time::sleep(Duration::from_millis(1500)).await;
-    assert_eq!(holder(&bed).await.as_deref(), Some("one"), "a leader that renews keeps the lease");
+    assert_eq!(
+        holder(&bed).await.as_deref(),
+        Some("one"),
+        "a leader that renews keeps the lease"
+    );
     one.kill().await;
     until_held_by(&bed, "two").await;
     bed.connect().await;

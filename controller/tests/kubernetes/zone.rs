@@ -13,7 +13,10 @@ use crate::bed::{Bed, CONNECT, ZONE, Zone, eventually};
 
 /// The ports of the connect router.
 fn connect_ports(zone: &Zone) -> BTreeSet<String> {
-    let ports = zone.rows::<LogicalRouterPort>().into_iter().map(|port| port.name);
+    let ports = zone
+        .rows::<LogicalRouterPort>()
+        .into_iter()
+        .map(|port| port.name);
     ports.filter(|name| name.starts_with("crtor-")).collect()
 }
 
@@ -24,7 +27,10 @@ fn uuids<T: TableRow>(zone: &Zone) -> BTreeSet<Uuid> {
 
 async fn until_ports(zone: &Zone, count: usize) -> BTreeSet<String> {
     let what = format!("{count} ports on the connect router");
-    zone.until(&what, |zone| Some(connect_ports(zone)).filter(|ports| ports.len() == count)).await
+    zone.until(&what, |zone| {
+        Some(connect_ports(zone)).filter(|ports| ports.len() == count)
+    })
+    .await
 }
 
 #[tokio::test]
@@ -37,15 +43,26 @@ async fn the_documents_example_is_connected() {
     let ports = until_ports(&zone, 6).await;
     assert!(ports.contains("crtor-blue-green-connect_cluster_udn_blue-network_ovn-worker"));
     let routers = zone.rows::<LogicalRouter>();
-    let router = routers.iter().find(|router| router.name == "connect_router_blue-green-connect").unwrap();
+    let router = routers
+        .iter()
+        .find(|router| router.name == "connect_router_blue-green-connect")
+        .unwrap();
     assert_eq!(router.options["requested-tnl-key"], "16715779");
     assert_eq!((router.ports.len(), router.static_routes.len()), (6, 6));
     let policies: Vec<LogicalRouterPolicy> = zone.rows();
-    assert_eq!(policies.iter().filter(|policy| policy.priority == 9001).count(), 2);
+    assert_eq!(
+        policies
+            .iter()
+            .filter(|policy| policy.priority == 9001)
+            .count(),
+        2
+    );
     eventually("an event says so", async || {
         let events = bed.events().await;
         let note = "zone ovn-worker: cluster_udn_blue-network, cluster_udn_green-network";
-        events.contains(&("Connected".to_owned(), note.to_owned())).then_some(())
+        events
+            .contains(&("Connected".to_owned(), note.to_owned()))
+            .then_some(())
     })
     .await;
     both.stop().await;
@@ -63,7 +80,10 @@ async fn a_restart_changes_no_row() {
     node.stop().await;
     let before = uuids::<LogicalRouterPort>(&zone);
     // While nobody looks, a node leaves.
-    bed.nodes().delete("ovn-worker2", &DeleteParams::default()).await.unwrap();
+    bed.nodes()
+        .delete("ovn-worker2", &DeleteParams::default())
+        .await
+        .unwrap();
     let node = bed.run_zone(&zone);
     until_ports(&zone, 4).await;
     assert!(uuids::<LogicalRouterPort>(&zone).is_subset(&before));
@@ -78,7 +98,10 @@ async fn nodes_come_and_go() {
     let zone = bed.zone(ZONE).await;
     let both = bed.run("one", true, Some(&zone));
     let gone = bed.nodes().get("ovn-worker2").await.unwrap();
-    bed.nodes().delete("ovn-worker2", &DeleteParams::default()).await.unwrap();
+    bed.nodes()
+        .delete("ovn-worker2", &DeleteParams::default())
+        .await
+        .unwrap();
     bed.connect().await;
     let before = until_ports(&zone, 4).await;
     bed.create(&gone).await;
@@ -86,7 +109,10 @@ async fn nodes_come_and_go() {
     assert!(after.is_superset(&before));
     // Without an id it has no addresses.
     let patch = Patch::Merge(json!({"metadata": {"annotations": {"k8s.ovn.org/node-id": null}}}));
-    bed.nodes().patch("ovn-worker2", &PatchParams::default(), &patch).await.unwrap();
+    bed.nodes()
+        .patch("ovn-worker2", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
     assert_eq!(until_ports(&zone, 4).await, before);
     both.stop().await;
     bed.clear().await;
@@ -100,9 +126,15 @@ async fn a_deleted_connect_leaves_nothing() {
     let both = bed.run("one", true, Some(&zone));
     bed.connect().await;
     until_ports(&zone, 6).await;
-    bed.connects().delete(CONNECT, &DeleteParams::default()).await.unwrap();
+    bed.connects()
+        .delete(CONNECT, &DeleteParams::default())
+        .await
+        .unwrap();
     let what = "the database is as it was";
-    zone.until(what, |zone| (zone.snapshot().row_count() == before).then_some(())).await;
+    zone.until(what, |zone| {
+        (zone.snapshot().row_count() == before).then_some(())
+    })
+    .await;
     both.stop().await;
     bed.clear().await;
 }
@@ -122,16 +154,27 @@ async fn routers_and_networks_that_are_late_are_waited_for() {
         events.iter().any(missing).then_some(())
     })
     .await;
-    assert_eq!(zone.rows::<LogicalRouter>().len(), 0, "nobody makes routers of networks here");
+    assert_eq!(
+        zone.rows::<LogicalRouter>().len(),
+        0,
+        "nobody makes routers of networks here"
+    );
     zone.add_networks(&bed.inventory);
     until_ports(&zone, 6).await;
 
     // A network that leaves takes its ports, and is connected again as it was.
     let nads = bed.nads("green");
-    let nad = nads.list(&ListParams::default()).await.unwrap().items.remove(0);
+    let nad = nads
+        .list(&ListParams::default())
+        .await
+        .unwrap()
+        .items
+        .remove(0);
     let mut again = nad.clone();
     again.metadata.managed_fields = None;
-    nads.delete(&nad.name_any(), &DeleteParams::default()).await.unwrap();
+    nads.delete(&nad.name_any(), &DeleteParams::default())
+        .await
+        .unwrap();
     until_ports(&zone, 3).await;
     bed.create_in(&again).await;
     until_ports(&zone, 6).await;
@@ -151,13 +194,21 @@ async fn the_zones_of_all_nodes_have_the_same_links() {
         until_ports(&zone, 6).await;
         let ports: Vec<LogicalRouterPort> = zone.rows();
         let local = format!("_{}", key.name);
-        let peers = ports.iter().filter(|port| port.name.starts_with("crtor-") && port.peer.is_some());
+        let peers = ports
+            .iter()
+            .filter(|port| port.name.starts_with("crtor-") && port.peer.is_some());
         assert!(peers.clone().all(|port| port.name.ends_with(&local)));
         assert_eq!(peers.count(), 2);
         let addresses: BTreeSet<_> = ports
             .into_iter()
             .filter(|port| port.name.starts_with("crtor-"))
-            .map(|port| (port.name, port.networks, port.options["requested-tnl-key"].clone()))
+            .map(|port| {
+                (
+                    port.name,
+                    port.networks,
+                    port.options["requested-tnl-key"].clone(),
+                )
+            })
             .collect();
         links.push(addresses);
         node.stop().await;

@@ -33,7 +33,7 @@ pub(super) fn of_object(object: &Value) -> Value {
         if let Some(Value::Object(meta)) = members.get_mut("f:metadata") {
             meta.retain(|key, _| !SYSTEM.contains(&&key[2..]));
         }
-        members.retain(|key, fields| key != "f:metadata" || fields != &json!({}));
+        members.retain(|key, fields| key != "f:metadata" || *fields != json!({}));
     }
     set
 }
@@ -43,6 +43,8 @@ fn of_value(member: &str, value: &Value) -> Value {
         Value::Object(members) if !members.is_empty() => Value::Object(
             members
                 .iter()
+                // An empty map has no fields to own.
+                .filter(|(_, value)| **value != json!({}))
                 .map(|(name, value)| (format!("f:{name}"), of_value(name, value)))
                 .collect(),
         ),
@@ -64,32 +66,32 @@ fn is_leaf(set: &Value) -> bool {
 }
 
 /// The fields of `one` that are not in `other`.
-pub(super) fn difference(one: &Value, other: &Value) -> Option<Value> {
-    if is_leaf(one) || is_leaf(other) {
-        return None;
-    }
-    let kept: Map<String, Value> = one
-        .as_object()?
-        .iter()
-        .filter_map(|(key, set)| match other.get(key) {
-            None => Some((key.clone(), set.clone())),
-            Some(other) => Some((key.clone(), difference(set, other)?)),
-        })
-        .collect();
-    (!kept.is_empty()).then_some(Value::Object(kept))
+pub(super) fn difference(one: &Value, other: &Value) -> Value {
+    combined(one, other, &|one, other| match other {
+        None => Some(one.clone()),
+        Some(other) if is_leaf(one) || is_leaf(other) => None,
+        Some(other) => Some(difference(one, other)).filter(|left| !is_leaf(left)),
+    })
 }
 
 /// The fields that are in both.
-pub(super) fn intersection(one: &Value, other: &Value) -> Option<Value> {
-    if is_leaf(one) || is_leaf(other) {
-        return Some(json!({}));
-    }
-    let kept: Map<String, Value> = one
-        .as_object()?
-        .iter()
-        .filter_map(|(key, set)| Some((key.clone(), intersection(set, other.get(key)?)?)))
+pub(super) fn intersection(one: &Value, other: &Value) -> Value {
+    combined(one, other, &|one, other| match other? {
+        other if is_leaf(one) || is_leaf(other) => Some(json!({})),
+        other => Some(intersection(one, other)).filter(|left| !is_leaf(left)),
+    })
+}
+
+fn combined(
+    one: &Value,
+    other: &Value,
+    combine: &dyn Fn(&Value, Option<&Value>) -> Option<Value>,
+) -> Value {
+    let members = one.as_object().into_iter().flatten();
+    let kept: Map<String, Value> = members
+        .filter_map(|(key, set)| Some((key.clone(), combine(set, other.get(key))?)))
         .collect();
-    (!kept.is_empty()).then_some(Value::Object(kept))
+    Value::Object(kept)
 }
 
 /// The part of an object that a set names.

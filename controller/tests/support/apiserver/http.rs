@@ -36,7 +36,10 @@ pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn serve(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+async fn serve(
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
     let (head, body) = request.into_parts();
     let header = |name: HeaderName| {
         let value = head.headers.get(name).and_then(|value| value.to_str().ok());
@@ -49,14 +52,18 @@ async fn serve(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respon
         query: query(head.uri.query().unwrap_or_default()),
         content_type: header(CONTENT_TYPE),
         accept: header(ACCEPT),
-        body: body.map(|body| body.to_bytes().to_vec()).unwrap_or_default(),
+        body: body
+            .map(|body| body.to_bytes().to_vec())
+            .unwrap_or_default(),
     };
     Ok(match answer(&shared, &call) {
         Ok(Answer::Object(code, object)) => json(code, None, &object),
         Ok(Answer::Watch(subscription)) => {
             let lines = lines(shared, subscription).map_ok(|line| Frame::data(Bytes::from(line)));
             let mut response = Response::new(BodyExt::boxed_unsync(StreamBody::new(lines)));
-            response.headers_mut().insert(CONTENT_TYPE, "application/json".parse().unwrap());
+            response
+                .headers_mut()
+                .insert(CONTENT_TYPE, "application/json".parse().unwrap());
             response
         }
         Err(failure) => json(failure.code, failure.retry_after, &failure.status()),
@@ -76,7 +83,9 @@ fn json(code: u16, retry_after: Option<u32>, object: &Value) -> Response<Body> {
 
 fn query(text: &str) -> std::collections::BTreeMap<String, String> {
     let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
-    pairs.map(|(name, value)| (decode(name), decode(value))).collect()
+    pairs
+        .map(|(name, value)| (decode(name), decode(value)))
+        .collect()
 }
 
 /// Undoes percent encoding.
@@ -87,7 +96,8 @@ fn decode(text: &str) -> String {
         decoded.push(match byte {
             b'+' => b' ',
             b'%' => {
-                let digits = [bytes.next(), bytes.next()].map(|digit| digit.unwrap_or(b'0') as char);
+                let digits =
+                    [bytes.next(), bytes.next()].map(|digit| digit.unwrap_or(b'0') as char);
                 let [high, low] = digits.map(|digit| digit.to_digit(16).unwrap_or(0));
                 (high * 16 + low) as u8
             }

@@ -121,10 +121,6 @@ impl ApiServer {
         self.shared.lock().requests.clone()
     }
 
-    pub(crate) fn forget_requests(&self) {
-        self.shared.lock().requests.clear();
-    }
-
     pub(crate) fn fail(&self, fault: Fault) {
         self.shared.lock().faults.push(fault);
     }

@@ -26,7 +26,13 @@ pub(super) fn merge(object: &mut Value, patch: &Value) {
 
 /// RFC 6902: add, remove, replace and test.
 pub(super) fn json_patch(object: &mut Value, patch: &Value) -> Result<(), Failure> {
-    let invalid = |what: &Value| Failure::new(422, "Invalid", format!("the operation {what} cannot be applied"));
+    let invalid = |what: &Value| {
+        Failure::new(
+            422,
+            "Invalid",
+            format!("the operation {what} cannot be applied"),
+        )
+    };
     for operation in patch.as_array().into_iter().flatten() {
         let path = operation["path"].as_str().unwrap_or_default();
         let (parent, last) = path.rsplit_once('/').ok_or_else(|| invalid(operation))?;
@@ -38,7 +44,9 @@ pub(super) fn json_patch(object: &mut Value, patch: &Value) -> Result<(), Failur
             }
             continue;
         }
-        let parent = object.pointer_mut(parent).ok_or_else(|| invalid(operation))?;
+        let parent = object
+            .pointer_mut(parent)
+            .ok_or_else(|| invalid(operation))?;
         match (operation["op"].as_str(), parent) {
             (Some("add"), Value::Array(elements)) if last == "-" => elements.push(value),
             (Some("add" | "replace"), Value::Object(members)) => {
@@ -67,8 +75,15 @@ pub(super) struct Applier<'a> {
 
 /// Server-side apply: fields of the configuration become the manager's, fields that it had and does not name any more go
 /// unless somebody else has them, and fields that somebody else has with another value are a conflict.
-pub(super) fn apply(object: &mut Value, configuration: &Value, by: Applier<'_>) -> Result<(), Failure> {
-    let mut managers: Vec<Value> = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+pub(super) fn apply(
+    object: &mut Value,
+    configuration: &Value,
+    by: Applier<'_>,
+) -> Result<(), Failure> {
+    let mut managers: Vec<Value> = object["metadata"]["managedFields"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     let is_own = |entry: &Value| {
         entry["manager"] == by.manager
             && entry["operation"] == "Apply"
@@ -81,26 +96,28 @@ pub(super) fn apply(object: &mut Value, configuration: &Value, by: Applier<'_>) 
             own_before = entry["fieldsV1"].clone();
             continue;
         }
-        let Some(shared) = fields::intersection(&entry["fieldsV1"], &applied) else {
-            continue;
-        };
-        if fields::extract(object, &shared) == fields::extract(configuration, &shared) {
+        let shared = fields::intersection(&entry["fieldsV1"], &applied);
+        if shared == json!({})
+            || fields::extract(object, &shared) == fields::extract(configuration, &shared)
+        {
             continue;
         }
         if !by.force {
-            let message = format!("Apply failed with 1 conflict: conflict with {}: {shared}", entry["manager"]);
+            let message = format!(
+                "Apply failed with 1 conflict: conflict with {}: {shared}",
+                entry["manager"]
+            );
             return Err(Failure::new(409, "Conflict", message));
         }
-        entry["fieldsV1"] = fields::difference(&entry["fieldsV1"], &applied).unwrap_or_else(|| json!({}));
+        entry["fieldsV1"] = fields::difference(&entry["fieldsV1"], &applied);
     }
     managers.retain(|entry| !is_own(entry) && entry["fieldsV1"] != json!({}));
-    if let Some(mut gone) = fields::difference(&own_before, &applied) {
-        for entry in &managers {
-            gone = fields::difference(&gone, &entry["fieldsV1"]).unwrap_or_else(|| json!({}));
-        }
-        if gone != json!({}) {
-            fields::remove(object, &gone);
-        }
+    let mut gone = fields::difference(&own_before, &applied);
+    for entry in &managers {
+        gone = fields::difference(&gone, &entry["fieldsV1"]);
+    }
+    if gone != json!({}) {
+        fields::remove(object, &gone);
     }
     merge_applied("", object, configuration);
     let mut entry = json!({
@@ -111,17 +128,30 @@ pub(super) fn apply(object: &mut Value, configuration: &Value, by: Applier<'_>) 
         entry["subresource"] = subresource.into();
     }
     managers.push(entry);
-    managers.sort_by_key(|entry| (entry["manager"].to_string(), entry["subresource"].to_string()));
+    managers.sort_by_key(|entry| {
+        (
+            entry["manager"].to_string(),
+            entry["subresource"].to_string(),
+        )
+    });
     object["metadata"]["managedFields"] = managers.into();
     Ok(())
 }
 
 /// Notes what a manager changes in another way than by applying: those fields are nobody else's then.
-pub(super) fn updated(before: &Value, object: &mut Value, manager: &str, subresource: Option<&str>) {
-    let mut managers: Vec<Value> = before["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+pub(super) fn updated(
+    before: &Value,
+    object: &mut Value,
+    manager: &str,
+    subresource: Option<&str>,
+) {
+    let mut managers: Vec<Value> = before["metadata"]["managedFields"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     let fields = fields::of_object(object);
     for entry in &mut managers {
-        let kept = fields::intersection(&entry["fieldsV1"], &fields).unwrap_or_else(|| json!({}));
+        let kept = fields::intersection(&entry["fieldsV1"], &fields);
         let same = fields::extract(before, &kept) == fields::extract(object, &kept);
         entry["fieldsV1"] = if same { kept } else { json!({}) };
     }
@@ -133,7 +163,7 @@ pub(super) fn updated(before: &Value, object: &mut Value, manager: &str, subreso
     };
     let mut own = fields.clone();
     for entry in managers.iter().filter(|entry| !is_own(entry)) {
-        own = fields::difference(&own, &entry["fieldsV1"]).unwrap_or_else(|| json!({}));
+        own = fields::difference(&own, &entry["fieldsV1"]);
     }
     managers.retain(|entry| !is_own(entry));
     if own != json!({}) {
@@ -146,7 +176,12 @@ pub(super) fn updated(before: &Value, object: &mut Value, manager: &str, subreso
         }
         managers.push(entry);
     }
-    managers.sort_by_key(|entry| (entry["manager"].to_string(), entry["subresource"].to_string()));
+    managers.sort_by_key(|entry| {
+        (
+            entry["manager"].to_string(),
+            entry["subresource"].to_string(),
+        )
+    });
     object["metadata"]["managedFields"] = managers.into();
 }
 
@@ -165,7 +200,9 @@ fn merge_applied(member: &str, object: &mut Value, configuration: &Value) {
         (Value::Array(elements), Value::Array(applied)) if member == "conditions" => {
             for value in applied {
                 let key = fields::element_key(member, value);
-                let have = elements.iter_mut().find(|have| fields::element_key(member, have) == key);
+                let have = elements
+                    .iter_mut()
+                    .find(|have| fields::element_key(member, have) == key);
                 match have {
                     Some(have) => merge_applied("", have, value),
                     None => elements.push(value.clone()),

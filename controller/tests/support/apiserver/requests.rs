@@ -76,7 +76,10 @@ impl Failure {
 
 impl Call {
     fn parameter(&self, name: &str) -> Option<&str> {
-        self.query.get(name).map(String::as_str).filter(|value| !value.is_empty())
+        self.query
+            .get(name)
+            .map(String::as_str)
+            .filter(|value| !value.is_empty())
     }
 
     pub(super) fn number(&self, name: &str) -> Option<u64> {
@@ -84,7 +87,8 @@ impl Call {
     }
 
     pub(super) fn flag(&self, name: &str) -> bool {
-        self.parameter(name).is_some_and(|value| value == "true" || value == "1")
+        self.parameter(name)
+            .is_some_and(|value| value == "true" || value == "1")
     }
 
     fn manager(&self) -> &str {
@@ -106,29 +110,31 @@ impl Call {
     }
 }
 
+impl Subscription {
+    /// Refuses to go on from a place that is forgotten.
+    fn still_possible(self, storage: &Storage) -> Result<Answer, Failure> {
+        let forgotten = storage.forgotten();
+        match self.version {
+            Some(version) if version < forgotten => Err(Failure::gone(version, forgotten)),
+            _ => Ok(Answer::Watch(self)),
+        }
+    }
+}
+
 /// Answers a request.
 pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
     let mut state = shared.lock();
     let fault = state.faults.iter_mut().find(|fault| {
         fault.times > 0 && fault.method == call.method && call.path.contains(fault.path)
     });
-    let answer = match fault {
-        Some(fault) => {
-            fault.times -= 1;
-            Err(Failure::ordered(fault))
-        }
-        None => {
-            let gone_at_start = state.gone_at_start;
-            serve(&mut state.storage, call).and_then(|answer| match answer {
-                Answer::Watch(subscription) if gone_at_start => {
-                    let forgotten = state.storage.forgotten();
-                    match subscription.version {
-                        Some(version) if version < forgotten => Err(Failure::gone(version, forgotten)),
-                        _ => Ok(Answer::Watch(subscription)),
-                    }
-                }
-                other => Ok(other),
-            })
+    let answer = if let Some(fault) = fault {
+        fault.times -= 1;
+        Err(Failure::ordered(fault))
+    } else {
+        let answered = serve(&mut state.storage, call);
+        match answered {
+            Ok(Answer::Watch(watch)) if state.gone_at_start => watch.still_possible(&state.storage),
+            other => other,
         }
     };
     let status = match &answer {
@@ -157,7 +163,9 @@ fn serve(storage: &mut Storage, call: &Call) -> Result<Answer, Failure> {
             "GET" if call.flag("watch") => Ok(Answer::Watch(Subscription {
                 resource: target.resource,
                 selector: call.selector(&target),
-                version: call.number("resourceVersion").filter(|version| *version > 0),
+                version: call
+                    .number("resourceVersion")
+                    .filter(|version| *version > 0),
                 bookmarks: call.flag("allowWatchBookmarks"),
                 metadata_only: call.wants_metadata(),
                 seconds: call.number("timeoutSeconds"),
@@ -169,15 +177,23 @@ fn serve(storage: &mut Storage, call: &Call) -> Result<Answer, Failure> {
     };
     let key = (target.namespace.clone().unwrap_or_default(), name);
     let done = match call.method.as_str() {
-        "GET" => storage.get(target.resource, &key).cloned().ok_or_else(not_found)?,
+        "GET" => storage
+            .get(target.resource, &key)
+            .cloned()
+            .ok_or_else(not_found)?,
         "DELETE" => {
             let before = storage.get(target.resource, &key).ok_or_else(not_found)?;
             let wanted = serde_json::from_slice::<Value>(&call.body).unwrap_or_default();
             check(&wanted["preconditions"], &before["metadata"])?;
-            storage.delete(target.resource, &key).ok_or_else(not_found)?
+            storage
+                .delete(target.resource, &key)
+                .ok_or_else(not_found)?
         }
         "PUT" => {
-            let before = storage.get(target.resource, &key).ok_or_else(not_found)?.clone();
+            let before = storage
+                .get(target.resource, &key)
+                .ok_or_else(not_found)?
+                .clone();
             let object = body(call)?;
             check(&object["metadata"], &before["metadata"])?;
             update(storage, call, &target, key, &before, object)
@@ -207,9 +223,16 @@ fn check(wanted: &Value, meta: &Value) -> Result<(), Failure> {
 
 fn create(storage: &mut Storage, call: &Call, target: &Target) -> Result<Answer, Failure> {
     let mut object = body(call)?;
-    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let name = object["metadata"]["name"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     if name.is_empty() {
-        return Err(Failure::new(422, "Invalid", "metadata.name: Required value"));
+        return Err(Failure::new(
+            422,
+            "Invalid",
+            "metadata.name: Required value",
+        ));
     }
     let key = (target.namespace.clone().unwrap_or_default(), name);
     if storage.get(target.resource, &key).is_some() {
@@ -263,18 +286,17 @@ fn within(target: &Target, before: &Value, after: Value) -> Value {
     object
 }
 
-fn patch(
-    storage: &mut Storage,
-    call: &Call,
-    target: &Target,
-    key: Key,
-) -> Result<Answer, Failure> {
+fn patch(storage: &mut Storage, call: &Call, target: &Target, key: Key) -> Result<Answer, Failure> {
     let patch = body(call)?;
     let before = storage.get(target.resource, &key).cloned();
     let is_apply = call.content_type.starts_with("application/apply-patch");
     let Some(before) = before else {
         if !is_apply {
-            return Err(Failure::new(404, "NotFound", format!("{} not found", call.path)));
+            return Err(Failure::new(
+                404,
+                "NotFound",
+                format!("{} not found", call.path),
+            ));
         }
         if let Some(uid) = patch["metadata"]["uid"].as_str() {
             let message = format!(
@@ -315,11 +337,16 @@ fn applier<'a>(call: &'a Call, target: &Target) -> Applier<'a> {
 /// One page of a list. A continue token is the version of the first page and the last key so far.
 fn list(storage: &Storage, call: &Call, target: &Target) -> Result<Answer, Failure> {
     let selector = call.selector(target);
-    let limit = call.number("limit").map_or(usize::MAX, |limit| limit.max(1) as usize);
+    let limit = call
+        .number("limit")
+        .map_or(usize::MAX, |limit| limit.max(1) as usize);
     let token = call.parameter("continue").and_then(|token| {
         let (version, key) = token.split_once(':')?;
         let (namespace, name) = key.split_once('/')?;
-        Some((version.parse::<u64>().ok()?, (namespace.to_owned(), name.to_owned())))
+        Some((
+            version.parse::<u64>().ok()?,
+            (namespace.to_owned(), name.to_owned()),
+        ))
     });
     let (version, after) = match token {
         Some((version, _)) if version < storage.forgotten() => {
@@ -347,9 +374,15 @@ fn list(storage: &Storage, call: &Call, target: &Target) -> Result<Answer, Failu
         _ => String::new(),
     };
     let (api_version, kind) = if call.wants_metadata() {
-        ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned())
+        (
+            "meta.k8s.io/v1".to_owned(),
+            "PartialObjectMetadataList".to_owned(),
+        )
     } else {
-        (target.resource.api_version(), format!("{}List", target.resource.kind))
+        (
+            target.resource.api_version(),
+            format!("{}List", target.resource.kind),
+        )
     };
     let list = json!({
         "apiVersion": api_version, "kind": kind,

@@ -35,11 +35,29 @@ static RESOURCES: [Resource; 10] = [
     resource("", "namespaces", "Namespace", false, true),
     resource("", "nodes", "Node", false, true),
     resource("", "services", "Service", true, true),
-    resource("discovery.k8s.io", "endpointslices", "EndpointSlice", true, false),
+    resource(
+        "discovery.k8s.io",
+        "endpointslices",
+        "EndpointSlice",
+        true,
+        false,
+    ),
     resource("coordination.k8s.io", "leases", "Lease", true, false),
     resource("events.k8s.io", "events", "Event", true, false),
-    resource(OVN, "clusternetworkconnects", "ClusterNetworkConnect", false, true),
-    resource(OVN, "clusteruserdefinednetworks", "ClusterUserDefinedNetwork", false, true),
+    resource(
+        OVN,
+        "clusternetworkconnects",
+        "ClusterNetworkConnect",
+        false,
+        true,
+    ),
+    resource(
+        OVN,
+        "clusteruserdefinednetworks",
+        "ClusterUserDefinedNetwork",
+        false,
+        true,
+    ),
     resource(OVN, "userdefinednetworks", "UserDefinedNetwork", true, true),
     resource(
         "k8s.cni.cncf.io",
@@ -80,9 +98,9 @@ impl Target {
         };
         let version = *parts.get(1)?;
         let of = |plural: &str| {
-            RESOURCES.iter().find(|one| {
-                (one.group, one.version, one.plural) == (group, version, plural)
-            })
+            RESOURCES
+                .iter()
+                .find(|one| (one.group, one.version, one.plural) == (group, version, plural))
         };
         let (namespace, rest) = match &parts[2..] {
             ["namespaces", namespace, plural, rest @ ..] if of(plural).is_some() => {

@@ -15,12 +15,13 @@ impl Selector {
         let meta = &object["metadata"];
         let of_namespace = self.namespace.as_ref();
         of_namespace.is_none_or(|namespace| meta["namespace"] == **namespace)
-            && requirements(&self.labels).all(|requirement| {
-                matches(requirement, |key| meta["labels"][key].as_str())
-            })
+            && requirements(&self.labels)
+                .all(|requirement| matches(requirement, |key| meta["labels"][key].as_str()))
             && requirements(&self.fields).all(|requirement| {
                 matches(requirement, |path| {
-                    object.pointer(&format!("/{}", path.replace('.', "/")))?.as_str()
+                    object
+                        .pointer(&format!("/{}", path.replace('.', "/")))?
+                        .as_str()
                 })
             })
     }

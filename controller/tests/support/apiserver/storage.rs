@@ -50,10 +50,7 @@ impl Storage {
     }
 
     /// All objects of a kind, in the order of their keys.
-    pub(super) fn list(
-        &self,
-        resource: &'static Resource,
-    ) -> impl Iterator<Item = (&Key, &Value)> {
+    pub(super) fn list(&self, resource: &'static Resource) -> impl Iterator<Item = (&Key, &Value)> {
         self.objects.get(resource).into_iter().flatten()
     }
 
@@ -63,12 +60,21 @@ impl Storage {
         resource: &'static Resource,
         version: u64,
     ) -> impl Iterator<Item = &Change> {
-        let at = self.history.partition_point(|change| change.version <= version);
-        self.history[at..].iter().filter(move |change| change.resource == resource)
+        let at = self
+            .history
+            .partition_point(|change| change.version <= version);
+        self.history[at..]
+            .iter()
+            .filter(move |change| change.resource == resource)
     }
 
     /// Stores an object that is new, with what an API server adds.
-    pub(super) fn create(&mut self, resource: &'static Resource, key: Key, mut object: Value) -> Value {
+    pub(super) fn create(
+        &mut self,
+        resource: &'static Resource,
+        key: Key,
+        mut object: Value,
+    ) -> Value {
         self.uids += 1;
         object["apiVersion"] = resource.api_version().into();
         object["kind"] = resource.kind.into();
@@ -88,7 +94,12 @@ impl Storage {
     }
 
     /// Stores another state of an object. If nothing but managed fields' times differ, nothing happens.
-    pub(super) fn update(&mut self, resource: &'static Resource, key: Key, mut object: Value) -> Value {
+    pub(super) fn update(
+        &mut self,
+        resource: &'static Resource,
+        key: Key,
+        mut object: Value,
+    ) -> Value {
         let before = self.objects[resource][&key].clone();
         for field in ["uid", "creationTimestamp", "resourceVersion", "generation"] {
             object["metadata"][field] = before["metadata"][field].clone();
@@ -127,7 +138,10 @@ impl Storage {
     ) -> Value {
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
-        self.objects.entry(resource).or_default().insert(key, object.clone());
+        self.objects
+            .entry(resource)
+            .or_default()
+            .insert(key, object.clone());
         self.history.push(Change {
             version: self.version,
             resource,
