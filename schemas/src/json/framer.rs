@@ -4,6 +4,8 @@ use super::number::Number;
 
 /// Containers may be nested this deep, the outermost included.
 const MAX_DEPTH: usize = 1000;
+/// So much of the memory that a long text took is kept for the next ones.
+const SPARE: usize = 1 << 20;
 
 /// Why a byte stream is not OVSDB JSON. A server closes the connection on it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -113,6 +115,11 @@ impl Framer {
             });
         }
         let Some(end) = found else {
+            if self.scanner.expect == Expect::Start {
+                // White space between texts belongs to none.
+                self.start = self.buffer.len();
+                self.scanner = Scanner::default();
+            }
             self.compact();
             return Ok(None);
         };
@@ -130,6 +137,9 @@ impl Framer {
         if self.start > 0 {
             self.buffer.drain(..self.start);
             self.start = 0;
+            if self.buffer.len() < SPARE / 2 {
+                self.buffer.shrink_to(SPARE);
+            }
         }
     }
 }
@@ -153,12 +163,14 @@ enum Expect {
 }
 
 /// An incremental validator: remembers where it stopped, so that each byte is looked at once
-/// (but for a token that was cut by the end of the input).
+/// (but for an escape that was cut by the end of the input).
 #[derive(Debug, Default)]
 struct Scanner {
     at: usize,
     /// Where to go on in a string that was cut by the end of the input; 0 when in none.
     in_string: usize,
+    /// Where to go on in a number or word that was cut by the end of the input; 0 when in none.
+    in_token: usize,
     expect: Expect,
     /// One entry per open container: true for an object.
     open: Vec<bool>,
@@ -263,15 +275,20 @@ impl Scanner {
                 self.at = end;
             }
             _ => {
-                let token = &text[self.at..];
-                let len = token
-                    .iter()
-                    .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'+' | b'.'))
-                    .count();
-                if len == token.len() {
+                let seen = self.in_token.max(self.at);
+                let end = seen
+                    + text[seen..]
+                        .iter()
+                        .take_while(|b| {
+                            b.is_ascii_alphanumeric() || matches!(b, b'-' | b'+' | b'.')
+                        })
+                        .count();
+                if end == text.len() {
+                    self.in_token = end;
                     return Ok(false);
                 }
-                match &token[..len] {
+                self.in_token = 0;
+                match &text[self.at..end] {
                     b"true" | b"false" | b"null" => {}
                     token => {
                         Number::parse(token).map_err(|problem| JsonError {
@@ -280,7 +297,7 @@ impl Scanner {
                         })?;
                     }
                 }
-                self.at += len;
+                self.at = end;
             }
         }
         self.expect = Expect::CommaOrEnd;
@@ -463,6 +480,38 @@ mod tests {
         let nested = |n: usize| "[".repeat(n) + &"]".repeat(n);
         assert!(accepts(&nested(1000)));
         assert!(!accepts(&nested(1001)));
+    }
+
+    #[test]
+    fn white_space_between_texts_takes_no_memory_and_a_long_text_leaves_little() {
+        let mut framer = Framer::new(1 << 24);
+        for _ in 0..100 {
+            framer.push(&vec![b' '; 1 << 20]);
+            assert!(framer.next_text().unwrap().is_none());
+        }
+        assert!(framer.buffer.is_empty());
+        framer.push(format!("[\"{}\"] [", "x".repeat(1 << 23)).as_bytes());
+        assert!(framer.next_text().unwrap().is_some());
+        assert!(framer.next_text().unwrap().is_none());
+        assert_eq!(framer.buffer, b" [");
+        assert!(framer.buffer.capacity() <= SPARE);
+        framer.push(b"]");
+        assert_eq!(framer.next_text().unwrap().unwrap().0, b"[]");
+    }
+
+    /// Reading it again from its beginning with each byte would take for ever.
+    #[test]
+    fn a_token_that_comes_byte_by_byte_is_looked_at_once() {
+        for (start, byte, end) in [("[0.", b"1", "]"), ("[\"", b"x", "\"]")] {
+            let mut framer = Framer::new(usize::MAX);
+            framer.push(start.as_bytes());
+            for _ in 0..1_000_000 {
+                framer.push(byte);
+                assert!(framer.next_text().unwrap().is_none());
+            }
+            framer.push(end.as_bytes());
+            assert!(framer.next_text().unwrap().is_some());
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The tree form.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 
 use super::framer::{JsonError, Text, TextBuf};
 use super::number::Number;
@@ -24,6 +25,25 @@ pub enum Json {
     Array(Vec<Json>),
     /// An object.
     Object(BTreeMap<Vec<u8>, Json>),
+}
+
+/// Reals are never NaN: JSON has none.
+impl Eq for Json {}
+
+impl Hash for Json {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Self::Null => {}
+            Self::Bool(value) => value.hash(state),
+            Self::Integer(value) => value.hash(state),
+            // Adding zero turns -0 into 0, so equal values hash alike.
+            Self::Real(value) => (value + 0.0).to_bits().hash(state),
+            Self::String(bytes) => bytes.hash(state),
+            Self::Array(elements) => elements.hash(state),
+            Self::Object(members) => members.hash(state),
+        }
+    }
 }
 
 impl Json {

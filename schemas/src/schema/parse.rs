@@ -15,6 +15,9 @@ use super::{
     Reference, TableId, TableSchema, is_id,
 };
 
+/// How many tables or columns have ids of their own, besides `_uuid` and `_version`.
+const MAX_IDS: usize = ColumnId::VERSION.0 as usize;
+
 impl DatabaseSchema {
     /// Parses the text of an `.ovsschema` file.
     ///
@@ -56,6 +59,10 @@ impl DatabaseSchema {
         let mut tables = Vec::new();
         for (table_name, table) in named(json, tables_json)? {
             tables.push(TableSchema::from_json(&table_name, table)?);
+        }
+        if tables.len() > MAX_IDS {
+            let details = format!("no more than {MAX_IDS} tables are supported");
+            return Err(OvsdbError::new("syntax error", details));
         }
         if !tables.iter().any(|table| table.is_root) {
             for table in &mut tables {
@@ -132,6 +139,10 @@ impl TableSchema {
         let mut columns = Vec::new();
         for (column_name, column) in named(json, columns_json)? {
             columns.push(ColumnSchema::from_json(&column_name, column)?);
+        }
+        if columns.len() > MAX_IDS {
+            let details = format!("table {name} has more than {MAX_IDS} columns");
+            return Err(OvsdbError::new("syntax error", details));
         }
         if columns.is_empty() {
             return Err(OvsdbError::syntax(
@@ -485,6 +496,26 @@ mod tests {
     fn error(column: &str) -> OvsdbError {
         let schema = format!(r#"{{"name":"D","tables":{{"T":{{"columns":{{"c":{column}}}}}}}}}"#);
         DatabaseSchema::parse(schema.as_bytes()).unwrap_err()
+    }
+
+    /// Ids would begin again from 0, or be those of `_uuid` and `_version`.
+    #[test]
+    fn more_tables_or_columns_than_there_are_ids_are_refused() {
+        let members = |count: usize, value: &str| {
+            let members: Vec<String> = (0..count).map(|i| format!("\"m{i}\":{value}")).collect();
+            members.join(",")
+        };
+        let column = r#"{"type":"string"}"#;
+        let schema = |tables: &str| format!(r#"{{"name":"D","tables":{{{tables}}}}}"#);
+        let table = |columns: &str| format!(r#"{{"columns":{{{columns}}}}}"#);
+        for (count, accepted) in [(MAX_IDS, true), (MAX_IDS + 1, false)] {
+            let wide = format!("\"T\":{}", table(&members(count, column)));
+            let many = members(count, &table(&members(1, column)));
+            for tables in [wide, many] {
+                let parsed = DatabaseSchema::parse(schema(&tables).as_bytes());
+                assert_eq!(parsed.is_ok(), accepted, "{count}");
+            }
+        }
     }
 
     #[test]

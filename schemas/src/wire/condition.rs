@@ -12,7 +12,7 @@ use crate::schema::{ColumnId, ColumnType, TableSchema};
 use super::notation::{NotationReader, triple_error};
 
 /// How a clause compares a column with its argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Function {
     /// `<`
     Less,
@@ -99,7 +99,7 @@ impl Function {
 }
 
 /// One clause.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Clause {
     /// `true` or `false`.
     Bool(bool),
@@ -115,7 +115,7 @@ pub enum Clause {
 }
 
 /// Clauses that are AND-ed in operations (where none means all rows) and OR-ed in monitors.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Condition(pub Vec<Clause>);
 
 impl Condition {

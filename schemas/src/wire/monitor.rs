@@ -12,7 +12,7 @@ use super::notation::NotationReader;
 use super::object::OperationMembers;
 
 /// The three ways to monitor, each with its own form of updates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MonitorVersion {
     /// `monitor` and `update`: old and new values.
     V1,
@@ -43,7 +43,7 @@ impl MonitorVersion {
 }
 
 /// Which kinds of changes to report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "the members of the protocol's object"
@@ -118,7 +118,7 @@ impl Select {
 }
 
 /// What a monitor asks for in one table.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MonitorTable {
     /// The columns, each with the changes in which it is reported.
     pub columns: Vec<(ColumnId, Select)>,
@@ -144,7 +144,7 @@ pub struct MonitorTable {
 /// requests.write_json(&schema, MonitorVersion::V3, &mut json);
 /// assert_eq!(json, br#"{"Logical_Switch":[{"columns":["name"]}]}"#);
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MonitorRequests {
     /// The tables.
     pub tables: BTreeMap<TableId, MonitorTable>,

@@ -1,10 +1,16 @@
 //! The members of an operation object, found without building a tree.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
 
 use crate::error::OvsdbError;
 use crate::json::{Json, Kind, Reader};
 use crate::schema::{is_id, unknown_members};
+
+/// More members than this are looked up by hash, so that a hostile object costs no more than its length.
+const MANY: usize = 16;
 
 /// The members of an object that have not been asked for yet, with ovsdb-server's complaints.
 ///
@@ -33,13 +39,28 @@ impl<'a> OperationMembers<'a> {
             this.error = Some(OvsdbError::new("syntax error", details));
             return this;
         }
+        // Only objects with more members than any operation has are worth an index.
+        let mut places: HashMap<Cow<'a, [u8]>, usize, RandomState> = HashMap::default();
         while let Some(name) = reader.next_member() {
             let at = *reader;
             reader.skip();
-            match this.rest.iter_mut().find(|(have, _)| *have == name) {
-                Some((_, earlier)) => *earlier = at,
-                None => this.rest.push((name, at)),
+            let place = if this.rest.len() <= MANY {
+                this.rest.iter().position(|(have, _)| *have == name)
+            } else {
+                if places.is_empty() {
+                    let names = this.rest.iter().map(|(name, _)| name.clone());
+                    places = names.zip(0..).collect();
+                }
+                places.get(&name).copied()
+            };
+            if let Some(place) = place {
+                this.rest[place].1 = at;
+                continue;
             }
+            if !places.is_empty() {
+                places.insert(name.clone(), this.rest.len());
+            }
+            this.rest.push((name, at));
         }
         this
     }
@@ -128,5 +149,30 @@ impl<'a> OperationMembers<'a> {
             self.fail(&problem);
         }
         self.error.map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::TextBuf;
+
+    #[test]
+    fn of_very_many_members_the_last_of_a_name_counts() {
+        let mut text = b"{\"op\":1".to_vec();
+        for i in 0..200_000 {
+            text.extend_from_slice(format!(",\"x{i}\":0").as_bytes());
+        }
+        text.extend_from_slice(b",\"op\":2,\"x7\":true}");
+        let text = TextBuf::parse(text).unwrap();
+        let mut members =
+            OperationMembers::new(&mut Reader::new(text.as_text()), "ovsdb operation");
+        assert_eq!(members.optional_integer("op"), Some(2));
+        assert!(members.optional("x7", Kind::Bool).is_some());
+        let details = members.finish().unwrap_err().details.unwrap();
+        assert!(
+            details.ends_with("and 199998 other members are present but not allowed here."),
+            "{details}"
+        );
     }
 }
