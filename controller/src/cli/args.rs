@@ -21,6 +21,8 @@ pub(super) enum Command {
     Apply(Manifests),
     /// Show which rows `apply` would insert, change and delete. Exit status: 0 none, 2 some, 1 error.
     Plan(Manifests),
+    /// Run as a controller on a Kubernetes API, until it is told to stop.
+    Run(Run),
 }
 
 #[derive(Debug, Args)]
@@ -50,6 +52,48 @@ pub(super) struct Manifests {
     /// A range of cluster IPs; once per IP family.
     #[arg(long = "service-cidr", value_name = "CIDR")]
     pub(super) service_cidrs: Vec<IpNet>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Run {
+    /// How to reach the API server. Without it, as pods do.
+    #[arg(long, value_name = "FILE")]
+    pub(super) kubeconfig: Option<PathBuf>,
+    /// What to run. Of all that run the cluster-wide half, one at a time works.
+    #[arg(long, value_enum, default_value_t = Mode::All)]
+    pub(super) mode: Mode,
+    /// The zone: the name of its node.
+    #[arg(
+        long,
+        value_name = "NODE",
+        required_unless_present = "mode",
+        required_if_eq_any([("mode", "zone"), ("mode", "all")])
+    )]
+    pub(super) zone: Option<String>,
+    /// The zone's database: unix:PATH or tcp:HOST:PORT, or several of them, separated by commas.
+    #[arg(
+        long,
+        value_name = "REMOTE",
+        default_value = "unix:/var/run/ovn/ovnnb_db.sock"
+    )]
+    pub(super) nb: String,
+    /// A range of cluster IPs; once per IP family that the cluster runs.
+    #[arg(long = "service-cidr", value_name = "CIDR")]
+    pub(super) service_cidrs: Vec<IpNet>,
+    /// Namespace of the lease by which one is chosen. Without it, that of the pod or of the kubeconfig.
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(super) lease_namespace: Option<String>,
+}
+
+/// Which halves of the controller.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(super) enum Mode {
+    /// The rows of one zone.
+    Zone,
+    /// Annotations and status, for the whole cluster.
+    Cluster,
+    /// Both.
+    All,
 }
 
 /// Where the Northbound database is.

@@ -8,6 +8,7 @@ mod args;
 mod changes;
 mod demo;
 mod document;
+mod kubernetes;
 mod resolve;
 mod run;
 mod text;
@@ -67,6 +68,7 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
         match command {
             Command::Demo(arguments) => demo::demo(&arguments, console).await,
             Command::Apply(arguments) => run::apply(&arguments, console).await,
+            Command::Run(arguments) => kubernetes::run(&arguments, console).await,
             Command::Plan(arguments) => {
                 let is_done = run::plan(&arguments, console).await?;
                 return Ok(ExitCode::from(if is_done { 0 } else { CHANGES }));

@@ -170,7 +170,7 @@ fn objects<T: Kind>(objects: &Sources<T>) -> impl Iterator<Item = &T> {
 }
 
 /// What connect subnets must keep clear of.
-fn cluster_config(settings: &ClusterSettings) -> ClusterConfig {
+pub(super) fn cluster_config(settings: &ClusterSettings) -> ClusterConfig {
     let config = ClusterConfig::new(
         settings.has_family(IpFamily::V4),
         settings.has_family(IpFamily::V6),

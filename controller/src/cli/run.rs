@@ -80,6 +80,10 @@ pub(super) enum Failure {
     Embedded(String),
     #[error(transparent)]
     Listen(#[from] ovsdb_sim::ListenError),
+    #[error("cannot use the cluster: {0}")]
+    Cluster(String),
+    #[error("{0}")]
+    Ended(String),
     #[error(transparent)]
     Io(#[from] io::Error),
 }

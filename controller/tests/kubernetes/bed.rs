@@ -236,7 +236,7 @@ impl Bed {
                 zone: zone.name.clone(),
                 families: vec![IpFamily::V4],
                 service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
-                northbound: zone.listener.remote().parse().unwrap(),
+                northbound: zone.remote().parse().unwrap(),
             }),
             identity: identity.to_owned(),
             timing: Timing {
@@ -330,6 +330,11 @@ impl Zone {
             _sim: sim,
             _folder: folder,
         }
+    }
+
+    /// Where clients find it.
+    pub(crate) fn remote(&self) -> String {
+        self.listener.remote()
     }
 
     /// Does what OVN-Kubernetes does in this zone.

@@ -9,6 +9,7 @@
 #[path = "../support/apiserver/mod.rs"]
 mod apiserver;
 mod bed;
+mod command;
 mod connecting;
 mod failures;
 mod leading;

@@ -1,0 +1,130 @@
+//! `run`: the controller on a Kubernetes API.
+
+use std::path::Path;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config as ClientConfig};
+use patchbay_engine::client::Remotes;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use uuid::Uuid;
+
+use super::args::{self, Mode};
+use super::resolve::cluster_config;
+use super::run::{Console, Failure};
+use crate::kubernetes::{ClusterHalf, Config, Lease, Timing, ZoneHalf, run as run_halves};
+use crate::model::IpFamily;
+use crate::northbound::OpenError;
+use crate::udn::ClusterSettings;
+
+/// Name of the lease of the cluster-wide half.
+const LEASE: &str = "patchbay-cluster";
+
+/// Runs until it is told to stop.
+pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Result<(), Failure> {
+    let client_config = match &arguments.kubeconfig {
+        Some(file) => from_file(file).await?,
+        None => ClientConfig::incluster().map_err(|error| Failure::Cluster(error.to_string()))?,
+    };
+    let namespace = arguments.lease_namespace.clone();
+    let namespace = namespace.unwrap_or_else(|| client_config.default_namespace.clone());
+    let config = config(arguments, namespace)?;
+    let client = Client::try_from(client_config);
+    let client = client.map_err(|error| Failure::Cluster(error.to_string()))?;
+    let stop = stop(signal(SignalKind::terminate())?);
+    writeln!(
+        console.errors,
+        "running as {} until Ctrl-C",
+        config.identity
+    )?;
+    let ended = run_halves(client, config, stop).await;
+    ended.map_err(|error| Failure::Ended(error.to_string()))
+}
+
+fn config(arguments: &args::Run, lease_namespace: String) -> Result<Config, Failure> {
+    let service_cidrs = arguments.service_cidrs.clone();
+    let settings = ClusterSettings {
+        families: families(&service_cidrs),
+        service_cidrs,
+        ..ClusterSettings::default()
+    };
+    let cluster = (arguments.mode != Mode::Zone).then(|| ClusterHalf {
+        config: cluster_config(&settings),
+        lease: Lease::new(lease_namespace, LEASE),
+    });
+    let zone = match (&arguments.mode, &arguments.zone) {
+        (Mode::Cluster, _) | (_, None) => None,
+        (_, Some(zone)) => Some(ZoneHalf {
+            zone: zone.clone(),
+            families: settings.families.clone(),
+            service_cidrs: settings.service_cidrs.clone(),
+            northbound: remotes(&arguments.nb)?,
+        }),
+    };
+    // A lease is held by one process, not by all that have had the pod's name.
+    let identity = format!("{}_{}", host(), Uuid::new_v4());
+    Ok(Config {
+        cluster,
+        zone,
+        identity,
+        timing: Timing::default(),
+    })
+}
+
+fn remotes(text: &str) -> Result<Remotes, Failure> {
+    text.parse()
+        .map_err(|error| Failure::Open(OpenError::Remote(error)))
+}
+
+/// The IP families of a cluster: it has a service range of each.
+fn families(service_cidrs: &[ipnet::IpNet]) -> Vec<IpFamily> {
+    let has = |family: &IpFamily| {
+        let mut families = service_cidrs.iter().map(|cidr| IpFamily::of_net(*cidr));
+        service_cidrs.is_empty() || families.any(|one| one == *family)
+    };
+    IpFamily::BOTH.into_iter().filter(has).collect()
+}
+
+async fn from_file(file: &Path) -> Result<ClientConfig, Failure> {
+    let failed = |error: kube::config::KubeconfigError| {
+        Failure::Cluster(format!("{}: {error}", file.display()))
+    };
+    let kubeconfig = Kubeconfig::read_from(file).map_err(failed)?;
+    let options = KubeConfigOptions::default();
+    let config = ClientConfig::from_custom_kubeconfig(kubeconfig, &options);
+    config.await.map_err(failed)
+}
+
+/// The name of the pod, or of the machine.
+fn host() -> String {
+    let name = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
+    name("POD_NAME")
+        .or_else(|| name("HOSTNAME"))
+        .unwrap_or_else(|| "patchbay".to_owned())
+}
+
+async fn stop(mut terminate: Signal) {
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_are_those_of_the_service_ranges() {
+        let families = |cidrs: &[&str]| {
+            let cidrs: Vec<_> = cidrs.iter().map(|cidr| cidr.parse().unwrap()).collect();
+            super::families(&cidrs)
+        };
+        assert_eq!(families(&[]), IpFamily::BOTH);
+        assert_eq!(families(&["10.96.0.0/16"]), [IpFamily::V4]);
+        assert_eq!(families(&["fd00:10:96::/112"]), [IpFamily::V6]);
+        assert_eq!(
+            families(&["fd00:10:96::/112", "10.96.0.0/16"]),
+            IpFamily::BOTH
+        );
+    }
+}

@@ -1,0 +1,74 @@
+//! `patchbay run` as a pod would run it.
+
+use std::process::{Command, Stdio};
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use serde_json::json;
+
+use crate::bed::{Bed, ZONE, eventually};
+
+fn patchbay(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_patchbay"));
+    command.args(arguments).stderr(Stdio::piped());
+    command
+}
+
+#[tokio::test]
+async fn the_command_connects_and_gives_the_lease_back() {
+    let bed = Bed::simulated().await;
+    let zone = bed.zone(ZONE).await;
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("config");
+    // JSON is YAML.
+    let text = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "test",
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": "patchbay"}}],
+        "clusters": [{"name": "test", "cluster": {"server": bed.api().url()}}],
+        "users": [{"name": "test", "user": {}}],
+    });
+    std::fs::write(&kubeconfig, text.to_string()).unwrap();
+    let mut child = patchbay(&["run", "--zone", ZONE, "--service-cidr", "10.96.0.0/16"])
+        .arg("--kubeconfig")
+        .arg(&kubeconfig)
+        .args(["--nb", &zone.remote()])
+        .spawn()
+        .unwrap();
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    eventually("an event says so", async || {
+        let events = bed.events().await;
+        let connected = events.iter().any(|(reason, _)| reason == "Connected");
+        connected.then_some(())
+    })
+    .await;
+    let leases = Api::<Lease>::namespaced(bed.client.clone(), "patchbay");
+    let holder = async || {
+        let lease = leases.get("patchbay-cluster").await.unwrap();
+        lease.spec.unwrap().holder_identity
+    };
+    assert!(holder().await.is_some());
+
+    let pid = child.id().to_string();
+    let killed = Command::new("kill").args(["-TERM", &pid]).status();
+    assert!(killed.unwrap().success());
+    let ended = eventually("it ends", async || child.try_wait().unwrap()).await;
+    assert!(ended.success());
+    assert_eq!(holder().await, None);
+}
+
+#[test]
+fn mistakes_are_told() {
+    let told = |arguments: &[&str]| {
+        let output = patchbay(arguments).output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let error = told(&["run", "--kubeconfig", "none"]);
+    assert!(error.contains("--zone <NODE>"), "{error}");
+    let error = told(&["run", "--mode", "cluster", "--kubeconfig", "none"]);
+    assert!(
+        error.starts_with("error: cannot use the cluster: none: "),
+        "{error}"
+    );
+}
