@@ -1,7 +1,10 @@
 //! Kubernetes objects that the controller reads and writes.
 
+mod address;
 pub mod cnc;
 mod condition;
+pub mod crd;
+pub mod ipam_claim;
 pub mod nad;
 pub mod selector;
 pub mod udn;

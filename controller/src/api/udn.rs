@@ -1,12 +1,13 @@
 //! `UserDefinedNetwork` and `ClusterUserDefinedNetwork`, group `k8s.ovn.org`, version `v1`.
 //!
-//! Their definitions belong to OVN-Kubernetes, so no schema is derived here. What its schema and rules refuse
-//! is refused by [`UserDefinedNetworkSpec::violations`] and [`ClusterUserDefinedNetworkSpec::violations`];
+//! What derives express of their definitions stands on the types, the rest in [`crd`](super::crd). What schema and
+//! rules refuse is refused by [`UserDefinedNetworkSpec::violations`] and [`ClusterUserDefinedNetworkSpec::violations`];
 //! changes of an existing object by `transition_violations` of the same types. Values stand as the user wrote
 //! them: defaults are filled in where networks are rendered.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use kube::CustomResource;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod evpn;
@@ -21,7 +22,7 @@ mod validate;
 mod tests;
 
 /// Topology of a [`UserDefinedNetwork`].
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
 pub enum UdnTopology {
     /// One broadcast domain over all nodes.
     Layer2,
@@ -30,7 +31,7 @@ pub enum UdnTopology {
 }
 
 /// Topology of a [`ClusterUserDefinedNetwork`].
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
 pub enum CudnTopology {
     /// One broadcast domain over all nodes.
     Layer2,
@@ -41,7 +42,7 @@ pub enum CudnTopology {
 }
 
 /// Part a network plays in its pods.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
 pub enum NetworkRole {
     /// The network of every pod in the namespace.
     Primary,
@@ -50,15 +51,16 @@ pub enum NetworkRole {
 }
 
 /// The `spec` of a [`UserDefinedNetwork`].
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, CustomResource)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, JsonSchema, CustomResource)]
 #[kube(
     group = "k8s.ovn.org",
     version = "v1",
     kind = "UserDefinedNetwork",
+    plural = "userdefinednetworks",
+    singular = "userdefinednetwork",
     shortname = "udn",
     namespaced,
     status = "NetworkStatus",
-    schema = "disabled",
     derive = "PartialEq"
 )]
 #[serde(deny_unknown_fields)]
@@ -74,14 +76,15 @@ pub struct UserDefinedNetworkSpec {
 }
 
 /// The `spec` of a [`ClusterUserDefinedNetwork`].
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, CustomResource)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, JsonSchema, CustomResource)]
 #[kube(
     group = "k8s.ovn.org",
     version = "v1",
     kind = "ClusterUserDefinedNetwork",
+    plural = "clusteruserdefinednetworks",
+    singular = "clusteruserdefinednetwork",
     shortname = "cudn",
     status = "NetworkStatus",
-    schema = "disabled",
     derive = "PartialEq"
 )]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -92,11 +95,18 @@ pub struct ClusterUserDefinedNetworkSpec {
     pub network: NetworkSpec,
     /// Names of the host's uplinks: exactly one, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 1, max = 1),
+        inner(
+            length(min = 1, max = 253),
+            regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+        )
+    )]
     pub uplinks: Option<Vec<String>>,
 }
 
 /// The network of a [`ClusterUserDefinedNetwork`].
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct NetworkSpec {
     /// Which of the next three members is set.
@@ -122,49 +132,58 @@ pub struct NetworkSpec {
 }
 
 /// A layer3 network.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Layer3Config {
     /// Part the network plays in its pods.
     pub role: NetworkRole,
     /// Maximum transmission unit, 576 to 65536.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 576, max = 65536))]
     pub mtu: Option<i32>,
     /// Ranges that node subnets are cut from, 1 to 400.
+    #[schemars(length(min = 1, max = 400))]
     pub subnets: Vec<Layer3Subnet>,
     /// Ranges of the network's join switch, one per family.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 2), inner(length(max = 43)))]
     pub join_subnets: Option<Vec<String>>,
 }
 
 /// One range of a layer3 network.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Layer3Subnet {
     /// The range.
+    #[schemars(length(max = 43))]
     pub cidr: String,
     /// Prefix length of the subnet that each node gets, 1 to 127.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 127))]
     pub host_subnet: Option<i32>,
 }
 
 /// A layer2 network.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Layer2Config {
     /// Part the network plays in its pods.
     pub role: NetworkRole,
     /// Maximum transmission unit, 576 to 65536.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 576, max = 65536))]
     pub mtu: Option<i32>,
     /// Ranges of the network, one per family; absent only without IPAM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 2), inner(length(max = 43)))]
     pub subnets: Option<Vec<String>>,
     /// Ranges that are not handed out automatically, 1 to 25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 25), inner(length(max = 43)))]
     pub reserved_subnets: Option<Vec<String>>,
     /// Ranges for gateway and management addresses only, 1 to 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4), inner(length(max = 43)))]
     pub infrastructure_subnets: Option<Vec<String>>,
     /// Gateway addresses, one per family, instead of the first of each range.
     #[serde(
@@ -172,9 +191,11 @@ pub struct Layer2Config {
         rename = "defaultGatewayIPs",
         skip_serializing_if = "Option::is_none"
     )]
+    #[schemars(length(min = 1, max = 2))]
     pub default_gateway_ips: Option<Vec<String>>,
     /// Join ranges of the network, one per family.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 2), inner(length(max = 43)))]
     pub join_subnets: Option<Vec<String>>,
     /// Address management.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -182,24 +203,28 @@ pub struct Layer2Config {
 }
 
 /// A localnet network.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct LocalnetConfig {
     /// Always `Secondary`.
     pub role: NetworkRole,
     /// Name of the physical network in the nodes' bridge mappings.
+    #[schemars(length(min = 1, max = 253))]
     pub physical_network_name: String,
     /// Ranges of the network, one per family; absent only without IPAM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 2), inner(length(max = 43)))]
     pub subnets: Option<Vec<String>>,
     /// Ranges that are not handed out, 1 to 25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 25), inner(length(max = 43)))]
     pub exclude_subnets: Option<Vec<String>>,
     /// Address management.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipam: Option<IpamConfig>,
     /// Maximum transmission unit, 576 to 65536.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 576, max = 65536))]
     pub mtu: Option<i32>,
     /// VLAN of the network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -207,8 +232,9 @@ pub struct LocalnetConfig {
 }
 
 /// Address management of a network.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("minProperties" = 1))]
 pub struct IpamConfig {
     /// Whether addresses are handed out; absent: they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -219,7 +245,7 @@ pub struct IpamConfig {
 }
 
 /// Whether addresses are handed out.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
 pub enum IpamMode {
     /// They are.
     Enabled,
@@ -228,14 +254,14 @@ pub enum IpamMode {
 }
 
 /// How long an address belongs to its owner.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
 pub enum IpamLifecycle {
     /// Longer than the pod: as its claim lives.
     Persistent,
 }
 
 /// VLAN of a localnet network.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VlanConfig {
     /// Which of the members below is set.
@@ -246,22 +272,23 @@ pub struct VlanConfig {
 }
 
 /// Kinds of VLAN.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
 pub enum VlanMode {
     /// One VLAN for the whole network.
     Access,
 }
 
 /// The VLAN of an access port.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AccessVlan {
     /// VLAN id, 1 to 4094.
+    #[schemars(range(min = 1, max = 4094))]
     pub id: i32,
 }
 
 /// How packets of a network travel between nodes.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
 pub enum Transport {
     /// Over the nodes' own routed network.
     NoOverlay,
@@ -271,7 +298,7 @@ pub enum Transport {
 }
 
 /// A network without overlay.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoOverlayConfig {
     /// Whether the sources of packets that leave the cluster are translated.
@@ -282,7 +309,7 @@ pub struct NoOverlayConfig {
 }
 
 /// Whether the sources of packets that leave the cluster are translated.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
 pub enum OutboundSnat {
     /// They are.
     Enabled,
@@ -291,7 +318,7 @@ pub enum OutboundSnat {
 }
 
 /// Who spreads the routes of a network without overlay.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
 pub enum Routing {
     /// The cluster does.
     Managed,
@@ -300,10 +327,11 @@ pub enum Routing {
 }
 
 /// A network on an EVPN fabric.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EvpnConfig {
     /// Name of the VTEP object.
+    #[schemars(length(min = 1))]
     pub vtep: String,
     /// The layer2 half.
     #[serde(default, rename = "macVRF", skip_serializing_if = "Option::is_none")]
@@ -314,18 +342,20 @@ pub struct EvpnConfig {
 }
 
 /// One VRF of an EVPN network.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct VrfConfig {
     /// VXLAN network identifier, 1 to 16777215.
+    #[schemars(range(min = 1, max = 16_777_215))]
     pub vni: i32,
     /// BGP route target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 21))]
     pub route_target: Option<String>,
 }
 
 /// The `status` of both kinds.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, JsonSchema)]
 pub struct NetworkStatus {
     /// At most one condition per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use ipnet::IpNet;
 
 use super::{ClusterNetworkConnectSpec, ConnectSubnet, NetworkSelectionType, NetworkSelector};
+use crate::api::address::parse_cidr;
 use crate::api::{Violation, selector};
 
 impl ClusterNetworkConnectSpec {
@@ -202,8 +203,8 @@ impl Violations {
 
     fn family_rules(&mut self, subnets: &[ConnectSubnet]) {
         let [first, second] = subnets else { return };
-        let (Ok(first_net), Ok(second_net)) =
-            (first.cidr.parse::<IpNet>(), second.cidr.parse::<IpNet>())
+        let (Some(first_net), Some(second_net)) =
+            (parse_cidr(&first.cidr), parse_cidr(&second.cidr))
         else {
             return;
         };
@@ -224,14 +225,14 @@ impl Violations {
     }
 
     fn connect_subnet_rules(&mut self, path: &str, subnet: &ConnectSubnet) {
-        let net = subnet.cidr.parse::<IpNet>();
-        if !matches!(&net, Ok(net) if *net == net.trunc()) {
+        let net = parse_cidr(&subnet.cidr);
+        if !matches!(&net, Some(net) if *net == net.trunc()) {
             self.add(
                 format!("{path}.cidr"),
                 "CIDR must be a valid network address",
             );
         }
-        let Ok(net) = net else { return };
+        let Some(net) = net else { return };
         if subnet.network_prefix <= i32::from(net.prefix_len()) {
             self.add(
                 path,

@@ -76,7 +76,7 @@ fn check_vrf(rules: &mut Rules, field: &str, vrf: &VrfConfig) {
     rules.range(&format!("{field}.vni"), Some(vrf.vni), 1, 16_777_215);
     if let Some(target) = &vrf.route_target {
         let field = format!("{field}.routeTarget");
-        rules.length(&field, target, 21);
+        rules.at_most(&field, target, 21);
         for problem in route_target_problems(target) {
             rules.check(false, &field, problem);
         }

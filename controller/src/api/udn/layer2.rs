@@ -5,6 +5,7 @@ use ipnet::IpNet;
 use super::scalar::Rules;
 use super::validate::{JOIN_SUBNETS_ROLE, MTU_IPV6, check_ipam, check_mtu, ipam_disabled};
 use super::{Layer2Config, NetworkRole};
+use crate::api::address::parse_cidr;
 
 pub(super) fn check(rules: &mut Rules, field: &str, config: &Layer2Config) {
     let primary = config.role == NetworkRole::Primary;
@@ -102,7 +103,7 @@ fn check_ranges(
         .subnets
         .iter()
         .flatten()
-        .filter_map(|subnet| subnet.parse().ok())
+        .filter_map(|subnet| parse_cidr(subnet))
         .collect();
     rules.check(
         config.subnets.is_none()

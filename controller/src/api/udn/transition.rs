@@ -1,7 +1,9 @@
 //! Rules about what may change in an existing object.
 
 use super::scalar::Rules;
-use super::{ClusterUserDefinedNetworkSpec, Layer3Config, NetworkRole, UserDefinedNetworkSpec};
+use super::{
+    ClusterUserDefinedNetworkSpec, Layer3Config, Layer3Subnet, NetworkRole, UserDefinedNetworkSpec,
+};
 use crate::api::Violation;
 
 impl UserDefinedNetworkSpec {
@@ -116,21 +118,18 @@ fn check_layer3(rules: &mut Rules, field: &str, old: &Layer3Config, new: &Layer3
         &field,
         "Subnets is immutable for Secondary role",
     );
-    let kept = |host_subnet_too: bool| {
-        old.subnets.iter().all(|old| {
-            new.subnets.iter().any(|new| {
-                new.cidr == old.cidr && (!host_subnet_too || new.host_subnet == old.host_subnet)
-            })
-        })
-    };
+    let kept = |old: &Layer3Subnet| new.subnets.iter().any(|new| new.cidr == old.cidr);
     rules.check(
-        kept(false),
+        old.subnets.iter().all(kept),
         &field,
         "Removing existing subnets is not allowed",
     );
-    // A removed subnet has no host subnet that could have changed.
+    let same = |old: &Layer3Subnet| {
+        let mut left = new.subnets.iter().filter(|new| new.cidr == old.cidr);
+        left.all(|new| new.host_subnet == old.host_subnet)
+    };
     rules.check(
-        !kept(false) || kept(true),
+        old.subnets.iter().all(same),
         &field,
         "hostSubnet is immutable",
     );

@@ -203,7 +203,8 @@ fn check_uplinks(rules: &mut Rules, field: &str, uplinks: &[String], network: &N
 }
 
 fn is_uplink_name(name: &str) -> bool {
-    !name.starts_with('-')
+    !name.is_empty()
+        && !name.starts_with('-')
         && !name.ends_with('-')
         && name
             .bytes()

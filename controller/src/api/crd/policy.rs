@@ -1,0 +1,166 @@
+//! Admission policies: rules that look at who asks, or at objects of other kinds, which a definition cannot.
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
+    ValidatingAdmissionPolicySpec, Validation,
+};
+use kube::core::ObjectMeta;
+
+/// Annotations of a `ClusterNetworkConnect` that only the cluster half writes.
+const CONNECT_SUBNET: &str = "k8s.ovn.org/network-connect-subnet";
+const ROUTER_TUNNEL_KEY: &str = "k8s.ovn.org/connect-router-tunnel-key";
+
+/// The user that OVN-Kubernetes' cluster manager is to an API server.
+pub const CLUSTER_MANAGER: &str = "system:serviceaccount:ovn-kubernetes:ovnkube-cluster-manager";
+
+/// A policy and what puts it into force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AdmissionPolicy {
+    /// The policy.
+    pub policy: ValidatingAdmissionPolicy,
+    /// Denies what breaks it, everywhere.
+    pub binding: ValidatingAdmissionPolicyBinding,
+}
+
+/// The policies that belong to the definitions. `manager` is the user that the cluster half runs as.
+pub fn policies(manager: &str) -> [AdmissionPolicy; 2] {
+    [connect_annotations(manager), namespace_label()]
+}
+
+/// Who may write the annotations that hold what was allocated.
+fn connect_annotations(manager: &str) -> AdmissionPolicy {
+    let is_manager = format!("request.userInfo.username == '{manager}'");
+    let rules = [
+        (
+            format!(
+                "request.operation != 'CREATE' || !{} && !{}",
+                has("object", CONNECT_SUBNET),
+                has("object", ROUTER_TUNNEL_KEY)
+            ),
+            format!(
+                "ClusterNetworkConnect resources cannot be created with the \"{CONNECT_SUBNET}\" or \
+                 \"{ROUTER_TUNNEL_KEY}\" annotations. These annotations are managed by the system."
+            ),
+        ),
+        (
+            format!(
+                "request.operation != 'UPDATE' || ({} ? {} : !{} || {is_manager})",
+                has("oldObject", ROUTER_TUNNEL_KEY),
+                same(ROUTER_TUNNEL_KEY),
+                has("object", ROUTER_TUNNEL_KEY),
+            ),
+            format!(
+                "The \"{ROUTER_TUNNEL_KEY}\" annotation is immutable once set and can only be added by the \
+                 cluster-manager service account."
+            ),
+        ),
+        (
+            format!(
+                "request.operation != 'UPDATE' || {is_manager} || ({} ? {} : !{})",
+                has("oldObject", CONNECT_SUBNET),
+                same(CONNECT_SUBNET),
+                has("object", CONNECT_SUBNET),
+            ),
+            format!(
+                "A regular user must not add, modify, or remove the \"{CONNECT_SUBNET}\" annotation on a \
+                 ClusterNetworkConnect custom resource."
+            ),
+        ),
+    ];
+    let validations = rules.map(|(expression, message)| Validation {
+        expression,
+        message: Some(message),
+        reason: Some("Invalid".to_owned()),
+        ..Validation::default()
+    });
+    policy(
+        "cnc-annotation-validation",
+        ("k8s.ovn.org", "clusternetworkconnects"),
+        &["CREATE", "UPDATE"],
+        validations.into(),
+    )
+}
+
+/// CEL: whether an object has an annotation.
+fn has(object: &str, annotation: &str) -> String {
+    format!(
+        "(has({object}.metadata.annotations) && '{annotation}' in {object}.metadata.annotations)"
+    )
+}
+
+/// CEL: whether an annotation that was there still is, with its value.
+fn same(annotation: &str) -> String {
+    format!(
+        "({} && object.metadata.annotations['{annotation}'] == oldObject.metadata.annotations['{annotation}'])",
+        has("object", annotation)
+    )
+}
+
+/// Whether a namespace has a primary network of its own is settled when it is made.
+fn namespace_label() -> AdmissionPolicy {
+    let label = "k8s.ovn.org/primary-user-defined-network";
+    policy(
+        "user-defined-networks-namespace-label",
+        ("", "namespaces"),
+        &["UPDATE"],
+        vec![Validation {
+            expression: format!(
+                "('{label}' in oldObject.metadata.labels) == ('{label}' in object.metadata.labels)"
+            ),
+            message: Some(format!(
+                "The '{label}' label cannot be added/removed after the namespace was created"
+            )),
+            ..Validation::default()
+        }],
+    )
+}
+
+/// A policy of this name about a resource, denied on failure of any kind, and its binding.
+fn policy(
+    name: &str,
+    (group, resource): (&str, &str),
+    operations: &[&str],
+    validations: Vec<Validation>,
+) -> AdmissionPolicy {
+    let text = |text: &str| Some(vec![text.to_owned()]);
+    let named = |name: String| ObjectMeta {
+        name: Some(name),
+        ..ObjectMeta::default()
+    };
+    let rule = NamedRuleWithOperations {
+        api_groups: text(group),
+        api_versions: text("v1"),
+        operations: Some(
+            operations
+                .iter()
+                .map(|&operation| operation.to_owned())
+                .collect(),
+        ),
+        resources: text(resource),
+        ..NamedRuleWithOperations::default()
+    };
+    AdmissionPolicy {
+        policy: ValidatingAdmissionPolicy {
+            metadata: named(name.to_owned()),
+            spec: Some(ValidatingAdmissionPolicySpec {
+                failure_policy: Some("Fail".to_owned()),
+                match_constraints: Some(MatchResources {
+                    resource_rules: Some(vec![rule]),
+                    ..MatchResources::default()
+                }),
+                validations: Some(validations),
+                ..ValidatingAdmissionPolicySpec::default()
+            }),
+            status: None,
+        },
+        binding: ValidatingAdmissionPolicyBinding {
+            metadata: named(format!("{name}-binding")),
+            spec: ValidatingAdmissionPolicyBindingSpec {
+                policy_name: name.to_owned(),
+                validation_actions: vec!["Deny".to_owned()],
+                ..ValidatingAdmissionPolicyBindingSpec::default()
+            },
+        },
+    }
+}

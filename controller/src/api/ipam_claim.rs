@@ -1,0 +1,54 @@
+//! `IPAMClaim`: addresses that outlive the pods that use them.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The `spec` of an [`IPAMClaim`] (group `k8s.cni.cncf.io`, version `v1alpha1`).
+///
+/// The definition of this resource belongs to the network plumbing group; the one derived here is for clusters
+/// without it.
+#[derive(
+    Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize, JsonSchema, CustomResource,
+)]
+#[kube(
+    group = "k8s.cni.cncf.io",
+    version = "v1alpha1",
+    kind = "IPAMClaim",
+    plural = "ipamclaims",
+    singular = "ipamclaim",
+    namespaced,
+    status = "IpamClaimStatus",
+    derive = "PartialEq",
+    derive = "Default"
+)]
+#[serde(deny_unknown_fields)]
+pub struct IpamClaimSpec {
+    /// Name of the network that the addresses belong to.
+    pub network: String,
+    /// Name of the pod's interface.
+    pub interface: String,
+}
+
+/// The `status` of an [`IPAMClaim`].
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IpamClaimStatus {
+    /// The addresses, each with the length of its range.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ips: Vec<String>,
+    /// The pod that uses them now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner_pod: Option<OwnerPod>,
+    /// Conditions, one of each type.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// A pod in the namespace of its claim.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+pub struct OwnerPod {
+    /// Name of the pod.
+    pub name: String,
+}

@@ -1,0 +1,184 @@
+//! The admission policies, asked about requests.
+
+use kube_cel::cel::Program;
+use kube_cel::cel::{Context, Value as CelValue};
+use patchbay_controller::api::crd::{AdmissionPolicy, CLUSTER_MANAGER, manifests, policies};
+use serde_json::{Value, json};
+
+const SUBNET: &str = "k8s.ovn.org/network-connect-subnet";
+const TUNNEL_KEY: &str = "k8s.ovn.org/connect-router-tunnel-key";
+const USER: &str = "kubernetes-admin";
+
+/// The start of each message that this request gets. Without an old object it is one that creates.
+fn denied(policy: &AdmissionPolicy, user: &str, old: Option<&Value>, new: &Value) -> Vec<String> {
+    let mut context = Context::default();
+    let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
+    let request = json!({"operation": operation, "userInfo": {"username": user}});
+    let variables = [
+        ("request", request),
+        ("oldObject", old.cloned().unwrap_or_default()),
+        ("object", new.clone()),
+    ];
+    for (name, value) in variables {
+        context.add_variable(name, value).unwrap();
+    }
+    let mut messages = Vec::new();
+    for rule in policy
+        .policy
+        .spec
+        .as_ref()
+        .unwrap()
+        .validations
+        .iter()
+        .flatten()
+    {
+        match Program::compile(&rule.expression)
+            .unwrap()
+            .execute(&context)
+            .unwrap()
+        {
+            CelValue::Bool(true) => {}
+            CelValue::Bool(false) => messages.extend(rule.message.clone()),
+            other => panic!("{other:?}: {}", rule.expression),
+        }
+    }
+    messages
+}
+
+fn annotated(annotations: &[(&str, &str)]) -> Value {
+    if annotations.is_empty() {
+        return json!({"metadata": {"name": "c"}});
+    }
+    let annotations: serde_json::Map<_, _> = annotations
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), json!(value)))
+        .collect();
+    json!({"metadata": {"name": "c", "annotations": annotations}})
+}
+
+#[test]
+fn nobody_brings_what_was_allocated_along() {
+    let [policy, _] = policies(CLUSTER_MANAGER);
+    let message = "ClusterNetworkConnect resources cannot be created with the \"k8s.ovn.org/network-connect-subnet\" or \
+                   \"k8s.ovn.org/connect-router-tunnel-key\" annotations. These annotations are managed by the system.";
+    for user in [USER, CLUSTER_MANAGER] {
+        assert!(denied(&policy, user, None, &annotated(&[])).is_empty());
+        assert!(denied(&policy, user, None, &annotated(&[("a", "b")])).is_empty());
+        for annotation in [SUBNET, TUNNEL_KEY] {
+            assert_eq!(
+                denied(&policy, user, None, &annotated(&[(annotation, "1")])),
+                [message]
+            );
+        }
+    }
+}
+
+#[test]
+fn the_tunnel_key_is_written_once_by_the_manager() {
+    let [policy, _] = policies(CLUSTER_MANAGER);
+    let message = "The \"k8s.ovn.org/connect-router-tunnel-key\" annotation is immutable once set and can only be added \
+                   by the cluster-manager service account.";
+    let (none, one, two) = (
+        annotated(&[("a", "b")]),
+        annotated(&[(TUNNEL_KEY, "1")]),
+        annotated(&[(TUNNEL_KEY, "2")]),
+    );
+    assert_eq!(denied(&policy, USER, Some(&none), &one), [message]);
+    assert!(denied(&policy, CLUSTER_MANAGER, Some(&none), &one).is_empty());
+    assert!(denied(&policy, CLUSTER_MANAGER, Some(&annotated(&[])), &one).is_empty());
+    for user in [USER, CLUSTER_MANAGER] {
+        assert!(denied(&policy, user, Some(&one), &one).is_empty());
+        assert!(denied(&policy, user, Some(&none), &none).is_empty());
+        assert_eq!(denied(&policy, user, Some(&one), &two), [message]);
+        assert_eq!(
+            denied(&policy, user, Some(&one), &annotated(&[])),
+            [message]
+        );
+    }
+}
+
+#[test]
+fn subnets_are_written_by_the_manager() {
+    let [policy, _] = policies("someone");
+    let message = "A regular user must not add, modify, or remove the \"k8s.ovn.org/network-connect-subnet\" annotation \
+                   on a ClusterNetworkConnect custom resource.";
+    let states = [
+        annotated(&[]),
+        annotated(&[("a", "b")]),
+        annotated(&[(SUBNET, "1")]),
+        annotated(&[(SUBNET, "2")]),
+    ];
+    for (old, before) in states.iter().enumerate() {
+        for (new, after) in states.iter().enumerate() {
+            assert!(denied(&policy, "someone", Some(before), after).is_empty());
+            let kept = old == new || old < 2 && new < 2;
+            let expected: &[&str] = if kept { &[] } else { &[message] };
+            assert_eq!(
+                denied(&policy, USER, Some(before), after),
+                expected,
+                "{old} to {new}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_label_of_a_namespace_is_there_from_the_start() {
+    let [_, policy] = policies(CLUSTER_MANAGER);
+    let namespace = |labels: Value| json!({"metadata": {"name": "blue", "labels": labels}});
+    let label = "k8s.ovn.org/primary-user-defined-network";
+    let (without, with) = (namespace(json!({"x": "y"})), namespace(json!({label: ""})));
+    let message = "The 'k8s.ovn.org/primary-user-defined-network' label cannot be added/removed after the namespace was \
+                   created";
+    assert!(denied(&policy, USER, Some(&without), &without).is_empty());
+    assert!(
+        denied(
+            &policy,
+            USER,
+            Some(&with),
+            &namespace(json!({label: "other"}))
+        )
+        .is_empty()
+    );
+    assert_eq!(denied(&policy, USER, Some(&without), &with), [message]);
+    assert_eq!(denied(&policy, USER, Some(&with), &without), [message]);
+}
+
+#[test]
+fn policies_deny_and_stand_behind_the_definitions() {
+    let text = manifests(&[], &policies(CLUSTER_MANAGER)).unwrap();
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    let names: Vec<_> = documents
+        .iter()
+        .map(|document| {
+            format!(
+                "{} {}",
+                document["kind"].as_str().unwrap(),
+                document["metadata"]["name"].as_str().unwrap()
+            )
+        })
+        .skip(3)
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "ValidatingAdmissionPolicy cnc-annotation-validation",
+            "ValidatingAdmissionPolicyBinding cnc-annotation-validation-binding",
+            "ValidatingAdmissionPolicy user-defined-networks-namespace-label",
+            "ValidatingAdmissionPolicyBinding user-defined-networks-namespace-label-binding",
+        ]
+    );
+    assert_eq!(documents[3]["spec"]["failurePolicy"], "Fail");
+    let rule = &documents[3]["spec"]["matchConstraints"]["resourceRules"][0];
+    assert_eq!(
+        rule["resources"],
+        json!(["clusternetworkconnects"]),
+        "and not those of the status"
+    );
+    assert_eq!(rule["operations"], json!(["CREATE", "UPDATE"]));
+    assert_eq!(documents[3]["spec"]["validations"][0]["reason"], "Invalid");
+    assert_eq!(
+        documents[4]["spec"],
+        json!({"policyName": "cnc-annotation-validation", "validationActions": ["Deny"]})
+    );
+}
