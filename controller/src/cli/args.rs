@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ipnet::IpNet;
 
+use crate::api::crd::CLUSTER_MANAGER;
+
 /// Connects isolated user-defined networks through OVN.
 #[derive(Debug, Parser)]
 #[command(name = "patchbay", version)]
@@ -23,6 +25,22 @@ pub(super) enum Command {
     Plan(Manifests),
     /// Run as a controller on a Kubernetes API, until it is told to stop.
     Run(Run),
+    /// Print the definitions of the resources, for `kubectl apply -f -`.
+    Crds(Crds),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Crds {
+    /// Resources by kind, plural, singular or short name. Default: cnc, udn and cudn; net-attach-def and ipamclaim are
+    /// for clusters that do not have them.
+    #[arg(value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    /// Also print the admission policies that guard annotations and the label of namespaces.
+    #[arg(long)]
+    pub(super) policies: bool,
+    /// The user that the policies let write what was allocated.
+    #[arg(long, value_name = "USER", default_value = CLUSTER_MANAGER, requires = "policies")]
+    pub(super) manager: String,
 }
 
 #[derive(Debug, Args)]

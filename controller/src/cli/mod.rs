@@ -69,6 +69,7 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
             Command::Demo(arguments) => demo::demo(&arguments, console).await,
             Command::Apply(arguments) => run::apply(&arguments, console).await,
             Command::Run(arguments) => kubernetes::run(&arguments, console).await,
+            Command::Crds(arguments) => run::crds(&arguments, console),
             Command::Plan(arguments) => {
                 let is_done = run::plan(&arguments, console).await?;
                 return Ok(ExitCode::from(if is_done { 0 } else { CHANGES }));

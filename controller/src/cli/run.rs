@@ -9,12 +9,13 @@ use patchbay_schemas::uuids::UuidSource;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::args::{Database, Format, Manifests};
+use super::args::{Crds, Database, Format, Manifests};
 use super::changes::ZoneChanges;
 use super::document::{Document, Zone};
 use super::resolve::{Resolved, load};
 use super::text;
 use super::zones::{ZoneError, ZoneOutcome, bring};
+use crate::api::crd::{self, UnknownDefinition};
 use crate::northbound::{Embedded, Northbound, OneOf, OpenError, Rehearsal, Remote};
 use crate::source::LoadError;
 use crate::state::{StateError, StateFolder};
@@ -69,6 +70,8 @@ pub(super) enum Failure {
     #[error("--zone is required: a database belongs to one of the nodes {}", .0.join(", "))]
     ZoneRequired(Vec<String>),
     #[error(transparent)]
+    UnknownDefinition(#[from] UnknownDefinition),
+    #[error(transparent)]
     Open(#[from] OpenError),
     #[error("zone {zone}: {source}")]
     Zone { zone: String, source: ZoneError },
@@ -112,6 +115,15 @@ pub(super) async fn apply(arguments: &Manifests, console: &mut Console<'_>) -> R
         folder.save(&resolved.inventory)?;
     }
     Ok(())
+}
+
+/// Prints definitions and admission policies.
+pub(super) fn crds(arguments: &Crds, console: &mut Console<'_>) -> Result<(), Failure> {
+    let policies = arguments
+        .policies
+        .then(|| crd::policies(&arguments.manager));
+    let text = crd::manifests(&arguments.names, policies.as_ref().map_or(&[], |all| all))?;
+    Ok(console.output.write_all(text.as_bytes())?)
 }
 
 /// Prints what `apply` would change, and changes nothing. Returns whether there is nothing to do.

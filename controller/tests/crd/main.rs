@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests, too, may stop a test")]
 
 mod agreement;
+mod command;
 mod corpus;
 mod cost;
 mod definition;
