@@ -51,10 +51,10 @@ pub(crate) const CLUSTER_NETWORKS: [&str; 8] = [
     "{namespaceSelector: {}, network: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.0.0.0/16}]},
        transport: NoOverlay, noOverlay: {outboundSNAT: Enabled, routing: Managed}}}",
     "{namespaceSelector: {}, network: {topology: Layer2, layer2: {role: Primary, subnets: [10.0.0.0/16]},
-       transport: EVPN, evpn: {vtep: v, macVRF: {vni: 1, routeTarget: '65000:1'}}}}",
+       transport: EVPN, evpn: {vtep: v, macVRF: {vni: 1, routeTarget: '*:4294967295'}}}}",
     "{namespaceSelector: {}, network: {topology: Layer2, layer2: {role: Primary, subnets: [10.0.0.0/16]},
        transport: EVPN, evpn: {vtep: v, macVRF: {vni: 1, routeTarget: '10.0.0.1:65535'},
-       ipVRF: {vni: 2, routeTarget: '*:4294967295'}}}}",
+       ipVRF: {vni: 2, routeTarget: '65535:4294967295'}}}}",
     "{namespaceSelector: {}, network: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.0.0.0/16}]},
        transport: EVPN, evpn: {vtep: v, ipVRF: {vni: 16777215, routeTarget: '65536:65535'}}}}",
 ];
