@@ -14,7 +14,7 @@ use crate::file::{self, Journal};
 use crate::monitor::Monitors;
 use crate::session::SessionId;
 
-use blocked::Blocked;
+use blocked::Line;
 
 /// A database and everything that hangs on its commits.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct State {
     journal: Option<Journal>,
     pub(crate) monitors: Monitors,
     /// Transactions whose `wait` is not satisfied, in order of arrival.
-    blocked: Vec<Blocked>,
+    blocked: Line,
     /// Transactions that changed something.
     commits: u64,
 }
@@ -43,7 +43,7 @@ impl Hosted {
             database,
             journal,
             monitors: Monitors::default(),
-            blocked: Vec::new(),
+            blocked: Line::default(),
             commits: 0,
         };
         Self {
@@ -96,7 +96,7 @@ impl Hosted {
             Execution::Committed { results, changes } => {
                 if !changes.rows.is_empty() {
                     state.committed(transaction, &changes).map_err(Some)?;
-                    self.retry_blocked(&mut state);
+                    self.retry_blocked(&mut state, blocked::tables(&changes));
                 }
                 Ok((results, changes))
             }
@@ -108,7 +108,7 @@ impl Hosted {
     /// Forgets all that belongs to a session.
     pub(crate) fn disconnect(&self, session: SessionId) {
         let mut state = self.state();
-        state.forget_blocked(session);
+        state.blocked.leave_all(session);
         state.monitors.remove_session(session);
     }
 }

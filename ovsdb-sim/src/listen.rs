@@ -125,12 +125,16 @@ fn spawn<S>(server: &Arc<Server>, stream: S, probe: Option<Duration>)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + 'static,
 {
-    let limit = server.limits().connections;
-    if server.session_count() >= limit {
+    let Ok(place) = server.places().clone().try_acquire_owned() else {
+        let limit = server.limits().connections;
         tracing::warn!(limit, "too many connections: refusing one");
         return;
-    }
-    tokio::spawn(session::serve(server.clone(), stream, probe));
+    };
+    let server = server.clone();
+    tokio::spawn(async move {
+        session::serve(server, stream, probe).await;
+        drop(place);
+    });
 }
 
 async fn pause(error: &io::Error) {

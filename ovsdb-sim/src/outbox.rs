@@ -27,8 +27,10 @@ pub(crate) struct Outbox {
     queue: Mutex<Queue>,
     /// Something was added, or the session ends.
     filled: Notify,
-    /// The writer caught up.
+    /// The writer caught up, or the session ends.
     drained: Notify,
+    /// The session ends.
+    ended: Notify,
     /// More than this many bytes waiting end the session.
     limit: usize,
 }
@@ -39,6 +41,8 @@ struct Queue {
     /// Added and not yet written.
     bytes: usize,
     closed: bool,
+    /// What waits is not worth waiting for.
+    cut_off: bool,
 }
 
 impl Outbox {
@@ -47,6 +51,7 @@ impl Outbox {
             queue: Mutex::default(),
             filled: Notify::new(),
             drained: Notify::new(),
+            ended: Notify::new(),
             limit,
         }
     }
@@ -68,18 +73,52 @@ impl Outbox {
                 limit = self.limit,
                 "client reads too slowly: closing its connection"
             );
-            queue.closed = true;
-            queue.chunks.clear();
+            drop(queue);
+            self.cut_off();
+            return;
         }
         drop(queue);
         self.filled.notify_one();
     }
 
+    /// How long a message may be at most.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Ends the session after what was added is written.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
+        self.wake_all();
+    }
+
+    /// Ends the session at once.
+    pub(crate) fn cut_off(&self) {
+        let mut queue = self.lock();
+        queue.closed = true;
+        queue.cut_off = true;
+        queue.chunks = VecDeque::new();
+        drop(queue);
+        self.wake_all();
+    }
+
+    fn wake_all(&self) {
         self.filled.notify_one();
         self.drained.notify_one();
+        self.ended.notify_one();
+    }
+
+    /// Waits until the session ends; whether what was added is still to be written.
+    pub(crate) async fn ended(&self) -> bool {
+        loop {
+            {
+                let queue = self.lock();
+                if queue.closed {
+                    return !queue.cut_off;
+                }
+            }
+            self.ended.notified().await;
+        }
     }
 
     /// Waits for chunks and takes them all; none when the session ends.
@@ -107,13 +146,13 @@ impl Outbox {
         }
     }
 
-    /// Waits until less than `bytes` wait to be written.
-    pub(crate) async fn wait_below(&self, bytes: usize) {
+    /// Waits until less than `bytes` wait to be written; false when the session ends.
+    pub(crate) async fn wait_below(&self, bytes: usize) -> bool {
         loop {
             {
                 let queue = self.lock();
                 if queue.bytes < bytes || queue.closed {
-                    return;
+                    return !queue.closed;
                 }
             }
             self.drained.notified().await;

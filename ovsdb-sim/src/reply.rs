@@ -52,21 +52,24 @@ pub(crate) fn update(method: &str, head: &[&[u8]], body: Arc<Vec<u8>>) -> [Chunk
     ]
 }
 
-/// The result of a transaction of `total` operations: one more entry when the commit failed.
+/// The result of a transaction of `total` operations: one more entry when the commit failed. None when it would be
+/// longer than `limit` bytes.
 pub(crate) fn transaction(
     id: &Json,
     schema: &DatabaseSchema,
     results: &[OperationResult],
     error: Option<&OvsdbError>,
     total: usize,
-) -> Chunk {
-    success(id, |out| {
+    limit: usize,
+) -> Option<Chunk> {
+    let mut complete = true;
+    let reply = success(id, |out| {
         out.push(b'[');
         for (i, result) in results.iter().enumerate() {
             if i > 0 {
                 out.push(b',');
             }
-            operation(schema, result, out);
+            complete = complete && operation(schema, result, out, limit);
         }
         if let Some(error) = error {
             if !results.is_empty() {
@@ -78,10 +81,17 @@ pub(crate) fn transaction(
             }
         }
         out.push(b']');
-    })
+    });
+    complete.then_some(reply)
 }
 
-fn operation(schema: &DatabaseSchema, result: &OperationResult, out: &mut Vec<u8>) {
+/// Appends a result; false when it ends before its end, beyond the limit.
+fn operation(
+    schema: &DatabaseSchema,
+    result: &OperationResult,
+    out: &mut Vec<u8>,
+    limit: usize,
+) -> bool {
     match result {
         OperationResult::Nothing => out.extend_from_slice(b"{}"),
         OperationResult::Inserted(uuid) => {
@@ -102,6 +112,9 @@ fn operation(schema: &DatabaseSchema, result: &OperationResult, out: &mut Vec<u8
             let table = schema.table(*table);
             out.extend_from_slice(b"{\"rows\":[");
             for (i, row) in rows.iter().enumerate() {
+                if out.len() > limit {
+                    return false;
+                }
                 out.extend_from_slice(if i > 0 { b",{" } else { b"{" });
                 for (i, column) in columns.iter().enumerate() {
                     if i > 0 {
@@ -116,4 +129,5 @@ fn operation(schema: &DatabaseSchema, result: &OperationResult, out: &mut Vec<u8
             out.extend_from_slice(b"]}");
         }
     }
+    true
 }

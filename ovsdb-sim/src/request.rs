@@ -192,7 +192,7 @@ impl Request<'_> {
             return Err(OvsdbError::syntax_at(params, "monitor-requests must be object").into());
         }
         let mut monitors = self.session.monitors();
-        if monitors.iter().any(|(have, _)| *have == id) {
+        if monitors.contains_key(&id) {
             return Err(OvsdbError::syntax(&id, "duplicate monitor ID").into());
         }
         // Nothing is committed and the schema stays the same until the reply is on its way.
@@ -215,7 +215,7 @@ impl Request<'_> {
             out.extend_from_slice(&result);
         })]);
         drop(state);
-        monitors.push((id, database));
+        monitors.insert(id, database);
         Ok(Answer::Later)
     }
 
@@ -228,10 +228,9 @@ impl Request<'_> {
         params.next_element();
         let id = Json::read(&mut params);
         let mut monitors = self.session.monitors();
-        let Some(at) = monitors.iter().position(|(have, _)| *have == id) else {
+        let Some(database) = monitors.remove(&id) else {
             return Err(Refusal::Text("unknown monitor"));
         };
-        let (_, database) = monitors.remove(at);
         database.state().monitors.remove(self.session.id(), &id);
         Ok(empty_object())
     }

@@ -11,6 +11,7 @@ use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::DecodedTransaction;
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::file::Source;
@@ -24,7 +25,8 @@ use crate::session::{Session, SessionId};
 pub struct Limits {
     /// The longest message that is read, in bytes.
     pub message: usize,
-    /// So many bytes may wait for a client that reads slowly before its connection is closed.
+    /// So many bytes may wait for a client that reads slowly before its connection is closed; a longer reply ends the
+    /// connection too.
     pub backlog: usize,
     /// How many connections are served at once.
     pub connections: usize,
@@ -49,6 +51,8 @@ pub(crate) struct Server {
     /// Written by sessions as they come and go, read by the control API meanwhile.
     sessions: DashMap<SessionId, Arc<Session>>,
     next_session: AtomicU64,
+    /// One for each connection that may still be made.
+    places: Arc<Semaphore>,
     seed: Option<u64>,
     limits: Limits,
 }
@@ -90,6 +94,9 @@ impl Server {
             locks: Mutex::default(),
             sessions: DashMap::new(),
             next_session: AtomicU64::new(1),
+            places: Arc::new(Semaphore::new(
+                limits.connections.min(Semaphore::MAX_PERMITS),
+            )),
             seed,
             limits,
         })
@@ -101,6 +108,10 @@ impl Server {
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    pub(crate) fn places(&self) -> &Arc<Semaphore> {
+        &self.places
     }
 
     pub(crate) fn database(&self, name: &str) -> Option<&Arc<Hosted>> {

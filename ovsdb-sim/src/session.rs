@@ -1,5 +1,7 @@
 //! One client's connection: reads messages, answers requests.
 
+use std::collections::HashMap;
+use std::hash::RandomState;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,6 +24,9 @@ const READ_BELOW: usize = 1 << 20;
 /// How much is read at once.
 const READ_SIZE: usize = 1 << 18;
 
+/// So long after the end of a session its client may take to read what is left and to hang up.
+const LINGER: Duration = Duration::from_secs(5);
+
 /// Pieces of output are written together up to this size.
 const WRITE_SIZE: usize = 1 << 16;
 
@@ -35,8 +40,8 @@ pub(crate) struct Session {
     id: SessionId,
     server: Arc<Server>,
     outbox: Outbox,
-    /// Names of the session's monitors; no two are equal, whatever their databases.
-    monitors: Mutex<Vec<(Json, Arc<Hosted>)>>,
+    /// The databases of the session's monitors by the monitors' names, whatever their databases.
+    monitors: Mutex<HashMap<Json, Arc<Hosted>, RandomState>>,
     /// Whether the client wants to hear of databases that change instead of being cut off.
     change_aware: AtomicBool,
 }
@@ -80,7 +85,7 @@ impl Session {
         &self.outbox
     }
 
-    pub(crate) fn monitors(&self) -> MutexGuard<'_, Vec<(Json, Arc<Hosted>)>> {
+    pub(crate) fn monitors(&self) -> MutexGuard<'_, HashMap<Json, Arc<Hosted>, RandomState>> {
         self.monitors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -94,7 +99,7 @@ impl Session {
 
     /// Forgets a monitor that the server ended and tells the client.
     pub(crate) fn monitor_canceled(&self, id: &Json) {
-        self.monitors().retain(|(have, _)| have != id);
+        self.monitors().remove(id);
         let params = Json::Array(vec![id.clone()]);
         self.outbox
             .push([reply::notification("monitor_canceled", &params)]);
@@ -121,15 +126,37 @@ where
         server: &server,
         session: &session,
     };
-    let (input, output) = tokio::io::split(stream);
-    let writer = tokio::spawn(write(session.clone(), output));
-    if let Err(error) = read(&session, input, probe).await {
-        tracing::info!(session = session.id.0, %error, "closing a connection");
+    let (mut input, output) = tokio::io::split(stream);
+    let mut writer = tokio::spawn(write(session.clone(), output));
+    tokio::select! {
+        ended = read(&session, &mut input, probe) => {
+            if let Err(error) = &ended {
+                tracing::info!(session = session.id.0, %error, "closing a connection");
+            }
+            if matches!(ended, Err(SessionError::Inactive)) {
+                session.outbox.cut_off();
+            }
+        }
+        _ = session.outbox.ended() => {}
     }
     drop(connected);
-    if let Err(error) = writer.await {
-        tracing::error!(session = session.id.0, %error, "the writer of a session failed");
+    // A client that does not read what it asked for, or does not hang up, must not keep the connection.
+    let linger = if session.outbox.ended().await {
+        LINGER
+    } else {
+        Duration::ZERO
+    };
+    let end = async {
+        if let Err(error) = (&mut writer).await {
+            tracing::error!(session = session.id.0, %error, "the writer of a session failed");
+        }
+        // Hanging up on a client that is still sending could take from it what it has not read yet.
+        tokio::io::copy(&mut input, &mut tokio::io::sink()).await
+    };
+    if let Ok(Err(error)) = timeout(linger, end).await {
+        tracing::debug!(session = session.id.0, %error, "client is gone");
     }
+    writer.abort();
 }
 
 /// A session that its server knows. They hold each other, so that it must be forgotten also when its task is dropped,
@@ -170,7 +197,6 @@ async fn write(session: Arc<Session>, mut output: impl AsyncWrite + Unpin) {
             return;
         }
     }
-    // The reader ends when the client sees the end of the stream and closes its side, or by the error of its read.
     output.shutdown().await.unwrap_or_default();
 }
 
@@ -192,7 +218,7 @@ async fn send(
 
 async fn read(
     session: &Arc<Session>,
-    mut input: impl AsyncRead + Unpin,
+    input: &mut (impl AsyncRead + Unpin),
     probe: Option<Duration>,
 ) -> Result<(), SessionError> {
     let mut framer = Framer::new(session.server.limits().message);
@@ -220,7 +246,9 @@ async fn read(
                 Message::Reply(Reply { id, outcome: Ok(_) }) if id == Json::string("echo") => {}
                 Message::Reply(_) => return Err(SessionError::UnexpectedReply),
             }
-            session.outbox.wait_below(READ_BELOW).await;
+            if !session.outbox.wait_below(READ_BELOW).await {
+                return Ok(());
+            }
         }
         let buffer = framer.buffer_mut();
         buffer.reserve(READ_SIZE);

@@ -1,13 +1,16 @@
 //! Transactions whose `wait` is not satisfied: they are tried again, from their first operation, after every
-//! change and at their deadline.
+//! change to the tables that they name and at their deadline.
 
+mod line;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use patchbay_engine::db::{Access, Execution};
+use patchbay_engine::db::{Access, ChangeSet, Execution};
 use patchbay_schemas::json::Json;
-use patchbay_schemas::schema::DatabaseSchema;
-use patchbay_schemas::wire::DecodedTransaction;
+use patchbay_schemas::schema::{DatabaseSchema, TableId};
+use patchbay_schemas::wire::{DecodedTransaction, Operation};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
@@ -16,6 +19,8 @@ use crate::reply;
 use crate::session::{Session, SessionId};
 
 use super::{Hosted, State};
+
+pub(super) use line::Line;
 
 /// A transaction that waits.
 #[derive(Debug)]
@@ -43,8 +48,13 @@ impl Drop for Timer {
 
 /// What an attempt at a transaction came to.
 enum Attempt {
-    Done { changed: bool },
-    Blocked { deadline: Option<u64> },
+    /// It is answered, and has changed rows of these tables.
+    Done {
+        changed: BTreeSet<TableId>,
+    },
+    Blocked {
+        deadline: Option<u64>,
+    },
 }
 
 impl Blocked {
@@ -58,8 +68,16 @@ impl Blocked {
         }
     }
 
-    fn is(&self, session: SessionId, id: &Json) -> bool {
-        self.session.id() == session && self.id == *id
+    /// The tables whose rows decide what comes of it; none when there is more to it.
+    fn tables(&self) -> Option<BTreeSet<TableId>> {
+        let mut tables = BTreeSet::new();
+        for operation in &self.transaction.operations {
+            if matches!(operation, Operation::Assert { .. }) {
+                return None;
+            }
+            tables.extend(operation.table());
+        }
+        Some(tables)
     }
 }
 
@@ -85,52 +103,69 @@ impl Hosted {
             transaction.refuse();
             return;
         }
-        if self.attempt_or_block(&mut state, transaction) {
-            self.retry_blocked(&mut state);
+        match self.attempt(&mut state, &transaction) {
+            Attempt::Done { changed } => self.retry_blocked(&mut state, changed),
+            Attempt::Blocked { deadline } => {
+                let mut transaction = transaction;
+                self.set_timer(&mut transaction, deadline);
+                state.blocked.join(transaction);
+            }
         }
     }
 
     /// Whether a request of this id of this session is still waiting.
     pub(crate) fn is_blocked(&self, session: SessionId, id: &Json) -> bool {
-        self.state()
-            .blocked
-            .iter()
-            .any(|blocked| blocked.is(session, id))
+        self.state().blocked.place(session, id).is_some()
     }
 
     /// Forgets a waiting transaction; whether there was one.
     pub(crate) fn cancel(&self, session: SessionId, id: &Json) -> bool {
         let mut state = self.state();
-        let at = state
-            .blocked
-            .iter()
-            .position(|blocked| blocked.is(session, id));
-        let Some(at) = at else { return false };
-        state.blocked.remove(at).refuse();
+        let place = state.blocked.place(session, id);
+        let Some(blocked) = place.and_then(|place| state.blocked.leave(place)) else {
+            return false;
+        };
+        blocked.refuse();
         true
     }
 
-    /// Tries all waiting transactions again, until none of them changes anything.
-    pub(super) fn retry_blocked(self: &Arc<Self>, state: &mut State) {
-        loop {
-            let mut changed = false;
-            for blocked in std::mem::take(&mut state.blocked) {
-                changed |= self.attempt_or_block(state, blocked);
+    /// Tries the transactions that wait for changes to these tables, over and over in their order, until none of them
+    /// changes anything.
+    pub(super) fn retry_blocked(self: &Arc<Self>, state: &mut State, changed: BTreeSet<TableId>) {
+        let mut due = BTreeSet::new();
+        for table in &changed {
+            due.extend(state.blocked.waiting_for(*table, ..));
+        }
+        // The tables whose waiters are all due, as far as they are still ahead.
+        let mut all_due = changed;
+        while !due.is_empty() {
+            let mut last_change = BTreeMap::new();
+            while let Some(place) = due.pop_first() {
+                for table in self.retry(state, place) {
+                    last_change.insert(table, place);
+                    if all_due.insert(table) {
+                        due.extend(state.blocked.waiting_for(table, place..));
+                    }
+                }
             }
-            if !changed {
-                return;
+            for (table, place) in last_change {
+                due.extend(state.blocked.waiting_for(table, ..place));
             }
+            all_due.clear();
         }
     }
 
-    /// Executes a transaction, or puts it at the end of the line. Whether it changed something.
-    fn attempt_or_block(self: &Arc<Self>, state: &mut State, mut transaction: Blocked) -> bool {
-        match self.attempt(state, &transaction) {
+    /// Tries a waiting transaction again: what it changed, if its `wait` is over.
+    fn retry(self: &Arc<Self>, state: &mut State, place: u64) -> BTreeSet<TableId> {
+        let Some(mut blocked) = state.blocked.leave(place) else {
+            return BTreeSet::new();
+        };
+        match self.attempt(state, &blocked) {
             Attempt::Done { changed } => changed,
             Attempt::Blocked { deadline } => {
-                self.set_timer(&mut transaction, deadline);
-                state.blocked.push(transaction);
-                false
+                self.set_timer(&mut blocked, deadline);
+                state.blocked.put_back(place, blocked);
+                BTreeSet::new()
             }
         }
     }
@@ -156,24 +191,12 @@ impl Hosted {
         });
     }
 
-    /// Tries one waiting transaction again.
+    /// A deadline has come.
     fn wake(self: &Arc<Self>, session: SessionId, id: &Json) {
         let mut state = self.state();
-        let Some(at) = state
-            .blocked
-            .iter()
-            .position(|blocked| blocked.is(session, id))
-        else {
-            return;
-        };
-        let mut blocked = state.blocked.remove(at);
-        match self.attempt(&mut state, &blocked) {
-            Attempt::Done { changed: true } => self.retry_blocked(&mut state),
-            Attempt::Done { changed: false } => {}
-            Attempt::Blocked { deadline } => {
-                self.set_timer(&mut blocked, deadline);
-                state.blocked.insert(at, blocked);
-            }
+        if let Some(place) = state.blocked.place(session, id) {
+            let changed = self.retry(&mut state, place);
+            self.retry_blocked(&mut state, changed);
         }
     }
 
@@ -202,30 +225,35 @@ impl Hosted {
         let (results, error, changed) = match execution {
             Execution::Committed { results, changes } => {
                 // A client sees its own changes before the reply.
-                let changed = !changes.rows.is_empty();
-                let published = if changed {
-                    state.committed(transaction, &changes)
-                } else {
+                let changed = tables(&changes);
+                let published = if changed.is_empty() {
                     Ok(())
+                } else {
+                    state.committed(transaction, &changes)
                 };
-                let changed = changed && published.is_ok();
-                (results, published.err(), changed)
+                match published {
+                    Ok(()) => (results, None, changed),
+                    Err(error) => (results, Some(error), BTreeSet::new()),
+                }
             }
-            Execution::Failed { results, error } => (results, Some(error), false),
+            Execution::Failed { results, error } => (results, Some(error), BTreeSet::new()),
             Execution::Blocked { deadline } => return Attempt::Blocked { deadline },
         };
         let schema = state.database.schema();
         let total = transaction.total;
-        let reply = reply::transaction(id, schema, &results, error.as_ref(), total);
-        session.outbox().push([reply]);
+        let limit = session.outbox().limit();
+        let reply = reply::transaction(id, schema, &results, error.as_ref(), total, limit);
+        if let Some(reply) = reply {
+            session.outbox().push([reply]);
+        } else {
+            tracing::warn!(limit, "a reply is too long: closing the connection");
+            session.outbox().cut_off();
+        }
         Attempt::Done { changed }
     }
 }
 
-impl State {
-    /// Forgets the waiting transactions of a session.
-    pub(super) fn forget_blocked(&mut self, session: SessionId) {
-        self.blocked
-            .retain(|blocked| blocked.session.id() != session);
-    }
+/// The tables of changed rows.
+pub(super) fn tables(changes: &ChangeSet) -> BTreeSet<TableId> {
+    changes.rows.iter().map(|change| change.table).collect()
 }

@@ -27,7 +27,7 @@ impl Hosted {
         }
         state.database.convert(schema)?;
         let monitors = state.monitors.remove_all();
-        let blocked = std::mem::take(&mut state.blocked);
+        let blocked = std::mem::take(&mut state.blocked).into_transactions();
         // Sessions take the lock of their monitors before that of the state.
         drop(state);
         for (session, id) in monitors {
@@ -35,7 +35,9 @@ impl Hosted {
                 session.monitor_canceled(&id);
             }
         }
-        blocked.iter().for_each(super::Blocked::refuse);
+        for transaction in blocked {
+            transaction.refuse();
+        }
         Ok(())
     }
 }

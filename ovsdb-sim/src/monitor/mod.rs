@@ -5,6 +5,9 @@
 
 mod encode;
 
+use std::collections::btree_map::Entry as BTreeEntry;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::RandomState;
 use std::sync::Arc;
 
 use patchbay_engine::db::{ChangeSet, RowChange, Snapshot};
@@ -19,7 +22,7 @@ use crate::session::{Session, SessionId};
 const NO_TRANSACTION: &[u8] = b"\"00000000-0000-0000-0000-000000000000\"";
 
 /// What a monitor asks for, in which version of the protocol.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Spec {
     pub(crate) version: MonitorVersion,
     pub(crate) requests: MonitorRequests,
@@ -28,13 +31,21 @@ pub(crate) struct Spec {
 /// The monitors of one database.
 #[derive(Debug, Default)]
 pub(crate) struct Monitors {
-    groups: Vec<Group>,
+    /// In order of their beginning.
+    groups: BTreeMap<u64, Group>,
+    /// The group of those who ask for the same.
+    group_of: HashMap<Arc<Spec>, u64, RandomState>,
+    /// Where each monitor is: its group, and its place there.
+    places: HashMap<SessionId, HashMap<Json, (u64, u64), RandomState>, RandomState>,
+    /// The number of the next group or member.
+    next: u64,
 }
 
 #[derive(Debug)]
 struct Group {
-    spec: Spec,
-    members: Vec<Member>,
+    spec: Arc<Spec>,
+    /// In order of their joining.
+    members: BTreeMap<u64, Member>,
 }
 
 #[derive(Debug)]
@@ -69,63 +80,72 @@ impl Monitors {
     }
 
     fn join(&mut self, spec: Spec, member: Member) {
-        match self.groups.iter_mut().find(|group| group.spec == spec) {
-            Some(group) => group.members.push(member),
-            None => self.groups.push(Group {
-                spec,
-                members: vec![member],
-            }),
-        }
+        let number = self.next;
+        self.next += 1;
+        let spec = Arc::new(spec);
+        let group = *self.group_of.entry(spec.clone()).or_insert(number);
+        self.places
+            .entry(member.session.id())
+            .or_default()
+            .insert(member.id.clone(), (group, number));
+        let group = self.groups.entry(group).or_insert_with(|| Group {
+            spec,
+            members: BTreeMap::new(),
+        });
+        group.members.insert(number, member);
     }
 
     /// Ends a monitor and returns what it asked for.
-    pub(crate) fn remove(&mut self, session: SessionId, id: &Json) -> Option<Spec> {
-        let mut found = None;
-        for group in &mut self.groups {
-            let before = group.members.len();
-            group
-                .members
-                .retain(|member| member.session.id() != session || member.id != *id);
-            if group.members.len() < before {
-                found = Some(group.spec.clone());
-            }
+    pub(crate) fn remove(&mut self, session: SessionId, id: &Json) -> Option<Arc<Spec>> {
+        let names = self.places.get_mut(&session)?;
+        let place = names.remove(id)?;
+        if names.is_empty() {
+            self.places.remove(&session);
         }
-        self.groups.retain(|group| !group.members.is_empty());
-        found
+        self.leave(place)
+    }
+
+    fn leave(&mut self, (group, place): (u64, u64)) -> Option<Arc<Spec>> {
+        let BTreeEntry::Occupied(mut entry) = self.groups.entry(group) else {
+            return None;
+        };
+        entry.get_mut().members.remove(&place);
+        let spec = entry.get().spec.clone();
+        if entry.get().members.is_empty() {
+            entry.remove();
+            self.group_of.remove(&spec);
+        }
+        Some(spec)
     }
 
     /// Ends all monitors of a session.
     pub(crate) fn remove_session(&mut self, session: SessionId) {
-        for group in &mut self.groups {
-            group
-                .members
-                .retain(|member| member.session.id() != session);
+        for place in self
+            .places
+            .remove(&session)
+            .unwrap_or_default()
+            .into_values()
+        {
+            self.leave(place);
         }
-        self.groups.retain(|group| !group.members.is_empty());
     }
 
     /// Ends all monitors and tells whose they were.
     pub(crate) fn remove_all(&mut self) -> Vec<(Arc<Session>, Json)> {
-        let groups = std::mem::take(&mut self.groups).into_iter();
-        let members = groups.flat_map(|group| group.members);
+        let groups = std::mem::take(self).groups.into_values();
+        let members = groups.flat_map(|group| group.members.into_values());
         members.map(|member| (member.session, member.id)).collect()
     }
 
     /// How many monitors there are.
     pub(crate) fn len(&self) -> usize {
-        self.groups.iter().map(|group| group.members.len()).sum()
+        self.places.values().map(HashMap::len).sum()
     }
 
     /// What a monitor asks for.
     pub(crate) fn spec(&self, session: SessionId, id: &Json) -> Option<&Spec> {
-        let is_it = |member: &Member| member.session.id() == session && member.id == *id;
-        Some(
-            &self
-                .groups
-                .iter()
-                .find(|group| group.members.iter().any(is_it))?
-                .spec,
-        )
+        let (group, _) = self.places.get(&session)?.get(id)?;
+        Some(&self.groups.get(group)?.spec)
     }
 
     /// Replaces a monitor's name and conditions; the rows that come into view or leave it are sent under the new name.
@@ -159,10 +179,10 @@ impl Monitors {
         }
         let mut rows: Vec<&RowChange> = changes.rows.iter().collect();
         rows.sort_by_key(|change| change.table);
-        for group in &self.groups {
+        for group in self.groups.values() {
             if let Some(body) = encode::changes(&group.spec, schema, &rows) {
                 let body = Arc::new(body);
-                for member in &group.members {
+                for member in group.members.values() {
                     send(
                         &member.session,
                         &member.id,

@@ -23,17 +23,16 @@ impl Request<'_> {
         let new_id = Json::read(&mut params);
         params.next_element();
         let mut monitors = self.session.monitors();
-        let Some(at) = monitors.iter().position(|(have, _)| *have == old_id) else {
+        let Some(database) = monitors.get(&old_id).cloned() else {
             return Err(OvsdbError::syntax(&old_id, "unknown monitor session").into());
         };
-        if new_id != old_id && monitors.iter().any(|(have, _)| *have == new_id) {
+        if new_id != old_id && monitors.contains_key(&new_id) {
             return Err(OvsdbError::syntax(&new_id, "duplicate monitor ID").into());
         }
         if params.kind() != Kind::Object {
             let details = "monitor-cond-change-requests must be object";
             return Err(OvsdbError::new("syntax error", details).into());
         }
-        let database = monitors[at].1.clone();
         let mut state = database.state();
         let snapshot = state.database().snapshot();
         let Some(spec) = state.monitors.spec(self.session.id(), &old_id).cloned() else {
@@ -47,7 +46,9 @@ impl Request<'_> {
             snapshot.schema(),
             &snapshot,
         );
-        monitors[at].0 = new_id;
+        monitors.remove(&old_id);
+        drop(state);
+        monitors.insert(new_id, database);
         Ok(())
     }
 }

@@ -116,6 +116,19 @@ impl Operation {
         }
     }
 
+    /// The table whose rows it reads or changes.
+    pub fn table(&self) -> Option<TableId> {
+        match self {
+            Self::Insert { table, .. }
+            | Self::Select { table, .. }
+            | Self::Update { table, .. }
+            | Self::Mutate { table, .. }
+            | Self::Delete { table, .. }
+            | Self::Wait { table, .. } => Some(*table),
+            Self::Commit { .. } | Self::Abort | Self::Comment(_) | Self::Assert { .. } => None,
+        }
+    }
+
     /// Whether it is allowed on a read-only database. (`commit` is not.)
     pub fn is_read_only(&self) -> bool {
         matches!(
