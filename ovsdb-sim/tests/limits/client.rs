@@ -1,0 +1,73 @@
+//! A client that does what no real one does.
+
+use std::path::Path;
+use std::time::Duration;
+
+use patchbay_schemas::json::{Framer, Json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+/// How long a test waits for what should happen at once: far more than it takes, even on a loaded machine.
+const SOON: Duration = Duration::from_secs(30);
+
+/// One connection.
+pub(crate) struct Client {
+    pub(crate) stream: UnixStream,
+    framer: Framer,
+}
+
+impl Client {
+    pub(crate) async fn connect(socket: &Path) -> Self {
+        Self {
+            stream: UnixStream::connect(socket).await.unwrap(),
+            framer: Framer::new(usize::MAX),
+        }
+    }
+
+    /// Sends bytes, unless the server has hung up.
+    pub(crate) async fn send(&mut self, bytes: &[u8]) {
+        let sent = timeout(SOON, self.stream.write_all(bytes)).await;
+        // The server's hanging up shows when reading.
+        sent.expect("the server should take it").unwrap_or_default();
+    }
+
+    pub(crate) async fn request(&mut self, method: &str, params: &str, id: impl std::fmt::Display) {
+        let text = format!(r#"{{"id":{id},"method":"{method}","params":{params}}}"#);
+        self.send(text.as_bytes()).await;
+    }
+
+    /// The next message; none when the server has hung up.
+    pub(crate) async fn next(&mut self) -> Option<Json> {
+        loop {
+            if let Some(text) = self.framer.next_text().unwrap() {
+                return Some(Json::from_text(text.as_text()));
+            }
+            let read = timeout(SOON, self.stream.read_buf(self.framer.buffer_mut())).await;
+            if read.expect("the server should say something").unwrap_or(0) == 0 {
+                return None;
+            }
+        }
+    }
+
+    /// The result of a request, notifications before it passed over.
+    pub(crate) async fn call(&mut self, method: &str, params: &str) -> Option<Json> {
+        self.request(method, params, "\"call\"").await;
+        loop {
+            let message = self.next().await?;
+            if message.get("id").and_then(Json::as_str) == Some("call") {
+                return message.get("result").cloned();
+            }
+        }
+    }
+
+    /// Whether the server still answers.
+    pub(crate) async fn is_served(&mut self) -> bool {
+        self.call("echo", "[]").await.is_some()
+    }
+
+    /// Waits until the server hangs up, reading what there is.
+    pub(crate) async fn until_closed(&mut self) {
+        while self.next().await.is_some() {}
+    }
+}

@@ -1,0 +1,285 @@
+//! Clients that go to the server's limits: its memory stays bounded, and others notice nothing.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod client;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ovsdb_sim::{Limits, Listener, Sim};
+use patchbay_schemas::json::Json;
+use patchbay_schemas::schema::DatabaseSchema;
+use tempfile::TempDir;
+
+use client::Client;
+
+const SCHEMA: &str = r#"{"name":"D","tables":{
+    "A":{"columns":{"s":{"type":"string"},"i":{"type":"integer"}}},
+    "B":{"columns":{"s":{"type":"string"},"i":{"type":"integer"}}}}}"#;
+
+struct Bed {
+    _listener: Listener,
+    _folder: TempDir,
+    socket: PathBuf,
+}
+
+impl Bed {
+    async fn new(limits: Limits) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("db.sock");
+        let schema = Arc::new(DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap());
+        let sim = Sim::builder()
+            .schema(schema)
+            .limits(limits)
+            .build()
+            .unwrap();
+        let listener = sim.listen(&format!("punix:{}", socket.display())).await;
+        Self {
+            _listener: listener.unwrap(),
+            _folder: folder,
+            socket,
+        }
+    }
+
+    async fn client(&self) -> Client {
+        Client::connect(&self.socket).await
+    }
+
+    /// Waits until a new client is served: a place has become free.
+    async fn until_there_is_a_place(&self) -> Client {
+        let start = Instant::now();
+        loop {
+            let mut client = self.client().await;
+            if client.is_served().await {
+                return client;
+            }
+            assert!(start.elapsed() < Duration::from_secs(30), "no place");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+fn insert(table: &str, text: &str) -> String {
+    format!(r#"["D",{{"op":"insert","table":"{table}","row":{{"s":"{text}"}}}}]"#)
+}
+
+#[tokio::test]
+async fn a_message_longer_than_the_limit_ends_its_connection_only() {
+    let bed = Bed::new(Limits {
+        message: 1 << 20,
+        ..Limits::default()
+    })
+    .await;
+    let (mut other, mut client) = (bed.client().await, bed.client().await);
+    let fits = format!("[\"{}\"]", "x".repeat((1 << 20) - 100));
+    assert!(client.call("echo", &fits).await.is_some());
+    let piece = vec![b'x'; 1 << 16];
+    client.send(br#"{"id":1,"method":"echo","params":[""#).await;
+    for _ in 0..20 {
+        client.send(&piece).await;
+    }
+    client.until_closed().await;
+    assert!(other.is_served().await);
+}
+
+#[tokio::test]
+async fn connections_above_the_limit_are_refused_even_all_at_once() {
+    let bed = Bed::new(Limits {
+        connections: 4,
+        ..Limits::default()
+    })
+    .await;
+    let mut clients = Vec::new();
+    for _ in 0..50 {
+        clients.push(bed.client().await);
+    }
+    let mut served = Vec::new();
+    for mut client in clients {
+        if client.is_served().await {
+            served.push(client);
+        }
+    }
+    assert_eq!(served.len(), 4);
+    served.pop();
+    bed.until_there_is_a_place().await;
+    for client in &mut served {
+        assert!(client.is_served().await);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_is_cut_off_and_others_are_not_held_up() {
+    let bed = Bed::new(Limits {
+        backlog: 1 << 20,
+        connections: 2,
+        ..Limits::default()
+    })
+    .await;
+    let mut slow = bed.client().await;
+    slow.call("monitor", r#"["D",1,{"A":{}}]"#).await.unwrap();
+    let mut writer = bed.client().await;
+    let row = insert("A", &"x".repeat(1 << 16));
+    for _ in 0..64 {
+        assert!(writer.call("transact", &row).await.is_some());
+    }
+    // It has not hung up, nor read a byte: its place is free all the same.
+    drop(writer);
+    let mut new = [
+        bed.until_there_is_a_place().await,
+        bed.until_there_is_a_place().await,
+    ];
+    slow.until_closed().await;
+    for client in &mut new {
+        assert!(client.is_served().await);
+    }
+}
+
+#[tokio::test]
+async fn replies_that_nobody_reads_do_not_keep_a_connection() {
+    let bed = Bed::new(Limits {
+        connections: 1,
+        ..Limits::default()
+    })
+    .await;
+    let mut silent = bed.client().await;
+    let long = format!("[\"{}\"]", "x".repeat(1 << 19));
+    silent.request("echo", &long, 1).await;
+    silent.send(b"nonsense").await;
+    bed.until_there_is_a_place().await;
+}
+
+#[tokio::test]
+async fn a_reply_cannot_grow_beyond_the_limit() {
+    let bed = Bed::new(Limits {
+        backlog: 1 << 20,
+        ..Limits::default()
+    })
+    .await;
+    let (mut other, mut client) = (bed.client().await, bed.client().await);
+    let row = insert("A", &"x".repeat(1 << 16));
+    other.call("transact", &row).await.unwrap();
+    // Sixty gigabytes, if it were answered.
+    let select = r#"{"op":"select","table":"A","where":[]}"#;
+    let selects = format!("[\"D\"{}]", format!(",{select}").repeat(1_000_000));
+    client.request("transact", &selects, 1).await;
+    client.until_closed().await;
+    assert!(other.is_served().await);
+}
+
+#[tokio::test]
+async fn a_request_may_come_byte_by_byte() {
+    let bed = Bed::new(Limits::default()).await;
+    let (mut other, mut client) = (bed.client().await, bed.client().await);
+    for byte in br#" {"id":1,"method":"echo","params":["\ud83d\ude00",1.5e0,true]} "# {
+        client.send(&[*byte]).await;
+        assert!(other.is_served().await);
+    }
+    let reply = client.next().await.unwrap();
+    assert_eq!(reply.get("result").unwrap().to_text(), r#"["😀",1.5,true]"#);
+}
+
+#[tokio::test]
+async fn the_deepest_nesting_is_served_and_one_more_level_is_not() {
+    let bed = Bed::new(Limits::default()).await;
+    let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+    let mut client = bed.client().await;
+    // The message is one level, its parameters are the others.
+    let echoed = client.call("echo", &nested(999)).await.unwrap();
+    assert_eq!(echoed.to_text(), nested(999));
+    // Wherever it stands, it is looked at or quoted.
+    let deep = nested(995);
+    for (method, params) in [
+        ("transact", format!(r#"["D",{deep}]"#)),
+        ("transact", format!(r#"["D",{{"op":{deep}}}]"#)),
+        ("monitor", format!(r#"["D",{deep},{{"A":{{}}}}]"#)),
+        ("monitor", format!(r#"["D",1,{{"A":{deep}}}]"#)),
+        ("convert", format!(r#"["D",{{"name":{deep}}}]"#)),
+        ("lock", format!("[{deep}]")),
+    ] {
+        client.request(method, &params, &deep).await;
+        let reply = client.next().await.unwrap();
+        assert_eq!(reply.get("id").unwrap().to_text(), deep);
+    }
+    client.request("echo", &nested(1000), 1).await;
+    client.until_closed().await;
+}
+
+#[tokio::test]
+async fn a_very_long_string_is_stored_and_read_back() {
+    let bed = Bed::new(Limits::default()).await;
+    let (mut other, mut client) = (bed.client().await, bed.client().await);
+    let text = "x".repeat(32 << 20);
+    client.call("transact", &insert("A", &text)).await.unwrap();
+    assert!(other.is_served().await);
+    let select = r#"["D",{"op":"select","table":"A","where":[],"columns":["s"]}]"#;
+    let rows = client.call("transact", select).await.unwrap();
+    assert_eq!(
+        rows,
+        Json::parse(format!(r#"[{{"rows":[{{"s":"{text}"}}]}}]"#).as_bytes()).unwrap()
+    );
+}
+
+/// Each commit would try all of them again, and each request would be compared with all of them.
+#[tokio::test]
+async fn transactions_that_wait_for_other_tables_cost_a_commit_nothing() {
+    const WAITING: usize = 20_000;
+    let bed = Bed::new(Limits::default()).await;
+    let mut waiting = bed.client().await;
+    let wait =
+        r#"["D",{"op":"wait","table":"A","where":[],"columns":["i"],"until":"!=","rows":[]}]"#;
+    let start = Instant::now();
+    for id in 0..WAITING {
+        waiting.request("transact", wait, id).await;
+    }
+    assert!(waiting.is_served().await);
+    let mut writer = bed.client().await;
+    for _ in 0..1000 {
+        writer.call("transact", &insert("B", "x")).await.unwrap();
+    }
+    assert!(
+        start.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        start.elapsed()
+    );
+    writer.call("transact", &insert("A", "x")).await.unwrap();
+    for id in 0..WAITING {
+        let reply = waiting.next().await.unwrap();
+        assert_eq!(reply.get("id"), Some(&Json::Integer(id as i64)));
+        assert_eq!(reply.get("result").unwrap().to_text(), "[{}]");
+    }
+}
+
+#[tokio::test]
+async fn very_many_monitors_on_one_connection_come_and_go() {
+    const MONITORS: usize = 20_000;
+    let bed = Bed::new(Limits::default()).await;
+    let (mut client, mut writer) = (bed.client().await, bed.client().await);
+    let start = Instant::now();
+    for id in 0..MONITORS {
+        // Half of them ask for the same, half for something of their own.
+        let condition = if id % 2 == 0 { 0 } else { id };
+        let requests = format!(r#"{{"A":{{"where":[["i","<=",{condition}]]}}}}"#);
+        let params = format!(r#"["D",{id},{requests}]"#);
+        assert!(client.call("monitor_cond", &params).await.is_some(), "{id}");
+    }
+    writer.call("transact", &insert("A", "x")).await.unwrap();
+    for _ in 0..MONITORS {
+        let update = client.next().await.unwrap();
+        assert_eq!(update.get("method").and_then(Json::as_str), Some("update2"));
+    }
+    for id in 0..MONITORS {
+        let params = format!("[{id}]");
+        assert!(
+            client.call("monitor_cancel", &params).await.is_some(),
+            "{id}"
+        );
+    }
+    assert!(
+        start.elapsed() < Duration::from_secs(60),
+        "{:?}",
+        start.elapsed()
+    );
+    writer.call("transact", &insert("A", "x")).await.unwrap();
+    assert!(client.is_served().await);
+}
