@@ -18,6 +18,10 @@ use crate::api::cnc::ClusterNetworkConnect;
 const QUEUE: usize = 512;
 /// The longest note that Kubernetes takes is shorter than this, in bytes.
 const NOTE: usize = 1024;
+/// The longest name of a reporter that Kubernetes takes, in bytes.
+const INSTANCE: usize = 128;
+/// How much of a connect's name is in the names of its events, in bytes.
+const NAME: usize = 200;
 /// Who reports.
 const CONTROLLER: &str = "patchbay";
 /// Where events on objects without a namespace are kept.
@@ -65,15 +69,11 @@ pub(super) struct Events(mpsc::Sender<Message>);
 impl Events {
     /// Tells about a connect.
     pub(super) fn tell(&self, connect: &ClusterNetworkConnect, told: Told, note: &dyn Display) {
-        let mut note = note.to_string();
-        if note.len() >= NOTE {
-            let end = (0..NOTE).rev().find(|at| note.is_char_boundary(*at));
-            note.truncate(end.unwrap_or(0));
-        }
+        let note = note.to_string();
         let message = Message {
             regarding: connect.object_ref(&()),
             told,
-            note,
+            note: shortened(&note, NOTE - 1).to_owned(),
         };
         if self.0.try_send(message).is_err() {
             tracing::debug!(?told, "too many events wait: one is lost");
@@ -154,6 +154,8 @@ impl Publisher {
     fn event(&self, message: Message, now: Timestamp) -> Event {
         let (type_, reason, action) = message.told.words();
         let connect = message.regarding.name.as_deref().unwrap_or_default();
+        // What is before the dot must end like a name.
+        let connect = shortened(connect, NAME).trim_end_matches(['-', '.']);
         Event {
             metadata: ObjectMeta {
                 name: Some(format!("{connect}.{:x}", now.as_nanosecond())),
@@ -166,9 +168,30 @@ impl Publisher {
             reason: Some(reason.to_owned()),
             regarding: Some(message.regarding),
             reporting_controller: Some(CONTROLLER.to_owned()),
-            reporting_instance: Some(self.identity.clone()),
+            reporting_instance: Some(shortened(&self.identity, INSTANCE).to_owned()),
             type_: Some(type_.to_owned()),
             ..Event::default()
         }
+    }
+}
+
+/// The beginning of a text, at most so many bytes.
+fn shortened(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened;
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(shortened("grün", 10), "grün");
+        assert_eq!(shortened("grün", 4), "grü");
+        assert_eq!(shortened("grün", 3), "gr");
+        assert_eq!(shortened("", 3), "");
     }
 }

@@ -44,6 +44,7 @@ mod cluster;
 mod config;
 mod events;
 mod lease;
+mod node_subnets;
 mod objects;
 mod pace;
 mod run;

@@ -7,13 +7,11 @@ use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{DeserializeGuard, PartialObjectMeta};
 
+use super::node_subnets::{NetworkNames, PackedSubnets};
 use crate::api::cnc::{ClusterNetworkConnect, ClusterNetworkConnectSpec};
 use crate::api::nad::{NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec};
 use crate::cluster::TUNNEL_KEYS;
-use crate::model::{
-    ConnectSubnetMap, NETWORK_ID, NETWORK_NAME, NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS,
-    ROUTER_TUNNEL_KEY,
-};
+use crate::model::{self, ConnectSubnetMap, NETWORK_ID, NETWORK_NAME, ROUTER_TUNNEL_KEY};
 use crate::zone::ClusterIpService;
 
 /// A connect, as far as it can be read.
@@ -23,6 +21,17 @@ pub(super) struct SeenConnect {
     pub(super) object: ClusterNetworkConnect,
     /// Why the spec cannot be understood.
     pub(super) unreadable: Option<String>,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct SeenNode {
+    /// The node, without its subnets.
+    pub(super) node: model::Node,
+    /// Its subnets.
+    pub(super) subnets: PackedSubnets,
+    /// What cannot be read of it.
+    pub(super) errors: Vec<String>,
 }
 
 /// A namespace: its labels.
@@ -39,16 +48,18 @@ pub(super) fn namespace(object: PartialObjectMeta<Namespace>) -> Arc<Namespace> 
 }
 
 /// A node: what its annotations say about OVN.
-pub(super) fn node(object: PartialObjectMeta<Node>) -> Arc<Node> {
-    let annotations = object.metadata.annotations;
-    let metadata = ObjectMeta {
-        name: object.metadata.name,
-        annotations: only(annotations, &[NODE_ID, NODE_CHASSIS_ID, NODE_SUBNETS]),
-        ..ObjectMeta::default()
-    };
-    Arc::new(Node {
-        metadata,
+pub(super) fn node(object: PartialObjectMeta<Node>, networks: &NetworkNames) -> Arc<SeenNode> {
+    let object = Node {
+        metadata: object.metadata,
         ..Node::default()
+    };
+    let (mut node, errors) = model::Node::read(&object);
+    let subnets = networks.pack(&node.subnets);
+    node.subnets.clear();
+    Arc::new(SeenNode {
+        node,
+        subnets,
+        errors: errors.iter().map(ToString::to_string).collect(),
     })
 }
 
@@ -123,15 +134,26 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::model::{NODE_ID, NODE_SUBNETS};
 
     #[test]
     fn a_node_is_its_ovn_annotations() {
-        let annotations = json!({NODE_ID: "2", "example.org/heartbeat": "now"});
-        let object =
-            json!({"metadata": {"name": "n1", "resourceVersion": "7", "annotations": annotations}});
-        let node = node(serde_json::from_value(object).unwrap());
-        assert_eq!(node.annotations().len(), 1);
-        assert_eq!(node.metadata.resource_version, None);
+        let read = |annotations: serde_json::Value| {
+            let object = json!({"metadata": {"name": "n1", "annotations": annotations}});
+            let networks = NetworkNames::default();
+            node(serde_json::from_value(object).unwrap(), &networks)
+        };
+        let ours = json!({NODE_ID: "2", NODE_SUBNETS: r#"{"red":["10.1.2.0/24"]}"#});
+        let mut more = ours.clone();
+        more["example.org/heartbeat"] = "now".into();
+        assert_eq!(read(ours.clone()), read(more));
+        assert!(read(ours).errors.is_empty());
+        assert_eq!(
+            read(json!({NODE_ID: "two", NODE_SUBNETS: "{"}))
+                .errors
+                .len(),
+            2
+        );
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::cluster::{ClusterTask, Sources};
 use super::config::Config;
 use super::events::events;
 use super::lease::Elector;
+use super::node_subnets::NetworkNames;
 use super::objects;
 use super::store::{Reader, store};
 use super::watches::watch;
@@ -70,12 +71,15 @@ pub async fn run(
         tasks.spawn("the cluster-wide half", task.run());
     }
     if let Some(half) = zone {
+        let networks = NetworkNames::default();
+        let names = networks.clone();
         let task = ZoneTask {
             half,
             sources: ZoneSources {
                 common: sources,
-                nodes: tasks.watch(&client, objects::node),
+                nodes: tasks.watch(&client, move |object| objects::node(object, &names)),
                 services: tasks.watch(&client, objects::service),
+                networks,
             },
             events,
             timing,
@@ -119,7 +123,7 @@ impl Tasks {
     }
 
     /// Watches all objects of a kind.
-    fn watch<K, V>(&mut self, client: &Client, keep: fn(K) -> V) -> Reader<V>
+    fn watch<K, V>(&mut self, client: &Client, keep: impl Fn(K) -> V + Send + 'static) -> Reader<V>
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
         V: Clone + PartialEq + Send + Sync + 'static,

@@ -8,7 +8,8 @@ use k8s_openapi::api::core::v1 as core;
 
 use super::cluster::Sources;
 use super::config::ZoneHalf;
-use super::objects::SeenConnect;
+use super::node_subnets::NetworkNames;
+use super::objects::{SeenConnect, SeenNode};
 use super::pace::Happening;
 use super::store::{Objects, Reader, WatchEnded};
 use crate::api::nad::NetworkAttachmentDefinition;
@@ -19,8 +20,10 @@ use crate::zone::{ClusterIpService, ConnectInput, Inputs};
 #[derive(Clone, Debug)]
 pub(super) struct ZoneSources {
     pub(super) common: Sources,
-    pub(super) nodes: Reader<Arc<core::Node>>,
+    pub(super) nodes: Reader<Arc<SeenNode>>,
     pub(super) services: Reader<Option<Arc<ClusterIpService>>>,
+    /// The names of the networks of which nodes have subnets.
+    pub(super) networks: NetworkNames,
 }
 
 impl ZoneSources {
@@ -50,7 +53,7 @@ pub(super) struct ZoneInputs {
     connects: Objects<Arc<SeenConnect>>,
     nads: Objects<Arc<NetworkAttachmentDefinition>>,
     namespaces: Objects<Arc<core::Namespace>>,
-    nodes: Objects<Arc<core::Node>>,
+    nodes: Objects<Arc<SeenNode>>,
     services: Objects<Option<Arc<ClusterIpService>>>,
     /// The networks whose subnets on nodes are kept: those that are connected. Nodes have one of every network.
     connected: BTreeSet<String>,
@@ -88,7 +91,7 @@ impl ZoneInputs {
             self.inputs.nodes.clear();
         }
         self.connected = connected;
-        self.update_nodes(sources.nodes.objects());
+        self.update_nodes(sources.nodes.objects(), &sources.networks);
         let services = sources.services.objects();
         if !services.ptr_eq(&self.services) {
             let with_ip = services.values().flatten();
@@ -152,7 +155,8 @@ impl ZoneInputs {
             .collect()
     }
 
-    fn update_nodes(&mut self, nodes: Objects<Arc<core::Node>>) {
+    fn update_nodes(&mut self, nodes: Objects<Arc<SeenNode>>, networks: &NetworkNames) {
+        let connected = networks.numbers(&self.connected);
         let listed = &mut self.inputs.nodes;
         for change in self.nodes.diff(&nodes) {
             let (key, object) = match change {
@@ -163,13 +167,13 @@ impl ZoneInputs {
                 DiffItem::Remove(key, _) => (key, None),
             };
             let node = object.map(|object| {
-                let (mut node, errors) = Node::read(object);
-                node.subnets
-                    .retain(|network, _| self.connected.contains(network));
-                for error in errors {
+                for error in &object.errors {
                     tracing::warn!("{error}");
                 }
-                node
+                Node {
+                    subnets: object.subnets.of(&connected),
+                    ..object.node.clone()
+                }
             });
             let place = listed.binary_search_by(|node| node.name.cmp(&key.name));
             match (place, node) {

@@ -34,6 +34,7 @@ use tokio::sync::{Mutex, MutexGuard, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::apiserver::ApiServer;
+use crate::relay::Relay;
 
 /// The connect of the example.
 pub(crate) const CONNECT: &str = "blue-green-connect";
@@ -313,9 +314,10 @@ impl Running {
 pub(crate) struct Zone {
     pub(crate) name: String,
     pub(crate) database: SimDatabase,
-    listener: Listener,
+    remote: String,
+    _listener: Listener,
     _sim: Sim,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Zone {
@@ -323,18 +325,27 @@ impl Zone {
         let folder = tempfile::tempdir().unwrap();
         let sim = Sim::builder().seed(1).build().unwrap();
         let target = format!("punix:{}/nb.sock", folder.path().display());
+        let listener = sim.listen(&target).await.unwrap();
         Self {
             name: name.to_owned(),
             database: sim.database("OVN_Northbound").unwrap(),
-            listener: sim.listen(&target).await.unwrap(),
+            remote: listener.remote(),
+            _listener: listener,
             _sim: sim,
-            _folder: folder,
+            folder,
         }
     }
 
     /// Where clients find it.
-    pub(crate) fn remote(&self) -> String {
-        self.listener.remote()
+    pub(crate) fn remote(&self) -> &str {
+        &self.remote
+    }
+
+    /// Lets clients find it behind a relay, which is not there yet.
+    pub(crate) fn hide(&mut self) -> Relay {
+        let socket = self.folder.path().join("relay.sock");
+        self.remote = format!("unix:{}", socket.display());
+        Relay::new(socket, self.folder.path().join("nb.sock"))
     }
 
     /// Does what OVN-Kubernetes does in this zone.

@@ -1,5 +1,6 @@
 //! `patchbay run` as a pod would run it.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -8,10 +9,25 @@ use serde_json::json;
 
 use crate::bed::{Bed, ZONE, eventually};
 
-fn patchbay(arguments: &[&str]) -> Command {
+pub(crate) fn patchbay(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_patchbay"));
     command.args(arguments).stderr(Stdio::piped());
     command
+}
+
+/// A kubeconfig in this folder: how to reach our own server.
+pub(crate) fn kubeconfig(folder: &Path, bed: &Bed) -> PathBuf {
+    let file = folder.join("config");
+    let context = json!({"cluster": "test", "user": "test", "namespace": "patchbay"});
+    // JSON is YAML.
+    let text = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "test",
+        "contexts": [{"name": "test", "context": context}],
+        "clusters": [{"name": "test", "cluster": {"server": bed.api().url()}}],
+        "users": [{"name": "test", "user": {}}],
+    });
+    std::fs::write(&file, text.to_string()).unwrap();
+    file
 }
 
 #[tokio::test]
@@ -19,19 +35,10 @@ async fn the_command_connects_and_gives_the_lease_back() {
     let bed = Bed::simulated().await;
     let zone = bed.zone(ZONE).await;
     let folder = tempfile::tempdir().unwrap();
-    let kubeconfig = folder.path().join("config");
-    // JSON is YAML.
-    let text = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "test",
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": "patchbay"}}],
-        "clusters": [{"name": "test", "cluster": {"server": bed.api().url()}}],
-        "users": [{"name": "test", "user": {}}],
-    });
-    std::fs::write(&kubeconfig, text.to_string()).unwrap();
     let mut child = patchbay(&["run", "--zone", ZONE, "--service-cidr", "10.96.0.0/16"])
         .arg("--kubeconfig")
-        .arg(&kubeconfig)
-        .args(["--nb", &zone.remote()])
+        .arg(kubeconfig(folder.path(), &bed))
+        .args(["--nb", zone.remote()])
         .spawn()
         .unwrap();
     bed.connect().await;

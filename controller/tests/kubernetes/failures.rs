@@ -1,5 +1,6 @@
 //! What goes wrong in clusters.
 
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::core::DynamicObject;
 use kube::discovery::ApiResource;
@@ -232,4 +233,37 @@ async fn a_connect_that_nobody_understands_keeps_what_it_has() {
     assert_eq!(tunnel_key(&after), tunnel_key(&before));
     cluster.stop().await;
     node.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_on_later_pages_counts() {
+    let bed = Bed::simulated().await;
+    for index in 0..1100 {
+        let object = json!({"metadata": {"name": format!("another-{index}")}});
+        let namespace: Namespace = serde_json::from_value(object).unwrap();
+        bed.create(&namespace).await;
+    }
+    let mut connect = crate::bed::connect();
+    connect.spec.network_selectors = serde_json::from_value(json!([{
+        "networkSelectionType": "PrimaryUserDefinedNetworks",
+        "primaryUserDefinedNetworkSelector": {
+            "namespaceSelector": {"matchExpressions": [{"key": "network", "operator": "Exists"}]},
+        },
+    }]))
+    .unwrap();
+    bed.create(&connect).await;
+    let cluster = bed.run_cluster("one");
+    // A list that is half there must not look like all there is.
+    let first = eventually("it is served", async || {
+        let connect = bed.connected().await;
+        connect.status.is_some().then_some(connect)
+    })
+    .await;
+    assert_eq!(subnets(&first).len(), 2);
+    let requests = bed.api().requests();
+    let pages = requests
+        .iter()
+        .filter(|request| request.method == "GET" && request.path == "/api/v1/namespaces");
+    assert!(pages.count() >= 3);
+    cluster.stop().await;
 }

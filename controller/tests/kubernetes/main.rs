@@ -13,5 +13,7 @@ mod command;
 mod connecting;
 mod failures;
 mod leading;
+mod relay;
+mod scale;
 mod server;
 mod zone;

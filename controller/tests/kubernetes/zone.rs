@@ -217,3 +217,28 @@ async fn the_zones_of_all_nodes_have_the_same_links() {
     cluster.stop().await;
     bed.clear().await;
 }
+
+#[tokio::test]
+async fn a_database_that_is_late_or_lost_is_waited_for() {
+    let bed = Bed::new().await;
+    let mut zone = bed.zone(ZONE).await;
+    let mut relay = zone.hide();
+    let both = bed.run("one", true, Some(&zone));
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    assert!(connect_ports(&zone).is_empty());
+    relay.mend();
+    until_ports(&zone, 6).await;
+
+    relay.cut().await;
+    bed.nodes()
+        .delete("ovn-worker2", &DeleteParams::default())
+        .await
+        .unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    assert_eq!(connect_ports(&zone).len(), 6);
+    relay.mend();
+    until_ports(&zone, 4).await;
+    both.stop().await;
+    bed.clear().await;
+}

@@ -1,0 +1,92 @@
+//! The largest cluster that the controller is made for.
+
+use std::fmt::Write;
+use std::process::{Child, Command};
+use std::time::Instant;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::json;
+
+use crate::bed::{Bed, ZONE, eventually};
+use crate::command::{kubeconfig, patchbay};
+
+const NODES: usize = 5000;
+const NETWORKS: usize = 1000;
+
+/// Subnets of all networks on a node.
+fn subnets(node: usize) -> String {
+    let mut text = "{".to_owned();
+    for network in 0..NETWORKS {
+        let (high, low) = (node / 256, node % 256);
+        let comma = if network == 0 { "" } else { "," };
+        write!(
+            text,
+            r#"{comma}"cluster_udn_network-{network}":["{}.{high}.{low}.0/24"]"#,
+            network % 200 + 20
+        )
+        .unwrap();
+    }
+    text + "}"
+}
+
+/// The most memory that a process has had, in MB.
+fn peak_memory(child: &Child) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM:"))
+        .unwrap();
+    line.split_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse::<u64>()
+        .unwrap()
+        / 1024
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes a minute and 1 GB"]
+async fn the_zone_half_of_a_large_cluster_has_a_bounded_size() {
+    let bed = Bed::simulated().await;
+    let nodes = Api::<Node>::all(bed.client.clone());
+    for index in 0..NODES {
+        let node: Node = serde_json::from_value(json!({"metadata": {
+            "name": format!("node-{index}"),
+            "annotations": {"k8s.ovn.org/node-subnets": subnets(index)},
+        }}))
+        .unwrap();
+        nodes.create(&PostParams::default(), &node).await.unwrap();
+    }
+    let zone = bed.zone(ZONE).await;
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    let folder = tempfile::tempdir().unwrap();
+    let begun = Instant::now();
+    let mut child = patchbay(&["run", "--mode", "zone", "--zone", ZONE])
+        .arg("--kubeconfig")
+        .arg(kubeconfig(folder.path(), &bed))
+        .args(["--nb", zone.remote()])
+        .spawn()
+        .unwrap();
+    eventually("an event says so", async || {
+        let events = bed.events().await;
+        let told = events
+            .iter()
+            .any(|(reason, _)| reason.ends_with("Connected"));
+        told.then_some(())
+    })
+    .await;
+    let (time, memory) = (begun.elapsed(), peak_memory(&child));
+    println!("connected after {time:?}, {memory} MB at most");
+    // The annotations alone are 225 MB of text.
+    assert!(memory < 200, "{memory} MB");
+    Command::new("kill")
+        .arg(child.id().to_string())
+        .status()
+        .unwrap();
+    child.wait().unwrap();
+    cluster.stop().await;
+}
