@@ -1,7 +1,6 @@
 //! The task of the cluster-wide half.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,21 +10,24 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 
 use super::config::Timing;
 use super::events::{Events, Told};
+use super::known::{Known, has_caught_up};
 use super::objects::SeenConnect;
 use super::pace::{Backoff, Happening, settle, sleep_or_forever};
 use super::store::{Objects as Stored, Reader, WatchEnded};
 use super::writes::{Annotation, WriteError, Writes, own_part};
-use crate::api::cnc::{
-    ClusterNetworkConnect, ClusterNetworkConnectSpec, ClusterNetworkConnectStatus,
-};
+use crate::api::cnc::{ClusterNetworkConnect, ClusterNetworkConnectStatus};
 use crate::api::nad::NetworkAttachmentDefinition;
 use crate::cluster::{
     ACCEPTED, ClusterConfig, ClusterController, CncOutcome, Objects, Verdict, with_verdict,
 };
 use crate::model::Networks;
+
+/// How long a watch may be behind a list before the list may be outdated itself.
+const CATCH_UP: Duration = Duration::from_secs(1);
 
 /// The objects that the cluster-wide half looks at.
 #[derive(Clone, Debug)]
@@ -92,10 +94,7 @@ struct Term<'a> {
     task: &'a ClusterTask,
     sources: Sources,
     controller: ClusterController,
-    /// Connects as our own writes left them, until the watch has seen as much.
-    written: BTreeMap<String, Arc<SeenConnect>>,
-    /// The last spec of each connect that could be understood, with the object's UID.
-    understood: BTreeMap<String, (Option<String>, ClusterNetworkConnectSpec)>,
+    known: Known,
     warned: BTreeSet<String>,
 }
 
@@ -110,8 +109,7 @@ impl<'a> Term<'a> {
             task,
             sources: task.sources.clone(),
             controller: ClusterController::new(task.config.clone()),
-            written: BTreeMap::new(),
-            understood: BTreeMap::new(),
+            known: Known::default(),
             warned: BTreeSet::new(),
         }
     }
@@ -120,7 +118,7 @@ impl<'a> Term<'a> {
         let timing = &self.task.timing;
         self.sources.ready().await?;
         let mut backoff = Backoff::new(timing);
-        self.read_current(&mut backoff).await;
+        self.catch_up(&mut backoff).await?;
         loop {
             let wait = match self.pass().await {
                 Ok(()) => {
@@ -139,16 +137,23 @@ impl<'a> Term<'a> {
         }
     }
 
-    /// Learns what a former leader has written, which the watch may not have seen yet: whoever does not know what was
-    /// handed out must not hand out.
-    async fn read_current(&mut self, backoff: &mut Backoff) {
+    /// Waits until the watch has seen what a former leader has written: whoever does not know what was handed out must
+    /// not hand out.
+    async fn catch_up(&mut self, backoff: &mut Backoff) -> Result<(), WatchEnded> {
         loop {
             match self.task.writes.current().await {
                 Ok(current) => {
-                    let named = |seen: Arc<SeenConnect>| (seen.object.name_any(), seen);
-                    self.written = current.into_iter().map(named).collect();
-                    backoff.reset();
-                    return;
+                    let end = Instant::now() + CATCH_UP;
+                    while !has_caught_up(&self.sources.connects.objects(), &current) {
+                        match timeout_at(end, self.sources.connects.changed()).await {
+                            Ok(changed) => changed?,
+                            Err(_) => break,
+                        }
+                    }
+                    if has_caught_up(&self.sources.connects.objects(), &current) {
+                        return Ok(());
+                    }
+                    tracing::info!("the watch of connects is behind");
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot list connects");
@@ -161,7 +166,7 @@ impl<'a> Term<'a> {
     /// Brings all connects to where they should be.
     async fn pass(&mut self) -> Result<(), TryAgain> {
         let now = Time(Timestamp::now());
-        let connects = self.connects();
+        let connects = self.known.newest(self.sources.connects.objects());
         let (nads, namespaces) = (
             self.sources.nads.objects(),
             self.sources.namespaces.objects(),
@@ -170,7 +175,7 @@ impl<'a> Term<'a> {
             let networks = Networks::read(values(&nads), values(&namespaces));
             let readable: Vec<_> = connects
                 .values()
-                .map(|seen| self.understand(seen))
+                .map(|seen| self.known.understand(seen))
                 .collect();
             let objects = Objects::new(
                 &networks,
@@ -195,52 +200,6 @@ impl<'a> Term<'a> {
         } else {
             Err(TryAgain { after: None })
         }
-    }
-
-    /// All connects: as the watch has seen them or as we have left them, whichever is newer.
-    fn connects(&mut self) -> BTreeMap<String, Arc<SeenConnect>> {
-        let mut connects: BTreeMap<String, Arc<SeenConnect>> = self
-            .sources
-            .connects
-            .objects()
-            .into_iter()
-            .map(|(key, seen)| (key.name, seen))
-            .collect();
-        self.written
-            .retain(|name, written| match connects.get_mut(name) {
-                Some(seen) if is_newer(written, seen) => {
-                    *seen = written.clone();
-                    true
-                }
-                _ => false,
-            });
-        self.understood.retain(|name, (uid, _)| {
-            connects
-                .get(name)
-                .is_some_and(|seen| seen.object.metadata.uid == *uid)
-        });
-        connects
-    }
-
-    /// A connect to reconcile. One whose spec cannot be understood is taken as it was when it could. If it never could,
-    /// it keeps its tunnel key and takes no part, as an object of its own: it has no UID until it is understood.
-    fn understand<'s>(&mut self, seen: &'s SeenConnect) -> Cow<'s, ClusterNetworkConnect> {
-        let object = &seen.object;
-        let name = object.name_any();
-        if seen.unreadable.is_none() {
-            let known = self.understood.get(&name);
-            if known.is_none_or(|(_, spec)| *spec != object.spec) {
-                let spec = (object.metadata.uid.clone(), object.spec.clone());
-                self.understood.insert(name, spec);
-            }
-            return Cow::Borrowed(object);
-        }
-        let mut stand_in = object.clone();
-        match self.understood.get(&name) {
-            Some((_, spec)) => stand_in.spec = spec.clone(),
-            None => stand_in.metadata.uid = None,
-        }
-        Cow::Owned(stand_in)
     }
 
     /// Writes what differs. Returns whether all of it is written, or need not be.
@@ -333,7 +292,7 @@ impl<'a> Term<'a> {
     ) -> Result<Written, TryAgain> {
         match written {
             Ok(seen) => {
-                self.written.insert(connect.to_owned(), seen.clone());
+                self.known.wrote(seen.clone());
                 Ok(Written::Done(seen))
             }
             Err(WriteError::Gone) => Ok(Written::Gone),
@@ -388,16 +347,4 @@ fn accepted(status: &ClusterNetworkConnectStatus) -> Option<&Condition> {
         .conditions
         .iter()
         .find(|condition| condition.type_ == ACCEPTED)
-}
-
-/// Whether one version of an object is newer than the other. Resource versions grow as numbers; an API server of which
-/// that is not true makes us believe the watch.
-fn is_newer(one: &SeenConnect, other: &SeenConnect) -> bool {
-    let version = |seen: &SeenConnect| -> Option<u64> {
-        seen.object.metadata.resource_version.as_ref()?.parse().ok()
-    };
-    let same = one.object.metadata.uid == other.object.metadata.uid;
-    same && version(one)
-        .zip(version(other))
-        .is_some_and(|(one, other)| one > other)
 }

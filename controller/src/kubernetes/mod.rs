@@ -43,6 +43,7 @@
 mod cluster;
 mod config;
 mod events;
+mod known;
 mod lease;
 mod node_subnets;
 mod objects;
