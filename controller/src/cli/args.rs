@@ -19,7 +19,7 @@ pub(super) struct CommandLine {
 pub(super) enum Command {
     /// Show the documented example: two networks on three nodes, connected, in an embedded database.
     Demo(Demo),
-    /// Bring a Northbound database to what manifests say.
+    /// Bring a Northbound database to what manifests say, and print it. Exit status: 0 done, 1 error.
     Apply(Manifests),
     /// Show which rows `apply` would insert, change and delete. Exit status: 0 none, 2 some, 1 error.
     Plan(Manifests),
@@ -55,7 +55,8 @@ pub(super) struct Manifests {
     /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input.
     #[arg(short = 'f', long = "filename", value_name = "PATH", required = true, num_args = 1..)]
     pub(super) paths: Vec<PathBuf>,
-    /// The database: `embedded`, unix:PATH or tcp:HOST:PORT.
+    /// The database: `embedded`, which is empty and goes with the run, or a server's, unix:PATH or tcp:HOST:PORT; of
+    /// several places, separated by commas, the first one that serves it.
     #[arg(long, value_name = "REMOTE", default_value = "embedded", value_parser = Database::parse)]
     pub(super) nb: Database,
     /// Whose database this is: every node has its own. Without it, an embedded one is made for every node.
@@ -136,9 +137,9 @@ impl Database {
 /// How to print.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(super) enum Format {
-    /// As `ovn-nbctl` prints.
+    /// For people: as `ovn-nbctl` prints, or, of a plan, the rows.
     Text,
-    /// One JSON object.
+    /// One JSON document.
     Json,
     /// One YAML document.
     Yaml,

@@ -28,7 +28,8 @@ pub(super) async fn demo(arguments: &args::Demo, console: &mut Console<'_>) -> R
     served
         .bring(&mut northbound, embedded_uuids(0), ZONE, &resolved, console)
         .await?;
-    served.finish(&mut resolved, Format::Text, console)?;
+    served.report(&mut resolved);
+    served.print(&resolved, Format::Text, console)?;
     console.output.flush()?;
     let Some(target) = &arguments.listen else {
         return Ok(());

@@ -9,18 +9,21 @@ mod changes;
 mod demo;
 mod document;
 mod kubernetes;
+mod output;
 mod resolve;
 mod run;
 mod text;
 mod warnings;
 mod zones;
 
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
 use args::{Command, CommandLine};
+use output::Output;
 use run::{Console, Failure};
 
 /// Exit status of `plan` if there is something to do.
@@ -31,7 +34,10 @@ pub fn main() -> ExitCode {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        // It would panic if nobody reads the standard error any more.
+        .log_internal_errors(false)
         .init();
     let command = match CommandLine::try_parse() {
         Ok(line) => line.command,
@@ -45,13 +51,14 @@ pub fn main() -> ExitCode {
             };
         }
     };
-    let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let mut console = Console {
-        input: &mut stdin.lock(),
-        output: &mut stdout.lock(),
-        errors: &mut stderr.lock(),
+        input: &mut io::stdin(),
+        output: &mut Output::new("standard output", io::stdout().lock()),
+        // Not locked: other threads log there, and would wait for the end of the command.
+        errors: &mut Output::new("standard error", io::stderr()),
     };
-    match execute(command, &mut console) {
+    let done = execute(command, &mut console);
+    match done.and_then(|code| Ok(console.output.flush().map(|()| code)?)) {
         Ok(code) => code,
         Err(failure) => {
             console.fail(&failure);

@@ -110,11 +110,12 @@ pub(super) async fn apply(arguments: &Manifests, console: &mut Console<'_>) -> R
             .bring(&mut database, uuids, zone, &resolved, console)
             .await?;
     }
-    served.finish(&mut resolved, arguments.output, console)?;
+    served.report(&mut resolved);
+    // Whether or not it can be printed.
     if let Some(folder) = &state {
         folder.save(&resolved.inventory)?;
     }
-    Ok(())
+    served.print(&resolved, arguments.output, console)
 }
 
 /// Prints definitions and admission policies.
@@ -271,14 +272,18 @@ impl Served {
         Ok(())
     }
 
-    /// Puts what the zones report into the connects' status, and prints zones and connects.
-    pub(super) fn finish(
+    /// Puts what the zones report into the connects' status.
+    pub(super) fn report(&self, resolved: &mut Resolved) {
+        resolved.report(&self.reports);
+    }
+
+    /// Prints zones and connects.
+    pub(super) fn print(
         self,
-        resolved: &mut Resolved,
+        resolved: &Resolved,
         format: Format,
         console: &mut Console<'_>,
     ) -> Result<(), Failure> {
-        resolved.report(&self.reports);
         let connects = resolved.connects().map(text::connect).collect();
         if format != Format::Text {
             let document = Document {

@@ -58,7 +58,7 @@ pub(super) async fn bring(
         match rejected {
             None => break,
             Some(error) if attempt == ATTEMPTS => return Err(error),
-            Some(error) => tracing::warn!(%error, attempt, "planning again"),
+            Some(error) => tracing::info!(%error, attempt, "planning again"),
         }
     }
     Ok(outcome)

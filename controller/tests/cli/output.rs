@@ -1,8 +1,12 @@
-//! Documents for programs.
+//! Documents for programs, and readers that leave.
 
+use std::fs::{self, File};
+use std::process::Stdio;
+
+use ovsdb_sim::testing::ScratchDir;
 use serde_json::Value;
 
-use crate::command::{example, example_text, run, run_on};
+use crate::command::{example, example_text, patchbay, run, run_on};
 
 #[test]
 fn json_and_yaml_say_the_same() {
@@ -74,4 +78,48 @@ fn pods_that_must_not_reach_each_other_are_kept_apart() {
             planned.stdout
         );
     }
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_mistake() {
+    for (command, code) in [("plan", 2), ("apply", 0), ("demo", 0)] {
+        let mut child = patchbay();
+        child.arg(command);
+        if command != "demo" {
+            child.arg("-f").arg(example());
+        }
+        let (reader, writer) = std::io::pipe().unwrap();
+        child.stdout(writer).stderr(Stdio::piped());
+        drop(reader);
+        let output = child.output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{command}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{command}");
+    }
+}
+
+#[test]
+fn what_cannot_be_printed_is_done_nevertheless() {
+    let state = ScratchDir::new();
+    let output = patchbay()
+        .args(["apply", "--state"])
+        .arg(state.path())
+        .arg("-f")
+        .arg(example())
+        .stdout(File::options().write(true).open("/dev/full").unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        stderr.starts_with("error: cannot write to standard output: "),
+        "{stderr}"
+    );
+    let connect = state
+        .path()
+        .join("clusternetworkconnects/blue-green-connect.yaml");
+    assert!(
+        fs::read_to_string(connect)
+            .unwrap()
+            .contains("AllNetworksConnected")
+    );
 }
