@@ -23,7 +23,7 @@
 //! `UserDefinedNetwork`s and `ClusterUserDefinedNetwork`s are not: what counts of them is in the attachment definitions that
 //! their own controller makes, as are the networks' routers and switches in the Northbound database. A router that is not
 //! there yet is waited for. `EndpointSlice`s are not: load balancers belong to the controller of services. Nothing has a
-//! finalizer: a connect that is gone is seen by its absence.
+//! finalizer: a connect that is gone is seen by its absence. Pods are not: every network counts as rendered on all nodes.
 //!
 //! # Tasks
 //!
@@ -36,7 +36,7 @@
 //! | Northbound session, of the engine's client | its last handle is gone |
 //! | events | nobody can tell any more |
 //!
-//! If one of them ends although it was not told to, [`run`] ends, and the process should. Dropping the future of [`run`]
+//! If one of them but the last ends although it was not told to, [`run`] ends, and the process should. Dropping the future of [`run`]
 //! stops all of them; what is under way in the API server or the database is completed there or not, and looked at again
 //! by the next process.
 

@@ -49,17 +49,19 @@ pub async fn run(
         timing,
     } = config;
     let mut tasks = Tasks::default();
-    let (events, publishing) = events(client.clone(), identity.clone());
+    let (events, publisher) = events(client.clone(), identity.clone());
     let sources = Sources {
         connects: tasks.watch(&client, objects::connect),
         nads: tasks.watch(&client, objects::attachment_definition),
         namespaces: tasks.watch(&client, objects::namespace),
     };
     let (stopping, stopped) = channel::channel(false);
-    let mut elector = None;
+    let mut elector = JoinSet::new();
+    let mut publishing = JoinSet::new();
+    publishing.spawn(publisher);
     if let Some(half) = cluster {
         let (candidate, leads) = Elector::new(client.clone(), half.lease, identity);
-        elector = Some(tokio::spawn(candidate.run(stopped)));
+        elector.spawn(candidate.run(stopped));
         let task = ClusterTask {
             config: half.config,
             sources: sources.clone(),
@@ -86,7 +88,6 @@ pub async fn run(
         };
         tasks.spawn("the zone half", task.run());
     }
-    let publishing = tokio::spawn(publishing);
     let ended = tokio::select! {
         error = tasks.ended() => Err(error),
         () = stop => Ok(()),
@@ -94,12 +95,12 @@ pub async fn run(
     // Nothing is written any more when the lease is given back.
     tasks.0.shutdown().await;
     stopping.send_replace(true);
-    if let Some(elector) = elector
-        && tokio::time::timeout(timing.request, elector).await.is_err()
+    if tokio::time::timeout(timing.request, elector.join_next())
+        .await
+        .is_err()
     {
         tracing::warn!("the lease has to run out");
     }
-    publishing.abort();
     ended
 }
 

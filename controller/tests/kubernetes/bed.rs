@@ -13,7 +13,6 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Config as ClientConfig, Resource, ResourceExt};
-use ovsdb_sim::{Listener, Sim, SimDatabase};
 use patchbay_controller::api::cnc::ClusterNetworkConnect;
 use patchbay_controller::api::nad::NetworkAttachmentDefinition;
 use patchbay_controller::cluster::ClusterConfig;
@@ -22,11 +21,7 @@ use patchbay_controller::kubernetes::{
 };
 use patchbay_controller::model::IpFamily;
 use patchbay_controller::source::{Inventory, read_manifests};
-use patchbay_controller::udn::topology::zone_rows;
 use patchbay_controller::udn::{ClusterSettings, resolve};
-use patchbay_controller::zone::ZoneController;
-use patchbay_engine::db::Snapshot;
-use patchbay_schemas::typed::TableRow;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -34,7 +29,7 @@ use tokio::sync::{Mutex, MutexGuard, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::apiserver::ApiServer;
-use crate::relay::Relay;
+use crate::database::Zone;
 
 /// The connect of the example.
 pub(crate) const CONNECT: &str = "blue-green-connect";
@@ -222,6 +217,17 @@ impl Bed {
     }
 
     pub(crate) fn run(&self, identity: &str, cluster: bool, zone: Option<&Zone>) -> Running {
+        let zone = zone.map(|zone| (&*zone.name, zone.remote()));
+        self.run_on(identity, cluster, zone)
+    }
+
+    /// Runs the halves, that of a zone on the database at this place.
+    pub(crate) fn run_on(
+        &self,
+        identity: &str,
+        cluster: bool,
+        zone: Option<(&str, &str)>,
+    ) -> Running {
         let lease = Lease {
             duration: Duration::from_secs(1),
             renew_deadline: Duration::from_millis(700),
@@ -233,11 +239,11 @@ impl Bed {
                 config: ClusterConfig::new(true, false, vec!["10.96.0.0/16".parse().unwrap()]),
                 lease,
             }),
-            zone: zone.map(|zone| ZoneHalf {
-                zone: zone.name.clone(),
+            zone: zone.map(|(name, remote)| ZoneHalf {
+                zone: name.to_owned(),
                 families: vec![IpFamily::V4],
                 service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
-                northbound: zone.remote().parse().unwrap(),
+                northbound: remote.parse().unwrap(),
             }),
             identity: identity.to_owned(),
             timing: Timing {
@@ -307,71 +313,6 @@ impl Running {
     pub(crate) async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());
-    }
-}
-
-/// The database of a zone, in a simulator.
-pub(crate) struct Zone {
-    pub(crate) name: String,
-    pub(crate) database: SimDatabase,
-    remote: String,
-    _listener: Listener,
-    _sim: Sim,
-    folder: tempfile::TempDir,
-}
-
-impl Zone {
-    pub(crate) async fn without_networks(name: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let sim = Sim::builder().seed(1).build().unwrap();
-        let target = format!("punix:{}/nb.sock", folder.path().display());
-        let listener = sim.listen(&target).await.unwrap();
-        Self {
-            name: name.to_owned(),
-            database: sim.database("OVN_Northbound").unwrap(),
-            remote: listener.remote(),
-            _listener: listener,
-            _sim: sim,
-            folder,
-        }
-    }
-
-    /// Where clients find it.
-    pub(crate) fn remote(&self) -> &str {
-        &self.remote
-    }
-
-    /// Lets clients find it behind a relay, which is not there yet.
-    pub(crate) fn hide(&mut self) -> Relay {
-        let socket = self.folder.path().join("relay.sock");
-        self.remote = format!("unix:{}", socket.display());
-        Relay::new(socket, self.folder.path().join("nb.sock"))
-    }
-
-    /// Does what OVN-Kubernetes does in this zone.
-    pub(crate) fn add_networks(&self, inventory: &Inventory) {
-        let rows = zone_rows(inventory, &self.name, &ClusterSettings::default());
-        let mut controller = ZoneController::default();
-        let change = controller.plan_networks(&rows, &self.snapshot()).unwrap();
-        if let Some(transaction) = change.transaction {
-            self.database.transact(&transaction).unwrap();
-        }
-    }
-
-    pub(crate) fn snapshot(&self) -> Snapshot {
-        self.database.snapshot()
-    }
-
-    /// All rows of a table, typed.
-    pub(crate) fn rows<T: TableRow>(&self) -> Vec<T> {
-        let snapshot = self.snapshot();
-        let table = snapshot.typed::<T>();
-        table.iter().map(|row| row.unwrap().1).collect()
-    }
-
-    /// Waits until the database holds what is expected.
-    pub(crate) async fn until<T>(&self, what: &str, found: impl Fn(&Self) -> Option<T>) -> T {
-        eventually(what, async || found(self)).await
     }
 }
 

@@ -10,7 +10,8 @@ use patchbay_schemas::nb::LogicalRouter;
 use serde_json::json;
 
 use crate::apiserver::Fault;
-use crate::bed::{Bed, CONNECT, ZONE, Zone, accepted, eventually, subnets, tunnel_key};
+use crate::bed::{Bed, CONNECT, ZONE, accepted, eventually, subnets, tunnel_key};
+use crate::database::Zone;
 
 fn patches(path: &'static str, code: u16, times: usize) -> Fault {
     Fault {

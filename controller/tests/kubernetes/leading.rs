@@ -59,6 +59,12 @@ async fn another_takes_over_when_the_leader_is_silent_for_long() {
         "a leader that renews keeps the lease"
     );
     one.kill().await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(
+        holder(&bed).await.as_deref(),
+        Some("one"),
+        "a killed one says nothing"
+    );
     until_held_by(&bed, "two").await;
     bed.connect().await;
     bed.until_allocated(2).await;

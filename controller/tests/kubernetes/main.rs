@@ -11,6 +11,7 @@ mod apiserver;
 mod bed;
 mod command;
 mod connecting;
+mod database;
 mod failures;
 mod leading;
 mod relay;

@@ -4,12 +4,19 @@ use std::collections::BTreeSet;
 
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use ovsdb_sim::testing::{RealServer, installed_nb_schema};
+use patchbay_controller::udn::ClusterSettings;
+use patchbay_controller::udn::topology::zone_rows;
+use patchbay_controller::zone::ZoneController;
+use patchbay_engine::client::{Client, Config};
+use patchbay_engine::db::Snapshot;
 use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPolicy, LogicalRouterPort};
 use patchbay_schemas::typed::TableRow;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::bed::{Bed, CONNECT, ZONE, Zone, eventually};
+use crate::bed::{Bed, CONNECT, ZONE, eventually};
+use crate::database::Zone;
 
 /// The ports of the connect router.
 fn connect_ports(zone: &Zone) -> BTreeSet<String> {
@@ -63,6 +70,48 @@ async fn the_documents_example_is_connected() {
         events
             .contains(&("Connected".to_owned(), note.to_owned()))
             .then_some(())
+    })
+    .await;
+    both.stop().await;
+    bed.clear().await;
+}
+
+#[tokio::test]
+async fn the_documents_example_is_connected_in_the_real_server() {
+    let bed = Bed::new().await;
+    let server = RealServer::start([installed_nb_schema()]);
+    let remotes = server.remote().parse().unwrap();
+    let client = Client::connect(Config::new(remotes, "OVN_Northbound"))
+        .await
+        .unwrap();
+    let rows = zone_rows(&bed.inventory, ZONE, &ClusterSettings::default());
+    let networks = ZoneController::default()
+        .plan_networks(&rows, &client.snapshot())
+        .unwrap();
+    let made = client.transact(networks.transaction.unwrap()).await;
+    made.into_result().unwrap();
+
+    let both = bed.run_on("one", true, Some((ZONE, &server.remote())));
+    bed.connect().await;
+    let rows = |snapshot: &Snapshot| {
+        let ports = snapshot.typed::<LogicalRouterPort>();
+        let ports = ports
+            .iter()
+            .filter(|port| port.as_ref().unwrap().1.name.starts_with("crtor-"));
+        (ports.count(), snapshot.typed::<LogicalRouterPolicy>().len())
+    };
+    let before = rows(&client.snapshot()).1;
+    eventually("it is connected", async || {
+        let (ports, policies) = rows(&client.snapshot());
+        (ports == 6 && policies == before + 2).then_some(())
+    })
+    .await;
+    bed.connects()
+        .delete(CONNECT, &DeleteParams::default())
+        .await
+        .unwrap();
+    eventually("nothing is left", async || {
+        (rows(&client.snapshot()) == (0, before)).then_some(())
     })
     .await;
     both.stop().await;
