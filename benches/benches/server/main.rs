@@ -191,7 +191,7 @@ fn independent(server: &Server) -> Result<(f64, f64)> {
         .collect();
     let before = server.cpu()?;
     let rate = pipelined(&mut client, &requests)?;
-    let cpu = server.cpu()? - before;
+    let cpu = server.cpu()?.saturating_sub(before);
     Ok((rate, cpu.as_secs_f64() * 1e6 / f64::from(COUNT)))
 }
 
@@ -235,6 +235,6 @@ fn watched(server: &Server) -> Result<f64> {
         }
         Ok::<_, anyhow::Error>(())
     })?;
-    let cpu = server.cpu()? - before;
+    let cpu = server.cpu()?.saturating_sub(before);
     Ok(cpu.as_secs_f64() * 1e6 / (SMALL * WATCHERS) as f64)
 }
