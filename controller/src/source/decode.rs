@@ -86,7 +86,9 @@ impl Decoder {
             return;
         };
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-        if (group, kind) == ("", "List") {
+        if kind.ends_with("List") && raw.node.get("items").is_some()
+            || (group, kind) == ("", "List")
+        {
             return self.read_list(raw);
         }
         self.objects += 1;
@@ -106,10 +108,17 @@ impl Decoder {
             ("k8s.ovn.org", "ClusterNetworkConnect") => {
                 self.decode::<ClusterNetworkConnect>(raw, version);
             }
-            _ => {
-                let message = format!("kind {kind} is not used by patchbay, ignored");
-                self.inventory.warnings.push(raw.problem("", message));
-            }
+            _ => match meant(group, kind) {
+                Some((group, kind)) => {
+                    let message = format!("is not known, kind {kind} of API group {group} is");
+                    self.errors.push(raw.problem("kind", message));
+                }
+                None => {
+                    let message =
+                        format!("kind {kind} of {api_version} is not used by patchbay, ignored");
+                    self.inventory.warnings.push(raw.problem("", message));
+                }
+            },
         }
     }
 
@@ -158,6 +167,21 @@ impl Decoder {
             });
         }
     }
+}
+
+/// The kind of ours that somebody has in mind who writes this one: in other letters, or without its group. Other groups
+/// may have kinds of the same names.
+fn meant(group: &str, kind: &str) -> Option<(&'static str, &'static str)> {
+    const OURS: [(&str, &str); 4] = [
+        ("k8s.ovn.org", "ClusterNetworkConnect"),
+        ("k8s.ovn.org", "ClusterUserDefinedNetwork"),
+        ("k8s.ovn.org", "UserDefinedNetwork"),
+        ("k8s.cni.cncf.io", "NetworkAttachmentDefinition"),
+    ];
+    let is_meant = |(of, name): &(&str, &str)| {
+        kind.eq_ignore_ascii_case(name) && (group.is_empty() || group == *of || kind != *name)
+    };
+    OURS.into_iter().find(is_meant)
 }
 
 /// An object as it stands in its document.
@@ -236,7 +260,10 @@ fn from_json<T: DeserializeOwned>(mut json: Value) -> (Option<T>, Vec<Violation>
         let path: Vec<_> = track.path().iter().cloned().collect();
         let mut message = error.to_string();
         let unknown = message.starts_with("unknown field");
-        if message.ends_with("expected a string") {
+        let is_word = ["boolean", "integer", "floating point"]
+            .iter()
+            .any(|kind| message.starts_with(&format!("invalid type: {kind}")));
+        if is_word && message.ends_with("expected a string") {
             message += "; in quotes it is one";
         }
         violations.push(Violation::new(field(&path), message));
@@ -309,31 +336,53 @@ fn complete<T: Kind>(object: &mut T) {
     }
 }
 
+/// What is wrong with a name, in the API server's words; names of namespaces are labels.
+fn name_problem(name: &str, is_label: bool) -> Option<String> {
+    let (is_good, limit, rule) = if is_label {
+        (
+            selector::is_dns_label(name),
+            63,
+            "label must consist of lower case alphanumeric characters or '-'",
+        )
+    } else {
+        (
+            selector::is_dns_subdomain(name),
+            253,
+            "subdomain must consist of lower case alphanumeric characters, '-' or '.'",
+        )
+    };
+    let problem = if name.len() > limit {
+        format!("must be no more than {limit} characters")
+    } else {
+        format!(
+            "a lowercase RFC 1123 {rule}, and must start and end with an alphanumeric character"
+        )
+    };
+    (!is_good).then(|| format!("Invalid value: \"{name}\": {problem}"))
+}
+
 fn meta_violations<T: Kind>(meta: &ObjectMeta) -> Vec<Violation> {
     let mut found = Vec::new();
     match meta.name.as_deref() {
         None | Some("") => found.push(Violation::new("metadata.name", "Required value")),
-        Some(name) if !selector::is_dns_subdomain(name) => found.push(Violation::new(
-            "metadata.name",
-            format!(
-                "Invalid value: \"{name}\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
-                 characters, '-' or '.', and must start and end with an alphanumeric character"
-            ),
-        )),
-        Some(_) => {}
+        Some(name) => {
+            let is_label = T::kind(&()) == "Namespace";
+            let problem = name_problem(name, is_label);
+            found.extend(problem.map(|problem| Violation::new("metadata.name", problem)));
+        }
     }
     match meta.namespace.as_deref() {
         Some(_) if !T::NAMESPACED => {
-            found.push(Violation::new("metadata.namespace", "Forbidden: not allowed on this kind"));
+            found.push(Violation::new(
+                "metadata.namespace",
+                "Forbidden: not allowed on this kind",
+            ));
         }
-        Some(namespace) if !selector::is_dns_label(namespace) => found.push(Violation::new(
-            "metadata.namespace",
-            format!(
-                "Invalid value: \"{namespace}\": a lowercase RFC 1123 label must consist of lower case alphanumeric \
-                 characters or '-', and must start and end with an alphanumeric character"
-            ),
-        )),
-        _ => {}
+        Some(namespace) => {
+            let problem = name_problem(namespace, true);
+            found.extend(problem.map(|problem| Violation::new("metadata.namespace", problem)));
+        }
+        None => {}
     }
     for (key, value) in meta.labels.iter().flatten() {
         let field = format!("metadata.labels[{key}]");

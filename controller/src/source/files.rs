@@ -31,8 +31,8 @@ impl fmt::Display for LoadError {
 }
 
 /// Reads manifests: files as they are named, folders with all `*.yaml`, `*.yml` and `*.json` files in them and in
-/// their folders, in the order of names, and `-` for `stdin`. Hidden entries of folders are skipped, and links to
-/// folders are not followed.
+/// their folders, in the order of names, and `-` for `stdin`. Hidden entries of folders are skipped, as are pipes and
+/// sockets in them, and links to folders are not followed.
 ///
 /// # Errors
 /// [`LoadError`], with everything that is wrong with any of them.
@@ -103,9 +103,10 @@ fn find_manifests(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), (PathBu
         if entry.file_name().as_encoded_bytes().starts_with(b".") {
             continue;
         }
-        if entry.file_type().map_err(failed)?.is_dir() {
+        let entry_type = entry.file_type().map_err(failed)?;
+        if entry_type.is_dir() {
             find_manifests(&path, files)?;
-        } else if is_manifest(&path) {
+        } else if (entry_type.is_file() || entry_type.is_symlink()) && is_manifest(&path) {
             files.push(path);
         }
     }

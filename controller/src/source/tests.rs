@@ -77,9 +77,82 @@ fn other_kinds_are_named_and_ignored() {
     assert_eq!(
         warnings,
         [
-            "standard input:15 (document 3): ConfigMap ns/c: kind ConfigMap is not used by patchbay, ignored"
+            "standard input:15 (document 3): ConfigMap ns/c: kind ConfigMap of v1 is not used by patchbay, ignored"
         ]
     );
+}
+
+#[test]
+fn lists_of_one_kind_are_lists() {
+    let inventory = read(
+        "{apiVersion: v1, kind: NodeList, items: [{apiVersion: v1, kind: Node, metadata: {name: a}}]}",
+    )
+    .unwrap();
+    assert_eq!(inventory.nodes.len(), 1);
+}
+
+#[test]
+fn kinds_of_ours_that_are_written_wrong_are_not_ignored() {
+    let object = |api_version: &str, kind: &str| {
+        read(&format!(
+            "{BLUE}---\n{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: x}}}}\n"
+        ))
+    };
+    for (api_version, kind) in [
+        ("v1", "ClusterNetworkConnect"),
+        ("k8s.ovn.org", "ClusterNetworkConnect"),
+        ("k8s.ovn.org/v1", "clusternetworkconnect"),
+    ] {
+        assert_eq!(
+            object(api_version, kind).unwrap_err(),
+            [format!(
+                "standard input:15 (document 3): {kind} x: kind: is not known, kind ClusterNetworkConnect of API \
+                 group k8s.ovn.org is"
+            )]
+        );
+    }
+    for (api_version, kind) in [
+        ("example.com/v1", "UserDefinedNetwork"),
+        ("serving.knative.dev/v1", "Service"),
+        ("k8s.ovn.org/v1", "EgressIP"),
+    ] {
+        assert_eq!(object(api_version, kind).unwrap().warnings.len(), 1);
+    }
+}
+
+#[test]
+fn names_keep_their_rules() {
+    let namespace = |name: &str| {
+        let errors = read(&format!(
+            "{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}"
+        ));
+        errors.unwrap_err()[0].clone()
+    };
+    let dotted = namespace("a.b");
+    assert!(
+        dotted.contains("metadata.name: Invalid value: \"a.b\": a lowercase RFC 1123 label must"),
+        "{dotted}"
+    );
+    let long = namespace(&"a".repeat(64));
+    assert!(
+        long.ends_with("a\": must be no more than 63 characters"),
+        "{long}"
+    );
+}
+
+#[test]
+fn only_words_are_told_to_be_texts_in_quotes() {
+    let label = |value: &str| {
+        let errors = read(&format!(
+            "{{apiVersion: v1, kind: Node, metadata: {{name: a, labels: {{b: {value}}}}}}}"
+        ));
+        errors.unwrap_err()[0].ends_with("expected a string; in quotes it is one")
+    };
+    assert!(label("yes"));
+    assert!(label("1"));
+    assert!(label("1.5"));
+    assert!(!label("{c: d}"));
+    assert!(!label("[c]"));
 }
 
 #[test]
@@ -208,6 +281,7 @@ fn folders_are_read_in_the_order_of_names() {
     write("c.json", "three");
     write("d.txt", "no");
     write(".hidden/e.yaml", "no");
+    let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("f.yaml")).unwrap();
     let inventory = read_manifests(&[folder.path().to_owned()], &mut "".as_bytes()).unwrap();
     let order: Vec<_> = inventory
         .nodes
