@@ -94,6 +94,7 @@ pub(super) enum Failure {
 /// Brings databases to what the manifests say, and prints what is there then.
 pub(super) async fn apply(arguments: &Manifests, console: &mut Console<'_>) -> Result<(), Failure> {
     let state = arguments.state.as_ref().map(StateFolder::new);
+    let _lock = state.as_ref().map(StateFolder::lock).transpose()?;
     let (mut resolved, zones) = prepare(arguments, state.as_ref(), console)?;
     let mut databases = Vec::with_capacity(zones.len());
     for (place, zone) in zones.iter().enumerate() {
@@ -133,6 +134,8 @@ pub(super) async fn plan(
     console: &mut Console<'_>,
 ) -> Result<bool, Failure> {
     let state = arguments.state.as_ref().map(StateFolder::new);
+    let lock = state.as_ref().map(StateFolder::lock_to_read);
+    let _lock = lock.transpose()?;
     let (resolved, zones) = prepare(arguments, state.as_ref(), console)?;
     let mut all = Vec::with_capacity(zones.len());
     for (place, zone) in zones.iter().enumerate() {

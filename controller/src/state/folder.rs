@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use thiserror::Error;
 
+use super::lock::StateLock;
 use crate::api::cnc::ClusterNetworkConnect;
 use crate::api::nad::NetworkAttachmentDefinition;
 use crate::api::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
@@ -38,6 +39,23 @@ impl StateFolder {
     /// The state in this folder, which is made when it is first written to.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
+    }
+
+    /// Waits until no other run uses the folder, and keeps others out of it. The folder is made.
+    ///
+    /// # Errors
+    /// [`StateError`], if there can be no such folder or no lock in it.
+    pub fn lock(&self) -> Result<StateLock, StateError> {
+        StateLock::exclusive(&self.0)
+    }
+
+    /// Waits until no other run writes to the folder, and keeps those out that would. Nothing is made: if there is no
+    /// such folder, there is nothing to lock.
+    ///
+    /// # Errors
+    /// [`StateError`], if there is a lock that cannot be used.
+    pub fn lock_to_read(&self) -> Result<Option<StateLock>, StateError> {
+        StateLock::shared(&self.0)
     }
 
     /// Reads what the last run has left; nothing, if there was none.
@@ -192,7 +210,7 @@ fn remove(path: &Path) -> Result<(), StateError> {
     Ok(())
 }
 
-fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StateError {
+pub(super) fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StateError {
     let path = path.to_owned();
     move |source| StateError { what, path, source }
 }

@@ -10,12 +10,15 @@
 //! DIR/userdefinednetworks/...   DIR/clusteruserdefinednetworks/...   DIR/clusternetworkconnects/...
 //! ```
 //!
-//! Each file is replaced as a whole or not at all. Two runs on one folder at the same time are not kept apart.
+//! Each file is replaced as a whole or not at all. Runs on one folder wait for each other if they [lock](StateFolder::lock)
+//! it.
 
 mod folder;
+mod lock;
 mod restore;
 #[cfg(test)]
 mod tests;
 
 pub use folder::{StateError, StateFolder};
+pub use lock::StateLock;
 pub use restore::restore;

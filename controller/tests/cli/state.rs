@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
 use ovsdb_sim::testing::ScratchDir;
 
-use crate::command::{example_text, run_on};
+use crate::command::{example, example_text, patchbay, run_on};
 
 /// One more network, whose name comes before the others'.
 const AZURE: &str = r#"---
@@ -111,4 +112,39 @@ fn what_a_cluster_would_refuse_is_refused() {
         "{}",
         refused.stderr
     );
+}
+
+#[test]
+fn runs_on_one_folder_wait_for_each_other() {
+    let folder = ScratchDir::new();
+    let state = folder.path().join("state");
+    for _ in 0..5 {
+        let runs: Vec<_> = (0..4)
+            .map(|_| {
+                let mut command = patchbay();
+                command.args(["apply", "--state"]).arg(&state);
+                command.arg("-f").arg(example());
+                command.stdout(Stdio::null()).stderr(Stdio::piped());
+                command.spawn().unwrap()
+            })
+            .collect();
+        for child in runs {
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+        }
+        fs::remove_dir_all(&state).unwrap();
+    }
+}
+
+#[test]
+fn a_run_that_fails_leaves_no_folder_but_those_with_something_in_them() {
+    let folder = ScratchDir::new();
+    let state = folder.path().join("state");
+    let arguments = format!("apply --state {}", state.display());
+    assert_eq!(run_on(&arguments, "a: [").code, Some(1));
+    assert!(!state.exists());
+    fs::create_dir(&state).unwrap();
+    fs::write(state.join("notes"), "").unwrap();
+    assert_eq!(run_on(&arguments, "a: [").code, Some(1));
+    assert!(state.join("notes").exists());
 }
