@@ -108,17 +108,18 @@ impl Decoder {
             ("k8s.ovn.org", "ClusterNetworkConnect") => {
                 self.decode::<ClusterNetworkConnect>(raw, version);
             }
-            _ => match meant(group, kind) {
-                Some((group, kind)) => {
-                    let message = format!("is not known, kind {kind} of API group {group} is");
-                    self.errors.push(raw.problem("kind", message));
-                }
-                None => {
-                    let message =
-                        format!("kind {kind} of {api_version} is not used by patchbay, ignored");
-                    self.inventory.warnings.push(raw.problem("", message));
-                }
-            },
+            _ => self.read_other(raw, api_version, group, kind),
+        }
+    }
+
+    /// Reads a kind that is none of ours, or one of ours that is written wrong.
+    fn read_other(&mut self, raw: &Raw<'_>, api_version: &str, group: &str, kind: &str) {
+        if let Some((group, kind)) = meant(group, kind) {
+            let message = format!("is not known, kind {kind} of API group {group} is");
+            self.errors.push(raw.problem("kind", message));
+        } else {
+            let message = format!("kind {kind} of {api_version} is not used by patchbay, ignored");
+            self.inventory.warnings.push(raw.problem("", message));
         }
     }
 
