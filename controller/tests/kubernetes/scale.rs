@@ -1,4 +1,4 @@
-//! The largest cluster that the controller is made for.
+//! A large cluster: 22 MB of node annotations, of which a zone keeps what it needs.
 
 use std::fmt::Write;
 use std::process::{Child, Command};
@@ -12,8 +12,8 @@ use serde_json::json;
 use crate::bed::{Bed, ZONE, eventually};
 use crate::command::{kubeconfig, patchbay};
 
-const NODES: usize = 5000;
-const NETWORKS: usize = 1000;
+const NODES: usize = 1000;
+const NETWORKS: usize = 500;
 
 /// Subnets of all networks on a node.
 fn subnets(node: usize) -> String {
@@ -47,7 +47,6 @@ fn peak_memory(child: &Child) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes a minute and 1 GB"]
 async fn the_zone_half_of_a_large_cluster_has_a_bounded_size() {
     let bed = Bed::simulated().await;
     let nodes = Api::<Node>::all(bed.client.clone());
@@ -81,8 +80,8 @@ async fn the_zone_half_of_a_large_cluster_has_a_bounded_size() {
     .await;
     let (time, memory) = (begun.elapsed(), peak_memory(&child));
     println!("connected after {time:?}, {memory} MB at most");
-    // The annotations alone are 225 MB of text.
-    assert!(memory < 200, "{memory} MB");
+    // The annotations alone are 22 MB of text; kept whole, with what parsing them takes, they would need several times that.
+    assert!(memory < 120, "{memory} MB");
     Command::new("kill")
         .arg(child.id().to_string())
         .status()
