@@ -32,7 +32,11 @@ struct Bed {
 
 impl Bed {
     fn new() -> Self {
-        let schema = Arc::new(DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap());
+        Self::of(SCHEMA)
+    }
+
+    fn of(schema: &str) -> Self {
+        let schema = Arc::new(DatabaseSchema::parse(schema.as_bytes()).unwrap());
         Self {
             database: Database::new(schema),
             uuids: UuidSource::seeded(1),
@@ -323,4 +327,68 @@ fn nothing_changes_under_a_reader() {
     bed.ok(r#"{"op":"delete","table":"Root","where":[]}"#);
     assert_eq!(before.row_count(), 2);
     assert_eq!(bed.database.snapshot().row_count(), 0);
+}
+
+/// One by one, each would be looked for in the whole map.
+#[test]
+fn a_map_loses_very_many_weak_references_at_once() {
+    const ROWS: usize = 20_000;
+    let mut bed = Bed::of(
+        r#"{"name":"D","tables":{
+          "Map":{"columns":{
+            "named":{"type":{"key":"integer","value":{"type":"uuid","refTable":"Row","refType":"weak"},"min":0,"max":"unlimited"}}}},
+          "Row":{"columns":{"number":{"type":"integer"}}}}}"#,
+    );
+    let insert = |i| {
+        format!(r#"{{"op":"insert","table":"Row","uuid-name":"r{i}","row":{{"number":{i}}}}},"#)
+    };
+    let pairs: Vec<String> = (0..ROWS)
+        .map(|i| format!(r#"[{i},["named-uuid","r{i}"]]"#))
+        .collect();
+    let inserts: String = (0..ROWS).map(insert).collect();
+    let map = format!(
+        r#"{{"op":"insert","table":"Map","row":{{"named":["map",[{}]]}}}}"#,
+        pairs.join(",")
+    );
+    bed.ok(&format!("{inserts}{map}"));
+    let start = std::time::Instant::now();
+    bed.ok(r#"{"op":"delete","table":"Row","where":[["number","!=",7]]}"#);
+    assert!(
+        start.elapsed() < std::time::Duration::from_secs(5),
+        "{:?}",
+        start.elapsed()
+    );
+    assert_eq!(bed.count("Row"), 1);
+    let left = bed.ok(r#"{"op":"select","table":"Map","where":[],"columns":["named"]}"#);
+    let OperationResult::Rows { rows, .. } = &left[0] else {
+        panic!("{left:?}")
+    };
+    assert_eq!(rows[0].values[0].len(), 1);
+}
+
+/// Else the row could never be deleted: references to it would remain that are nowhere.
+#[test]
+fn a_pair_that_goes_with_its_weak_key_takes_its_strong_value_along() {
+    let mut bed = Bed::of(
+        r#"{"name":"D","tables":{
+          "Root":{"isRoot":true,"columns":{
+            "pairs":{"type":{"key":{"type":"uuid","refTable":"Key","refType":"weak"},
+                             "value":{"type":"uuid","refTable":"Value"},"min":0,"max":"unlimited"}},
+            "strong":{"type":{"key":{"type":"uuid","refTable":"Value"},"min":0,"max":"unlimited"}}}},
+          "Key":{"isRoot":true,"columns":{"i":{"type":"integer"}}},
+          "Value":{"columns":{"i":{"type":"integer"}}}}}"#,
+    );
+    bed.ok(r#"{"op":"insert","table":"Key","uuid-name":"k","row":{}},
+        {"op":"insert","table":"Value","uuid-name":"kept","row":{"i":1}},
+        {"op":"insert","table":"Value","uuid-name":"lost","row":{"i":2}},
+        {"op":"insert","table":"Value","uuid-name":"never","row":{"i":3}},
+        {"op":"insert","table":"Root","row":{
+          "pairs":["map",[[["named-uuid","k"],["named-uuid","lost"]],[["named-uuid","nothing"],["named-uuid","never"]]]]}},
+        {"op":"insert","table":"Root","row":{
+          "pairs":["map",[[["named-uuid","k"],["named-uuid","kept"]]]],"strong":["named-uuid","kept"]}}"#);
+    assert_eq!(bed.count("Value"), 2);
+    bed.ok(r#"{"op":"delete","table":"Key","where":[]}"#);
+    assert_eq!(bed.count("Value"), 1);
+    bed.ok(r#"{"op":"update","table":"Root","where":[],"row":{"strong":["set",[]]}}"#);
+    assert_eq!(bed.count("Value"), 0);
 }

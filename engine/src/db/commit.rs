@@ -59,7 +59,10 @@ impl<'a, 'o> Commit<'a, 'o> {
         self.count_strong_references()?;
         self.collect_garbage();
         self.check_max_rows()?;
-        self.remove_dangling_weak_references()?;
+        // What a map loses with a weak key may have been the last strong reference to a row.
+        while self.remove_dangling_weak_references()? {
+            self.collect_garbage();
+        }
         self.check_indexes()
     }
 
@@ -197,7 +200,8 @@ impl<'a, 'o> Commit<'a, 'o> {
         Ok(())
     }
 
-    fn remove_dangling_weak_references(&mut self) -> Result<(), OvsdbError> {
+    /// Whether strong references were lost on the way.
+    fn remove_dangling_weak_references(&mut self) -> Result<bool, OvsdbError> {
         // Rows whose weak references must be looked at, with the targets that they are known to have lost.
         let mut suspects: RowMap<Vec<RowId>> = RowMap::default();
         for table in self.schema.table_ids() {
@@ -211,6 +215,7 @@ impl<'a, 'o> Commit<'a, 'o> {
                 }
             }
         }
+        let mut lost_strong = false;
         for ((table, uuid), lost) in suspects {
             for reference in self.columns.of(table, RefType::Weak) {
                 let Some(row) = self.overlay.get(table, uuid) else {
@@ -226,11 +231,11 @@ impl<'a, 'o> Commit<'a, 'o> {
                 dangling.sort_unstable();
                 dangling.dedup();
                 if !dangling.is_empty() {
-                    self.remove_weak(table, uuid, reference, &dangling)?;
+                    lost_strong |= self.remove_weak(table, uuid, reference, &dangling)?;
                 }
             }
         }
-        Ok(())
+        Ok(lost_strong)
     }
 
     /// The targets of references that a row gained and that are not there.
@@ -249,25 +254,36 @@ impl<'a, 'o> Commit<'a, 'o> {
         dangling
     }
 
+    /// Removes references to what is not there. Whether strong ones, in the other half of a map, went with them.
     fn remove_weak(
         &mut self,
         table: TableId,
         uuid: Uuid,
         reference: ReferenceColumn,
         dangling: &[Uuid],
-    ) -> Result<(), OvsdbError> {
+    ) -> Result<bool, OvsdbError> {
         let schema = self.schema.table(table);
         let inserted = self.overlay.base.row(table, uuid).is_none();
+        let mut strong = self.columns.of(table, RefType::Strong);
+        let partner = strong.find(|strong| strong.column == reference.column);
+        let before = partner.and_then(|_| self.overlay.get(table, uuid).cloned());
         let Some(row) = self.overlay.modify(table, uuid) else {
-            return Ok(());
+            return Ok(false);
         };
         let value = &mut row.values[reference.column.index()];
-        let removed: usize = dangling
-            .iter()
-            .map(|target| reference.remove(value, *target))
-            .sum();
+        let removed = reference.remove(value, dangling);
         if value.len() >= schema.column_type(reference.column).min as usize {
-            return Ok(());
+            let mut lost_strong = false;
+            if let (Some(partner), Some(before)) = (partner, before) {
+                partner.diff(Some(&before), Some(row), |target, delta| {
+                    let target = (partner.target, target);
+                    if target != (table, uuid) {
+                        *self.strong.entry(target).or_default() += delta;
+                        lost_strong = true;
+                    }
+                });
+            }
+            return Ok(lost_strong);
         }
         let (column, table) = (schema.column_name(reference.column), &schema.name);
         Err(OvsdbError::constraint(

@@ -167,23 +167,35 @@ impl ReferenceColumn {
         }
     }
 
-    /// Removes references to a row from a value; how many elements or pairs that took.
-    pub(super) fn remove(self, value: &mut Datum, target: Uuid) -> usize {
-        let target = Atom::Uuid(target);
+    /// Removes references to any of some rows, which are sorted, from a value; how many elements or pairs that took.
+    pub(super) fn remove(self, value: &mut Datum, targets: &[Uuid]) -> usize {
+        let before = value.len();
         match value {
-            Datum::Set(set) => usize::from(set.remove(&target)),
-            Datum::Map(map) if self.by_key => usize::from(map.remove(&target).is_some()),
+            Datum::Set(set) => {
+                for target in targets {
+                    set.remove(&Atom::Uuid(*target));
+                }
+            }
+            Datum::Map(map) if self.by_key => {
+                for target in targets {
+                    map.remove(&Atom::Uuid(*target));
+                }
+            }
             Datum::Map(map) => {
+                let refers = |value: &Atom| {
+                    let uuid = value.as_uuid();
+                    uuid.is_some_and(|uuid| targets.binary_search(&uuid).is_ok())
+                };
                 let keys: Vec<Atom> = map
                     .iter()
-                    .filter(|(_, value)| **value == target)
+                    .filter(|(_, value)| refers(value))
                     .map(|(key, _)| key.clone())
                     .collect();
                 for key in &keys {
                     map.remove(key);
                 }
-                keys.len()
             }
         }
+        before - value.len()
     }
 }

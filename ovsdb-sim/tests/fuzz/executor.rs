@@ -165,10 +165,13 @@ impl Bed {
             .iter()
             .map(|table| format!(r#",{{"op":"delete","table":"{}","where":[]}}"#, table.name));
         let text = format!("[\"D\"{}]", operations.collect::<String>());
-        self.step(&text)?;
-        match self.database.snapshot().row_count() {
-            0 => Ok(()),
-            left => Err(format!("{left} rows are left")),
+        let transaction = self.decode(&text).unwrap();
+        match self.database.execute(&transaction, &Access::unrestricted()) {
+            Execution::Failed { error, .. } => Err(format!("not everything can go: {error}")),
+            _ => match self.database.snapshot().row_count() {
+                0 => Ok(()),
+                left => Err(format!("{left} rows are left")),
+            },
         }
     }
 }
