@@ -1,0 +1,151 @@
+//! The client against servers whose every message may be wrong: it is there for the first that is right.
+
+use std::time::Duration;
+
+use patchbay_engine::client::{Client, Config};
+use patchbay_schemas::nb::LogicalSwitch;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::test_runner::{Config as Cases, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+use tokio::io::AsyncWriteExt;
+
+use crate::peer::{FakeServer, Peer, ROW, SCHEMA, ZERO, one_switch};
+use crate::{impatient, soon, until_live};
+
+/// What may stand in the place of a word or number.
+const ODD: [&str; 24] = [
+    "null",
+    "true",
+    "0",
+    "-1",
+    "1.5",
+    "9223372036854775807",
+    "1e308",
+    "1e400",
+    "[]",
+    "{}",
+    "\"\"",
+    "\"x\"",
+    "\"integer\"",
+    "\"uuid\"",
+    "\"unlimited\"",
+    "\"Logical_Switch\"",
+    "\"name\"",
+    "\"insert\"",
+    "\"modify\"",
+    "\"delete\"",
+    "\"update2\"",
+    "\"echo\"",
+    "[\"set\",[]]",
+    "[\"map\",[[\"a\",1]]]",
+];
+
+/// A server that is wrong in some places.
+type Wrong = Vec<(Index, Index)>;
+
+#[test]
+fn no_server_is_too_wrong_to_be_left_for_another() {
+    let cases = std::env::var("PATCHBAY_FUZZ_CASES").ok();
+    let cases = cases.map_or(150, |cases| cases.parse().expect("a number"));
+    let config = Cases {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 100,
+        ..Cases::default()
+    };
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+    let wrong = vec((any::<Index>(), any::<Index>()), 1..4);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    TestRunner::new_with_rng(config, rng)
+        .run(&vec(wrong, 1..6), |servers| {
+            runtime
+                .block_on(be_right_at_last(&servers))
+                .map_err(TestCaseError::fail)
+        })
+        .unwrap();
+}
+
+async fn be_right_at_last(servers: &[Wrong]) -> Result<(), String> {
+    let server = FakeServer::start();
+    let mut config = impatient(Config::new(server.remote().parse().unwrap(), "D"));
+    config.backoff = (Duration::from_millis(1), Duration::from_millis(2));
+    let client = tokio::spawn(Client::connect(config));
+    let mut peer = server.accept_live(&one_switch("first")).await;
+    let client = soon(client).await.unwrap().unwrap();
+    for wrong in servers {
+        drop(peer);
+        peer = server.accept().await;
+        misbehave(&mut peer, wrong).await;
+    }
+    drop(peer);
+    let _peer = server.accept_live(&one_switch("right")).await;
+    until_live(&client, true).await;
+    let snapshot = client.snapshot();
+    let switches: Vec<_> = snapshot.typed::<LogicalSwitch>().iter().collect();
+    match &switches[..] {
+        [Ok((_, switch))] if switch.name == "right" => Ok(()),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+/// Answers as long as the client asks, and changes the contents, with some words wrong.
+async fn misbehave(peer: &mut Peer, wrong: &Wrong) {
+    let update = |update: &str| {
+        format!(
+            r#"{{"id":null,"method":"update3","params":["D","{ZERO}",{{"Logical_Switch":{{"{ROW}":{update}}}}}]}}"#
+        )
+    };
+    let contents = one_switch("wrong");
+    let script = [
+        r#"{"id":1,"result":["_Server","D"],"error":null}"#.to_owned(),
+        r#"{"id":2,"result":{"locked":true},"error":null}"#.to_owned(),
+        format!(r#"{{"id":3,"result":{SCHEMA},"error":null}}"#),
+        format!(r#"{{"id":4,"result":[false,"{ZERO}",{contents}],"error":null}}"#),
+        update(r#"{"modify":{"name":"b","ports":["set",[]]}}"#),
+        update(r#"{"delete":null}"#),
+        r#"{"id":"echo","method":"echo","params":[]}"#.to_owned(),
+    ]
+    .map(|message| words(&message));
+    let mut script: Vec<Vec<String>> = script.into();
+    for (place, odd) in wrong {
+        let message = place.index(script.len());
+        let words = &mut script[message];
+        let is_value = |word: &String| word.starts_with(|c: char| c == '"' || c.is_alphanumeric());
+        let values: Vec<usize> = (0..words.len()).filter(|i| is_value(&words[*i])).collect();
+        words[values[odd.index(values.len())]] = (*odd.get(&ODD)).to_owned();
+    }
+    for (number, message) in script.iter().enumerate() {
+        // A client that got no answer, to its mind, asks nothing more.
+        if number < 4 {
+            let asked = tokio::time::timeout(Duration::from_millis(20), peer.next_text()).await;
+            if !matches!(asked, Ok(Some(_))) {
+                return;
+            }
+        }
+        // The client may have hung up.
+        let sent = peer.stream.write_all(message.concat().as_bytes()).await;
+        sent.unwrap_or_default();
+    }
+}
+
+/// The tokens of a text.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut in_string = false;
+    for char in text.chars() {
+        let goes_on = in_string
+            || char.is_alphanumeric()
+                && words
+                    .last()
+                    .is_some_and(|w| w.ends_with(char::is_alphanumeric));
+        match words.last_mut() {
+            Some(word) if goes_on => word.push(char),
+            _ => words.push(char.into()),
+        }
+        if char == '"' {
+            in_string = !in_string;
+        }
+    }
+    words
+}
