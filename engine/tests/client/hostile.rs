@@ -113,7 +113,8 @@ async fn misbehave(peer: &mut Peer, wrong: &Wrong) {
         let words = &mut script[message];
         let is_value = |word: &String| word.starts_with(|c: char| c == '"' || c.is_alphanumeric());
         let values: Vec<usize> = (0..words.len()).filter(|i| is_value(&words[*i])).collect();
-        words[values[odd.index(values.len())]] = (*odd.get(&ODD)).to_owned();
+        let word = &mut words[values[odd.index(values.len())]];
+        (*odd.get(&ODD)).clone_into(word);
     }
     for (number, message) in script.iter().enumerate() {
         // A client that got no answer, to its mind, asks nothing more.
