@@ -69,7 +69,7 @@ pub(super) struct Manifests {
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
     /// A range of cluster IPs; once per IP family.
-    #[arg(long = "service-cidr", value_name = "CIDR")]
+    #[arg(long = "service-cidr", value_name = "CIDR", value_parser = service_cidr)]
     pub(super) service_cidrs: Vec<IpNet>,
 }
 
@@ -97,7 +97,7 @@ pub(super) struct Run {
     )]
     pub(super) nb: String,
     /// A range of cluster IPs; once per IP family that the cluster runs.
-    #[arg(long = "service-cidr", value_name = "CIDR")]
+    #[arg(long = "service-cidr", value_name = "CIDR", value_parser = service_cidr)]
     pub(super) service_cidrs: Vec<IpNet>,
     /// Namespace of the lease by which one is chosen. Without it, that of the pod or of the kubeconfig.
     #[arg(long, value_name = "NAMESPACE")]
@@ -134,6 +134,15 @@ impl Database {
     }
 }
 
+fn service_cidr(text: &str) -> Result<IpNet, String> {
+    let range: IpNet = text.parse().map_err(|error| format!("{error}"))?;
+    if range == range.trunc() {
+        Ok(range)
+    } else {
+        Err(format!("host bits are set: {} is the range", range.trunc()))
+    }
+}
+
 /// How to print.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(super) enum Format {
@@ -154,6 +163,19 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn ranges_of_services_have_no_host_bits() {
+        assert_eq!(
+            service_cidr("10.96.0.0/16"),
+            Ok("10.96.0.0/16".parse().unwrap())
+        );
+        assert_eq!(
+            service_cidr("10.96.0.1/16"),
+            Err("host bits are set: 10.96.0.0/16 is the range".to_owned())
+        );
+        assert!(service_cidr("10.96.0.0").is_err());
     }
 
     #[test]
