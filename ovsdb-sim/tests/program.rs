@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use jsonrpsee::http_client::HttpClient;
 use jsonrpsee::ws_client::WsClientBuilder;
 use ovsdb_sim::ControlApiClient;
-use ovsdb_sim::testing::{ScratchDir, nbctl};
+use ovsdb_sim::testing::{self, ScratchDir, nbctl};
 
 struct Program {
     child: Child,
@@ -40,17 +40,6 @@ impl Program {
     fn remote(&self) -> String {
         format!("unix:{}", self.folder.path().join("nb.sock").display())
     }
-
-    fn signal(&self, signal: &str) {
-        let pid = self.child.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args([signal, &pid])
-                .status()
-                .unwrap()
-                .success()
-        );
-    }
 }
 
 impl Drop for Program {
@@ -70,7 +59,7 @@ fn run(arguments: &[&str]) -> Output {
 
 #[test]
 fn a_line_per_listener_and_a_clean_end() {
-    for signal in ["-INT", "-TERM"] {
+    for signal in ["INT", "TERM"] {
         let mut program = Program::start(&["--listen=ptcp:0:127.0.0.1"]);
         assert_eq!(program.line(), format!("listening on {}", program.remote()));
         let tcp = program.line();
@@ -80,7 +69,7 @@ fn a_line_per_listener_and_a_clean_end() {
             let output = nbctl(remote).arg("show").output().unwrap();
             assert!(output.status.success(), "{output:?}");
         }
-        program.signal(signal);
+        testing::signal(&program.child, signal);
         let status = program.child.wait().unwrap();
         assert_eq!(
             (status.code(), status.signal()),

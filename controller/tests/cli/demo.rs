@@ -1,7 +1,7 @@
 //! `patchbay demo` shows what the documents show.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use ovsdb_sim::testing::{ScratchDir, nbctl};
 
@@ -137,11 +137,7 @@ fn the_real_nbctl_prints_the_same() {
     ];
     let printed = commands.map(|arguments| print(&arguments));
 
-    let terminated = Command::new("kill")
-        .args(["-TERM", &demo.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(terminated.success());
+    ovsdb_sim::testing::signal(&demo, "TERM");
     let output = demo.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     assert!(!socket.exists(), "the socket is left behind");

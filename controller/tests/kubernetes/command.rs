@@ -56,9 +56,7 @@ async fn the_command_connects_and_gives_the_lease_back() {
     };
     assert!(holder().await.is_some());
 
-    let pid = child.id().to_string();
-    let killed = Command::new("kill").args(["-TERM", &pid]).status();
-    assert!(killed.unwrap().success());
+    ovsdb_sim::testing::signal(&child, "TERM");
     let ended = eventually("it ends", async || child.try_wait().unwrap()).await;
     assert!(ended.success());
     assert_eq!(holder().await, None);

@@ -1,7 +1,7 @@
 //! A large cluster: 22 MB of node annotations, of which a zone keeps what it needs.
 
 use std::fmt::Write;
-use std::process::{Child, Command};
+use std::process::Child;
 use std::time::Instant;
 
 use k8s_openapi::api::core::v1::Node;
@@ -82,10 +82,7 @@ async fn the_zone_half_of_a_large_cluster_has_a_bounded_size() {
     println!("connected after {time:?}, {memory} MB at most");
     // The annotations alone are 22 MB of text; kept whole, with what parsing them takes, they would need several times that.
     assert!(memory < 120, "{memory} MB");
-    Command::new("kill")
-        .arg(child.id().to_string())
-        .status()
-        .unwrap();
+    ovsdb_sim::testing::signal(&child, "TERM");
     child.wait().unwrap();
     cluster.stop().await;
 }

@@ -16,6 +16,6 @@ mod program;
 mod real_server;
 mod scratch_dir;
 
-pub use program::{installed_nb_schema, nbctl, program};
+pub use program::{installed_nb_schema, nbctl, program, signal};
 pub use real_server::RealServer;
 pub use scratch_dir::ScratchDir;

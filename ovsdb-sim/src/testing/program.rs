@@ -2,7 +2,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 
 /// Folders that are searched after those of `PATH`: Debian keeps `ovsdb-server` where not every user's path goes.
 const SYSTEM_FOLDERS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
@@ -60,4 +60,15 @@ pub fn nbctl(remote: &str) -> Command {
     }
     command.arg(format!("--db={remote}")).arg("--timeout=10");
     command
+}
+
+/// Sends a signal, such as `TERM`, to a child of the test. The shell does it: there is one everywhere.
+///
+/// # Panics
+///
+/// When the process is not there.
+pub fn signal(child: &Child, signal: &str) {
+    let command = format!("kill -{signal} {}", child.id());
+    let sent = Command::new("sh").args(["-c", &command]).status();
+    assert!(sent.is_ok_and(|status| status.success()), "{command}");
 }
