@@ -1,5 +1,6 @@
-//! Loads for the benchmarks: the data set "32K" and a plain client to send it with.
+//! Loads for the benchmarks (the data set "32K" and a plain client to send it with), and pictures of their figures.
 
 pub mod client;
 pub mod connect;
 pub mod northbound;
+pub mod plot;
