@@ -85,7 +85,7 @@ impl Config {
     pub(super) fn probe_interval(&self, remote: &Remote) -> Option<Duration> {
         match remote {
             Remote::Unix(_) => None,
-            Remote::Tcp { .. } => self.probe_interval,
+            Remote::Tcp { .. } | Remote::Connector(_) => self.probe_interval,
         }
     }
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::config::Config;
+use super::connector::Stream;
 use super::error::{Lost, SessionError};
 use super::remote::Remote;
 use super::replica::Replica;
@@ -16,19 +17,14 @@ use super::session::{Event, Session};
 /// How much is read from a socket at once.
 const READ: usize = 64 << 10;
 
-/// What a session can run on.
-trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Socket for S {}
-
 /// One connection to a server.
 pub(super) struct Connection {
     pub(super) remote: Remote,
     pub(super) session: Session,
     /// When the replica began to follow the server.
     pub(super) live_since: Instant,
-    read: ReadHalf<Box<dyn Socket>>,
-    write: WriteHalf<Box<dyn Socket>>,
+    read: ReadHalf<Box<dyn Stream>>,
+    write: WriteHalf<Box<dyn Stream>>,
 }
 
 impl Connection {
@@ -96,7 +92,7 @@ impl Connection {
     }
 }
 
-async fn connect(remote: &Remote) -> Result<Box<dyn Socket>, SessionError> {
+async fn connect(remote: &Remote) -> Result<Box<dyn Stream>, SessionError> {
     Ok(match remote {
         Remote::Unix(path) => Box::new(UnixStream::connect(path).await?),
         Remote::Tcp { host, port } => {
@@ -105,5 +101,6 @@ async fn connect(remote: &Remote) -> Result<Box<dyn Socket>, SessionError> {
             stream.set_nodelay(true)?;
             Box::new(stream)
         }
+        Remote::Connector(connector) => connector.connect().await?,
     })
 }

@@ -48,6 +48,7 @@ mod answer;
 mod backoff;
 mod config;
 mod connection;
+mod connector;
 mod driver;
 mod error;
 mod fence;
@@ -59,6 +60,7 @@ mod rpc;
 mod session;
 
 pub use config::{Config, Selection};
+pub use connector::Connector;
 pub use error::{ConnectError, Ended, Lost, SessionError};
 pub use handle::{Changes, Client};
 pub use outcome::{

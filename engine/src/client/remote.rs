@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use super::connector::Connector;
+
 /// The port of a `tcp:` remote that names none.
 const DEFAULT_PORT: u16 = 6640;
 
@@ -19,6 +21,8 @@ pub enum Remote {
         /// Port, 6640 where none is said.
         port: u16,
     },
+    /// Streams that somebody else opens. No text stands for it.
+    Connector(Connector),
 }
 
 /// Addresses that all serve the same database, separated by commas. They are tried in order.
@@ -48,11 +52,30 @@ impl Remotes {
     pub fn as_slice(&self) -> &[Remote] {
         &self.0
     }
+
+    /// These addresses, and another one to be tried after them.
+    #[must_use]
+    pub fn or(mut self, remote: impl Into<Remote>) -> Self {
+        self.0.push(remote.into());
+        self
+    }
 }
 
 impl From<Remote> for Remotes {
     fn from(remote: Remote) -> Self {
         Self(vec![remote])
+    }
+}
+
+impl From<Connector> for Remotes {
+    fn from(connector: Connector) -> Self {
+        Remote::from(connector).into()
+    }
+}
+
+impl From<Connector> for Remote {
+    fn from(connector: Connector) -> Self {
+        Self::Connector(connector)
     }
 }
 
@@ -129,6 +152,7 @@ impl fmt::Display for Remote {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Tcp { host, port } if host.contains(':') => write!(f, "tcp:[{host}]:{port}"),
             Self::Tcp { host, port } => write!(f, "tcp:{host}:{port}"),
+            Self::Connector(connector) => f.write_str(connector.name()),
         }
     }
 }
