@@ -9,6 +9,7 @@ use jsonrpsee::server::ServerHandle;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::fault::{ConnectionId, FaultId, FaultRule, FaultStatus};
 use crate::hosted::Hosted;
 use crate::server::Server;
 
@@ -50,11 +51,37 @@ pub trait ControlApi {
     /// Counters.
     #[method(name = "stats")]
     fn stats(&self) -> RpcResult<SimStats>;
+
+    /// The open connections, in the order in which they were made.
+    #[method(name = "connections")]
+    fn connections(&self) -> RpcResult<Vec<ConnectionId>>;
+
+    /// Makes something go wrong from now on; how to call it when it is cleared. See [`Sim::set_fault`](crate::Sim::set_fault).
+    #[method(name = "set_fault")]
+    fn set_fault(&self, rule: FaultRule) -> RpcResult<FaultId>;
+
+    /// The faults that are set.
+    #[method(name = "faults")]
+    fn faults(&self) -> RpcResult<Vec<FaultStatus>>;
+
+    /// Ends a fault, or all of them.
+    #[method(name = "clear_faults")]
+    fn clear_faults(&self, fault: Option<FaultId>) -> RpcResult<()>;
+
+    /// Closes all listeners and ends all connections. See [`Sim::go_down`](crate::Sim::go_down).
+    #[method(name = "go_down")]
+    async fn go_down(&self) -> RpcResult<()>;
+
+    /// Serves clients again, at the same places.
+    #[method(name = "come_back")]
+    async fn come_back(&self) -> RpcResult<()>;
 }
 
 const NORTHBOUND: &str = "OVN_Northbound";
 /// JSON-RPC 2.0's "Invalid params".
 const INVALID_PARAMS: i32 = -32602;
+/// JSON-RPC 2.0's "Internal error".
+const INTERNAL: i32 = -32603;
 
 struct Control {
     server: Arc<Server>,
@@ -120,6 +147,38 @@ impl ControlApiServer for Control {
             sessions: self.server.session_count(),
             databases: databases.collect(),
         })
+    }
+
+    fn connections(&self) -> RpcResult<Vec<ConnectionId>> {
+        Ok(self.server.connections())
+    }
+
+    fn set_fault(&self, rule: FaultRule) -> RpcResult<FaultId> {
+        let set = self.server.set_fault(rule);
+        set.map_err(|error| refuse(error.to_string()))
+    }
+
+    fn faults(&self) -> RpcResult<Vec<FaultStatus>> {
+        Ok(self.server.faults().list())
+    }
+
+    fn clear_faults(&self, fault: Option<FaultId>) -> RpcResult<()> {
+        match fault {
+            None => self.server.faults().clear_all(),
+            Some(fault) if self.server.faults().clear(fault) => {}
+            Some(fault) => return Err(refuse(format!("there is no fault {fault}"))),
+        }
+        Ok(())
+    }
+
+    async fn go_down(&self) -> RpcResult<()> {
+        self.server.go_down().await;
+        Ok(())
+    }
+
+    async fn come_back(&self) -> RpcResult<()> {
+        let back = self.server.come_back().await;
+        back.map_err(|error| ErrorObjectOwned::owned(INTERNAL, error.to_string(), None::<()>))
     }
 }
 

@@ -10,9 +10,10 @@ use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::wire::DecodedTransaction;
 
+use crate::fault::Loss;
 use crate::file::{self, Journal};
 use crate::monitor::Monitors;
-use crate::session::SessionId;
+use crate::session::{Session, SessionId};
 
 use blocked::Line;
 
@@ -127,17 +128,71 @@ impl State {
         transaction: &DecodedTransaction,
         changes: &ChangeSet,
     ) -> Result<(), OvsdbError> {
-        let schema = self.database.schema().clone();
+        self.record(transaction, changes)?;
+        self.monitors.publish(self.database.schema(), changes);
+        Ok(())
+    }
+
+    /// Like [`committed`](Self::committed), for a client, as far as its faults let it.
+    fn committed_for(
+        &mut self,
+        session: &Session,
+        transaction: &DecodedTransaction,
+        changes: &ChangeSet,
+    ) -> Result<Answered, OvsdbError> {
+        let faults = session.server().faults();
+        if let Some(error) = faults.commit_failure(session.id()) {
+            self.take_back(changes);
+            return Err(error);
+        }
+        self.record(transaction, changes)?;
+        let loss = faults.loss(session.id());
+        if loss == Some(Loss::Crashed) {
+            session.outbox().cut_off();
+        }
+        self.monitors.publish(self.database.schema(), changes);
+        if loss == Some(Loss::Disconnected) {
+            session.outbox().close();
+        }
+        Ok(if loss.is_some() {
+            Answered::No
+        } else {
+            Answered::Yes
+        })
+    }
+
+    /// Writes a commit to the journal.
+    ///
+    /// # Errors
+    /// It could not be written and is taken back.
+    fn record(
+        &mut self,
+        transaction: &DecodedTransaction,
+        changes: &ChangeSet,
+    ) -> Result<(), OvsdbError> {
+        let schema = self.database.schema();
         if let Some(journal) = &mut self.journal
-            && let Err(error) = journal.append(&schema, &transaction.operations, changes)
+            && let Err(error) = journal.append(schema, &transaction.operations, changes)
         {
-            if let Err(error) = self.database.transact(&file::inverse(changes)) {
-                tracing::error!(database = schema.name, %error, "a failed transaction stays in memory");
-            }
+            self.take_back(changes);
             return Err(error);
         }
         self.commits += 1;
-        self.monitors.publish(&schema, changes);
         Ok(())
     }
+
+    /// Undoes a commit that nobody knows of yet.
+    fn take_back(&mut self, changes: &ChangeSet) {
+        if let Err(error) = self.database.transact(&file::inverse(changes)) {
+            let database = &self.database.schema().name;
+            tracing::error!(database, %error, "a failed transaction stays in memory");
+        }
+    }
+}
+
+/// Whether the client hears of what became of its transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answered {
+    Yes,
+    No,
 }

@@ -2,28 +2,55 @@
 //!
 //! ```
 //! use ovsdb_sim::Sim;
-//! use patchbay_engine::txn::TxnBuilder;
-//! use patchbay_schemas::nb::LogicalRouter;
+//! use patchbay_engine::client::{Client, Config};
+//! use patchbay_schemas::nb::{LogicalRouter, LogicalSwitch};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let sim = Sim::builder().seed(1).build()?;
-//! let database = sim.database("OVN_Northbound").ok_or("served by default")?;
+//! let sim = Sim::builder()
+//!     .seed(1)
+//!     .rows("OVN_Northbound", |txn| {
+//!         txn.insert(&LogicalSwitch { name: "sw0".into(), ..Default::default() })?;
+//!         Ok(())
+//!     })
+//!     .build()?;
 //!
-//! let mut txn = TxnBuilder::new(&database.snapshot());
-//! txn.insert(&LogicalRouter { name: "lr0".into(), ..Default::default() })?;
-//! database.transact(&txn.finish())?;
-//!
-//! // From here on `ovn-nbctl --db=unix:/tmp/nb.sock show` prints the router.
+//! // From here on `ovn-nbctl --db=unix:/tmp/nb.sock show` prints the switch.
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("nb.sock");
 //! let listener = sim.listen(&format!("punix:{}", path.display())).await?;
+//!
+//! // A client in the same process needs no socket.
+//! let client = Client::connect(Config::new(sim.connector().into(), "OVN_Northbound")).await?;
+//! let mut changes = client.changes();
+//!
+//! // Clients see what the simulator's owner does.
+//! let database = sim.database("OVN_Northbound").ok_or("served by default")?;
+//! let mut txn = database.txn();
+//! txn.insert(&LogicalRouter { name: "lr0".into(), ..Default::default() })?;
+//! database.transact(&txn.finish())?;
+//! assert_eq!(changes.next().await?.row_count(), 2);
 //! # drop(listener);
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! **Ways in.** [`Sim::listen`] opens unix sockets and TCP ports, [`Sim::connector`] is the way for the engine's client in
+//! the same process, [`Sim::connect`] is a bare stream of bytes, and [`SimDatabase`] reads and commits without messages.
+//!
+//! **Faults.** [`Sim::set_fault`] makes something go wrong: connections end, replies get lost or late, requests are refused.
+//! [`Fault`] lists what. [`Sim::go_down`] and [`Sim::come_back`] are for the server as a whole.
+//!
+//! **Time** is tokio's. A test that [pauses](tokio::time::pause) it lets an hour pass at once: deadlines of `wait`s, late
+//! replies and clients' probes included. Sockets do not know of this, so such tests connect without.
+//!
+//! **UUIDs** follow from a [seed](SimBuilder::seed), so that states can be compared with recorded ones.
+//!
+//! **Conformance** with ovsdb-server, and differences, are in `CONFORMANCE.md`; the program's options and the control API
+//! in `README.md`.
 
 mod control;
+mod fault;
 mod file;
 mod hosted;
 mod listen;
@@ -39,7 +66,13 @@ mod sim;
 pub mod testing;
 
 pub use control::{ControlApiClient, DatabaseStats, SimStats};
+pub use fault::{ConnectionId, Connections, Fault, FaultId, FaultRule, FaultStatus, Loss};
 pub use file::FileError;
 pub use listen::{ListenError, Listener};
-pub use server::Limits;
+pub use server::{Limits, NoConnection};
 pub use sim::{Sim, SimBuilder, SimDatabase, TransactError};
+
+/// Its examples are run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,11 +1,12 @@
-//! Listeners: unix sockets and TCP.
+//! Where clients connect: unix sockets, TCP, and pipes within the process.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinHandle;
 
@@ -16,6 +17,8 @@ use crate::session;
 const TCP_PROBE: Duration = Duration::from_secs(5);
 /// Pause after a failed `accept` (out of file descriptors, mostly).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// So many bytes fit into a pipe within the process, each way, as into a unix socket.
+const PIPE: usize = 208 << 10;
 
 /// Why a listener could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -37,104 +40,205 @@ pub enum ListenError {
 /// connections that are there go on.
 #[derive(Debug)]
 pub struct Listener {
-    target: String,
-    address: Option<SocketAddr>,
-    socket: Option<PathBuf>,
-    task: JoinHandle<()>,
+    endpoint: Arc<Endpoint>,
 }
 
 impl Listener {
     /// As clients name it: `unix:PATH` or `tcp:HOST:PORT`.
     pub fn remote(&self) -> String {
-        match (&self.address, &self.socket) {
-            (Some(address), _) => format!("tcp:{}:{}", host_text(address.ip()), address.port()),
-            (None, Some(path)) => format!("unix:{}", path.display()),
-            (None, None) => self.target.clone(),
+        match &self.endpoint.place {
+            Place::Tcp(address) => format!("tcp:{}:{}", host_text(address.ip()), address.port()),
+            Place::Unix(path) => format!("unix:{}", path.display()),
         }
     }
 
     /// Where it listens, of TCP; tells the port that port 0 became.
     pub fn address(&self) -> Option<SocketAddr> {
-        self.address
+        match &self.endpoint.place {
+            Place::Tcp(address) => Some(*address),
+            Place::Unix(_) => None,
+        }
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.task.abort();
-        if let Some(path) = &self.socket {
+        if let Some(task) = self.endpoint.leave(Accepting::Ended) {
+            task.abort();
+        }
+    }
+}
+
+/// A listener as the server knows it: it may be closed and opened again.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    place: Place,
+    accepting: Mutex<Accepting>,
+}
+
+#[derive(Debug)]
+enum Place {
+    Unix(PathBuf),
+    Tcp(SocketAddr),
+}
+
+#[derive(Debug)]
+enum Accepting {
+    Open(JoinHandle<()>),
+    Closed,
+    /// For good.
+    Ended,
+}
+
+/// A socket that was opened for a place.
+enum Socket {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+impl Endpoint {
+    /// Opens the place again after [`close`](Self::close).
+    pub(crate) async fn open(&self, server: &Arc<Server>) -> Result<(), ListenError> {
+        let socket = self.place.bind().await;
+        let socket = socket.map_err(|source| ListenError::Io {
+            target: self.place.target(),
+            source,
+        })?;
+        let mut accepting = self.accepting();
+        if matches!(*accepting, Accepting::Closed) {
+            *accepting = Accepting::Open(tokio::spawn(accept(server.clone(), socket)));
+        }
+        Ok(())
+    }
+
+    /// Returns when no more connections can be made.
+    pub(crate) async fn close(&self) {
+        if let Some(task) = self.leave(Accepting::Closed) {
+            task.abort();
+            // It ends by being aborted, and cannot panic.
+            let _ = task.await;
+        }
+    }
+
+    /// Stops being open; what is left to end.
+    fn leave(&self, to: Accepting) -> Option<JoinHandle<()>> {
+        let mut accepting = self.accepting();
+        if matches!(*accepting, Accepting::Ended) {
+            return None;
+        }
+        let Accepting::Open(task) = std::mem::replace(&mut *accepting, to) else {
+            return None;
+        };
+        if let Place::Unix(path) = &self.place {
             // Somebody may have removed it already.
             std::fs::remove_file(path).unwrap_or_default();
         }
+        Some(task)
+    }
+
+    fn accepting(&self) -> MutexGuard<'_, Accepting> {
+        // Each change is one assignment.
+        self.accepting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    fn parse(target: &str) -> Option<Self> {
+        match target.strip_prefix("punix:") {
+            Some("") => None,
+            Some(path) => Some(Self::Unix(path.into())),
+            None => target
+                .strip_prefix("ptcp:")
+                .and_then(parse_address)
+                .map(Self::Tcp),
+        }
+    }
+
+    fn target(&self) -> String {
+        match self {
+            Self::Unix(path) => format!("punix:{}", path.display()),
+            Self::Tcp(address) => format!("ptcp:{}:{}", address.port(), host_text(address.ip())),
+        }
+    }
+
+    async fn bind(&self) -> io::Result<Socket> {
+        Ok(match self {
+            Self::Unix(path) => {
+                remove_stale(path)?;
+                Socket::Unix(UnixListener::bind(path)?)
+            }
+            Self::Tcp(address) => Socket::Tcp(TcpListener::bind(address).await?),
+        })
     }
 }
 
 pub(crate) async fn listen(server: Arc<Server>, target: &str) -> Result<Listener, ListenError> {
+    let mut place = Place::parse(target).ok_or_else(|| ListenError::Target(target.to_owned()))?;
     let io_error = |source| ListenError::Io {
         target: target.to_owned(),
         source,
     };
-    if let Some(path) = target
-        .strip_prefix("punix:")
-        .filter(|path| !path.is_empty())
-    {
-        let path = PathBuf::from(path);
-        remove_stale(&path).map_err(io_error)?;
-        let listener = UnixListener::bind(&path).map_err(io_error)?;
-        let task = tokio::spawn(async move {
-            loop {
-                match listener.accept().await {
-                    Ok((stream, _)) => spawn(&server, stream, None),
-                    Err(error) => pause(&error).await,
-                }
-            }
-        });
-        return Ok(Listener {
-            target: target.to_owned(),
-            address: None,
-            socket: Some(path),
-            task,
-        });
+    let socket = place.bind().await.map_err(io_error)?;
+    if let Socket::Tcp(listener) = &socket {
+        place = Place::Tcp(listener.local_addr().map_err(io_error)?);
     }
-    let address = target
-        .strip_prefix("ptcp:")
-        .and_then(parse_address)
-        .ok_or_else(|| ListenError::Target(target.to_owned()))?;
-    let listener = TcpListener::bind(address).await.map_err(io_error)?;
-    let address = listener.local_addr().map_err(io_error)?;
-    let task = tokio::spawn(async move {
-        loop {
-            match listener.accept().await {
-                Ok((stream, _)) => {
-                    stream.set_nodelay(true).unwrap_or_default();
-                    spawn(&server, stream, Some(TCP_PROBE));
-                }
-                Err(error) => pause(&error).await,
-            }
-        }
+    let task = tokio::spawn(accept(server.clone(), socket));
+    let endpoint = Arc::new(Endpoint {
+        place,
+        accepting: Mutex::new(Accepting::Open(task)),
     });
-    Ok(Listener {
-        target: target.to_owned(),
-        address: Some(address),
-        socket: None,
-        task,
-    })
+    server.add_endpoint(&endpoint);
+    Ok(Listener { endpoint })
 }
 
-fn spawn<S>(server: &Arc<Server>, stream: S, probe: Option<Duration>)
+/// Connects without a socket.
+pub(crate) fn connect(server: &Arc<Server>) -> io::Result<DuplexStream> {
+    let (ours, theirs) = tokio::io::duplex(PIPE);
+    if spawn(server, ours, None) {
+        Ok(theirs)
+    } else {
+        Err(io::ErrorKind::ConnectionRefused.into())
+    }
+}
+
+async fn accept(server: Arc<Server>, socket: Socket) {
+    loop {
+        let accepted = match &socket {
+            Socket::Unix(listener) => listener.accept().await.map(|(stream, _)| {
+                spawn(&server, stream, None);
+            }),
+            Socket::Tcp(listener) => listener.accept().await.map(|(stream, _)| {
+                stream.set_nodelay(true).unwrap_or_default();
+                spawn(&server, stream, Some(TCP_PROBE));
+            }),
+        };
+        if let Err(error) = accepted {
+            pause(&error).await;
+        }
+    }
+}
+
+/// Serves a connection; false when it is refused.
+fn spawn<S>(server: &Arc<Server>, stream: S, probe: Option<Duration>) -> bool
 where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + 'static,
+    S: AsyncRead + AsyncWrite + Send + 'static,
 {
+    if !server.is_up() {
+        return false;
+    }
     let Ok(place) = server.places().clone().try_acquire_owned() else {
         let limit = server.limits().connections;
         tracing::warn!(limit, "too many connections: refusing one");
-        return;
+        return false;
     };
     let server = server.clone();
     tokio::spawn(async move {
         session::serve(server, stream, probe).await;
         drop(place);
     });
+    true
 }
 
 async fn pause(error: &io::Error) {

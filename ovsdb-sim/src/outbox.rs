@@ -4,12 +4,15 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// A piece of output; update bodies are shared between the clients that get the same.
 #[derive(Clone, Debug)]
 pub(crate) enum Chunk {
     Own(Vec<u8>),
     Shared(Arc<Vec<u8>>),
+    /// Nothing to write, but when to go on.
+    NotBefore(Instant),
 }
 
 impl Chunk {
@@ -17,6 +20,7 @@ impl Chunk {
         match self {
             Self::Own(bytes) => bytes,
             Self::Shared(bytes) => bytes,
+            Self::NotBefore(_) => &[],
         }
     }
 }

@@ -49,7 +49,24 @@ type Outcome<T = Answer> = Result<T, Refusal>;
 impl Request<'_> {
     /// Executes the request and sends the reply.
     pub(crate) fn answer(self, context: &mut Context) {
-        let outcome = match self.method {
+        let faults = self.session.server().faults();
+        let outcome = match faults.refusal(self.session.id(), self.method) {
+            Some(error) => Err(error.into()),
+            None => self.outcome(context),
+        };
+        let reply = match outcome {
+            Ok(Answer::Later) => return,
+            Ok(Answer::Result(result)) => {
+                reply::success(&self.id, |out| out.extend_from_slice(&result))
+            }
+            Err(Refusal::Error(error)) => reply::failure(&self.id, &error.to_json()),
+            Err(Refusal::Text(text)) => reply::failure(&self.id, &Json::string(text)),
+        };
+        self.session.reply(reply);
+    }
+
+    fn outcome(&self, context: &mut Context) -> Outcome {
+        match self.method {
             "echo" => Ok(json(&self.params_json())),
             "transact" => self.transact(context),
             "convert" => self.convert(),
@@ -66,16 +83,7 @@ impl Request<'_> {
             "steal" => self.lock(Mode::Steal),
             "unlock" => self.unlock(),
             _ => Err(Refusal::Text("unknown method")),
-        };
-        let reply = match outcome {
-            Ok(Answer::Later) => return,
-            Ok(Answer::Result(result)) => {
-                reply::success(&self.id, |out| out.extend_from_slice(&result))
-            }
-            Err(Refusal::Error(error)) => reply::failure(&self.id, &error.to_json()),
-            Err(Refusal::Text(text)) => reply::failure(&self.id, &Json::string(text)),
-        };
-        self.session.outbox().push([reply]);
+        }
     }
 
     fn params_json(&self) -> Json {
@@ -170,7 +178,7 @@ impl Request<'_> {
         database.convert(schema.clone())?;
         server.publish_schema(&schema)?;
         let reply = reply::success(&self.id, |out| out.extend_from_slice(b"{}"));
-        self.session.outbox().push([reply]);
+        self.session.reply(reply);
         server.close_unaware_sessions();
         Ok(Answer::Later)
     }
@@ -211,9 +219,9 @@ impl Request<'_> {
         let result = state
             .monitors
             .add(self.session, id.clone(), spec, schema, &snapshot);
-        self.session.outbox().push([reply::success(&self.id, |out| {
+        self.session.reply(reply::success(&self.id, |out| {
             out.extend_from_slice(&result);
-        })]);
+        }));
         drop(state);
         monitors.insert(id, database);
         Ok(Answer::Later)

@@ -1,8 +1,8 @@
 //! What all sessions share.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use dashmap::DashMap;
 use patchbay_engine::db::Database;
@@ -11,11 +11,13 @@ use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::DecodedTransaction;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
+use crate::fault::{ConnectionId, Connections, Fault, FaultId, FaultRule, Faults};
 use crate::file::Source;
 use crate::hosted::Hosted;
+use crate::listen::{Endpoint, ListenError};
 use crate::lock::Locks;
 use crate::server_database::{self, DatabaseRow};
 use crate::session::{Session, SessionId};
@@ -42,6 +44,11 @@ impl Default for Limits {
     }
 }
 
+/// There is no such connection, or not any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no connection {0}")]
+pub struct NoConnection(pub ConnectionId);
+
 /// The databases, locks and sessions of one server.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -51,6 +58,14 @@ pub(crate) struct Server {
     /// Written by sessions as they come and go, read by the control API meanwhile.
     sessions: DashMap<SessionId, Arc<Session>>,
     next_session: AtomicU64,
+    /// The number of the next transaction of the server's owner.
+    next_owner: AtomicU64,
+    faults: Faults,
+    endpoints: Mutex<Vec<Weak<Endpoint>>>,
+    /// Whether clients may connect.
+    up: AtomicBool,
+    /// A session has ended.
+    left: Notify,
     /// One for each connection that may still be made.
     places: Arc<Semaphore>,
     seed: Option<u64>,
@@ -94,6 +109,11 @@ impl Server {
             locks: Mutex::default(),
             sessions: DashMap::new(),
             next_session: AtomicU64::new(1),
+            next_owner: AtomicU64::new(1),
+            faults: Faults::default(),
+            endpoints: Mutex::default(),
+            up: AtomicBool::new(true),
+            left: Notify::new(),
             places: Arc::new(Semaphore::new(
                 limits.connections.min(Semaphore::MAX_PERMITS),
             )),
@@ -104,6 +124,56 @@ impl Server {
 
     pub(crate) fn id(&self) -> Uuid {
         self.id
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.up.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn add_endpoint(&self, endpoint: &Arc<Endpoint>) {
+        let mut endpoints = self.endpoint_list();
+        endpoints.retain(|known| known.strong_count() > 0);
+        endpoints.push(Arc::downgrade(endpoint));
+    }
+
+    fn endpoints(&self) -> Vec<Arc<Endpoint>> {
+        self.endpoint_list()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect()
+    }
+
+    fn endpoint_list(&self) -> MutexGuard<'_, Vec<Weak<Endpoint>>> {
+        self.endpoints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends all connections and lets nobody connect; returns when that is so.
+    pub(crate) async fn go_down(&self) {
+        self.up.store(false, Ordering::Release);
+        for endpoint in self.endpoints() {
+            endpoint.close().await;
+        }
+        loop {
+            let left = self.left.notified();
+            if self.sessions.is_empty() {
+                return;
+            }
+            for session in &self.sessions {
+                session.outbox().cut_off();
+            }
+            left.await;
+        }
+    }
+
+    /// Serves clients again, at the same places.
+    pub(crate) async fn come_back(self: &Arc<Self>) -> Result<(), ListenError> {
+        self.up.store(true, Ordering::Release);
+        for endpoint in self.endpoints() {
+            endpoint.open(self).await?;
+        }
+        Ok(())
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -140,17 +210,53 @@ impl Server {
         self.sessions.get(&id).map(|session| session.clone())
     }
 
+    /// The open connections, the oldest first.
+    pub(crate) fn connections(&self) -> Vec<ConnectionId> {
+        let ids = self
+            .sessions
+            .iter()
+            .map(|session| ConnectionId(session.id()));
+        let mut ids: Vec<_> = ids.collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    pub(crate) fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// Sets a fault.
+    pub(crate) fn set_fault(&self, rule: FaultRule) -> Result<FaultId, NoConnection> {
+        if let Connections::One(connection) = rule.connections
+            && !self.sessions.contains_key(&connection.0)
+        {
+            return Err(NoConnection(connection));
+        }
+        let drops = rule.fault == Fault::Drop;
+        let id = self.faults.set(rule);
+        if drops {
+            let to_drop = |session: &Arc<Session>| self.faults.drops(session.id());
+            self.sessions
+                .iter()
+                .filter(|session| to_drop(session))
+                .for_each(|session| session.outbox().cut_off());
+        }
+        Ok(id)
+    }
+
     /// Registers a new session.
     pub(crate) fn connect(self: &Arc<Self>) -> Arc<Session> {
         let number = self.next_session.fetch_add(1, Ordering::Relaxed);
         let session = Arc::new(Session::new(SessionId(number), self.clone()));
         self.sessions.insert(session.id(), session.clone());
+        self.faults.connected(session.id());
         session
     }
 
     /// Forgets a session: its monitors, locks and waiting transactions.
     pub(crate) fn disconnect(&self, session: &Session) {
         self.sessions.remove(&session.id());
+        self.faults.disconnected(session.id());
         for database in self.databases() {
             database.disconnect(session.id());
         }
@@ -160,6 +266,7 @@ impl Server {
                 owner.notify_lock("locked", &lock);
             }
         }
+        self.left.notify_waiters();
     }
 
     /// Hangs up on all clients that would not understand that databases change.
@@ -185,6 +292,12 @@ impl Server {
             Err(Some(error)) => Err(error),
             Ok(_) | Err(None) => Ok(()),
         }
+    }
+
+    /// A source of UUIDs for a transaction of the server's owner.
+    pub(crate) fn owner_uuids(&self) -> UuidSource {
+        let number = self.next_owner.fetch_add(1, Ordering::Relaxed);
+        source(self.seed, 3 << 32 | number)
     }
 
     /// The source of a session's UUIDs.

@@ -10,9 +10,11 @@ use patchbay_schemas::json::{Framer, Json};
 use patchbay_schemas::strings::Strings;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{Message, Reply};
+use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::fault::Direction;
 use crate::hosted::Hosted;
 use crate::outbox::{Chunk, Outbox};
 use crate::reply;
@@ -30,8 +32,12 @@ const LINGER: Duration = Duration::from_secs(5);
 /// Pieces of output are written together up to this size.
 const WRITE_SIZE: usize = 1 << 16;
 
+/// Longer than anybody waits, and short enough to be added to a time.
+const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+
 /// Tells sessions of one server apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub(crate) struct SessionId(pub(crate) u64);
 
 /// What others may know of a session.
@@ -85,6 +91,17 @@ impl Session {
         &self.outbox
     }
 
+    /// Sends the reply to a request.
+    pub(crate) fn reply(&self, reply: Chunk) {
+        match self.server.faults().delay(self.id) {
+            None => self.outbox.push([reply]),
+            Some(by) => {
+                let at = Instant::now() + by.min(NEVER);
+                self.outbox.push([Chunk::NotBefore(at), reply]);
+            }
+        }
+    }
+
     pub(crate) fn monitors(&self) -> MutexGuard<'_, HashMap<Json, Arc<Hosted>, RandomState>> {
         self.monitors.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -126,6 +143,9 @@ where
         server: &server,
         session: &session,
     };
+    if !server.is_up() || server.faults().drops(session.id) {
+        session.outbox.cut_off();
+    }
     let (mut input, output) = tokio::io::split(stream);
     let mut writer = tokio::spawn(write(session.clone(), output));
     tokio::select! {
@@ -179,40 +199,47 @@ async fn write(session: Arc<Session>, mut output: impl AsyncWrite + Unpin) {
     while let Some(chunks) = session.outbox.take().await {
         for chunk in chunks {
             let bytes = chunk.bytes();
-            if batch.len() + bytes.len() > WRITE_SIZE
-                && !send(&session, &mut output, &mut batch).await
-            {
-                return;
+            let pause = match &chunk {
+                Chunk::NotBefore(at) => Some(*at),
+                Chunk::Own(_) | Chunk::Shared(_) => None,
+            };
+            if pause.is_some() || batch.len() + bytes.len() > WRITE_SIZE {
+                if !send(&session, &mut output, &batch).await {
+                    return;
+                }
+                batch.clear();
+            }
+            if let Some(at) = pause {
+                sleep_until(at).await;
             }
             if bytes.len() < WRITE_SIZE {
                 batch.extend_from_slice(bytes);
-            } else if output.write_all(bytes).await.is_ok() {
-                session.outbox.written(bytes.len());
-            } else {
-                session.outbox.close();
+            } else if !send(&session, &mut output, bytes).await {
                 return;
             }
         }
-        if !send(&session, &mut output, &mut batch).await {
+        if !send(&session, &mut output, &batch).await {
             return;
         }
+        batch.clear();
     }
     output.shutdown().await.unwrap_or_default();
 }
 
-/// Writes and empties the batch; false when the client is gone.
-async fn send(
-    session: &Session,
-    output: &mut (impl AsyncWrite + Unpin),
-    batch: &mut Vec<u8>,
-) -> bool {
-    if let Err(error) = output.write_all(batch).await {
+/// Writes bytes; false when the connection ends.
+async fn send(session: &Session, output: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> bool {
+    let faults = session.server.faults();
+    let passage = faults.pass(session.id, Direction::Sent, bytes.len());
+    if let Err(error) = output.write_all(&bytes[..passage.bytes]).await {
         tracing::debug!(session = session.id.0, %error, "client is gone");
         session.outbox.close();
         return false;
     }
-    session.outbox.written(batch.len());
-    batch.clear();
+    if passage.cut {
+        session.outbox.cut_off();
+        return false;
+    }
+    session.outbox.written(bytes.len());
     true
 }
 
@@ -226,9 +253,12 @@ async fn read(
         strings: Strings::default(),
         uuids: session.server.uuids(session.id),
     };
+    let faults = session.server.faults();
     let mut probed = false;
+    let mut is_cut = false;
     loop {
         while let Some(text) = framer.next_text()? {
+            faults.until_reading(session.id).await;
             match Message::decode(&text)? {
                 Message::Request { method, params, id } => {
                     Request {
@@ -250,6 +280,10 @@ async fn read(
                 return Ok(());
             }
         }
+        if is_cut {
+            return Ok(());
+        }
+        faults.until_reading(session.id).await;
         let buffer = framer.buffer_mut();
         buffer.reserve(READ_SIZE);
         let read = input.read_buf(buffer);
@@ -273,6 +307,10 @@ async fn read(
         if count == 0 {
             return Ok(());
         }
+        let passage = faults.pass(session.id, Direction::Received, count);
+        let buffer = framer.buffer_mut();
+        buffer.truncate(buffer.len() - (count - passage.bytes));
+        is_cut = passage.cut;
     }
 }
 

@@ -1,20 +1,26 @@
 //! The simulator as a library.
 
+use std::fmt;
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::Context as _;
+use patchbay_engine::client::Connector;
 use patchbay_engine::db::{ChangeSet, Snapshot};
-use patchbay_engine::txn::Transaction;
+use patchbay_engine::txn::{BuildError, Transaction, TxnBuilder};
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::wire::DecodedTransaction;
+use tokio::io::DuplexStream;
 
 use crate::control;
+use crate::fault::{ConnectionId, FaultId, FaultRule, FaultStatus};
 use crate::file::Given;
 use crate::hosted::Hosted;
 use crate::listen::{self, ListenError, Listener};
-use crate::server::{Limits, Server};
+use crate::server::{Limits, NoConnection, Server};
 
 /// A running simulator. Clones are handles to the same one; listeners end when they are dropped.
 #[derive(Clone, Debug)]
@@ -29,6 +35,8 @@ impl Sim {
             given: Given::default(),
             seed: None,
             limits: Limits::default(),
+            faults: Vec::new(),
+            rows: Vec::new(),
         }
     }
 
@@ -51,10 +59,109 @@ impl Sim {
         control::serve(self.server.clone(), address).await
     }
 
+    /// The way to this simulator for a [`Client`](patchbay_engine::client::Client) in the same process: no socket is
+    /// opened, all else is as on one.
+    ///
+    /// ```
+    /// use ovsdb_sim::Sim;
+    /// use patchbay_engine::client::{Client, Config};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let sim = Sim::builder().build()?;
+    /// let client = Client::connect(Config::new(sim.connector().into(), "OVN_Northbound")).await?;
+    /// assert_eq!(client.snapshot().row_count(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn connector(&self) -> Connector {
+        let sim = self.clone();
+        Connector::new("in-process", move || std::future::ready(sim.connect()))
+    }
+
+    /// Connects without a socket: the client's end of a stream of bytes, for clients that are not the engine's, and for
+    /// tests that write messages themselves.
+    ///
+    /// # Errors
+    /// The server is [down](Self::go_down) or has as many connections as it may.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn connect(&self) -> io::Result<DuplexStream> {
+        listen::connect(&self.server)
+    }
+
+    /// The open connections, in the order in which they were made.
+    pub fn connections(&self) -> Vec<ConnectionId> {
+        self.server.connections()
+    }
+
+    /// Makes something go wrong from now on.
+    ///
+    /// ```
+    /// use ovsdb_sim::{Fault, FaultRule, Sim};
+    /// use patchbay_engine::client::{Client, CommitOutcome, Config};
+    /// use patchbay_engine::txn::TxnBuilder;
+    /// use patchbay_schemas::error::OvsdbError;
+    /// use patchbay_schemas::nb::LogicalSwitch;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let sim = Sim::builder().build()?;
+    /// let client = Client::connect(Config::new(sim.connector().into(), "OVN_Northbound")).await?;
+    /// let full = OvsdbError::new("I/O error", "No space left on device");
+    /// sim.set_fault(FaultRule::from(Fault::FailCommit(full)).once())?;
+    ///
+    /// let mut txn = TxnBuilder::new(&client.snapshot());
+    /// txn.insert(&LogicalSwitch { name: "sw0".into(), ..Default::default() })?;
+    /// let txn = txn.finish();
+    /// assert!(matches!(client.transact(txn.clone()).await, CommitOutcome::Rejected(_)));
+    /// assert!(matches!(client.transact(txn).await, CommitOutcome::Committed(_)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// It is about one connection, which is not there.
+    pub fn set_fault(&self, rule: impl Into<FaultRule>) -> Result<FaultId, NoConnection> {
+        self.server.set_fault(rule.into())
+    }
+
+    /// Ends a fault; false when it is not set, or not any more.
+    pub fn clear_fault(&self, fault: FaultId) -> bool {
+        self.server.faults().clear(fault)
+    }
+
+    /// Ends all faults.
+    pub fn clear_faults(&self) {
+        self.server.faults().clear_all();
+    }
+
+    /// The faults that are set, in the order in which they were. Those that went wrong as often as they should are not
+    /// set any more.
+    pub fn faults(&self) -> Vec<FaultStatus> {
+        self.server.faults().list()
+    }
+
+    /// Closes all listeners and ends all connections, as when the server's process ends; returns when that is so. The
+    /// databases stay as they are.
+    pub async fn go_down(&self) {
+        self.server.go_down().await;
+    }
+
+    /// Serves clients again after [`go_down`](Self::go_down), at the same places.
+    ///
+    /// # Errors
+    /// A place cannot be bound any more.
+    pub async fn come_back(&self) -> Result<(), ListenError> {
+        self.server.come_back().await
+    }
+
     /// A database by name.
     pub fn database(&self, name: &str) -> Option<SimDatabase> {
         Some(SimDatabase {
             hosted: self.server.database(name)?.clone(),
+            server: self.server.clone(),
         })
     }
 }
@@ -65,6 +172,22 @@ pub struct SimBuilder {
     given: Given,
     seed: Option<u64>,
     limits: Limits,
+    faults: Vec<FaultRule>,
+    rows: Vec<Rows>,
+}
+
+/// The transaction that fills a database.
+struct Rows {
+    database: String,
+    fill: Box<Fill>,
+}
+
+type Fill = dyn FnOnce(&mut TxnBuilder) -> Result<(), BuildError> + Send;
+
+impl fmt::Debug for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Rows").field(&self.database).finish()
+    }
 }
 
 impl SimBuilder {
@@ -108,7 +231,12 @@ impl SimBuilder {
         self
     }
 
-    /// Makes the sequence of UUIDs that the server draws depend on nothing but this.
+    /// Makes the UUIDs of all rows depend on nothing but this and on what is done in which order: those that `insert`s
+    /// of clients get (named or not) depend on the number of the connection and on what that connection inserted before,
+    /// those of [`rows`](Self::rows) and of [`SimDatabase::txn`] on the calls before. So a test that does the same gets
+    /// the same state, to be compared with one that was recorded.
+    ///
+    /// Row versions, ids of transactions and the server's id are drawn from the seed too.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
@@ -122,15 +250,69 @@ impl SimBuilder {
         self
     }
 
+    /// Begins with rows: `fill` adds them to a transaction, which is committed before anybody can connect. May be called
+    /// several times.
+    ///
+    /// ```
+    /// use ovsdb_sim::Sim;
+    /// use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPort};
+    ///
+    /// let sim = Sim::builder()
+    ///     .seed(1)
+    ///     .rows("OVN_Northbound", |txn| {
+    ///         let port = txn.insert(&LogicalRouterPort { name: "lrp0".into(), ..Default::default() })?;
+    ///         txn.insert(&LogicalRouter { name: "lr0".into(), ports: [port].into(), ..Default::default() })?;
+    ///         Ok(())
+    ///     })
+    ///     .build()?;
+    /// let database = sim.database("OVN_Northbound").ok_or("served by default")?;
+    /// assert_eq!(database.snapshot().row_count(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn rows(
+        mut self,
+        database: impl Into<String>,
+        fill: impl FnOnce(&mut TxnBuilder) -> Result<(), BuildError> + Send + 'static,
+    ) -> Self {
+        self.rows.push(Rows {
+            database: database.into(),
+            fill: Box::new(fill),
+        });
+        self
+    }
+
+    /// Sets a fault from the beginning. See [`Sim::set_fault`].
+    #[must_use]
+    pub fn fault(mut self, rule: impl Into<FaultRule>) -> Self {
+        self.faults.push(rule.into());
+        self
+    }
+
     /// Makes the simulator.
     ///
     /// # Errors
-    /// Two databases have one name, or a file is not what it is given for.
+    /// Two databases have one name, a file is not what it is given for, rows do not fit into their database, or a fault is
+    /// about one connection: there is none yet.
     pub fn build(self) -> anyhow::Result<Sim> {
         let sources = self.given.sources()?;
-        Ok(Sim {
-            server: Arc::new(Server::new(sources, self.seed, self.limits)?),
-        })
+        let server = Arc::new(Server::new(sources, self.seed, self.limits)?);
+        let sim = Sim { server };
+        for Rows { database, fill } in self.rows {
+            let name = &database;
+            let database = sim
+                .database(name)
+                .with_context(|| format!("there is no database {name} to put rows into"))?;
+            let mut txn = database.txn();
+            let filled = fill(&mut txn).map_err(anyhow::Error::from);
+            filled
+                .and_then(|()| Ok(database.transact(&txn.finish())?))
+                .with_context(|| format!("the rows that database {name} should begin with"))?;
+        }
+        for rule in self.faults {
+            sim.set_fault(rule)?;
+        }
+        Ok(sim)
     }
 }
 
@@ -138,6 +320,7 @@ impl SimBuilder {
 #[derive(Clone, Debug)]
 pub struct SimDatabase {
     hosted: Arc<Hosted>,
+    server: Arc<Server>,
 }
 
 /// Why a transaction changed nothing.
@@ -155,6 +338,12 @@ impl SimDatabase {
     /// The committed state.
     pub fn snapshot(&self) -> Snapshot {
         self.hosted.snapshot()
+    }
+
+    /// Begins a transaction for [`transact`](Self::transact). The UUIDs of the rows that it inserts are drawn from the
+    /// simulator's [seed](SimBuilder::seed) and can be used at once.
+    pub fn txn(&self) -> TxnBuilder {
+        TxnBuilder::with_uuids(&self.snapshot(), self.server.owner_uuids())
     }
 
     /// Executes and commits a transaction.

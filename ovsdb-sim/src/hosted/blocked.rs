@@ -18,7 +18,7 @@ use crate::lock::Locks;
 use crate::reply;
 use crate::session::{Session, SessionId};
 
-use super::{Hosted, State};
+use super::{Answered, Hosted, State};
 
 pub(super) use line::Line;
 
@@ -62,9 +62,7 @@ impl Blocked {
     pub(super) fn refuse(&self) {
         if self.session.is_change_aware() {
             let error = Json::string("canceled");
-            self.session
-                .outbox()
-                .push([reply::failure(&self.id, &error)]);
+            self.session.reply(reply::failure(&self.id, &error));
         }
     }
 
@@ -227,12 +225,13 @@ impl Hosted {
                 // A client sees its own changes before the reply.
                 let changed = tables(&changes);
                 let published = if changed.is_empty() {
-                    Ok(())
+                    Ok(Answered::Yes)
                 } else {
-                    state.committed(transaction, &changes)
+                    state.committed_for(session, transaction, &changes)
                 };
                 match published {
-                    Ok(()) => (results, None, changed),
+                    Ok(Answered::Yes) => (results, None, changed),
+                    Ok(Answered::No) => return Attempt::Done { changed },
                     Err(error) => (results, Some(error), BTreeSet::new()),
                 }
             }
@@ -244,7 +243,7 @@ impl Hosted {
         let limit = session.outbox().limit();
         let reply = reply::transaction(id, schema, &results, error.as_ref(), total, limit);
         if let Some(reply) = reply {
-            session.outbox().push([reply]);
+            session.reply(reply);
         } else {
             tracing::warn!(limit, "a reply is too long: closing the connection");
             session.outbox().cut_off();

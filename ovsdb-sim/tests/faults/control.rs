@@ -1,0 +1,104 @@
+//! Faults by the control API, as `curl` would ask for them.
+
+use jsonrpsee::core::client::ClientT;
+use jsonrpsee::http_client::HttpClient;
+use jsonrpsee::rpc_params;
+use ovsdb_sim::{ControlApiClient, Fault, FaultStatus};
+use patchbay_engine::client::CommitOutcome;
+use serde_json::json;
+
+use crate::{Bed, connect, sim, soon};
+
+#[tokio::test]
+async fn faults_are_set_listed_and_cleared() {
+    let sim = sim();
+    let control = sim.serve_control(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let http = HttpClient::builder()
+        .build(format!("http://{}", control.address()))
+        .unwrap();
+    let bed = Bed::of(sim.clone(), connect(sim.connector()).await);
+
+    let rules = [
+        json!({"fault": "stop_reading", "connections": "next"}),
+        json!({"fault": {"refuse": {"method": "transact", "error": {"error": "busy", "details": "later"}}}, "times": 1}),
+        json!({"fault": {"lose_reply": "disconnected"}, "connections": {"one": bed.connection()}, "times": 1}),
+        json!({"fault": {"drop_after_sent": {"bytes": 1_000_000}}}),
+        json!({"fault": {"delay_replies": {"ms": 1}}}),
+    ];
+    for rule in &rules {
+        let _: u64 = http
+            .request("sim_set_fault", rpc_params![rule])
+            .await
+            .unwrap();
+    }
+    let listed: serde_json::Value = http.request("sim_faults", rpc_params![]).await.unwrap();
+    let listed = listed.as_array().unwrap();
+    assert_eq!(listed.len(), rules.len());
+    for (status, rule) in listed.iter().zip(&rules) {
+        assert_eq!(status["struck"], 0);
+        for (member, value) in rule.as_object().unwrap() {
+            assert_eq!(&status["rule"][member], value);
+        }
+    }
+
+    let CommitOutcome::Rejected(error) = bed.add("a").await else {
+        panic!("it was refused")
+    };
+    assert_eq!(error.error.to_string(), "busy: later");
+    assert!(matches!(bed.add("b").await, CommitOutcome::Unknown(_)));
+    http.clear_faults(None).await.unwrap();
+    assert_eq!(http.faults().await.unwrap(), Vec::<FaultStatus>::new());
+    bed.assert_switches(&["b"]).await;
+
+    let id = http.set_fault(Fault::StopReading.into()).await.unwrap();
+    http.clear_faults(Some(id)).await.unwrap();
+    let error = http.clear_faults(Some(id)).await.unwrap_err().to_string();
+    assert!(
+        error.contains(&format!("there is no fault {id}")),
+        "{error}"
+    );
+
+    for (wrong, complaint) in [
+        (json!({"fault": "explode"}), "unknown variant `explode`"),
+        (json!({"fault": "drop", "time": 1}), "unknown field `time`"),
+        (
+            json!({"fault": {"drop_after_sent": {"bytes": -1}}}),
+            "invalid value",
+        ),
+        (
+            json!({"fault": {"refuse": {"error": {}}}}),
+            "missing field `error`",
+        ),
+        (json!({"fault": "drop", "times": 0}), "nonzero"),
+        (
+            json!({"fault": "drop", "connections": {"one": 99}}),
+            "there is no connection 99",
+        ),
+    ] {
+        let refused = http
+            .request::<u64, _>("sim_set_fault", rpc_params![&wrong])
+            .await;
+        let error = refused.unwrap_err().to_string();
+        assert!(error.contains(complaint), "{wrong}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_goes_and_comes_back() {
+    let sim = sim();
+    let control = sim.serve_control(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let http = HttpClient::builder()
+        .build(format!("http://{}", control.address()))
+        .unwrap();
+    let bed = Bed::of(sim.clone(), connect(sim.connector()).await);
+    assert_eq!(http.connections().await.unwrap(), [bed.connection()]);
+    http.go_down().await.unwrap();
+    bed.until_live(false).await;
+    assert_eq!(http.connections().await.unwrap(), []);
+    http.come_back().await.unwrap();
+    bed.until_live(true).await;
+    assert!(matches!(
+        soon(bed.add("a")).await,
+        CommitOutcome::Committed(_)
+    ));
+}

@@ -1,0 +1,79 @@
+//! Servers that go and come back.
+
+use ovsdb_sim::testing::ScratchDir;
+use patchbay_engine::client::{Client, CommitOutcome, Remotes};
+use patchbay_engine::txn::TxnBuilder;
+use patchbay_schemas::nb::LogicalSwitch;
+
+use crate::{Bed, config, connect, sim, soon};
+
+#[tokio::test]
+async fn a_server_that_comes_back_is_found_at_its_old_place() {
+    let folder = ScratchDir::new();
+    let socket = folder.path().join("nb.sock");
+    let sim = sim();
+    let unix = sim
+        .listen(&format!("punix:{}", socket.display()))
+        .await
+        .unwrap();
+    let tcp = sim.listen("ptcp:0:127.0.0.1").await.unwrap();
+    for remote in [unix.remote(), tcp.remote()] {
+        let client = connect(remote.parse::<Remotes>().unwrap()).await;
+        let bed = Bed::of(sim.clone(), client);
+        assert!(matches!(bed.add("a").await, CommitOutcome::Committed(_)));
+        sim.go_down().await;
+        assert!(!socket.exists());
+        assert_eq!(sim.connections(), []);
+        bed.until_live(false).await;
+        let refused = soon(Client::connect(config(remote.parse::<Remotes>().unwrap()))).await;
+        assert!(refused.is_err(), "{refused:?}");
+        let outcome = bed.add("b").await;
+        assert!(matches!(outcome, CommitOutcome::NotSent(_)), "{outcome:?}");
+        sim.come_back().await.unwrap();
+        bed.until_live(true).await;
+        let mut txn = TxnBuilder::new(&bed.client.snapshot());
+        let snapshot = bed.client.snapshot();
+        let rows = snapshot.typed::<LogicalSwitch>();
+        for row in rows.iter() {
+            txn.delete(row.unwrap().0).unwrap();
+        }
+        soon(bed.client.transact(txn.finish()))
+            .await
+            .into_result()
+            .unwrap();
+        bed.assert_switches(&[]).await;
+    }
+    drop((unix, tcp));
+    assert!(!socket.exists());
+}
+
+/// Nothing of a listener that ended while the server was down comes back.
+#[tokio::test]
+async fn a_listener_that_ended_stays_closed() {
+    let folder = ScratchDir::new();
+    let socket = folder.path().join("nb.sock");
+    let sim = sim();
+    let listener = sim
+        .listen(&format!("punix:{}", socket.display()))
+        .await
+        .unwrap();
+    sim.go_down().await;
+    drop(listener);
+    sim.come_back().await.unwrap();
+    assert!(!socket.exists());
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_socket_too() {
+    let bed = Bed::new().await;
+    bed.sim.go_down().await;
+    bed.until_live(false).await;
+    let refused = Client::connect(config(bed.sim.connector()))
+        .await
+        .unwrap_err();
+    assert!(refused.to_string().contains("refused"), "{refused}");
+    bed.sim.come_back().await.unwrap();
+    bed.until_live(true).await;
+    assert!(matches!(bed.add("a").await, CommitOutcome::Committed(_)));
+    bed.assert_switches(&["a"]).await;
+}
