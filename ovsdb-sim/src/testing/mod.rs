@@ -1,7 +1,7 @@
 //! What tests need to compare Patchbay with the real OVN programs: find them, start them, end them.
 //!
 //! Everything here panics when something is missing, with a message that says what to install: a test that cannot
-//! run must not pass.
+//! run must not pass. Only [`Release::trixie`], which needs more than installed packages, may be missing.
 //!
 //! ```no_run
 //! use ovsdb_sim::testing::{self, RealServer};
@@ -14,8 +14,11 @@
 
 mod program;
 mod real_server;
+mod release;
 mod scratch_dir;
+mod trixie;
 
 pub use program::{installed_nb_schema, nbctl, program, signal};
 pub use real_server::RealServer;
+pub use release::Release;
 pub use scratch_dir::ScratchDir;

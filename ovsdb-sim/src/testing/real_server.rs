@@ -3,11 +3,11 @@
 use std::fs::{self, File};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{ScratchDir, program};
+use super::{Release, ScratchDir};
 
 /// How long a server may take until it answers: far more than it needs, even on a loaded machine.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -34,15 +34,29 @@ impl RealServer {
     /// When `ovsdb-server` or `ovsdb-tool` is not installed, refuses a schema or does not answer in time.
     #[must_use]
     pub fn start<P: AsRef<Path>>(schemas: impl IntoIterator<Item = P>) -> Self {
+        Self::start_of(&Release::installed(), schemas)
+    }
+
+    /// Like [`start`](Self::start), of a release.
+    ///
+    /// # Panics
+    ///
+    /// Like [`start`](Self::start).
+    #[must_use]
+    pub fn start_of<P: AsRef<Path>>(
+        release: &Release,
+        schemas: impl IntoIterator<Item = P>,
+    ) -> Self {
         let dir = ScratchDir::new();
         let databases: Vec<_> = schemas
             .into_iter()
             .enumerate()
             .map(|(number, schema)| {
-                create(&dir.path().join(format!("{number}.db")), schema.as_ref())
+                let file = dir.path().join(format!("{number}.db"));
+                create(release, &file, schema.as_ref())
             })
             .collect();
-        Self::serve(dir, databases)
+        Self::serve(release, dir, databases)
     }
 
     /// Starts a server with these database files, which it will go on to write, and returns once it answers.
@@ -55,13 +69,18 @@ impl RealServer {
         let databases = databases
             .into_iter()
             .map(|database| database.as_ref().to_owned());
-        Self::serve(ScratchDir::new(), databases.collect())
+        Self::serve(
+            &Release::installed(),
+            ScratchDir::new(),
+            databases.collect(),
+        )
     }
 
-    fn serve(dir: ScratchDir, databases: Vec<PathBuf>) -> Self {
+    fn serve(release: &Release, dir: ScratchDir, databases: Vec<PathBuf>) -> Self {
         let socket = dir.path().join("db.sock");
         let log = dir.path().join("log");
-        let child = Command::new(program("ovsdb-server"))
+        let child = release
+            .command("ovsdb-server")
             .arg(format!("--remote=punix:{}", socket.display()))
             .arg(format!(
                 "--unixctl={}",
@@ -123,8 +142,9 @@ impl Drop for RealServer {
 }
 
 /// Makes an empty database file with `ovsdb-tool`.
-fn create(database: &Path, schema: &Path) -> PathBuf {
-    let output = Command::new(program("ovsdb-tool"))
+fn create(release: &Release, database: &Path, schema: &Path) -> PathBuf {
+    let output = release
+        .command("ovsdb-tool")
         .arg("create")
         .args([database, schema])
         .output()

@@ -13,6 +13,7 @@ mod servers;
 use std::thread;
 use std::time::Duration;
 
+use ovsdb_sim::testing::Release;
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::DatabaseSchema;
 
@@ -24,12 +25,12 @@ use servers::{Comparison, Servers};
 const TIME_TO_NOTICE: Duration = Duration::from_millis(50);
 
 /// Runs a file of cases, each on empty tables and connections of its own, and reports the first difference of each.
-fn run(text: &str) {
+fn run(release: &Release, text: &str) {
     let script = Script::parse(text);
-    let servers = Servers::start(&script.schema);
+    let servers = Servers::start(release, &script.schema);
     let clean = delete_everything(&script.schema);
     let mut differences = String::new();
-    for case in &script.cases {
+    for case in script.cases_of(&release.version()) {
         let mut comparison = servers.compare(Scope::Directed);
         differences += &run_case(case, &mut comparison);
         // Nothing that follows means anything when a server has crashed or the tables differ.
@@ -43,13 +44,13 @@ fn run(text: &str) {
 }
 
 /// Runs a file of cases that change the schema, each on servers of its own.
-fn run_apart(text: &str) {
+fn run_apart(release: &Release, text: &str) {
     let script = Script::parse(text);
     let compare = |case| {
-        let servers = Servers::start(&script.schema);
+        let servers = Servers::start(release, &script.schema);
         run_case(case, &mut servers.compare(Scope::Directed))
     };
-    let differences: String = script.cases.iter().map(compare).collect();
+    let differences: String = script.cases_of(&release.version()).map(compare).collect();
     assert!(differences.is_empty(), "\n{differences}");
 }
 
@@ -98,13 +99,43 @@ fn delete_everything(schema: &str) -> String {
 }
 
 macro_rules! themes {
-    ($run:ident: $($name:ident),* $(,)?) => {$(
-        #[test]
-        fn $name() {
-            $run(include_str!(concat!("cases/", stringify!($name), ".case")));
+    ($($name:ident: $run:ident),* $(,)?) => {
+        /// Against the installed release.
+        mod installed {
+            use ovsdb_sim::testing::Release;
+            $(
+                #[test]
+                fn $name() {
+                    super::$run(&Release::installed(), include_str!(concat!("cases/", stringify!($name), ".case")));
+                }
+            )*
         }
-    )*};
+
+        /// Against the release of Debian trixie.
+        mod trixie {
+            use ovsdb_sim::testing::Release;
+            $(
+                #[test]
+                fn $name() {
+                    if let Some(release) = Release::trixie() {
+                        super::$run(&release, include_str!(concat!("cases/", stringify!($name), ".case")));
+                    }
+                }
+            )*
+        }
+    };
 }
 
-themes!(run: commit, conditions, methods, monitors, mutations, operations, schemas, sessions, values, wire);
-themes!(run_apart: convert);
+themes! {
+    commit: run,
+    conditions: run,
+    convert: run_apart,
+    methods: run,
+    monitors: run,
+    mutations: run,
+    operations: run,
+    schemas: run,
+    sessions: run,
+    values: run,
+    wire: run,
+}

@@ -3,7 +3,7 @@
 
 mod lenient;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use patchbay_schemas::atom::parse_uuid;
 use patchbay_schemas::json::Json;
@@ -48,15 +48,16 @@ impl Names {
         }
     }
 
-    /// Names all UUIDs of a log in order of its structure and sorts what has no order.
+    /// Names all UUIDs of a log in order of its structure and sorts what has no order. The log has answers to
+    /// some of the requests.
     pub(crate) fn normalise(
         &mut self,
         log: &mut Vec<(char, Json)>,
-        request: Option<&Json>,
+        requests: &[Json],
         scope: Scope,
     ) {
         if scope == Scope::Random {
-            lenient::forget_what_may_differ(log, request);
+            lenient::forget_what_may_differ(log, requests);
         }
         // Different monitors of one connection hear of a change, or of their end, in arbitrary order.
         for run in log.chunk_by_mut(|(a, one), (b, other)| {
@@ -72,7 +73,7 @@ impl Names {
                 }
             }
         }
-        sort_reply(log, request, |text| self.shown(text));
+        sort_replies(log, requests, |text| self.shown(text));
         for (_, message) in log.iter() {
             self.walk(message);
         }
@@ -80,7 +81,7 @@ impl Names {
             *message = self.renamed(message);
         }
         // By new names now where rows differ in nothing else.
-        sort_reply(log, request, str::to_owned);
+        sort_replies(log, requests, str::to_owned);
     }
 
     fn name(&mut self, text: &str) {
@@ -93,26 +94,26 @@ impl Names {
         }
     }
 
-    /// Names the UUIDs of a value, in an order that does not depend on UUIDs.
+    /// Names the UUIDs of a value, in an order that does not depend on UUIDs. Where it would, they stay without names
+    /// until something tells them apart.
     fn walk(&mut self, json: &Json) {
         match json {
             Json::String(bytes) => self.name(&String::from_utf8_lossy(bytes)),
+            Json::Array(elements) if in_order(json) => {
+                elements.iter().for_each(|element| self.walk(element));
+            }
             Json::Array(elements) => {
-                let mut elements: Vec<&Json> = elements.iter().collect();
-                if !in_order(json) {
-                    elements.sort_by_cached_key(|element| self.shown(&element.to_text()));
-                }
-                for element in elements {
+                let shown = |element: &Json| self.shown(&element.to_text());
+                for element in distinct(elements.iter(), |element| shown(element)) {
                     self.walk(element);
                 }
             }
             Json::Object(members) => {
-                let mut members: Vec<_> = members.iter().collect();
-                members.sort_by_cached_key(|(name, value)| {
+                let shown = |(name, value): &(&Vec<u8>, &Json)| {
                     let name = self.shown(&String::from_utf8_lossy(name));
                     (name, self.shown(&value.to_text()))
-                });
-                for (name, value) in members {
+                };
+                for (name, value) in distinct(members.iter(), shown) {
                     self.name(&String::from_utf8_lossy(name));
                     self.walk(value);
                 }
@@ -152,11 +153,30 @@ impl Names {
                     let name = self.shown(&String::from_utf8_lossy(name)).into_bytes();
                     (name, self.renamed(value))
                 };
-                Json::Object(members.iter().map(member).collect())
+                let mut renamed: Vec<_> = members.iter().map(member).collect();
+                renamed.sort_by_cached_key(|(name, value)| (name.clone(), value.to_text()));
+                let mut object = BTreeMap::new();
+                for (mut name, value) in renamed {
+                    while object.contains_key(&name) {
+                        name.push(b'\'');
+                    }
+                    object.insert(name, value);
+                }
+                Json::Object(object)
             }
             other => other.clone(),
         }
     }
+}
+
+/// What differs from all else in what is shown of it, in the order of that.
+fn distinct<T, K: Ord + Clone>(all: impl Iterator<Item = T>, shown: impl Fn(&T) -> K) -> Vec<T> {
+    let mut groups: BTreeMap<K, Vec<T>> = BTreeMap::new();
+    for one in all {
+        groups.entry(shown(&one)).or_default().push(one);
+    }
+    let alone = groups.into_values().filter(|group| group.len() == 1);
+    alone.flatten().collect()
 }
 
 /// Whether the elements' order means something: that of UUIDs does not.
@@ -188,13 +208,22 @@ fn monitor_of(params: &Json) -> String {
     }
 }
 
-/// Sorts those results of a request that come in arbitrary order by the names that `shown` gives to their UUIDs.
-fn sort_reply(log: &mut [(char, Json)], request: Option<&Json>, shown: impl Fn(&str) -> String) {
-    let Some(request) = request else { return };
-    let is_reply =
-        |message: &Json| message.get("id") == request.get("id") && message.get("method").is_none();
-    let Some((_, Json::Object(reply))) = log.iter_mut().find(|(_, message)| is_reply(message))
-    else {
+/// Whether a message answers a request.
+pub(crate) fn is_reply(message: &Json, request: &Json) -> bool {
+    message.get("id") == request.get("id") && message.get("method").is_none()
+}
+
+/// Sorts those results of requests that come in arbitrary order by the names that `shown` gives to their UUIDs.
+fn sort_replies(log: &mut [(char, Json)], requests: &[Json], shown: impl Fn(&str) -> String) {
+    for (_, message) in log {
+        if let Some(request) = requests.iter().find(|request| is_reply(message, request)) {
+            sort_reply(message, request, &shown);
+        }
+    }
+}
+
+fn sort_reply(reply: &mut Json, request: &Json, shown: impl Fn(&str) -> String) {
+    let Json::Object(reply) = reply else {
         return;
     };
     let Some(Json::Array(results)) = reply.get_mut(&b"result"[..]) else {
@@ -276,7 +305,7 @@ mod tests {
 
     fn normal(names: &mut Names, text: &str) -> String {
         let mut log = vec![('A', Json::parse(text.as_bytes()).unwrap())];
-        names.normalise(&mut log, None, Scope::Directed);
+        names.normalise(&mut log, &[], Scope::Directed);
         log[0].1.to_text()
     }
 
@@ -305,6 +334,20 @@ mod tests {
             &format!(r#"["set",[["uuid","{B}"],["uuid","{A}"]]]"#),
         );
         assert_eq!(both, r#"["set",[["uuid","U1"],["uuid","U2"]]]"#);
+    }
+
+    #[test]
+    fn what_nothing_tells_apart_has_no_name() {
+        let mut names = Names::default();
+        let both = normal(
+            &mut names,
+            &format!(r#"["set",[["uuid","{B}"],["uuid","{A}"]]]"#),
+        );
+        assert_eq!(both, r#"["set",[["uuid","?"],["uuid","?"]]]"#);
+        let rows = normal(&mut names, &format!(r#"{{"{A}":{{}},"{B}":{{}}}}"#));
+        assert_eq!(rows, r#"{"?":{},"?'":{}}"#);
+        let one = normal(&mut names, &format!(r#"[["uuid","{B}"]]"#));
+        assert_eq!(one, r#"[["uuid","U1"]]"#);
     }
 
     #[test]

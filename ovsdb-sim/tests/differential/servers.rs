@@ -5,14 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ovsdb_sim::testing::{RealServer, ScratchDir};
+use ovsdb_sim::testing::{RealServer, Release, ScratchDir};
 use ovsdb_sim::{Listener, Sim};
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::DatabaseSchema;
 use tokio::runtime::Runtime;
 
 use crate::client::Client;
-use crate::normal::{Names, Scope};
+use crate::normal::{Names, Scope, is_reply};
 
 /// The simulator, running in this process.
 pub(crate) struct RunningSim {
@@ -58,13 +58,13 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Starts both with a database of this schema.
-    pub(crate) fn start(schema: &str) -> Self {
+    /// Starts both with a database of this schema, the real one of a release.
+    pub(crate) fn start(release: &Release, schema: &str) -> Self {
         let dir = ScratchDir::new();
         let file = dir.path().join("ovsschema");
         fs::write(&file, schema).expect("a fresh folder");
         Self {
-            real: RealServer::start([file]),
+            real: RealServer::start_of(release, [file]),
             sim: start_sim(schema),
         }
     }
@@ -74,6 +74,7 @@ impl Servers {
         Comparison {
             real: Side::new(self.real.socket(), scope),
             sim: Side::new(self.sim.socket(), scope),
+            unanswered: Vec::new(),
         }
     }
 }
@@ -82,6 +83,8 @@ impl Servers {
 pub(crate) struct Comparison {
     real: Side,
     sim: Side,
+    /// Requests that may still be answered: transactions that wait.
+    unanswered: Vec<Json>,
 }
 
 /// What both servers said, in the same names, when they did not say the same.
@@ -110,12 +113,18 @@ impl Comparison {
         bytes: &[u8],
         request: Option<&Json>,
     ) -> Result<(), Difference> {
+        self.unanswered.extend(request.cloned());
         let outcome = [&mut self.real, &mut self.sim].map(|side| {
             side.send(connection, bytes);
-            side.settle(connection, request)
+            side.settle(connection, &self.unanswered)
         });
         let [real, sim] = &outcome;
         if real == sim {
+            let is_answered = |request: &Json| {
+                let mut messages = real.log.iter();
+                messages.any(|(_, message)| is_reply(message, request))
+            };
+            self.unanswered.retain(|request| !is_answered(request));
             return Ok(());
         }
         let shown = |heard: &Heard| {
@@ -185,7 +194,7 @@ impl Side {
     }
 
     /// Everything that all connections have heard, the acting one first.
-    fn settle(&mut self, acting: char, request: Option<&Json>) -> Heard {
+    fn settle(&mut self, acting: char, unanswered: &[Json]) -> Heard {
         if let Some(client) = self.clients.get_mut(&acting) {
             client.barrier();
             client.read_to_barrier();
@@ -202,7 +211,7 @@ impl Side {
             len += bytes;
         }
         log.sort_by_key(|(connection, _)| *connection != acting);
-        self.names.normalise(&mut log, request, self.scope);
+        self.names.normalise(&mut log, unanswered, self.scope);
         if self.scope == Scope::Random {
             // What may differ may differ in length.
             len = 0;

@@ -2,13 +2,12 @@
 
 use patchbay_schemas::json::Json;
 
+use super::is_reply;
+
 /// Removes from a log what ovsdb-server chooses arbitrarily.
-pub(super) fn forget_what_may_differ(log: &mut Vec<(char, Json)>, request: Option<&Json>) {
+pub(super) fn forget_what_may_differ(log: &mut Vec<(char, Json)>, requests: &[Json]) {
     for (_, message) in log.iter_mut() {
-        if let Some(request) = request
-            && message.get("id") == request.get("id")
-            && message.get("method").is_none()
-        {
+        if let Some(request) = requests.iter().find(|request| is_reply(message, request)) {
             forget_rows_of_errors(message, request);
         }
     }

@@ -9,6 +9,7 @@ mod values;
 
 use std::env;
 
+use ovsdb_sim::testing::Release;
 use patchbay_schemas::json::Json;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -18,9 +19,13 @@ use crate::normal::Scope;
 use crate::servers::Servers;
 
 use requests::Requests;
+use serde_json::json;
 
-/// As many as take some twenty seconds.
+/// How many databases are compared with the installed release: as many as take some twenty seconds.
 const CASES: u32 = 350;
+
+/// How many with that of trixie.
+const TRIXIE_CASES: u32 = 150;
 
 /// Where a database's schema and its requests come from. Leaving out requests, or operations of them, leaves
 /// the others as they are, so that a difference can be narrowed down.
@@ -51,7 +56,18 @@ fn number(variable: &str) -> Option<u64> {
 
 #[test]
 fn random_requests_get_the_same_answers() {
-    let cases = number("PATCHBAY_DIFFERENTIAL_CASES").map_or(CASES, |cases| cases as u32);
+    run(&Release::installed(), CASES);
+}
+
+#[test]
+fn random_requests_get_the_same_answers_as_in_trixie() {
+    if let Some(release) = Release::trixie() {
+        run(&release, TRIXIE_CASES);
+    }
+}
+
+fn run(release: &Release, cases: u32) {
+    let cases = number("PATCHBAY_DIFFERENTIAL_CASES").map_or(cases, |cases| cases as u32);
     let mut seed = [0; 32];
     let number = number("PATCHBAY_DIFFERENTIAL_SEED").unwrap_or_default();
     seed[..8].copy_from_slice(&number.to_le_bytes());
@@ -63,7 +79,7 @@ fn random_requests_get_the_same_answers() {
     };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
     let outcome = TestRunner::new_with_rng(config, rng).run(&seeds(), |seeds| {
-        compare(&seeds).map_err(TestCaseError::fail)
+        compare(release, &seeds).map_err(TestCaseError::fail)
     });
     match outcome {
         Ok(()) => {}
@@ -76,21 +92,27 @@ fn random_requests_get_the_same_answers() {
 ///
 /// # Errors
 /// The first difference, with the requests that led to it as a script has them.
-fn compare(seeds: &Seeds) -> Result<(), String> {
+fn compare(release: &Release, seeds: &Seeds) -> Result<(), String> {
     let schema = schema::random(seeds.schema);
-    let servers = Servers::start(&schema);
+    let servers = Servers::start(release, &schema);
     let mut comparison = servers.compare(Scope::Random);
     let mut requests = Requests::new(&schema);
     let mut script = vec![format!("schema {schema}")];
     let monitors = seeds.setup.iter().map(|seed| requests.monitor(*seed));
     let monitors: Vec<_> = monitors.collect();
-    let changes = seeds.requests.iter().map(|seeds| requests.any(seeds));
+    let changes = seeds.requests.iter().zip(monitors.len()..);
+    let changes = changes.map(|(seeds, id)| requests.any(seeds, id));
     for (id, (connection, method, params)) in monitors.into_iter().chain(changes).enumerate() {
+        let (id, mark) = match method {
+            "cancel" => (json!(null), "notify "),
+            _ => (json!(id), ""),
+        };
         let text = format!("{{\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}");
         let request = Json::parse(text.as_bytes()).map_err(|error| format!("{error}: {text}"))?;
-        script.push(format!("{connection} {method} {params}"));
+        script.push(format!("{connection} {mark}{method} {params}"));
+        let request = (method != "cancel").then_some(&request);
         comparison
-            .send(connection, text.as_bytes(), Some(&request))
+            .send(connection, text.as_bytes(), request)
             .map_err(|difference| difference.of("random", &script.join("\n")))?;
     }
     Ok(())

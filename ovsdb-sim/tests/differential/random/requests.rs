@@ -11,12 +11,16 @@ use super::values::{atom, elements, fault, garbage, pick, row_name, row_uuid, va
 const NO_TRANSACTION: &str = "00000000-0000-0000-0000-000000000000";
 /// Connections that monitor.
 const MONITORING: [char; 2] = ['B', 'C'];
+/// What locks are called.
+const LOCKS: [&str; 2] = ["l0", "l1"];
 
 /// Makes requests that fit to a schema, mostly.
 pub(super) struct Requests {
     schema: DatabaseSchema,
     monitors: Vec<Monitor>,
     next_monitor: u64,
+    /// Transactions that may still wait: connection and id.
+    waiting: Vec<(char, usize)>,
 }
 
 /// A monitor that a request began.
@@ -36,11 +40,12 @@ impl Requests {
             schema: DatabaseSchema::parse(schema.as_bytes()).expect("a valid schema"),
             monitors: Vec::new(),
             next_monitor: 0,
+            waiting: Vec::new(),
         }
     }
 
-    /// A request of any kind, mostly a transaction with an operation for each seed.
-    pub(super) fn any(&mut self, seeds: &[u64]) -> Request {
+    /// A request of any kind, mostly a transaction with an operation for each seed. `cancel` is a notification.
+    pub(super) fn any(&mut self, seeds: &[u64], id: usize) -> Request {
         let rng = &mut StdRng::seed_from_u64(seeds[0]);
         match rng.random_range(0..100) {
             0..=7 if !self.monitors.is_empty() => self.condition_change(rng),
@@ -50,10 +55,36 @@ impl Requests {
                 let Monitor { connection, id, .. } = self.monitors.remove(at);
                 (connection, "monitor_cancel", json!([id]).to_string())
             }
-            _ => {
+            13..=16 => {
+                let method = pick(rng, &["lock", "lock", "steal", "unlock", "unlock"]);
+                let lock = pick(rng, &LOCKS);
+                (
+                    pick(rng, &['A', 'B', 'C']),
+                    method,
+                    json!([lock]).to_string(),
+                )
+            }
+            17 if !self.waiting.is_empty() => {
+                let (connection, id) = pick(rng, &self.waiting);
+                (connection, "cancel", json!([id]).to_string())
+            }
+            18 => (
+                pick(rng, &['A', 'B', 'C']),
+                "set_db_change_aware",
+                json!([rng.random_bool(0.5)]).to_string(),
+            ),
+            kind => {
                 let connection = pick(rng, &['A', 'A', 'A', 'B']);
                 let mut params = vec![json!("D")];
-                params.extend(seeds.iter().map(|seed| self.operation(*seed)));
+                let mut operations: Vec<_> =
+                    seeds.iter().map(|seed| self.operation(*seed)).collect();
+                if kind >= 95 {
+                    self.waiting.push((connection, id));
+                    params.push(self.blocking_wait(rng));
+                    // What it changes may come in one update with what releases it, or not.
+                    operations.retain(|operation| !changes(operation));
+                }
+                params.append(&mut operations);
                 (connection, "transact", Value::Array(params).to_string())
             }
         }
@@ -70,7 +101,10 @@ impl Requests {
             if rng.random_bool(0.8) {
                 let (request, columns) = monitor_request(rng, table, method != "monitor");
                 tables.push((number, columns));
-                let several = json!([request]);
+                let mut several = json!([request]);
+                if let (Some(several), true) = (several.as_array_mut(), rng.random_bool(0.3)) {
+                    several.extend(second_request(rng, table, &request));
+                }
                 requests.insert(table.name.to_string(), pick(rng, &[request, several]));
             }
         }
@@ -104,6 +138,16 @@ impl Requests {
         (monitor.connection, "monitor_cond_change", params)
     }
 
+    /// A `wait` that goes on until another transaction makes it true: nothing is timed.
+    fn blocking_wait(&self, rng: &mut StdRng) -> Value {
+        let number = rng.random_range(0..self.schema.tables.len());
+        let table = &self.schema.tables[number];
+        let mut wait = wait(rng, number, table);
+        wait["table"] = json!(&*table.name);
+        wait["timeout"] = json!(100_000_000);
+        wait
+    }
+
     fn operation(&self, seed: u64) -> Value {
         let rng = &mut StdRng::seed_from_u64(seed);
         let number = rng.random_range(0..self.schema.tables.len());
@@ -129,7 +173,7 @@ impl Requests {
             96 => return json!({"op": "abort"}),
             97 => return json!({"op": "comment", "comment": "x"}),
             98 => return json!({"op": "commit", "durable": false}),
-            _ => return json!({"op": "assert", "lock": "none"}),
+            _ => return json!({"op": "assert", "lock": pick(rng, &["l0", "l0", "l1", "none"])}),
         };
         operation["table"] = json!(&*table.name);
         if rng.random_bool(0.02) {
@@ -137,6 +181,10 @@ impl Requests {
         }
         operation
     }
+}
+
+fn changes(operation: &Value) -> bool {
+    ["insert", "update", "mutate", "delete"].contains(&operation["op"].as_str().unwrap_or("insert"))
 }
 
 fn insert(rng: &mut StdRng, number: usize, table: &TableSchema) -> Value {
@@ -363,6 +411,20 @@ fn spoil(rng: &mut StdRng, operation: &mut Value) {
             members.insert("table".into(), json!("none"));
         }
     }
+}
+
+/// Another request for a table, for columns that the first does not name. Of several conditions it is arbitrary which
+/// one counts: it has the same.
+fn second_request(rng: &mut StdRng, table: &TableSchema, first: &Value) -> Option<Value> {
+    let named = first["columns"].as_array()?;
+    let others = table.columns.iter().map(|column| json!(&*column.name));
+    let others: Vec<Value> = others.filter(|column| !named.contains(column)).collect();
+    let select = json!({"modify": rng.random_bool(0.5), "insert": rng.random_bool(0.5)});
+    let mut second = json!({"columns": others, "select": select});
+    if let Some(condition) = first.get("where") {
+        second["where"] = condition.clone();
+    }
+    Some(second)
 }
 
 /// A request, and the columns that it names.

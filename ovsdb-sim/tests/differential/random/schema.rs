@@ -44,14 +44,21 @@ pub(super) fn random(seed: u64) -> String {
             table.insert("maxRows".into(), json!(rng.random_range(2..=5)));
         }
         if may_be_indexed.len() > 1 && rng.random_bool(0.35) {
-            let first = rng.random_range(0..may_be_indexed.len());
-            let index = if rng.random_bool(0.5) {
-                json!([may_be_indexed[first]])
-            } else {
-                let second = (first + 1) % may_be_indexed.len();
-                json!([may_be_indexed[first], may_be_indexed[second]])
+            let mut index = || {
+                let first = rng.random_range(0..may_be_indexed.len());
+                let columns = rng.random_range(1..=may_be_indexed.len().min(3));
+                let columns =
+                    (first..first + columns).map(|at| &may_be_indexed[at % may_be_indexed.len()]);
+                json!(columns.collect::<Vec<_>>())
             };
-            table.insert("indexes".into(), json!([index]));
+            let mut indexes = vec![index()];
+            if indexes[0]
+                .as_array()
+                .is_some_and(|columns| columns.len() > 1)
+            {
+                indexes.push(index());
+            }
+            table.insert("indexes".into(), json!(indexes));
         }
         all.insert(format!("T{number}"), Value::Object(table));
     }
@@ -78,6 +85,12 @@ fn column_type(rng: &mut StdRng, roots: &[bool]) -> Value {
         // A map.
         _ => {
             ty["value"] = base_type(rng, roots, false);
+            // A strong reference that goes with a weak key still counts in the real server.
+            let is_strong =
+                |base: &Value| base["refTable"] != json!(null) && base["refType"] != json!("weak");
+            if ty["key"]["refType"] == json!("weak") && is_strong(&ty["value"]) {
+                ty["value"] = json!("string");
+            }
             ty["min"] = json!(i32::from(rng.random_bool(0.1)));
             ty["max"] = pick(
                 rng,
@@ -90,7 +103,18 @@ fn column_type(rng: &mut StdRng, roots: &[bool]) -> Value {
 
 fn base_type(rng: &mut StdRng, roots: &[bool], must_have_row: bool) -> Value {
     match rng.random_range(0..16) {
-        0..=1 => json!("integer"),
+        0 => json!("integer"),
+        1 => pick(
+            rng,
+            &[
+                json!({"type": "integer", "minInteger": -1}),
+                json!({"type": "integer", "maxInteger": 3}),
+                json!({"type": "real", "minReal": 0.0}),
+                json!({"type": "real", "enum": ["set", [0.0, 0.5, 1.0]]}),
+                json!({"type": "boolean", "enum": false}),
+                json!({"type": "string", "minLength": 0, "maxLength": 1}),
+            ],
+        ),
         2 => json!({"type": "integer", "minInteger": -1, "maxInteger": 5}),
         3 => json!({"type": "integer", "enum": ["set", [0, 1, 2, 3, 5]]}),
         4 => json!("real"),

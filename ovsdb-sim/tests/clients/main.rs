@@ -1,0 +1,134 @@
+//! The programs of Open vSwitch and OVN as clients of two servers: whatever they are asked to do, they must print the
+//! same, and ovn-northd must make the same southbound of the same northbound.
+//!
+//! The commands are in the `*.cmds` files beside this one; see [`session`] for their form. Each list runs with the
+//! programs and the ovsdb-server of the installed release and with those of Debian trixie.
+
+#[path = "../nbctl/normal.rs"]
+mod normal;
+#[path = "../nbctl/script.rs"]
+mod script;
+mod server;
+mod session;
+mod southbound;
+
+use std::path::Path;
+use std::{fs, thread};
+
+use ovsdb_sim::testing::Release;
+
+use script::Step;
+use server::Server;
+use session::Answer;
+
+/// Reads a list.
+fn steps(name: &str) -> Vec<Step> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/clients/{name}.cmds"));
+    script::parse(&fs::read_to_string(file).expect("a readable list"))
+}
+
+/// Runs a list on both servers at once and reports what differs, and what did not go as the list says.
+fn compare(release: &Release, name: &str, schemas: &[&str]) {
+    let steps = steps(name);
+    let schemas: Vec<_> = schemas.iter().map(|name| release.schema(name)).collect();
+    let [real, sim] = thread::scope(|scope| {
+        let starts = [Server::real as fn(&_, &_) -> _, Server::sim];
+        let runs = starts.map(|start| {
+            let (steps, schemas) = (&steps, &schemas);
+            scope.spawn(move || session::run(release, steps, &start(release, schemas)))
+        });
+        runs.map(|run| run.join().expect("no server fails to start"))
+    });
+    let mut report = String::new();
+    for (step, (real, sim)) in steps.iter().zip(real.iter().zip(&sim)) {
+        if real != sim {
+            let (real, sim) = differing_lines(&shown(real), &shown(sim));
+            report += &format!("{name}: {}\n--- real\n{real}--- sim\n{sim}\n", step.text);
+        } else if step.fails == (real.code == Some(0)) {
+            report += &format!("{name}: {}\n{}\n", step.text, shown(real));
+        }
+    }
+    assert!(report.is_empty(), "\n{report}");
+}
+
+fn shown(answer: &Answer) -> String {
+    let errors = answer.stderr.lines();
+    let errors: String = errors.map(|line| format!("stderr: {line}\n")).collect();
+    format!("{}\n{errors}exit {:?}\n", answer.stdout, answer.code)
+}
+
+/// The lines of each that the other does not have, and the first ones of those only.
+fn differing_lines(one: &str, other: &str) -> (String, String) {
+    let without = |text: &str, other: &str| {
+        let mut rest: Vec<&str> = other.lines().collect();
+        let mut lines = Vec::new();
+        for line in text.lines() {
+            match rest.iter().position(|candidate| *candidate == line) {
+                Some(at) => drop(rest.swap_remove(at)),
+                None => lines.push(line),
+            }
+        }
+        let shown: String = lines
+            .iter()
+            .take(20)
+            .map(|line| format!("{line}\n"))
+            .collect();
+        format!("{shown}({} lines)\n", lines.len())
+    };
+    let (left, right) = (without(one, other), without(other, one));
+    if left == right {
+        // Only their order differs.
+        return (one.to_owned(), other.to_owned());
+    }
+    (left, right)
+}
+
+const OVN: [&str; 2] = ["ovn-nb", "ovn-sb"];
+
+macro_rules! lists {
+    ($($name:ident: $schemas:expr),* $(,)?) => {
+        mod installed {
+            use super::*;
+            $(
+                #[test]
+                fn $name() {
+                    compare(&Release::installed(), stringify!($name), &$schemas);
+                }
+            )*
+        }
+
+        mod trixie {
+            use super::*;
+            $(
+                #[test]
+                fn $name() {
+                    if let Some(release) = Release::trixie() {
+                        compare(&release, stringify!($name), &$schemas);
+                    }
+                }
+            )*
+        }
+    };
+}
+
+lists! {
+    northd: OVN,
+    ovsdb_client: OVN,
+    sbctl: OVN,
+}
+
+/// What is in no package that the other tests need.
+#[test]
+fn vsctl() {
+    if let Some(release) = Release::trixie() {
+        compare(&release, "vsctl", &["vswitch"]);
+    }
+}
+
+#[test]
+fn differing_lines_are_told_apart() {
+    let (left, right) = differing_lines("a\nb\nb\n", "b\nc\n");
+    assert_eq!(left, "a\nb\n(2 lines)\n");
+    assert_eq!(right, "c\n(1 lines)\n");
+    assert_eq!(differing_lines("a\nb\n", "b\na\n").0, "a\nb\n");
+}

@@ -1,0 +1,82 @@
+//! A server of either kind, and what clients of it need.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use ovsdb_sim::testing::{RealServer, Release, ScratchDir};
+
+/// A server and a folder for its clients.
+pub(crate) struct Server {
+    socket: PathBuf,
+    _process: Process,
+    dir: ScratchDir,
+}
+
+enum Process {
+    Real { _server: RealServer },
+    Sim(Child),
+}
+
+impl Server {
+    /// The real ovsdb-server with empty databases.
+    pub(crate) fn real(release: &Release, schemas: &Vec<PathBuf>) -> Self {
+        let server = RealServer::start_of(release, schemas);
+        Self {
+            socket: server.socket().to_owned(),
+            _process: Process::Real { _server: server },
+            dir: ScratchDir::new(),
+        }
+    }
+
+    /// The simulator's command with empty databases.
+    pub(crate) fn sim(_: &Release, schemas: &Vec<PathBuf>) -> Self {
+        let dir = ScratchDir::new();
+        let socket = dir.path().join("db.sock");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ovsdb-sim"));
+        command
+            .arg("--listen")
+            .arg(format!("punix:{}", socket.display()));
+        for schema in schemas {
+            command.arg("--schema").arg(schema);
+        }
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        let mut child = child.expect("a built program starts");
+        let stdout = child.stdout.take().expect("a piped output");
+        let mut line = String::new();
+        let read = BufReader::new(stdout).read_line(&mut line);
+        assert!(
+            read.is_ok() && line.starts_with("listening on "),
+            "ovsdb-sim does not listen: {line}"
+        );
+        Self {
+            socket,
+            _process: Process::Sim(child),
+            dir,
+        }
+    }
+
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// The server's address as OVSDB clients spell it.
+    pub(crate) fn remote(&self) -> String {
+        format!("unix:{}", self.socket.display())
+    }
+
+    /// A folder for what clients write.
+    pub(crate) fn folder(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Self::Sim(child) = self {
+            // Both fail only when the program has ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
