@@ -39,22 +39,26 @@ fn compare(release: &Release, name: &str, schemas: &[&str]) {
         });
         runs.map(|run| run.join().expect("no server fails to start"))
     });
-    let mut report = String::new();
+    let mut reports = Vec::new();
     for (step, (real, sim)) in steps.iter().zip(real.iter().zip(&sim)) {
         if real != sim {
             let (real, sim) = differing_lines(&shown(real), &shown(sim));
-            report += &format!("{name}: {}\n--- real\n{real}--- sim\n{sim}\n", step.text);
+            reports.push(format!(
+                "{name}: {}\n--- real\n{real}--- sim\n{sim}\n",
+                step.text
+            ));
         } else if step.fails == (real.code == Some(0)) {
-            report += &format!("{name}: {}\n{}\n", step.text, shown(real));
+            reports.push(format!("{name}: {}\n{}\n", step.text, shown(real)));
         }
     }
-    assert!(report.is_empty(), "\n{report}");
+    assert!(reports.is_empty(), "\n{}", reports.concat());
 }
 
 fn shown(answer: &Answer) -> String {
     let errors = answer.stderr.lines();
-    let errors: String = errors.map(|line| format!("stderr: {line}\n")).collect();
-    format!("{}\n{errors}exit {:?}\n", answer.stdout, answer.code)
+    let errors: Vec<_> = errors.map(|line| format!("stderr: {line}\n")).collect();
+    let Answer { stdout, code, .. } = answer;
+    format!("{stdout}\n{}exit {code:?}\n", errors.concat())
 }
 
 /// The lines of each that the other does not have, and the first ones of those only.
@@ -68,12 +72,8 @@ fn differing_lines(one: &str, other: &str) -> (String, String) {
                 None => lines.push(line),
             }
         }
-        let shown: String = lines
-            .iter()
-            .take(20)
-            .map(|line| format!("{line}\n"))
-            .collect();
-        format!("{shown}({} lines)\n", lines.len())
+        let shown = lines.len().min(20);
+        format!("{}\n({} lines)\n", lines[..shown].join("\n"), lines.len())
     };
     let (left, right) = (without(one, other), without(other, one));
     if left == right {

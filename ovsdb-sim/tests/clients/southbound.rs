@@ -150,7 +150,7 @@ fn request(socket: &Path, request: &Value) -> Value {
         .write_all(text.as_bytes())
         .expect("a server that reads");
     let mut reply = Vec::new();
-    let mut buffer = [0; 1 << 16];
+    let mut buffer = vec![0; 1 << 16];
     loop {
         let count = stream.read(&mut buffer).expect("a server that answers");
         assert!(count > 0, "the server hung up");
@@ -167,11 +167,11 @@ fn request(socket: &Path, request: &Value) -> Value {
 fn line(row: &Row, digests: &HashMap<&str, u64>) -> String {
     let mut columns: Vec<_> = row.columns.iter().collect();
     columns.sort_by_key(|(name, _)| *name);
-    let mut line = format!("{} {}", row.database, row.table);
+    let mut words = vec![row.database.to_owned(), row.table.clone()];
     for (name, value) in columns {
-        line += &format!(" {name}={}", shown(value, digests));
+        words.push(format!("{name}={}", shown(value, digests)));
     }
-    line
+    words.join(" ")
 }
 
 /// A value in which UUIDs are digests, and what is in the order of UUIDs is sorted.

@@ -100,7 +100,9 @@ impl Names {
         match json {
             Json::String(bytes) => self.name(&String::from_utf8_lossy(bytes)),
             Json::Array(elements) if in_order(json) => {
-                elements.iter().for_each(|element| self.walk(element));
+                for element in elements {
+                    self.walk(element);
+                }
             }
             Json::Array(elements) => {
                 let shown = |element: &Json| self.shown(&element.to_text());

@@ -33,7 +33,7 @@ impl Generator {
     pub(crate) fn transaction(&mut self, seeds: &[u64]) -> String {
         let mut seeds = seeds.to_vec();
         loop {
-            let (_, method, params) = self.requests.any(&seeds);
+            let (_, method, params) = self.requests.any(&seeds, 0);
             if method == "transact" {
                 return params;
             }
@@ -62,7 +62,7 @@ impl Generator {
                 (method, params)
             }
             _ => {
-                let (_, method, params) = self.requests.any(seeds);
+                let (_, method, params) = self.requests.any(seeds, 0);
                 (method, params)
             }
         }
