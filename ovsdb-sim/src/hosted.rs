@@ -5,10 +5,13 @@ mod convert;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use patchbay_engine::db::{Access, ChangeSet, Database, Execution, OperationResult, Snapshot};
+use patchbay_engine::db::{
+    Access, ChangeSet, Database, DatabaseError, Execution, OperationResult, Snapshot,
+};
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::wire::DecodedTransaction;
+use tokio::sync::watch;
 
 use crate::fault::Loss;
 use crate::file::{self, Journal};
@@ -34,7 +37,7 @@ pub(crate) struct State {
     /// Transactions whose `wait` is not satisfied, in order of arrival.
     blocked: Line,
     /// Transactions that changed something.
-    commits: u64,
+    commits: watch::Sender<u64>,
 }
 
 impl Hosted {
@@ -45,7 +48,7 @@ impl Hosted {
             journal,
             monitors: Monitors::default(),
             blocked: Line::default(),
-            commits: 0,
+            commits: watch::Sender::new(0),
         };
         Self {
             name,
@@ -68,7 +71,12 @@ impl Hosted {
 
     /// How many transactions changed something.
     pub(crate) fn commits(&self) -> u64 {
-        self.state().commits
+        *self.state().commits.borrow()
+    }
+
+    /// Tells of transactions that change something.
+    pub(crate) fn commits_watch(&self) -> watch::Receiver<u64> {
+        self.state().commits.subscribe()
     }
 
     /// The state, for as long as the guard lives. Nothing is executed meanwhile.
@@ -83,7 +91,7 @@ impl Hosted {
         self: &Arc<Self>,
         transaction: &DecodedTransaction,
         schema: &Arc<DatabaseSchema>,
-    ) -> Result<(Vec<OperationResult>, ChangeSet), Option<OvsdbError>> {
+    ) -> Result<(Vec<OperationResult>, ChangeSet), DatabaseError> {
         let mut state = self.state();
         let own = state.database.schema();
         if !Arc::ptr_eq(own, schema) && own != schema {
@@ -91,18 +99,23 @@ impl Hosted {
                 "the transaction is for another schema than that of {}",
                 self.name
             );
-            return Err(Some(OvsdbError::new("unknown schema", details)));
+            let error = OvsdbError::new("unknown schema", details);
+            return Err(DatabaseError::Commit(error));
         }
         match state.database.execute(transaction, &Access::unrestricted()) {
             Execution::Committed { results, changes } => {
                 if !changes.rows.is_empty() {
-                    state.committed(transaction, &changes).map_err(Some)?;
+                    let committed = state.committed(transaction, &changes);
+                    committed.map_err(DatabaseError::Commit)?;
                     self.retry_blocked(&mut state, blocked::tables(&changes));
                 }
                 Ok((results, changes))
             }
-            Execution::Failed { error, .. } => Err(Some(error)),
-            Execution::Blocked { .. } => Err(None),
+            Execution::Failed { results, error } => {
+                let operations = &transaction.operations;
+                Err(DatabaseError::after(results.len(), operations, error))
+            }
+            Execution::Blocked { .. } => Err(DatabaseError::Blocked),
         }
     }
 
@@ -177,7 +190,7 @@ impl State {
             self.take_back(changes);
             return Err(error);
         }
-        self.commits += 1;
+        self.commits.send_modify(|commits| *commits += 1);
         Ok(())
     }
 

@@ -41,7 +41,7 @@
 //! **Faults.** [`Sim::set_fault`] makes something go wrong: connections end, replies get lost or late, requests are refused.
 //! [`Fault`] lists what. [`Sim::go_down`] and [`Sim::come_back`] are for the server as a whole.
 //!
-//! **Time** is tokio's. A test that [pauses](tokio::time::pause) it lets an hour pass at once: deadlines of `wait`s, late
+//! **Time** is tokio's. A test that pauses it (`tokio::time::pause`) lets an hour pass at once: deadlines of `wait`s, late
 //! replies and clients' probes included. Sockets do not know of this, so such tests connect without.
 //!
 //! **UUIDs** follow from a [seed](SimBuilder::seed), so that states can be compared with recorded ones.
@@ -50,6 +50,7 @@
 //! in `README.md`.
 
 mod control;
+mod database;
 mod fault;
 mod file;
 mod hosted;
@@ -66,11 +67,12 @@ mod sim;
 pub mod testing;
 
 pub use control::{ControlApiClient, DatabaseStats, SimStats};
+pub use database::{SimDatabase, TransactError};
 pub use fault::{ConnectionId, Connections, Fault, FaultId, FaultRule, FaultStatus, Loss};
 pub use file::FileError;
 pub use listen::{ListenError, Listener};
 pub use server::{Limits, NoConnection};
-pub use sim::{Sim, SimBuilder, SimDatabase, TransactError};
+pub use sim::{Sim, SimBuilder};
 
 /// Its examples are run.
 #[cfg(doctest)]

@@ -288,10 +288,8 @@ impl Server {
             operations,
             failure: None,
         };
-        match own.execute(&transaction, &own_schema) {
-            Err(Some(error)) => Err(error),
-            Ok(_) | Err(None) => Ok(()),
-        }
+        own.execute(&transaction, &own_schema)?;
+        Ok(())
     }
 
     /// A source of UUIDs for a transaction of the server's owner.

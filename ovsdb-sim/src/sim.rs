@@ -8,17 +8,14 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use patchbay_engine::client::Connector;
-use patchbay_engine::db::{ChangeSet, Snapshot};
-use patchbay_engine::txn::{BuildError, Transaction, TxnBuilder};
-use patchbay_schemas::error::OvsdbError;
+use patchbay_engine::txn::{BuildError, TxnBuilder};
 use patchbay_schemas::schema::DatabaseSchema;
-use patchbay_schemas::wire::DecodedTransaction;
 use tokio::io::DuplexStream;
 
 use crate::control;
+use crate::database::SimDatabase;
 use crate::fault::{ConnectionId, FaultId, FaultRule, FaultStatus};
 use crate::file::Given;
-use crate::hosted::Hosted;
 use crate::listen::{self, ListenError, Listener};
 use crate::server::{Limits, NoConnection, Server};
 
@@ -159,10 +156,8 @@ impl Sim {
 
     /// A database by name.
     pub fn database(&self, name: &str) -> Option<SimDatabase> {
-        Some(SimDatabase {
-            hosted: self.server.database(name)?.clone(),
-            server: self.server.clone(),
-        })
+        let hosted = self.server.database(name)?.clone();
+        Some(SimDatabase::new(self.server.clone(), hosted))
     }
 }
 
@@ -313,54 +308,5 @@ impl SimBuilder {
             sim.set_fault(rule)?;
         }
         Ok(sim)
-    }
-}
-
-/// A database of a simulator, used without a socket. Monitors of connected clients see what it does.
-#[derive(Clone, Debug)]
-pub struct SimDatabase {
-    hosted: Arc<Hosted>,
-    server: Arc<Server>,
-}
-
-/// Why a transaction changed nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TransactError {
-    /// The server's words.
-    #[error(transparent)]
-    Refused(#[from] OvsdbError),
-    /// A `wait` is not satisfied; there is nobody to wait for it.
-    #[error("a wait operation is not satisfied")]
-    Blocked,
-}
-
-impl SimDatabase {
-    /// The committed state.
-    pub fn snapshot(&self) -> Snapshot {
-        self.hosted.snapshot()
-    }
-
-    /// Begins a transaction for [`transact`](Self::transact). The UUIDs of the rows that it inserts are drawn from the
-    /// simulator's [seed](SimBuilder::seed) and can be used at once.
-    pub fn txn(&self) -> TxnBuilder {
-        TxnBuilder::with_uuids(&self.snapshot(), self.server.owner_uuids())
-    }
-
-    /// Executes and commits a transaction.
-    ///
-    /// # Errors
-    /// It was refused or its `wait` is not satisfied. Nothing changed.
-    pub fn transact(&self, transaction: &Transaction) -> Result<ChangeSet, TransactError> {
-        let operations = transaction.operations().to_vec();
-        let decoded = DecodedTransaction {
-            total: operations.len(),
-            operations,
-            failure: None,
-        };
-        match self.hosted.execute(&decoded, transaction.schema()) {
-            Ok((_, changes)) => Ok(changes),
-            Err(Some(error)) => Err(error.into()),
-            Err(None) => Err(TransactError::Blocked),
-        }
     }
 }

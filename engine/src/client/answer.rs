@@ -2,7 +2,7 @@
 
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::{Json, Reader, TextBuf};
-use patchbay_schemas::schema::{ColumnType, TableId};
+use patchbay_schemas::schema::ColumnType;
 use patchbay_schemas::strings::Strings;
 use patchbay_schemas::wire::{Message, NotationReader, Operation, Reply};
 
@@ -38,13 +38,8 @@ pub(super) fn decode(
     while at.next_element() {
         let operation = operations.next();
         if let Some(error) = error_object(at) {
-            let operation = operation.map(|(index, operation)| FailedOperation {
-                index,
-                operation: operation.name(),
-                table: table_of(operation)
-                    .map(|table| transaction.schema().table(table).name.clone()),
-            });
-            return Ok(Err(OpError { operation, error }));
+            let index = operation.map_or(usize::MAX, |(index, _)| index);
+            return Ok(Err(rejected(transaction, index, error)));
         }
         let (_, operation) =
             operation.ok_or_else(|| malformed("it has more results than operations"))?;
@@ -65,6 +60,19 @@ pub(super) fn decode(
         None => Ok(Ok(committed)),
         Some(_) => Err(malformed("it has fewer results than operations")),
     }
+}
+
+/// What the error means that an operation met; beyond the last, the commit.
+pub(super) fn rejected(transaction: &Transaction, index: usize, error: OvsdbError) -> OpError {
+    let operation = transaction.operations().get(index);
+    let operation = operation.map(|operation| FailedOperation {
+        index,
+        operation: operation.name(),
+        table: operation
+            .table()
+            .map(|table| transaction.schema().table(table).name.clone()),
+    });
+    OpError { operation, error }
 }
 
 /// The `<error>` that comes next, if one does.
@@ -110,18 +118,6 @@ fn member<'a>(mut at: Reader<'a>, wanted: &[u8]) -> Option<Reader<'a>> {
         at.skip();
     }
     found
-}
-
-fn table_of(operation: &Operation) -> Option<TableId> {
-    match operation {
-        Operation::Insert { table, .. }
-        | Operation::Select { table, .. }
-        | Operation::Update { table, .. }
-        | Operation::Mutate { table, .. }
-        | Operation::Delete { table, .. }
-        | Operation::Wait { table, .. } => Some(*table),
-        _ => None,
-    }
 }
 
 fn malformed(problem: &'static str) -> SessionError {

@@ -24,6 +24,7 @@ use super::answer;
 use super::backoff::Backoff;
 use super::config::Config;
 use super::connection::Connection;
+use super::embedded::EmbeddedDatabase;
 use super::error::{ConnectError, Lost, SessionError};
 use super::outcome::{CommitOutcome, NotSent, Unknown};
 use super::replica::Replica;
@@ -60,10 +61,22 @@ pub(super) struct Progress {
     pub(super) changes: u64,
 }
 
-/// What handles see.
+/// Where handles read.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) snapshot: ArcSwap<Snapshot>,
+pub(super) enum Shared {
+    /// What the task has published last.
+    Replica(ArcSwap<Snapshot>),
+    /// There is no task and no copy.
+    Embedded(Box<dyn EmbeddedDatabase>),
+}
+
+impl Shared {
+    pub(super) fn snapshot(&self) -> Snapshot {
+        match self {
+            Self::Replica(snapshot) => Snapshot::clone(&snapshot.load()),
+            Self::Embedded(database) => database.snapshot(),
+        }
+    }
 }
 
 pub(super) struct Driver {
@@ -279,8 +292,8 @@ impl Driver {
     }
 
     fn publish(&self, shared: &Shared) {
-        if let Some(snapshot) = self.snapshot() {
-            shared.snapshot.store(Arc::new(snapshot));
+        if let (Some(snapshot), Shared::Replica(published)) = (self.snapshot(), shared) {
+            published.store(Arc::new(snapshot));
             self.progress.send_modify(|progress| progress.changes += 1);
         }
     }

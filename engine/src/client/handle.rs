@@ -10,6 +10,7 @@ use crate::txn::Transaction;
 
 use super::config::Config;
 use super::driver::{Command, Driver, Progress, QUEUE, Shared};
+use super::embedded::{self, EmbeddedDatabase};
 use super::error::{ConnectError, Ended};
 use super::outcome::{CommitOutcome, Committed, NotSent, Unknown};
 use super::rpc::request_head;
@@ -37,9 +38,7 @@ impl Client {
         let snapshot = driver
             .snapshot()
             .expect("a connection begins with the contents of the database");
-        let shared = Arc::new(Shared {
-            snapshot: ArcSwap::from_pointee(snapshot),
-        });
+        let shared = Arc::new(Shared::Replica(ArcSwap::from_pointee(snapshot)));
         let (commands, queue) = mpsc::channel(QUEUE);
         driver.announce(&connection);
         let progress = driver.progress();
@@ -51,9 +50,31 @@ impl Client {
         })
     }
 
+    /// A client of a database in this process: without a connection, a replica or messages, so that nothing of them can
+    /// fail. The database itself is read and changed, all of it: there is no selection of tables.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn embedded(database: impl EmbeddedDatabase + 'static) -> Self {
+        let progress = watch::Sender::new(Progress {
+            session: 1,
+            live: true,
+            fenced: true,
+            changes: 0,
+        });
+        let (commands, _) = mpsc::channel(QUEUE);
+        let handle = progress.subscribe();
+        tokio::spawn(embedded::follow(database.commits(), progress));
+        Self {
+            commands,
+            progress: handle,
+            shared: Arc::new(Shared::Embedded(Box::new(database))),
+        }
+    }
+
     /// The database as the replica knows it, after a whole transaction of somebody. Never waits.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::clone(&self.shared.snapshot.load())
+        self.shared.snapshot()
     }
 
     /// Whether the replica follows the database at this moment.
@@ -82,6 +103,9 @@ impl Client {
     pub async fn transact(&self, transaction: Transaction) -> CommitOutcome {
         if transaction.is_empty() {
             return CommitOutcome::Committed(Committed::default());
+        }
+        if let Shared::Embedded(database) = &*self.shared {
+            return embedded::transact(&**database, &transaction);
         }
         let mut request = request_head("transact");
         transaction.write_params(&mut request);
@@ -145,6 +169,6 @@ impl Changes {
             .wait_for(|progress| progress.changes != seen)
             .await;
         self.seen = progress.map_err(|_| Ended)?.changes;
-        Ok(Snapshot::clone(&self.shared.snapshot.load()))
+        Ok(self.shared.snapshot())
     }
 }

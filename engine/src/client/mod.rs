@@ -42,6 +42,9 @@
 //!   what differs. Readers never see a half-filled database;
 //! * sends transactions one after the other without waiting for answers.
 //!
+//! In one process with its database a client needs no socket: a [`Connector`] opens streams of bytes in any way, and an
+//! [embedded](Client::embedded) client needs no connection at all. Code that is given a [`Client`] sees no difference.
+//!
 //! Whatever a server sends, the worst that happens is that the connection ends and another one begins.
 
 mod answer;
@@ -50,6 +53,7 @@ mod config;
 mod connection;
 mod connector;
 mod driver;
+mod embedded;
 mod error;
 mod fence;
 mod handle;
@@ -61,6 +65,7 @@ mod session;
 
 pub use config::{Config, Selection};
 pub use connector::Connector;
+pub use embedded::EmbeddedDatabase;
 pub use error::{ConnectError, Ended, Lost, SessionError};
 pub use handle::{Changes, Client};
 pub use outcome::{

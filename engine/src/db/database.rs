@@ -35,6 +35,30 @@ pub enum DatabaseError {
     Blocked,
 }
 
+impl DatabaseError {
+    /// The error after so many of these operations have succeeded.
+    pub fn after(succeeded: usize, operations: &[Operation], error: OvsdbError) -> Self {
+        match operations.get(succeeded) {
+            Some(operation) => Self::Operation {
+                index: succeeded,
+                operation: operation.name(),
+                error,
+            },
+            None => Self::Commit(error),
+        }
+    }
+}
+
+impl From<DatabaseError> for OvsdbError {
+    /// The words alone.
+    fn from(error: DatabaseError) -> Self {
+        match error {
+            DatabaseError::Operation { error, .. } | DatabaseError::Commit(error) => error,
+            DatabaseError::Blocked => Self::new("timed out", "\"where\" clause test failed"),
+        }
+    }
+}
+
 /// An in-memory OVSDB database.
 ///
 /// ```
@@ -105,14 +129,9 @@ impl Database {
         };
         match self.execute(&transaction, &Access::unrestricted()) {
             Execution::Committed { changes, .. } => Ok(changes),
-            Execution::Failed { results, error } => Err(match operations.get(results.len()) {
-                Some(operation) => DatabaseError::Operation {
-                    index: results.len(),
-                    operation: operation.name(),
-                    error,
-                },
-                None => DatabaseError::Commit(error),
-            }),
+            Execution::Failed { results, error } => {
+                Err(DatabaseError::after(results.len(), operations, error))
+            }
             Execution::Blocked { .. } => Err(DatabaseError::Blocked),
         }
     }
