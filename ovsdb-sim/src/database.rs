@@ -9,7 +9,8 @@ use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::wire::DecodedTransaction;
 use tokio::sync::watch;
 
-use crate::hosted::Hosted;
+use crate::hosted::{Hosted, NotClustered};
+use crate::model::Role;
 use crate::server::Server;
 
 /// A database of a simulator, used without a socket. Monitors of connected clients see what it does.
@@ -93,6 +94,33 @@ impl SimDatabase {
     /// Outside of a tokio runtime.
     pub fn client(&self) -> Client {
         Client::embedded(self.clone())
+    }
+
+    /// Changes what the server is in the database's cluster; `_Server` and its monitors tell clients. The simulator's
+    /// owner can change the database whatever the role is, as another member of the cluster could.
+    ///
+    /// ```
+    /// use ovsdb_sim::{Model, Role, Sim};
+    ///
+    /// let sim = Sim::builder().model(Model::Clustered).build()?;
+    /// let database = sim.database("OVN_Northbound").ok_or("served by default")?;
+    /// database.set_role(Role::Follower)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The database is standalone.
+    pub fn set_role(&self, role: Role) -> Result<(), NotClustered> {
+        self.hosted.set_role(role)
+    }
+
+    /// Forgets all committed transactions but the last, as a server that is started anew does: clients that come back
+    /// and know an older one get everything anew.
+    ///
+    /// # Errors
+    /// The database is standalone and remembers none.
+    pub fn truncate_history(&self) -> Result<(), NotClustered> {
+        self.hosted.truncate_history()
     }
 }
 

@@ -1,6 +1,7 @@
 //! One hosted database: executes transactions one at a time and tells the monitors.
 
 mod blocked;
+mod cluster;
 mod convert;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,20 +13,26 @@ use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::wire::DecodedTransaction;
 use tokio::sync::watch;
+use uuid::Uuid;
 
 use crate::fault::Loss;
 use crate::file::{self, Journal};
-use crate::monitor::Monitors;
+use crate::history::History;
+use crate::model::Role;
+use crate::monitor::{Monitors, NetChanges, View};
+use crate::server_database::Listing;
 use crate::session::{Session, SessionId};
 
 use blocked::Line;
+pub use cluster::NotClustered;
+pub(crate) use convert::without_ephemeral_columns;
 
 /// A database and everything that hangs on its commits.
 #[derive(Debug)]
 pub(crate) struct Hosted {
     name: String,
-    /// `_Server` can only be read.
-    reserved: bool,
+    /// What clients read about it; none of `_Server` itself, which they can only read.
+    listing: Option<Listing>,
     state: Mutex<State>,
 }
 
@@ -33,6 +40,9 @@ pub(crate) struct Hosted {
 pub(crate) struct State {
     database: Database,
     journal: Option<Journal>,
+    /// None of a standalone database.
+    history: Option<History>,
+    role: Role,
     pub(crate) monitors: Monitors,
     /// Transactions whose `wait` is not satisfied, in order of arrival.
     blocked: Line,
@@ -41,18 +51,40 @@ pub(crate) struct State {
 }
 
 impl Hosted {
-    pub(crate) fn new(database: Database, journal: Option<Journal>, reserved: bool) -> Self {
+    /// The `_Server` database.
+    pub(crate) fn own(database: Database) -> Self {
+        Self::new(database, None, None, None)
+    }
+
+    /// A database for clients to change; with a history if it is clustered.
+    pub(crate) fn served(
+        database: Database,
+        journal: Option<Journal>,
+        history: Option<History>,
+        listing: Listing,
+    ) -> Self {
+        Self::new(database, journal, history, Some(listing))
+    }
+
+    fn new(
+        database: Database,
+        journal: Option<Journal>,
+        history: Option<History>,
+        listing: Option<Listing>,
+    ) -> Self {
         let name = database.schema().name.clone();
         let state = State {
             database,
             journal,
+            history,
+            role: Role::Leader,
             monitors: Monitors::default(),
             blocked: Line::default(),
             commits: watch::Sender::new(0),
         };
         Self {
             name,
-            reserved,
+            listing,
             state: Mutex::new(state),
         }
     }
@@ -93,6 +125,18 @@ impl Hosted {
         schema: &Arc<DatabaseSchema>,
     ) -> Result<(Vec<OperationResult>, ChangeSet), DatabaseError> {
         let mut state = self.state();
+        let executed = self.execute_at_once(&mut state, transaction, schema);
+        drop(state);
+        self.update_listing_of_member();
+        executed
+    }
+
+    fn execute_at_once(
+        self: &Arc<Self>,
+        state: &mut State,
+        transaction: &DecodedTransaction,
+        schema: &Arc<DatabaseSchema>,
+    ) -> Result<(Vec<OperationResult>, ChangeSet), DatabaseError> {
         let own = state.database.schema();
         if !Arc::ptr_eq(own, schema) && own != schema {
             let details = format!(
@@ -107,7 +151,7 @@ impl Hosted {
                 if !changes.rows.is_empty() {
                     let committed = state.committed(transaction, &changes);
                     committed.map_err(DatabaseError::Commit)?;
-                    self.retry_blocked(&mut state, blocked::tables(&changes));
+                    self.retry_blocked(state, blocked::tables(&changes));
                 }
                 Ok((results, changes))
             }
@@ -128,11 +172,33 @@ impl Hosted {
 }
 
 impl State {
-    pub(crate) fn database(&self) -> &Database {
-        &self.database
+    /// What monitors see.
+    pub(crate) fn view(&self) -> View {
+        View {
+            snapshot: self.database.snapshot(),
+            last_id: self.last_id(),
+        }
     }
 
-    /// Makes a commit that changed something known: to the journal, then to the monitors.
+    /// What changed after the transaction of this id; none when that is not known.
+    pub(crate) fn changes_since(&self, id: Uuid) -> Option<NetChanges> {
+        self.history.as_ref()?.changes_since(id)
+    }
+
+    /// The id of the last transaction.
+    fn last_id(&self) -> Uuid {
+        self.history.as_ref().map_or(Uuid::nil(), History::last_id)
+    }
+
+    /// Takes a commit back that nobody has heard of.
+    fn undo(&mut self, changes: &ChangeSet) {
+        if let Err(error) = self.database.transact(&file::inverse(changes)) {
+            let database = &self.database.schema().name;
+            tracing::error!(database, %error, "a failed transaction stays in memory");
+        }
+    }
+
+    /// Makes a commit that changed something known: to the journal, to the history, then to the monitors.
     ///
     /// # Errors
     /// It could not be written and is taken back.
@@ -142,8 +208,13 @@ impl State {
         changes: &ChangeSet,
     ) -> Result<(), OvsdbError> {
         self.record(transaction, changes)?;
-        self.monitors.publish(self.database.schema(), changes);
+        self.publish(changes);
         Ok(())
+    }
+
+    fn publish(&mut self, changes: &ChangeSet) {
+        let id = self.last_id();
+        self.monitors.publish(self.database.schema(), changes, id);
     }
 
     /// Like [`committed`](Self::committed), for a client, as far as its faults let it.
@@ -155,7 +226,7 @@ impl State {
     ) -> Result<Answered, OvsdbError> {
         let faults = session.server().faults();
         if let Some(error) = faults.commit_failure(session.id()) {
-            self.take_back(changes);
+            self.undo(changes);
             return Err(error);
         }
         self.record(transaction, changes)?;
@@ -163,7 +234,7 @@ impl State {
         if loss == Some(Loss::Crashed) {
             session.outbox().cut_off();
         }
-        self.monitors.publish(self.database.schema(), changes);
+        self.publish(changes);
         if loss == Some(Loss::Disconnected) {
             session.outbox().close();
         }
@@ -174,7 +245,7 @@ impl State {
         })
     }
 
-    /// Writes a commit to the journal.
+    /// Writes a commit to the journal and the history.
     ///
     /// # Errors
     /// It could not be written and is taken back.
@@ -187,19 +258,14 @@ impl State {
         if let Some(journal) = &mut self.journal
             && let Err(error) = journal.append(schema, &transaction.operations, changes)
         {
-            self.take_back(changes);
+            self.undo(changes);
             return Err(error);
         }
         self.commits.send_modify(|commits| *commits += 1);
-        Ok(())
-    }
-
-    /// Undoes a commit that nobody knows of yet.
-    fn take_back(&mut self, changes: &ChangeSet) {
-        if let Err(error) = self.database.transact(&file::inverse(changes)) {
-            let database = &self.database.schema().name;
-            tracing::error!(database, %error, "a failed transaction stays in memory");
+        if let Some(history) = &mut self.history {
+            history.record(changes);
         }
+        Ok(())
     }
 }
 

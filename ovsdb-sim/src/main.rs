@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use clap::Parser;
-use ovsdb_sim::{Sim, SimBuilder};
+use clap::{Parser, ValueEnum};
+use ovsdb_sim::{Model, Sim, SimBuilder};
 use patchbay_schemas::schema::{DatabaseSchema, is_id};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -44,6 +44,11 @@ struct Args {
     #[arg(long, value_name = "[DATABASE=]FILE")]
     journal: Vec<String>,
 
+    /// Pass for a standalone server, or for the leader of a RAFT cluster without other members, which keeps a history
+    /// of transactions for clients that come back.
+    #[arg(long, value_name = "MODEL", value_enum, default_value = "standalone")]
+    model: ModelArg,
+
     /// Serve the control API (`sim_show`, `sim_dump`, `sim_stats` over HTTP and WebSocket) at this address.
     #[arg(long, value_name = "IP:PORT")]
     control: Option<SocketAddr>,
@@ -51,6 +56,21 @@ struct Args {
     /// Draw the same UUIDs in every run.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ModelArg {
+    Standalone,
+    Clustered,
+}
+
+impl From<ModelArg> for Model {
+    fn from(model: ModelArg) -> Self {
+        match model {
+            ModelArg::Standalone => Self::Standalone,
+            ModelArg::Clustered => Self::Clustered,
+        }
+    }
 }
 
 #[tokio::main]
@@ -66,10 +86,11 @@ async fn main() -> anyhow::Result<()> {
         schema,
         load,
         journal,
+        model,
         control,
         seed,
     } = Args::parse();
-    let mut builder = Sim::builder();
+    let mut builder = Sim::builder().model(model.into());
     for path in schema {
         let text =
             std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;

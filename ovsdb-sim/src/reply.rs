@@ -39,12 +39,14 @@ pub(crate) fn notification(method: &str, params: &Json) -> Chunk {
 }
 
 /// An update: the parameters before the changes, and the changes, which many clients may share.
-pub(crate) fn update(method: &str, head: &[&[u8]], body: Arc<Vec<u8>>) -> [Chunk; 3] {
+pub(crate) fn update(
+    method: &str,
+    body: Arc<Vec<u8>>,
+    write_head: impl FnOnce(&mut Vec<u8>),
+) -> [Chunk; 3] {
     let mut out = format!("{{\"id\":null,\"method\":\"{method}\",\"params\":[").into_bytes();
-    for part in head {
-        out.extend_from_slice(part);
-        out.push(b',');
-    }
+    write_head(&mut out);
+    out.push(b',');
     [
         Chunk::Own(out),
         Chunk::Shared(body),

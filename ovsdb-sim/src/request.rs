@@ -6,6 +6,7 @@ use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::{Json, Kind, Reader};
 use patchbay_schemas::schema::{DatabaseSchema, is_id};
 use patchbay_schemas::wire::{MonitorRequests, MonitorVersion, decode_transaction};
+use uuid::Uuid;
 
 use crate::hosted::Hosted;
 use crate::lock::Mode;
@@ -175,11 +176,16 @@ impl Request<'_> {
             return Err(OvsdbError::new("invalid parameters", details).into());
         }
         let server = self.session.server();
-        database.convert(schema.clone())?;
-        server.publish_schema(&schema)?;
+        database.convert(schema)?;
         let reply = reply::success(&self.id, |out| out.extend_from_slice(b"{}"));
-        self.session.reply(reply);
-        server.close_unaware_sessions();
+        if database.is_clustered() {
+            // As there, where the reply comes later than the change.
+            server.close_unaware_sessions();
+            self.session.reply(reply);
+        } else {
+            self.session.reply(reply);
+            server.close_unaware_sessions();
+        }
         Ok(Answer::Later)
     }
 
@@ -205,20 +211,22 @@ impl Request<'_> {
         }
         // Nothing is committed and the schema stays the same until the reply is on its way.
         let mut state = database.state();
-        let snapshot = state.database().snapshot();
-        let schema = snapshot.schema();
+        let view = state.view();
+        let schema = view.snapshot.schema();
         let at_requests = params;
         let requests = MonitorRequests::decode(&mut params, schema, version, &mut context.strings)?;
-        if version == MonitorVersion::V3 {
+        let since = if version == MonitorVersion::V3 {
             let mut params = at_requests;
             params.skip();
             params.next_element();
-            check_last_txn_id(params)?;
-        }
+            state.changes_since(last_txn_id(params)?)
+        } else {
+            None
+        };
         let spec = Spec { version, requests };
         let result = state
             .monitors
-            .add(self.session, id.clone(), spec, schema, &snapshot);
+            .add(self.session, id.clone(), spec, &view, since.as_ref());
         self.session.reply(reply::success(&self.id, |out| {
             out.extend_from_slice(&result);
         }));
@@ -317,18 +325,13 @@ pub(crate) fn cancel(session: &Arc<Session>, mut params: Reader<'_>) {
     databases.any(|database| database.cancel(session.id(), &id));
 }
 
-fn check_last_txn_id(mut params: Reader<'_>) -> Result<(), OvsdbError> {
+fn last_txn_id(mut params: Reader<'_>) -> Result<Uuid, OvsdbError> {
     let start = params;
     let text = params
         .string()
         .ok_or_else(|| OvsdbError::syntax_at(start, "last-txn-id must be string"))?;
-    match patchbay_schemas::atom::parse_uuid(&text) {
-        Some(_) => Ok(()),
-        None => Err(OvsdbError::syntax_at(
-            start,
-            "last-txn-id must be UUID format.",
-        )),
-    }
+    patchbay_schemas::atom::parse_uuid(&text)
+        .ok_or_else(|| OvsdbError::syntax_at(start, "last-txn-id must be UUID format."))
 }
 
 fn json(value: &Json) -> Answer {

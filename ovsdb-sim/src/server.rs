@@ -6,20 +6,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use dashmap::DashMap;
 use patchbay_engine::db::Database;
-use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_schemas::wire::DecodedTransaction;
 use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
 use crate::fault::{ConnectionId, Connections, Fault, FaultId, FaultRule, Faults};
 use crate::file::Source;
-use crate::hosted::Hosted;
+use crate::history::History;
+use crate::hosted::{Hosted, without_ephemeral_columns};
 use crate::listen::{Endpoint, ListenError};
 use crate::lock::Locks;
-use crate::server_database::{self, DatabaseRow};
+use crate::model::{Model, Role};
+use crate::server_database::{self, DatabaseRow, Listing, Status};
 use crate::session::{Session, SessionId};
 
 /// Limits that keep a server's memory bounded whatever clients do.
@@ -52,7 +51,9 @@ pub struct NoConnection(pub ConnectionId);
 /// The databases, locks and sessions of one server.
 #[derive(Debug)]
 pub(crate) struct Server {
-    id: Uuid,
+    id: Mutex<Uuid>,
+    /// Where the next id comes from.
+    uuids: Mutex<UuidSource>,
     databases: BTreeMap<String, Arc<Hosted>>,
     locks: Mutex<Locks>,
     /// Written by sessions as they come and go, read by the control API meanwhile.
@@ -76,35 +77,49 @@ impl Server {
     /// A server of these databases and `_Server`.
     pub(crate) fn new(
         sources: Vec<Source>,
+        model: Model,
         seed: Option<u64>,
         limits: Limits,
     ) -> anyhow::Result<Self> {
         let mut uuids = source(seed, 0);
-        let mut databases = BTreeMap::new();
-        let own = Arc::new(server_database::schema()?);
-        let schemas = sources.iter().map(Source::schema).chain([&own]);
-        let schemas: Vec<_> = schemas.cloned().collect();
+        let id = uuids.next_uuid();
+        let mut opened = BTreeMap::new();
+        let mut rows = Vec::new();
         for given in sources {
             let name = given.schema().name.clone();
-            let taken = name == own.name || databases.contains_key(&name);
+            let taken = name == server_database::NAME || opened.contains_key(&name);
             anyhow::ensure!(!taken, "database {name} is given twice");
-            let (database, journal) = given.open(source(seed, 1 + databases.len() as u64))?;
-            let hosted = Hosted::new(database, journal, false);
+            let number = 1 + opened.len() as u64;
+            let (mut database, journal) = given.open(source(seed, number))?;
+            let (history, row) = match model {
+                Model::Standalone => (None, DatabaseRow::standalone(database.schema())),
+                Model::Clustered => {
+                    let ids = source(seed, 2 << 32 | number);
+                    let history = cluster(&mut database, ids)?;
+                    let [cid, sid] = [uuids.next_uuid(), uuids.next_uuid()];
+                    let row = DatabaseRow::clustered(database.schema(), cid, sid, history.index());
+                    (Some(history), row)
+                }
+            };
+            rows.push(row);
+            opened.insert(name, (database, journal, history));
+        }
+        let own = server_database::create(rows, source(seed, 1 + opened.len() as u64))?;
+        let mut databases = BTreeMap::new();
+        for (name, (database, journal, history)) in opened {
+            let status = Status {
+                schema: database.schema().clone(),
+                role: Role::Leader,
+                index: history.as_ref().map(History::index),
+            };
+            let listing = Listing::new(own.clone(), status);
+            let hosted = Hosted::served(database, journal, history, listing);
             databases.insert(name, Arc::new(hosted));
         }
-        let mut database =
-            Database::with_uuids(own.clone(), source(seed, 1 + databases.len() as u64));
-        let mut txn = TxnBuilder::new(&database.snapshot());
-        for schema in &schemas {
-            txn.insert(&DatabaseRow::standalone(schema))?;
-        }
-        database.transact(txn.finish().operations())?;
-        databases.insert(
-            own.name.clone(),
-            Arc::new(Hosted::new(database, None, true)),
-        );
+        databases.insert(server_database::NAME.to_owned(), own);
         Ok(Self {
-            id: uuids.next_uuid(),
+            id: Mutex::new(id),
+            uuids: Mutex::new(uuids),
             databases,
             locks: Mutex::default(),
             sessions: DashMap::new(),
@@ -123,7 +138,15 @@ impl Server {
     }
 
     pub(crate) fn id(&self) -> Uuid {
-        self.id
+        *self.id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Draws another id, as a server that is started anew does.
+    pub(crate) fn renew_id(&self) -> Uuid {
+        let mut uuids = self.uuids.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = uuids.next_uuid();
+        *self.id.lock().unwrap_or_else(PoisonError::into_inner) = id;
+        id
     }
 
     pub(crate) fn is_up(&self) -> bool {
@@ -276,22 +299,6 @@ impl Server {
         }
     }
 
-    /// Writes the schema of a database into `_Server`.
-    pub(crate) fn publish_schema(&self, schema: &DatabaseSchema) -> Result<(), OvsdbError> {
-        let Some(own) = self.database(server_database::NAME) else {
-            return Ok(());
-        };
-        let own_schema = own.schema();
-        let operations = server_database::schema_changed(&own_schema, schema);
-        let transaction = DecodedTransaction {
-            total: operations.len(),
-            operations,
-            failure: None,
-        };
-        own.execute(&transaction, &own_schema)?;
-        Ok(())
-    }
-
     /// A source of UUIDs for a transaction of the server's owner.
     pub(crate) fn owner_uuids(&self) -> UuidSource {
         let number = self.next_owner.fetch_add(1, Ordering::Relaxed);
@@ -302,6 +309,19 @@ impl Server {
     pub(crate) fn uuids(&self, session: SessionId) -> UuidSource {
         source(self.seed, 1 << 32 | session.0)
     }
+}
+
+/// Makes a database one of a cluster, which keeps no ephemeral columns.
+fn cluster(database: &mut Database, ids: UuidSource) -> Result<History, OvsdbError> {
+    if let Some(schema) = without_ephemeral_columns(database.schema()) {
+        let database_name = &schema.name;
+        tracing::warn!(
+            database = database_name,
+            "ephemeral columns become persistent: clusters have no others"
+        );
+        database.convert(Arc::new(schema))?;
+    }
+    Ok(History::new(ids, &database.snapshot()))
 }
 
 /// Different users of one seed get different sequences.

@@ -1,13 +1,20 @@
 //! The `_Server` database, in which a server describes its databases (ovsdb-server(5)).
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use patchbay_engine::db::Database;
+use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::typed::{Column, TableRow, TypeError, read};
-use patchbay_schemas::wire::{Clause, Condition, Function, Operation};
+use patchbay_schemas::uuids::UuidSource;
+use patchbay_schemas::wire::{Clause, Condition, DecodedTransaction, Function, Operation};
 use uuid::Uuid;
+
+use crate::hosted::Hosted;
+use crate::model::Role;
 
 /// What the database is called.
 pub(crate) const NAME: &str = "_Server";
@@ -24,28 +31,127 @@ const SCHEMA: &str = r#"{"name":"_Server","version":"1.2.0","cksum":"3009684573 
     "index":{"type":{"key":"integer","min":0}}}}}}"#;
 
 /// The schema of `_Server`.
-pub(crate) fn schema() -> Result<DatabaseSchema, OvsdbError> {
+fn schema() -> Result<DatabaseSchema, OvsdbError> {
     DatabaseSchema::parse(SCHEMA.as_bytes())
 }
 
-/// What to do when a database gets another schema.
-pub(crate) fn schema_changed(own: &DatabaseSchema, schema: &DatabaseSchema) -> Vec<Operation> {
+/// What clients read about a database and what may change.
+#[derive(Clone, Debug)]
+pub(crate) struct Status {
+    pub(crate) schema: Arc<DatabaseSchema>,
+    pub(crate) role: Role,
+    /// The number of the last entry of the RAFT log; none of standalone databases.
+    pub(crate) index: Option<u64>,
+}
+
+impl Status {
+    /// The columns that differ from those of `before`.
+    fn changes(&self, before: &Self) -> Vec<(&'static str, Datum)> {
+        let mut columns = Vec::new();
+        if !Arc::ptr_eq(&self.schema, &before.schema) {
+            let text = self.schema.to_json().to_text();
+            columns.push(("schema", Datum::scalar(text)));
+        }
+        if self.role != before.role {
+            columns.push(("leader", self.role.is_leader().to_datum()));
+            columns.push(("connected", self.role.is_connected().to_datum()));
+        }
+        if self.index != before.index {
+            columns.push(("index", row_index(self.index).to_datum()));
+        }
+        columns
+    }
+}
+
+fn row_index(index: Option<u64>) -> BTreeSet<i64> {
+    index.into_iter().map(|index| index as i64).collect()
+}
+
+/// A database's row in `_Server`.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    own: Arc<Hosted>,
+    /// What the row says.
+    told: Mutex<Status>,
+}
+
+impl Listing {
+    pub(crate) fn new(own: Arc<Hosted>, status: Status) -> Self {
+        Self {
+            own,
+            told: Mutex::new(status),
+        }
+    }
+
+    /// Whether a commit is to be seen in the row.
+    pub(crate) fn shows_commits(&self) -> bool {
+        self.lock().index.is_some()
+    }
+
+    /// Writes what has changed in the row of the database `name`.
+    pub(crate) fn update(&self, name: &str, current: impl FnOnce() -> Status) {
+        let mut told = self.lock();
+        // Asked for now, so that nothing newer is there already.
+        let current = current();
+        let changes = current.changes(&told);
+        *told = current;
+        if changes.is_empty() {
+            return;
+        }
+        let schema = self.own.schema();
+        let operations = row_update(&schema, name, changes);
+        let transaction = DecodedTransaction {
+            total: operations.len(),
+            operations,
+            failure: None,
+        };
+        if let Err(error) = self.own.execute(&transaction, &schema) {
+            tracing::error!(database = name, %error, "{NAME} does not tell of a change");
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Status> {
+        // It is replaced as a whole.
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What writes columns of the row of a database.
+fn row_update(
+    own: &DatabaseSchema,
+    name: &str,
+    columns: Vec<(&'static str, Datum)>,
+) -> Vec<Operation> {
     let Some((id, table)) = own.table_by_name(DatabaseRow::TABLE) else {
         return Vec::new();
     };
-    let (Some(name), Some(text)) = (table.column_id("name"), table.column_id("schema")) else {
+    let Some(name_column) = table.column_id("name") else {
         return Vec::new();
     };
     let is_it = Clause::Column {
-        column: name,
+        column: name_column,
         function: Function::Equal,
-        argument: Datum::scalar(&*schema.name),
+        argument: Datum::scalar(name),
     };
+    let value = |(column, value)| Some((table.column_id(column)?, value));
     vec![Operation::Update {
         table: id,
         condition: Condition(vec![is_it]),
-        row: vec![(text, Datum::scalar(schema.to_json().to_text()))],
+        row: columns.into_iter().filter_map(value).collect(),
     }]
+}
+
+/// The `_Server` database with rows of these databases and itself.
+pub(crate) fn create(mut rows: Vec<DatabaseRow>, uuids: UuidSource) -> anyhow::Result<Arc<Hosted>> {
+    let schema = Arc::new(schema()?);
+    rows.push(DatabaseRow::standalone(&schema));
+    let mut database = Database::with_uuids(schema, uuids);
+    let mut txn = TxnBuilder::new(&database.snapshot());
+    for row in &rows {
+        txn.insert(row)?;
+    }
+    database.transact(txn.finish().operations())?;
+    Ok(Arc::new(Hosted::own(database)))
 }
 
 /// A row of `Database`.
@@ -71,6 +177,17 @@ impl DatabaseRow {
             leader: true,
             schema: Some(schema.to_json().to_text()),
             ..Self::default()
+        }
+    }
+
+    /// The row of a database of a cluster that this server leads.
+    pub(crate) fn clustered(schema: &DatabaseSchema, cid: Uuid, sid: Uuid, index: u64) -> Self {
+        Self {
+            model: "clustered".to_owned(),
+            cid: Some(cid),
+            sid: Some(sid),
+            index: row_index(Some(index)),
+            ..Self::standalone(schema)
         }
     }
 }

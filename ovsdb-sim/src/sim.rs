@@ -11,12 +11,15 @@ use patchbay_engine::client::Connector;
 use patchbay_engine::txn::{BuildError, TxnBuilder};
 use patchbay_schemas::schema::DatabaseSchema;
 use tokio::io::DuplexStream;
+use uuid::Uuid;
 
 use crate::control;
 use crate::database::SimDatabase;
 use crate::fault::{ConnectionId, FaultId, FaultRule, FaultStatus};
 use crate::file::Given;
+use crate::hosted::Hosted;
 use crate::listen::{self, ListenError, Listener};
+use crate::model::Model;
 use crate::server::{Limits, NoConnection, Server};
 
 /// A running simulator. Clones are handles to the same one; listeners end when they are dropped.
@@ -30,6 +33,7 @@ impl Sim {
     pub fn builder() -> SimBuilder {
         SimBuilder {
             given: Given::default(),
+            model: Model::default(),
             seed: None,
             limits: Limits::default(),
             faults: Vec::new(),
@@ -156,8 +160,17 @@ impl Sim {
 
     /// A database by name.
     pub fn database(&self, name: &str) -> Option<SimDatabase> {
-        let hosted = self.server.database(name)?.clone();
+        let hosted = self.hosted(name)?;
         Some(SimDatabase::new(self.server.clone(), hosted))
+    }
+
+    pub(crate) fn hosted(&self, name: &str) -> Option<Arc<Hosted>> {
+        self.server.database(name).cloned()
+    }
+
+    /// Gives the server another id, by which clients (`get_server_id`) know that it was started anew, and returns it.
+    pub fn new_server_id(&self) -> Uuid {
+        self.server.renew_id()
     }
 }
 
@@ -165,6 +178,7 @@ impl Sim {
 #[derive(Debug)]
 pub struct SimBuilder {
     given: Given,
+    model: Model,
     seed: Option<u64>,
     limits: Limits,
     faults: Vec<FaultRule>,
@@ -223,6 +237,13 @@ impl SimBuilder {
     pub fn journal_of(mut self, database: impl Into<String>, path: impl Into<PathBuf>) -> Self {
         let journal = (Some(database.into()), path.into());
         self.given.journals.push(journal);
+        self
+    }
+
+    /// Sets how the databases are kept, all of them: standalone if nothing is said.
+    #[must_use]
+    pub fn model(mut self, model: Model) -> Self {
+        self.model = model;
         self
     }
 
@@ -291,7 +312,7 @@ impl SimBuilder {
     /// about one connection: there is none yet.
     pub fn build(self) -> anyhow::Result<Sim> {
         let sources = self.given.sources()?;
-        let server = Arc::new(Server::new(sources, self.seed, self.limits)?);
+        let server = Arc::new(Server::new(sources, self.model, self.seed, self.limits)?);
         let sim = Sim { server };
         for Rows { database, fill } in self.rows {
             let name = &database;

@@ -109,6 +109,8 @@ impl Hosted {
                 state.blocked.join(transaction);
             }
         }
+        drop(state);
+        self.update_listing_of_member();
     }
 
     /// Whether a request of this id of this session is still waiting.
@@ -196,6 +198,8 @@ impl Hosted {
             let changed = self.retry(&mut state, place);
             self.retry_blocked(&mut state, changed);
         }
+        drop(state);
+        self.update_listing_of_member();
     }
 
     fn attempt(&self, state: &mut State, blocked: &Blocked) -> Attempt {
@@ -215,7 +219,7 @@ impl Hosted {
         };
         let reason = format!("not allowed on table in reserved database {}", self.name);
         let access = Access {
-            read_only: self.reserved.then_some(&*reason),
+            read_only: self.listing.is_none().then_some(&*reason),
             owns_lock: &owns_lock,
             elapsed: arrived.elapsed().as_millis() as u64,
         };
@@ -224,6 +228,11 @@ impl Hosted {
             Execution::Committed { results, changes } => {
                 // A client sees its own changes before the reply.
                 let changed = tables(&changes);
+                if !changed.is_empty() && !state.role.is_connected() {
+                    // As on a real member, which knows only by executing it whether a transaction needs the leader.
+                    state.undo(&changes);
+                    return Attempt::Blocked { deadline: None };
+                }
                 let published = if changed.is_empty() {
                     Ok(Answered::Yes)
                 } else {

@@ -18,18 +18,30 @@ impl Hosted {
             let details = format!("conversion of database {} is not allowed: {why}", self.name);
             Err(OvsdbError::new("not allowed", details))
         };
-        if self.reserved {
+        if self.listing.is_none() {
             return refuse("it is the server's own");
         }
         let mut state = self.state();
         if state.journal.is_some() {
             return refuse("its journal has the old schema");
         }
+        if state.history.is_some() && has_ephemeral_columns(&schema) {
+            return refuse("clusters do not support ephemeral columns");
+        }
+        if !state.role.is_connected() {
+            return refuse("its cluster has no leader");
+        }
         state.database.convert(schema)?;
+        let snapshot = state.database.snapshot();
+        if let Some(history) = &mut state.history {
+            history.restart(&snapshot);
+        }
+        drop(snapshot);
         let monitors = state.monitors.remove_all();
         let blocked = std::mem::take(&mut state.blocked).into_transactions();
         // Sessions take the lock of their monitors before that of the state.
         drop(state);
+        self.update_listing();
         for (session, id) in monitors {
             if session.is_change_aware() {
                 session.monitor_canceled(&id);
@@ -42,10 +54,30 @@ impl Hosted {
     }
 }
 
+fn has_ephemeral_columns(schema: &DatabaseSchema) -> bool {
+    let mut columns = schema.tables.iter().flat_map(|table| &table.columns);
+    columns.any(|column| column.ephemeral)
+}
+
+/// The schema with all columns persistent, as those of clusters are; none when it has no others.
+pub(crate) fn without_ephemeral_columns(schema: &DatabaseSchema) -> Option<DatabaseSchema> {
+    if !has_ephemeral_columns(schema) {
+        return None;
+    }
+    let mut schema = schema.clone();
+    for table in &mut schema.tables {
+        for column in &mut table.columns {
+            column.ephemeral = false;
+        }
+    }
+    Some(schema)
+}
+
 #[cfg(test)]
 mod tests {
-    use patchbay_engine::db::Database;
     use patchbay_schemas::wire::DecodedTransaction;
+
+    use crate::Sim;
 
     use super::*;
 
@@ -59,7 +91,8 @@ mod tests {
             Arc::new(DatabaseSchema::parse(text.as_bytes()).unwrap())
         };
         let (old, new) = (schema("i"), schema("j"));
-        let hosted = Arc::new(Hosted::new(Database::new(old.clone()), None, false));
+        let sim = Sim::builder().schema(old.clone()).build().unwrap();
+        let hosted = sim.hosted("D").unwrap();
         let transaction = DecodedTransaction::default();
         assert!(hosted.execute(&transaction, &old).is_ok());
         hosted.convert(new.clone()).unwrap();

@@ -4,6 +4,7 @@
 //! shared by all its members.
 
 mod encode;
+mod net_changes;
 
 use std::collections::btree_map::Entry as BTreeEntry;
 use std::collections::{BTreeMap, HashMap};
@@ -11,21 +12,30 @@ use std::hash::RandomState;
 use std::sync::Arc;
 
 use patchbay_engine::db::{ChangeSet, RowChange, Snapshot};
+use patchbay_schemas::atom::write_uuid;
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::wire::{MonitorRequests, MonitorVersion};
+use uuid::Uuid;
 
 use crate::reply;
 use crate::session::{Session, SessionId};
 
-/// The transaction id of a database without history.
-const NO_TRANSACTION: &[u8] = b"\"00000000-0000-0000-0000-000000000000\"";
+pub(crate) use net_changes::NetChanges;
 
 /// What a monitor asks for, in which version of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Spec {
     pub(crate) version: MonitorVersion,
     pub(crate) requests: MonitorRequests,
+}
+
+/// A database as monitors see it: its content and the id of the transaction that led to it, nil where transactions
+/// have none.
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) last_id: Uuid,
 }
 
 /// The monitors of one database.
@@ -55,19 +65,32 @@ struct Member {
 }
 
 impl Monitors {
-    /// Begins a monitor: the result of the request, which the caller sends before it lets the next commit in.
+    /// Begins a monitor: the result of the request, which the caller sends before it lets the next commit in. A client
+    /// that knows the content up to some transaction gets the changes since then, if these are known.
     pub(crate) fn add(
         &mut self,
         session: &Arc<Session>,
         id: Json,
         spec: Spec,
-        schema: &DatabaseSchema,
-        snapshot: &Snapshot,
+        view: &View,
+        since: Option<&NetChanges>,
     ) -> Vec<u8> {
-        let initial = encode::initial(&spec, schema, snapshot);
+        let schema = view.snapshot.schema();
+        let content = match since {
+            Some(changes) => encode::changes(&spec, schema, &changes.by_table())
+                .unwrap_or_else(|| b"{}".to_vec()),
+            None => encode::initial(&spec, schema, &view.snapshot),
+        };
         let result = match spec.version {
-            MonitorVersion::V3 => [b"[false,", NO_TRANSACTION, b",", &initial[..], b"]"].concat(),
-            MonitorVersion::V1 | MonitorVersion::V2 => initial,
+            MonitorVersion::V3 => {
+                let mut result = format!("[{},", since.is_some()).into_bytes();
+                write_id(&mut result, view.last_id);
+                result.push(b',');
+                result.extend_from_slice(&content);
+                result.push(b']');
+                result
+            }
+            MonitorVersion::V1 | MonitorVersion::V2 => content,
         };
         self.join(
             spec,
@@ -154,14 +177,14 @@ impl Monitors {
         session: &Arc<Session>,
         (old_id, new_id): (&Json, Json),
         new: Spec,
-        schema: &DatabaseSchema,
-        snapshot: &Snapshot,
+        view: &View,
     ) {
         let Some(old) = self.remove(session.id(), old_id) else {
             return;
         };
-        if let Some(body) = encode::condition_change(&old, &new, schema, snapshot) {
-            send(session, &new_id, new.version, Arc::new(body));
+        let schema = view.snapshot.schema();
+        if let Some(body) = encode::condition_change(&old, &new, schema, &view.snapshot) {
+            send(session, &new_id, new.version, view.last_id, Arc::new(body));
         }
         self.join(
             new,
@@ -172,8 +195,8 @@ impl Monitors {
         );
     }
 
-    /// Tells everybody what a transaction changed.
-    pub(crate) fn publish(&self, schema: &DatabaseSchema, changes: &ChangeSet) {
+    /// Tells everybody what the transaction of this id changed.
+    pub(crate) fn publish(&self, schema: &DatabaseSchema, changes: &ChangeSet, id: Uuid) {
         if self.groups.is_empty() {
             return;
         }
@@ -187,6 +210,7 @@ impl Monitors {
                         &member.session,
                         &member.id,
                         group.spec.version,
+                        id,
                         body.clone(),
                     );
                 }
@@ -195,14 +219,20 @@ impl Monitors {
     }
 }
 
-fn send(session: &Session, id: &Json, version: MonitorVersion, body: Arc<Vec<u8>>) {
-    let mut id_text = Vec::new();
-    id.write(&mut id_text);
-    let head: &[&[u8]] = match version {
-        MonitorVersion::V3 => &[&id_text, NO_TRANSACTION],
-        MonitorVersion::V1 | MonitorVersion::V2 => &[&id_text],
-    };
-    session
-        .outbox()
-        .push(reply::update(version.update_method(), head, body));
+fn send(session: &Session, id: &Json, version: MonitorVersion, last_id: Uuid, body: Arc<Vec<u8>>) {
+    let update = reply::update(version.update_method(), body, |head| {
+        id.write(head);
+        if version == MonitorVersion::V3 {
+            head.push(b',');
+            write_id(head, last_id);
+        }
+    });
+    session.outbox().push(update);
+}
+
+/// Appends a transaction's id.
+fn write_id(out: &mut Vec<u8>, id: Uuid) {
+    out.push(b'"');
+    write_uuid(out, id);
+    out.push(b'"');
 }

@@ -34,18 +34,14 @@ impl Request<'_> {
             return Err(OvsdbError::new("syntax error", details).into());
         }
         let mut state = database.state();
-        let snapshot = state.database().snapshot();
+        let view = state.view();
         let Some(spec) = state.monitors.spec(self.session.id(), &old_id).cloned() else {
             return Err(OvsdbError::syntax(&old_id, "unknown monitor session").into());
         };
-        let new = changed(spec, params, snapshot.schema(), &mut context.strings)?;
-        state.monitors.change(
-            self.session,
-            (&old_id, new_id.clone()),
-            new,
-            snapshot.schema(),
-            &snapshot,
-        );
+        let new = changed(spec, params, view.snapshot.schema(), &mut context.strings)?;
+        state
+            .monitors
+            .change(self.session, (&old_id, new_id.clone()), new, &view);
         monitors.remove(&old_id);
         drop(state);
         monitors.insert(new_id, database);

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -57,6 +57,36 @@ impl RealServer {
             })
             .collect();
         Self::serve(release, dir, databases)
+    }
+
+    /// Starts a server that is the only member of a cluster for a database of this name, empty and with the schema of
+    /// the `.ovsschema` file, and returns once it leads the cluster.
+    ///
+    /// # Panics
+    ///
+    /// When a program of Open vSwitch is not installed, refuses the schema or does not answer in time.
+    #[must_use]
+    pub fn start_clustered(release: &Release, database: &str, schema: &Path) -> Self {
+        let dir = ScratchDir::new();
+        let file = dir.path().join("0.db");
+        let address = format!("unix:{}", dir.path().join("raft.sock").display());
+        run_tool(
+            release
+                .command("ovsdb-tool")
+                .arg("create-cluster")
+                .args([&file, schema])
+                .arg(address),
+        );
+        let server = Self::serve(release, dir, vec![file]);
+        let timeout = format!("--timeout={}", START_TIMEOUT.as_secs());
+        run_tool(release.command("ovsdb-client").args([
+            &timeout,
+            "wait",
+            &server.remote(),
+            database,
+            "connected",
+        ]));
+        server
     }
 
     /// Starts a server with these database files, which it will go on to write, and returns once it answers.
@@ -143,17 +173,21 @@ impl Drop for RealServer {
 
 /// Makes an empty database file with `ovsdb-tool`.
 fn create(release: &Release, database: &Path, schema: &Path) -> PathBuf {
-    let output = release
-        .command("ovsdb-tool")
-        .arg("create")
-        .args([database, schema])
-        .output()
-        .expect("an installed program starts");
-    assert!(
-        output.status.success(),
-        "ovsdb-tool create with {}: {}",
-        schema.display(),
-        String::from_utf8_lossy(&output.stderr)
+    run_tool(
+        release
+            .command("ovsdb-tool")
+            .arg("create")
+            .args([database, schema]),
     );
     database.to_owned()
+}
+
+/// Runs a program that must succeed.
+fn run_tool(command: &mut Command) {
+    let output = command.output().expect("an installed program starts");
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

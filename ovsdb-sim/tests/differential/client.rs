@@ -65,15 +65,22 @@ impl Client {
     /// Reads until the reply to the last barrier, or the end of the connection.
     pub(crate) fn read_to_barrier(&mut self) {
         let last = Json::string(barrier_id(self.barriers));
-        while let Some(message) = self.read() {
+        while let Some((message, len)) = self.read() {
             if message.get("id") == Some(&last) {
                 return;
             }
             self.heard.push(message);
+            self.heard_len += len;
         }
     }
 
-    /// What came since the last call, and how many bytes it took, barriers included.
+    /// How many messages came since they were last taken, and how many of these are replies.
+    pub(crate) fn heard_count(&self) -> (usize, usize) {
+        let is_reply = |message: &&Json| message.get("method").is_none();
+        (self.heard.len(), self.heard.iter().filter(is_reply).count())
+    }
+
+    /// What came since the last call, and how many bytes it took.
     pub(crate) fn take_heard(&mut self) -> (Vec<Json>, usize) {
         (
             std::mem::take(&mut self.heard),
@@ -81,11 +88,12 @@ impl Client {
         )
     }
 
-    fn read(&mut self) -> Option<Json> {
+    /// The next message and how many bytes it is.
+    fn read(&mut self) -> Option<(Json, usize)> {
         loop {
             if let Some(text) = self.framer.next_text().expect("a server sends JSON") {
-                self.heard_len += text.as_text().bytes().len();
-                return Some(Json::from_text(text.as_text()));
+                let text = text.as_text();
+                return Some((Json::from_text(text), text.bytes().len()));
             }
             let mut bytes = [0; 1 << 13];
             match self.stream.as_mut()?.read(&mut bytes) {

@@ -1,5 +1,6 @@
 //! Requests that end the real ovsdb-server 3.1: the simulator answers, as written here.
 
+use ovsdb_sim::Model;
 use patchbay_schemas::json::Json;
 
 use crate::client::Client;
@@ -53,7 +54,7 @@ const REQUESTS: [(&str, &str, &str); 8] = [
 
 #[test]
 fn what_ends_the_real_server_gets_an_answer() {
-    let sim = start_sim(SCHEMA);
+    let sim = start_sim(SCHEMA, Model::Standalone);
     let mut client = Client::connect(sim.socket());
     for (method, params, expected) in REQUESTS {
         client.send(format!(r#"{{"id":0,"method":"{method}","params":{params}}}"#).as_bytes());

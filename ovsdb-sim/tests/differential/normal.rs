@@ -3,6 +3,8 @@
 
 mod lenient;
 
+pub(crate) use lenient::forget_versions;
+
 use std::collections::{BTreeMap, HashMap};
 
 use patchbay_schemas::atom::parse_uuid;

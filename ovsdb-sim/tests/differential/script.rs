@@ -15,6 +15,8 @@
 //! | `A close` | nothing: hangs up |
 //! | `sleep MILLISECONDS` | nothing for a while, then listens |
 //!
+//! In clusters `<txn N>` is the id of the last transaction after N steps of the case.
+//!
 //! Requests have the number of their line as id.
 
 use std::time::Duration;

@@ -4,15 +4,21 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ovsdb_sim::testing::{RealServer, Release, ScratchDir};
-use ovsdb_sim::{Listener, Sim};
+use ovsdb_sim::{Listener, Model, Sim};
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::DatabaseSchema;
 use tokio::runtime::Runtime;
 
 use crate::client::Client;
-use crate::normal::{Names, Scope, is_reply};
+use crate::normal::{Names, Scope, forget_versions, is_reply};
+
+/// Longer than a cluster takes to commit, even on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// What the name of a transaction begins with.
+const NAME: &[u8] = b"<txn ";
 
 /// The simulator, running in this process.
 pub(crate) struct RunningSim {
@@ -29,7 +35,7 @@ impl RunningSim {
 }
 
 /// Starts the simulator with a database of this schema.
-pub(crate) fn start_sim(schema: &str) -> RunningSim {
+pub(crate) fn start_sim(schema: &str, model: Model) -> RunningSim {
     let dir = ScratchDir::new();
     let socket = dir.path().join("sim.sock");
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -39,7 +45,7 @@ pub(crate) fn start_sim(schema: &str) -> RunningSim {
         .expect("a runtime");
     let parsed = DatabaseSchema::parse(schema.as_bytes());
     let parsed = parsed.unwrap_or_else(|error| panic!("{error}: {schema}"));
-    let sim = Sim::builder().schema(Arc::new(parsed)).build();
+    let sim = Sim::builder().model(model).schema(Arc::new(parsed)).build();
     let sim = sim.expect("a database");
     let target = format!("punix:{}", socket.display());
     let listener = runtime.block_on(sim.listen(&target)).expect("a socket");
@@ -55,25 +61,30 @@ pub(crate) fn start_sim(schema: &str) -> RunningSim {
 pub(crate) struct Servers {
     real: RealServer,
     sim: RunningSim,
+    model: Model,
 }
 
 impl Servers {
-    /// Starts both with a database of this schema, the real one of a release.
-    pub(crate) fn start(release: &Release, schema: &str) -> Self {
+    /// Starts both with a database D of this schema, the real one of a release.
+    pub(crate) fn start(release: &Release, model: Model, schema: &str) -> Self {
         let dir = ScratchDir::new();
         let file = dir.path().join("ovsschema");
         fs::write(&file, schema).expect("a fresh folder");
         Self {
-            real: RealServer::start_of(release, [file]),
-            sim: start_sim(schema),
+            real: match model {
+                Model::Standalone => RealServer::start_of(release, [file]),
+                Model::Clustered => RealServer::start_clustered(release, "D", &file),
+            },
+            sim: start_sim(schema, model),
+            model,
         }
     }
 
     /// Begins a comparison: connections of its own.
     pub(crate) fn compare(&self, scope: Scope) -> Comparison {
         Comparison {
-            real: Side::new(self.real.socket(), scope),
-            sim: Side::new(self.sim.socket(), scope),
+            real: Side::new(self.real.socket(), scope, self.model),
+            sim: Side::new(self.sim.socket(), scope, self.model),
             unanswered: Vec::new(),
         }
     }
@@ -114,11 +125,15 @@ impl Comparison {
         request: Option<&Json>,
     ) -> Result<(), Difference> {
         self.unanswered.extend(request.cloned());
-        let outcome = [&mut self.real, &mut self.sim].map(|side| {
-            side.send(connection, bytes);
-            side.settle(connection, &self.unanswered)
-        });
-        let [real, sim] = &outcome;
+        self.real.send(connection, bytes);
+        self.sim.send(connection, bytes);
+        self.sim.listen(connection);
+        self.real.listen(connection);
+        if self.sim.transactions.is_some() {
+            self.real.listen_for(&self.sim.heard_counts());
+        }
+        let real = &self.real.take_heard(connection, &self.unanswered);
+        let sim = &self.sim.take_heard(connection, &self.unanswered);
         if real == sim {
             let is_answered = |request: &Json| {
                 let mut messages = real.log.iter();
@@ -170,12 +185,15 @@ struct Side {
     clients: BTreeMap<char, Client>,
     names: Names,
     scope: Scope,
+    /// None of a standalone server.
+    transactions: Option<Transactions>,
 }
 
 impl Side {
-    fn new(socket: &Path, scope: Scope) -> Self {
+    fn new(socket: &Path, scope: Scope, model: Model) -> Self {
         Self {
             scope,
+            transactions: (model == Model::Clustered).then(|| Transactions::new(socket)),
             socket: socket.to_owned(),
             clients: BTreeMap::new(),
             names: Names::default(),
@@ -184,25 +202,63 @@ impl Side {
 
     fn send(&mut self, connection: char, bytes: &[u8]) {
         self.names.keep_those_in(bytes);
+        let bytes = match &self.transactions {
+            Some(transactions) => transactions.insert_ids(bytes),
+            None => bytes.to_vec(),
+        };
         let Self {
             socket, clients, ..
         } = self;
         clients
             .entry(connection)
             .or_insert_with(|| Client::connect(socket))
-            .send(bytes);
+            .send(&bytes);
     }
 
-    /// Everything that all connections have heard, the acting one first.
-    fn settle(&mut self, acting: char, unanswered: &[Json]) -> Heard {
+    /// Listens until everything has come that a server says at once.
+    fn listen(&mut self, acting: char) {
         if let Some(client) = self.clients.get_mut(&acting) {
             client.barrier();
             client.read_to_barrier();
         }
         // Twice, because a server may finish what the request released after it has answered the first.
         for _ in 0..2 {
-            self.clients.values_mut().for_each(Client::barrier);
-            self.clients.values_mut().for_each(Client::read_to_barrier);
+            self.listen_once();
+        }
+    }
+
+    fn listen_once(&mut self) {
+        self.clients.values_mut().for_each(Client::barrier);
+        self.clients.values_mut().for_each(Client::read_to_barrier);
+    }
+
+    /// Listens until so much has come as is to be expected: a cluster commits while it goes on answering.
+    fn listen_for(&mut self, expected: &BTreeMap<char, (usize, usize)>) {
+        let start = Instant::now();
+        let is_missing = |heard: (usize, usize), expected: (usize, usize)| {
+            heard.0 < expected.0 || heard.1 < expected.1
+        };
+        while start.elapsed() < PATIENCE
+            && expected
+                .iter()
+                .any(|(name, count)| is_missing(self.clients[name].heard_count(), *count))
+        {
+            self.listen_once();
+        }
+    }
+
+    /// How many messages each connection has heard, and how many of them are replies.
+    fn heard_counts(&self) -> BTreeMap<char, (usize, usize)> {
+        let counts = self.clients.iter();
+        counts
+            .map(|(name, client)| (*name, client.heard_count()))
+            .collect()
+    }
+
+    /// Everything that all connections have heard, the acting one first.
+    fn take_heard(&mut self, acting: char, unanswered: &[Json]) -> Heard {
+        if let Some(transactions) = &mut self.transactions {
+            transactions.note_last();
         }
         let (mut log, mut len) = (Vec::new(), 0);
         for (connection, client) in &mut self.clients {
@@ -211,11 +267,76 @@ impl Side {
             len += bytes;
         }
         log.sort_by_key(|(connection, _)| *connection != acting);
+        if self.scope == Scope::Random && self.transactions.is_some() {
+            for (_, message) in &mut log {
+                forget_versions(message);
+            }
+        }
         self.names.normalise(&mut log, unanswered, self.scope);
         if self.scope == Scope::Random {
             // What may differ may differ in length.
             len = 0;
         }
         Heard { log, len }
+    }
+}
+
+/// The transactions of a server of a cluster, whose ids are its own. Requests name them by the number of steps, `<txn 2>`
+/// being the last transaction after two.
+struct Transactions {
+    client: Client,
+    ids: Vec<String>,
+}
+
+impl Transactions {
+    fn new(socket: &Path) -> Self {
+        let mut transactions = Self {
+            client: Client::connect(socket),
+            ids: Vec::new(),
+        };
+        // Stays connected when the schema changes.
+        let aware = br#"{"id":0,"method":"set_db_change_aware","params":[true]}"#;
+        transactions.client.send(aware);
+        transactions.note_last();
+        transactions
+    }
+
+    /// Asks for the id of the last transaction.
+    fn note_last(&mut self) {
+        let zero = uuid::Uuid::nil();
+        let begin =
+            format!(r#"{{"id":1,"method":"monitor_cond_since","params":["D",0,{{}},"{zero}"]}}"#);
+        self.client.send(begin.as_bytes());
+        let end = br#"{"id":2,"method":"monitor_cancel","params":[0]}"#;
+        self.client.send(end);
+        self.client.barrier();
+        self.client.read_to_barrier();
+        let (heard, _) = self.client.take_heard();
+        // [false, <id>, {}]
+        let id = heard
+            .iter()
+            .find_map(|message| match message.get("result")? {
+                Json::Array(result) => result.get(1)?.as_str(),
+                _ => None,
+            });
+        let id = id.unwrap_or_else(|| panic!("the id of a transaction: {heard:?}"));
+        self.ids.push(id.to_owned());
+    }
+
+    /// The text with ids in the place of their names.
+    fn insert_ids(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut rest = bytes;
+        while let Some(at) = rest.windows(NAME.len()).position(|text| text == NAME) {
+            out.extend_from_slice(&rest[..at]);
+            rest = &rest[at + NAME.len()..];
+            let end = rest.iter().position(|byte| *byte == b'>').expect("its end");
+            let number = std::str::from_utf8(&rest[..end]).expect("a number");
+            let number: usize = number.parse().expect("a number");
+            out.extend_from_slice(self.ids[number].as_bytes());
+            rest = &rest[end + 1..];
+        }
+        out.extend_from_slice(rest);
+        out
     }
 }

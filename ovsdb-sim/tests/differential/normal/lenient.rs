@@ -14,6 +14,19 @@ pub(super) fn forget_what_may_differ(log: &mut Vec<(char, Json)>, requests: &[Js
     log.retain_mut(|(_, message)| !is_update(message) || has_changes(message));
 }
 
+/// A member of a cluster executes a transaction once more when it is committed. So new rows get other versions than those
+/// that the transaction itself saw, and rows none for references that are dangling from the beginning.
+pub(crate) fn forget_versions(message: &mut Json) {
+    match message {
+        Json::Array(elements) => elements.iter_mut().for_each(forget_versions),
+        Json::Object(members) => {
+            members.remove(&b"_version"[..]);
+            members.values_mut().for_each(forget_versions);
+        }
+        _ => {}
+    }
+}
+
 /// An error may be about any of several rows.
 fn forget_rows_of_errors(reply: &mut Json, request: &Json) {
     let (Json::Object(members), Some(Json::Array(params))) = (reply, request.get("params")) else {

@@ -3,12 +3,14 @@
 //! A run has a fixed seed. `PATCHBAY_DIFFERENTIAL_SEED` names another, `PATCHBAY_DIFFERENTIAL_CASES` how many
 //! databases are filled and compared.
 
+mod clusters;
 mod requests;
 mod schema;
 mod values;
 
 use std::env;
 
+use ovsdb_sim::Model;
 use ovsdb_sim::testing::Release;
 use patchbay_schemas::json::Json;
 use proptest::collection::vec;
@@ -23,6 +25,8 @@ use serde_json::json;
 
 /// How many databases are compared with the installed release: as many as take some twenty seconds.
 const CASES: u32 = 350;
+/// Starting a cluster takes longer.
+const CLUSTERED_CASES: u32 = 20;
 
 /// How many with that of trixie.
 const TRIXIE_CASES: u32 = 150;
@@ -56,17 +60,22 @@ fn number(variable: &str) -> Option<u64> {
 
 #[test]
 fn random_requests_get_the_same_answers() {
-    run(&Release::installed(), CASES);
+    run(&Release::installed(), Model::Standalone, CASES);
+}
+
+#[test]
+fn random_requests_to_clusters_get_the_same_answers() {
+    run(&Release::installed(), Model::Clustered, CLUSTERED_CASES);
 }
 
 #[test]
 fn random_requests_get_the_same_answers_as_in_trixie() {
     if let Some(release) = Release::trixie() {
-        run(&release, TRIXIE_CASES);
+        run(&release, Model::Standalone, TRIXIE_CASES);
     }
 }
 
-fn run(release: &Release, cases: u32) {
+fn run(release: &Release, model: Model, cases: u32) {
     let cases = number("PATCHBAY_DIFFERENTIAL_CASES").map_or(cases, |cases| cases as u32);
     let mut seed = [0; 32];
     let number = number("PATCHBAY_DIFFERENTIAL_SEED").unwrap_or_default();
@@ -74,12 +83,16 @@ fn run(release: &Release, cases: u32) {
     let config = Config {
         cases,
         failure_persistence: None,
-        max_shrink_iters: 1500,
+        max_shrink_iters: match model {
+            Model::Standalone => 1500,
+            // What a cluster does not say is waited for.
+            Model::Clustered => 50,
+        },
         ..Config::default()
     };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
     let outcome = TestRunner::new_with_rng(config, rng).run(&seeds(), |seeds| {
-        compare(release, &seeds).map_err(TestCaseError::fail)
+        compare(release, model, &seeds).map_err(TestCaseError::fail)
     });
     match outcome {
         Ok(()) => {}
@@ -92,9 +105,13 @@ fn run(release: &Release, cases: u32) {
 ///
 /// # Errors
 /// The first difference, with the requests that led to it as a script has them.
-fn compare(release: &Release, seeds: &Seeds) -> Result<(), String> {
+fn compare(release: &Release, model: Model, seeds: &Seeds) -> Result<(), String> {
     let schema = schema::random(seeds.schema);
-    let servers = Servers::start(release, &schema);
+    let schema = match model {
+        Model::Standalone => schema,
+        Model::Clustered => clusters::without_lengths(&schema),
+    };
+    let servers = Servers::start(release, model, &schema);
     let mut comparison = servers.compare(Scope::Random);
     let mut requests = Requests::new(&schema);
     let mut script = vec![format!("schema {schema}")];
@@ -103,6 +120,10 @@ fn compare(release: &Release, seeds: &Seeds) -> Result<(), String> {
     let changes = seeds.requests.iter().zip(monitors.len()..);
     let changes = changes.map(|(seeds, id)| requests.any(seeds, id));
     for (id, (connection, method, params)) in monitors.into_iter().chain(changes).enumerate() {
+        let params = match model {
+            Model::Standalone => params,
+            Model::Clustered => clusters::with_known_transaction(&params, id),
+        };
         let (id, mark) = match method {
             "cancel" => (json!(null), "notify "),
             _ => (json!(id), ""),
