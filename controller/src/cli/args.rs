@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use ipnet::IpNet;
 
 use crate::api::crd::CLUSTER_MANAGER;
+use crate::model::IpFamily;
 
 /// Connects isolated user-defined networks through OVN.
 #[derive(Debug, Parser)]
@@ -20,9 +21,11 @@ pub(super) enum Command {
     /// Show the documented example: two networks on three nodes, connected, in an embedded database.
     Demo(Demo),
     /// Bring a Northbound database to what manifests say, and print it. Exit status: 0 done, 1 error.
-    Apply(Manifests),
+    Apply(Apply),
     /// Show which rows `apply` would insert, change and delete. Exit status: 0 none, 2 some, 1 error.
     Plan(Manifests),
+    /// Say of each network that a connect selects, and of each node, whether it is connected; if not, why, and what to mend.
+    Explain(Explain),
     /// Run as a controller on a Kubernetes API, until it is told to stop.
     Run(Run),
     /// Print the definitions of the resources, for `kubectl apply -f -`.
@@ -51,6 +54,16 @@ pub(super) struct Demo {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct Apply {
+    #[command(flatten)]
+    pub(super) manifests: Manifests,
+    /// Apply the manifests again whenever one of the files is saved, until Ctrl-C. While they are wrong, what was applied
+    /// last stays.
+    #[arg(long)]
+    pub(super) watch: bool,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct Manifests {
     /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input.
     #[arg(short = 'f', long = "filename", value_name = "PATH", required = true, num_args = 1..)]
@@ -68,9 +81,72 @@ pub(super) struct Manifests {
     /// Keep in this folder what a cluster would keep in annotations and status, and start from it.
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) services: ServiceRanges,
+}
+
+/// The ranges of cluster IPs.
+#[derive(Debug, Args)]
+pub(super) struct ServiceRanges {
     /// A range of cluster IPs; once per IP family.
     #[arg(long = "service-cidr", value_name = "CIDR", value_parser = service_cidr)]
-    pub(super) service_cidrs: Vec<IpNet>,
+    service_cidrs: Vec<IpNet>,
+}
+
+impl ServiceRanges {
+    /// The ranges, at most one of each family.
+    pub(super) fn checked(&self) -> Result<Vec<IpNet>, String> {
+        for (place, range) in self.service_cidrs.iter().enumerate() {
+            let family = IpFamily::of_net(*range);
+            let mut before = self.service_cidrs[..place].iter();
+            if let Some(other) = before.find(|other| IpFamily::of_net(**other) == family) {
+                return Err(format!(
+                    "--service-cidr {range}: {other} is the IP{family} range already"
+                ));
+            }
+        }
+        Ok(self.service_cidrs.clone())
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// What to explain.
+    #[arg(value_enum, value_name = "KIND")]
+    pub(super) kind: Explained,
+    /// Name of the object.
+    #[arg(value_name = "NAME")]
+    pub(super) name: String,
+    /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input. Without them, the objects are
+    /// those of a cluster.
+    #[arg(short = 'f', long = "filename", value_name = "PATH", num_args = 1..)]
+    pub(super) paths: Vec<PathBuf>,
+    /// How to reach the cluster. Without it, as kubectl and pods do.
+    #[arg(long, value_name = "FILE", conflicts_with = "paths")]
+    pub(super) kubeconfig: Option<PathBuf>,
+    /// Look in a zone's database, too: unix:PATH or tcp:HOST:PORT. Without it, routers and switches of networks are taken
+    /// to be there.
+    #[arg(long, value_name = "REMOTE", requires = "zone")]
+    pub(super) nb: Option<String>,
+    /// Whose database it is.
+    #[arg(long, value_name = "NODE", requires = "nb")]
+    pub(super) zone: Option<String>,
+    /// How to print.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    pub(super) output: Format,
+    /// The folder in which `apply` has kept what a cluster would keep in annotations and status.
+    #[arg(long, value_name = "DIR", requires = "paths")]
+    pub(super) state: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) services: ServiceRanges,
+}
+
+/// Kinds of objects that can be explained.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(super) enum Explained {
+    /// A ClusterNetworkConnect.
+    #[value(aliases = ["clusternetworkconnect", "clusternetworkconnects"])]
+    Cnc,
 }
 
 #[derive(Debug, Args)]
@@ -96,12 +172,15 @@ pub(super) struct Run {
         default_value = "unix:/var/run/ovn/ovnnb_db.sock"
     )]
     pub(super) nb: String,
-    /// A range of cluster IPs; once per IP family that the cluster runs.
-    #[arg(long = "service-cidr", value_name = "CIDR", value_parser = service_cidr)]
-    pub(super) service_cidrs: Vec<IpNet>,
-    /// Namespace of the lease by which one is chosen. Without it, that of the pod or of the kubeconfig.
-    #[arg(long, value_name = "NAMESPACE")]
-    pub(super) lease_namespace: Option<String>,
+    #[command(flatten)]
+    pub(super) services: ServiceRanges,
+    /// OVN-Kubernetes renders networks only on nodes with pods on them: watch pods, to connect networks only there.
+    #[arg(long)]
+    pub(super) dynamic_udn: bool,
+    /// Namespace of what it keeps for itself: the lease by which one is chosen, and a ConfigMap of each zone with what it
+    /// reports. Without it, that of the pod or of the kubeconfig.
+    #[arg(long, value_name = "NAMESPACE", alias = "lease-namespace")]
+    pub(super) namespace: Option<String>,
 }
 
 /// Which halves of the controller.
@@ -176,6 +255,20 @@ mod tests {
             Err("host bits are set: 10.96.0.0/16 is the range".to_owned())
         );
         assert!(service_cidr("10.96.0.0").is_err());
+    }
+
+    #[test]
+    fn there_is_one_range_of_a_family() {
+        let checked = |ranges: &[&str]| {
+            let service_cidrs = ranges.iter().map(|range| range.parse().unwrap()).collect();
+            ServiceRanges { service_cidrs }.checked()
+        };
+        assert!(checked(&["10.96.0.0/16", "fd00::/112"]).is_ok());
+        assert_eq!(
+            checked(&["10.96.0.0/16", "fd00::/112", "10.97.0.0/16"]),
+            Err("--service-cidr 10.97.0.0/16: 10.96.0.0/16 is the IPv4 range already".to_owned())
+        );
+        assert!(checked(&["10.96.0.0/16", "10.96.0.0/16"]).is_err());
     }
 
     #[test]

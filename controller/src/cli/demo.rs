@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{self, Format};
 use super::resolve::{Resolved, load};
 use super::run::{Console, Failure, Served, embedded, embedded_uuids, now};
 use crate::udn::ClusterSettings;
+use crate::zone::ZoneController;
 
 /// The example's manifests.
 const MANIFESTS: [&str; 3] = [
@@ -20,13 +22,17 @@ const ZONE: &str = "ovn-worker2";
 
 /// Shows the example and, if asked to, serves its database until it is told to stop.
 pub(super) async fn demo(arguments: &args::Demo, console: &mut Console<'_>) -> Result<(), Failure> {
+    if let Some(target) = &arguments.listen {
+        is_free(target).await?;
+    }
     let manifests = MANIFESTS.join("\n---\n");
     let inventory = load(&[PathBuf::from("-")], &mut manifests.as_bytes(), None)?;
     let mut resolved = Resolved::new(inventory, ClusterSettings::default(), now())?;
     let mut northbound = embedded(0)?;
+    let mut controller = ZoneController::new(embedded_uuids(0));
     let mut served = Served::default();
     served
-        .bring(&mut northbound, embedded_uuids(0), ZONE, &resolved, console)
+        .bring(&mut northbound, &mut controller, ZONE, &resolved, console)
         .await?;
     served.report(&mut resolved);
     served.print(&resolved, Format::Text, console)?;
@@ -46,4 +52,14 @@ pub(super) async fn demo(arguments: &args::Demo, console: &mut Console<'_>) -> R
         _ = terminate.recv() => {}
     }
     Ok(())
+}
+
+/// A listener takes a socket's path over from one that is left, and so from one that is in use, too.
+async fn is_free(target: &str) -> Result<(), Failure> {
+    match target.strip_prefix("punix:") {
+        Some(path) if UnixStream::connect(path).await.is_ok() => Err(Failure::Arguments(format!(
+            "cannot listen on {target}: another server does"
+        ))),
+        _ => Ok(()),
+    }
 }

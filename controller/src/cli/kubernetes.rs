@@ -25,7 +25,7 @@ pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Res
         Some(file) => from_file(file).await?,
         None => ClientConfig::incluster().map_err(|error| Failure::Cluster(error.to_string()))?,
     };
-    let namespace = arguments.lease_namespace.clone();
+    let namespace = arguments.namespace.clone();
     let namespace = namespace.unwrap_or_else(|| client_config.default_namespace.clone());
     let config = config(arguments, namespace)?;
     let client = Client::try_from(client_config);
@@ -40,8 +40,8 @@ pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Res
     ended.map_err(|error| Failure::Ended(error.to_string()))
 }
 
-fn config(arguments: &args::Run, lease_namespace: String) -> Result<Config, Failure> {
-    let service_cidrs = arguments.service_cidrs.clone();
+fn config(arguments: &args::Run, namespace: String) -> Result<Config, Failure> {
+    let service_cidrs = arguments.services.checked().map_err(Failure::Arguments)?;
     let settings = ClusterSettings {
         families: families(&service_cidrs),
         service_cidrs,
@@ -49,7 +49,7 @@ fn config(arguments: &args::Run, lease_namespace: String) -> Result<Config, Fail
     };
     let cluster = (arguments.mode != Mode::Zone).then(|| ClusterHalf {
         config: cluster_config(&settings),
-        lease: Lease::new(lease_namespace, LEASE),
+        lease: Lease::new(&*namespace, LEASE),
     });
     let zone = match (&arguments.mode, &arguments.zone) {
         (Mode::Cluster, _) | (_, None) => None,
@@ -57,6 +57,7 @@ fn config(arguments: &args::Run, lease_namespace: String) -> Result<Config, Fail
             zone: zone.clone(),
             families: settings.families.clone(),
             service_cidrs: settings.service_cidrs.clone(),
+            dynamic_udn: arguments.dynamic_udn,
             northbound: remotes(&arguments.nb)?,
         }),
     };
@@ -65,6 +66,7 @@ fn config(arguments: &args::Run, lease_namespace: String) -> Result<Config, Fail
     Ok(Config {
         cluster,
         zone,
+        namespace,
         identity,
         timing: Timing::default(),
     })
@@ -84,7 +86,7 @@ fn families(service_cidrs: &[ipnet::IpNet]) -> Vec<IpFamily> {
     IpFamily::BOTH.into_iter().filter(has).collect()
 }
 
-async fn from_file(file: &Path) -> Result<ClientConfig, Failure> {
+pub(super) async fn from_file(file: &Path) -> Result<ClientConfig, Failure> {
     let failed = |error: kube::config::KubeconfigError| {
         Failure::Cluster(format!("{}: {error}", file.display()))
     };

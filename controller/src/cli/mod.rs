@@ -4,10 +4,13 @@
 //! manifests, state of the last run -> resolve -> one pass per zone -> text or a document, state for the next run
 //! ```
 
+mod apply;
 mod args;
 mod changes;
 mod demo;
 mod document;
+mod explain;
+mod files;
 mod kubernetes;
 mod output;
 mod resolve;
@@ -74,7 +77,8 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
     runtime.block_on(async {
         match command {
             Command::Demo(arguments) => demo::demo(&arguments, console).await,
-            Command::Apply(arguments) => run::apply(&arguments, console).await,
+            Command::Apply(arguments) => apply::apply(&arguments, console).await,
+            Command::Explain(arguments) => explain::explain(&arguments, console).await,
             Command::Run(arguments) => kubernetes::run(&arguments, console).await,
             Command::Crds(arguments) => run::crds(&arguments, console),
             Command::Plan(arguments) => {

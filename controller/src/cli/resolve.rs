@@ -15,7 +15,9 @@ use crate::source::{Inventory, Kind, LoadError, Objects as Sources, read_manifes
 use crate::state::{StateFolder, restore};
 use crate::udn::topology::{ZoneRows, zone_rows};
 use crate::udn::{self, ClusterSettings};
-use crate::zone::{Activity, ClusterIpService, ConnectInput, ConnectReport, Inputs, connected};
+use crate::zone::{
+    Activity, ClusterIpService, ConnectInput, ConnectReport, Inputs, ZoneSummary, connected,
+};
 
 /// All objects of a run, complete.
 #[derive(Debug)]
@@ -48,29 +50,45 @@ impl Resolved {
         now: Time,
     ) -> Result<Self, LoadError> {
         udn::resolve(&mut inventory, &settings, &now)?;
-        let mut warnings: Vec<String> =
-            inventory.warnings.iter().map(ToString::to_string).collect();
-        warnings.extend(warnings::of_selectors(&inventory));
+        let warnings = inventory.warnings.iter().map(ToString::to_string).collect();
         let mut resolved = Self {
             inventory,
             settings,
             now,
             warnings,
         };
+        let of_selectors = warnings::of_selectors(&resolved.inventory, &resolved.networks());
+        resolved.warnings.extend(of_selectors);
         resolved.serve_connects();
         Ok(resolved)
+    }
+
+    /// The objects of a cluster, which has managers that complete them.
+    pub(super) fn of_cluster(inventory: Inventory, settings: ClusterSettings, now: Time) -> Self {
+        let warnings = inventory.warnings.iter().map(ToString::to_string).collect();
+        Self {
+            inventory,
+            settings,
+            now,
+            warnings,
+        }
     }
 
     /// The cluster-wide half: annotations and status of all connects.
     fn serve_connects(&mut self) {
         let networks = self.networks();
         let inventory = &self.inventory;
+        let nodes: Vec<Node> = objects(&inventory.nodes)
+            .map(|node| Node::read(node).0)
+            .collect();
+        let ids = nodes.iter();
         let objects = Objects::new(
             &networks,
             objects(&inventory.network_attachment_definitions),
             objects(&inventory.namespaces),
             objects(&inventory.cluster_network_connects),
-        );
+        )
+        .with_nodes(ids.filter_map(|node| Some((&*node.name, node.id?))));
         let report =
             ClusterController::new(cluster_config(&self.settings)).reconcile(&objects, &self.now);
         self.warnings
@@ -99,7 +117,8 @@ impl Resolved {
         }
     }
 
-    fn networks(&self) -> Networks {
+    /// All networks.
+    pub(super) fn networks(&self) -> Networks {
         Networks::read(
             objects(&self.inventory.network_attachment_definitions),
             objects(&self.inventory.namespaces),
@@ -148,14 +167,15 @@ impl Resolved {
         let names: Vec<String> = self.connects().map(ResourceExt::name_any).collect();
         let now = self.now.clone();
         for name in names {
-            let reports: Vec<(&str, &ConnectReport)> = zones
+            let summaries: Vec<(&str, ZoneSummary)> = zones
                 .iter()
-                .filter_map(|(zone, reports)| Some((zone.as_str(), reports.get(&name)?)))
+                .filter_map(|(zone, reports)| Some((zone.as_str(), reports.get(&name)?.into())))
                 .collect();
-            if reports.is_empty() {
+            if summaries.is_empty() {
                 continue;
             }
-            let verdict = connected(reports);
+            let summaries = summaries.iter().map(|(zone, summary)| (*zone, summary));
+            let verdict = connected(summaries, &[]);
             self.change_connect(&name, |object| {
                 let generation = object.metadata.generation;
                 let status = with_verdict(object.status.as_ref(), verdict, generation, &now);

@@ -1,4 +1,4 @@
-//! `apply` and `plan`.
+//! What `apply` and `plan` have in common, and `plan`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -9,7 +9,7 @@ use patchbay_schemas::uuids::UuidSource;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::args::{Crds, Database, Format, Manifests};
+use super::args::{Crds, Database, Format, Manifests, ServiceRanges};
 use super::changes::ZoneChanges;
 use super::document::{Document, Zone};
 use super::resolve::{Resolved, load};
@@ -17,7 +17,7 @@ use super::text;
 use super::zones::{ZoneError, ZoneOutcome, bring};
 use crate::api::crd::{self, UnknownDefinition};
 use crate::northbound::{Embedded, Northbound, OneOf, OpenError, Rehearsal, Remote};
-use crate::source::LoadError;
+use crate::source::{Inventory, LoadError};
 use crate::state::{StateError, StateFolder};
 use crate::udn::ClusterSettings;
 use crate::zone::{ConnectReport, ZoneController};
@@ -42,7 +42,11 @@ impl Console<'_> {
         }
     }
 
-    fn document(&mut self, document: &impl Serialize, format: Format) -> Result<(), Failure> {
+    pub(super) fn document(
+        &mut self,
+        document: &impl Serialize,
+        format: Format,
+    ) -> Result<(), Failure> {
         let text = match format {
             Format::Json => serde_json::to_string_pretty(document)
                 .map(|text| text + "\n")
@@ -59,12 +63,16 @@ impl Console<'_> {
 /// Why a command failed.
 #[derive(Debug, Error)]
 pub(super) enum Failure {
+    #[error("{0}")]
+    Arguments(String),
     #[error(transparent)]
     Load(#[from] LoadError),
     #[error(transparent)]
     State(#[from] StateError),
     #[error("there is no node {zone}: the nodes are {}", nodes.join(", "))]
     NoSuchZone { zone: String, nodes: Vec<String> },
+    #[error("there is no ClusterNetworkConnect {name}{}", known_names(known))]
+    NoSuchConnect { name: String, known: Vec<String> },
     #[error("there is no node, so there is no zone: manifests of kind Node are missing")]
     NoNode,
     #[error("--zone is required: a database belongs to one of the nodes {}", .0.join(", "))]
@@ -91,32 +99,11 @@ pub(super) enum Failure {
     Io(#[from] io::Error),
 }
 
-/// Brings databases to what the manifests say, and prints what is there then.
-pub(super) async fn apply(arguments: &Manifests, console: &mut Console<'_>) -> Result<(), Failure> {
-    let state = arguments.state.as_ref().map(StateFolder::new);
-    let _lock = state.as_ref().map(StateFolder::lock).transpose()?;
-    let (mut resolved, zones) = prepare(arguments, state.as_ref(), console)?;
-    let mut databases = Vec::with_capacity(zones.len());
-    for (place, zone) in zones.iter().enumerate() {
-        databases.push((zone, open(&arguments.nb, place).await?));
+fn known_names(names: &[String]) -> String {
+    match names {
+        [] => ", nor any other".to_owned(),
+        names => format!(": there are {}", names.join(", ")),
     }
-    // What was handed out must be kept before it is used.
-    if let Some(folder) = &state {
-        folder.save(&resolved.inventory)?;
-    }
-    let mut served = Served::default();
-    for (place, (zone, mut database)) in databases.into_iter().enumerate() {
-        let uuids = new_row_uuids(&arguments.nb, place);
-        served
-            .bring(&mut database, uuids, zone, &resolved, console)
-            .await?;
-    }
-    served.report(&mut resolved);
-    // Whether or not it can be printed.
-    if let Some(folder) = &state {
-        folder.save(&resolved.inventory)?;
-    }
-    served.print(&resolved, arguments.output, console)
 }
 
 /// Prints definitions and admission policies.
@@ -136,7 +123,8 @@ pub(super) async fn plan(
     let state = arguments.state.as_ref().map(StateFolder::new);
     let lock = state.as_ref().map(StateFolder::lock_to_read);
     let _lock = lock.transpose()?;
-    let (resolved, zones) = prepare(arguments, state.as_ref(), console)?;
+    let inventory = load(&arguments.paths, console.input, state.as_ref())?;
+    let (resolved, zones) = prepare(arguments, inventory, console)?;
     let mut all = Vec::with_capacity(zones.len());
     for (place, zone) in zones.iter().enumerate() {
         let original = open(&arguments.nb, place).await?.snapshot();
@@ -146,8 +134,9 @@ pub(super) async fn plan(
         });
         let mut rehearsal = rehearsal?;
         let uuids = new_row_uuids(&arguments.nb, place);
+        let mut controller = ZoneController::new(uuids);
         Served::default()
-            .bring(&mut rehearsal, uuids, zone, &resolved, console)
+            .bring(&mut rehearsal, &mut controller, zone, &resolved, console)
             .await?;
         all.push(ZoneChanges::of(zone, &rehearsal));
     }
@@ -157,28 +146,38 @@ pub(super) async fn plan(
                 write!(console.output, "{changes}")?;
             }
         }
-        format => console.document(&all, format)?,
+        format => console.document(&Plan { zones: &all }, format)?,
     }
     Ok(all.iter().all(ZoneChanges::is_empty))
 }
 
-/// Reads and completes the objects, prints warnings, and finds the zones.
-fn prepare(
+/// What `plan` prints as a document; zones are named as `apply` names them.
+#[derive(Serialize)]
+struct Plan<'a> {
+    zones: &'a [ZoneChanges],
+}
+
+/// Completes the objects, prints warnings, and finds the zones.
+pub(super) fn prepare(
     arguments: &Manifests,
-    state: Option<&StateFolder>,
+    inventory: Inventory,
     console: &mut Console<'_>,
 ) -> Result<(Resolved, Vec<String>), Failure> {
-    let inventory = load(&arguments.paths, console.input, state)?;
-    let settings = ClusterSettings {
-        service_cidrs: arguments.service_cidrs.clone(),
-        ..ClusterSettings::default()
-    };
+    let settings = settings(&arguments.services)?;
     let resolved = Resolved::new(inventory, settings, now())?;
     for warning in &resolved.warnings {
         console.warn(warning)?;
     }
     let zones = zones(arguments, resolved.zones())?;
     Ok((resolved, zones))
+}
+
+/// Of a cluster, what its manifests do not tell.
+pub(super) fn settings(services: &ServiceRanges) -> Result<ClusterSettings, Failure> {
+    Ok(ClusterSettings {
+        service_cidrs: services.checked().map_err(Failure::Arguments)?,
+        ..ClusterSettings::default()
+    })
 }
 
 /// The zones of which there is a database.
@@ -203,7 +202,7 @@ pub(super) fn now() -> Time {
 }
 
 /// The database of the zone at this place among the zones: a server's, or an empty one.
-async fn open(database: &Database, place: usize) -> Result<OneOf, Failure> {
+pub(super) async fn open(database: &Database, place: usize) -> Result<OneOf, Failure> {
     Ok(match database {
         Database::Embedded => OneOf::Embedded(embedded(place)?),
         Database::Remote(remote) => OneOf::Remote(Remote::open(remote).await?),
@@ -211,7 +210,7 @@ async fn open(database: &Database, place: usize) -> Result<OneOf, Failure> {
 }
 
 /// UUIDs of new rows. In an embedded database runs on the same manifests give rows the same ones.
-fn new_row_uuids(database: &Database, place: usize) -> UuidSource {
+pub(super) fn new_row_uuids(database: &Database, place: usize) -> UuidSource {
     match database {
         Database::Embedded => embedded_uuids(place),
         Database::Remote(_) => UuidSource::random(),
@@ -239,14 +238,13 @@ impl Served {
     pub(super) async fn bring(
         &mut self,
         northbound: &mut impl Northbound,
-        uuids: UuidSource,
+        controller: &mut ZoneController,
         zone: &str,
         resolved: &Resolved,
         console: &mut Console<'_>,
     ) -> Result<(), Failure> {
-        let mut controller = ZoneController::new(uuids);
         let (inputs, rows) = (resolved.inputs(zone), resolved.network_rows(zone));
-        let outcome = bring(northbound, &mut controller, &inputs, &rows).await;
+        let outcome = bring(northbound, controller, &inputs, &rows).await;
         let outcome = outcome.map_err(|source| Failure::Zone {
             zone: zone.to_owned(),
             source,

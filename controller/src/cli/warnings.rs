@@ -1,52 +1,103 @@
 //! What is odd but not wrong.
 
-use std::collections::BTreeMap;
-
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt;
 
 use crate::api::cnc::{ClusterNetworkConnect, NetworkSelector};
 use crate::api::selector;
-use crate::model::PRIMARY_NETWORK_LABEL;
+use crate::model::{Networks, PRIMARY_NETWORK_LABEL};
 use crate::source::{Inventory, ObjectKey, Problem, Sourced, describe};
 
-/// Selectors of connects that match nothing.
-pub(super) fn of_selectors(inventory: &Inventory) -> Vec<String> {
+/// How many namespaces a warning names.
+const NAMED: usize = 5;
+
+/// Selectors of connects that choose nothing, or less than they seem to.
+pub(super) fn of_selectors(inventory: &Inventory, networks: &Networks) -> Vec<String> {
     let connects = inventory.cluster_network_connects.in_order().into_iter();
     connects
         .flat_map(|(_, connect)| {
             let selectors = connect.object.spec.network_selectors.iter().enumerate();
-            selectors.filter_map(move |(place, entry)| {
-                let (member, found) = selected(inventory, entry)?;
+            selectors.flat_map(move |(place, entry)| {
+                let (member, messages) = of_selector(inventory, networks, entry);
                 let field = format!("spec.networkSelectors[{place}].{member}");
-                (!found).then(|| problem(connect, Some(field), "matches no network"))
+                let messages = messages.into_iter();
+                messages.map(move |message| problem(connect, Some(field.clone()), message))
             })
         })
         .collect()
 }
 
-/// The member that counts, and whether it matches anything.
-fn selected(inventory: &Inventory, entry: &NetworkSelector) -> Option<(&'static str, bool)> {
+/// The member that counts, and what is odd about it.
+fn of_selector(
+    inventory: &Inventory,
+    networks: &Networks,
+    entry: &NetworkSelector,
+) -> (&'static str, Vec<String>) {
     if let Some(member) = &entry.cluster_user_defined_network_selector {
         let labels = &member.network_selector;
-        let found = inventory.cluster_user_defined_networks.iter();
-        let found = matches(labels, found.map(|(_, network)| network.object.labels()));
-        return Some(("clusterUserDefinedNetworkSelector.networkSelector", found));
+        let mut all = inventory.cluster_user_defined_networks.iter();
+        let found = all.any(|(_, network)| selector::matches(labels, network.object.labels()));
+        let messages = (!found).then(|| "matches no network".to_owned());
+        return (
+            "clusterUserDefinedNetworkSelector.networkSelector",
+            messages.into_iter().collect(),
+        );
     }
-    let member = entry.primary_user_defined_network_selector.as_ref()?;
-    let namespaces = inventory.namespaces.iter();
-    let labels = namespaces
-        .map(|(_, namespace)| namespace.object.labels())
-        .filter(|labels| labels.contains_key(PRIMARY_NETWORK_LABEL));
-    let found = matches(&member.namespace_selector, labels);
-    Some(("primaryUserDefinedNetworkSelector.namespaceSelector", found))
+    let Some(member) = &entry.primary_user_defined_network_selector else {
+        return ("networkSelectionType", Vec::new());
+    };
+    (
+        "primaryUserDefinedNetworkSelector.namespaceSelector",
+        of_namespaces(inventory, networks, &member.namespace_selector),
+    )
 }
 
-fn matches<'a>(
-    selector: &LabelSelector,
-    mut labels: impl Iterator<Item = &'a BTreeMap<String, String>>,
-) -> bool {
-    labels.any(|labels| selector::matches(selector, labels))
+/// Namespaces that are selected and have no network to connect. A selector of all namespaces does not mean each of them.
+fn of_namespaces(
+    inventory: &Inventory,
+    networks: &Networks,
+    labels: &LabelSelector,
+) -> Vec<String> {
+    let selected = inventory
+        .namespaces
+        .iter()
+        .filter(|(_, namespace)| selector::matches(labels, namespace.object.labels()));
+    let (asking, others): (Vec<_>, Vec<_>) = selected.partition(|(_, namespace)| {
+        let labels = namespace.object.labels();
+        labels.contains_key(PRIMARY_NETWORK_LABEL)
+    });
+    let names = |namespaces: &[(&ObjectKey, &Sourced<Namespace>)]| {
+        let names = namespaces.iter().take(NAMED).map(|(key, _)| &*key.name);
+        let names = names.collect::<Vec<_>>().join(", ");
+        match namespaces.len() {
+            1 => format!("namespace {names}"),
+            ..=NAMED => format!("namespaces {names}"),
+            all => format!("namespaces {names} and {} more", all - NAMED),
+        }
+    };
+    let selects_all = *labels == LabelSelector::default();
+    let mut messages = Vec::new();
+    if asking.is_empty() {
+        messages.push("matches no network".to_owned());
+    }
+    if !others.is_empty() && !selects_all {
+        messages.push(format!(
+            "selects {} without the label {PRIMARY_NETWORK_LABEL}: pods there are on the default network",
+            names(&others)
+        ));
+    }
+    let without: Vec<_> = asking
+        .into_iter()
+        .filter(|(key, _)| networks.primary_nad(&key.name).is_none())
+        .collect();
+    if !without.is_empty() && !selects_all {
+        messages.push(format!(
+            "selects {} without a primary network",
+            names(&without)
+        ));
+    }
+    messages
 }
 
 /// What a connect's status complains about.

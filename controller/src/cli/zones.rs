@@ -50,8 +50,10 @@ pub(super) async fn bring(
     inputs: &Inputs,
     rows: &ZoneRows,
 ) -> Result<ZoneOutcome, ZoneError> {
-    let mut outcome = ZoneOutcome::default();
-    networks(northbound, controller, rows, &mut outcome).await?;
+    let mut outcome = ZoneOutcome {
+        warnings: networks(northbound, controller, rows).await?,
+        ..ZoneOutcome::default()
+    };
     for attempt in 1..=ATTEMPTS {
         let plan = controller.plan(inputs, &northbound.snapshot());
         let rejected = connects(northbound, controller, inputs, plan, &mut outcome).await?;
@@ -64,13 +66,14 @@ pub(super) async fn bring(
     Ok(outcome)
 }
 
-async fn networks(
+/// Commits the rows of the networks themselves. Returns what went well, but not at once.
+pub(super) async fn networks(
     northbound: &mut impl Northbound,
     controller: &mut ZoneController,
     rows: &ZoneRows,
-    outcome: &mut ZoneOutcome,
-) -> Result<(), ZoneError> {
+) -> Result<Vec<String>, ZoneError> {
     let what = || "networks".to_owned();
+    let mut warnings = Vec::new();
     for attempt in 1..=ATTEMPTS {
         let change = controller.plan_networks(rows, &northbound.snapshot());
         let change = change.map_err(|source| ZoneError::Plan {
@@ -78,16 +81,17 @@ async fn networks(
             source,
         })?;
         let Some(transaction) = change.transaction else {
-            return Ok(());
+            break;
         };
         match northbound.commit(transaction).await {
-            Ok(()) => return Ok(()),
+            Ok(()) => break,
             Err(CommitError::Rejected(_)) if attempt < ATTEMPTS => {}
             Err(CommitError::Unknown(reason)) => {
                 look_again(northbound, what(), &reason).await?;
                 let again = controller.plan_networks(rows, &northbound.snapshot());
                 let is_applied = again.is_ok_and(|change| change.transaction.is_none());
-                return applied(is_applied, what(), reason, outcome);
+                applied(is_applied, what(), reason, &mut warnings)?;
+                break;
             }
             Err(source) => {
                 return Err(ZoneError::Commit {
@@ -97,7 +101,7 @@ async fn networks(
             }
         }
     }
-    Ok(())
+    Ok(warnings)
 }
 
 /// Commits the plan. Returns an error that may go away with another plan.
@@ -137,7 +141,7 @@ async fn connects(
                 look_again(northbound, what(), &reason).await?;
                 let again = controller.plan(inputs, &northbound.snapshot());
                 let is_applied = again.is_done(&connect.connect);
-                applied(is_applied, what(), reason, outcome)?;
+                applied(is_applied, what(), reason, &mut outcome.warnings)?;
             }
             Err(source) => {
                 return Err(ZoneError::Commit {
@@ -180,12 +184,12 @@ fn applied(
     is_applied: bool,
     what: String,
     reason: String,
-    outcome: &mut ZoneOutcome,
+    warnings: &mut Vec<String>,
 ) -> Result<(), ZoneError> {
     if !is_applied {
         return Err(ZoneError::NotApplied { what, reason });
     }
-    outcome.warnings.push(format!(
+    warnings.push(format!(
         "{what}: {reason}. It is applied: the database was looked at afterwards"
     ));
     Ok(())

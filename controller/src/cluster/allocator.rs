@@ -17,16 +17,26 @@ pub(super) struct NoSubnets;
 
 /// Hands out the connect subnets of one connect.
 ///
-/// A layer3 network gets a block of every family. Layer2 networks get pairs of addresses out of blocks they share;
-/// a new block is opened only when all pairs of the open ones are taken, and is given back with its last pair.
+/// A layer3 network gets a block of every family, and keeps it. Layer2 networks get pairs of addresses out of blocks they
+/// share; a new block is opened only when all pairs of the open ones are taken, and is given back with its last pair.
 ///
-/// What an owner has is looked up first and never changes until it is released.
+/// A layer2 network that asks again gets a pair of the first block that has one for it. It thus moves when a pair becomes
+/// free in a block before its own: networks gather in the blocks that were opened first, as they do with the controller
+/// that this one takes the place of. The pair it came from stays its own until it is released or somebody needs it.
 #[derive(Debug)]
 pub(super) struct ConnectAllocator {
     ranges: ConnectRanges,
     blocks: BTreeMap<IpFamily, SubnetPool>,
     shared: Vec<SharedBlock>,
     owners: BTreeMap<OwnerKey, ConnectSubnets>,
+    /// The pairs that layer2 networks moved away from.
+    left: Vec<LeftPair>,
+}
+
+#[derive(Debug)]
+struct LeftPair {
+    owner: OwnerKey,
+    pair: IpNet,
 }
 
 /// A block of every family, out of which layer2 networks get pairs.
@@ -58,12 +68,34 @@ impl ConnectAllocator {
             blocks,
             shared: Vec::new(),
             owners: BTreeMap::new(),
+            left: Vec::new(),
         }
     }
 
     /// What has been handed out.
     pub(super) fn owners(&self) -> impl Iterator<Item = OwnerKey> {
         self.owners.keys().copied()
+    }
+
+    /// Owners and what they have.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (OwnerKey, &ConnectSubnets)> {
+        self.owners.iter().map(|(owner, subnets)| (*owner, subnets))
+    }
+
+    /// What one owner has, by itself.
+    pub(super) fn entry(&self, owner: OwnerKey) -> Option<ConnectSubnetMap> {
+        let subnets = self.owners.get(&owner)?;
+        Some(std::iter::once((owner, *subnets)).collect())
+    }
+
+    /// What subnets are taken from.
+    pub(super) const fn ranges(&self) -> &ConnectRanges {
+        &self.ranges
+    }
+
+    /// How many owners have something.
+    pub(super) fn len(&self) -> usize {
+        self.owners.len()
     }
 
     /// Whether the owner has anything.
@@ -73,18 +105,45 @@ impl ConnectAllocator {
 
     /// Everything that has been handed out, as the annotation has it.
     pub(super) fn to_map(&self) -> ConnectSubnetMap {
-        self.owners
-            .iter()
-            .map(|(owner, subnets)| (*owner, *subnets))
+        self.iter()
+            .map(|(owner, subnets)| (owner, *subnets))
             .collect()
     }
 
-    /// Gives the owner a subnet of every family, keeping what it has.
+    /// Gives the owner a subnet of every family: what it has, or for a layer2 network a pair of an earlier block.
     ///
     /// # Errors
     /// A family has nothing left. Then the owner has what it had before.
     pub(super) fn allocate(&mut self, owner: OwnerKey) -> Result<(), NoSubnets> {
         let held = self.owners.get(&owner).copied().unwrap_or_default();
+        let subnets = match self.complete(owner, held) {
+            Err(NoSubnets) if !self.left.is_empty() => {
+                self.give_back_left(|_| true);
+                self.complete(owner, held)
+            }
+            result => result,
+        }?;
+        self.owners.insert(owner, subnets);
+        for family in IpFamily::BOTH {
+            self.gather(owner, family);
+        }
+        Ok(())
+    }
+
+    /// Takes back everything the owner has.
+    pub(super) fn release(&mut self, owner: OwnerKey) {
+        self.give_back_left(|left| left.owner == owner);
+        if let Some(subnets) = self.owners.remove(&owner) {
+            self.give_back(owner.topology, subnets.iter().collect());
+        }
+    }
+
+    /// Adds the families that `held` lacks.
+    fn complete(
+        &mut self,
+        owner: OwnerKey,
+        held: ConnectSubnets,
+    ) -> Result<ConnectSubnets, NoSubnets> {
         let mut subnets = held;
         let families: Vec<IpFamily> = self.blocks.keys().copied().collect();
         for family in families {
@@ -101,15 +160,38 @@ impl ConnectAllocator {
                 return Err(NoSubnets);
             }
         }
-        self.owners.insert(owner, subnets);
-        Ok(())
+        Ok(subnets)
     }
 
-    /// Takes back everything the owner has.
-    pub(super) fn release(&mut self, owner: OwnerKey) {
-        if let Some(subnets) = self.owners.remove(&owner) {
-            self.give_back(owner.topology, subnets.iter().collect());
+    /// Moves a layer2 network to a block before its own if one has a pair.
+    fn gather(&mut self, owner: OwnerKey, family: IpFamily) {
+        let Some(subnets) = self.owners.get_mut(&owner) else {
+            return;
+        };
+        let (Topology::Layer2, Some(pair)) = (owner.topology, subnets.of(family)) else {
+            return;
+        };
+        let earlier = self
+            .shared
+            .iter_mut()
+            .take_while(|block| !block.subnets.iter().any(|subnet| subnet.contains(&pair)));
+        let found = earlier
+            .filter_map(|block| block.pairs.get_mut(&family)?.allocate())
+            .next();
+        if let Some(better) = found {
+            subnets.set(better);
+            self.left.push(LeftPair { owner, pair });
         }
+    }
+
+    fn give_back_left(&mut self, which: impl Fn(&LeftPair) -> bool) {
+        let (given_back, kept) = std::mem::take(&mut self.left).into_iter().partition(which);
+        self.left = kept;
+        let pairs: Vec<LeftPair> = given_back;
+        self.give_back(
+            Topology::Layer2,
+            pairs.into_iter().map(|left| left.pair).collect(),
+        );
     }
 
     /// Gives the owner what it had before, according to an annotation. False if some of it does not come from the ranges,

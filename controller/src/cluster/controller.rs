@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
+use thiserror::Error;
 
 use super::config::ClusterConfig;
 use super::error::{Failure, Stage, listed};
@@ -15,7 +16,7 @@ use super::selection::Selection;
 use super::status::{Verdict, with_verdict};
 use super::validation::{SharedNetworks, overlap, validate};
 use crate::api::cnc::ClusterNetworkConnect;
-use crate::model::{ConnectSubnetMap, DatapathKey, OwnerKey, ROUTER_TUNNEL_KEY};
+use crate::model::{ConnectSubnetMap, DatapathKey, IdError, OwnerKey, ROUTER_TUNNEL_KEY};
 
 /// Hands out keys and subnets to all connects of a cluster.
 ///
@@ -75,11 +76,9 @@ impl ClusterController {
                             served
                         }
                         None => Served {
-                            failures: Failure::of(
-                                Stage::Allocator,
-                                name,
-                                failed.get(name.as_str()),
-                            ),
+                            failures: failed.get(name.as_str()).map_or_else(Vec::new, |error| {
+                                Failure::of(error.stage(), name, [error])
+                            }),
                             ..Served::default()
                         },
                     };
@@ -87,6 +86,7 @@ impl ClusterController {
                 })
                 .collect();
             if outcomes.iter().all(CncOutcome::is_accepted) || outcomes == last {
+                warnings.extend(self.lack_of_room(objects));
                 return Report { outcomes, warnings };
             }
             last = outcomes;
@@ -122,23 +122,43 @@ impl ClusterController {
         keys
     }
 
+    /// The connects whose blocks are too small for the nodes there are.
+    fn lack_of_room(&self, objects: &Objects<'_>) -> Vec<Warning> {
+        let Some((id, node)) = &objects.last_node else {
+            return Vec::new();
+        };
+        let warning = |(connect, held): (&String, &Held)| {
+            Some(Warning::NodeIds {
+                connect: connect.clone(),
+                capacity: held.lacks_room_for(*id)?,
+                node: node.clone(),
+                id: *id,
+            })
+        };
+        self.connects.iter().filter_map(warning).collect()
+    }
+
     /// Takes over connects seen for the first time with what their annotations say they have. Returns those that cannot
-    /// be taken over.
+    /// be taken over: nothing of them is touched until their annotations can be read.
     fn adopt<'a>(
         &mut self,
         objects: &'a Objects<'_>,
         network_keys: &BTreeSet<DatapathKey>,
         warnings: &mut Vec<Warning>,
-    ) -> BTreeMap<&'a str, AllocatorError> {
+    ) -> BTreeMap<&'a str, AdoptError> {
         let mut failed = BTreeMap::new();
         for (name, object) in &objects.connects {
             if self.connects.contains_key(name) {
                 continue;
             }
-            match Held::adopt(name, object, &self.config, warnings) {
+            let held = Held::adopt(name, object, &self.config, warnings);
+            let adopted = held.map_err(AdoptError::from).and_then(|held| {
+                self.adopt_key(name, object, network_keys)?;
+                Ok(held)
+            });
+            match adopted {
                 Ok(held) => {
                     self.connects.insert(name.clone(), held);
-                    self.adopt_key(name, object, network_keys, warnings);
                 }
                 Err(error) => {
                     failed.insert(name.as_str(), error);
@@ -153,29 +173,17 @@ impl ClusterController {
         name: &str,
         object: &ClusterNetworkConnect,
         network_keys: &BTreeSet<DatapathKey>,
-        warnings: &mut Vec<Warning>,
-    ) {
-        let connect = || name.to_owned();
-        match object
-            .annotations()
-            .get(ROUTER_TUNNEL_KEY)
-            .map(String::as_str)
-        {
-            None | Some("") => {}
-            Some(text) => match text.parse() {
-                Ok(key) => {
-                    if network_keys.contains(&key) || !self.keys.reserve(name, key) {
-                        warnings.push(Warning::TunnelKeyTaken {
-                            connect: connect(),
-                            key,
-                        });
-                    }
+    ) -> Result<(), AdoptError> {
+        let annotation = object.annotations().get(ROUTER_TUNNEL_KEY);
+        match annotation.map(String::as_str) {
+            None | Some("") => Ok(()),
+            Some(text) => {
+                let key = text.parse()?;
+                if network_keys.contains(&key) || !self.keys.reserve(name, key) {
+                    return Err(AdoptError::KeyTaken(key));
                 }
-                Err(source) => warnings.push(Warning::TunnelKey {
-                    connect: connect(),
-                    source,
-                }),
-            },
+                Ok(())
+            }
         }
     }
 
@@ -211,7 +219,7 @@ impl ClusterController {
         failures.extend(Failure::of(Stage::Subnets, name, errors));
         Served {
             tunnel_key: Some(key),
-            subnets: held.annotation(),
+            subnets: held.annotation().cloned(),
             failures,
         }
     }
@@ -247,6 +255,27 @@ impl ClusterController {
             }
         }
         found
+    }
+}
+
+/// Why a connect cannot be taken over.
+#[derive(Debug, Error)]
+enum AdoptError {
+    #[error(transparent)]
+    Allocator(#[from] AllocatorError),
+    #[error("annotation {ROUTER_TUNNEL_KEY}: {0}")]
+    Key(#[from] IdError),
+    /// The annotation never changes, so the connect cannot have another one.
+    #[error("annotation {ROUTER_TUNNEL_KEY}: key {0} is in use by another router")]
+    KeyTaken(DatapathKey),
+}
+
+impl AdoptError {
+    const fn stage(&self) -> Stage {
+        match self {
+            Self::Allocator(_) => Stage::Allocator,
+            Self::Key(_) | Self::KeyTaken(_) => Stage::TunnelKey,
+        }
     }
 }
 

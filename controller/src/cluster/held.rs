@@ -12,15 +12,18 @@ use super::report::Warning;
 use super::selection::Selection;
 use crate::api::cnc::{ClusterNetworkConnect, ConnectSubnet};
 use crate::model::{
-    ConnectRange, ConnectRangeError, ConnectRanges, ConnectSubnetMap, IpFamily, Network, OwnerKey,
-    Topology,
+    ConnectRange, ConnectRangeError, ConnectRanges, ConnectSubnetMap, ConnectSubnets, IpFamily,
+    Network, NodeId, OwnerKey, SubnetAnnotationError, Topology,
 };
 
-/// Why there is nothing to allocate from.
-#[derive(Clone, Debug, Eq, Error, PartialEq)]
+/// Why a connect cannot be taken over.
+#[derive(Debug, Error)]
 pub(super) enum AllocatorError {
     #[error(transparent)]
     Cidr(#[from] ConnectRangeError),
+    /// It says what networks have, but nobody can read it: what is handed out meanwhile might be theirs.
+    #[error(transparent)]
+    Annotation(#[from] SubnetAnnotationError),
     #[error(
         "failed to add {} network range {range} to cluster network connect {connect} subnet allocator: {source}",
         IpFamily::of_net(*range).long_name().to_uppercase()
@@ -49,7 +52,16 @@ pub(super) enum SubnetError {
     Layer2 { network: String, source: NoSubnets },
     #[error("network id is invalid for network {network}")]
     NoId { network: String },
+    #[error(
+        "failed to allocate subnet for network {network}: annotation {} would have more than {ANNOTATION_LIMIT} bytes",
+        ConnectSubnetMap::ANNOTATION
+    )]
+    AnnotationFull { network: String },
 }
+
+/// The longest subnet annotation, in bytes. All annotations of an object together have at most 256 KiB; this leaves
+/// 16 KiB for the others.
+const ANNOTATION_LIMIT: usize = 240 * 1024;
 
 /// What is held for one connect.
 #[derive(Debug)]
@@ -62,8 +74,9 @@ pub(super) struct Held {
     pub(super) allocator: ConnectAllocator,
     /// Names of the owners' networks, as far as they have been seen.
     names: BTreeMap<OwnerKey, String>,
-    /// The subnet annotation is there, or has been.
-    annotated: bool,
+    /// The subnet annotation; `None` while no network has ever been connected. It follows the allocator only when networks
+    /// come or go, so that no link changes its addresses for nothing.
+    annotation: Option<ConnectSubnetMap>,
 }
 
 impl Held {
@@ -84,26 +97,22 @@ impl Held {
             allocator: ConnectAllocator::new(usable_ranges(name, entries, &cidrs, config)?),
             cidrs: cidrs.iter().map(IpNet::trunc).collect(),
             names: BTreeMap::new(),
-            annotated: false,
+            annotation: None,
         };
         if let Some(text) = object.annotations().get(ConnectSubnetMap::ANNOTATION) {
-            held.annotated = true;
-            held.restore(name, text, warnings);
+            held.restore(name, text, warnings)?;
+            held.annotation = Some(held.allocator.to_map());
         }
         Ok(held)
     }
 
-    fn restore(&mut self, name: &str, annotation: &str, warnings: &mut Vec<Warning>) {
-        let (subnets, unknown) = match ConnectSubnetMap::parse(annotation) {
-            Ok(parsed) => parsed,
-            Err(source) => {
-                warnings.push(Warning::Subnets {
-                    connect: name.to_owned(),
-                    source,
-                });
-                return;
-            }
-        };
+    fn restore(
+        &mut self,
+        name: &str,
+        annotation: &str,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<(), SubnetAnnotationError> {
+        let (subnets, unknown) = ConnectSubnetMap::parse(annotation)?;
         warnings.extend(unknown.into_iter().map(|source| Warning::Owner {
             connect: name.to_owned(),
             source,
@@ -116,15 +125,16 @@ impl Held {
                 });
             }
         }
+        Ok(())
     }
 
-    /// Gives every selected network its subnets and takes back those of the others. New networks are served in the
-    /// order of their ids.
+    /// Gives every selected network its subnets and takes back those of the others. Networks that have some are served
+    /// first, then new ones in the order of their ids.
     ///
     /// Returns what failed, by name of the network.
     pub(super) fn hand_out(&mut self, selection: &Selection<'_>) -> Vec<SubnetError> {
         let mut networks: Vec<&Network> = selection.networks.values().copied().collect();
-        networks.sort_by_key(|network| network.id);
+        networks.sort_by_key(|network| (!self.allocator.has(network.owner_key()), network.id));
         let mut errors: Vec<SubnetError> = selection
             .unresolved
             .iter()
@@ -132,21 +142,40 @@ impl Held {
             .filter_map(|unresolved| unresolved.network.clone())
             .map(|network| SubnetError::NoId { network })
             .collect();
+        let mut length = self.allocator.to_map().to_string().len();
         for network in &networks {
-            let owner = network.owner_key();
-            match self.allocator.allocate(owner) {
+            match self.serve(network, &mut length) {
                 Ok(()) => {
-                    self.names.insert(owner, network.name.clone());
+                    self.names.insert(network.owner_key(), network.name.clone());
                 }
-                Err(source) => errors.push(SubnetError::new(network, source)),
+                Err(error) => errors.push(error),
             }
         }
         self.take_back(
             &networks.iter().map(|network| network.owner_key()).collect(),
             selection,
         );
+        self.annotate();
         errors.sort_by(|left, right| left.network().cmp(right.network()));
         errors
+    }
+
+    /// Gives a network its subnets, if the annotation, of this `length` so far, has room for them.
+    fn serve(&mut self, network: &Network, length: &mut usize) -> Result<(), SubnetError> {
+        let owner = network.owner_key();
+        let is_new = !self.allocator.has(owner);
+        let allocated = self.allocator.allocate(owner);
+        allocated.map_err(|source| SubnetError::new(network, source))?;
+        let entry = self.allocator.entry(owner).filter(|_| is_new);
+        // The braces of an entry that stands alone are the comma of one among others, and one byte more.
+        let longer = *length + entry.map_or(0, |entry| entry.to_string().len());
+        if is_new && longer > ANNOTATION_LIMIT {
+            self.allocator.release(owner);
+            let network = network.name.clone();
+            return Err(SubnetError::AnnotationFull { network });
+        }
+        *length = longer;
+        Ok(())
     }
 
     /// Takes back the subnets of networks that are not selected any more.
@@ -172,11 +201,37 @@ impl Held {
         }
     }
 
-    /// The subnet annotation; `None` while no network has ever been connected.
-    pub(super) fn annotation(&mut self) -> Option<ConnectSubnetMap> {
-        let subnets = self.allocator.to_map();
-        self.annotated |= !subnets.is_empty();
-        self.annotated.then_some(subnets)
+    /// How many pairs of addresses, and so nodes, a block has: ids from 0 are served. None if there are no blocks.
+    pub(super) fn node_capacity(&self) -> Option<u64> {
+        let bits = self.allocator.ranges().iter().map(ConnectRange::host_bits);
+        let pairs = |bits: u8| 1_u64.checked_shl(u32::from(bits) - 1);
+        Some(bits.min().map(pairs)?.unwrap_or(u64::MAX))
+    }
+
+    /// Whether a block has, or soon will have, no addresses for new nodes: a tenth of them or less is left above the
+    /// highest id. Only networks of layer3 have addresses for nodes.
+    pub(super) fn lacks_room_for(&self, highest: NodeId) -> Option<u64> {
+        let of_nodes = |owner: OwnerKey| owner.topology == Topology::Layer3;
+        let capacity = self.node_capacity()?;
+        let left = capacity.saturating_sub(u64::from(highest.get()) + 1);
+        (left <= capacity / 10 && self.allocator.owners().any(of_nodes)).then_some(capacity)
+    }
+
+    /// The subnet annotation as it should be; `None` while no network has ever been connected.
+    pub(super) const fn annotation(&self) -> Option<&ConnectSubnetMap> {
+        self.annotation.as_ref()
+    }
+
+    /// Takes the allocator's subnets into the annotation if networks came or went, or one got a family that it lacked.
+    fn annotate(&mut self) {
+        let has_families = |(owner, subnets): (OwnerKey, &ConnectSubnets)| {
+            let annotated = self.annotation.as_ref().and_then(|map| map.get(owner));
+            annotated.is_some_and(|annotated| annotated.iter().count() == subnets.iter().count())
+        };
+        let annotated = self.annotation.as_ref().map_or(0, ConnectSubnetMap::len);
+        if annotated != self.allocator.len() || !self.allocator.iter().all(has_families) {
+            self.annotation = Some(self.allocator.to_map());
+        }
     }
 }
 
@@ -200,7 +255,8 @@ impl SubnetError {
         match self {
             Self::Layer3 { network, .. }
             | Self::Layer2 { network, .. }
-            | Self::NoId { network } => network,
+            | Self::NoId { network }
+            | Self::AnnotationFull { network } => network,
         }
     }
 }

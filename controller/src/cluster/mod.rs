@@ -16,9 +16,10 @@
 //! # Invariants
 //!
 //! - A subnet belongs to at most one network of a connect, and a tunnel key to at most one router of the cluster.
-//! - What a network has stays as it is for as long as the network is selected, and while it is unclear whether it is.
+//! - What a network has is its own for as long as it is selected, and while it is unclear whether it is. A layer2 network
+//!   gathers with others when one comes or goes, see the allocator; a layer3 network never moves.
 //! - No block is handed out in which no port could have a tunnel key.
-//! - A connect that fails validation keeps what it has.
+//! - A connect that fails validation, or whose annotations cannot be read, keeps what it has.
 
 mod allocator;
 mod config;
@@ -37,4 +38,4 @@ pub use config::{ClusterConfig, ClusterRange};
 pub use controller::ClusterController;
 pub use objects::{Objects, TUNNEL_KEYS};
 pub use report::{CncOutcome, Report, Warning};
-pub use status::{ACCEPTED, Verdict, with_verdict};
+pub use status::{ACCEPTED, Holds, Verdict, with_verdict};

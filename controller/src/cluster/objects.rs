@@ -7,7 +7,7 @@ use kube::ResourceExt;
 
 use crate::api::cnc::ClusterNetworkConnect;
 use crate::api::nad::NetworkAttachmentDefinition;
-use crate::model::{DatapathKey, NadKey, Networks};
+use crate::model::{DatapathKey, NadKey, Networks, NodeId};
 
 /// Annotation of an attachment definition: the tunnel keys of its network's datapaths, a JSON list.
 pub const TUNNEL_KEYS: &str = "k8s.ovn.org/tunnel-keys";
@@ -19,6 +19,8 @@ pub struct Objects<'a> {
     pub(super) nads: BTreeMap<NadKey, &'a NetworkAttachmentDefinition>,
     pub(super) namespaces: BTreeMap<String, &'a Namespace>,
     pub(super) connects: BTreeMap<String, &'a ClusterNetworkConnect>,
+    /// The node with the highest id, and that id.
+    pub(super) last_node: Option<(NodeId, String)>,
 }
 
 impl<'a> Objects<'a> {
@@ -40,7 +42,16 @@ impl<'a> Objects<'a> {
                 .into_iter()
                 .map(|connect| (connect.name_any(), connect))
                 .collect(),
+            last_node: None,
         }
+    }
+
+    /// Adds the nodes, by name and id. They get nothing, but a connect may be too small for them.
+    #[must_use]
+    pub fn with_nodes<'n>(mut self, nodes: impl IntoIterator<Item = (&'n str, NodeId)>) -> Self {
+        let last = nodes.into_iter().max_by_key(|(_, id)| *id);
+        self.last_node = last.map(|(name, id)| (id, name.to_owned()));
+        self
     }
 
     /// The tunnel keys that attachment definitions tell, and the definitions whose annotation cannot be read.

@@ -6,8 +6,7 @@ use super::objects::TUNNEL_KEYS;
 use super::status::ACCEPTED;
 use crate::api::cnc::ClusterNetworkConnectStatus;
 use crate::model::{
-    ConnectSubnetMap, DatapathKey, IdError, NadKey, OwnerKey, ROUTER_TUNNEL_KEY,
-    SubnetAnnotationError,
+    ConnectSubnetMap, DatapathKey, IdError, NadKey, NodeId, OwnerKey, ROUTER_TUNNEL_KEY,
 };
 
 /// What a connect should have now.
@@ -58,30 +57,6 @@ pub struct Report {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Warning {
-    /// The tunnel key annotation of a connect cannot be read: the connect gets a new key.
-    #[error("CNC {connect}: annotation {ROUTER_TUNNEL_KEY}: {source}")]
-    TunnelKey {
-        /// Name of the connect.
-        connect: String,
-        /// What is wrong with it.
-        source: IdError,
-    },
-    /// The tunnel key of a connect belongs to somebody else: the connect gets a new one.
-    #[error("CNC {connect}: annotation {ROUTER_TUNNEL_KEY}: key {key} is in use by another router")]
-    TunnelKeyTaken {
-        /// Name of the connect.
-        connect: String,
-        /// The key.
-        key: DatapathKey,
-    },
-    /// The subnet annotation of a connect cannot be read: its networks get new subnets.
-    #[error("CNC {connect}: {source}")]
-    Subnets {
-        /// Name of the connect.
-        connect: String,
-        /// What is wrong with it.
-        source: SubnetAnnotationError,
-    },
     /// An entry of the subnet annotation names no network.
     #[error("CNC {connect}: annotation {}: {source}", ConnectSubnetMap::ANNOTATION)]
     Owner {
@@ -100,6 +75,20 @@ pub enum Warning {
         connect: String,
         /// Whose subnets they are.
         owner: OwnerKey,
+    },
+    /// Nodes have, or soon will have, ids for which the blocks of the connect have no addresses.
+    #[error(
+        "CNC {connect}: spec.connectSubnets: blocks have addresses for node ids below {capacity}, and node {node} has id {id}: networks cannot be connected on nodes with higher ids"
+    )]
+    NodeIds {
+        /// Name of the connect.
+        connect: String,
+        /// The first id without addresses.
+        capacity: u64,
+        /// Name of the node with the highest id.
+        node: String,
+        /// The highest id.
+        id: NodeId,
     },
     /// The tunnel keys annotation of an attachment definition cannot be read: its keys may be handed out again.
     #[error("network attachment definition {nad}: annotation {TUNNEL_KEYS}: {reason}")]

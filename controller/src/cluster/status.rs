@@ -11,13 +11,35 @@ pub const ACCEPTED: &str = "Accepted";
 /// Longest message of a condition is shorter than this.
 const MESSAGE_LIMIT: usize = 32_767;
 
+/// Whether what a condition is about is so.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Holds {
+    /// It is.
+    True,
+    /// It is not.
+    False,
+    /// Nobody knows yet.
+    Unknown,
+}
+
+impl Holds {
+    /// As conditions have it.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
 /// What one reporter has to say about a connect: the content of one condition.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Verdict {
     /// Type of the condition.
     pub type_: &'static str,
     /// Whether the condition is true.
-    pub holds: bool,
+    pub holds: Holds,
     /// A word for programs.
     pub reason: &'static str,
     /// A sentence for people.
@@ -30,14 +52,14 @@ impl Verdict {
         if failures.is_empty() {
             Self {
                 type_: ACCEPTED,
-                holds: true,
+                holds: Holds::True,
                 reason: "ResourceAllocationSucceeded",
                 message: "All validation checks passed successfully".to_owned(),
             }
         } else {
             Self {
                 type_: ACCEPTED,
-                holds: false,
+                holds: Holds::False,
                 reason: "ResourceAllocationFailed",
                 message: joined(failures),
             }
@@ -60,7 +82,7 @@ pub fn with_verdict(
         .conditions
         .iter_mut()
         .find(|condition| condition.type_ == verdict.type_);
-    let holds = if verdict.holds { "True" } else { "False" };
+    let holds = verdict.holds.as_str();
     let since = known
         .as_ref()
         .filter(|condition| condition.status == holds)
@@ -146,7 +168,7 @@ mod tests {
         let now = time("2026-01-01T00:00:00Z");
         let other = Verdict {
             type_: "Connected",
-            holds: false,
+            holds: Holds::False,
             reason: "SomeSkipped",
             message: "1 of 2".to_owned(),
         };

@@ -1,6 +1,6 @@
 //! The task of the cluster-wide half.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,16 +15,18 @@ use tokio::time::{Instant, timeout_at};
 use super::config::Timing;
 use super::events::{Events, Told};
 use super::known::{Known, has_caught_up};
-use super::objects::SeenConnect;
-use super::pace::{Backoff, Happening, settle, sleep_or_forever};
+use super::objects::{SeenConnect, SeenNode};
+use super::pace::{Backoff, Happening, settle, sleep_or_forever, sleep_until_or_forever};
+use super::reports::{self, SeenReport};
 use super::store::{Objects as Stored, Reader, WatchEnded};
 use super::writes::{Annotation, WriteError, Writes, own_part};
 use crate::api::cnc::{ClusterNetworkConnect, ClusterNetworkConnectStatus};
 use crate::api::nad::NetworkAttachmentDefinition;
 use crate::cluster::{
-    ACCEPTED, ClusterConfig, ClusterController, CncOutcome, Objects, Verdict, with_verdict,
+    ACCEPTED, ClusterConfig, ClusterController, CncOutcome, Holds, Objects, Verdict, with_verdict,
 };
-use crate::model::Networks;
+use crate::model::{Networks, NodeId};
+use crate::zone::{CONNECTED, connected};
 
 /// How long a watch may be behind a list before the list may be outdated itself.
 const CATCH_UP: Duration = Duration::from_secs(1);
@@ -57,11 +59,19 @@ impl Happening for Sources {
     }
 }
 
+/// What the cluster-wide half looks at beside that: the nodes' ids, and what zones report.
+#[derive(Clone, Debug)]
+pub(super) struct ClusterSources {
+    pub(super) common: Sources,
+    pub(super) nodes: Reader<Arc<SeenNode>>,
+    pub(super) reports: Reader<Option<Arc<SeenReport>>>,
+}
+
 /// The cluster-wide half. It works while this process leads.
 #[derive(Debug)]
 pub(super) struct ClusterTask {
     pub(super) config: ClusterConfig,
-    pub(super) sources: Sources,
+    pub(super) sources: ClusterSources,
     pub(super) writes: Writes,
     pub(super) events: Events,
     pub(super) leads: watch::Receiver<bool>,
@@ -93,6 +103,12 @@ impl ClusterTask {
 struct Term<'a> {
     task: &'a ClusterTask,
     sources: Sources,
+    nodes: Reader<Arc<SeenNode>>,
+    /// The ids of nodes that were looked at last.
+    node_ids: BTreeMap<String, Option<NodeId>>,
+    reports: Reader<Option<Arc<SeenReport>>>,
+    /// When to look at what zones have reported.
+    reports_due: Option<Instant>,
     controller: ClusterController,
     known: Known,
     warned: BTreeSet<String>,
@@ -107,7 +123,11 @@ impl<'a> Term<'a> {
     fn new(task: &'a ClusterTask) -> Self {
         Self {
             task,
-            sources: task.sources.clone(),
+            sources: task.sources.common.clone(),
+            nodes: task.sources.nodes.clone(),
+            node_ids: BTreeMap::new(),
+            reports: task.sources.reports.clone(),
+            reports_due: None,
             controller: ClusterController::new(task.config.clone()),
             known: Known::default(),
             warned: BTreeSet::new(),
@@ -117,6 +137,7 @@ impl<'a> Term<'a> {
     async fn run(&mut self) -> Result<Infallible, WatchEnded> {
         let timing = &self.task.timing;
         self.sources.ready().await?;
+        self.nodes.ready().await?;
         let mut backoff = Backoff::new(timing);
         self.catch_up(&mut backoff).await?;
         loop {
@@ -128,11 +149,40 @@ impl<'a> Term<'a> {
                 Err(TryAgain { after }) => Some(backoff.failed().max(after.unwrap_or_default())),
             };
             tokio::select! {
+                happened = self.happening() => happened?,
+                () = sleep_or_forever(wait) => {}
+            }
+        }
+    }
+
+    /// Waits until something has happened: to the sources; to the nodes, if there are others or they have other ids; or until
+    /// it is time to look at what zones have reported.
+    async fn happening(&mut self) -> Result<(), WatchEnded> {
+        let timing = &self.task.timing;
+        loop {
+            let due = self.reports_due;
+            tokio::select! {
                 changed = self.sources.changed() => {
                     changed?;
-                    settle(timing, &mut self.sources).await?;
+                    return settle(timing, &mut self.sources).await;
                 }
-                () = sleep_or_forever(wait) => {}
+                changed = self.nodes.changed() => {
+                    changed?;
+                    if node_ids(&self.nodes.objects()) != self.node_ids {
+                        return Ok(());
+                    }
+                }
+                changed = self.reports.changed() => {
+                    changed?;
+                    // Looked at below: this is not to happen again for the same.
+                    self.reports.objects();
+                    let due = || Instant::now() + timing.report;
+                    self.reports_due.get_or_insert_with(due);
+                }
+                () = sleep_until_or_forever(due) => {
+                    self.reports_due = None;
+                    return Ok(());
+                }
             }
         }
     }
@@ -177,12 +227,15 @@ impl<'a> Term<'a> {
                 .values()
                 .map(|seen| self.known.understand(seen))
                 .collect();
+            self.node_ids = node_ids(&self.nodes.objects());
+            let ids = self.node_ids.iter();
             let objects = Objects::new(
                 &networks,
                 values(&nads),
                 values(&namespaces),
                 readable.iter().map(AsRef::as_ref),
-            );
+            )
+            .with_nodes(ids.filter_map(|(name, id)| Some((name.as_str(), (*id)?))));
             self.controller.reconcile(&objects, &now)
         };
         let warnings = report.warnings.iter().map(ToString::to_string).collect();
@@ -191,8 +244,13 @@ impl<'a> Term<'a> {
         }
         self.warned = warnings;
         let mut complete = true;
-        for outcome in report.outcomes {
+        let zones = self.reports.objects();
+        let zones = zones.values().flatten();
+        let zones: BTreeMap<&str, &SeenReport> =
+            zones.map(|report| (&*report.zone, &**report)).collect();
+        for mut outcome in report.outcomes {
             let seen = &connects[&outcome.name];
+            outcome.status = self.with_connected(&seen.object, outcome.status, &zones, &now);
             complete &= self.write(seen, outcome, &now).await?;
         }
         if complete {
@@ -200,6 +258,24 @@ impl<'a> Term<'a> {
         } else {
             Err(TryAgain { after: None })
         }
+    }
+
+    /// The status with what zones report about the connect, if any of them ever has.
+    fn with_connected(
+        &self,
+        object: &ClusterNetworkConnect,
+        status: ClusterNetworkConnectStatus,
+        zones: &BTreeMap<&str, &SeenReport>,
+        now: &Time,
+    ) -> ClusterNetworkConnectStatus {
+        let nodes = self.node_ids.keys().map(String::as_str);
+        let (told, silent) = reports::about(&object.metadata, nodes, zones);
+        let mut conditions = status.conditions.iter();
+        if told.is_empty() && !conditions.any(|condition| condition.type_ == CONNECTED) {
+            return status;
+        }
+        let verdict = connected(told, &silent);
+        with_verdict(Some(&status), verdict, object.metadata.generation, now)
     }
 
     /// Writes what differs. Returns whether all of it is written, or need not be.
@@ -241,10 +317,10 @@ impl<'a> Term<'a> {
             unreadable.map(|error| format!("failed to read CNC {}: {error}", outcome.name));
         let status = match unreadable.or(refused) {
             Some(message) => with_verdict(
-                latest.object.status.as_ref(),
+                Some(&outcome.status),
                 Verdict {
                     type_: ACCEPTED,
-                    holds: false,
+                    holds: Holds::False,
                     reason: "ResourceAllocationFailed",
                     message,
                 },
@@ -336,6 +412,11 @@ enum Written {
     Done(Arc<SeenConnect>),
     Gone,
     Refused(String),
+}
+
+fn node_ids(nodes: &Stored<Arc<SeenNode>>) -> BTreeMap<String, Option<NodeId>> {
+    let ids = nodes.values().map(|seen| &seen.node);
+    ids.map(|node| (node.name.clone(), node.id)).collect()
 }
 
 fn values<V>(objects: &Stored<Arc<V>>) -> impl Iterator<Item = &V> {

@@ -15,6 +15,8 @@ pub struct Config {
     pub cluster: Option<ClusterHalf>,
     /// The zone half, if it runs here.
     pub zone: Option<ZoneHalf>,
+    /// Namespace of what zones report.
+    pub namespace: String,
     /// Name of this process among all that run the same: holder of the lease, reporter of events.
     pub identity: String,
     /// How patient everything is.
@@ -67,6 +69,8 @@ pub struct ZoneHalf {
     pub families: Vec<IpFamily>,
     /// The service ranges, in configured order.
     pub service_cidrs: Vec<IpNet>,
+    /// Networks are rendered only on nodes that need them, so that it takes pods to know where they are.
+    pub dynamic_udn: bool,
     /// Where the zone's Northbound database is served.
     pub northbound: Remotes,
 }
@@ -82,6 +86,8 @@ pub struct Timing {
     pub retry: (Duration, Duration),
     /// How long a request to the API server may take.
     pub request: Duration,
+    /// How long what zones report is collected before it is written.
+    pub report: Duration,
 }
 
 impl Default for Timing {
@@ -91,6 +97,7 @@ impl Default for Timing {
             latest: Duration::from_millis(500),
             retry: (Duration::from_millis(100), Duration::from_secs(30)),
             request: Duration::from_secs(30),
+            report: Duration::from_secs(10),
         }
     }
 }

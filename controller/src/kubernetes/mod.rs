@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! watches -> stores -+-> cluster-wide half -> annotations, status        (one process of the cluster: the leader)
+//!                    |          ^ what zones report
 //!                    +-> zone half         -> Northbound transactions    (one process for each zone)
 //!                                   both   -> events
 //! ```
@@ -17,13 +18,15 @@
 //! | `ClusterNetworkConnect` | both | spec, status, two annotations |
 //! | `NetworkAttachmentDefinition` | both | configuration, ids, labels, owner |
 //! | Namespace | both | labels |
-//! | Node | zone | id, chassis and subnets |
+//! | Node | both | id, chassis and subnets; in the cluster-wide half the id |
+//! | ConfigMap, those that zones write | cluster-wide | what a zone reports |
 //! | Service | zone | protocols, if it has a cluster IP |
+//! | Pod, with dynamic allocation of networks | zone | its node; otherwise every network counts as rendered on all nodes |
 //!
 //! `UserDefinedNetwork`s and `ClusterUserDefinedNetwork`s are not: what counts of them is in the attachment definitions that
 //! their own controller makes, as are the networks' routers and switches in the Northbound database. A router that is not
 //! there yet is waited for. `EndpointSlice`s are not: load balancers belong to the controller of services. Nothing has a
-//! finalizer: a connect that is gone is seen by its absence. Pods are not: every network counts as rendered on all nodes.
+//! finalizer: a connect that is gone is seen by its absence.
 //!
 //! # Tasks
 //!
@@ -34,20 +37,24 @@
 //! | cluster-wide half | never; without the lease it waits |
 //! | zone half | the Northbound client has ended |
 //! | Northbound session, of the engine's client | its last handle is gone |
+//! | reports of the zone half | it has ended |
 //! | events | nobody can tell any more |
 //!
 //! If one of them but the last ends although it was not told to, [`run`] ends, and the process should. Dropping the future of [`run`]
 //! stops all of them; what is under way in the API server or the database is completed there or not, and looked at again
 //! by the next process.
 
+mod activity;
 mod cluster;
 mod config;
 mod events;
+mod inventory;
 mod known;
 mod lease;
 mod node_subnets;
 mod objects;
 mod pace;
+mod reports;
 mod run;
 mod store;
 mod watches;
@@ -56,4 +63,5 @@ mod zone;
 mod zone_inputs;
 
 pub use config::{ClusterHalf, Config, Lease, Timing, ZoneHalf};
+pub use inventory::{ListError, inventory};
 pub use run::{RunError, run};

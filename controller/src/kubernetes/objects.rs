@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Namespace, Node, Service};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{DeserializeGuard, PartialObjectMeta};
 
@@ -26,12 +26,23 @@ pub(super) struct SeenConnect {
 /// A node.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SeenNode {
+    /// Tells the node from a later one of the same name.
+    pub(super) uid: Option<String>,
     /// The node, without its subnets.
     pub(super) node: model::Node,
     /// Its subnets.
     pub(super) subnets: PackedSubnets,
     /// What cannot be read of it.
-    pub(super) errors: Vec<String>,
+    pub(super) errors: Vec<UnreadableAnnotation>,
+}
+
+/// An annotation of a node that cannot be read.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct UnreadableAnnotation {
+    /// Its key.
+    pub(super) annotation: &'static str,
+    /// What is wrong, in which object.
+    pub(super) message: String,
 }
 
 /// A namespace: its labels.
@@ -47,19 +58,30 @@ pub(super) fn namespace(object: PartialObjectMeta<Namespace>) -> Arc<Namespace> 
     })
 }
 
-/// A node: what its annotations say about OVN.
-pub(super) fn node(object: PartialObjectMeta<Node>, networks: &NetworkNames) -> Arc<SeenNode> {
+/// A node: what its annotations say about OVN; of its subnets nothing if nobody names the networks.
+pub(super) fn node(
+    object: PartialObjectMeta<Node>,
+    networks: Option<&NetworkNames>,
+) -> Arc<SeenNode> {
+    let uid = object.metadata.uid.clone();
     let object = Node {
         metadata: object.metadata,
         ..Node::default()
     };
     let (mut node, errors) = model::Node::read(&object);
-    let subnets = networks.pack(&node.subnets);
+    let subnets = networks.map(|networks| networks.pack(&node.subnets));
     node.subnets.clear();
     Arc::new(SeenNode {
+        uid,
         node,
-        subnets,
-        errors: errors.iter().map(ToString::to_string).collect(),
+        subnets: subnets.unwrap_or_default(),
+        errors: errors
+            .iter()
+            .map(|error| UnreadableAnnotation {
+                annotation: error.annotation,
+                message: error.to_string(),
+            })
+            .collect(),
     })
 }
 
@@ -70,6 +92,15 @@ pub(super) fn node(object: PartialObjectMeta<Node>, networks: &NetworkNames) -> 
 )]
 pub(super) fn service(object: Service) -> Option<Arc<ClusterIpService>> {
     ClusterIpService::read(&object).map(Arc::new)
+}
+
+/// A pod: its node, if it is on a network there.
+pub(super) fn pod(object: Pod) -> Option<String> {
+    let spec = object.spec?;
+    let phase = object.status.and_then(|status| status.phase);
+    let is_over = phase.is_some_and(|phase| matches!(&*phase, "Succeeded" | "Failed"));
+    let has_network = spec.host_network != Some(true) && !is_over;
+    spec.node_name.filter(|_| has_network)
 }
 
 /// An attachment definition: its configuration, its ids, and who made it.
@@ -141,7 +172,7 @@ mod tests {
         let read = |annotations: serde_json::Value| {
             let object = json!({"metadata": {"name": "n1", "annotations": annotations}});
             let networks = NetworkNames::default();
-            node(serde_json::from_value(object).unwrap(), &networks)
+            node(serde_json::from_value(object).unwrap(), Some(&networks))
         };
         let ours = json!({NODE_ID: "2", NODE_SUBNETS: r#"{"red":["10.1.2.0/24"]}"#});
         let mut more = ours.clone();
@@ -154,6 +185,20 @@ mod tests {
                 .len(),
             2
         );
+    }
+
+    #[test]
+    fn pods_count_where_they_are_on_a_network() {
+        let node = |spec: serde_json::Value, phase: &str| {
+            let object = json!({"metadata": {}, "spec": spec, "status": {"phase": phase}});
+            pod(serde_json::from_value(object).unwrap())
+        };
+        let spec = json!({"containers": [], "nodeName": "n1"});
+        assert_eq!(node(spec.clone(), "Running").as_deref(), Some("n1"));
+        assert_eq!(node(spec, "Succeeded"), None);
+        assert_eq!(node(json!({"containers": []}), "Pending"), None);
+        let on_host = json!({"containers": [], "nodeName": "n1", "hostNetwork": true});
+        assert_eq!(node(on_host, "Running"), None);
     }
 
     #[test]

@@ -73,6 +73,14 @@ pub(super) async fn sleep_or_forever(wait: Option<Duration>) {
     }
 }
 
+/// Sleeps until then, or for ever if there is no such time.
+pub(super) async fn sleep_until_or_forever(then: Option<Instant>) {
+    match then {
+        Some(then) => tokio::time::sleep_until(then).await,
+        None => forever().await,
+    }
+}
+
 async fn forever() {
     std::future::pending::<Infallible>().await;
 }

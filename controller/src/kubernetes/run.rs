@@ -4,18 +4,20 @@ use std::convert::Infallible;
 use std::fmt::Debug;
 use std::future::Future;
 
+use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 
-use super::cluster::{ClusterTask, Sources};
+use super::cluster::{ClusterSources, ClusterTask, Sources};
 use super::config::Config;
 use super::events::events;
 use super::lease::Elector;
 use super::node_subnets::NetworkNames;
 use super::objects;
+use super::reports::{self, Publisher, ZoneReport};
 use super::store::{Reader, store};
 use super::watches::watch;
 use super::writes::Writes;
@@ -45,6 +47,7 @@ pub async fn run(
     let Config {
         cluster,
         zone,
+        namespace,
         identity,
         timing,
     } = config;
@@ -55,6 +58,10 @@ pub async fn run(
         nads: tasks.watch(&client, objects::attachment_definition),
         namespaces: tasks.watch(&client, objects::namespace),
     };
+    let networks = NetworkNames::default();
+    // Subnets are a matter of zones.
+    let names = zone.is_some().then(|| networks.clone());
+    let nodes = tasks.watch(&client, move |object| objects::node(object, names.as_ref()));
     let (stopping, stopped) = channel::channel(false);
     let mut elector = JoinSet::new();
     let mut publishing = JoinSet::new();
@@ -64,7 +71,11 @@ pub async fn run(
         elector.spawn(candidate.run(stopped));
         let task = ClusterTask {
             config: half.config,
-            sources: sources.clone(),
+            sources: ClusterSources {
+                common: sources.clone(),
+                nodes: nodes.clone(),
+                reports: tasks.watch_labelled(&client, &namespace, reports::LABEL, reports::seen),
+            },
             writes: Writes::new(client.clone(), timing.request),
             events: events.clone(),
             leads,
@@ -73,17 +84,27 @@ pub async fn run(
         tasks.spawn("the cluster-wide half", task.run());
     }
     if let Some(half) = zone {
-        let networks = NetworkNames::default();
-        let names = networks.clone();
+        let (says, said) = channel::channel(ZoneReport::default());
+        let publisher = Publisher {
+            client: client.clone(),
+            namespace,
+            zone: half.zone.clone(),
+            says: said,
+            timing,
+        };
+        publishing.spawn(publisher.run());
+        let pods = half.dynamic_udn.then(|| tasks.watch(&client, objects::pod));
         let task = ZoneTask {
             half,
             sources: ZoneSources {
+                pods,
                 common: sources,
-                nodes: tasks.watch(&client, move |object| objects::node(object, &names)),
+                nodes,
                 services: tasks.watch(&client, objects::service),
                 networks,
             },
             events,
+            says,
             timing,
         };
         tasks.spawn("the zone half", task.run());
@@ -129,9 +150,47 @@ impl Tasks {
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
         V: Clone + PartialEq + Send + Sync + 'static,
     {
+        self.watch_some(Api::<K>::all(client.clone()), "", keep)
+    }
+
+    /// Watches the objects of a kind that are in a namespace and have these labels.
+    fn watch_labelled<K, V>(
+        &mut self,
+        client: &Client,
+        namespace: &str,
+        labels: &'static str,
+        keep: impl Fn(K) -> V + Send + 'static,
+    ) -> Reader<V>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned
+            + Send
+            + 'static,
+        V: Clone + PartialEq + Send + Sync + 'static,
+    {
+        self.watch_some(
+            Api::<K>::namespaced(client.clone(), namespace),
+            labels,
+            keep,
+        )
+    }
+
+    fn watch_some<K, V>(
+        &mut self,
+        api: Api<K>,
+        labels: &'static str,
+        keep: impl Fn(K) -> V + Send + 'static,
+    ) -> Reader<V>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+        V: Clone + PartialEq + Send + Sync + 'static,
+    {
         let (writer, reader) = store();
-        let api = Api::<K>::all(client.clone());
-        self.spawn::<Infallible>("a watch", async move { Ok(watch(api, keep, writer).await) });
+        self.spawn::<Infallible>("a watch", async move {
+            Ok(watch(api, labels, keep, writer).await)
+        });
         reader
     }
 

@@ -16,13 +16,14 @@ use crate::source::ObjectKey;
 /// How many objects are listed at once: up to 12 MB of JSON, if each has 1,000 networks in its annotations.
 const PAGE: u32 = 250;
 
-/// Keeps a store like the API server's objects, for ever: `keep` takes from an object what is needed of it.
+/// Keeps a store like the API server's objects, those with these labels, for ever: `keep` takes from an object what is needed of it.
 ///
 /// The list comes in pages. A watch that is lost goes on where it ended. When the API server does not know that place any
 /// more (410 Gone), everything is listed again; readers see what was there before until the new list is complete. Errors
 /// are waited out, for longer and longer, up to half a minute.
 pub(super) async fn watch<K, V>(
     api: Api<K>,
+    labels: &str,
     keep: impl Fn(K) -> V,
     mut store: Writer<V>,
 ) -> Infallible
@@ -30,10 +31,10 @@ where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
     V: Clone + PartialEq,
 {
+    let config = watcher::Config::default().page_size(PAGE).labels(labels);
     let mut backoff = DefaultBackoff::default();
     loop {
-        let config = watcher::Config::default().page_size(PAGE);
-        let events = watcher(api.clone(), config).backoff(DefaultBackoff::default());
+        let events = watcher(api.clone(), config.clone()).backoff(DefaultBackoff::default());
         let mut events = pin!(events);
         while let Some(event) = events.next().await {
             match event {

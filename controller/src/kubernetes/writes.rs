@@ -14,6 +14,7 @@ use super::objects::{self, SeenConnect};
 use crate::api::cnc::{ClusterNetworkConnect, ClusterNetworkConnectStatus};
 use crate::cluster::ACCEPTED;
 use crate::model::{ConnectSubnetMap, ROUTER_TUNNEL_KEY};
+use crate::zone::CONNECTED;
 
 /// Field managers: OVN-Kubernetes' own, so that either controller takes over from the other.
 const STATUS_MANAGER: &str = "clustermanager-networkconnect-controller";
@@ -114,7 +115,7 @@ impl Writes {
         self.written(self.api.patch(&name, &params, &patch)).await
     }
 
-    /// Writes the condition of the cluster-wide half, and the short form of the status.
+    /// Writes the conditions of the cluster-wide half, and the short form of the status.
     pub(super) async fn status(
         &self,
         object: &ClusterNetworkConnect,
@@ -173,11 +174,11 @@ impl From<kube::Error> for WriteError {
     }
 }
 
-/// The parts of a status that the cluster-wide half owns: others have conditions of their own.
+/// The parts of a status that the cluster-wide half owns: others may have conditions of their own.
 pub(super) fn own_part(status: &ClusterNetworkConnectStatus) -> ClusterNetworkConnectStatus {
     let mut own = status.clone();
     own.conditions
-        .retain(|condition| condition.type_ == ACCEPTED);
+        .retain(|condition| [ACCEPTED, CONNECTED].contains(&&*condition.type_));
     own
 }
 

@@ -9,10 +9,12 @@ use patchbay_schemas::nb::{
     LogicalRouterStaticRoute,
 };
 use thiserror::Error;
+use tokio::sync::watch;
 
 use super::config::{Timing, ZoneHalf};
 use super::events::{Events, Told};
 use super::pace::{Backoff, Happening, settle, sleep_or_forever};
+use super::reports::{ConnectSummary, ZoneReport};
 use super::store::WatchEnded;
 use super::zone_inputs::{ZoneInputs, ZoneSources};
 use crate::northbound::DATABASE;
@@ -25,6 +27,8 @@ pub(super) struct ZoneTask {
     pub(super) half: ZoneHalf,
     pub(super) sources: ZoneSources,
     pub(super) events: Events,
+    /// Where it says what is connected.
+    pub(super) says: watch::Sender<ZoneReport>,
     pub(super) timing: Timing,
 }
 
@@ -52,6 +56,7 @@ impl ZoneTask {
             changes: client.changes(),
             client,
             told: BTreeMap::new(),
+            summaries: BTreeMap::new(),
             task: self,
         };
         let timing = work.task.timing;
@@ -116,6 +121,8 @@ struct Work {
     changes: Changes,
     /// What was told last about each connect.
     told: BTreeMap<String, Vec<String>>,
+    /// What is reported of each connect.
+    summaries: BTreeMap<String, ConnectSummary>,
 }
 
 impl Happening for Work {
@@ -139,11 +146,27 @@ impl Work {
         let plan = self.controller.plan(inputs, &self.client.snapshot());
         self.told
             .retain(|connect, _| inputs.connects.contains_key(connect));
+        self.summaries
+            .retain(|connect, _| inputs.connects.contains_key(connect));
         let mut complete = true;
         for connect in plan.connects {
             complete &= self.serve(connect).await?;
         }
+        self.say();
         Ok(complete)
+    }
+
+    /// Says what is connected now.
+    fn say(&self) {
+        let report = ZoneReport {
+            node: self.inputs.node_uid(&self.task.half.zone),
+            connects: self.summaries.clone(),
+        };
+        self.task.says.send_if_modified(|said| {
+            let is_new = *said != report;
+            *said = report;
+            is_new
+        });
     }
 
     async fn serve(&mut self, plan: ConnectPlan) -> Result<bool, Ended> {
@@ -183,6 +206,10 @@ impl Work {
 
     /// Tells people when what is connected, or what is not, is something else than before.
     fn tell(&mut self, connect: &str, report: &ConnectReport) {
+        let seen = self.inputs.connect(connect);
+        let uid = seen.and_then(|seen| seen.object.metadata.uid.clone());
+        let summary = ConnectSummary::new(uid, report.into());
+        self.summaries.insert(connect.to_owned(), summary);
         // The cluster-wide half comes first: nothing is wrong as long as there is nothing to do.
         if matches!(report.held, Some(HeldReason::NoTunnelKey)) {
             return;

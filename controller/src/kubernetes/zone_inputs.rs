@@ -6,6 +6,7 @@ use std::sync::Arc;
 use imbl::ordmap::DiffItem;
 use k8s_openapi::api::core::v1 as core;
 
+use super::activity::activity;
 use super::cluster::Sources;
 use super::config::ZoneHalf;
 use super::node_subnets::NetworkNames;
@@ -13,7 +14,7 @@ use super::objects::{SeenConnect, SeenNode};
 use super::pace::Happening;
 use super::store::{Objects, Reader, WatchEnded};
 use crate::api::nad::NetworkAttachmentDefinition;
-use crate::model::{ConnectError, Networks, Node};
+use crate::model::{ConnectError, NODE_ID, NODE_SUBNETS, Networks, Node};
 use crate::zone::{ClusterIpService, ConnectInput, Inputs};
 
 /// The objects that the zone half looks at.
@@ -22,6 +23,8 @@ pub(super) struct ZoneSources {
     pub(super) common: Sources,
     pub(super) nodes: Reader<Arc<SeenNode>>,
     pub(super) services: Reader<Option<Arc<ClusterIpService>>>,
+    /// The nodes of pods; none if it does not take pods to know where networks are rendered.
+    pub(super) pods: Option<Reader<Option<String>>>,
     /// The names of the networks of which nodes have subnets.
     pub(super) networks: NetworkNames,
 }
@@ -30,7 +33,11 @@ impl ZoneSources {
     pub(super) async fn ready(&mut self) -> Result<(), WatchEnded> {
         self.common.ready().await?;
         self.nodes.ready().await?;
-        self.services.ready().await
+        self.services.ready().await?;
+        match &mut self.pods {
+            Some(pods) => pods.ready().await,
+            None => Ok(()),
+        }
     }
 }
 
@@ -38,10 +45,24 @@ impl Happening for ZoneSources {
     type Ended = WatchEnded;
 
     async fn changed(&mut self) -> Result<(), WatchEnded> {
+        let Self {
+            common,
+            nodes,
+            services,
+            pods,
+            ..
+        } = self;
+        let pods = async {
+            match pods {
+                Some(pods) => pods.changed().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            changed = self.common.changed() => changed,
-            changed = self.nodes.changed() => changed,
-            changed = self.services.changed() => changed,
+            changed = common.changed() => changed,
+            changed = nodes.changed() => changed,
+            changed = services.changed() => changed,
+            changed = pods => changed,
         }
     }
 }
@@ -55,6 +76,7 @@ pub(super) struct ZoneInputs {
     namespaces: Objects<Arc<core::Namespace>>,
     nodes: Objects<Arc<SeenNode>>,
     services: Objects<Option<Arc<ClusterIpService>>>,
+    pods: Objects<Option<String>>,
     /// The networks whose subnets on nodes are kept: those that are connected. Nodes have one of every network.
     connected: BTreeSet<String>,
     /// What keeps attachment definitions from leading to networks: told once.
@@ -75,6 +97,7 @@ impl ZoneInputs {
             namespaces: Objects::new(),
             nodes: Objects::new(),
             services: Objects::new(),
+            pods: Objects::new(),
             connected: BTreeSet::new(),
             problems: BTreeSet::new(),
         }
@@ -82,8 +105,26 @@ impl ZoneInputs {
 
     /// Brings the inputs up to date.
     pub(super) fn update(&mut self, sources: &mut ZoneSources) -> &Inputs {
+        let before = (
+            self.nads.clone(),
+            self.namespaces.clone(),
+            self.connects.clone(),
+        );
         self.update_networks(&mut sources.common);
         self.update_connects(sources.common.connects.objects());
+        if let Some(pods) = &mut sources.pods {
+            let pods = pods.objects();
+            let (nads, namespaces, connects) = before;
+            let is_known = pods.ptr_eq(&self.pods)
+                && nads.ptr_eq(&self.nads)
+                && namespaces.ptr_eq(&self.namespaces)
+                && connects.ptr_eq(&self.connects);
+            if !is_known {
+                let (networks, connects) = (&self.inputs.networks, &self.inputs.connects);
+                self.inputs.activity = activity(networks, connects, &pods);
+                self.pods = pods;
+            }
+        }
         let connected = self.connected_networks();
         // Which of a node's subnets count is a matter of the connects, so then all nodes are read again.
         if !connected.is_subset(&self.connected) {
@@ -105,6 +146,12 @@ impl ZoneInputs {
     pub(super) fn connect(&self, name: &str) -> Option<&SeenConnect> {
         let key = crate::source::ObjectKey::cluster(name);
         self.connects.get(&key).map(AsRef::as_ref)
+    }
+
+    /// The UID of a node.
+    pub(super) fn node_uid(&self, name: &str) -> Option<String> {
+        let node = self.nodes.get(&crate::source::ObjectKey::cluster(name))?;
+        node.uid.clone()
     }
 
     fn update_networks(&mut self, sources: &mut Sources) {
@@ -168,7 +215,7 @@ impl ZoneInputs {
             };
             let node = object.map(|object| {
                 for error in &object.errors {
-                    tracing::warn!("{error}");
+                    tracing::warn!("{}", error.message);
                 }
                 Node {
                     subnets: object.subnets.of(&connected),
@@ -176,6 +223,10 @@ impl ZoneInputs {
                 }
             });
             let place = listed.binary_search_by(|node| node.name.cmp(&key.name));
+            let node = node.map(|node| match place {
+                Ok(place) => with_last_good(node, &listed[place], object),
+                Err(_) => node,
+            });
             match (place, node) {
                 (Ok(place), Some(node)) => listed[place] = node,
                 (Err(place), Some(node)) => listed.insert(place, node),
@@ -187,6 +238,23 @@ impl ZoneInputs {
         }
         self.nodes = nodes;
     }
+}
+
+/// A node whose annotations cannot be read any more is as it was when they could: nothing was said about it.
+fn with_last_good(mut node: Node, before: &Node, object: Option<&Arc<SeenNode>>) -> Node {
+    for error in object.iter().flat_map(|object| &object.errors) {
+        match error.annotation {
+            NODE_ID => node.id = before.id,
+            NODE_SUBNETS => {
+                for (network, subnets) in &before.subnets {
+                    let entry = node.subnets.entry(network.clone());
+                    entry.or_insert_with(|| subnets.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+    node
 }
 
 /// What the zone half makes of a connect. One that cannot be understood leaves its rows as they are.

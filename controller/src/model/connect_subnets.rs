@@ -71,10 +71,17 @@ impl FromIterator<IpNet> for ConnectSubnets {
 
 /// A subnet annotation that cannot be read.
 #[derive(Debug, Error)]
-#[error("annotation {}: {source}", ConnectSubnetMap::ANNOTATION)]
+#[error("annotation {}: {}", ConnectSubnetMap::ANNOTATION, self.reason())]
 pub struct SubnetAnnotationError {
     #[from]
     source: serde_json::Error,
+}
+
+impl SubnetAnnotationError {
+    /// What is wrong with the text, without the annotation's name.
+    pub fn reason(&self) -> &dyn fmt::Display {
+        &self.source
+    }
 }
 
 /// The subnets of all networks of a connect, by owner key: the value of the subnet annotation.

@@ -36,9 +36,17 @@ pub enum NodeErrorReason {
     /// Not an id.
     #[error(transparent)]
     Id(#[from] IdError),
-    /// Not JSON of the right form, or a wrong CIDR in it.
-    #[error(transparent)]
+    /// Not JSON, or not an object.
+    #[error("not a JSON object with a list of subnets for each network: {0}")]
     Json(#[from] serde_json::Error),
+    /// An entry of the object is not a list of subnets. The others count.
+    #[error("network {network}: not a list of subnets: {value}")]
+    Subnets {
+        /// Name of the network.
+        network: String,
+        /// What stands there instead, as JSON.
+        value: String,
+    },
 }
 
 /// A node.
@@ -62,6 +70,16 @@ enum OneOrMany {
     One(IpNet),
 }
 
+impl OneOrMany {
+    fn into_vec(self) -> Vec<IpNet> {
+        let subnets = match self {
+            Self::Many(subnets) => subnets,
+            Self::One(subnet) => vec![subnet],
+        };
+        subnets.iter().map(IpNet::trunc).collect()
+    }
+}
+
 impl Node {
     /// Reads a Kubernetes node. What cannot be read counts as missing and is told beside the node.
     pub fn read(object: &core::Node) -> (Self, Vec<NodeError>) {
@@ -83,13 +101,11 @@ impl Node {
                 .map_err(|reason: IdError| error(NODE_ID, reason.into()))
                 .ok()
         });
-        let subnets = annotation(NODE_SUBNETS)
-            .and_then(|text| {
-                parse_subnets(text)
-                    .map_err(|reason| error(NODE_SUBNETS, reason.into()))
-                    .ok()
-            })
-            .unwrap_or_default();
+        let (subnets, unreadable) =
+            annotation(NODE_SUBNETS).map_or_else(Default::default, |text| parse_subnets(text));
+        for reason in unreadable {
+            error(NODE_SUBNETS, reason);
+        }
         let chassis_id = annotation(NODE_CHASSIS_ID).cloned();
         let node = Self {
             name,
@@ -106,16 +122,30 @@ impl Node {
     }
 }
 
-fn parse_subnets(text: &str) -> Result<BTreeMap<String, Vec<IpNet>>, serde_json::Error> {
-    let raw: BTreeMap<String, OneOrMany> = serde_json::from_str(text)?;
-    let parsed = raw.into_iter().map(|(network, subnets)| {
-        let subnets = match subnets {
-            OneOrMany::Many(subnets) => subnets,
-            OneOrMany::One(subnet) => vec![subnet],
-        };
-        (network, subnets.iter().map(IpNet::trunc).collect())
-    });
-    Ok(parsed.collect())
+/// The subnets that can be read, by network, and what is wrong with the others.
+fn parse_subnets(text: &str) -> (BTreeMap<String, Vec<IpNet>>, Vec<NodeErrorReason>) {
+    if let Ok(entries) = serde_json::from_str::<BTreeMap<String, OneOrMany>>(text) {
+        let entries = entries.into_iter();
+        let subnets = entries.map(|(network, subnets)| (network, subnets.into_vec()));
+        return (subnets.collect(), Vec::new());
+    }
+    let entries: BTreeMap<String, serde_json::Value> = match serde_json::from_str(text) {
+        Ok(entries) => entries,
+        Err(error) => return (BTreeMap::new(), vec![error.into()]),
+    };
+    let (mut subnets, mut errors) = (BTreeMap::new(), Vec::new());
+    for (network, value) in entries {
+        match OneOrMany::deserialize(&value) {
+            Ok(entry) => {
+                subnets.insert(network, entry.into_vec());
+            }
+            Err(_) => errors.push(NodeErrorReason::Subnets {
+                network,
+                value: value.to_string(),
+            }),
+        }
+    }
+    (subnets, errors)
 }
 
 #[cfg(test)]
@@ -158,19 +188,29 @@ mod tests {
         let (node, errors) = read(&[
             (NODE_ID, "5001"),
             (NODE_CHASSIS_ID, "c1"),
-            (NODE_SUBNETS, r#"{"a":["10.0.0.0"]}"#),
+            (
+                NODE_SUBNETS,
+                r#"{"a":["10.0.0.0"],"b":["10.2.0.0/24"],"c":7}"#,
+            ),
         ]);
         assert_eq!(node.id, None);
         assert_eq!(node.chassis_id.as_deref(), Some("c1"));
-        assert_eq!(errors.len(), 2);
+        assert_eq!(node.subnets.keys().collect::<Vec<_>>(), ["b"]);
         assert_eq!(
-            errors[0],
-            "node n1: annotation k8s.ovn.org/node-id: node id 5001 is not in 0..=5000"
+            errors,
+            [
+                "node n1: annotation k8s.ovn.org/node-id: node id 5001 is not in 0..=5000",
+                r#"node n1: annotation k8s.ovn.org/node-subnets: network a: not a list of subnets: ["10.0.0.0"]"#,
+                "node n1: annotation k8s.ovn.org/node-subnets: network c: not a list of subnets: 7",
+            ]
         );
+        let (node, errors) = read(&[(NODE_SUBNETS, "10.0.0.0/24")]);
+        assert!(node.subnets.is_empty());
         assert!(
-            errors[1].starts_with("node n1: annotation k8s.ovn.org/node-subnets: "),
-            "{}",
-            errors[1]
+            errors[0].starts_with(
+                "node n1: annotation k8s.ovn.org/node-subnets: not a JSON object with a list of subnets for each network: "
+            ),
+            "{errors:?}"
         );
     }
 }

@@ -62,6 +62,20 @@ pub fn read_manifests(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Invento
     decoder.finish()
 }
 
+/// The files that [`read_manifests`] reads at these paths, as far as folders can be listed.
+pub(crate) fn manifest_files(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            // What cannot be listed is told by those who read.
+            find_manifests(path, &mut files).unwrap_or_default();
+        } else {
+            files.push(path.clone());
+        }
+    }
+    files
+}
+
 /// Reads files that an earlier run has written.
 ///
 /// # Errors
@@ -69,7 +83,14 @@ pub fn read_manifests(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Invento
 pub(crate) fn read_state_files(files: &[PathBuf]) -> Result<Inventory, LoadError> {
     let mut decoder = Decoder::new(Origin::State);
     for file in files {
-        read_text(&mut decoder, &file.display().to_string(), fs::read(file));
+        let name = file.display().to_string();
+        let before = (decoder.objects, decoder.errors.len());
+        read_text(&mut decoder, &name, fs::read(file));
+        if (decoder.objects, decoder.errors.len()) == before {
+            decoder.errors.push(about_no_object(format!(
+                "there is no object in {name}: bring it back, or remove it to start anew"
+            )));
+        }
     }
     decoder.finish()
 }

@@ -67,6 +67,8 @@ pub enum Origin {
     State(Place),
     /// Made here on behalf of another object, which is named by kind and name.
     Rendered(String),
+    /// The API server of a cluster.
+    Cluster,
 }
 
 impl Origin {
@@ -74,7 +76,7 @@ impl Origin {
     pub fn place(&self) -> Option<&Place> {
         match self {
             Self::Manifest(place) | Self::State(place) => Some(place),
-            Self::Rendered(_) => None,
+            Self::Rendered(_) | Self::Cluster => None,
         }
     }
 }
@@ -84,6 +86,7 @@ impl fmt::Display for Origin {
         match self {
             Self::Manifest(place) | Self::State(place) => place.fmt(f),
             Self::Rendered(owner) => write!(f, "rendered for {owner}"),
+            Self::Cluster => f.write_str("the cluster"),
         }
     }
 }

@@ -13,7 +13,7 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use files::read_state_files;
 pub use files::{LoadError, read_manifests};
+pub(crate) use files::{manifest_files, read_state_files};
 pub use inventory::{Inventory, Kind, ObjectKey, Objects, Origin, Sourced, describe};
 pub use problem::{Place, Problem};

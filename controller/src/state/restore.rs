@@ -1,5 +1,7 @@
 //! State under manifests.
 
+use std::fmt::Display;
+
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use serde_json::{Map, Value};
@@ -10,7 +12,8 @@ use crate::api::nad::NetworkAttachmentDefinition;
 use crate::api::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 use crate::cluster::TUNNEL_KEYS;
 use crate::model::{
-    ConnectSubnetMap, NETWORK_ID, NETWORK_NAME, NODE_ID, NODE_SUBNETS, ROUTER_TUNNEL_KEY,
+    self, ConnectSubnetMap, DatapathKey, NETWORK_ID, NETWORK_NAME, NODE_ID, NODE_SUBNETS,
+    NetworkId, ROUTER_TUNNEL_KEY,
 };
 use crate::source::{Inventory, Kind, LoadError, Origin, Problem, Sourced, describe};
 
@@ -19,11 +22,15 @@ use crate::source::{Inventory, Kind, LoadError, Origin, Problem, Sourced, descri
 /// of the manifests; state of objects that are not among them any more is left out.
 ///
 /// # Errors
-/// [`LoadError`], if a spec has changed in a way that an API server would refuse. Nothing is restored then.
+/// [`LoadError`], if an annotation of the state cannot be read, or if a spec has changed in a way that an API server would
+/// refuse. Nothing is restored then.
 pub fn restore(manifests: &mut Inventory, state: &Inventory) -> Result<(), LoadError> {
-    let mut problems = refused_changes(manifests, state, |new: &UserDefinedNetwork, old| {
-        new.spec.transition_violations(&old.spec)
-    });
+    let mut problems = unreadable(state);
+    problems.extend(refused_changes(
+        manifests,
+        state,
+        |new: &UserDefinedNetwork, old| new.spec.transition_violations(&old.spec),
+    ));
     problems.extend(refused_changes(
         manifests,
         state,
@@ -81,6 +88,53 @@ pub fn restore(manifests: &mut Inventory, state: &Inventory) -> Result<(), LoadE
     Ok(())
 }
 
+/// Annotations that nobody can read. Found here, they are told with the file that they are in; later they look like the
+/// manifests' own.
+fn unreadable(state: &Inventory) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (_, sourced) in state.nodes.iter() {
+        for error in model::Node::read(&sourced.object).1 {
+            problems.push(unreadable_annotation(
+                sourced,
+                error.annotation,
+                &error.reason,
+            ));
+        }
+    }
+    for (_, sourced) in state.network_attachment_definitions.iter() {
+        let id = sourced.object.annotations().get(NETWORK_ID);
+        if let Some(Err(error)) = id.map(|id| id.parse::<NetworkId>()) {
+            problems.push(unreadable_annotation(sourced, NETWORK_ID, &error));
+        }
+    }
+    for (_, sourced) in state.cluster_network_connects.iter() {
+        let annotations = sourced.object.annotations();
+        let key = annotations.get(ROUTER_TUNNEL_KEY);
+        if let Some(Err(error)) = key.map(|key| key.parse::<DatapathKey>()) {
+            problems.push(unreadable_annotation(sourced, ROUTER_TUNNEL_KEY, &error));
+        }
+        let subnets = annotations.get(ConnectSubnetMap::ANNOTATION);
+        if let Some(Err(error)) = subnets.map(|text| ConnectSubnetMap::parse(text)) {
+            let (key, error) = (ConnectSubnetMap::ANNOTATION, error.reason());
+            problems.push(unreadable_annotation(sourced, key, error));
+        }
+    }
+    problems
+}
+
+fn unreadable_annotation<T: Kind>(
+    sourced: &Sourced<T>,
+    annotation: &str,
+    error: &dyn Display,
+) -> Problem {
+    Problem {
+        place: sourced.origin.place().cloned(),
+        object: Some(describe(&sourced.object)),
+        field: Some(format!("metadata.annotations[{annotation}]")),
+        message: format!("{error} (correct the file, or remove it to start anew)"),
+    }
+}
+
 /// Changes that an API server would refuse. Only a new object may have the new spec: without its state it is one.
 fn refused_changes<T: Kind>(
     manifests: &Inventory,
@@ -99,21 +153,21 @@ fn refused_changes<T: Kind>(
                     place: new.origin.place().cloned(),
                     object: Some(describe(&new.object)),
                     field: Some(violation.field),
-                    message: format!(
-                        "{} (remove {} to start anew)",
-                        violation.message,
-                        state_file(old)
-                    ),
+                    message: format!("{} ({})", violation.message, way_out(old)),
                 }),
         );
     }
     problems
 }
 
-fn state_file<T>(sourced: &Sourced<T>) -> &str {
+/// How to have the change all the same.
+fn way_out<T>(sourced: &Sourced<T>) -> String {
     match &sourced.origin {
-        Origin::State(place) | Origin::Manifest(place) => &place.file,
-        Origin::Rendered(_) => "its state",
+        Origin::State(place) => format!("remove {} to start anew", place.file),
+        // It is this process that remembers.
+        Origin::Manifest(_) | Origin::Rendered(_) | Origin::Cluster => {
+            "stop and start again to start anew".to_owned()
+        }
     }
 }
 

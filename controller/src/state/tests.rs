@@ -196,6 +196,44 @@ fn a_broken_file_is_named() {
 }
 
 #[test]
+fn an_empty_file_is_no_state() {
+    let folder = new_folder();
+    run(folder.path(), EXAMPLE).unwrap();
+    for text in ["", "# nothing\n"] {
+        fs::write(folder.path().join("nodes/a.yaml"), text).unwrap();
+        let error = run(folder.path(), EXAMPLE).unwrap_err().to_string();
+        assert!(
+            error.starts_with("there is no object in ")
+                && error.ends_with("nodes/a.yaml: bring it back, or remove it to start anew"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn annotations_that_cannot_be_read_are_told_with_their_file() {
+    let folder = new_folder();
+    run(folder.path(), EXAMPLE).unwrap();
+    let path = folder.path().join("nodes/a.yaml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(
+        &path,
+        text.replace("node-id: \"2\"", "node-id: two")
+            .replace("node-id: '2'", "node-id: two"),
+    )
+    .unwrap();
+    let error = run(folder.path(), EXAMPLE).unwrap_err().to_string();
+    assert!(
+        error.contains("nodes/a.yaml:")
+            && error.ends_with(
+                "Node a: metadata.annotations[k8s.ovn.org/node-id]: node id \"two\" is not a number \
+                 (correct the file, or remove it to start anew)"
+            ),
+        "{error}"
+    );
+}
+
+#[test]
 fn what_cannot_be_written_is_named() {
     let folder = new_folder();
     fs::write(folder.path().join("nodes"), "").unwrap();

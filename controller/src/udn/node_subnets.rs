@@ -298,9 +298,9 @@ spec: {config: '{"name":"blue_net","type":"ovn-k8s-cni-overlay","topology":"laye
         );
         let errors = complete(&mut inventory(&node("a", "{"))).unwrap_err();
         assert!(
-            errors[0]
-                .to_string()
-                .contains("Node a: metadata.annotations[k8s.ovn.org/node-subnets]: EOF")
+            errors[0].to_string().contains(
+                "Node a: metadata.annotations[k8s.ovn.org/node-subnets]: not a JSON object"
+            )
         );
     }
 

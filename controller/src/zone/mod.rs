@@ -23,4 +23,4 @@ pub use report::{
     ConnectReport, ConnectedNetwork, HeldReason, NetworkSkip, NodeSkip, Notice, SkippedNetwork,
     SkippedNode,
 };
-pub use verdict::{CONNECTED, connected};
+pub use verdict::{CONNECTED, ZoneSummary, connected};

@@ -1,52 +1,109 @@
 //! The condition that says whether everything is connected.
 
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
 use super::report::ConnectReport;
-use crate::cluster::Verdict;
+use crate::cluster::{Holds, Verdict};
 
 /// Type of the condition.
 pub const CONNECTED: &str = "Connected";
 
-/// What the zones, each with its name, have to say about a connect.
-pub fn connected<'a>(reports: impl IntoIterator<Item = (&'a str, &'a ConnectReport)>) -> Verdict {
-    let (mut zones, mut networks, mut ports, mut skipped) = (0, 0, 0, Vec::new());
-    for (zone, report) in reports {
-        zones += 1;
-        // Zones differ in what they lack, not in what there is.
-        networks = networks.max(report.connected.len());
-        ports += report
-            .connected
-            .iter()
-            .map(|network| network.ports)
-            .sum::<usize>();
-        if !report.is_complete() {
-            skipped.extend(
-                report
-                    .obstacles()
-                    .into_iter()
-                    .map(|message| format!("zone {zone}: {message}")),
-            );
+/// How many zones are named that say the same.
+const NAMED: usize = 3;
+
+/// What a zone has to say about a connect, in short.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct ZoneSummary {
+    /// How many networks are connected.
+    pub networks: usize,
+    /// How many ports the connect router has.
+    pub ports: usize,
+    /// What is not connected and why, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub obstacles: Vec<String>,
+    /// How many more obstacles there are.
+    #[serde(default)]
+    pub more: usize,
+}
+
+impl From<&ConnectReport> for ZoneSummary {
+    fn from(report: &ConnectReport) -> Self {
+        Self {
+            networks: report.connected.len(),
+            ports: report.connected.iter().map(|network| network.ports).sum(),
+            obstacles: report.obstacles(),
+            more: 0,
         }
     }
-    let counts = format!(
-        "{} with {} in {}",
+}
+
+impl ZoneSummary {
+    /// The same with at most so many obstacles.
+    #[must_use]
+    pub fn shortened(mut self, obstacles: usize) -> Self {
+        self.more += self.obstacles.len().saturating_sub(obstacles);
+        self.obstacles.truncate(obstacles);
+        self
+    }
+}
+
+/// What the zones, each with its name, have to say about a connect; `silent` ones have not said anything.
+pub fn connected<'a>(
+    summaries: impl IntoIterator<Item = (&'a str, &'a ZoneSummary)>,
+    silent: &[&'a str],
+) -> Verdict {
+    let (mut zones, mut networks, mut ports, mut more) = (0, 0, 0, 0);
+    let mut obstacles = BTreeMap::<&str, Vec<&str>>::new();
+    for (zone, summary) in summaries {
+        zones += 1;
+        // Zones differ in what they lack, not in what there is.
+        networks = networks.max(summary.networks);
+        ports += summary.ports;
+        more += summary.more;
+        for obstacle in &summary.obstacles {
+            obstacles.entry(obstacle).or_default().push(zone);
+        }
+    }
+    let mut message = format!(
+        "connected: {} with {} in {}",
         counted(networks, "network"),
         counted(ports, "port"),
         counted(zones, "zone")
     );
-    if skipped.is_empty() {
-        Verdict {
-            type_: CONNECTED,
-            holds: true,
-            reason: "AllNetworksConnected",
-            message: format!("connected: {counts}"),
-        }
-    } else {
-        Verdict {
-            type_: CONNECTED,
-            holds: false,
-            reason: "SomethingSkipped",
-            message: format!("connected: {counts}; skipped: {}", skipped.join("; ")),
-        }
+    let skipped: Vec<String> = obstacles
+        .iter()
+        .map(|(obstacle, zones)| format!("{}: {obstacle}", named(zones)))
+        .collect();
+    if !skipped.is_empty() {
+        message += &format!("; skipped: {}", skipped.join("; "));
+    }
+    if more > 0 {
+        message += &format!("; and {more} more");
+    }
+    if !silent.is_empty() {
+        message += &format!("; no report yet of {}", named(silent));
+    }
+    let (holds, reason) = match (skipped.is_empty(), silent.is_empty()) {
+        (false, _) => (Holds::False, "SomethingSkipped"),
+        (true, false) => (Holds::Unknown, "ZonesSilent"),
+        (true, true) => (Holds::True, "AllNetworksConnected"),
+    };
+    Verdict {
+        type_: CONNECTED,
+        holds,
+        reason,
+        message,
+    }
+}
+
+fn named(zones: &[&str]) -> String {
+    let plural = if zones.len() == 1 { "" } else { "s" };
+    let names = zones[..zones.len().min(NAMED)].join(", ");
+    match zones.len().saturating_sub(NAMED) {
+        0 => format!("zone{plural} {names}"),
+        more => format!("zone{plural} {names} and {more} more"),
     }
 }
 
@@ -60,8 +117,7 @@ mod tests {
     use super::*;
     use crate::zone::report::{ConnectedNetwork, HeldReason};
 
-    #[test]
-    fn the_condition_counts_and_tells_what_is_skipped() {
+    fn complete() -> ZoneSummary {
         let network = ConnectedNetwork {
             owner: "layer3_1".parse().unwrap(),
             network: "red".to_owned(),
@@ -69,23 +125,54 @@ mod tests {
             ports: 2,
             routes: 2,
         };
-        let complete = ConnectReport {
+        ZoneSummary::from(&ConnectReport {
             connected: vec![network],
             ..ConnectReport::default()
-        };
-        let verdict = connected([("n1", &complete)]);
-        assert!(verdict.holds);
+        })
+    }
+
+    #[test]
+    fn the_condition_counts_and_tells_what_is_skipped() {
+        let complete = complete();
+        let verdict = connected([("n1", &complete)], &[]);
+        assert_eq!(verdict.holds, Holds::True);
         assert_eq!(
             verdict.message,
             "connected: 1 network with 2 ports in 1 zone"
         );
-        let held = ConnectReport::held(HeldReason::NoTunnelKey);
-        let verdict = connected([("n1", &complete), ("n2", &held)]);
-        assert!(!verdict.holds);
+        let held = ZoneSummary::from(&ConnectReport::held(HeldReason::NoTunnelKey));
+        let verdict = connected([("n1", &complete), ("n2", &held)], &[]);
+        assert_eq!(verdict.holds, Holds::False);
         assert_eq!(
             verdict.message,
             "connected: 1 network with 2 ports in 2 zones; \
              skipped: zone n2: the connect router has no tunnel key yet"
+        );
+    }
+
+    #[test]
+    fn what_many_zones_say_is_told_once() {
+        let summary = ZoneSummary {
+            obstacles: ["a", "b", "c"].map(str::to_owned).into(),
+            ..ZoneSummary::default()
+        };
+        let summary = summary.shortened(1);
+        let names: Vec<String> = (1..=5).map(|number| format!("n{number}")).collect();
+        let zones = names.iter().map(|name| (name.as_str(), &summary));
+        assert_eq!(
+            connected(zones, &[]).message,
+            "connected: 0 networks with 0 ports in 5 zones; \
+             skipped: zones n1, n2, n3 and 2 more: a; and 10 more"
+        );
+    }
+
+    #[test]
+    fn as_long_as_zones_are_silent_nobody_knows() {
+        let verdict = connected([("n1", &complete())], &["n2", "n3"]);
+        assert_eq!(verdict.holds, Holds::Unknown);
+        assert_eq!(
+            verdict.message,
+            "connected: 1 network with 2 ports in 1 zone; no report yet of zones n2, n3"
         );
     }
 }

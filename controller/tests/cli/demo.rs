@@ -123,6 +123,14 @@ fn the_real_nbctl_prints_the_same() {
         assert!(output.status.success());
         String::from_utf8(output.stdout).unwrap()
     };
+    // A second one does not take the place over.
+    let second = run(&format!("demo --listen punix:{}", socket.display()), &[]);
+    assert_eq!((second.code, &*second.stdout), (Some(1), ""));
+    assert!(
+        second.stderr.ends_with("nb.sock: another server does\n"),
+        "{}",
+        second.stderr
+    );
     let commands = [
         ["show", ROUTER],
         ["lr-route-list", ROUTER],

@@ -75,6 +75,13 @@ fn bad_arguments_are_errors_of_status_1() {
         &["expected embedded, unix:PATH or tcp:HOST:PORT"],
     );
     fails(
+        &run(
+            "apply --service-cidr 10.96.0.0/16 --service-cidr 10.97.0.0/16",
+            &[&example()],
+        ),
+        &["--service-cidr 10.97.0.0/16: 10.96.0.0/16 is the IPv4 range already"],
+    );
+    fails(
         &run("apply --zone n --nb ssl:h:1", &[&example()]),
         &["there is no node n"],
     );
@@ -108,4 +115,45 @@ fn what_the_status_says_is_a_warning_too() {
     assert!(run.stderr.contains(message), "{}", run.stderr);
     assert!(run.stdout.contains(message), "{}", run.stdout);
     assert!(run.stdout.contains("status: Failure"), "{}", run.stdout);
+}
+
+#[test]
+fn namespaces_without_a_network_of_their_own_are_a_warning() {
+    let manifests = "
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: red, labels: {team: a}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: blue, labels: {team: a, k8s.ovn.org/primary-user-defined-network: ''}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: ClusterNetworkConnect
+metadata: {name: c}
+spec:
+  networkSelectors:
+  - networkSelectionType: PrimaryUserDefinedNetworks
+    primaryUserDefinedNetworkSelector: {namespaceSelector: {matchLabels: {team: a}}}
+  connectSubnets: [{cidr: 192.168.0.0/16, networkPrefix: 24}]
+  connectivity: [PodNetwork]
+";
+    let run = run_on("apply", manifests);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let field = "ClusterNetworkConnect c: spec.networkSelectors[0].primaryUserDefinedNetworkSelector.namespaceSelector: ";
+    for warning in [
+        "selects namespace red without the label k8s.ovn.org/primary-user-defined-network: pods there are on the default network\n",
+        "selects namespace blue without a primary network\n",
+    ] {
+        let warning = format!("{field}{warning}");
+        assert!(
+            run.stderr.contains(&warning),
+            "{warning}\nin {}",
+            run.stderr
+        );
+    }
 }

@@ -5,6 +5,8 @@
 mod command;
 mod demo;
 mod errors;
+mod explain;
 mod output;
 mod server;
 mod state;
+mod watch;

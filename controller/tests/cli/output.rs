@@ -39,7 +39,8 @@ fn a_plan_can_be_read_by_programs() {
     let planned = run("plan -o json --zone ovn-worker2", &[&example()]);
     assert_eq!(planned.code, Some(2));
     let json: Value = serde_json::from_str(&planned.stdout).unwrap();
-    let rows = json[0]["rows"].as_array().unwrap();
+    assert_eq!(json["zones"][0]["zone"], "ovn-worker2");
+    let rows = json["zones"][0]["rows"].as_array().unwrap();
     let port = rows
         .iter()
         .find(|row| row["row"] == "crtor-blue-green-connect_cluster_udn_blue-network_ovn-worker2")

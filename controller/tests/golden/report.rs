@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::Purpose;
+
 /// What differs in one place: a table, an annotation, the conditions of an object.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Difference {
@@ -65,24 +67,23 @@ impl Table {
         self.results.len()
     }
 
-    /// What makes the run fail: scenarios that do not pass and are not listed, and listed ones that pass.
-    pub(crate) fn complaints(&self, not_yet: &BTreeMap<String, String>) -> Vec<String> {
-        let complaint = |result: &ScenarioResult| match (result.passed(), not_yet.get(&result.name))
-        {
-            (true, Some(_)) => Some(format!(
-                "{} passes: take it out of not-yet.txt",
-                result.name
-            )),
-            (false, None) => Some(format!("{} fails", result.name)),
-            _ => None,
+    /// What makes the run fail: scenarios that do not end as recorded without a purpose, and those with one that do.
+    ///
+    /// Scenarios that another folder adds and that have a quirk decide nothing.
+    pub(crate) fn complaints(&self, purposes: &[Purpose]) -> Vec<String> {
+        let complaint = |result: &ScenarioResult| {
+            let name = &result.name;
+            match (result.passed(), purpose(purposes, name)) {
+                (true, Some(_)) => Some(format!("{name} ends as recorded, on purpose or not")),
+                (false, None) if result.quirk.is_none() => Some(format!("{name} fails")),
+                _ => None,
+            }
         };
         self.results.values().filter_map(complaint).collect()
     }
 
-    /// The score, a line for every scenario, and below it what differs.
-    ///
-    /// Without a list the table decides nothing.
-    pub(crate) fn render(&self, title: &str, not_yet: Option<&BTreeMap<String, String>>) -> String {
+    /// The score, a line for every scenario, and below it what differs and why.
+    pub(crate) fn render(&self, title: &str, purposes: &[Purpose]) -> String {
         let passed = self
             .results
             .values()
@@ -90,27 +91,33 @@ impl Table {
             .count();
         let mut text = format!("{title}: {passed} of {} as recorded\n", self.len());
         for result in self.results.values() {
-            let listed = not_yet.and_then(|list| list.get(&result.name));
-            let verdict = match (result.passed(), listed) {
+            let purpose = purpose(purposes, &result.name);
+            let verdict = match (result.passed(), purpose) {
                 (true, _) => "ok".to_owned(),
-                (false, None) if not_yet.is_some() => "FAILED".to_owned(),
+                (false, Some(purpose)) => format!("differs on purpose: {}", purpose.rules),
+                (false, None) if result.quirk.is_none() => "FAILED".to_owned(),
                 (false, None) => "differs".to_owned(),
-                (false, Some(reason)) => format!("not yet: {reason}"),
             };
             let _ = writeln!(text, "  {}: {verdict}", result.name);
             if let Some(quirk) = &result.quirk {
-                let _ = writeln!(text, "    quirk: {quirk}");
+                let _ = writeln!(text, "    recorded: {quirk}");
+            }
+            if let Some(purpose) = purpose {
+                let _ = writeln!(text, "    ours: {} ({})", purpose.what, purpose.test);
             }
             match &result.steps {
-                Err(error) if listed.is_none() => {
+                Err(error) => {
                     let _ = writeln!(text, "    {error}");
                 }
-                Err(_) => {}
                 Ok(steps) => render_steps(&mut text, steps),
             }
         }
         text
     }
+}
+
+fn purpose<'p>(purposes: &'p [Purpose], scenario: &str) -> Option<&'p Purpose> {
+    purposes.iter().find(|purpose| purpose.scenario == scenario)
 }
 
 fn render_steps(text: &mut String, steps: &[StepResult]) {
@@ -161,20 +168,25 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_lie_make_the_run_fail() {
-        let not_yet = BTreeMap::from([("listed".to_owned(), "reason".to_owned())]);
-        let good = table(&[("free", true), ("listed", false)]);
-        assert_eq!(good.complaints(&not_yet), [""; 0]);
-        let bad = table(&[("free", false), ("listed", true)]);
+    fn purposes_that_lie_make_the_run_fail() {
+        let purposes = [Purpose {
+            scenario: "meant",
+            rules: "W1",
+            what: "better",
+            test: "here",
+        }];
+        let good = table(&[("free", true), ("meant", false)]);
+        assert_eq!(good.complaints(&purposes), [""; 0]);
+        let bad = table(&[("free", false), ("meant", true)]);
         assert_eq!(
-            bad.complaints(&not_yet),
-            ["free fails", "listed passes: take it out of not-yet.txt"]
+            bad.complaints(&purposes),
+            ["free fails", "meant ends as recorded, on purpose or not"]
         );
     }
 
     #[test]
     fn differences_are_told_by_step_and_place() {
-        let text = table(&[("a", false)]).render("scenarios", Some(&BTreeMap::new()));
+        let text = table(&[("a", false)]).render("scenarios", &[]);
         assert_eq!(
             text,
             "scenarios: 0 of 1 as recorded\n  a: FAILED\n    step 0 (one):\n      ACL:\n        - row\n"

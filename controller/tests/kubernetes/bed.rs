@@ -5,8 +5,10 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Namespace, Node};
+use k8s_openapi::api::coordination::v1::Lease as LeaseObject;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
 use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -14,7 +16,9 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Config as ClientConfig, Resource, ResourceExt};
 use patchbay_controller::api::cnc::ClusterNetworkConnect;
+use patchbay_controller::api::crd;
 use patchbay_controller::api::nad::NetworkAttachmentDefinition;
+use patchbay_controller::api::udn::ClusterUserDefinedNetwork;
 use patchbay_controller::cluster::ClusterConfig;
 use patchbay_controller::kubernetes::{
     ClusterHalf, Config, Lease, RunError, Timing, ZoneHalf, run,
@@ -38,6 +42,9 @@ pub(crate) const ZONE: &str = "ovn-worker";
 
 const SUBNETS: &str = "k8s.ovn.org/network-connect-subnet";
 const TUNNEL_KEY: &str = "k8s.ovn.org/connect-router-tunnel-key";
+/// Where the controller keeps objects of its own.
+pub(crate) const NAMESPACE: &str = "default";
+const LEASE: &str = "patchbay-cluster";
 /// On everything that tests make, so that it can be found and deleted.
 const LABEL: &str = "patchbay-test";
 
@@ -50,6 +57,8 @@ pub(crate) struct Bed {
     pub(crate) api: Option<ApiServer>,
     pub(crate) client: Client,
     pub(crate) inventory: Inventory,
+    /// Whether zones connect networks only where pods are.
+    pub(crate) dynamic_udn: bool,
     _alone: Option<MutexGuard<'static, ()>>,
 }
 
@@ -66,8 +75,10 @@ impl Bed {
                     api: None,
                     client: config.unwrap().try_into().unwrap(),
                     inventory: example(),
+                    dynamic_udn: false,
                     _alone: Some(REAL.lock().await),
                 };
+                bed.define_resources().await;
                 bed.clear().await;
                 bed
             }
@@ -89,12 +100,42 @@ impl Bed {
             client: api.client(),
             api: Some(api),
             inventory: example(),
+            dynamic_udn: false,
             _alone: None,
         }
     }
 
     pub(crate) fn api(&self) -> &ApiServer {
         self.api.as_ref().expect("the test is for our own server")
+    }
+
+    /// Makes the definitions of our resources, as `patchbay crds` prints them, where they are not there.
+    async fn define_resources(&self) {
+        let api = Api::<CustomResourceDefinition>::all(self.client.clone());
+        let definitions = [
+            crd::cluster_network_connect(),
+            crd::user_defined_network(),
+            crd::cluster_user_defined_network(),
+            crd::network_attachment_definition(),
+        ];
+        for definition in definitions {
+            let name = definition.name_any();
+            if api.get_opt(&name).await.unwrap().is_none() {
+                let created = api.create(&PostParams::default(), &definition).await;
+                created.unwrap();
+            }
+            let established = format!("{name} is established");
+            eventually(&established, async || {
+                let definition = api.get(&name).await.unwrap();
+                let conditions = definition.status?.conditions?;
+                let holds = |type_| {
+                    let mut all = conditions.iter();
+                    all.any(|one| one.type_ == type_ && one.status == "True")
+                };
+                holds("Established").then_some(())
+            })
+            .await;
+        }
     }
 
     async fn make_example(&self) {
@@ -104,8 +145,21 @@ impl Bed {
         for (_, node) in self.inventory.nodes.iter() {
             self.create(&node.object).await;
         }
+        // What is owned by something that is not there is collected as garbage.
+        let mut owners = BTreeMap::new();
+        for (key, network) in self.inventory.cluster_user_defined_networks.iter() {
+            let mut network = network.object.clone();
+            network.status = None;
+            owners.insert(key.name.clone(), self.create(&network).await.uid());
+        }
         for (_, nad) in self.inventory.network_attachment_definitions.iter() {
-            self.create_in(&nad.object).await;
+            let mut nad = nad.object.clone();
+            for owner in nad.owner_references_mut() {
+                if let Some(Some(uid)) = owners.get(&owner.name) {
+                    owner.uid.clone_from(uid);
+                }
+            }
+            self.create_in(&nad).await;
         }
     }
 
@@ -169,16 +223,17 @@ impl Bed {
 
     /// Reason and note of all events about the connect.
     pub(crate) async fn events(&self) -> Vec<(String, String)> {
+        let connect = self.connects().get_opt(CONNECT).await.unwrap();
+        let Some(uid) = connect.and_then(|connect| connect.uid()) else {
+            return Vec::new();
+        };
         let api = Api::<Event>::namespaced(self.client.clone(), "default");
         let events = api.list(&ListParams::default()).await.unwrap();
         events
             .into_iter()
             .filter(|event| {
-                event
-                    .regarding
-                    .as_ref()
-                    .and_then(|regarding| regarding.name.as_deref())
-                    == Some(CONNECT)
+                let regarding = event.regarding.as_ref();
+                regarding.is_some_and(|regarding| regarding.uid.as_ref() == Some(&uid))
             })
             .map(|event| {
                 (
@@ -232,7 +287,7 @@ impl Bed {
             duration: Duration::from_secs(1),
             renew_deadline: Duration::from_millis(700),
             retry: Duration::from_millis(100),
-            ..Lease::new("default", LABEL)
+            ..Lease::new(NAMESPACE, LEASE)
         };
         let config = Config {
             cluster: cluster.then(|| ClusterHalf {
@@ -243,21 +298,27 @@ impl Bed {
                 zone: name.to_owned(),
                 families: vec![IpFamily::V4],
                 service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
+                dynamic_udn: self.dynamic_udn,
                 northbound: remote.parse().unwrap(),
             }),
+            namespace: NAMESPACE.to_owned(),
             identity: identity.to_owned(),
             timing: Timing {
                 quiet: Duration::from_millis(5),
                 latest: Duration::from_millis(50),
                 retry: (Duration::from_millis(20), Duration::from_millis(200)),
                 request: Duration::from_secs(5),
+                report: Duration::from_millis(50),
             },
         };
-        // Connections of its own, as another process has.
-        let client = self
-            .api
-            .as_ref()
-            .map_or_else(|| self.client.clone(), ApiServer::client);
+        // Connections of its own, as another process has, and the rights of our service accounts.
+        let accounts = [
+            cluster.then_some("ovnkube-cluster-manager"),
+            zone.map(|_| "ovnkube-node"),
+        ];
+        let accounts: Vec<&str> = accounts.into_iter().flatten().collect();
+        let client = self.api.as_ref();
+        let client = client.map_or_else(|| self.client.clone(), |api| api.client_of(&accounts));
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
             let stopped = async {
@@ -277,6 +338,16 @@ impl Bed {
                 .await
                 .unwrap();
             self.nodes().delete_collection(&delete, &all).await.unwrap();
+            let networks = Api::<ClusterUserDefinedNetwork>::all(self.client.clone());
+            networks.delete_collection(&delete, &all).await.unwrap();
+            let reports = Api::<ConfigMap>::namespaced(self.client.clone(), NAMESPACE);
+            let of_zones =
+                ListParams::default().labels("app.kubernetes.io/component=patchbay-zone");
+            reports.delete_collection(&delete, &of_zones).await.unwrap();
+            let leases = Api::<LeaseObject>::namespaced(self.client.clone(), NAMESPACE);
+            if leases.get_opt(LEASE).await.unwrap().is_some() {
+                leases.delete(LEASE, &delete).await.unwrap();
+            }
             let namespaces = Api::<Namespace>::all(self.client.clone());
             for namespace in namespaces.list(&all).await.unwrap() {
                 let name = namespace.name_any();
@@ -285,6 +356,9 @@ impl Bed {
                     .await
                     .unwrap();
                 namespaces.delete(&name, &delete).await.unwrap();
+                if !self.has_controllers().await {
+                    finalize(&self.client, &name).await;
+                }
             }
             let gone = "the namespaces are gone";
             eventually(gone, async || {
@@ -293,6 +367,31 @@ impl Bed {
             })
             .await;
         }
+    }
+}
+
+impl Bed {
+    /// Whether there is more than an API server: somebody who empties namespaces that are deleted.
+    async fn has_controllers(&self) -> bool {
+        let leases = Api::<LeaseObject>::namespaced(self.client.clone(), "kube-system");
+        let lease = leases.get_opt("kube-controller-manager").await.unwrap();
+        lease.is_some()
+    }
+}
+
+/// Lets a namespace go that nobody else will let go.
+async fn finalize(client: &Client, name: &str) {
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name},
+        "spec": {"finalizers": []},
+    });
+    let namespaces = Api::<Namespace>::all(client.clone());
+    let params = PostParams::default();
+    let finalized = namespaces.replace_subresource("finalize", name, &params, &namespace);
+    match finalized.await {
+        Ok(_) => {}
+        Err(kube::Error::Api(status)) if status.code == 404 => {}
+        Err(error) => panic!("{name}: {error}"),
     }
 }
 
@@ -378,9 +477,14 @@ pub(crate) fn tunnel_key(connect: &ClusterNetworkConnect) -> Option<&str> {
 
 /// Status and message of the condition.
 pub(crate) fn accepted(connect: &ClusterNetworkConnect) -> Option<(String, String)> {
+    condition(connect, "Accepted")
+}
+
+/// Status and message of a condition.
+pub(crate) fn condition(connect: &ClusterNetworkConnect, type_: &str) -> Option<(String, String)> {
     let conditions = &connect.status.as_ref()?.conditions;
     let condition = conditions
         .iter()
-        .find(|condition| condition.type_ == "Accepted")?;
+        .find(|condition| condition.type_ == type_)?;
     Some((condition.status.clone(), condition.message.clone()))
 }

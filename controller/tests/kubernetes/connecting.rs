@@ -4,7 +4,12 @@ use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-use crate::bed::{Bed, CONNECT, accepted, connect, eventually, subnets, tunnel_key};
+use patchbay_schemas::nb::LogicalRouterPort;
+
+use crate::bed::{
+    Bed, CONNECT, ZONE, accepted, condition, connect, eventually, subnets, tunnel_key,
+};
+use crate::database::Zone;
 
 #[tokio::test]
 async fn the_documents_example_gets_its_annotations() {
@@ -204,5 +209,120 @@ async fn a_connect_that_was_deleted_and_made_again_is_another_one() {
     // Keys are handed out in turn, so that the old router's is not met again at once.
     assert_ne!(tunnel_key(&after), tunnel_key(&before));
     cluster.stop().await;
+    bed.clear().await;
+}
+
+#[tokio::test]
+async fn what_all_zones_report_becomes_one_condition() {
+    let bed = Bed::new().await;
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    assert_eq!(condition(&bed.connected().await, "Connected"), None);
+
+    let mut zones = Vec::new();
+    for (key, _) in bed.inventory.nodes.iter() {
+        let zone = bed.zone(&key.name).await;
+        zones.push((bed.run_zone(&zone), zone));
+        let (told, all) = (zones.len(), bed.inventory.nodes.len());
+        let (status, start) = (
+            if told == all { "True" } else { "Unknown" },
+            format!(
+                "connected: 2 networks with {} ports in {told} zone",
+                6 * told
+            ),
+        );
+        let what = format!("{told} zones have reported");
+        eventually(&what, async || {
+            let (found, message) = condition(&bed.connected().await, "Connected")?;
+            (found == status && message.starts_with(&start)).then_some(())
+        })
+        .await;
+    }
+    let status = bed.connected().await.status.unwrap();
+    assert_eq!(json!(status.status), "Success");
+
+    // A node that cannot be connected is told by all the others, as one.
+    let patch =
+        Patch::Merge(json!({"metadata": {"annotations": {"k8s.ovn.org/node-chassis-id": null}}}));
+    let (nodes, params) = (bed.nodes(), PatchParams::default());
+    nodes.patch("ovn-worker2", &params, &patch).await.unwrap();
+    let (_, message) = eventually("the condition is false", async || {
+        condition(&bed.connected().await, "Connected")
+            .filter(|(status, message)| status == "False" && message.contains("zones "))
+    })
+    .await;
+    let told = "skipped: zones ovn-control-plane, ovn-worker: network cluster_udn_blue-network, node ovn-worker2: the node has no chassis id yet; ";
+    assert!(message.contains(told), "{message}");
+    for (running, _) in zones {
+        running.stop().await;
+    }
+    cluster.stop().await;
+    bed.clear().await;
+}
+
+#[tokio::test]
+async fn annotations_that_nobody_can_read_are_left_alone() {
+    let bed = Bed::new().await;
+    let zone = bed.zone(ZONE).await;
+    let both = bed.run("one", true, Some(&zone));
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    let ports = |zone: &Zone| {
+        let ports = zone.rows::<LogicalRouterPort>().into_iter();
+        let names = ports.map(|port| port.name);
+        names.filter(|name| name.starts_with("crtor-")).count()
+    };
+    zone.until("it is connected", |zone| (ports(zone) == 6).then_some(()))
+        .await;
+    // Somebody edits a connect and a node while the controller is away.
+    both.stop().await;
+    let patch =
+        |key: &str, value: &str| Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
+    let params = PatchParams::default();
+    let broken = patch("k8s.ovn.org/network-connect-subnet", "{");
+    bed.connects()
+        .patch(CONNECT, &params, &broken)
+        .await
+        .unwrap();
+    let both = bed.run("one", true, Some(&zone));
+    let (_, message) = eventually("the status tells", async || {
+        accepted(&bed.connected().await).filter(|(status, _)| status == "False")
+    })
+    .await;
+    let told = "failed to initialize subnet allocator for CNC blue-green-connect: annotation k8s.ovn.org/network-connect-subnet: ";
+    assert!(message.starts_with(told), "{message}");
+    assert_eq!(
+        bed.connected().await.annotations()["k8s.ovn.org/network-connect-subnet"],
+        "{"
+    );
+    assert_eq!(ports(&zone), 6, "what was connected stays");
+
+    let mended = patch("k8s.ovn.org/network-connect-subnet", "{}");
+    bed.connects()
+        .patch(CONNECT, &params, &mended)
+        .await
+        .unwrap();
+    bed.until_allocated(2).await;
+
+    // A node's annotations count as they were when they could be read.
+    for (key, value) in [
+        ("k8s.ovn.org/node-id", "two"),
+        ("k8s.ovn.org/node-subnets", "[]"),
+    ] {
+        bed.nodes()
+            .patch("ovn-worker2", &params, &patch(key, value))
+            .await
+            .unwrap();
+    }
+    bed.nodes()
+        .delete("ovn-control-plane", &DeleteParams::default())
+        .await
+        .unwrap();
+    zone.until("another node is gone", |zone| {
+        (ports(zone) == 4).then_some(())
+    })
+    .await;
+    both.stop().await;
     bed.clear().await;
 }

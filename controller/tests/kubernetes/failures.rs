@@ -47,7 +47,7 @@ async fn watches_that_are_lost_go_on() {
         let requests = bed.api().requests();
         requests
             .iter()
-            .filter(|one| one.method == "GET" && one.path.ends_with("/nodes"))
+            .filter(|one| one.user == "ovnkube-node" && one.path.ends_with("/nodes"))
             .count()
     };
     // The list, the watch, and the watch once more from where it ended.

@@ -10,7 +10,7 @@ use crate::bed::{Bed, eventually};
 
 async fn holder(bed: &Bed) -> Option<String> {
     let leases = Api::<Lease>::namespaced(bed.client.clone(), "default");
-    let lease = leases.get_opt("patchbay-test").await.unwrap()?;
+    let lease = leases.get_opt("patchbay-cluster").await.unwrap()?;
     lease.spec?.holder_identity
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use kube::ResourceExt;
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt};
 use ovsdb_sim::testing::{RealServer, installed_nb_schema};
 use patchbay_controller::udn::ClusterSettings;
 use patchbay_controller::udn::topology::zone_rows;
@@ -165,6 +166,39 @@ async fn nodes_come_and_go() {
     assert_eq!(until_ports(&zone, 4).await, before);
     both.stop().await;
     bed.clear().await;
+}
+
+#[tokio::test]
+async fn networks_are_connected_where_pods_are() {
+    let mut bed = Bed::simulated().await;
+    bed.dynamic_udn = true;
+    let zone = bed.zone(ZONE).await;
+    let both = bed.run("one", true, Some(&zone));
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    let pod = |namespace: &str, node: &str| -> Pod {
+        let pod = json!({
+            "metadata": {"name": format!("on-{node}"), "namespace": namespace},
+            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]},
+        });
+        serde_json::from_value(pod).unwrap()
+    };
+    // Where one network is, the other one is needed, too.
+    bed.create_in(&pod("blue", ZONE)).await;
+    until_ports(&zone, 2).await;
+    bed.create_in(&pod("green", "ovn-worker2")).await;
+    bed.create_in(&pod("other", "ovn-control-plane")).await;
+    until_ports(&zone, 4).await;
+    let pods = Api::<Pod>::namespaced(bed.client.clone(), "blue");
+    pods.delete(&format!("on-{ZONE}"), &DeleteParams::default())
+        .await
+        .unwrap();
+    let ports = until_ports(&zone, 2).await;
+    assert!(
+        ports.iter().all(|port| port.ends_with("_ovn-worker2")),
+        "{ports:?}"
+    );
+    both.stop().await;
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! What a connect comes to, beside the recorded scenarios.
 
 use patchbay_controller::model::Topology;
-use patchbay_controller::zone::{ClusterIpService, Notice};
+use patchbay_controller::zone::{ClusterIpService, Notice, ZoneController};
 use patchbay_schemas::nb::{
     LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
     LogicalRouterStaticRoute,
@@ -158,6 +158,28 @@ fn load_balancers_that_are_missing_are_told_and_hold_nothing_back() {
     assert!(world.pass_of_c().messages().is_empty());
     let group = world.row::<LoadBalancerGroup>("cnc_svc_c");
     assert_eq!(group.load_balancer, [balancer].into());
+}
+
+#[test]
+fn a_connect_that_never_had_all_its_load_balancers_leaves_nothing_behind() {
+    let mut world = World::red_and_blue();
+    let before = world.database.snapshot().row_count();
+    let subnets = [
+        ("layer3_1", "192.168.0.0/24"),
+        ("layer3_2", "192.168.1.0/24"),
+    ];
+    world.connect("c", &["ServiceNetwork"], &subnets);
+    world.inputs.services = vec![ClusterIpService {
+        namespace: "red-ns".to_owned(),
+        protocols: ["TCP".to_owned()].into(),
+    }];
+    assert_eq!(world.pass_of_c().notices.len(), 1);
+    assert_eq!(world.count::<LoadBalancerGroup>(), 1);
+    // Nobody remembers what was in force: neither this controller nor the next one.
+    world.controller = ZoneController::default();
+    world.inputs.connects.clear();
+    world.pass();
+    assert_eq!(world.database.snapshot().row_count(), before);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod connecting;
 mod convergence;
+mod inactive;
 mod limits;
 mod networks;
 mod ownership;

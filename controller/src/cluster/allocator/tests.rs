@@ -63,22 +63,59 @@ fn a_shared_block_goes_back_with_its_last_pair() {
 }
 
 #[test]
-fn a_layer2_network_stays_where_it_is_when_a_place_before_it_becomes_free() {
+fn a_layer2_network_moves_when_a_place_before_it_becomes_free() {
     let mut allocator = allocator(&[("192.168.0.0/28", 30)]);
     allocate(&mut allocator, &["layer2_1", "layer2_2", "layer2_3"]);
-    let before = allocator.to_map().get(owner("layer2_3")).copied();
     allocator.release(owner("layer2_1"));
+    let subnet = |allocator: &ConnectAllocator, text: &str| {
+        let subnets = allocator.to_map().get(owner(text)).copied();
+        subnets
+            .and_then(|subnets| subnets.first())
+            .unwrap()
+            .to_string()
+    };
+    assert_eq!(subnet(&allocator, "layer2_3"), "192.168.0.4/31");
     allocate(&mut allocator, &["layer2_3"]);
-    assert_eq!(allocator.to_map().get(owner("layer2_3")).copied(), before);
-    // The open place is for the next one.
-    allocate(&mut allocator, &["layer2_4"]);
+    assert_eq!(subnet(&allocator, "layer2_3"), "192.168.0.0/31");
+    // It stays there, and the place it came from is its own still.
+    allocate(&mut allocator, &["layer2_3", "layer2_4"]);
+    assert_eq!(subnet(&allocator, "layer2_3"), "192.168.0.0/31");
+    assert_eq!(subnet(&allocator, "layer2_4"), "192.168.0.6/31");
+}
+
+#[test]
+fn a_place_that_was_left_is_for_those_who_find_no_other() {
+    let mut allocator = allocator(&[("192.168.0.0/29", 30)]);
+    allocate(&mut allocator, &["layer2_1", "layer2_2", "layer2_3"]);
+    allocator.release(owner("layer2_1"));
+    allocate(&mut allocator, &["layer2_3", "layer2_4"]);
+    assert_eq!(
+        allocator.to_map().to_string(),
+        r#"{"layer2_2":{"ipv4":"192.168.0.2/31"},"layer2_3":{"ipv4":"192.168.0.0/31"},"layer2_4":{"ipv4":"192.168.0.6/31"}}"#
+    );
+    allocator.release(owner("layer2_4"));
+    // Nobody but the one who left it is in the second block: it is free for a layer3 network.
+    allocate(&mut allocator, &["layer3_5"]);
     assert_eq!(
         allocator
             .to_map()
-            .get(owner("layer2_4"))
+            .get(owner("layer3_5"))
             .and_then(ConnectSubnets::first),
-        Some("192.168.0.0/31".parse().unwrap())
+        Some("192.168.0.4/30".parse().unwrap())
     );
+}
+
+#[test]
+fn networks_that_moved_give_both_blocks_back() {
+    let mut allocator = allocator(&[("192.168.0.0/29", 30), ("fd01::/125", 126)]);
+    allocate(&mut allocator, &["layer2_1", "layer2_2", "layer2_3"]);
+    allocator.release(owner("layer2_1"));
+    allocate(&mut allocator, &["layer2_3"]);
+    allocator.release(owner("layer2_2"));
+    allocator.release(owner("layer2_3"));
+    assert!(allocator.blocks.values().all(SubnetPool::is_unused));
+    assert!(allocator.shared.is_empty() && allocator.left.is_empty());
+    allocate(&mut allocator, &["layer3_1", "layer3_2"]);
 }
 
 #[test]
@@ -105,7 +142,7 @@ fn what_was_annotated_is_taken_and_nothing_else() {
         assert!(allocator.restore(owner, subnets), "{owner}");
     }
     assert_eq!(allocator.to_map(), map);
-    allocate(&mut allocator, &["layer3_1", "layer2_3", "layer2_4"]);
+    allocate(&mut allocator, &["layer3_1", "layer2_3"]);
     assert_eq!(allocator.to_map(), map);
     // Families that went different ways still end up with each block given back once.
     for owner in map.owners() {

@@ -7,7 +7,7 @@ use super::*;
 use crate::api::cnc::StatusType;
 use crate::api::nad::NetworkAttachmentDefinition;
 use crate::cluster::ACCEPTED;
-use crate::model::{NadKey, Networks};
+use crate::model::{NadKey, Networks, NodeId, Topology};
 
 /// All objects of a cluster, and a controller whose outcomes are written back to them.
 struct TestBed {
@@ -461,31 +461,148 @@ fn annotations_that_cannot_be_kept_are_told() {
             r#"{"layer3_1":{"ipv4":"10.0.0.0/24"},"layer3_2":{"ipv4":"192.168.9.0/24"},"odd":{"ipv4":"192.168.1.0/24"}}"#,
         )
         .annotate("b", ConnectSubnetMap::ANNOTATION, "[");
-    let warnings = bed.settle();
     assert_eq!(
-        warnings[..2],
+        bed.settle(),
         [
             "CNC a: annotation k8s.ovn.org/network-connect-subnet: owner key \"odd\" is not layer3_<id> or layer2_<id>",
             "CNC a: annotation k8s.ovn.org/network-connect-subnet: the subnets of layer3_1 are not free or not from connectSubnets",
-        ]
-    );
-    assert!(warnings[2].starts_with("CNC b: annotation k8s.ovn.org/network-connect-subnet: "));
-    assert_eq!(
-        warnings[3..],
-        [
-            "CNC b: annotation k8s.ovn.org/connect-router-tunnel-key: key 16715790 is in use by another router",
-            "CNC c: annotation k8s.ovn.org/connect-router-tunnel-key: datapath tunnel key \"many\" is not a number",
         ]
     );
     assert_eq!(
         bed.subnets("a"),
         Some(r#"{"layer3_1":{"ipv4":"192.168.0.0/24"},"layer3_2":{"ipv4":"192.168.9.0/24"}}"#)
     );
+    assert_eq!(bed.message("a"), FINE);
+    // What nobody can read is left as it is, and told.
+    assert_eq!(bed.subnets("b"), Some("["));
+    let message = bed.message("b");
+    assert!(
+        message.starts_with(
+            "failed to initialize subnet allocator for CNC b: annotation k8s.ovn.org/network-connect-subnet: "
+        ),
+        "{message}"
+    );
+    assert_eq!([bed.key("c"), bed.subnets("c")], [Some("many"), None]);
     assert_eq!(
-        [bed.key("a"), bed.key("b")],
-        [Some("16715790"), Some("16715779")]
+        bed.message("c"),
+        "failed to allocate tunnel key for CNC c: annotation k8s.ovn.org/connect-router-tunnel-key: datapath tunnel key \"many\" is not a number"
     );
     assert_eq!(bed.settle(), [""; 0]);
+
+    bed.annotate("b", ConnectSubnetMap::ANNOTATION, "{}");
+    bed.annotate("c", ROUTER_TUNNEL_KEY, "16715800").settle();
+    assert_eq!(
+        bed.message("b"),
+        "failed to allocate tunnel key for CNC b: annotation k8s.ovn.org/connect-router-tunnel-key: key 16715790 is in use by another router"
+    );
+    assert_eq!(bed.message("c"), FINE);
+    assert_eq!(bed.key("c"), Some("16715800"));
+}
+
+#[test]
+fn a_layer2_network_moves_only_when_networks_come_or_go() {
+    let mut bed = TestBed::new();
+    for (name, id) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)] {
+        bed.network(name, id, json!({"topology": "layer2"}));
+    }
+    bed.connect("cnc", &range("192.168.0.0/28", 30)).settle();
+    bed.remove_network("a").settle();
+    let before = bed.subnets("cnc").map(str::to_owned);
+    assert_eq!(
+        before.as_deref(),
+        Some(
+            r#"{"layer2_2":{"ipv4":"192.168.0.2/31"},"layer2_3":{"ipv4":"192.168.0.4/31"},"layer2_4":{"ipv4":"192.168.0.6/31"}}"#
+        )
+    );
+    // There is a place in the first block, but nothing has happened that is worth a new address.
+    bed.settle();
+    bed.settle();
+    assert_eq!(bed.subnets("cnc").map(str::to_owned), before);
+    bed.remove_network("d").settle();
+    assert_eq!(
+        bed.subnets("cnc"),
+        Some(r#"{"layer2_2":{"ipv4":"192.168.0.2/31"},"layer2_3":{"ipv4":"192.168.0.0/31"}}"#)
+    );
+    // Nothing is lost by it: all four blocks can be had.
+    for name in ["b", "c"] {
+        bed.remove_network(name);
+    }
+    for id in 5..9 {
+        bed.network(&format!("n{id}"), id, json!({}));
+    }
+    bed.settle();
+    bed.settle();
+    assert_eq!(bed.message("cnc"), FINE);
+}
+
+#[test]
+fn an_annotation_that_is_full_takes_no_more_networks() {
+    let mut bed = TestBed::new();
+    let mut entries = serde_json::Map::new();
+    for id in 1_000_u32..3_800 {
+        let place = (id - 1_000) * 2 + 2;
+        let v6 = format!("fd01:1111:2222:3333:4444:5555:6666:{place:x}/127");
+        let v4 = format!("100.100.{}.{}/31", 100 + place / 256, place % 256);
+        entries.insert(format!("layer2_{id}"), json!({"ipv4": v4, "ipv6": v6}));
+        let subnet = format!("10.{}.{}.0/24", id / 256, id % 256);
+        let change = json!({"topology": "layer2", "subnets": subnet});
+        bed.network(&format!("n{id}"), id.into(), change);
+    }
+    let annotation = Value::from(entries).to_string();
+    assert!(annotation.len() > 240 * 1024, "{}", annotation.len());
+    bed.network(
+        "red",
+        4_000,
+        json!({"subnets": "10.1.0.0/16/24,fd10::/48/64"}),
+    )
+    .connect(
+        "c",
+        &json!([
+            {"cidr": "100.100.0.0/17", "networkPrefix": 19},
+            {"cidr": "fd01:1111:2222:3333:4444:5555:6666:0/113", "networkPrefix": 115},
+        ]),
+    )
+    .annotate("c", ConnectSubnetMap::ANNOTATION, &annotation);
+    assert_eq!(bed.settle(), [""; 0]);
+    assert_eq!(
+        bed.message("c"),
+        "failed to allocate subnets for CNC c: failed to allocate subnet for network cluster_udn_red: \
+         annotation k8s.ovn.org/network-connect-subnet would have more than 245760 bytes"
+    );
+    assert!(!bed.subnets("c").unwrap().contains("_4000"));
+}
+
+#[test]
+fn blocks_that_are_too_small_for_nodes_are_told() {
+    let mut bed = TestBed::new();
+    bed.network("red", 1, json!({}))
+        .connect("c", &range("192.168.0.0/16", 26));
+    bed.settle();
+    let warnings = |bed: &mut TestBed, id: i64| {
+        let networks = Networks::read(bed.nads.values(), bed.namespaces.values());
+        let nodes = [("n1", 2), ("n2", id), ("n3", 3)]
+            .map(|(name, id)| (name, NodeId::try_new(id).unwrap()));
+        let objects = Objects::new(
+            &networks,
+            bed.nads.values(),
+            bed.namespaces.values(),
+            bed.connects.values(),
+        )
+        .with_nodes(nodes);
+        let report = bed
+            .controller
+            .reconcile(&objects, &Time(Timestamp::UNIX_EPOCH));
+        let warnings = report.warnings.iter();
+        warnings.map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(warnings(&mut bed, 27), [""; 0]);
+    let told = |id| {
+        format!(
+            "CNC c: spec.connectSubnets: blocks have addresses for node ids below 32, and node n2 has id {id}: networks cannot be connected on nodes with higher ids"
+        )
+    };
+    assert_eq!(warnings(&mut bed, 28), [told(28)]);
+    assert_eq!(warnings(&mut bed, 40), [told(40)]);
 }
 
 #[test]
@@ -544,7 +661,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Whatever happens: a restart changes nothing, keys are unique, and a network that stays keeps its subnets.
+    /// Whatever happens: a restart changes nothing, keys are unique, and a network that stays keeps its subnets; a layer2
+    /// network as long as no other comes or goes.
     #[test]
     fn what_was_handed_out_stays(steps in steps()) {
         let ranges = [range("192.168.0.0/21", 24), range("192.169.0.0/28", 30), range("fd01::/112", 120)];
@@ -601,7 +719,8 @@ proptest! {
                 let Some(subnets) = subnets_before.get(&name) else { continue };
                 let after = ConnectSubnetMap::parse(bed.subnets(&name).unwrap()).unwrap().0;
                 for (owner, had) in subnets.iter() {
-                    if touched != Some(owner.network_id.get().into()) {
+                    let may_move = touched.is_some() && owner.topology == Topology::Layer2;
+                    if !may_move && touched != Some(owner.network_id.get().into()) {
                         prop_assert_eq!(after.get(owner), Some(had));
                     }
                 }

@@ -52,6 +52,7 @@ async fn serve(
         query: query(head.uri.query().unwrap_or_default()),
         content_type: header(CONTENT_TYPE),
         accept: header(ACCEPT),
+        user: header(HeaderName::from_static("impersonate-user")),
         body: body
             .map(|body| body.to_bytes().to_vec())
             .unwrap_or_default(),

@@ -12,6 +12,7 @@
 //! | [`fields`] | who owns which field |
 //! | [`patch`] | the three kinds of patches |
 //! | [`selector`] | label and field selectors |
+//! | [`rbac`] | who may do what |
 //! | [`requests`] | from a request to an answer |
 //! | [`watch`] | answers that do not end |
 //! | [`http`] | connections |
@@ -19,6 +20,7 @@
 mod fields;
 mod http;
 mod patch;
+mod rbac;
 mod requests;
 mod resources;
 mod selector;
@@ -31,6 +33,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
+use rbac::Rules;
 use storage::Storage;
 
 /// The server. Dropping it ends it and all its connections.
@@ -47,6 +50,8 @@ pub(crate) struct Request {
     pub(crate) path: String,
     /// The `fieldManager` of the request.
     pub(crate) manager: Option<String>,
+    /// On whose behalf it was made.
+    pub(crate) user: String,
     pub(crate) status: u16,
 }
 
@@ -81,6 +86,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     storage: Storage,
+    rules: Rules,
     requests: Vec<Request>,
     faults: Vec<Fault>,
     /// Watches that began before this many orders to end have to end.
@@ -92,7 +98,10 @@ struct State {
 impl ApiServer {
     pub(crate) async fn start() -> Self {
         let shared = Arc::new(Shared {
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                rules: Rules::deployed(),
+                ..State::default()
+            }),
             ticks: tokio::sync::watch::Sender::new(0),
         });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -110,9 +119,16 @@ impl ApiServer {
         format!("http://{}", self.address)
     }
 
-    /// A client with connections of its own.
+    /// A client with connections of its own, which may do everything.
     pub(crate) fn client(&self) -> kube::Client {
         let config = kube::Config::new(self.url().parse().unwrap());
+        kube::Client::try_from(config).unwrap()
+    }
+
+    /// A client that may do what service accounts may do, according to the roles that come with the project.
+    pub(crate) fn client_of(&self, accounts: &[&str]) -> kube::Client {
+        let mut config = kube::Config::new(self.url().parse().unwrap());
+        config.auth_info.impersonate = Some(accounts.join(","));
         kube::Client::try_from(config).unwrap()
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::patch::{self, Applier};
+use super::rbac::Rules;
 use super::resources::Target;
 use super::selector::Selector;
 use super::storage::{Key, Storage};
@@ -19,6 +20,8 @@ pub(super) struct Call {
     pub(super) query: BTreeMap<String, String>,
     pub(super) content_type: String,
     pub(super) accept: String,
+    /// For whom it is made; everything is allowed to nobody in particular.
+    pub(super) user: String,
     pub(super) body: Vec<u8>,
 }
 
@@ -131,7 +134,7 @@ pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
         fault.times -= 1;
         Err(Failure::ordered(fault))
     } else {
-        let answered = serve(&mut state.storage, call);
+        let answered = allowed(&state.rules, call).and_then(|()| serve(&mut state.storage, call));
         match answered {
             Ok(Answer::Watch(watch)) if state.gone_at_start => watch.still_possible(&state.storage),
             other => other,
@@ -146,6 +149,7 @@ pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
         method: call.method.clone(),
         path: call.path.clone(),
         manager: call.parameter("fieldManager").map(str::to_owned),
+        user: call.user.clone(),
         status,
     });
     drop(state);
@@ -153,6 +157,16 @@ pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
         shared.tick();
     }
     answer
+}
+
+fn allowed(rules: &Rules, call: &Call) -> Result<(), Failure> {
+    match Target::parse(&call.path) {
+        Some(target) if !call.user.is_empty() && !rules.allow(&call.user, call, &target) => {
+            let message = format!("user {:?} cannot {} {}", call.user, call.method, call.path);
+            Err(Failure::new(403, "Forbidden", message))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn serve(storage: &mut Storage, call: &Call) -> Result<Answer, Failure> {
@@ -304,7 +318,10 @@ fn patch(storage: &mut Storage, call: &Call, target: &Target, key: Key) -> Resul
             );
             return Err(Failure::new(409, "Conflict", message));
         }
-        let mut object = json!({"apiVersion": target.resource.api_version(), "metadata": {}});
+        let mut object = json!({
+            "apiVersion": target.resource.api_version(), "kind": target.resource.kind,
+            "metadata": {},
+        });
         patch::apply(&mut object, &patch, applier(call, target))?;
         let created = storage.create(target.resource, key, object);
         return Ok(Answer::Object(201, created));

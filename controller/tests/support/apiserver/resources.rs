@@ -31,10 +31,12 @@ const fn resource(
 
 const OVN: &str = "k8s.ovn.org";
 
-static RESOURCES: [Resource; 10] = [
+static RESOURCES: [Resource; 12] = [
     resource("", "namespaces", "Namespace", false, true),
     resource("", "nodes", "Node", false, true),
     resource("", "services", "Service", true, true),
+    resource("", "pods", "Pod", true, true),
+    resource("", "configmaps", "ConfigMap", true, false),
     resource(
         "discovery.k8s.io",
         "endpointslices",

@@ -1,0 +1,264 @@
+//! All of it, network by network and node by node.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ipnet::IpNet;
+use serde::Serialize;
+
+use super::choices::{Choices, Chosen};
+use super::reasons::{Reason, annotation, of_connect};
+use crate::api::cnc::ClusterNetworkConnect;
+use crate::cluster::ACCEPTED;
+use crate::model::{Connect, ConnectRange, ConnectSubnetMap, Networks, Topology};
+use crate::source::Inventory;
+use crate::zone::ConnectReport;
+
+/// What became of a connect, and why.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// Name of the connect.
+    pub connect: String,
+    /// What the cluster-wide half says; none if it has not looked at the connect.
+    pub accepted: Option<String>,
+    /// Whether it has accepted the connect.
+    pub is_accepted: bool,
+    /// Tunnel key of the connect router.
+    pub tunnel_key: Option<u32>,
+    /// How much the connect's ranges have room for.
+    pub room: Vec<Room>,
+    /// The chosen networks, by name.
+    pub networks: Vec<NetworkExplanation>,
+    /// What is chosen and is no network that can be connected, and what keeps the connect as a whole from working.
+    pub obstacles: Vec<Reason>,
+    /// What is odd without keeping anything from being connected.
+    pub notices: Vec<String>,
+}
+
+/// A range of a connect.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Room {
+    /// The range.
+    pub cidr: IpNet,
+    /// Prefix length of a block.
+    pub network_prefix: u8,
+    /// How many blocks can be handed out: one for each layer3 network, and one shared by layer2 networks.
+    pub blocks: u32,
+    /// Nodes with ids below this have addresses and tunnel keys in every block.
+    pub node_ids_below: u32,
+}
+
+/// Whether a network is connected.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum NetworkState {
+    /// On all nodes.
+    Connected,
+    /// On some nodes.
+    Partly,
+    /// On none.
+    NotConnected,
+}
+
+/// One chosen network.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NetworkExplanation {
+    /// Name of the network.
+    pub network: String,
+    /// The object that defines it.
+    pub object: String,
+    /// Its topology.
+    pub topology: &'static str,
+    /// Its id.
+    pub id: u16,
+    /// The selectors that have chosen it, and through what.
+    pub selected_by: Vec<String>,
+    /// Its connect subnets.
+    pub subnets: Vec<IpNet>,
+    /// Whether it is connected.
+    pub state: NetworkState,
+    /// Why it is not connected at all, or not in some zone.
+    pub reasons: Vec<Reason>,
+    /// The nodes, by name.
+    pub nodes: Vec<NodeExplanation>,
+}
+
+/// A network on one node.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeExplanation {
+    /// Name of the node.
+    pub node: String,
+    /// Whether the network is connected there.
+    pub connected: bool,
+    /// Why not.
+    pub reasons: Vec<Reason>,
+}
+
+/// Explains a connect of the inventory, given what zones report about it, by zone. None if there is no such connect.
+pub fn explain(
+    name: &str,
+    inventory: &Inventory,
+    networks: &Networks,
+    reports: &BTreeMap<String, ConnectReport>,
+) -> Option<Explanation> {
+    let object = inventory.cluster_network_connects.named(name)?;
+    let connect = Connect::try_from(object);
+    let choices = Choices::of(&object.spec, inventory, networks);
+    let mut obstacles = choices.obstacles;
+    if let Err(error) = &connect {
+        obstacles.insert(Reason::new(error, of_connect(name), None));
+    }
+    for report in reports.values() {
+        // What cannot be read has been told.
+        if let (Some(held), Ok(_)) = (&report.held, &connect) {
+            obstacles.insert(Reason::of_held(held, name));
+        }
+    }
+    let connect = connect.unwrap_or_default();
+    let verdict = verdict(object);
+    let nodes: Vec<&str> = inventory.nodes.iter().map(|(key, _)| &*key.name).collect();
+    let known = Known {
+        name,
+        accepted: verdict.clone(),
+        subnets: &connect.subnets,
+        nodes,
+        reports,
+    };
+    let notices = reports.values().flat_map(|report| &report.notices);
+    let notices: BTreeSet<String> = notices.map(ToString::to_string).collect();
+    Some(Explanation {
+        connect: name.to_owned(),
+        is_accepted: verdict.as_ref().is_some_and(|(accepted, _)| *accepted),
+        accepted: verdict.map(|(_, message)| message),
+        tunnel_key: connect.tunnel_key.map(|key| key.get()),
+        room: connect.ranges.iter().map(Room::of).collect(),
+        networks: choices
+            .networks
+            .into_values()
+            .map(|chosen| known.network(chosen))
+            .collect(),
+        obstacles: obstacles.into_iter().collect(),
+        notices: notices.into_iter().collect(),
+    })
+}
+
+/// What the cluster-wide half says.
+fn verdict(object: &ClusterNetworkConnect) -> Option<(bool, String)> {
+    let conditions = &object.status.as_ref()?.conditions;
+    let mut conditions = conditions.iter();
+    let condition = conditions.find(|condition| condition.type_ == ACCEPTED)?;
+    Some((condition.status == "True", condition.message.clone()))
+}
+
+impl Room {
+    fn of(range: ConnectRange) -> Self {
+        Self {
+            cidr: range.cidr(),
+            network_prefix: range.network_prefix(),
+            blocks: range.usable_blocks(),
+            node_ids_below: range.usable_pairs(0),
+        }
+    }
+}
+
+/// What is known about a connect when its networks are explained.
+struct Known<'a> {
+    name: &'a str,
+    accepted: Option<(bool, String)>,
+    subnets: &'a ConnectSubnetMap,
+    nodes: Vec<&'a str>,
+    reports: &'a BTreeMap<String, ConnectReport>,
+}
+
+impl Known<'_> {
+    fn network(&self, chosen: Chosen<'_>) -> NetworkExplanation {
+        let Chosen {
+            network,
+            object,
+            by,
+        } = chosen;
+        let owner = network.owner_key();
+        let subnets = self.subnets.get(owner).copied().unwrap_or_default();
+        let mut reasons = BTreeSet::new();
+        if subnets.is_empty() {
+            reasons.insert(self.without_subnet());
+        }
+        for report in self.reports.values() {
+            let skipped = report.skipped_networks.iter();
+            let of_this = skipped.filter(|skipped| skipped.owner == owner);
+            reasons.extend(
+                of_this.map(|skipped| Reason::of_network(&skipped.reason, self.name, &object)),
+            );
+        }
+        let is_held = self.reports.values().any(|report| report.held.is_some());
+        let is_possible = reasons.is_empty() && !is_held;
+        let nodes: Vec<NodeExplanation> = self
+            .nodes
+            .iter()
+            .map(|node| self.node(node, &network.name, is_possible))
+            .collect();
+        let connected = nodes.iter().filter(|node| node.connected).count();
+        let state = if connected == 0 {
+            NetworkState::NotConnected
+        } else if connected < nodes.len() {
+            NetworkState::Partly
+        } else {
+            NetworkState::Connected
+        };
+        NetworkExplanation {
+            network: network.name.clone(),
+            object,
+            topology: match network.topology {
+                Topology::Layer2 => "layer2",
+                Topology::Layer3 => "layer3",
+            },
+            id: network.id.get(),
+            selected_by: by.into_iter().collect(),
+            subnets: subnets.iter().collect(),
+            state,
+            reasons: reasons.into_iter().collect(),
+            nodes,
+        }
+    }
+
+    fn without_subnet(&self) -> Reason {
+        match &self.accepted {
+            None => Reason::new(
+                "it has no connect subnet: the cluster-wide half has not looked at the connect",
+                of_connect(self.name),
+                Some(annotation(ConnectSubnetMap::ANNOTATION)),
+            ),
+            Some((true, _)) => Reason::new(
+                "it has no connect subnet yet",
+                of_connect(self.name),
+                Some(annotation(ConnectSubnetMap::ANNOTATION)),
+            ),
+            Some((false, message)) => Reason::new(
+                format!("it has no connect subnet: {message}"),
+                of_connect(self.name),
+                Some("spec".to_owned()),
+            ),
+        }
+    }
+
+    fn node(&self, node: &str, network: &str, is_possible: bool) -> NodeExplanation {
+        let mut reasons = BTreeSet::new();
+        for report in self.reports.values() {
+            let skipped = report.skipped_nodes.iter().filter(|skipped| {
+                skipped.network == network
+                    && skipped.node.as_ref().is_none_or(|skipped| skipped == node)
+            });
+            reasons.extend(skipped.map(|skipped| {
+                Reason::of_node(&skipped.reason, self.name, skipped.node.as_deref())
+            }));
+        }
+        NodeExplanation {
+            node: node.to_owned(),
+            connected: is_possible && reasons.is_empty(),
+            reasons: reasons.into_iter().collect(),
+        }
+    }
+}

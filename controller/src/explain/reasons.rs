@@ -1,0 +1,109 @@
+//! From what a zone reports to what can be done about it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::model::{ConnectSubnetMap, NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, ROUTER_TUNNEL_KEY};
+use crate::zone::{HeldReason, NetworkSkip, NodeSkip};
+
+/// Why something is not connected, and what to mend.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+pub struct Reason {
+    /// What is the matter.
+    pub message: String,
+    /// Kind and name of the object to mend, `Node n1`; or a table and a row's name, if it is a row that is missing.
+    pub object: String,
+    /// The field of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+}
+
+impl Reason {
+    pub(super) fn new(
+        message: impl fmt::Display,
+        object: impl Into<String>,
+        field: Option<String>,
+    ) -> Self {
+        Self {
+            message: message.to_string(),
+            object: object.into(),
+            field,
+        }
+    }
+
+    /// Why a zone has left a connect alone.
+    pub(super) fn of_held(reason: &HeldReason, connect: &str) -> Self {
+        let (object, field) = match reason {
+            HeldReason::Invalid(_) => (of_connect(connect), None),
+            HeldReason::NoTunnelKey => (of_connect(connect), Some(annotation(ROUTER_TUNNEL_KEY))),
+            HeldReason::NoCopp(name) => (format!("Northbound row Copp {name}"), None),
+        };
+        Self::new(reason, object, field)
+    }
+
+    /// Why a zone has not connected a network that objects of this name define.
+    pub(super) fn of_network(reason: &NetworkSkip, connect: &str, network: &str) -> Self {
+        let (object, field) = match reason {
+            NetworkSkip::Unknown | NetworkSkip::OtherTopology(_) => (
+                of_connect(connect),
+                Some(annotation(ConnectSubnetMap::ANNOTATION)),
+            ),
+            NetworkSkip::NoRouter(router) => {
+                (format!("Northbound row Logical_Router {router}"), None)
+            }
+            NetworkSkip::NoSwitch(switch) => {
+                (format!("Northbound row Logical_Switch {switch}"), None)
+            }
+            NetworkSkip::NoSubnets => (network.to_owned(), Some("spec".to_owned())),
+            NetworkSkip::NoPassAction => (
+                "Northbound schema".to_owned(),
+                Some("table ACL, column action".to_owned()),
+            ),
+        };
+        Self::new(reason, object, field)
+    }
+
+    /// Why a zone has not connected a network on a node; without a node, the single port of a layer2 network.
+    pub(super) fn of_node(reason: &NodeSkip, connect: &str, node: Option<&str>) -> Self {
+        let on_node = |key| match node {
+            Some(node) => (format!("Node {node}"), Some(annotation(key))),
+            None => (of_connect(connect), None),
+        };
+        let (object, field) = match reason {
+            NodeSkip::NoId | NodeSkip::SharedId(_) => on_node(NODE_ID),
+            NodeSkip::NoChassis => on_node(NODE_CHASSIS_ID),
+            NodeSkip::NoSubnet => on_node(NODE_SUBNETS),
+            NodeSkip::Address(_) | NodeSkip::TunnelKey(_) | NodeSkip::SharedTunnelKey { .. } => {
+                (of_connect(connect), Some("spec.connectSubnets".to_owned()))
+            }
+            NodeSkip::NameTaken(name) => {
+                (format!("Northbound row Logical_Router_Port {name}"), None)
+            }
+        };
+        Self::new(reason, object, field)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            message,
+            object,
+            field,
+        } = self;
+        write!(formatter, "{message} -> {object}")?;
+        match field {
+            Some(field) => write!(formatter, ": {field}"),
+            None => Ok(()),
+        }
+    }
+}
+
+pub(super) fn of_connect(connect: &str) -> String {
+    format!("ClusterNetworkConnect {connect}")
+}
+
+pub(super) fn annotation(key: &str) -> String {
+    format!("metadata.annotations[{key}]")
+}

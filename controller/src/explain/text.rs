@@ -1,0 +1,95 @@
+//! An explanation for people.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::explanation::{Explanation, NetworkExplanation, NetworkState, NodeExplanation};
+
+/// How many nodes on which a network is connected are named.
+const NAMED: usize = 10;
+
+impl Display for Explanation {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let verdict = match (&self.accepted, self.is_accepted) {
+            (None, _) => "not looked at yet",
+            (Some(_), true) => "accepted",
+            (Some(_), false) => "not accepted",
+        };
+        writeln!(f, "ClusterNetworkConnect {}: {verdict}", self.connect)?;
+        if let (Some(message), false) = (&self.accepted, self.is_accepted) {
+            writeln!(f, "  {message}")?;
+        }
+        match self.tunnel_key {
+            Some(key) => writeln!(f, "  tunnel key of the connect router: {key}")?,
+            None => writeln!(f, "  the connect router has no tunnel key yet")?,
+        }
+        for room in &self.room {
+            writeln!(
+                f,
+                "  {}: {} blocks of /{}, with addresses and keys for node ids below {}",
+                room.cidr, room.blocks, room.network_prefix, room.node_ids_below
+            )?;
+        }
+        for obstacle in &self.obstacles {
+            writeln!(f, "  not connected: {obstacle}")?;
+        }
+        for notice in &self.notices {
+            writeln!(f, "  note: {notice}")?;
+        }
+        if self.networks.is_empty() {
+            writeln!(f, "\nno network is selected")?;
+        }
+        for network in &self.networks {
+            write!(f, "\n{network}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for NetworkExplanation {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            NetworkState::Connected => "connected",
+            NetworkState::Partly => "connected on some nodes",
+            NetworkState::NotConnected => "NOT connected",
+        };
+        let Self {
+            network,
+            object,
+            topology,
+            id,
+            ..
+        } = self;
+        writeln!(f, "network {network}: {state}")?;
+        writeln!(f, "  {object}, {topology}, id {id}")?;
+        for selector in &self.selected_by {
+            writeln!(f, "  selected by {selector}")?;
+        }
+        if !self.subnets.is_empty() {
+            let subnets: Vec<String> = self.subnets.iter().map(ToString::to_string).collect();
+            writeln!(f, "  connect subnet {}", subnets.join(", "))?;
+        }
+        for reason in &self.reasons {
+            writeln!(f, "  not connected: {reason}")?;
+        }
+        let (connected, others): (Vec<_>, Vec<_>) =
+            self.nodes.iter().partition(|node| node.connected);
+        if self.state != NetworkState::NotConnected {
+            writeln!(f, "  connected on {}", names(&connected))?;
+        }
+        for node in others {
+            for reason in &node.reasons {
+                writeln!(f, "  node {}: not connected: {reason}", node.node)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn names(nodes: &[&NodeExplanation]) -> String {
+    let named: Vec<&str> = nodes.iter().take(NAMED).map(|node| &*node.node).collect();
+    let named = named.join(", ");
+    match nodes.len().checked_sub(NAMED) {
+        None | Some(0) => named,
+        Some(more) => format!("{named} and {more} more nodes"),
+    }
+}

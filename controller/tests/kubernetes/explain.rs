@@ -1,0 +1,59 @@
+//! `patchbay explain` on a cluster.
+
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+
+use crate::bed::{Bed, CONNECT, ZONE};
+use crate::command::{kubeconfig, patchbay};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_is_explained() {
+    let bed = Bed::simulated().await;
+    let zone = bed.zone(ZONE).await;
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    let folder = tempfile::tempdir().unwrap();
+    let config = kubeconfig(folder.path(), &bed);
+    let explain = |more: &[&str]| {
+        let mut command = patchbay(&["explain", "cnc", CONNECT]);
+        command.arg("--kubeconfig").arg(&config).args(more);
+        let output = command.output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{stderr}");
+        (String::from_utf8(output.stdout).unwrap(), stderr)
+    };
+    let (text, warnings) = explain(&[]);
+    assert_eq!(warnings, "");
+    assert!(
+        text.contains("network cluster_udn_blue-network: connected\n"),
+        "{text}"
+    );
+
+    let annotations = json!({"k8s.ovn.org/node-id": null, "k8s.ovn.org/node-chassis-id": null});
+    let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+    let nodes = bed.nodes();
+    nodes
+        .patch("ovn-worker2", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+    let (text, _) = explain(&[]);
+    for told in [
+        "network cluster_udn_green-network: connected on some nodes\n",
+        "  node ovn-worker2: not connected: the node has no id yet -> Node ovn-worker2: metadata.annotations[k8s.ovn.org/node-id]\n",
+    ] {
+        assert!(text.contains(told), "{told}\nin {text}");
+    }
+
+    // In the zone's own database the networks are there; what has no router is told with its name.
+    let (text, _) = explain(&["--zone", ZONE, "--nb", zone.remote()]);
+    assert!(
+        text.contains("network cluster_udn_blue-network: connected on some nodes\n"),
+        "{text}"
+    );
+    let bare = crate::database::Zone::without_networks(ZONE).await;
+    let (text, _) = explain(&["--zone", ZONE, "--nb", bare.remote()]);
+    let told = "  not connected: unable to create router control plane protection: Copp row ovnkube-default does not exist yet -> Northbound row Copp ovnkube-default\n";
+    assert!(text.contains(told), "{text}");
+    cluster.stop().await;
+}
