@@ -177,7 +177,7 @@ pub(super) struct Run {
     /// OVN-Kubernetes renders networks only on nodes with pods on them: watch pods, to connect networks only there.
     #[arg(long)]
     pub(super) dynamic_udn: bool,
-    /// Namespace of what it keeps for itself: the lease by which one is chosen, and a ConfigMap of each zone with what it
+    /// Namespace of what it keeps for itself: the lease by which one is chosen, and a `ConfigMap` of each zone with what it
     /// reports. Without it, that of the pod or of the kubeconfig.
     #[arg(long, value_name = "NAMESPACE", alias = "lease-namespace")]
     pub(super) namespace: Option<String>,

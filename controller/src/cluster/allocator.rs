@@ -171,13 +171,11 @@ impl ConnectAllocator {
         let (Topology::Layer2, Some(pair)) = (owner.topology, subnets.of(family)) else {
             return;
         };
-        let earlier = self
+        let mut earlier = self
             .shared
             .iter_mut()
             .take_while(|block| !block.subnets.iter().any(|subnet| subnet.contains(&pair)));
-        let found = earlier
-            .filter_map(|block| block.pairs.get_mut(&family)?.allocate())
-            .next();
+        let found = earlier.find_map(|block| block.pairs.get_mut(&family)?.allocate());
         if let Some(better) = found {
             subnets.set(better);
             self.left.push(LeftPair { owner, pair });

@@ -9,7 +9,7 @@ use super::choices::{Choices, Chosen};
 use super::reasons::{Reason, annotation, of_connect};
 use crate::api::cnc::ClusterNetworkConnect;
 use crate::cluster::ACCEPTED;
-use crate::model::{Connect, ConnectRange, ConnectSubnetMap, Networks, Topology};
+use crate::model::{Connect, ConnectRange, ConnectSubnetMap, DatapathKey, Networks, Topology};
 use crate::source::Inventory;
 use crate::zone::ConnectReport;
 
@@ -133,7 +133,7 @@ pub fn explain(
         connect: name.to_owned(),
         is_accepted: verdict.as_ref().is_some_and(|(accepted, _)| *accepted),
         accepted: verdict.map(|(_, message)| message),
-        tunnel_key: connect.tunnel_key.map(|key| key.get()),
+        tunnel_key: connect.tunnel_key.map(DatapathKey::get),
         room: connect.ranges.iter().map(Room::of).collect(),
         networks: choices
             .networks

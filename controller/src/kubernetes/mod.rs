@@ -19,7 +19,7 @@
 //! | `NetworkAttachmentDefinition` | both | configuration, ids, labels, owner |
 //! | Namespace | both | labels |
 //! | Node | both | id, chassis and subnets; in the cluster-wide half the id |
-//! | ConfigMap, those that zones write | cluster-wide | what a zone reports |
+//! | `ConfigMap`, those that zones write | cluster-wide | what a zone reports |
 //! | Service | zone | protocols, if it has a cluster IP |
 //! | Pod, with dynamic allocation of networks | zone | its node; otherwise every network counts as rendered on all nodes |
 //!

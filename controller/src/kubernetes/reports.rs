@@ -1,4 +1,4 @@
-//! What zones report, from the zones to the leader: a ConfigMap of each zone, which the leader makes one condition of.
+//! What zones report, from the zones to the leader: a `ConfigMap` of each zone, which the leader makes one condition of.
 //!
 //! Conditions of their own would be thousands on each connect, and everybody who watches connects would see all of them
 //! change. A zone's object is written when something else is to be said, and not often; only the leader watches them.
@@ -169,8 +169,9 @@ fn object_name(zone: &str) -> String {
         return format!("{PREFIX}{zone}");
     }
     let digest = Sha256::digest(zone);
-    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{PREFIX}{digest}")
+    let mut first = [0; 16];
+    first.copy_from_slice(&digest[..16]);
+    format!("{PREFIX}{:032x}", u128::from_be_bytes(first))
 }
 
 /// The reports about one connect, by zone, and the zones that have none.
@@ -226,6 +227,6 @@ mod tests {
     #[test]
     fn names_are_never_too_long() {
         assert_eq!(object_name("n1"), "patchbay-zone-n1");
-        assert_eq!(object_name(&"n".repeat(250)).len(), PREFIX.len() + 64);
+        assert_eq!(object_name(&"n".repeat(250)).len(), PREFIX.len() + 32);
     }
 }

@@ -66,24 +66,24 @@ pub fn connected<'a>(
             obstacles.entry(obstacle).or_default().push(zone);
         }
     }
-    let mut message = format!(
+    let mut parts = vec![format!(
         "connected: {} with {} in {}",
         counted(networks, "network"),
         counted(ports, "port"),
         counted(zones, "zone")
-    );
+    )];
     let skipped: Vec<String> = obstacles
         .iter()
         .map(|(obstacle, zones)| format!("{}: {obstacle}", named(zones)))
         .collect();
     if !skipped.is_empty() {
-        message += &format!("; skipped: {}", skipped.join("; "));
+        parts.push(format!("skipped: {}", skipped.join("; ")));
     }
     if more > 0 {
-        message += &format!("; and {more} more");
+        parts.push(format!("and {more} more"));
     }
     if !silent.is_empty() {
-        message += &format!("; no report yet of {}", named(silent));
+        parts.push(format!("no report yet of {}", named(silent)));
     }
     let (holds, reason) = match (skipped.is_empty(), silent.is_empty()) {
         (false, _) => (Holds::False, "SomethingSkipped"),
@@ -94,7 +94,7 @@ pub fn connected<'a>(
         type_: CONNECTED,
         holds,
         reason,
-        message,
+        message: parts.join("; "),
     }
 }
 
