@@ -74,6 +74,7 @@ pub(super) struct ZoneInputs {
     connects: Objects<Arc<SeenConnect>>,
     nads: Objects<Arc<NetworkAttachmentDefinition>>,
     namespaces: Objects<Arc<core::Namespace>>,
+    counted_nodes: CountedNodes,
     nodes: Objects<Arc<SeenNode>>,
     services: Objects<Option<Arc<ClusterIpService>>>,
     pods: Objects<Option<String>>,
@@ -95,6 +96,7 @@ impl ZoneInputs {
             connects: Objects::new(),
             nads: Objects::new(),
             namespaces: Objects::new(),
+            counted_nodes: CountedNodes::default(),
             nodes: Objects::new(),
             services: Objects::new(),
             pods: Objects::new(),
@@ -132,7 +134,8 @@ impl ZoneInputs {
             self.inputs.nodes.clear();
         }
         self.connected = connected;
-        self.update_nodes(sources.nodes.objects(), &sources.networks);
+        let nodes = self.counted_nodes.update(sources.nodes.objects());
+        self.update_nodes(nodes, &sources.networks);
         let services = sources.services.objects();
         if !services.ptr_eq(&self.services) {
             let with_ip = services.values().flatten();
@@ -213,20 +216,11 @@ impl ZoneInputs {
                 } => (key, Some(object)),
                 DiffItem::Remove(key, _) => (key, None),
             };
-            let node = object.map(|object| {
-                for error in &object.errors {
-                    tracing::warn!("{}", error.message);
-                }
-                Node {
-                    subnets: object.subnets.of(&connected),
-                    ..object.node.clone()
-                }
+            let node = object.map(|object| Node {
+                subnets: object.subnets.of(&connected),
+                ..object.node.clone()
             });
             let place = listed.binary_search_by(|node| node.name.cmp(&key.name));
-            let node = node.map(|node| match place {
-                Ok(place) => with_last_good(node, &listed[place], object),
-                Err(_) => node,
-            });
             match (place, node) {
                 (Ok(place), Some(node)) => listed[place] = node,
                 (Err(place), Some(node)) => listed.insert(place, node),
@@ -240,21 +234,53 @@ impl ZoneInputs {
     }
 }
 
-/// A node whose annotations cannot be read any more is as it was when they could: nothing was said about it.
-fn with_last_good(mut node: Node, before: &Node, object: Option<&Arc<SeenNode>>) -> Node {
-    for error in object.iter().flat_map(|object| &object.errors) {
-        match error.annotation {
-            NODE_ID => node.id = before.id,
-            NODE_SUBNETS => {
-                for (network, subnets) in &before.subnets {
-                    let entry = node.subnets.entry(network.clone());
-                    entry.or_insert_with(|| subnets.clone());
+/// Nodes as they count: one whose annotations cannot be read any more is as it was when they could. Nothing was said about it.
+#[derive(Debug, Default)]
+struct CountedNodes {
+    watched: Objects<Arc<SeenNode>>,
+    counted: Objects<Arc<SeenNode>>,
+}
+
+impl CountedNodes {
+    /// Brings them up to date.
+    fn update(&mut self, watched: Objects<Arc<SeenNode>>) -> Objects<Arc<SeenNode>> {
+        for change in self.watched.diff(&watched) {
+            match change {
+                DiffItem::Add(key, object)
+                | DiffItem::Update {
+                    new: (key, object), ..
+                } => {
+                    for error in &object.errors {
+                        tracing::warn!("{}", error.message);
+                    }
+                    let counts = match self.counted.get(key) {
+                        Some(before) if !object.errors.is_empty() => {
+                            Arc::new(with_last_good(object, before))
+                        }
+                        _ => object.clone(),
+                    };
+                    self.counted.insert(key.clone(), counts);
+                }
+                DiffItem::Remove(key, _) => {
+                    self.counted.remove(key);
                 }
             }
+        }
+        self.watched = watched;
+        self.counted.clone()
+    }
+}
+
+fn with_last_good(object: &SeenNode, before: &SeenNode) -> SeenNode {
+    let mut counts = object.clone();
+    for error in &object.errors {
+        match error.annotation {
+            NODE_ID => counts.node.id = before.node.id,
+            NODE_SUBNETS => counts.subnets = before.subnets.clone(),
             _ => {}
         }
     }
-    node
+    counts
 }
 
 /// What the zone half makes of a connect. One that cannot be understood leaves its rows as they are.
