@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease as LeaseObject;
@@ -67,23 +67,26 @@ impl Bed {
     pub(crate) async fn new() -> Self {
         let bed = match std::env::var_os("PATCHBAY_TEST_KUBECONFIG") {
             None => Self::simulated_server().await,
-            Some(path) => {
-                let file = Kubeconfig::read_from(PathBuf::from(path)).unwrap();
-                let options = KubeConfigOptions::default();
-                let config = ClientConfig::from_custom_kubeconfig(file, &options).await;
-                let bed = Self {
-                    api: None,
-                    client: config.unwrap().try_into().unwrap(),
-                    inventory: example(),
-                    dynamic_udn: false,
-                    _alone: Some(REAL.lock().await),
-                };
-                bed.define_resources().await;
-                bed.clear().await;
-                bed
-            }
+            Some(path) => Self::real(&PathBuf::from(path)).await,
         };
         bed.make_example().await;
+        bed
+    }
+
+    /// A server that is not ours, on which others have left what they like.
+    async fn real(kubeconfig: &Path) -> Self {
+        let file = Kubeconfig::read_from(kubeconfig).unwrap();
+        let options = KubeConfigOptions::default();
+        let config = ClientConfig::from_custom_kubeconfig(file, &options).await;
+        let bed = Self {
+            api: None,
+            client: config.unwrap().try_into().unwrap(),
+            inventory: example(),
+            dynamic_udn: false,
+            _alone: Some(REAL.lock().await),
+        };
+        bed.define_resources().await;
+        bed.clear().await;
         bed
     }
 
@@ -487,4 +490,30 @@ pub(crate) fn condition(connect: &ClusterNetworkConnect, type_: &str) -> Option<
         .iter()
         .find(|condition| condition.type_ == type_)?;
     Some((condition.status.clone(), condition.message.clone()))
+}
+
+/// What is done on a real server only, on ours: definitions, and everything deleted, twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_not_ours_is_left_as_it_was() {
+    let server = ApiServer::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = crate::command::kubeconfig(folder.path(), &server.url());
+    for _ in 0..2 {
+        let bed = Bed::real(&file).await;
+        bed.make_example().await;
+        let cluster = bed.run_cluster("one");
+        bed.connect().await;
+        bed.until_allocated(2).await;
+        cluster.stop().await;
+        bed.clear().await;
+        assert!(
+            bed.nodes()
+                .list(&ListParams::default())
+                .await
+                .unwrap()
+                .items
+                .is_empty()
+        );
+        assert!(bed.connects().get_opt(CONNECT).await.unwrap().is_none());
+    }
 }

@@ -15,15 +15,15 @@ pub(crate) fn patchbay(arguments: &[&str]) -> Command {
     command
 }
 
-/// A kubeconfig in this folder: how to reach our own server.
-pub(crate) fn kubeconfig(folder: &Path, bed: &Bed) -> PathBuf {
+/// A kubeconfig in this folder: how to reach the server at this place.
+pub(crate) fn kubeconfig(folder: &Path, url: &str) -> PathBuf {
     let file = folder.join("config");
     let context = json!({"cluster": "test", "user": "test", "namespace": "patchbay"});
     // JSON is YAML.
     let text = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "test",
         "contexts": [{"name": "test", "context": context}],
-        "clusters": [{"name": "test", "cluster": {"server": bed.api().url()}}],
+        "clusters": [{"name": "test", "cluster": {"server": url}}],
         "users": [{"name": "test", "user": {}}],
     });
     std::fs::write(&file, text.to_string()).unwrap();
@@ -37,7 +37,7 @@ async fn the_command_connects_and_gives_the_lease_back() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = patchbay(&["run", "--zone", ZONE, "--service-cidr", "10.96.0.0/16"])
         .arg("--kubeconfig")
-        .arg(kubeconfig(folder.path(), &bed))
+        .arg(kubeconfig(folder.path(), &bed.api().url()))
         .args(["--nb", zone.remote()])
         .spawn()
         .unwrap();

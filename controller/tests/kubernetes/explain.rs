@@ -14,7 +14,7 @@ async fn a_cluster_is_explained() {
     bed.connect().await;
     bed.until_allocated(2).await;
     let folder = tempfile::tempdir().unwrap();
-    let config = kubeconfig(folder.path(), &bed);
+    let config = kubeconfig(folder.path(), &bed.api().url());
     let explain = |more: &[&str]| {
         let mut command = patchbay(&["explain", "cnc", CONNECT]);
         command.arg("--kubeconfig").arg(&config).args(more);

@@ -66,7 +66,7 @@ async fn the_zone_half_of_a_large_cluster_has_a_bounded_size() {
     let begun = Instant::now();
     let mut child = patchbay(&["run", "--mode", "zone", "--zone", ZONE])
         .arg("--kubeconfig")
-        .arg(kubeconfig(folder.path(), &bed))
+        .arg(kubeconfig(folder.path(), &bed.api().url()))
         .args(["--nb", zone.remote()])
         .spawn()
         .unwrap();

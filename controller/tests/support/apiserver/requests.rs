@@ -186,6 +186,17 @@ fn serve(storage: &mut Storage, call: &Call) -> Result<Answer, Failure> {
             })),
             "GET" => list(storage, call, &target),
             "POST" => create(storage, call, &target),
+            "DELETE" => {
+                let selector = call.selector(&target);
+                let selected = storage
+                    .list(target.resource)
+                    .filter(|(_, object)| selector.matches(object));
+                let keys: Vec<Key> = selected.map(|(key, _)| key.clone()).collect();
+                for key in &keys {
+                    storage.delete(target.resource, key);
+                }
+                list(storage, call, &target)
+            }
             _ => Err(Failure::new(405, "MethodNotAllowed", "not on collections")),
         };
     };
@@ -257,6 +268,11 @@ fn create(storage: &mut Storage, call: &Call, target: &Target) -> Result<Answer,
         && let Some(members) = object.as_object_mut()
     {
         members.remove("status");
+    }
+    if target.resource.kind == "CustomResourceDefinition" {
+        // What is defined here is there already.
+        let condition = json!({"type": "Established", "status": "True"});
+        object["status"] = json!({"conditions": [condition]});
     }
     patch::updated(&json!({}), &mut object, call.manager(), None);
     let created = storage.create(target.resource, key, object);

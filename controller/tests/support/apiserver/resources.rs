@@ -31,7 +31,7 @@ const fn resource(
 
 const OVN: &str = "k8s.ovn.org";
 
-static RESOURCES: [Resource; 12] = [
+static RESOURCES: [Resource; 13] = [
     resource("", "namespaces", "Namespace", false, true),
     resource("", "nodes", "Node", false, true),
     resource("", "services", "Service", true, true),
@@ -45,6 +45,13 @@ static RESOURCES: [Resource; 12] = [
         false,
     ),
     resource("coordination.k8s.io", "leases", "Lease", true, false),
+    resource(
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        "CustomResourceDefinition",
+        false,
+        true,
+    ),
     resource("events.k8s.io", "events", "Event", true, false),
     resource(
         OVN,
@@ -114,7 +121,8 @@ impl Target {
         let (plural, rest) = rest;
         let (name, status) = match rest {
             [] => (None, false),
-            [name] => (Some((*name).to_owned()), false),
+            // Namespaces go at once: there is nothing to let go.
+            [name] | [name, "finalize"] => (Some((*name).to_owned()), false),
             [name, "status"] => (Some((*name).to_owned()), true),
             _ => return None,
         };
