@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::{ConnectionId, FaultId, FaultRule, FaultStatus};
 use crate::hosted::Hosted;
+use crate::model::Role;
 use crate::server::Server;
 
 /// What a simulator is doing.
@@ -68,6 +69,19 @@ pub trait ControlApi {
     #[method(name = "clear_faults")]
     fn clear_faults(&self, fault: Option<FaultId>) -> RpcResult<()>;
 
+    /// Changes what the server is in a database's cluster. See [`SimDatabase::set_role`](crate::SimDatabase::set_role).
+    #[method(name = "set_role")]
+    fn set_role(&self, role: Role, database: Option<String>) -> RpcResult<()>;
+
+    /// Forgets a database's transactions but the last. See
+    /// [`SimDatabase::truncate_history`](crate::SimDatabase::truncate_history).
+    #[method(name = "truncate_history")]
+    fn truncate_history(&self, database: Option<String>) -> RpcResult<()>;
+
+    /// Gives the server another id, and returns it. See [`Sim::new_server_id`](crate::Sim::new_server_id).
+    #[method(name = "new_server_id")]
+    fn new_server_id(&self) -> RpcResult<String>;
+
     /// Closes all listeners and ends all connections. See [`Sim::go_down`](crate::Sim::go_down).
     #[method(name = "go_down")]
     async fn go_down(&self) -> RpcResult<()>;
@@ -95,6 +109,11 @@ impl Control {
     }
 }
 
+/// The database that is meant where none is said.
+fn or_northbound(database: Option<&str>) -> &str {
+    database.unwrap_or(NORTHBOUND)
+}
+
 fn refuse(message: String) -> ErrorObjectOwned {
     ErrorObjectOwned::owned(INVALID_PARAMS, message, None::<()>)
 }
@@ -112,7 +131,7 @@ impl ControlApiServer for Control {
 
     fn dump(&self, database: Option<String>) -> RpcResult<serde_json::Value> {
         let snapshot = self
-            .database(database.as_deref().unwrap_or(NORTHBOUND))?
+            .database(or_northbound(database.as_deref()))?
             .snapshot();
         let schema = snapshot.schema();
         let mut tables = serde_json::Map::new();
@@ -169,6 +188,24 @@ impl ControlApiServer for Control {
             Some(fault) => return Err(refuse(format!("there is no fault {fault}"))),
         }
         Ok(())
+    }
+
+    fn set_role(&self, role: Role, database: Option<String>) -> RpcResult<()> {
+        let set = self
+            .database(or_northbound(database.as_deref()))?
+            .set_role(role);
+        set.map_err(|error| refuse(error.to_string()))
+    }
+
+    fn truncate_history(&self, database: Option<String>) -> RpcResult<()> {
+        let truncated = self
+            .database(or_northbound(database.as_deref()))?
+            .truncate_history();
+        truncated.map_err(|error| refuse(error.to_string()))
+    }
+
+    fn new_server_id(&self) -> RpcResult<String> {
+        Ok(self.server.renew_id().to_string())
     }
 
     async fn go_down(&self) -> RpcResult<()> {

@@ -1,5 +1,7 @@
 //! What kind of server a simulator passes for.
 
+use serde::{Deserialize, Serialize};
+
 /// How the databases of a server are kept, as the `model` column of `_Server` tells clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Model {
@@ -12,7 +14,10 @@ pub enum Model {
 }
 
 /// What a server is in the cluster of a database, as the columns `leader` and `connected` of `_Server` tell clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// In the control API's JSON: `"leader"`, `"follower"`, `"disconnected"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The leader.
     Leader,

@@ -3,11 +3,11 @@
 use jsonrpsee::core::client::ClientT;
 use jsonrpsee::http_client::HttpClient;
 use jsonrpsee::rpc_params;
-use ovsdb_sim::{ControlApiClient, Fault, FaultStatus};
+use ovsdb_sim::{ControlApiClient, Fault, FaultStatus, Role};
 use patchbay_engine::client::CommitOutcome;
 use serde_json::json;
 
-use crate::{Bed, connect, sim, soon};
+use crate::{Bed, clustered, connect, sim, soon};
 
 #[tokio::test]
 async fn faults_are_set_listed_and_cleared() {
@@ -80,6 +80,63 @@ async fn faults_are_set_listed_and_cleared() {
             .await;
         let error = refused.unwrap_err().to_string();
         assert!(error.contains(complaint), "{wrong}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn roles_histories_and_ids_are_changed() {
+    let cluster = clustered();
+    let control = cluster
+        .serve_control(([127, 0, 0, 1], 0).into())
+        .await
+        .unwrap();
+    let address = format!("http://{}", control.address());
+    let http = HttpClient::builder().build(address).unwrap();
+    let leads = || {
+        let own = cluster.database("_Server").unwrap().snapshot();
+        let (table, schema) = own.schema().table_by_name("Database").unwrap();
+        let columns = ["name", "leader"].map(|column| schema.column_id(column).unwrap());
+        let rows = own.table(table).iter();
+        let mut rows = rows.map(|row| columns.map(|column| row.get(column).to_string()));
+        rows.find(|[name, _]| name.contains("OVN_Northbound"))
+            .unwrap()[1]
+            .clone()
+    };
+    assert_eq!(leads(), "true");
+    for (role, leads_now) in [
+        ("follower", "false"),
+        ("leader", "true"),
+        ("disconnected", "false"),
+    ] {
+        let _: () = http
+            .request("sim_set_role", rpc_params![role])
+            .await
+            .unwrap();
+        assert_eq!(leads(), leads_now, "{role}");
+    }
+    let before = http.stats().await.unwrap().server_id;
+    let after = http.new_server_id().await.unwrap();
+    assert_ne!(before, after);
+    assert_eq!(http.stats().await.unwrap().server_id, after);
+    http.truncate_history(None).await.unwrap();
+
+    let standalone = sim();
+    let control = standalone
+        .serve_control(([127, 0, 0, 1], 0).into())
+        .await
+        .unwrap();
+    let address = format!("http://{}", control.address());
+    let http = HttpClient::builder().build(address).unwrap();
+    for refused in [
+        http.truncate_history(None).await,
+        http.set_role(Role::Leader, Some("OVN_Northbound".to_owned()))
+            .await,
+    ] {
+        let error = refused.unwrap_err().to_string();
+        assert!(
+            error.contains("database OVN_Northbound is not clustered"),
+            "{error}"
+        );
     }
 }
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ovsdb_sim::{ConnectionId, Sim, SimDatabase};
+use ovsdb_sim::{ConnectionId, Model, Sim, SimDatabase};
 use patchbay_engine::client::{Client, CommitOutcome, Config, Remotes};
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::{Transaction, TxnBuilder};
@@ -32,6 +32,13 @@ const SCHEMA: &str = r#"{"name":"OVN_Northbound","version":"1.0.0","tables":{"Lo
 fn sim() -> Sim {
     let schema = DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap();
     Sim::builder().schema(Arc::new(schema)).build().unwrap()
+}
+
+/// The same, of a cluster.
+fn clustered() -> Sim {
+    let schema = DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap();
+    let builder = Sim::builder().schema(Arc::new(schema));
+    builder.model(Model::Clustered).build().unwrap()
 }
 
 /// A simulator and a client of it. Unless a test says otherwise, they talk without a socket, and time is paused: it
