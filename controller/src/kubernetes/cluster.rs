@@ -380,31 +380,33 @@ impl<'a> Term<'a> {
         }
     }
 
-    /// Tells people when a connect is accepted, or refused for another reason than before.
+    /// Tells people when a connect is accepted or connected, and when it is not for another reason than before.
     fn tell(
         &self,
         object: &ClusterNetworkConnect,
         before: &ClusterNetworkConnectStatus,
         after: &ClusterNetworkConnectStatus,
     ) {
-        let (Some(now), was) = (accepted(after), accepted(before)) else {
-            return;
-        };
-        if was.is_some_and(|was| was.status == now.status && was.message == now.message) {
-            return;
+        for (type_, good, bad) in [
+            (ACCEPTED, Told::Accepted, Told::Refused),
+            (CONNECTED, Told::Connected, Told::NotConnected),
+        ] {
+            let (Some(now), was) = (condition(after, type_), condition(before, type_)) else {
+                continue;
+            };
+            if was.is_some_and(|was| was.status == now.status && was.message == now.message) {
+                continue;
+            }
+            let (connect, message) = (object.name_any(), &now.message);
+            let told = match &*now.status {
+                "True" => good,
+                "False" => bad,
+                // Nobody knows yet.
+                _ => continue,
+            };
+            tracing::info!(connect, ?told, message, "verdict");
+            self.task.events.tell(object, told, message);
         }
-        let told = if now.status == "True" {
-            Told::Accepted
-        } else {
-            Told::Refused
-        };
-        tracing::info!(
-            connect = object.name_any(),
-            ?told,
-            message = now.message,
-            "verdict"
-        );
-        self.task.events.tell(object, told, &now.message);
     }
 }
 
@@ -423,9 +425,7 @@ fn values<V>(objects: &Stored<Arc<V>>) -> impl Iterator<Item = &V> {
     objects.values().map(AsRef::as_ref)
 }
 
-fn accepted(status: &ClusterNetworkConnectStatus) -> Option<&Condition> {
-    status
-        .conditions
-        .iter()
-        .find(|condition| condition.type_ == ACCEPTED)
+fn condition<'s>(status: &'s ClusterNetworkConnectStatus, type_: &str) -> Option<&'s Condition> {
+    let mut conditions = status.conditions.iter();
+    conditions.find(|condition| condition.type_ == type_)
 }

@@ -36,7 +36,7 @@ pub(super) enum Told {
     Accepted,
     /// Something about the connect is wrong.
     Refused,
-    /// A zone has connected the networks.
+    /// All zones have connected the networks.
     Connected,
     /// A zone lacks something.
     NotConnected,

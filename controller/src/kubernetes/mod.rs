@@ -4,7 +4,7 @@
 //! watches -> stores -+-> cluster-wide half -> annotations, status        (one process of the cluster: the leader)
 //!                    |          ^ what zones report
 //!                    +-> zone half         -> Northbound transactions    (one process for each zone)
-//!                                   both   -> events
+//!                    (the leader -> events)
 //! ```
 //!
 //! Both halves are level-triggered: a change wakes them, they wait until it is quiet, look at everything there is, and

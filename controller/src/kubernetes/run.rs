@@ -52,7 +52,6 @@ pub async fn run(
         timing,
     } = config;
     let mut tasks = Tasks::default();
-    let (events, publisher) = events(client.clone(), identity.clone());
     let sources = Sources {
         connects: tasks.watch(&client, objects::connect),
         nads: tasks.watch(&client, objects::attachment_definition),
@@ -65,8 +64,9 @@ pub async fn run(
     let (stopping, stopped) = channel::channel(false);
     let mut elector = JoinSet::new();
     let mut publishing = JoinSet::new();
-    publishing.spawn(publisher);
     if let Some(half) = cluster {
+        let (events, publisher) = events(client.clone(), identity.clone());
+        publishing.spawn(publisher);
         let (candidate, leads) = Elector::new(client.clone(), half.lease, identity);
         elector.spawn(candidate.run(stopped));
         let task = ClusterTask {
@@ -77,7 +77,7 @@ pub async fn run(
                 reports: tasks.watch_labelled(&client, &namespace, reports::LABEL, reports::seen),
             },
             writes: Writes::new(client.clone(), timing.request),
-            events: events.clone(),
+            events,
             leads,
             timing,
         };
@@ -103,7 +103,6 @@ pub async fn run(
                 services: tasks.watch(&client, objects::service),
                 networks,
             },
-            events,
             says,
             timing,
         };

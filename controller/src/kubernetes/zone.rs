@@ -12,7 +12,6 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use super::config::{Timing, ZoneHalf};
-use super::events::{Events, Told};
 use super::pace::{Backoff, Happening, settle, sleep_or_forever};
 use super::reports::{ConnectSummary, ZoneReport};
 use super::store::WatchEnded;
@@ -26,7 +25,6 @@ use crate::zone::{ConnectPlan, ConnectReport, HeldReason, ZoneController};
 pub(super) struct ZoneTask {
     pub(super) half: ZoneHalf,
     pub(super) sources: ZoneSources,
-    pub(super) events: Events,
     /// Where it says what is connected.
     pub(super) says: watch::Sender<ZoneReport>,
     pub(super) timing: Timing,
@@ -204,7 +202,7 @@ impl Work {
         Ok(true)
     }
 
-    /// Tells people when what is connected, or what is not, is something else than before.
+    /// Notes what is connected, and logs it when it is something else than before.
     fn tell(&mut self, connect: &str, report: &ConnectReport) {
         let seen = self.inputs.connect(connect);
         let uid = seen.and_then(|seen| seen.object.metadata.uid.clone());
@@ -224,19 +222,8 @@ impl Work {
         if self.told.get(connect) == Some(&told) {
             return;
         }
-        let zone = &self.task.half.zone;
         let problems = told[1..].join("; ");
         tracing::info!(connect, networks = told[0], problems, "connected");
-        if let Some(seen) = self.inputs.connect(connect) {
-            let events = &self.task.events;
-            if !report.is_complete() {
-                let note = format!("zone {zone}: {problems}");
-                events.tell(&seen.object, Told::NotConnected, &note);
-            } else if !networks.is_empty() {
-                let note = format!("zone {zone}: {}", told[0]);
-                events.tell(&seen.object, Told::Connected, &note);
-            }
-        }
         self.told.insert(connect.to_owned(), told);
     }
 }

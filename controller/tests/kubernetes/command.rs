@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
+use patchbay_schemas::nb::LogicalRouterPolicy;
 use serde_json::json;
 
 use crate::bed::{Bed, ZONE, eventually};
@@ -43,10 +44,9 @@ async fn the_command_connects_and_gives_the_lease_back() {
         .unwrap();
     bed.connect().await;
     bed.until_allocated(2).await;
-    eventually("an event says so", async || {
-        let events = bed.events().await;
-        let connected = events.iter().any(|(reason, _)| reason == "Connected");
-        connected.then_some(())
+    zone.until("networks are connected", |zone| {
+        let policies: Vec<LogicalRouterPolicy> = zone.rows();
+        (policies.len() == 2).then_some(())
     })
     .await;
     let leases = Api::<Lease>::namespaced(bed.client.clone(), "patchbay");

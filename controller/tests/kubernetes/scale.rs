@@ -7,9 +7,10 @@ use std::time::Instant;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::PostParams;
+use patchbay_schemas::nb::LogicalRouterPolicy;
 use serde_json::json;
 
-use crate::bed::{Bed, ZONE, eventually};
+use crate::bed::{Bed, ZONE};
 use crate::command::{kubeconfig, patchbay};
 
 const NODES: usize = 1000;
@@ -70,12 +71,9 @@ async fn the_zone_half_of_a_large_cluster_has_a_bounded_size() {
         .args(["--nb", zone.remote()])
         .spawn()
         .unwrap();
-    eventually("an event says so", async || {
-        let events = bed.events().await;
-        let told = events
-            .iter()
-            .any(|(reason, _)| reason.ends_with("Connected"));
-        told.then_some(())
+    zone.until("networks are connected", |zone| {
+        let policies: Vec<LogicalRouterPolicy> = zone.rows();
+        (policies.len() == 2).then_some(())
     })
     .await;
     let (time, memory) = (begun.elapsed(), peak_memory(&child));
