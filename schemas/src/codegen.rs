@@ -25,6 +25,7 @@ pub fn generate(schema: &DatabaseSchema) -> String {
     for table in &schema.tables {
         enums(table, &mut out);
         row_struct(table, &mut out);
+        fields(table, &mut out);
         table_row(table, &mut out);
     }
     out
@@ -86,6 +87,22 @@ fn row_struct(table: &TableSchema, out: &mut String) {
             "    /// `{}`: {}.\n    pub {field}: {ty},",
             column.name,
             column.ty.to_english()
+        );
+    }
+    let _ = writeln!(out, "}}");
+}
+
+/// A constant for each column.
+fn fields(table: &TableSchema, out: &mut String) {
+    let name = camel(&table.name);
+    let _ = writeln!(out, "impl {name} {{");
+    for column in &table.columns {
+        let _ = writeln!(
+            out,
+            "    /// The column `{column}`.\n    pub const {constant}: Field<Self, {ty}> = Field::new({column:?});",
+            column = &*column.name,
+            constant = column.name.to_ascii_uppercase(),
+            ty = field_type(table, column),
         );
     }
     let _ = writeln!(out, "}}");

@@ -39,7 +39,7 @@ mod generated {
 
     use crate::atom::Atom;
     use crate::datum::Datum;
-    use crate::typed::{Column, Ref, TableRow, TypeError, Value, read};
+    use crate::typed::{Column, Field, Ref, TableRow, TypeError, Value, read};
 
     include!(concat!(env!("OUT_DIR"), "/nb.rs"));
 }

@@ -31,6 +31,47 @@ pub trait TableRow: Clone + fmt::Debug + Default + PartialEq + Send + Sync + 'st
         Self: Sized;
 }
 
+/// A column of `T`'s table whose values are `C`s. Generated types have one constant for each column.
+///
+/// ```
+/// use patchbay_schemas::nb::LogicalRouterPort;
+///
+/// assert_eq!(LogicalRouterPort::NETWORKS.name(), "networks");
+/// ```
+pub struct Field<T, C> {
+    name: &'static str,
+    types: PhantomData<fn() -> (T, C)>,
+}
+
+impl<T, C> Field<T, C> {
+    /// The column of a name.
+    pub const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            types: PhantomData,
+        }
+    }
+
+    /// The column's name.
+    pub const fn name(self) -> &'static str {
+        self.name
+    }
+}
+
+impl<T, C> Clone for Field<T, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T, C> Copy for Field<T, C> {}
+
+impl<T, C> fmt::Debug for Field<T, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
 /// A value that a typed row cannot hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("column {column} of table {table} holds {value}, which its type does not allow")]

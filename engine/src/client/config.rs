@@ -7,6 +7,8 @@ use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::typed::TableRow;
 use patchbay_schemas::wire::{MonitorRequests, MonitorTable};
 
+use crate::db::IndexSpec;
+
 use super::remote::{Remote, Remotes};
 
 /// How a [`Client`](super::Client) behaves. The defaults are those of OVSDB's own clients.
@@ -29,6 +31,8 @@ pub struct Config {
     pub database: String,
     /// Which part of the database the replica holds.
     pub selection: Selection,
+    /// The indexes of the replica.
+    pub indexes: Vec<IndexSpec>,
     /// After how long without a received byte to ask the server for a sign of life, and how long to wait for
     /// one; none never asks. Not used on unix sockets, which notice at once when the other side is gone.
     pub probe_interval: Option<Duration>,
@@ -55,6 +59,7 @@ impl Config {
             remotes,
             database: database.into(),
             selection: Selection::default(),
+            indexes: Vec::new(),
             probe_interval: Some(Duration::from_secs(5)),
             setup_timeout: Duration::from_secs(60),
             backoff: (Duration::from_secs(1), Duration::from_secs(8)),
@@ -79,6 +84,37 @@ impl Config {
         let columns = columns.into_iter().map(str::to_owned).collect();
         tables.insert(table.to_owned(), columns);
         self
+    }
+
+    /// An index of the replica, which all of the client's snapshots have: see
+    /// [`Snapshot::index`](crate::db::Snapshot::index). The columns that it is over are selected with it.
+    ///
+    /// ```
+    /// use patchbay_engine::client::Config;
+    /// use patchbay_engine::db::{Index, IndexSpec};
+    /// use patchbay_schemas::nb::LogicalRouterPort;
+    ///
+    /// let config = Config::new("unix:/run/ovn/ovnnb_db.sock".parse()?, "OVN_Northbound")
+    ///     .with_index(Index::by(LogicalRouterPort::NAME).unique())
+    ///     .with_index(IndexSpec::new("Logical_Router_Policy", ["external_ids:k8s.ovn.org/id"]));
+    /// # let _ = config;
+    /// # Ok::<(), patchbay_engine::client::RemoteError>(())
+    /// ```
+    #[must_use]
+    pub fn with_index(mut self, index: impl Into<IndexSpec>) -> Self {
+        self.indexes.push(index.into());
+        self
+    }
+
+    /// Selects what the indexes are over.
+    pub(super) fn select_indexed_columns(&mut self) {
+        let Some(tables) = &mut self.selection.tables else {
+            return;
+        };
+        for index in &self.indexes {
+            let columns = tables.entry(index.table().to_owned()).or_default();
+            columns.extend(index.parts().iter().map(|part| part.column().to_owned()));
+        }
     }
 
     /// The interval of probes on a connection to `remote`.

@@ -32,7 +32,8 @@ impl Client {
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub async fn connect(config: Config) -> Result<Self, ConnectError> {
+    pub async fn connect(mut config: Config) -> Result<Self, ConnectError> {
+        config.select_indexed_columns();
         let mut driver = Driver::new(Arc::new(config));
         let connection = driver.connect().await?;
         let snapshot = driver

@@ -11,7 +11,7 @@ use patchbay_schemas::strings::Strings;
 use patchbay_schemas::wire::{MonitorVersion, UpdateError, UpdateReader};
 use uuid::Uuid;
 
-use crate::db::{ChangeSet, RowChange, Snapshot};
+use crate::db::{ChangeSet, IndexSpec, RowChange, Snapshot};
 
 /// A database that follows the updates of a server. An update that fails leaves it as it was.
 #[derive(Debug)]
@@ -21,9 +21,12 @@ pub(super) struct Replica {
 }
 
 impl Replica {
-    pub(super) fn new(schema: Arc<DatabaseSchema>) -> Self {
+    pub(super) fn new(schema: Arc<DatabaseSchema>, indexes: &[IndexSpec]) -> Self {
+        let empty = Snapshot::empty(schema);
         Self {
-            snapshot: Snapshot::empty(schema),
+            snapshot: indexes
+                .iter()
+                .fold(empty, |snapshot, index| snapshot.with_index(index.clone())),
             strings: Strings::default(),
         }
     }
@@ -45,7 +48,7 @@ impl Replica {
         let mut snapshot = if same_schema {
             self.snapshot.clone()
         } else {
-            Snapshot::empty(schema.clone())
+            self.snapshot.empty_like(schema.clone())
         };
         let mut there: HashSet<(TableId, Uuid), RandomState> = HashSet::default();
         let mut changes = ChangeSet::default();
@@ -73,6 +76,7 @@ impl Replica {
             changes.rows.extend(gone.map(deleted));
         }
         snapshot.apply(&changes);
+        warn_of_shared_keys(shared_keys(&self.snapshot), &snapshot);
         self.snapshot = snapshot;
         Ok(changes)
     }
@@ -100,7 +104,9 @@ impl Replica {
             }
         }
         note_unknown_columns(&updates);
+        let shared_before = shared_keys(&self.snapshot);
         self.snapshot.apply(&changes);
+        warn_of_shared_keys(shared_before, &self.snapshot);
         Ok(changes)
     }
 }
@@ -123,6 +129,26 @@ fn replacement(table: TableId, old: Option<&Arc<Row>>, mut new: Arc<Row>) -> Opt
         old: old.cloned(),
         new: Some(new),
     })
+}
+
+/// For each unique index, how many keys several rows have.
+fn shared_keys(snapshot: &Snapshot) -> Vec<usize> {
+    let unique = snapshot.indexes().filter(|index| index.is_unique());
+    let count = |index| {
+        let view = snapshot.index(index);
+        view.map_or(0, |view| view.shared_key_count())
+    };
+    unique.map(count).collect()
+}
+
+/// A replica has no say in what rows there are; that an index is not unique is for people to know.
+fn warn_of_shared_keys(before: Vec<usize>, now: &Snapshot) {
+    let unique = now.indexes().filter(|index| index.is_unique());
+    for ((index, before), now) in unique.zip(before).zip(shared_keys(now)) {
+        if now > before {
+            tracing::warn!(%index, keys = now, "several rows have a key that was said to be unique");
+        }
+    }
 }
 
 fn note_unknown_columns(updates: &UpdateReader<'_>) {

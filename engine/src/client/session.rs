@@ -224,7 +224,8 @@ impl Session {
                     MonitorVersion::V3 => after_transaction_id(contents)?,
                     _ => contents,
                 };
-                let replica = replica.get_or_insert_with(|| Replica::new(schema.clone()));
+                let replica = replica
+                    .get_or_insert_with(|| Replica::new(schema.clone(), &self.config.indexes));
                 replica.replace(&schema, contents, version)?;
                 State::Live { version }
             }

@@ -29,6 +29,7 @@ impl Database {
         };
         let uuids = std::mem::replace(self.uuids_mut(), UuidSource::seeded(0));
         let mut converted = Self::with_uuids(schema, uuids);
+        converted.keep_indexes(self);
         match converted.execute(&transaction, &Access::unrestricted()) {
             Execution::Failed { error, .. } => {
                 std::mem::swap(self.uuids_mut(), converted.uuids_mut());

@@ -10,6 +10,7 @@ use patchbay_schemas::wire::{DecodedTransaction, Operation};
 use super::change::{ChangeSet, RowChange};
 use super::commit::{Commit, StrongDeltas};
 use super::execute::{Access, Execution, Executor, Stop};
+use super::index_spec::IndexSpec;
 use super::overlay::Overlay;
 use super::references::{ReferenceColumns, References};
 use super::snapshot::Snapshot;
@@ -101,6 +102,16 @@ impl Database {
             references: References::default(),
             uuids,
         }
+    }
+
+    /// Adds an index to this and all later snapshots. O(rows), unless it was declared before.
+    pub fn add_index(&mut self, spec: impl Into<IndexSpec>) {
+        self.snapshot.declare(spec.into());
+    }
+
+    /// Takes over the indexes of a database that this one takes the place of.
+    pub(super) fn keep_indexes(&mut self, former: &Self) {
+        self.snapshot = former.snapshot.empty_like(self.schema.clone());
     }
 
     pub(super) fn uuids_mut(&mut self) -> &mut UuidSource {

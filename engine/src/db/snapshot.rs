@@ -8,6 +8,8 @@ use patchbay_schemas::typed::{Ref, TableRow, TypeError};
 use uuid::Uuid;
 
 use super::change::ChangeSet;
+use super::declared::DeclaredIndex;
+use super::index_spec::IndexSpec;
 use super::table::Table;
 use super::typed::TypedTable;
 
@@ -16,13 +18,66 @@ use super::typed::TypedTable;
 pub struct Snapshot {
     schema: Arc<DatabaseSchema>,
     pub(super) tables: Arc<Vec<Table>>,
+    /// The indexes that users declared, each with its table and its place there; none where the schema lacks what it
+    /// is over.
+    declared: Arc<Vec<(IndexSpec, IndexPlace)>>,
 }
+
+type IndexPlace = Option<(TableId, usize)>;
 
 impl Snapshot {
     /// An empty database.
     pub fn empty(schema: Arc<DatabaseSchema>) -> Self {
         let tables = Arc::new(schema.tables.iter().map(Table::new).collect());
-        Self { schema, tables }
+        Self {
+            schema,
+            tables,
+            declared: Arc::default(),
+        }
+    }
+
+    /// The same state with one more index. Once in the first snapshot of a database, all later ones have it.
+    ///
+    /// An index that was declared before costs nothing; a new one costs O(rows).
+    #[must_use]
+    pub fn with_index(&self, spec: impl Into<IndexSpec>) -> Self {
+        let mut this = self.clone();
+        this.declare(spec.into());
+        this
+    }
+
+    /// An empty database of another schema with the same indexes.
+    pub(crate) fn empty_like(&self, schema: Arc<DatabaseSchema>) -> Self {
+        let mut this = Self::empty(schema);
+        for (spec, _) in &*self.declared {
+            this.declare(spec.clone());
+        }
+        this
+    }
+
+    pub(super) fn declare(&mut self, spec: IndexSpec) {
+        if self.declared(&spec).is_some() {
+            return;
+        }
+        let table = self.schema.table_by_name(spec.table());
+        let index = table.and_then(|(id, table)| Some((id, DeclaredIndex::new(&spec, table)?)));
+        let place = index.map(|(id, index)| {
+            let table = &mut Arc::make_mut(&mut self.tables)[id.index()];
+            table.declare(index);
+            (id, table.declared.len() - 1)
+        });
+        Arc::make_mut(&mut self.declared).push((spec, place));
+    }
+
+    /// Where an index is; none when nobody declared it.
+    pub(super) fn declared(&self, spec: &IndexSpec) -> Option<IndexPlace> {
+        let found = self.declared.iter().find(|(have, _)| have == spec);
+        found.map(|(_, place)| *place)
+    }
+
+    /// The indexes that were declared.
+    pub fn indexes(&self) -> impl Iterator<Item = &IndexSpec> {
+        self.declared.iter().map(|(spec, _)| spec)
     }
 
     /// The schema.

@@ -8,6 +8,7 @@ use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::TableSchema;
 use uuid::Uuid;
 
+use super::declared::DeclaredIndex;
 use super::index::Index;
 
 /// One version of a table. Clones are cheap and share what is unchanged.
@@ -15,6 +16,8 @@ use super::index::Index;
 pub struct Table {
     rows: imbl::GenericHashMap<Uuid, Arc<Row>, RandomState, imbl::shared_ptr::DefaultSharedPtr>,
     pub(super) indexes: Vec<Index>,
+    /// Those that users of the database declared.
+    pub(super) declared: Vec<DeclaredIndex>,
 }
 
 impl Table {
@@ -22,6 +25,7 @@ impl Table {
         Self {
             rows: imbl::GenericHashMap::with_hasher(RandomState::default()),
             indexes: schema.indexes.iter().cloned().map(Index::new).collect(),
+            declared: Vec::new(),
         }
     }
 
@@ -50,6 +54,14 @@ impl Table {
         self.get(self.indexes.get(index)?.get(key)?)
     }
 
+    /// Adds an index over the rows that are there.
+    pub(super) fn declare(&mut self, mut index: DeclaredIndex) {
+        for row in self.rows.values() {
+            index.apply(None, Some(row));
+        }
+        self.declared.push(index);
+    }
+
     /// Removes the index keys that a row loses. All rows of a transaction lose theirs before any gains new ones,
     /// so that rows can swap keys.
     pub(super) fn remove_keys(&mut self, old: Option<&Arc<Row>>, new: Option<&Arc<Row>>) {
@@ -63,6 +75,9 @@ impl Table {
 
     /// Puts the new version of a row in the place of the old one and enters the index keys that it gains.
     pub(super) fn apply(&mut self, old: Option<&Arc<Row>>, new: Option<&Arc<Row>>) {
+        for index in &mut self.declared {
+            index.apply(old.map(AsRef::as_ref), new.map(AsRef::as_ref));
+        }
         match (old, new) {
             (old, Some(new)) => {
                 for index in &mut self.indexes {

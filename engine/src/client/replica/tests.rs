@@ -35,7 +35,13 @@ fn replace(replica: &mut Replica, contents: &str) -> Result<ChangeSet, UpdateErr
 }
 
 fn filled(contents: &str) -> Replica {
-    let mut replica = Replica::new(schema());
+    let mut replica = Replica::new(
+        schema(),
+        &[
+            IndexSpec::new("T", ["name"]),
+            IndexSpec::new("T", ["set[]"]),
+        ],
+    );
     replace(&mut replica, contents).unwrap();
     replica
 }
@@ -129,4 +135,34 @@ fn an_update_without_a_change_is_none() {
         .apply(Reader::new(update.as_text()), MonitorVersion::V2)
         .unwrap();
     assert!(changes.rows.is_empty());
+}
+
+#[test]
+fn declared_indexes_follow_updates_and_new_schemas() {
+    let by_name = IndexSpec::new("T", ["name"]);
+    let by_element = IndexSpec::new("T", ["set[]"]);
+    let mut replica = filled(r##"{"T":{"#1":{"initial":{"name":"a","set":["set",["x","y"]]}}}}"##);
+    let found = |replica: &Replica, index: &IndexSpec, key: &str| -> Vec<Uuid> {
+        let index = replica.snapshot().index(index).unwrap();
+        index.all(key).map(|row| row.uuid).collect()
+    };
+    let update = text(
+        r##"{"T":{"#1":{"modify":{"set":["set",["x","z"]]}},"#2":{"insert":{"name":"a","set":"y"}}}}"##,
+    );
+    replica
+        .apply(Reader::new(update.as_text()), MonitorVersion::V2)
+        .unwrap();
+    assert_eq!(found(&replica, &by_name, "a"), [uuid(1), uuid(2)]);
+    assert_eq!(found(&replica, &by_element, "x"), []);
+    assert_eq!(found(&replica, &by_element, "y"), [uuid(1), uuid(2)]);
+    assert_eq!(found(&replica, &by_element, "z"), [uuid(1)]);
+
+    let newer = SCHEMA.replace("1.0.0", "1.1.0");
+    let newer = Arc::new(DatabaseSchema::parse(newer.as_bytes()).unwrap());
+    let contents = text(r##"{"T":{"#2":{"initial":{"name":"b"}}}}"##);
+    replica
+        .replace(&newer, Reader::new(contents.as_text()), MonitorVersion::V2)
+        .unwrap();
+    assert_eq!(found(&replica, &by_name, "a"), []);
+    assert_eq!(found(&replica, &by_name, "b"), [uuid(2)]);
 }
