@@ -22,8 +22,10 @@ use std::path::Path;
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=ovn-nb.ovsschema");
     println!("cargo::rerun-if-changed=src");
-    let schema = schema::DatabaseSchema::parse(&std::fs::read("ovn-nb.ovsschema")?)?;
+    let text = std::fs::read_to_string("ovn-nb.ovsschema")?;
+    let schema = schema::DatabaseSchema::parse(text.as_bytes())?;
     let out = std::env::var("OUT_DIR")?;
-    std::fs::write(Path::new(&out).join("nb.rs"), codegen::generate(&schema))?;
+    let source = codegen::generate(&schema, &text, "crate")?;
+    std::fs::write(Path::new(&out).join("nb.rs"), source)?;
     Ok(())
 }

@@ -12,35 +12,8 @@
 //! # let _ = port;
 //! ```
 
-use std::sync::{Arc, LazyLock};
-
-use crate::schema::DatabaseSchema;
-
-/// The text of the schema that the types are generated from.
-pub const SCHEMA_TEXT: &str = include_str!("../ovn-nb.ovsschema");
-
-/// The schema that the types are generated from.
-///
-/// # Panics
-/// Never: the build has parsed the same text.
-pub fn schema() -> Arc<DatabaseSchema> {
-    static SCHEMA: LazyLock<Arc<DatabaseSchema>> = LazyLock::new(|| {
-        Arc::new(
-            DatabaseSchema::parse(SCHEMA_TEXT.as_bytes())
-                .expect("the build has parsed the same text"),
-        )
-    });
-    SCHEMA.clone()
-}
-
 #[allow(clippy::all, clippy::pedantic)] // generated
 mod generated {
-    use std::collections::{BTreeMap, BTreeSet};
-
-    use crate::atom::Atom;
-    use crate::datum::Datum;
-    use crate::typed::{Column, Field, Ref, TableRow, TypeError, Value, read};
-
     include!(concat!(env!("OUT_DIR"), "/nb.rs"));
 }
 

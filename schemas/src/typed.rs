@@ -6,7 +6,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
-use uuid::Uuid;
+/// What columns hold that name a row without saying of which table.
+pub use uuid::Uuid;
 
 use crate::atom::Atom;
 use crate::datum::{Datum, Map, Set};

@@ -1,10 +1,15 @@
 //! Reads the answer to a transaction.
 
+use std::sync::Arc;
+
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::{Json, Reader, TextBuf};
-use patchbay_schemas::schema::ColumnType;
+use patchbay_schemas::row::Row;
+use patchbay_schemas::schema::{ColumnId, ColumnType, DatabaseSchema, TableSchema};
 use patchbay_schemas::strings::Strings;
 use patchbay_schemas::wire::{Message, NotationReader, Operation, Reply};
+
+use uuid::Uuid;
 
 use crate::db::OperationResult;
 use crate::txn::Transaction;
@@ -33,7 +38,7 @@ pub(super) fn decode(
         return Err(malformed("not an array"));
     }
     let mut strings = Strings::default();
-    let mut committed = Committed::default();
+    let mut committed = Committed::of(transaction.schema().clone());
     let mut operations = transaction.operations().iter().enumerate();
     while at.next_element() {
         let operation = operations.next();
@@ -43,7 +48,7 @@ pub(super) fn decode(
         }
         let (_, operation) =
             operation.ok_or_else(|| malformed("it has more results than operations"))?;
-        let result = decode_result(at, operation, &mut strings)?;
+        let result = decode_result(at, operation, transaction.schema(), &mut strings)?;
         if let (
             Operation::Insert {
                 uuid: placeholder, ..
@@ -65,14 +70,11 @@ pub(super) fn decode(
 /// What the error means that an operation met; beyond the last, the commit.
 pub(super) fn rejected(transaction: &Transaction, index: usize, error: OvsdbError) -> OpError {
     let operation = transaction.operations().get(index);
-    let operation = operation.map(|operation| FailedOperation {
-        index,
-        operation: operation.name(),
-        table: operation
-            .table()
-            .map(|table| transaction.schema().table(table).name.clone()),
-    });
-    OpError { operation, error }
+    let failed = |operation| failed_operation(transaction, index, operation, &error);
+    OpError {
+        operation: operation.map(failed).map(Box::new),
+        error,
+    }
 }
 
 /// The `<error>` that comes next, if one does.
@@ -81,10 +83,73 @@ fn error_object(mut at: Reader<'_>) -> Option<OvsdbError> {
     OvsdbError::from_json(&Json::read(&mut at))
 }
 
-/// The result of one operation. A [`Transaction`] has none that read.
+/// The operation that the error is about.
+fn failed_operation(
+    transaction: &Transaction,
+    index: usize,
+    operation: &Operation,
+    error: &OvsdbError,
+) -> FailedOperation {
+    let table = operation
+        .table()
+        .map(|table| transaction.schema().table(table));
+    let (row, columns): (_, Vec<ColumnId>) = match operation {
+        Operation::Insert { uuid, row, .. } => {
+            let row_columns = row.iter().map(|(column, _)| *column).collect();
+            let named = !transaction.is_placeholder(*uuid);
+            (named.then_some(*uuid), row_columns)
+        }
+        Operation::Update { condition, row, .. } => (
+            condition.as_uuid(),
+            row.iter().map(|(column, _)| *column).collect(),
+        ),
+        Operation::Mutate {
+            condition,
+            mutations,
+            ..
+        } => (
+            condition.as_uuid(),
+            mutations.iter().map(|mutation| mutation.column).collect(),
+        ),
+        Operation::Wait {
+            condition, columns, ..
+        }
+        | Operation::Select {
+            condition, columns, ..
+        } => (condition.as_uuid(), columns.clone()),
+        Operation::Delete { condition, .. } => (condition.as_uuid(), Vec::new()),
+        _ => (None, Vec::new()),
+    };
+    let names = |table: &TableSchema| -> Vec<Arc<str>> {
+        let names = columns.iter().map(|column| table.column_name(*column));
+        names.map(Arc::from).collect()
+    };
+    FailedOperation {
+        index,
+        operation: operation.name(),
+        table: table.map(|table| table.name.clone()),
+        row: row.filter(|row| !transaction.is_placeholder(*row)),
+        columns: at_fault(table.map(names).unwrap_or_default(), error),
+    }
+}
+
+/// Those of an operation's columns that the server's words name, if they name any; else all.
+fn at_fault(columns: Vec<Arc<str>>, error: &OvsdbError) -> Vec<Arc<str>> {
+    let details = error.details.as_deref().unwrap_or_default();
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let named = |column: &Arc<str>| details.split(|c| !is_word(c)).any(|word| *word == **column);
+    if columns.iter().any(named) {
+        columns.into_iter().filter(named).collect()
+    } else {
+        columns
+    }
+}
+
+/// The result of one operation.
 fn decode_result(
     at: Reader<'_>,
     operation: &Operation,
+    schema: &DatabaseSchema,
     strings: &mut Strings,
 ) -> Result<OperationResult, SessionError> {
     match operation {
@@ -103,8 +168,45 @@ fn decode_result(
                 .map(OperationResult::Count)
                 .ok_or_else(|| malformed("the result of an operation has no count"))
         }
+        Operation::Select { table, columns, .. } => {
+            let rows = member(at, b"rows").and_then(|at| {
+                let table = schema.table(*table);
+                decode_rows(at, table, strings)
+            });
+            let rows = rows.ok_or_else(|| malformed("the result of a select has no rows"))?;
+            Ok(OperationResult::Rows {
+                table: *table,
+                columns: columns.clone(),
+                rows,
+            })
+        }
         _ => Ok(OperationResult::Nothing),
     }
+}
+
+/// Rows as `select` returns them. What was not asked for has its default.
+fn decode_rows(
+    mut at: Reader<'_>,
+    table: &TableSchema,
+    strings: &mut Strings,
+) -> Option<Vec<Arc<Row>>> {
+    let mut rows = Vec::new();
+    at.enter_array().then_some(())?;
+    while at.next_element() {
+        let mut row = Row::new(Uuid::nil(), table);
+        at.enter_object().then_some(())?;
+        while let Some(name) = at.next_member() {
+            let column = table.column_id(std::str::from_utf8(&name).ok()?)?;
+            let ty = table.column_type(column);
+            let datum = NotationReader::new(strings).datum(&mut at, ty).ok()?;
+            match column {
+                ColumnId::UUID => row.uuid = datum.as_scalar()?.as_uuid()?,
+                column => row.set(column, datum),
+            }
+        }
+        rows.push(Arc::new(row));
+    }
+    Some(rows)
 }
 
 /// The member of the object that comes next.

@@ -39,7 +39,7 @@ pub(super) fn transact(
         Ok(results) => CommitOutcome::Committed(Committed {
             results,
             // The rows keep the UUIDs that stood for them.
-            ..Committed::default()
+            ..Committed::of(transaction.schema().clone())
         }),
         Err(error) => CommitOutcome::Rejected(rejected(transaction, error)),
     }

@@ -12,7 +12,7 @@ use super::config::Config;
 use super::driver::{Command, Driver, Progress, QUEUE, Shared};
 use super::embedded::{self, EmbeddedDatabase};
 use super::error::{ConnectError, Ended};
-use super::outcome::{CommitOutcome, Committed, NotSent, Unknown};
+use super::outcome::{CommitOutcome, Committed, NotSent, PartsOutcome, Unknown};
 use super::rpc::request_head;
 
 /// A handle on a replica of a database and on the connection to its server. Clones are handles on the same; the
@@ -126,6 +126,29 @@ impl Client {
             })
         };
         answer.await.unwrap_or_else(|_| unknown())
+    }
+
+    /// Commits the parts of a transaction that is too large for one request, one after the other, up to the first that
+    /// is not committed. Rows that one part inserts are known to the next by what stands for them.
+    pub async fn transact_parts(&self, parts: Vec<Transaction>) -> PartsOutcome {
+        let mut outcome = PartsOutcome {
+            parts: 0,
+            committed: Committed::default(),
+            stopped: None,
+        };
+        for mut part in parts {
+            let inserted = &outcome.committed.inserted;
+            part.resolve(|uuid| inserted.get(&uuid).copied());
+            match self.transact(part).await.into_result() {
+                Ok(committed) => outcome.committed.append(committed),
+                Err(error) => {
+                    outcome.stopped = Some(error);
+                    break;
+                }
+            }
+            outcome.parts += 1;
+        }
+        outcome
     }
 
     /// Waits, after an unknown outcome, until the replica holds the database as a later connection found it, and the

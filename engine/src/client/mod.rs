@@ -69,6 +69,6 @@ pub use embedded::EmbeddedDatabase;
 pub use error::{ConnectError, Ended, Lost, SessionError};
 pub use handle::{Changes, Client};
 pub use outcome::{
-    CommitError, CommitOutcome, Committed, FailedOperation, NotSent, OpError, Unknown,
+    CommitError, CommitOutcome, Committed, FailedOperation, NotSent, OpError, PartsOutcome, Unknown,
 };
 pub use remote::{Remote, RemoteError, Remotes};

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::typed::Ref;
+use patchbay_schemas::schema::DatabaseSchema;
+use patchbay_schemas::typed::{Ref, TableRow, TypeError};
 use uuid::Uuid;
 
-use crate::db::OperationResult;
+use crate::db::{OperationResult, Snapshot};
 
 use super::error::{Ended, Lost};
 
@@ -61,6 +62,8 @@ pub enum CommitError {
 pub struct Committed {
     /// One for each operation.
     pub results: Vec<OperationResult>,
+    /// None when there was nothing to do.
+    pub(super) schema: Option<Arc<DatabaseSchema>>,
     /// From the placeholders of inserted rows to their UUIDs.
     pub(super) inserted: HashMap<Uuid, Uuid, RandomState>,
 }
@@ -73,6 +76,76 @@ impl Committed {
             .get(&reference.uuid)
             .map_or(reference, |uuid| Ref::new(*uuid))
     }
+
+    /// The UUID that a row was given, by what [`TxnBuilder::insert_row`](crate::txn::TxnBuilder::insert_row) returned.
+    /// Others stand for themselves.
+    pub fn resolve_row(&self, row: Uuid) -> Uuid {
+        self.inserted.get(&row).copied().unwrap_or(row)
+    }
+
+    /// A row of this transaction as it is in a snapshot, which must not be older: the client's is not.
+    ///
+    /// # Errors
+    /// `T` cannot hold it.
+    pub fn row<T: TableRow>(
+        &self,
+        snapshot: &Snapshot,
+        reference: Ref<T>,
+    ) -> Result<Option<T>, TypeError> {
+        snapshot.get(self.resolve(reference))
+    }
+
+    /// What [`TxnBuilder::read`](crate::txn::TxnBuilder::read) has read of `T`'s table, in order.
+    ///
+    /// # Errors
+    /// `T` cannot hold a row.
+    pub fn read<T: TableRow>(&self) -> impl Iterator<Item = Result<(Ref<T>, T), TypeError>> {
+        let schema = self.schema.as_deref();
+        let found = schema.and_then(|schema| schema.table_by_name(T::TABLE));
+        let of_table = move |result: &OperationResult| {
+            let (id, schema) = found?;
+            let OperationResult::Rows { table, rows, .. } = result else {
+                return None;
+            };
+            (*table == id).then(|| (schema, rows.clone()))
+        };
+        let rows = self.results.iter().filter_map(of_table);
+        rows.flat_map(|(schema, rows)| {
+            rows.into_iter().map(move |row| {
+                let value = |place: usize| {
+                    let column = schema.column_id(T::COLUMNS.get(place)?)?;
+                    row.values.get(column.index())
+                };
+                Ok((Ref::new(row.uuid), T::from_data(value)?))
+            })
+        })
+    }
+
+    pub(super) fn of(schema: Arc<DatabaseSchema>) -> Self {
+        Self {
+            schema: Some(schema),
+            ..Self::default()
+        }
+    }
+
+    /// Adds the results of a transaction that came after this one.
+    pub(super) fn append(&mut self, later: Self) {
+        self.results.extend(later.results);
+        self.inserted.extend(later.inserted);
+        self.schema = later.schema.or_else(|| self.schema.take());
+    }
+}
+
+/// What became of a transaction that was split into parts.
+#[derive(Debug)]
+#[must_use = "some parts may not be committed"]
+pub struct PartsOutcome {
+    /// How many parts were committed; then came the one that was not.
+    pub parts: usize,
+    /// Their results.
+    pub committed: Committed,
+    /// Why not all were: the parts that follow were not sent.
+    pub stopped: Option<CommitError>,
 }
 
 /// Why the server refused a transaction.
@@ -80,7 +153,7 @@ impl Committed {
 pub struct OpError {
     /// The operation at fault; none when the changes together break a constraint, or when the request was refused
     /// as a whole.
-    pub operation: Option<FailedOperation>,
+    pub operation: Option<Box<FailedOperation>>,
     /// The server's words.
     pub error: OvsdbError,
 }
@@ -94,6 +167,10 @@ pub struct FailedOperation {
     pub operation: &'static str,
     /// The table that it is about.
     pub table: Option<Arc<str>>,
+    /// The row that it is about; none when the transaction makes it.
+    pub row: Option<Uuid>,
+    /// The columns that it is about: those that the server names, or all that are in the operation.
+    pub columns: Vec<Arc<str>>,
 }
 
 impl OpError {
@@ -101,6 +178,11 @@ impl OpError {
     /// the present state.
     pub fn is_conflict(&self) -> bool {
         self.error.tag == "timed out"
+    }
+
+    /// Whether the client did not own a lock that the transaction [asserts](crate::txn::TxnBuilder::assert_lock).
+    pub fn is_not_owner(&self) -> bool {
+        self.error.tag == "not owner"
     }
 }
 
@@ -111,11 +193,19 @@ impl fmt::Display for OpError {
             index,
             operation,
             table,
-        }) = &self.operation
+            row,
+            columns,
+        }) = self.operation.as_deref()
         {
             write!(f, " at operation {index} ({operation}")?;
             if let Some(table) = table {
                 write!(f, " of {table}")?;
+            }
+            if let Some(row) = row {
+                write!(f, ", row {row}")?;
+            }
+            if let [column] = &columns[..] {
+                write!(f, ", column {column}")?;
             }
             f.write_str(")")?;
         }

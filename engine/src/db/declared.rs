@@ -99,15 +99,19 @@ impl DeclaredIndex {
                     |atom| lost.push(key(atom)),
                     |atom| gained.push(key(atom)),
                 );
-                lost.iter().for_each(|key| self.remove(key, row));
-                gained.into_iter().for_each(|key| self.insert(key, row));
+                for key in &lost {
+                    self.remove(key, row);
+                }
+                for key in gained {
+                    self.insert(key, row);
+                }
             }
             (Datum::Map(old), Datum::Map(new)) => {
                 old.diff(new, |name, old, new| match (old, new) {
                     (Some(_), None) => self.remove(&key(name), row),
                     (None, Some(_)) => self.insert(key(name), row),
                     _ => {}
-                })
+                });
             }
             // One column is always the one or the other.
             _ => {}
@@ -115,12 +119,9 @@ impl DeclaredIndex {
     }
 
     fn insert(&mut self, key: IndexKey, row: Uuid) {
-        let rows = match self.rows.get_mut(&key) {
-            None => {
-                self.rows.insert(key, Rows::One(row));
-                return;
-            }
-            Some(rows) => rows,
+        let Some(rows) = self.rows.get_mut(&key) else {
+            self.rows.insert(key, Rows::One(row));
+            return;
         };
         match rows {
             Rows::One(one) if *one == row => {}
@@ -198,16 +199,18 @@ fn keys(parts: &[Part], row: &Row, mut found: impl FnMut(IndexKey)) {
         match part {
             Part::Column(column) => {
                 let value = row.get(*column);
-                keys.iter_mut()
-                    .for_each(|key| key.push(value.clone().into_owned()));
+                for key in &mut keys {
+                    key.push(value.clone().into_owned());
+                }
             }
             Part::MapKey(column, name) => {
                 let map = row.get(*column);
                 let Some(value) = map_value(&map, name) else {
                     return;
                 };
-                keys.iter_mut()
-                    .for_each(|key| key.push(Datum::scalar(value.clone())));
+                for key in &mut keys {
+                    key.push(Datum::scalar(value.clone()));
+                }
             }
             Part::Element(column) => {
                 let value = row.get(*column);
@@ -232,6 +235,7 @@ fn keys(parts: &[Part], row: &Row, mut found: impl FnMut(IndexKey)) {
             }
         }
     }
-    keys.into_iter()
-        .for_each(|key| found(key.into_iter().collect()));
+    for key in keys {
+        found(key.into_iter().collect());
+    }
 }

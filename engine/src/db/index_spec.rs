@@ -69,6 +69,11 @@ impl IndexSpec {
         }
     }
 
+    /// Whether both are over the same keys, unique or not.
+    pub(super) fn same_keys(&self, other: &Self) -> bool {
+        self.table == other.table && self.parts == other.parts
+    }
+
     /// The table.
     pub fn table(&self) -> &str {
         &self.table
@@ -194,6 +199,24 @@ impl<T: TableRow> Index<T> {
             spec: self.spec.unique(),
             ..self
         }
+    }
+
+    /// The key of a row; none when it is not in the index, or is found by several.
+    pub fn key_of(&self, row: &T) -> Option<IndexKey> {
+        let data = row.to_data();
+        let value = |part: &KeyPart| {
+            let place = T::COLUMNS.iter().position(|name| *name == part.column())?;
+            let value = data.get(place)?;
+            match part {
+                KeyPart::Column(_) => Some(value.clone()),
+                KeyPart::MapKey { key, .. } => {
+                    let key = Atom::String(key.clone());
+                    value.as_map()?.get(&key).cloned().map(Datum::scalar)
+                }
+                KeyPart::Element(_) => None,
+            }
+        };
+        self.spec.parts.iter().map(value).collect()
     }
 
     /// The declaration without its type.

@@ -71,7 +71,7 @@ impl Snapshot {
 
     /// Where an index is; none when nobody declared it.
     pub(super) fn declared(&self, spec: &IndexSpec) -> Option<IndexPlace> {
-        let found = self.declared.iter().find(|(have, _)| have == spec);
+        let found = self.declared.iter().find(|(have, _)| have.same_keys(spec));
         found.map(|(_, place)| *place)
     }
 

@@ -1,26 +1,25 @@
-//! The builder.
+//! The builder: changes to rows of any table, by names and values. The typed ones are made of these.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use patchbay_schemas::atom::Atom;
-use patchbay_schemas::datum::{Datum, Map, Set};
-use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::schema::{ColumnId, ColumnType, DatabaseSchema, TableId, TableSchema};
-use patchbay_schemas::typed::{Ref, TableRow};
+use patchbay_schemas::datum::Datum;
+use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableId};
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{ColumnValues, Condition, Mutation, Mutator, Operation};
 use uuid::Uuid;
 
 use crate::db::Snapshot;
 
+use super::error::RowName;
+use super::merge::Operations;
+use super::value::{Step, check, check_argument, is_default, step};
 use super::{BuildError, Transaction};
 
-/// Sets and maps up to this size are rewritten when they change; of longer ones only the difference is sent.
-const REWRITE_UP_TO: usize = 8;
-
 /// Collects changes to rows.
+///
+/// Changes to one row become one operation each of the kinds that it takes, however often the row is changed.
 ///
 /// ```
 /// use patchbay_engine::db::Snapshot;
@@ -29,16 +28,36 @@ const REWRITE_UP_TO: usize = 8;
 ///
 /// let mut txn = TxnBuilder::new(&Snapshot::empty(nb::schema()));
 /// let port = txn.insert(&LogicalRouterPort { name: "lrp0".into(), ..Default::default() })?;
-/// txn.insert(&LogicalRouter { name: "lr0".into(), ports: [port].into(), ..Default::default() })?;
+/// let router = txn.insert(&LogicalRouter { name: "lr0".into(), ..Default::default() })?;
+/// txn.add(router, LogicalRouter::PORTS, [port])?;
+/// txn.put(router, LogicalRouter::OPTIONS, [("chassis", "node1")])?;
 /// assert_eq!(txn.finish().operations().len(), 2);
 /// # Ok::<(), patchbay_engine::txn::BuildError>(())
 /// ```
 #[derive(Debug)]
 pub struct TxnBuilder {
-    schema: Arc<DatabaseSchema>,
-    operations: Vec<Operation>,
+    pub(super) snapshot: Snapshot,
+    /// Where the transaction may be split, one ends and the next begins.
+    pub(super) sections: Vec<Section>,
     placeholders: HashSet<Uuid, RandomState>,
     uuids: UuidSource,
+    guarding: bool,
+    /// Columns whose value is waited for already.
+    guarded: HashSet<(TableId, Uuid, ColumnId), RandomState>,
+}
+
+/// What may not be split.
+#[derive(Debug, Default)]
+pub(super) struct Section {
+    /// Come first, because they are about what was before.
+    guards: Vec<Operation>,
+    operations: Operations,
+}
+
+impl Section {
+    pub(super) fn into_list(self) -> impl Iterator<Item = Operation> {
+        self.guards.into_iter().chain(self.operations.into_list())
+    }
 }
 
 impl TxnBuilder {
@@ -50,310 +69,463 @@ impl TxnBuilder {
     /// Like [`new`](Self::new), placeholders taken from `uuids`. An embedded database keeps them as the rows' UUIDs.
     pub fn with_uuids(snapshot: &Snapshot, uuids: UuidSource) -> Self {
         Self {
-            schema: snapshot.schema().clone(),
-            operations: Vec::new(),
+            snapshot: snapshot.clone(),
+            sections: vec![Section::default()],
             placeholders: HashSet::default(),
             uuids,
+            guarding: false,
+            guarded: HashSet::default(),
         }
     }
 
-    /// Inserts a row. Columns with their default are not sent.
+    /// From here on, each column that is changed from what it is in the snapshot must still be that when the transaction
+    /// is executed. Otherwise the whole transaction is refused, see [`OpError::is_conflict`], and nobody's change is
+    /// lost: compute it anew from a newer snapshot.
+    ///
+    /// Elements that are added and removed need no guard: such changes do not overwrite each other.
+    ///
+    /// [`OpError::is_conflict`]: crate::client::OpError::is_conflict
+    ///
+    /// ```
+    /// # use patchbay_engine::db::Database;
+    /// # use patchbay_engine::txn::TxnBuilder;
+    /// # use patchbay_schemas::nb::{self, LogicalRouter};
+    /// # let mut database = Database::new(nb::schema());
+    /// # let mut txn = TxnBuilder::new(&database.snapshot());
+    /// # let router = txn.insert(&LogicalRouter { name: "lr0".into(), ..Default::default() })?;
+    /// # database.transact(txn.finish().operations())?;
+    /// let seen = database.snapshot();
+    /// let mut ours = TxnBuilder::new(&seen);
+    /// ours.guard_changes();
+    /// ours.set(router, LogicalRouter::ENABLED, Some(false))?;
+    /// let mut others = TxnBuilder::new(&seen);
+    /// others.set(router, LogicalRouter::ENABLED, Some(true))?;
+    ///
+    /// database.transact(others.finish().operations())?;
+    /// assert!(database.transact(ours.finish().operations()).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn guard_changes(&mut self) {
+        self.guarding = true;
+    }
+
+    /// The snapshot that the changes are made from.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// Inserts a row of any table. What is not given gets its default.
     ///
     /// # Errors
     /// The database's schema cannot express the row.
-    pub fn insert<T: TableRow>(&mut self, row: &T) -> Result<Ref<T>, BuildError> {
-        let table = self.table::<T>()?;
-        let schema = self.schema.table(table);
-        let mut values = ColumnValues::new();
-        for (name, datum) in T::COLUMNS.iter().zip(row.to_data()) {
-            values.extend(
-                self.value(schema, name, datum)?
-                    .filter(|(column, datum)| !schema.column_type(*column).is_default(datum)),
-            );
-        }
+    pub fn insert_row<'a>(
+        &mut self,
+        table: &str,
+        values: impl IntoIterator<Item = (&'a str, Datum)>,
+    ) -> Result<Uuid, BuildError> {
         let uuid = self.uuids.next_uuid();
+        self.insert_values(table, uuid, None, values)?;
         self.placeholders.insert(uuid);
-        self.operations.push(Operation::Insert {
-            table,
-            uuid,
-            given: None,
-            row: values,
-        });
-        Ok(Ref::new(uuid))
+        Ok(uuid)
     }
 
-    /// Changes a row from what it is to what it should be; only columns that differ are sent, and of long sets and
-    /// maps only the difference. False when nothing differs.
+    /// Inserts a row of any table with a UUID that the caller has chosen. A second row of the same UUID is refused, so
+    /// the insertion can be repeated when it is not known whether the first one was executed.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the row.
+    pub fn insert_row_as<'a>(
+        &mut self,
+        uuid: Uuid,
+        table: &str,
+        values: impl IntoIterator<Item = (&'a str, Datum)>,
+    ) -> Result<(), BuildError> {
+        self.insert_values(table, uuid, Some(uuid.to_string()), values)
+    }
+
+    fn insert_values<'a>(
+        &mut self,
+        table: &str,
+        uuid: Uuid,
+        given: Option<String>,
+        values: impl IntoIterator<Item = (&'a str, Datum)>,
+    ) -> Result<(), BuildError> {
+        let table = self.table(table)?;
+        let schema = self.snapshot.schema().clone();
+        let mut row = ColumnValues::new();
+        for (name, datum) in values {
+            let value = self.value(table, RowName::New, name, datum)?;
+            row.extend(value.filter(|(column, datum)| {
+                !schema.table(table).column_type(*column).is_default(datum)
+            }));
+        }
+        self.operations().insert(table, uuid, given, row);
+        Ok(())
+    }
+
+    /// Gives columns of a row of any table new values, as they are.
     ///
     /// # Errors
     /// The database's schema cannot express the change.
-    pub fn update<T: TableRow>(
+    pub fn set_row<'a>(
         &mut self,
-        row: Ref<T>,
-        current: &T,
-        wanted: &T,
-    ) -> Result<bool, BuildError> {
-        let table = self.table::<T>()?;
-        let schema = self.schema.table(table);
-        let mut values = ColumnValues::new();
-        let mut mutations = Vec::new();
-        let columns = T::COLUMNS
-            .iter()
-            .zip(current.to_data().into_iter().zip(wanted.to_data()));
-        for (name, (current, wanted)) in columns.filter(|(_, (current, wanted))| current != wanted)
-        {
-            let Some((column, wanted)) = self.value(schema, name, wanted)? else {
-                continue;
-            };
-            if current.len().max(wanted.len()) <= REWRITE_UP_TO {
-                values.push((column, wanted));
-            } else {
-                mutations.extend(difference(column, &current, &wanted));
+        table: &str,
+        row: Uuid,
+        values: impl IntoIterator<Item = (&'a str, Datum)>,
+    ) -> Result<(), BuildError> {
+        let table = self.table(table)?;
+        let mut set = ColumnValues::new();
+        for (name, datum) in values {
+            if let Some((column, datum)) = self.value(table, self.name(row), name, datum)? {
+                self.may_change(table, row, column)?;
+                let current = self.snapshot.row(table, row);
+                if let Some(current) = current.map(|row| row.get(column).into_owned()) {
+                    self.guard(table, row, column, current);
+                }
+                set.push((column, datum));
             }
         }
-        let condition = Condition::uuid(row.uuid);
+        self.operations().set(table, row, set);
+        Ok(())
+    }
+
+    /// Makes columns of a row that are not what is wanted, what is wanted: each `(name, current, wanted)`. Of long sets
+    /// and maps only the difference is sent. False when nothing differs.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the change.
+    pub fn update_row<'a>(
+        &mut self,
+        table: &str,
+        row: Uuid,
+        columns: impl IntoIterator<Item = (&'a str, Datum, Datum)>,
+    ) -> Result<bool, BuildError> {
+        let table = self.table(table)?;
+        let mut values = ColumnValues::new();
+        let mut mutations = Vec::new();
+        for (name, current, wanted) in columns {
+            if current == wanted {
+                continue;
+            }
+            let Some((column, wanted)) = self.value(table, self.name(row), name, wanted)? else {
+                continue;
+            };
+            self.may_change(table, row, column)?;
+            match step(column, &current, wanted) {
+                Step::Set(wanted) => {
+                    values.push((column, wanted));
+                    self.guard(table, row, column, current);
+                }
+                Step::Mutate(difference) => mutations.extend(difference),
+            }
+        }
         let changes = !values.is_empty() || !mutations.is_empty();
-        if !values.is_empty() {
-            self.operations.push(Operation::Update {
-                table,
-                condition: condition.clone(),
-                row: values,
-            });
-        }
-        if !mutations.is_empty() {
-            self.operations.push(Operation::Mutate {
-                table,
-                condition,
-                mutations,
-            });
-        }
+        self.operations().set(table, row, values);
+        self.mutate_checked(table, row, mutations)?;
         Ok(changes)
     }
 
-    /// Adds elements or pairs to a column; keys that are there keep their values.
+    /// Changes a column of a row of any table relative to what it holds.
     ///
     /// # Errors
     /// The database's schema cannot express the change.
-    pub fn mutate_insert<T: TableRow>(
+    pub fn mutate_row(
         &mut self,
-        row: Ref<T>,
+        table: &str,
+        row: Uuid,
         column: &str,
-        value: Datum,
+        mutator: Mutator,
+        argument: Datum,
     ) -> Result<(), BuildError> {
-        self.mutate::<T>(row, column, Mutator::Insert, value)
+        let table = self.table(table)?;
+        let schema = self.snapshot.schema().table(table);
+        let Some(id) = schema.column_id(column) else {
+            return if argument.is_empty() {
+                Ok(())
+            } else {
+                Err(self.no_column(table, self.name(row), column, &argument))
+            };
+        };
+        check_argument(mutator, &argument, schema.column_type(id)).map_err(|source| {
+            self.refused(table, self.name(row), id, argument.to_string(), source)
+        })?;
+        self.may_change(table, row, id)?;
+        if argument.is_empty() {
+            return Ok(());
+        }
+        let mutation = Mutation {
+            column: id,
+            mutator,
+            argument,
+        };
+        self.mutate_checked(table, row, vec![mutation])
     }
 
-    /// Removes elements, pairs or (given a set on a map) keys from a column.
-    ///
-    /// # Errors
-    /// The database's schema cannot express the change.
-    pub fn mutate_delete<T: TableRow>(
-        &mut self,
-        row: Ref<T>,
-        column: &str,
-        value: Datum,
-    ) -> Result<(), BuildError> {
-        self.mutate::<T>(row, column, Mutator::Delete, value)
-    }
-
-    /// Deletes a row. Rows of tables that are not root go by themselves when nothing refers to them.
+    /// Deletes a row of any table. Rows of tables that are not root go by themselves when nothing refers to them.
     ///
     /// # Errors
     /// The database's schema has no such table.
-    pub fn delete<T: TableRow>(&mut self, row: Ref<T>) -> Result<(), BuildError> {
-        let table = self.table::<T>()?;
-        self.operations.push(Operation::Delete {
-            table,
-            condition: Condition::uuid(row.uuid),
-        });
+    pub fn delete_row(&mut self, table: &str, row: Uuid) -> Result<(), BuildError> {
+        let table = self.table(table)?;
+        if self.operations().delete(table, row) {
+            self.placeholders.remove(&row);
+        }
         Ok(())
     }
 
-    /// Makes the whole transaction fail unless a column still holds this value.
+    /// Makes the whole transaction fail unless columns of a row hold these values when it comes to this point.
     ///
     /// # Errors
-    /// The database's schema cannot express the value.
-    pub fn expect<T: TableRow>(
+    /// The database's schema cannot express a value.
+    pub fn expect_row<'a>(
         &mut self,
-        row: Ref<T>,
-        column: &str,
-        value: Datum,
+        table: &str,
+        row: Uuid,
+        values: impl IntoIterator<Item = (&'a str, Datum)>,
     ) -> Result<(), BuildError> {
-        let table = self.table::<T>()?;
-        let schema = self.schema.table(table);
-        let Some((column, value)) = self.value(schema, column, value)? else {
-            return Ok(());
-        };
-        self.operations.push(Operation::Wait {
-            table,
-            timeout: Some(0),
-            condition: Condition::uuid(row.uuid),
-            columns: vec![column],
-            equal: true,
-            rows: vec![vec![(column, value)]],
-        });
+        let table = self.table(table)?;
+        let mut expected = ColumnValues::new();
+        for (name, datum) in values {
+            expected.extend(self.value(table, self.name(row), name, datum)?);
+        }
+        if !expected.is_empty() {
+            let wait = wait(table, Condition::uuid(row), Some(expected));
+            self.operations().push_read(table, row, wait);
+        }
         Ok(())
+    }
+
+    /// Makes the whole transaction fail if a row satisfies a condition when it comes to this point: to insert a row only
+    /// if there is none like it, whatever others do meanwhile.
+    ///
+    /// # Errors
+    /// The database's schema has no such table.
+    pub fn expect_no_row(&mut self, table: &str, condition: Condition) -> Result<(), BuildError> {
+        let table = self.table(table)?;
+        let wait = wait(table, condition, None);
+        // Which rows it reads is not known before: what changes them afterwards must come after it.
+        let operations = self.operations();
+        operations.seal();
+        operations.push(wait);
+        Ok(())
+    }
+
+    /// Reads columns of a row as they are when the transaction comes to this point, with its own changes so far. Returns
+    /// the place of the result.
+    pub(super) fn read_row<'a>(
+        &mut self,
+        table: &str,
+        row: Uuid,
+        columns: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), BuildError> {
+        let table = self.table(table)?;
+        let schema = self.snapshot.schema().table(table);
+        let ids = columns
+            .into_iter()
+            .filter_map(|name| schema.column_id(name));
+        let select = Operation::Select {
+            table,
+            condition: Condition::uuid(row),
+            columns: std::iter::once(ColumnId::UUID).chain(ids).collect(),
+            sort: Vec::new(),
+        };
+        self.operations().push_read(table, row, select);
+        Ok(())
+    }
+
+    /// Makes the whole transaction fail unless the client owns a lock; see [`Client::lock`](crate::client::Client::lock).
+    pub fn assert_lock(&mut self, lock: impl Into<String>) {
+        let lock = lock.into();
+        self.operations().push(Operation::Assert { lock });
     }
 
     /// Adds a text that ends up in the server's log.
     pub fn comment(&mut self, text: impl Into<String>) {
-        self.operations.push(Operation::Comment(text.into()));
+        self.operations().push(Operation::Comment(text.into()));
     }
 
     /// Whether nothing was collected.
     pub fn is_empty(&self) -> bool {
-        self.operations.is_empty()
+        let empty = |section: &Section| section.guards.is_empty() && section.operations.is_empty();
+        self.sections.iter().all(empty)
     }
 
     /// How many operations were collected.
     pub fn len(&self) -> usize {
-        self.operations.len()
+        let len = |section: &Section| section.guards.len() + section.operations.len();
+        self.sections.iter().map(len).sum()
     }
 
     /// The transaction.
     #[must_use]
     pub fn finish(self) -> Transaction {
         Transaction {
-            schema: self.schema,
-            operations: self.operations,
-            placeholders: self.placeholders,
+            schema: self.snapshot.schema().clone(),
+            operations: self
+                .sections
+                .into_iter()
+                .flat_map(Section::into_list)
+                .collect(),
+            placeholders: Arc::new(self.placeholders),
         }
     }
 
-    fn mutate<T: TableRow>(
-        &mut self,
-        row: Ref<T>,
-        column: &str,
-        mutator: Mutator,
-        argument: Datum,
-    ) -> Result<(), BuildError> {
-        let table = self.table::<T>()?;
-        let schema = self.schema.table(table);
-        let Some(column) = schema.column_id(column) else {
-            return if argument.is_empty() {
-                Ok(())
-            } else {
-                Err(self.no_column(schema, column, &argument))
-            };
-        };
-        let mutation = Mutation {
-            column,
-            mutator,
-            argument,
-        };
-        let condition = Condition::uuid(row.uuid);
-        // Changes to one row by the operation just before are one operation.
-        if let Some(Operation::Mutate {
-            table: last_table,
-            condition: last,
-            mutations,
-        }) = self.operations.last_mut()
-            && *last_table == table
-            && *last == condition
+    /// The parts that may not be split, each as a transaction of its own.
+    pub(super) fn finish_sections(self) -> impl Iterator<Item = Transaction> {
+        let schema = self.snapshot.schema().clone();
+        let placeholders = Arc::new(self.placeholders);
+        self.sections.into_iter().map(move |section| Transaction {
+            schema: schema.clone(),
+            operations: section.into_list().collect(),
+            placeholders: placeholders.clone(),
+        })
+    }
+
+    /// The transaction may be split here, into two that are committed one after the other; see
+    /// [`finish_split`](Self::finish_split).
+    pub fn allow_split(&mut self) {
+        if !self
+            .sections
+            .last()
+            .is_none_or(|last| last.operations.is_empty())
         {
-            mutations.push(mutation);
-        } else {
-            self.operations.push(Operation::Mutate {
-                table,
-                condition,
-                mutations: vec![mutation],
-            });
+            self.sections.push(Section::default());
         }
-        Ok(())
     }
 
-    fn table<T: TableRow>(&self) -> Result<TableId, BuildError> {
-        self.schema
-            .table_id(T::TABLE)
-            .ok_or_else(|| BuildError::NoTable {
-                database: self.schema.name.clone(),
-                table: T::TABLE.to_owned(),
-            })
+    /// What collects at the moment.
+    pub(super) fn operations(&mut self) -> &mut Operations {
+        &mut self.section().operations
+    }
+
+    fn section(&mut self) -> &mut Section {
+        if self.sections.is_empty() {
+            self.sections.push(Section::default());
+        }
+        let last = self.sections.len() - 1;
+        &mut self.sections[last]
+    }
+
+    fn mutate_checked(
+        &mut self,
+        table: TableId,
+        row: Uuid,
+        mutations: Vec<Mutation>,
+    ) -> Result<(), BuildError> {
+        let schema = self.snapshot.schema().clone();
+        let joined = self.operations().mutate(&schema, table, row, mutations);
+        joined.map_err(|(column, source)| {
+            let value = "the result".to_owned();
+            self.refused(table, self.name(row), column, value, source)
+        })
+    }
+
+    /// Lets the transaction fail unless a column still holds what it is changed from.
+    fn guard(&mut self, table: TableId, row: Uuid, column: ColumnId, current: Datum) {
+        if self.guarding
+            && !self.placeholders.contains(&row)
+            && !self.section().operations.is_inserted(table, row)
+            && self.guarded.insert((table, row, column))
+        {
+            let expected = Some(vec![(column, current)]);
+            let wait = wait(table, Condition::uuid(row), expected);
+            self.section().guards.push(wait);
+        }
+    }
+
+    /// Whether the transaction makes a row or it is there already.
+    pub(super) fn name(&self, row: Uuid) -> RowName {
+        if self.placeholders.contains(&row) {
+            RowName::New
+        } else {
+            RowName::Existing(row)
+        }
+    }
+
+    pub(super) fn table(&self, name: &str) -> Result<TableId, BuildError> {
+        let schema = self.snapshot.schema();
+        schema.table_id(name).ok_or_else(|| BuildError::NoTable {
+            database: schema.name.clone(),
+            table: name.to_owned(),
+        })
     }
 
     /// A value that the schema can hold; none for a default value of a column that the schema lacks.
     fn value(
         &self,
-        schema: &TableSchema,
+        table: TableId,
+        row: RowName,
         column: &str,
         datum: Datum,
     ) -> Result<Option<(ColumnId, Datum)>, BuildError> {
+        let schema = self.snapshot.schema().table(table);
         let Some(id) = schema.column_id(column) else {
-            let is_default = datum.is_empty() || datum.as_scalar().is_some_and(Atom::is_default);
-            return if is_default {
+            return if is_default(&datum) {
                 Ok(None)
             } else {
-                Err(self.no_column(schema, column, &datum))
+                Err(self.no_column(table, row, column, &datum))
             };
         };
         match check(&datum, schema.column_type(id)) {
             Ok(()) => Ok(Some((id, datum))),
-            Err(source) => Err(BuildError::Value {
-                table: schema.name.to_string(),
-                column: column.to_owned(),
-                value: datum.to_string(),
-                source: Box::new(source),
-            }),
+            Err(source) => Err(self.refused(table, row, id, datum.to_string(), source)),
         }
     }
 
-    fn no_column(&self, schema: &TableSchema, column: &str, datum: &Datum) -> BuildError {
-        BuildError::NoColumn {
-            database: self.schema.name.clone(),
+    /// Whether a column may be changed after its row was inserted.
+    fn may_change(&self, table: TableId, row: Uuid, column: ColumnId) -> Result<(), BuildError> {
+        let schema = self.snapshot.schema().table(table);
+        let inserted = |section: &Section| section.operations.is_inserted(table, row);
+        if schema.is_mutable(column) || self.sections.last().is_some_and(inserted) {
+            return Ok(());
+        }
+        Err(BuildError::Immutable {
             table: schema.name.to_string(),
+            column: schema.column_name(column).to_owned(),
+            row: self.name(row),
+        })
+    }
+
+    fn no_column(&self, table: TableId, row: RowName, column: &str, datum: &Datum) -> BuildError {
+        let schema = self.snapshot.schema();
+        BuildError::NoColumn {
+            database: schema.name.clone(),
+            table: schema.table(table).name.to_string(),
             column: column.to_owned(),
             value: datum.to_string(),
+            row,
+        }
+    }
+
+    fn refused(
+        &self,
+        table: TableId,
+        row: RowName,
+        column: ColumnId,
+        value: String,
+        source: patchbay_schemas::error::OvsdbError,
+    ) -> BuildError {
+        let schema: &DatabaseSchema = self.snapshot.schema();
+        let table = schema.table(table);
+        BuildError::Value {
+            table: table.name.to_string(),
+            column: table.column_name(column).to_owned(),
+            value,
+            row,
+            source: Box::new(source),
         }
     }
 }
 
-fn check(datum: &Datum, ty: &ColumnType) -> Result<(), OvsdbError> {
-    let fits = ty.is_map() == datum.as_map().is_some()
-        && datum.len() >= ty.min as usize
-        && datum.len() <= ty.max as usize
-        && datum
-            .as_set()
-            .is_none_or(|set| set.iter().all(|atom| atom.atom_type() == ty.key.atom));
-    if !fits {
-        return Err(OvsdbError::constraint(format!(
-            "the column is a {}",
-            ty.to_english()
-        )));
+/// Waits not at all, until a row is as expected; without a row, until there is none.
+fn wait(table: TableId, condition: Condition, expected: Option<ColumnValues>) -> Operation {
+    let columns = expected.iter().flatten().map(|(column, _)| *column);
+    Operation::Wait {
+        table,
+        timeout: Some(0),
+        condition,
+        columns: columns.collect(),
+        equal: true,
+        rows: expected.into_iter().collect(),
     }
-    ty.check(datum)
-}
-
-/// The mutations that lead from one value to another.
-fn difference(column: ColumnId, current: &Datum, wanted: &Datum) -> Vec<Mutation> {
-    let (mut removed, mut added) = (Vec::new(), Vec::new());
-    let (mut pairs, is_map) = (Vec::new(), wanted.as_map().is_some());
-    match (current, wanted) {
-        (Datum::Set(current), Datum::Set(wanted)) => {
-            current.diff(
-                wanted,
-                |atom| removed.push(atom.clone()),
-                |atom| added.push(atom.clone()),
-            );
-        }
-        (Datum::Map(current), Datum::Map(wanted)) => current.diff(wanted, |key, old, new| {
-            removed.extend(old.map(|_| key.clone()));
-            pairs.extend(new.map(|value| (key.clone(), value.clone())));
-        }),
-        _ => {}
-    }
-    let delete = Datum::Set(Set::from_vec(removed));
-    let insert = if is_map {
-        Datum::Map(pairs.into_iter().collect::<Map>())
-    } else {
-        Datum::Set(Set::from_vec(added))
-    };
-    [(Mutator::Delete, delete), (Mutator::Insert, insert)]
-        .into_iter()
-        .filter(|(_, argument)| !argument.is_empty())
-        .map(|(mutator, argument)| Mutation {
-            column,
-            mutator,
-            argument,
-        })
-        .collect()
 }

@@ -1,13 +1,30 @@
-//! Collects changes to typed rows into one transaction.
+//! Collects changes to rows into one transaction.
 //!
 //! Rows that the transaction inserts are referred to by placeholders: [`TxnBuilder::insert`] returns a
 //! [`Ref`](patchbay_schemas::typed::Ref) that other rows of the same transaction may hold. On the wire they are named-uuids.
+//!
+//! | to | typed | of any table |
+//! |---|---|---|
+//! | insert a row | [`insert`](TxnBuilder::insert), [`insert_as`](TxnBuilder::insert_as) | [`insert_row`](TxnBuilder::insert_row), [`insert_row_as`](TxnBuilder::insert_row_as) |
+//! | change what differs | [`update`](TxnBuilder::update), [`modify`](TxnBuilder::modify) | [`update_row`](TxnBuilder::update_row) |
+//! | insert a row or change the one that is there | [`upsert`](TxnBuilder::upsert) | |
+//! | give a column a value | [`set`](TxnBuilder::set) | [`set_row`](TxnBuilder::set_row) |
+//! | change a set, a map or a counter relative to what it holds | [`add`](TxnBuilder::add), [`remove`](TxnBuilder::remove), [`put`](TxnBuilder::put), [`remove_keys`](TxnBuilder::remove_keys), [`increase`](TxnBuilder::increase) | [`mutate_row`](TxnBuilder::mutate_row) |
+//! | delete a row | [`delete`](TxnBuilder::delete) | [`delete_row`](TxnBuilder::delete_row) |
+//! | lose no update of others | [`guard_changes`](TxnBuilder::guard_changes), [`verify`](TxnBuilder::verify), [`expect`](TxnBuilder::expect), [`expect_none`](TxnBuilder::expect_none) | [`expect_row`](TxnBuilder::expect_row), [`expect_no_row`](TxnBuilder::expect_no_row) |
+//! | do it only as the owner of a lock | [`assert_lock`](TxnBuilder::assert_lock) | |
+//! | split what is too large | [`allow_split`](TxnBuilder::allow_split), [`finish_split`](TxnBuilder::finish_split) | |
 
 mod builder;
 mod error;
+mod merge;
+mod split;
+mod typed;
+mod value;
 
 pub use builder::TxnBuilder;
-pub use error::BuildError;
+pub use error::{BuildError, RowName, SplitError};
+pub use typed::Upsert;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,7 +39,7 @@ use uuid::Uuid;
 pub struct Transaction {
     schema: Arc<DatabaseSchema>,
     operations: Vec<Operation>,
-    placeholders: HashSet<Uuid, RandomState>,
+    placeholders: Arc<HashSet<Uuid, RandomState>>,
 }
 
 impl Transaction {
@@ -39,6 +56,11 @@ impl Transaction {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
+    }
+
+    /// Whether a row is one that the transaction inserts and the server names.
+    pub(crate) fn is_placeholder(&self, row: Uuid) -> bool {
+        self.placeholders.contains(&row)
     }
 
     /// Appends the parameters of a `transact` request.

@@ -171,7 +171,7 @@ async fn a_rejection_names_the_operation() {
     assert!(error.is_conflict());
     assert_eq!(
         error.to_string(),
-        "the server refused the transaction at operation 2 (wait of Logical_Switch): \
+        "the server refused the transaction at operation 2 (wait of Logical_Switch, column name): \
          timed out: \"where\" clause test failed"
     );
 

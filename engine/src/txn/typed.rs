@@ -1,0 +1,388 @@
+//! Changes to typed rows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use patchbay_schemas::datum::{Datum, Map, Set};
+use patchbay_schemas::typed::{Column, Field, Ref, TableRow, Value};
+use patchbay_schemas::wire::{Clause, ColumnValues, Condition, Function, Mutator};
+use uuid::Uuid;
+
+use crate::db::Index;
+
+use super::{BuildError, TxnBuilder};
+
+/// What became of a row that was to be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upsert {
+    /// It was not there; the transaction inserts it.
+    Inserted,
+    /// It was there and is changed.
+    Updated,
+    /// It was there as wanted.
+    Unchanged,
+}
+
+impl TxnBuilder {
+    /// Inserts a row. Columns with their default are not sent.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the row.
+    pub fn insert<T: TableRow>(&mut self, row: &T) -> Result<Ref<T>, BuildError> {
+        let values = T::COLUMNS.iter().copied().zip(row.to_data());
+        self.insert_row(T::TABLE, values).map(Ref::new)
+    }
+
+    /// Inserts a row with a UUID that the caller has chosen; see [`insert_row_as`](Self::insert_row_as).
+    ///
+    /// # Errors
+    /// The database's schema cannot express the row.
+    pub fn insert_as<T: TableRow>(&mut self, uuid: Uuid, row: &T) -> Result<Ref<T>, BuildError> {
+        let values = T::COLUMNS.iter().copied().zip(row.to_data());
+        self.insert_row_as(uuid, T::TABLE, values)?;
+        Ok(Ref::new(uuid))
+    }
+
+    /// Changes a row from what it is to what it should be; only columns that differ are sent, and of long sets and
+    /// maps only the difference. False when nothing differs.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the change.
+    pub fn update<T: TableRow>(
+        &mut self,
+        row: Ref<T>,
+        current: &T,
+        wanted: &T,
+    ) -> Result<bool, BuildError> {
+        let data = current.to_data().into_iter().zip(wanted.to_data());
+        let columns = T::COLUMNS.iter().zip(data);
+        let columns = columns.map(|(name, (current, wanted))| (*name, current, wanted));
+        self.update_row(T::TABLE, row.uuid, columns)
+    }
+
+    /// Changes a row of the snapshot, or one that this transaction inserts, by changing a copy of it. Only columns
+    /// that differ are sent. False when nothing differs.
+    ///
+    /// ```
+    /// # use patchbay_engine::db::Snapshot;
+    /// # use patchbay_engine::txn::TxnBuilder;
+    /// # use patchbay_schemas::nb::{self, LogicalRouter};
+    /// # let mut txn = TxnBuilder::new(&Snapshot::empty(nb::schema()));
+    /// # let router = txn.insert(&LogicalRouter { name: "lr0".into(), ..Default::default() })?;
+    /// txn.modify(router, |router| {
+    ///     router.enabled = Some(true);
+    ///     router.options.insert("chassis".into(), "node1".into());
+    /// })?;
+    /// # Ok::<(), patchbay_engine::txn::BuildError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such row, `T` cannot hold it, or the database's schema cannot express the change.
+    pub fn modify<T: TableRow>(
+        &mut self,
+        row: Ref<T>,
+        change: impl FnOnce(&mut T),
+    ) -> Result<bool, BuildError> {
+        let current = self.current(row)?;
+        let mut wanted = current.clone();
+        change(&mut wanted);
+        self.update(row, &current, &wanted)
+    }
+
+    /// A row as this transaction has it so far.
+    fn current<T: TableRow>(&mut self, row: Ref<T>) -> Result<T, BuildError> {
+        let table = self.table(T::TABLE)?;
+        let schema = self.snapshot.schema().clone();
+        let columns: Vec<_> = T::COLUMNS
+            .iter()
+            .map(|name| schema.table(table).column_id(name))
+            .collect();
+        let column = |place: usize| columns.get(place).copied().flatten();
+        if let Some(inserted) = self.operations().inserted(table, row.uuid).cloned() {
+            let find = |values: &ColumnValues, column| {
+                let found = values.iter().find(|(have, _)| *have == column);
+                found.map(|(_, value)| value.clone())
+            };
+            let values: Vec<Option<Datum>> = (0..T::COLUMNS.len())
+                .map(|place| {
+                    let column = column(place)?;
+                    let default = || schema.table(table).column_type(column).default_datum();
+                    Some(find(&inserted, column).unwrap_or_else(default))
+                })
+                .collect();
+            return Ok(T::from_data(|place| values.get(place)?.as_ref())?);
+        }
+        let existing = self.snapshot.row(table, row.uuid).cloned();
+        let existing = existing.ok_or_else(|| BuildError::NoRow {
+            table: T::TABLE.to_owned(),
+            row: row.uuid,
+        })?;
+        let changed: Vec<Option<Datum>> = (0..T::COLUMNS.len())
+            .map(|place| {
+                self.operations()
+                    .value(table, row.uuid, column(place)?)
+                    .cloned()
+            })
+            .collect();
+        Ok(T::from_data(|place| {
+            let changed = changed.get(place).and_then(Option::as_ref);
+            changed.or_else(|| existing.values.get(column(place)?.index()))
+        })?)
+    }
+
+    /// Makes a row be there: inserts it, or changes the row of the snapshot that has the same key in a declared index.
+    /// Only columns that differ are sent; those in `keep` stay as they are in a row that is there.
+    ///
+    /// A row without a key (whose map lacks it) is always inserted.
+    ///
+    /// ```
+    /// # use patchbay_engine::db::{Database, Index};
+    /// # use patchbay_engine::txn::{TxnBuilder, Upsert};
+    /// # use patchbay_schemas::nb::{self, LogicalRouter};
+    /// let by_name = Index::by(LogicalRouter::NAME).unique();
+    /// let mut database = Database::new(nb::schema());
+    /// database.add_index(&by_name);
+    /// let wanted = LogicalRouter { name: "lr0".into(), enabled: Some(true), ..Default::default() };
+    /// for expected in [Upsert::Inserted, Upsert::Unchanged] {
+    ///     let mut txn = TxnBuilder::new(&database.snapshot());
+    ///     let (_, upsert) = txn.upsert(&by_name, &wanted, &[])?;
+    ///     assert_eq!(upsert, expected);
+    ///     database.transact(txn.finish().operations())?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The index was not declared, several rows have the key, or the database's schema cannot express the row.
+    pub fn upsert<T: TableRow>(
+        &mut self,
+        index: &Index<T>,
+        row: &T,
+        keep: &[&str],
+    ) -> Result<(Ref<T>, Upsert), BuildError> {
+        let found = {
+            let view = self.snapshot.index(index.spec())?;
+            match index.key_of(row) {
+                Some(key) => view.one(key)?.cloned(),
+                None => None,
+            }
+        };
+        let Some(found) = found else {
+            return Ok((self.insert(row)?, Upsert::Inserted));
+        };
+        let current = self.snapshot.typed::<T>().read(&found)?;
+        let data = current.to_data().into_iter().zip(row.to_data());
+        let columns = T::COLUMNS.iter().zip(data);
+        let columns = columns
+            .filter(|(name, _)| !keep.contains(name))
+            .map(|(name, (current, wanted))| (*name, current, wanted));
+        let changed = self.update_row(T::TABLE, found.uuid, columns)?;
+        let upsert = if changed {
+            Upsert::Updated
+        } else {
+            Upsert::Unchanged
+        };
+        Ok((Ref::new(found.uuid), upsert))
+    }
+
+    /// Gives a column a value.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the change.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "callers have a value, not a place"
+    )]
+    pub fn set<T: TableRow, C: Column>(
+        &mut self,
+        row: Ref<T>,
+        field: Field<T, C>,
+        value: C,
+    ) -> Result<(), BuildError> {
+        self.set_row(T::TABLE, row.uuid, [(field.name(), value.to_datum())])
+    }
+
+    /// Adds elements to a set, whatever else is in it or comes into it.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the change.
+    pub fn add<T: TableRow, V: Value + Ord>(
+        &mut self,
+        row: Ref<T>,
+        field: Field<T, BTreeSet<V>>,
+        elements: impl IntoIterator<Item = V>,
+    ) -> Result<(), BuildError> {
+        self.mutate_insert(row, field.name(), set_of(elements))
+    }
+
+    /// Removes elements from a set.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the change.
+    pub fn remove<T: TableRow, V: Value + Ord>(
+        &mut self,
+        row: Ref<T>,
+        field: Field<T, BTreeSet<V>>,
+        elements: impl IntoIterator<Item = V>,
+    ) -> Result<(), BuildError> {
+        self.mutate_delete(row, field.name(), set_of(elements))
+    }
+
+    /// Sets keys of a map, whatever other keys it has or gets. Keys that are there get the new value.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the change.
+    pub fn put<T: TableRow, K: Value + Ord, V: Value>(
+        &mut self,
+        row: Ref<T>,
+        field: Field<T, BTreeMap<K, V>>,
+        pairs: impl IntoIterator<Item = (impl Into<K>, impl Into<V>)>,
+    ) -> Result<(), BuildError> {
+        let pairs: Map = pairs
+            .into_iter()
+            .map(|(key, value)| (key.into().to_atom(), value.into().to_atom()))
+            .collect();
+        let keys = pairs.iter().map(|(key, _)| key.clone()).collect();
+        self.mutate_delete(row, field.name(), Datum::Set(keys))?;
+        self.mutate_insert(row, field.name(), Datum::Map(pairs))
+    }
+
+    /// Removes keys from a map, whatever their values.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the change.
+    pub fn remove_keys<T: TableRow, K: Value + Ord, V: Value>(
+        &mut self,
+        row: Ref<T>,
+        field: Field<T, BTreeMap<K, V>>,
+        keys: impl IntoIterator<Item = impl Into<K>>,
+    ) -> Result<(), BuildError> {
+        let keys = set_of(keys.into_iter().map(Into::into));
+        self.mutate_delete(row, field.name(), keys)
+    }
+
+    /// Adds a number to a column, whatever it holds: a counter that several may count.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the change.
+    pub fn increase<T: TableRow>(
+        &mut self,
+        row: Ref<T>,
+        field: Field<T, i64>,
+        by: i64,
+    ) -> Result<(), BuildError> {
+        let by = Datum::scalar(by);
+        self.mutate_row(T::TABLE, row.uuid, field.name(), Mutator::Add, by)
+    }
+
+    /// Adds elements or pairs to a column; keys that are there keep their values.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the change.
+    pub fn mutate_insert<T: TableRow>(
+        &mut self,
+        row: Ref<T>,
+        column: &str,
+        value: Datum,
+    ) -> Result<(), BuildError> {
+        self.mutate_row(T::TABLE, row.uuid, column, Mutator::Insert, value)
+    }
+
+    /// Removes elements, pairs or (given a set on a map) keys from a column.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the change.
+    pub fn mutate_delete<T: TableRow>(
+        &mut self,
+        row: Ref<T>,
+        column: &str,
+        value: Datum,
+    ) -> Result<(), BuildError> {
+        self.mutate_row(T::TABLE, row.uuid, column, Mutator::Delete, value)
+    }
+
+    /// Deletes a row. Rows of tables that are not root go by themselves when nothing refers to them.
+    ///
+    /// # Errors
+    /// The database's schema has no such table.
+    pub fn delete<T: TableRow>(&mut self, row: Ref<T>) -> Result<(), BuildError> {
+        self.delete_row(T::TABLE, row.uuid)
+    }
+
+    /// Makes the whole transaction fail unless a column still holds this value.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the value.
+    pub fn expect<T: TableRow>(
+        &mut self,
+        row: Ref<T>,
+        column: &str,
+        value: Datum,
+    ) -> Result<(), BuildError> {
+        self.expect_row(T::TABLE, row.uuid, [(column, value)])
+    }
+
+    /// Makes the whole transaction fail unless a column still holds what the snapshot shows, though it is not changed:
+    /// because something else was computed from it.
+    ///
+    /// # Errors
+    /// The snapshot has no such row.
+    pub fn verify<T: TableRow, C: Column>(
+        &mut self,
+        row: Ref<T>,
+        field: Field<T, C>,
+    ) -> Result<(), BuildError> {
+        let table = self.table(T::TABLE)?;
+        let existing = self.snapshot.row(table, row.uuid);
+        let existing = existing.cloned().ok_or_else(|| BuildError::NoRow {
+            table: T::TABLE.to_owned(),
+            row: row.uuid,
+        })?;
+        let schema = self.snapshot.schema().table(table);
+        match schema.column_id(field.name()) {
+            Some(column) => self.expect(row, field.name(), existing.get(column).into_owned()),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the whole transaction fail if a row has this value in a column: to insert a row only if there is none like
+    /// it, whatever others do meanwhile.
+    ///
+    /// # Errors
+    /// The database's schema has no such table or column.
+    pub fn expect_none<T: TableRow, C: Column>(
+        &mut self,
+        field: Field<T, C>,
+        value: &C,
+    ) -> Result<(), BuildError> {
+        let table = self.table(T::TABLE)?;
+        let schema = self.snapshot.schema();
+        let column = schema.table(table).column_id(field.name());
+        let column = column.ok_or_else(|| BuildError::NoColumn {
+            database: schema.name.clone(),
+            table: T::TABLE.to_owned(),
+            column: field.name().to_owned(),
+            value: value.to_datum().to_string(),
+            row: super::RowName::New,
+        })?;
+        let clause = Clause::Column {
+            column,
+            function: Function::Equal,
+            argument: value.to_datum(),
+        };
+        self.expect_no_row(T::TABLE, Condition(vec![clause]))
+    }
+
+    /// Reads a row as the transaction leaves it at this point, into the result: what a counter has become, for instance.
+    /// See [`Committed::read`](crate::client::Committed::read).
+    ///
+    /// # Errors
+    /// The database's schema has no such table.
+    pub fn read<T: TableRow>(&mut self, row: Ref<T>) -> Result<(), BuildError> {
+        self.read_row(T::TABLE, row.uuid, T::COLUMNS.iter().copied())
+    }
+}
+
+fn set_of<V: Value>(elements: impl IntoIterator<Item = V>) -> Datum {
+    let atoms = elements.into_iter().map(|element| element.to_atom());
+    Datum::Set(Set::from_vec(atoms.collect()))
+}

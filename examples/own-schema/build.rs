@@ -1,0 +1,6 @@
+//! Generates the types of `vswitch.ovsschema`.
+
+fn main() -> Result<(), patchbay_schemas::codegen::GenerateError> {
+    patchbay_schemas::codegen::build("vswitch.ovsschema")?;
+    Ok(())
+}

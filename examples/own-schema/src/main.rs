@@ -1,0 +1,111 @@
+//! Typed rows of a schema of one's own: `build.rs` generates them from `vswitch.ovsschema`.
+//!
+//! ```text
+//! cargo run -p own-schema
+//! ```
+//!
+//! The file holds a part of Open_vSwitch's schema; that is enough, since a client leaves alone what its types do not
+//! know. Against a real Open vSwitch the remote would be `unix:/run/openvswitch/db.sock`; here it is a simulator.
+
+use std::error::Error;
+
+use ovsdb_sim::Sim;
+use patchbay_engine::client::{Client, Config};
+use patchbay_engine::db::Index;
+use patchbay_engine::txn::TxnBuilder;
+
+/// Open_vSwitch: one struct per table.
+pub mod vswitch {
+    patchbay_schemas::include_generated!("vswitch");
+}
+
+use vswitch::{Bridge, BridgeFailMode, Interface, OpenVSwitch, Port, PortVlanMode};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    let socket = folder.path().join("db.sock");
+    let sim = Sim::builder().schema(vswitch::schema()).build()?;
+    let listener = sim.listen(&format!("punix:{}", socket.display())).await?;
+    for line in add_bridge(&listener.remote()).await? {
+        println!("{line}");
+    }
+    Ok(())
+}
+
+/// Makes a bridge with a port and says what is there then.
+async fn add_bridge(remotes: &str) -> Result<Vec<String>, Box<dyn Error>> {
+    let by_port = Index::by_element(Bridge::PORTS);
+    let by_name = Index::by(Port::NAME).unique();
+    let config = Config::new(remotes.parse()?, "Open_vSwitch")
+        .with_table::<OpenVSwitch>()
+        .with_table::<Bridge>()
+        .with_table::<Port>()
+        .with_index(&by_port)
+        .with_index(&by_name);
+    let client = Client::connect(config).await?;
+
+    let mut txn = TxnBuilder::new(&client.snapshot());
+    let interface = txn.insert(&Interface {
+        name: "vm1".into(),
+        ..Default::default()
+    })?;
+    let port = txn.insert(&Port {
+        name: "vm1".into(),
+        interfaces: [interface].into(),
+        tag: Some(7),
+        vlan_mode: Some(PortVlanMode::Access),
+        ..Default::default()
+    })?;
+    let bridge = txn.insert(&Bridge {
+        name: "br0".into(),
+        ports: [port].into(),
+        fail_mode: Some(BridgeFailMode::Secure),
+        ..Default::default()
+    })?;
+    txn.insert(&OpenVSwitch {
+        bridges: [bridge].into(),
+        ..Default::default()
+    })?;
+    client.transact(txn.finish()).await.into_result()?;
+
+    let snapshot = client.snapshot();
+    let (port, row) = snapshot
+        .typed_index(&by_name)?
+        .one("vm1")?
+        .ok_or("it was just made")?;
+    let holders = snapshot.typed_index(&by_port)?;
+    holders
+        .all(port)
+        .map(|bridge| {
+            let (_, bridge) = bridge?;
+            let mode = bridge
+                .fail_mode
+                .map_or("standalone", BridgeFailMode::as_str);
+            Ok(format!(
+                "bridge {} ({mode}) has port {} with tag {:?}",
+                bridge.name, row.name, row.tag
+            ))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn generated_types_are_the_databases() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("db.sock");
+        let sim = Sim::builder().schema(vswitch::schema()).build().unwrap();
+        let listener = sim
+            .listen(&format!("punix:{}", socket.display()))
+            .await
+            .unwrap();
+        assert_eq!(
+            add_bridge(&listener.remote()).await.unwrap(),
+            ["bridge br0 (secure) has port vm1 with tag Some(7)"]
+        );
+    }
+}
