@@ -49,13 +49,13 @@ impl Bed {
         assert!(reader.enter_array() && reader.next_element());
         reader.skip();
         let schema = self.database.schema().clone();
-        let decoded = decode_transaction(
+        let mut decoded = decode_transaction(
             &mut reader,
             &schema,
             &mut Strings::default(),
             &mut self.uuids,
         );
-        self.database.execute(&decoded, &Access::unrestricted())
+        self.database.execute(&mut decoded, &Access::unrestricted())
     }
 
     fn ok(&mut self, operations: &str) -> Vec<OperationResult> {

@@ -54,7 +54,7 @@ impl SimDatabase {
     pub fn transact(&self, transaction: &Transaction) -> Result<ChangeSet, TransactError> {
         let executed = self
             .hosted
-            .execute(&decoded(transaction), transaction.schema());
+            .execute(decoded(transaction), transaction.schema());
         match executed {
             Ok((_, changes)) => Ok(changes),
             Err(DatabaseError::Blocked) => Err(TransactError::Blocked),
@@ -132,7 +132,7 @@ impl EmbeddedDatabase for SimDatabase {
     fn transact(&self, transaction: &Transaction) -> Result<Vec<OperationResult>, DatabaseError> {
         let executed = self
             .hosted
-            .execute(&decoded(transaction), transaction.schema());
+            .execute(decoded(transaction), transaction.schema());
         executed.map(|(results, _)| results)
     }
 

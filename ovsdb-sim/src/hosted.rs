@@ -121,11 +121,11 @@ impl Hosted {
     /// the database's.
     pub(crate) fn execute(
         self: &Arc<Self>,
-        transaction: &DecodedTransaction,
+        mut transaction: DecodedTransaction,
         schema: &Arc<DatabaseSchema>,
     ) -> Result<(Vec<OperationResult>, ChangeSet), DatabaseError> {
         let mut state = self.state();
-        let executed = self.execute_at_once(&mut state, transaction, schema);
+        let executed = self.execute_at_once(&mut state, &mut transaction, schema);
         drop(state);
         self.update_listing_of_member();
         executed
@@ -134,7 +134,7 @@ impl Hosted {
     fn execute_at_once(
         self: &Arc<Self>,
         state: &mut State,
-        transaction: &DecodedTransaction,
+        transaction: &mut DecodedTransaction,
         schema: &Arc<DatabaseSchema>,
     ) -> Result<(Vec<OperationResult>, ChangeSet), DatabaseError> {
         let own = state.database.schema();

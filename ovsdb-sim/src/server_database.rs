@@ -105,7 +105,7 @@ impl Listing {
             operations,
             failure: None,
         };
-        if let Err(error) = self.own.execute(&transaction, &schema) {
+        if let Err(error) = self.own.execute(transaction, &schema) {
             tracing::error!(database = name, %error, "{NAME} does not tell of a change");
         }
     }

@@ -22,15 +22,10 @@ pub struct Row {
 impl Row {
     /// A row with all columns at their defaults.
     pub fn new(uuid: Uuid, table: &TableSchema) -> Self {
-        let values = table
-            .columns
-            .iter()
-            .map(|column| column.ty.default_datum())
-            .collect();
         Self {
             uuid,
             version: Uuid::nil(),
-            values,
+            values: table.defaults().into(),
         }
     }
 

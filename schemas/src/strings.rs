@@ -5,16 +5,21 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-/// A bounded cache of recently seen strings. The same text gives the same allocation most of the time;
-/// a collision only costs sharing.
+/// A bounded cache of strings that came twice in a short time. From then on the same text gives the same allocation,
+/// most of the time; a collision only costs sharing.
 #[derive(Debug, Default)]
 pub struct Strings {
-    recent: Vec<Option<Arc<str>>>,
+    /// Hashes of recent strings: most strings come once, and are not worth more memory than this.
+    seen: Vec<u32>,
+    /// Strings that came again, with their hashes, which tell most others apart without a look at the text.
+    shared: Vec<Option<(u32, Arc<str>)>>,
     hasher: RandomState,
 }
 
+/// How many hashes are remembered; a power of two.
+const SEEN: usize = 8192;
 /// How many strings are remembered; a power of two.
-const SLOTS: usize = 2048;
+const SHARED: usize = 2048;
 /// Longer strings are rarely repeated.
 const MAX_LEN: usize = 128;
 
@@ -24,18 +29,26 @@ impl Strings {
         if text.len() > MAX_LEN {
             return Arc::from(text);
         }
-        if self.recent.is_empty() {
-            self.recent.resize(SLOTS, None);
+        if self.seen.is_empty() {
+            self.seen.resize(SEEN, 0);
+            self.shared.resize(SHARED, None);
         }
-        let slot = (self.hasher.hash_one(text) >> 20) as usize % SLOTS;
-        match &self.recent[slot] {
-            Some(have) if **have == *text => have.clone(),
-            _ => {
-                let text: Arc<str> = Arc::from(text);
-                self.recent[slot] = Some(text.clone());
-                text
-            }
+        let hash = self.hasher.hash_one(text);
+        // Never 0, which says that a place is empty.
+        let (tag, place) = ((hash >> 32) as u32 | 1, hash as usize);
+        let shared = &mut self.shared[place % SHARED];
+        if let Some((_, have)) = shared.as_ref().filter(|(have, _)| *have == tag)
+            && **have == *text
+        {
+            return have.clone();
         }
+        let text: Arc<str> = Arc::from(text);
+        let seen = &mut self.seen[place % SEEN];
+        if *seen == tag {
+            *shared = Some((tag, text.clone()));
+        }
+        *seen = tag;
+        text
     }
 }
 
@@ -44,12 +57,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repeated_text_is_stored_once() {
+    fn repeated_text_is_stored_twice_at_most() {
         let mut strings = Strings::default();
-        assert!(Arc::ptr_eq(
-            &strings.share("router-name"),
-            &strings.share("router-name")
-        ));
+        strings.share("router-name");
+        let second = strings.share("router-name");
+        for _ in 0..10 {
+            assert!(Arc::ptr_eq(&second, &strings.share("router-name")));
+        }
         assert_eq!(&*strings.share(""), "");
+    }
+
+    #[test]
+    fn text_that_comes_once_does_not_displace_what_comes_often() {
+        let mut strings = Strings::default();
+        strings.share("network-id");
+        let often = strings.share("network-id");
+        for i in 0..100_000 {
+            strings.share(&format!("port{i}"));
+        }
+        assert!(Arc::ptr_eq(&often, &strings.share("network-id")));
     }
 }

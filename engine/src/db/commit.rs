@@ -1,5 +1,6 @@
 //! What happens between the last operation and the new snapshot.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -13,13 +14,13 @@ use patchbay_schemas::uuids::UuidSource;
 use uuid::Uuid;
 
 use super::change::{ChangeSet, RowChange};
-use super::index::{Index, IndexKey};
+use super::index::Index;
 use super::overlay::{Overlay, Touched};
 use super::references::{ReferenceColumn, ReferenceColumns, References, RowId};
 
 type RowMap<V> = HashMap<RowId, V, RandomState>;
 /// By how much the number of strong references to rows changes.
-pub(super) type StrongDeltas = RowMap<i64>;
+pub(super) type StrongDeltas = Vec<(RowId, i64)>;
 
 /// Checks a transaction's constraints in ovsdb-server's order and turns its overlay into changes.
 pub(super) struct Commit<'a, 'o> {
@@ -27,8 +28,9 @@ pub(super) struct Commit<'a, 'o> {
     pub(super) columns: &'a ReferenceColumns,
     pub(super) references: &'a References,
     pub(super) overlay: &'o mut Overlay<'a>,
-    /// Strong references gained or lost by this transaction.
-    strong: StrongDeltas,
+    /// Strong references that rows gained or lost which the transaction had not touched itself by then; those of the
+    /// others are counted where they are.
+    strong: RowMap<i64>,
 }
 
 impl<'a, 'o> Commit<'a, 'o> {
@@ -68,16 +70,32 @@ impl<'a, 'o> Commit<'a, 'o> {
 
     /// The changes, with new versions. Call after [`check`](Self::check) succeeded.
     pub(super) fn into_changes(self, uuids: &mut UuidSource) -> (ChangeSet, StrongDeltas) {
+        // Each row once: those that were touched after they had been counted come with their own counts.
+        let mut deltas = StrongDeltas::new();
+        for ((table, uuid), delta) in self.strong {
+            match self.overlay.touched(table, uuid) {
+                Some(touched) => touched.strong.update(|strong| strong + delta),
+                None => deltas.push(((table, uuid), delta)),
+            }
+        }
         let mut rows = Vec::with_capacity(self.overlay.tables.iter().map(HashMap::len).sum());
         for (table, touched) in self.schema.table_ids().zip(self.overlay.tables.iter_mut()) {
-            for (_, Touched { old, mut new }) in touched.drain() {
+            for (uuid, row) in touched.drain() {
+                let Touched {
+                    old,
+                    mut new,
+                    strong,
+                } = row;
                 if let (Some(_), Some(new)) = (&old, &mut new) {
                     Arc::make_mut(new).version = uuids.next_uuid();
+                }
+                if strong.get() != 0 {
+                    deltas.push(((table, uuid), strong.get()));
                 }
                 rows.push(RowChange { table, old, new });
             }
         }
-        (ChangeSet { rows }, self.strong)
+        (ChangeSet { rows }, deltas)
     }
 
     fn drop_unchanged(&mut self) {
@@ -98,7 +116,11 @@ impl<'a, 'o> Commit<'a, 'o> {
                         if (reference.target, target) == (table, *uuid) {
                             return;
                         }
-                        if delta > 0 && !self.overlay.is_or_was(reference.target, target) {
+                        if let Some(touched) = self.overlay.touched(reference.target, target) {
+                            touched.strong.update(|strong| strong + delta);
+                            return;
+                        }
+                        if delta > 0 && self.overlay.base.row(reference.target, target).is_none() {
                             missing.get_or_insert(target);
                         }
                         *self.strong.entry((reference.target, target)).or_default() += delta;
@@ -122,9 +144,12 @@ impl<'a, 'o> Commit<'a, 'o> {
             }
         }
         for table in self.schema.table_ids() {
-            for (uuid, row) in &self.overlay.tables[table.index()] {
+            let deleted = self.overlay.tables[table.index()]
+                .iter()
+                .filter(|(_, row)| row.new.is_none());
+            for (uuid, _) in deleted {
                 let remaining = self.strong_count((table, *uuid));
-                if row.new.is_none() && remaining > 0 {
+                if remaining > 0 {
                     let name = &self.schema.table(table).name;
                     return Err(OvsdbError::new(
                         "referential integrity violation",
@@ -139,7 +164,10 @@ impl<'a, 'o> Commit<'a, 'o> {
     }
 
     fn strong_count(&self, row: RowId) -> i64 {
-        i64::from(self.references.strong_count(row)) + self.strong.get(&row).copied().unwrap_or(0)
+        let touched = self.overlay.touched(row.0, row.1);
+        i64::from(self.references.strong_count(row))
+            + touched.map_or(0, |touched| touched.strong.get())
+            + self.strong.get(&row).copied().unwrap_or(0)
     }
 
     fn collect_garbage(&mut self) {
@@ -152,7 +180,7 @@ impl<'a, 'o> Commit<'a, 'o> {
             let touched = self.overlay.tables[table.index()].iter();
             work.extend(
                 touched
-                    .filter(|(_, row)| row.new.is_some())
+                    .filter(|(_, row)| row.new.is_some() && !row.is_new_and_referred_to())
                     .map(|(uuid, _)| (table, *uuid)),
             );
         }
@@ -206,8 +234,10 @@ impl<'a, 'o> Commit<'a, 'o> {
         let mut suspects: RowMap<Vec<RowId>> = RowMap::default();
         for table in self.schema.table_ids() {
             for (uuid, row) in &self.overlay.tables[table.index()] {
-                if row.new.is_some() {
-                    suspects.entry((table, *uuid)).or_default();
+                if let Some(row) = &row.new {
+                    if self.columns.has_weak(table, row) {
+                        suspects.entry((table, *uuid)).or_default();
+                    }
                 } else {
                     for referrer in self.references.weak_referrers((table, *uuid)) {
                         suspects.entry(referrer).or_default().push((table, *uuid));
@@ -312,7 +342,8 @@ impl<'a, 'o> Commit<'a, 'o> {
         for table in self.schema.table_ids() {
             let touched = &self.overlay.tables[table.index()];
             for index in &self.overlay.base.table(table).indexes {
-                let mut keys: HashMap<IndexKey, Uuid, RandomState> = HashMap::default();
+                let mut keys: HashMap<Cow<'_, [Datum]>, Uuid, RandomState> =
+                    HashMap::with_capacity_and_hasher(touched.len(), RandomState::default());
                 for (uuid, row) in touched {
                     let Some(new) = &row.new else { continue };
                     let key = index.key(new);
@@ -339,6 +370,7 @@ impl<'a, 'o> Commit<'a, 'o> {
             Some(Touched {
                 old: Some(old),
                 new: Some(new),
+                ..
             }) => index.same_key(old, new),
             Some(_) => false,
         }
@@ -390,6 +422,7 @@ impl<'a, 'o> Commit<'a, 'o> {
             Some(Touched {
                 old: Some(old),
                 new: Some(new),
+                ..
             }) if index.same_key(old, new) => format!(
                 "{EXISTED}, which modified some of the row's columns but not any columns in this index."
             ),

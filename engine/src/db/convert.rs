@@ -22,7 +22,7 @@ impl Database {
     /// A value has no place in the new type, or the content breaks a constraint of the new schema. Nothing changed.
     pub fn convert(&mut self, schema: Arc<DatabaseSchema>) -> Result<(), OvsdbError> {
         let operations = inserts(&self.snapshot(), &schema)?;
-        let transaction = DecodedTransaction {
+        let mut transaction = DecodedTransaction {
             total: operations.len(),
             operations,
             failure: None,
@@ -30,7 +30,7 @@ impl Database {
         let uuids = std::mem::replace(self.uuids_mut(), UuidSource::seeded(0));
         let mut converted = Self::with_uuids(schema, uuids);
         converted.keep_indexes(self);
-        match converted.execute(&transaction, &Access::unrestricted()) {
+        match converted.execute(&mut transaction, &Access::unrestricted()) {
             Execution::Failed { error, .. } => {
                 std::mem::swap(self.uuids_mut(), converted.uuids_mut());
                 Err(error)

@@ -133,12 +133,12 @@ impl Database {
     /// # Errors
     /// Nothing changed: an operation failed, the commit did, or a `wait` is not satisfied.
     pub fn transact(&mut self, operations: &[Operation]) -> Result<ChangeSet, DatabaseError> {
-        let transaction = DecodedTransaction {
+        let mut transaction = DecodedTransaction {
             operations: operations.to_vec(),
             failure: None,
             total: operations.len(),
         };
-        match self.execute(&transaction, &Access::unrestricted()) {
+        match self.execute(&mut transaction, &Access::unrestricted()) {
             Execution::Committed { changes, .. } => Ok(changes),
             Execution::Failed { results, error } => {
                 Err(DatabaseError::after(results.len(), operations, error))
@@ -148,7 +148,14 @@ impl Database {
     }
 
     /// Executes a decoded request for a client.
-    pub fn execute(&mut self, transaction: &DecodedTransaction, access: &Access<'_>) -> Execution {
+    ///
+    /// The rows to insert are moved into the database; only of a transaction that
+    /// [may block](DecodedTransaction::may_block), and so may have to be executed again, they are copied.
+    pub fn execute(
+        &mut self,
+        transaction: &mut DecodedTransaction,
+        access: &Access<'_>,
+    ) -> Execution {
         let mut results = Vec::with_capacity(transaction.operations.len());
         let schema = self.schema.clone();
         let base = self.snapshot.clone();

@@ -16,6 +16,9 @@ use uuid::Uuid;
 use super::change::ChangeSet;
 use super::overlay::Overlay;
 
+/// From so many operations on it is worth counting them first.
+const MANY_OPERATIONS: usize = 64;
+
 /// What the sender of a transaction may do, and how long it has been waiting.
 pub struct Access<'a> {
     /// Why writing is refused: the text that follows `insert operation `.
@@ -100,6 +103,8 @@ pub(super) struct Executor<'a, 'o> {
     pub(super) access: &'o Access<'o>,
     /// The smallest timeout of the `wait`s so far that is not over, satisfied ones included.
     deadline: Option<u64>,
+    /// Whether the same operations may have to be executed again.
+    may_block: bool,
 }
 
 impl<'a, 'o> Executor<'a, 'o> {
@@ -115,15 +120,19 @@ impl<'a, 'o> Executor<'a, 'o> {
             uuids,
             access,
             deadline: None,
+            may_block: true,
         }
     }
 
+    /// Executes the operations. The rows to insert are moved out of a transaction that cannot block.
     pub(super) fn run(
         &mut self,
-        transaction: &DecodedTransaction,
+        transaction: &mut DecodedTransaction,
         results: &mut Vec<OperationResult>,
     ) -> Result<(), Stop> {
-        for operation in &transaction.operations {
+        self.reserve(&transaction.operations);
+        self.may_block = transaction.may_block();
+        for operation in &mut transaction.operations {
             let result = self.operation(operation)?;
             if let Some(reason) = self.access.read_only.filter(|_| !operation.is_read_only()) {
                 let details = format!("{} operation {reason}", operation.name());
@@ -142,7 +151,23 @@ impl<'a, 'o> Executor<'a, 'o> {
         }
     }
 
-    fn operation(&mut self, operation: &Operation) -> Result<OperationResult, Stop> {
+    /// Makes room for many inserted rows at once.
+    fn reserve(&mut self, operations: &[Operation]) {
+        if operations.len() < MANY_OPERATIONS {
+            return;
+        }
+        let mut inserts = vec![0; self.schema.tables.len()];
+        for operation in operations {
+            if let Operation::Insert { table, .. } = operation {
+                inserts[table.index()] += 1;
+            }
+        }
+        for (table, rows) in self.schema.table_ids().zip(inserts) {
+            self.overlay.reserve(table, rows);
+        }
+    }
+
+    fn operation(&mut self, operation: &mut Operation) -> Result<OperationResult, Stop> {
         Ok(match operation {
             Operation::Insert {
                 table,
@@ -153,6 +178,11 @@ impl<'a, 'o> Executor<'a, 'o> {
                 if let Some(text) = given {
                     self.check_given(*table, *uuid, text)?;
                 }
+                let row = if self.may_block {
+                    row.clone()
+                } else {
+                    std::mem::take(row)
+                };
                 self.insert(*table, *uuid, row);
                 OperationResult::Inserted(*uuid)
             }
@@ -232,16 +262,24 @@ impl<'a, 'o> Executor<'a, 'o> {
         Err(OvsdbError::new("duplicate uuid", details).with_syntax(&Json::string(text)))
     }
 
-    fn insert(&mut self, table: TableId, uuid: Uuid, values: &ColumnValues) {
+    fn insert(&mut self, table: TableId, uuid: Uuid, values: ColumnValues) {
         let mut row = Row::new(uuid, self.schema.table(table));
         row.version = self.uuids.next_uuid();
-        assign(&mut row, values);
+        for (column, datum) in values {
+            if !column.is_implicit() {
+                row.values[column.index()] = datum;
+            }
+        }
         self.overlay.insert(table, row);
     }
 
     fn update(&mut self, table: TableId, uuid: Uuid, values: &ColumnValues) {
         if let Some(row) = self.overlay.modify(table, uuid) {
-            assign(row, values);
+            for (column, datum) in values {
+                if !column.is_implicit() {
+                    row.values[column.index()] = datum.clone();
+                }
+            }
         }
     }
 
@@ -359,14 +397,6 @@ impl<'a, 'o> Executor<'a, 'o> {
             format!("\"wait\" timed out after {elapsed} ms")
         };
         OvsdbError::new("timed out", details).into()
-    }
-}
-
-fn assign(row: &mut Row, values: &ColumnValues) {
-    for (column, datum) in values {
-        if !column.is_implicit() {
-            row.values[column.index()] = datum.clone();
-        }
     }
 }
 

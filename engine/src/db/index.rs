@@ -1,13 +1,16 @@
 //! Unique indexes: from the values of some columns to the row that has them.
 
+use std::borrow::Cow;
+
 use foldhash::fast::RandomState;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::ColumnId;
+use smallvec::SmallVec;
 use uuid::Uuid;
 
-/// The values of an index's columns, in the order of the schema's declaration.
-pub(super) type IndexKey = Box<[Datum]>;
+/// The values of an index's columns, in the order of the schema's declaration. Most indexes have one column.
+type IndexKey = SmallVec<[Datum; 1]>;
 
 /// One unique index of one table.
 #[derive(Clone, Debug)]
@@ -24,11 +27,15 @@ impl Index {
         }
     }
 
-    pub(super) fn key(&self, row: &Row) -> IndexKey {
-        self.columns
-            .iter()
-            .map(|column| row.get(*column).into_owned())
-            .collect()
+    /// The key of a row, as far as possible without a copy.
+    pub(super) fn key<'r>(&self, row: &'r Row) -> Cow<'r, [Datum]> {
+        if let [column] = self.columns[..]
+            && let Some(value) = row.values.get(column.index())
+        {
+            return Cow::Borrowed(std::slice::from_ref(value));
+        }
+        let values = self.columns.iter().map(|column| row.get(*column));
+        Cow::Owned(values.map(Cow::into_owned).collect())
     }
 
     pub(super) fn get(&self, key: &[Datum]) -> Option<Uuid> {
@@ -36,14 +43,18 @@ impl Index {
     }
 
     pub(super) fn insert(&mut self, row: &Row) {
-        self.rows.insert(self.key(row), row.uuid);
+        let key = match self.key(row) {
+            Cow::Borrowed(key) => key.iter().cloned().collect(),
+            Cow::Owned(key) => key.into(),
+        };
+        self.rows.insert(key, row.uuid);
     }
 
     /// Removes the entry of a row, unless another row has taken its place.
     pub(super) fn remove(&mut self, row: &Row) {
         let key = self.key(row);
-        if self.rows.get(&key) == Some(&row.uuid) {
-            self.rows.remove(&key);
+        if self.rows.get(&*key) == Some(&row.uuid) {
+            self.rows.remove(&*key);
         }
     }
 

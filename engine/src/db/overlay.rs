@@ -1,5 +1,6 @@
 //! The rows that a transaction has touched, over the committed ones.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -17,6 +18,23 @@ pub(super) struct Touched {
     pub(super) old: Option<Arc<Row>>,
     /// None when this transaction deleted it.
     pub(super) new: Option<Arc<Row>>,
+    /// By how much the number of strong references to it changes.
+    pub(super) strong: Cell<i64>,
+}
+
+impl Touched {
+    fn new(old: Option<Arc<Row>>, new: Option<Arc<Row>>) -> Self {
+        Self {
+            old,
+            new,
+            strong: Cell::new(0),
+        }
+    }
+
+    /// Whether rows refer to a row that this transaction inserted.
+    pub(super) fn is_new_and_referred_to(&self) -> bool {
+        self.old.is_none() && self.strong.get() > 0
+    }
 }
 
 pub(super) type TouchedRows = HashMap<Uuid, Touched, RandomState>;
@@ -36,6 +54,11 @@ impl<'a> Overlay<'a> {
         }
     }
 
+    /// Makes room for rows that are to be inserted.
+    pub(super) fn reserve(&mut self, table: TableId, rows: usize) {
+        self.tables[table.index()].reserve(rows);
+    }
+
     pub(super) fn get(&self, table: TableId, uuid: Uuid) -> Option<&Arc<Row>> {
         match self.tables[table.index()].get(&uuid) {
             Some(touched) => touched.new.as_ref(),
@@ -48,9 +71,9 @@ impl<'a> Overlay<'a> {
         !self.tables[table.index()].contains_key(&uuid) && self.base.row(table, uuid).is_none()
     }
 
-    /// Whether the row is there now, or was deleted by this transaction.
-    pub(super) fn is_or_was(&self, table: TableId, uuid: Uuid) -> bool {
-        self.tables[table.index()].contains_key(&uuid) || self.base.row(table, uuid).is_some()
+    /// The row, if this transaction has touched it.
+    pub(super) fn touched(&self, table: TableId, uuid: Uuid) -> Option<&Touched> {
+        self.tables[table.index()].get(&uuid)
     }
 
     /// All rows there are now.
@@ -73,13 +96,7 @@ impl<'a> Overlay<'a> {
     }
 
     pub(super) fn insert(&mut self, table: TableId, row: Row) {
-        self.tables[table.index()].insert(
-            row.uuid,
-            Touched {
-                old: None,
-                new: Some(Arc::new(row)),
-            },
-        );
+        self.tables[table.index()].insert(row.uuid, Touched::new(None, Some(Arc::new(row))));
     }
 
     /// The row for change; none when it is not there.
@@ -89,10 +106,7 @@ impl<'a> Overlay<'a> {
             std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::hash_map::Entry::Vacant(entry) => {
                 let row = base.row(table, uuid)?;
-                entry.insert(Touched {
-                    old: Some(row.clone()),
-                    new: Some(row.clone()),
-                })
+                entry.insert(Touched::new(Some(row.clone()), Some(row.clone())))
             }
         };
         touched.new.as_mut().map(Arc::make_mut)
@@ -106,13 +120,7 @@ impl<'a> Overlay<'a> {
                 rows.remove(&uuid);
             }
         } else if let Some(row) = self.base.row(table, uuid) {
-            rows.insert(
-                uuid,
-                Touched {
-                    old: Some(row.clone()),
-                    new: None,
-                },
-            );
+            rows.insert(uuid, Touched::new(Some(row.clone()), None));
         }
     }
 }

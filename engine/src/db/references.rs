@@ -115,6 +115,12 @@ impl ReferenceColumns {
             .copied()
             .filter(move |column| column.ref_type == ref_type)
     }
+
+    /// Whether a row holds any weak reference.
+    pub(super) fn has_weak(&self, table: TableId, row: &Row) -> bool {
+        self.of(table, RefType::Weak)
+            .any(|reference| !row.values[reference.column.index()].is_empty())
+    }
 }
 
 impl ReferenceColumn {

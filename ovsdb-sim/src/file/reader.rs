@@ -112,13 +112,13 @@ impl DatabaseFile {
                 offset,
                 error,
             })?;
-            let transaction = DecodedTransaction {
+            let mut transaction = DecodedTransaction {
                 total: operations.len(),
                 operations,
                 failure: None,
             };
             if let Execution::Failed { error, .. } =
-                database.execute(&transaction, &Access::unrestricted())
+                database.execute(&mut transaction, &Access::unrestricted())
             {
                 tracing::warn!(%path, record, offset, %error, "leaving out a transaction that breaks a constraint");
             }

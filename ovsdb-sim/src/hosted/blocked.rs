@@ -89,7 +89,7 @@ impl Hosted {
         transaction: DecodedTransaction,
         schema: &Arc<DatabaseSchema>,
     ) {
-        let transaction = Blocked {
+        let mut transaction = Blocked {
             session: session.clone(),
             id,
             transaction,
@@ -101,10 +101,9 @@ impl Hosted {
             transaction.refuse();
             return;
         }
-        match self.attempt(&mut state, &transaction) {
+        match self.attempt(&mut state, &mut transaction) {
             Attempt::Done { changed } => self.retry_blocked(&mut state, changed),
             Attempt::Blocked { deadline } => {
-                let mut transaction = transaction;
                 self.set_timer(&mut transaction, deadline);
                 state.blocked.join(transaction);
             }
@@ -160,7 +159,7 @@ impl Hosted {
         let Some(mut blocked) = state.blocked.leave(place) else {
             return BTreeSet::new();
         };
-        match self.attempt(state, &blocked) {
+        match self.attempt(state, &mut blocked) {
             Attempt::Done { changed } => changed,
             Attempt::Blocked { deadline } => {
                 self.set_timer(&mut blocked, deadline);
@@ -202,7 +201,7 @@ impl Hosted {
         self.update_listing_of_member();
     }
 
-    fn attempt(&self, state: &mut State, blocked: &Blocked) -> Attempt {
+    fn attempt(&self, state: &mut State, blocked: &mut Blocked) -> Attempt {
         let Blocked {
             session,
             id,

@@ -94,10 +94,10 @@ mod tests {
         let sim = Sim::builder().schema(old.clone()).build().unwrap();
         let hosted = sim.hosted("D").unwrap();
         let transaction = DecodedTransaction::default();
-        assert!(hosted.execute(&transaction, &old).is_ok());
+        assert!(hosted.execute(transaction.clone(), &old).is_ok());
         hosted.convert(new.clone()).unwrap();
-        let error = hosted.execute(&transaction, &old).unwrap_err();
+        let error = hosted.execute(transaction.clone(), &old).unwrap_err();
         assert!(error.to_string().contains("unknown schema"), "{error}");
-        assert!(hosted.execute(&transaction, &new).is_ok());
+        assert!(hosted.execute(transaction.clone(), &new).is_ok());
     }
 }

@@ -103,10 +103,12 @@ impl Bed {
 
     /// Executes a transaction; whether it changed anything.
     fn step(&mut self, text: &str) -> Result<bool, String> {
-        let Some(transaction) = self.decode(text) else {
+        let Some(mut transaction) = self.decode(text) else {
             return Ok(false);
         };
-        let execution = self.database.execute(&transaction, &Access::unrestricted());
+        let execution = self
+            .database
+            .execute(&mut transaction, &Access::unrestricted());
         let snapshot = self.database.snapshot();
         let after = Model::of(&snapshot);
         let changed = match &execution {
@@ -151,8 +153,11 @@ impl Bed {
         let text = format!(
             r#"["D",{{"op":"delete","table":"{table}","where":[["_uuid","==",["uuid","{uuid}"]]]}}]"#
         );
-        let transaction = self.decode(&text).unwrap();
-        match self.database.execute(&transaction, &Access::unrestricted()) {
+        let mut transaction = self.decode(&text).unwrap();
+        match self
+            .database
+            .execute(&mut transaction, &Access::unrestricted())
+        {
             Execution::Failed { error, .. } => Err(error.details.unwrap_or_default()),
             _ => Ok(()),
         }
@@ -165,8 +170,11 @@ impl Bed {
             .iter()
             .map(|table| format!(r#",{{"op":"delete","table":"{}","where":[]}}"#, table.name));
         let text = format!("[\"D\"{}]", operations.collect::<String>());
-        let transaction = self.decode(&text).unwrap();
-        match self.database.execute(&transaction, &Access::unrestricted()) {
+        let mut transaction = self.decode(&text).unwrap();
+        match self
+            .database
+            .execute(&mut transaction, &Access::unrestricted())
+        {
             Execution::Failed { error, .. } => Err(format!("not everything can go: {error}")),
             _ => match self.database.snapshot().row_count() {
                 0 => Ok(()),

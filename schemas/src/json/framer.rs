@@ -1,9 +1,7 @@
 //! Cuts a byte stream into JSON texts, proving each well-formed on the way.
 
-use super::number::Number;
+use super::scanner::{Places, Scanner, is_space};
 
-/// Containers may be nested this deep, the outermost included.
-const MAX_DEPTH: usize = 1000;
 /// So much of the memory that a long text took is kept for the next ones.
 const SPARE: usize = 1 << 20;
 
@@ -31,7 +29,10 @@ impl<'a> Text<'a> {
 
 /// One well-formed JSON text, owned.
 #[derive(Clone, Debug)]
-pub struct TextBuf(Vec<u8>);
+pub struct TextBuf {
+    bytes: Vec<u8>,
+    places: Places,
+}
 
 impl TextBuf {
     /// Checks that `bytes` are exactly one JSON text (an object or array) and takes them.
@@ -41,7 +42,10 @@ impl TextBuf {
     pub fn parse(bytes: Vec<u8>) -> Result<Self, JsonError> {
         let mut scanner = Scanner::default();
         match scanner.scan(&bytes)? {
-            Some(end) if bytes[end..].iter().all(|b| is_space(*b)) => Ok(Self(bytes)),
+            Some(end) if bytes[end..].iter().all(|b| is_space(*b)) => Ok(Self {
+                bytes,
+                places: scanner.places,
+            }),
             Some(end) => Err(JsonError {
                 at: end,
                 problem: "trailing garbage following end of object or array",
@@ -55,7 +59,12 @@ impl TextBuf {
 
     /// Borrows the text.
     pub fn as_text(&self) -> Text<'_> {
-        Text(&self.0)
+        Text(&self.bytes)
+    }
+
+    /// Where the names of the outermost object's members begin; none when there are too many to be remembered.
+    pub(crate) fn member_places(&self) -> Option<&[usize]> {
+        self.places.all()
     }
 }
 
@@ -115,7 +124,7 @@ impl Framer {
             });
         }
         let Some(end) = found else {
-            if self.scanner.expect == Expect::Start {
+            if self.scanner.is_between_texts() {
                 // White space between texts belongs to none.
                 self.start = self.buffer.len();
                 self.scanner = Scanner::default();
@@ -123,14 +132,15 @@ impl Framer {
             self.compact();
             return Ok(None);
         };
-        self.scanner = Scanner::default();
         let lead = pending.iter().take_while(|b| is_space(**b)).count();
+        let places = std::mem::take(&mut self.scanner).places.after(lead);
         if self.start + end == self.buffer.len() && self.start + lead == 0 {
-            return Ok(Some(TextBuf(std::mem::take(&mut self.buffer))));
+            let bytes = std::mem::take(&mut self.buffer);
+            return Ok(Some(TextBuf { bytes, places }));
         }
-        let text = TextBuf(pending[lead..end].to_vec());
+        let bytes = pending[lead..end].to_vec();
         self.start += end;
-        Ok(Some(text))
+        Ok(Some(TextBuf { bytes, places }))
     }
 
     fn compact(&mut self) {
@@ -142,279 +152,6 @@ impl Framer {
             }
         }
     }
-}
-
-fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
-}
-
-/// What may come next.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum Expect {
-    /// The outermost value.
-    #[default]
-    Start,
-    Value,
-    ValueOrEnd,
-    Key,
-    KeyOrEnd,
-    Colon,
-    CommaOrEnd,
-}
-
-/// An incremental validator: remembers where it stopped, so that each byte is looked at once
-/// (but for an escape that was cut by the end of the input).
-#[derive(Debug, Default)]
-struct Scanner {
-    at: usize,
-    /// Where to go on in a string that was cut by the end of the input; 0 when in none.
-    in_string: usize,
-    /// Where to go on in a number or word that was cut by the end of the input; 0 when in none.
-    in_token: usize,
-    expect: Expect,
-    /// One entry per open container: true for an object.
-    open: Vec<bool>,
-}
-
-impl Scanner {
-    /// Continues over `text`, which begins with what was scanned before. Returns the end of the first text.
-    fn scan(&mut self, text: &[u8]) -> Result<Option<usize>, JsonError> {
-        while let Some(&byte) = text.get(self.at) {
-            if is_space(byte) {
-                self.at += 1;
-                continue;
-            }
-            match self.expect {
-                Expect::Start if byte != b'{' && byte != b'[' => {
-                    return self.fail("syntax error at beginning of input");
-                }
-                Expect::ValueOrEnd if byte == b']' => {
-                    if let Some(end) = self.close() {
-                        return Ok(Some(end));
-                    }
-                }
-                Expect::Start | Expect::Value | Expect::ValueOrEnd => {
-                    if !self.value(text, byte)? {
-                        return Ok(None);
-                    }
-                }
-                Expect::KeyOrEnd if byte == b'}' => {
-                    if let Some(end) = self.close() {
-                        return Ok(Some(end));
-                    }
-                }
-                Expect::Key | Expect::KeyOrEnd => {
-                    if byte != b'"' {
-                        return self.fail("syntax error parsing object expecting string");
-                    }
-                    let Some(end) = self.string(text)? else {
-                        return Ok(None);
-                    };
-                    self.at = end;
-                    self.expect = Expect::Colon;
-                }
-                Expect::Colon => {
-                    if byte != b':' {
-                        return self.fail("syntax error parsing object expecting ':'");
-                    }
-                    self.at += 1;
-                    self.expect = Expect::Value;
-                }
-                Expect::CommaOrEnd => {
-                    let in_object = self.open.last() == Some(&true);
-                    match byte {
-                        b',' => {
-                            self.at += 1;
-                            self.expect = if in_object {
-                                Expect::Key
-                            } else {
-                                Expect::Value
-                            };
-                        }
-                        b'}' if in_object => {
-                            if let Some(end) = self.close() {
-                                return Ok(Some(end));
-                            }
-                        }
-                        b']' if !in_object => {
-                            if let Some(end) = self.close() {
-                                return Ok(Some(end));
-                            }
-                        }
-                        _ => {
-                            return self
-                                .fail("syntax error expecting ',' or end of object or array");
-                        }
-                    }
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Passes one value or opens a container; false when the token is not complete yet.
-    fn value(&mut self, text: &[u8], byte: u8) -> Result<bool, JsonError> {
-        match byte {
-            b'{' | b'[' => {
-                if self.open.len() >= MAX_DEPTH {
-                    self.fail("input exceeds maximum nesting depth")?;
-                }
-                self.open.push(byte == b'{');
-                self.at += 1;
-                self.expect = if byte == b'{' {
-                    Expect::KeyOrEnd
-                } else {
-                    Expect::ValueOrEnd
-                };
-                return Ok(true);
-            }
-            b'"' => {
-                let Some(end) = self.string(text)? else {
-                    return Ok(false);
-                };
-                self.at = end;
-            }
-            _ => {
-                let seen = self.in_token.max(self.at);
-                let end = seen
-                    + text[seen..]
-                        .iter()
-                        .take_while(|b| {
-                            b.is_ascii_alphanumeric() || matches!(b, b'-' | b'+' | b'.')
-                        })
-                        .count();
-                if end == text.len() {
-                    self.in_token = end;
-                    return Ok(false);
-                }
-                self.in_token = 0;
-                match &text[self.at..end] {
-                    b"true" | b"false" | b"null" => {}
-                    token => {
-                        Number::parse(token).map_err(|problem| JsonError {
-                            at: self.at,
-                            problem,
-                        })?;
-                    }
-                }
-                self.at = end;
-            }
-        }
-        self.expect = Expect::CommaOrEnd;
-        Ok(true)
-    }
-
-    fn close(&mut self) -> Option<usize> {
-        self.at += 1;
-        self.open.pop();
-        self.expect = Expect::CommaOrEnd;
-        self.open.is_empty().then_some(self.at)
-    }
-
-    /// The end of the string that begins at `self.at`, or none when it is not complete.
-    fn string(&mut self, text: &[u8]) -> Result<Option<usize>, JsonError> {
-        let mut at = self.in_string.max(self.at + 1);
-        loop {
-            at += text.get(at..).map_or(0, plain_len);
-            self.in_string = at;
-            let Some(&byte) = text.get(at) else {
-                return Ok(None);
-            };
-            match byte {
-                b'"' => {
-                    self.in_string = 0;
-                    return Ok(Some(at + 1));
-                }
-                b'\\' => match escape_len(&text[at..]) {
-                    Ok(Some(len)) => at += len,
-                    Ok(None) => return Ok(None),
-                    Err(problem) => return Err(JsonError { at, problem }),
-                },
-                _ => {
-                    return Err(JsonError {
-                        at,
-                        problem: "unescaped control character in string",
-                    });
-                }
-            }
-        }
-    }
-
-    fn fail<T>(&self, problem: &'static str) -> Result<T, JsonError> {
-        Err(JsonError {
-            at: self.at,
-            problem,
-        })
-    }
-}
-
-/// Which bytes end a run of plain string content.
-const SPECIAL: [bool; 256] = {
-    let mut special = [false; 256];
-    let mut byte = 0;
-    while byte < 0x20 {
-        special[byte] = true;
-        byte += 1;
-    }
-    special[b'"' as usize] = true;
-    special[b'\\' as usize] = true;
-    special
-};
-
-/// How many bytes from the start of `text` are neither quote, backslash nor control character.
-pub(super) fn plain_len(text: &[u8]) -> usize {
-    text.iter()
-        .position(|b| SPECIAL[usize::from(*b)])
-        .unwrap_or(text.len())
-}
-
-/// Length of the escape sequence that begins `text`; none when it is cut short.
-fn escape_len(text: &[u8]) -> Result<Option<usize>, &'static str> {
-    let Some(kind) = text.get(1) else {
-        return Ok(None);
-    };
-    match kind {
-        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(Some(2)),
-        b'u' => {
-            let Some(unit) = hex4(text, 2)? else {
-                return Ok(None);
-            };
-            match unit {
-                0 => Err("null bytes not supported in quoted strings"),
-                0xd800..=0xdbff => {
-                    match (text.get(6), text.get(7)) {
-                        (Some(b'\\'), Some(b'u')) => {}
-                        (None, _) | (Some(b'\\'), None) => return Ok(None),
-                        _ => return Err("malformed escaped surrogate pair"),
-                    }
-                    match hex4(text, 8)? {
-                        None => Ok(None),
-                        Some(0xdc00..=0xdfff) => Ok(Some(12)),
-                        Some(_) => {
-                            Err("second half of escaped surrogate pair is not trailing surrogate")
-                        }
-                    }
-                }
-                _ => Ok(Some(6)),
-            }
-        }
-        _ => Err("bad escape in string"),
-    }
-}
-
-/// The four hexadecimal digits at `at`; none when they have not all arrived.
-pub(super) fn hex4(text: &[u8], at: usize) -> Result<Option<u32>, &'static str> {
-    let mut unit = 0;
-    for i in at..at + 4 {
-        let Some(&byte) = text.get(i) else {
-            return Ok(None);
-        };
-        let digit = char::from(byte)
-            .to_digit(16)
-            .ok_or("malformed \\u escape")?;
-        unit = unit * 16 + digit;
-    }
-    Ok(Some(unit))
 }
 
 #[cfg(test)]
@@ -496,7 +233,10 @@ mod tests {
         assert_eq!(framer.buffer, b" [");
         assert!(framer.buffer.capacity() <= SPARE);
         framer.push(b"]");
-        assert_eq!(framer.next_text().unwrap().unwrap().0, b"[]");
+        assert_eq!(
+            framer.next_text().unwrap().unwrap().as_text().bytes(),
+            b"[]"
+        );
     }
 
     /// Reading it again from its beginning with each byte would take for ever.

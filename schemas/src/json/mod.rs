@@ -13,6 +13,7 @@
 mod framer;
 mod number;
 mod reader;
+mod scanner;
 mod value;
 pub mod write;
 

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::framer::{Text, hex4, plain_len};
+use super::framer::{Text, TextBuf};
 use super::number::Number;
+use super::scanner::{hex4, plain_len};
 
 /// What kind of value comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +55,24 @@ impl<'a> Reader<'a> {
             text: text.0,
             at: 0,
         }
+    }
+
+    /// The members of the outermost object: their names, and readers that stand at their values.
+    pub(crate) fn members(text: &'a TextBuf) -> impl Iterator<Item = (Cow<'a, [u8]>, Self)> {
+        let (mut walk, places) = (Self::new(text.as_text()), text.member_places());
+        walk.enter_object();
+        let mut places = places.map(|places| places.iter());
+        std::iter::from_fn(move || {
+            if let Some(places) = &mut places {
+                walk.at = *places.next()?;
+            }
+            let name = walk.next_member()?;
+            let value = walk;
+            if places.is_none() {
+                walk.skip();
+            }
+            Some((name, value))
+        })
     }
 
     /// The kind of the next value.

@@ -1,7 +1,7 @@
 //! Appends values to an output buffer, as ovsdb-server prints them.
 
 use super::format_real;
-use super::framer::plain_len;
+use super::scanner::plain_len;
 
 /// Appends a quoted string; only what must be escaped is.
 pub fn string(out: &mut Vec<u8>, mut bytes: &[u8]) {

@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
+use crate::datum::Datum;
+
 /// A table's place in [`DatabaseSchema::tables`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableId(pub u16);
@@ -80,6 +82,10 @@ pub struct TableSchema {
     /// Sets of columns whose values together are unique.
     pub indexes: Vec<Vec<ColumnId>>,
     columns_by_name: HashMap<Arc<str>, ColumnId, RandomState>,
+    /// The default of each column.
+    defaults: Box<[Datum]>,
+    /// The columns whose defaults break the columns' own constraints.
+    refused_defaults: Vec<ColumnId>,
 }
 
 /// The schema of a column.
@@ -154,6 +160,16 @@ impl TableSchema {
     /// Whether `update` and `mutate` may change a column.
     pub fn is_mutable(&self, column: ColumnId) -> bool {
         self.column(column).is_some_and(|column| column.mutable)
+    }
+
+    /// The default of each column, by [`ColumnId`].
+    pub fn defaults(&self) -> &[Datum] {
+        &self.defaults
+    }
+
+    /// The columns that must be given when a row is inserted, because their defaults break their own constraints.
+    pub(crate) fn refused_defaults(&self) -> &[ColumnId] {
+        &self.refused_defaults
     }
 
     /// The ids of the columns, `_uuid` and `_version` excluded.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 
 use crate::atom::{Atom, AtomType, parse_uuid};
+use crate::datum::Datum;
 use crate::datum::Set;
 use crate::error::OvsdbError;
 use crate::json::Json;
@@ -155,9 +156,16 @@ impl TableSchema {
             .enumerate()
             .map(|(i, column)| (column.name.clone(), ColumnId(i as u16)))
             .collect();
+        let defaults = columns.iter().map(|column| column.ty.default_datum());
+        let defaults: Box<[Datum]> = defaults.collect();
+        let refused = columns.iter().zip(&defaults).zip(0..);
+        let refused = refused.filter(|((column, default), _)| column.ty.check(default).is_err());
+        let refused_defaults = refused.map(|(_, i)| ColumnId(i)).collect();
         let mut table = Self {
             name: Arc::from(name),
             columns,
+            defaults,
+            refused_defaults,
             mutable: flag(mutable, true),
             max_rows,
             is_root: flag(is_root, false),

@@ -45,12 +45,17 @@ impl<'a> NamedUuids<'a> {
 
     /// The UUID that a name stands for.
     pub fn mention(&mut self, name: &str) -> Uuid {
-        self.binding(name).uuid
+        match self.bindings.get(name) {
+            Some(binding) => binding.uuid,
+            None => self.bind(name, None, false),
+        }
     }
 
     /// An `insert` takes the name, and replaces its UUID by a given one. None when another took it before.
     pub fn insert(&mut self, name: &str, given: Option<Uuid>) -> Option<Uuid> {
-        let binding = self.binding(name);
+        let Some(binding) = self.bindings.get_mut(name) else {
+            return Some(self.bind(name, given, true));
+        };
         if binding.inserted {
             return None;
         }
@@ -59,20 +64,12 @@ impl<'a> NamedUuids<'a> {
         Some(binding.uuid)
     }
 
-    fn binding(&mut self, name: &str) -> &mut Binding {
-        if !self.bindings.contains_key(name) {
-            let uuid = self.source.next_uuid();
-            self.bindings.insert(
-                name.into(),
-                Binding {
-                    uuid,
-                    inserted: false,
-                },
-            );
-        }
+    fn bind(&mut self, name: &str, given: Option<Uuid>, inserted: bool) -> Uuid {
+        let fresh = self.source.next_uuid();
+        let uuid = given.unwrap_or(fresh);
         self.bindings
-            .get_mut(name)
-            .expect("there, or inserted just now")
+            .insert(name.into(), Binding { uuid, inserted });
+        uuid
     }
 }
 
@@ -116,12 +113,27 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
     /// # Errors
     /// ovsdb-server's complaint. The reader's position is then undefined.
     pub fn datum(&mut self, reader: &mut Reader<'_>, ty: &ColumnType) -> Result<Datum, OvsdbError> {
+        self.datum_like(reader, ty, None)
+    }
+
+    /// As [`datum`](Self::datum). What is equal in a value that is `likely` to be the same or similar, such as that of
+    /// the same column in another row, is shared with it, at less cost than that of decoding it.
+    ///
+    /// # Errors
+    /// As of [`datum`](Self::datum).
+    pub fn datum_like(
+        &mut self,
+        reader: &mut Reader<'_>,
+        ty: &ColumnType,
+        likely: Option<&Datum>,
+    ) -> Result<Datum, OvsdbError> {
         let start = *reader;
         match &ty.value {
             Some(value) => {
                 let inner = enter_tagged(reader, "map", start)?;
                 let mut pairs = std::mem::take(&mut self.pairs);
-                let outcome = self.pairs(reader, &ty.key, value, &mut pairs);
+                let likely = likely.and_then(Datum::as_map);
+                let outcome = self.pairs(reader, &ty.key, value, likely, &mut pairs);
                 check_count(
                     ty,
                     "map",
@@ -154,7 +166,12 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
                 set.map(Datum::Set)
                     .ok_or_else(|| OvsdbError::new("ovsdb error", "set contains duplicate"))
             }
-            None => Ok(Datum::Set(Set::one(self.checked_atom(reader, &ty.key)?))),
+            None => {
+                let likely = likely.and_then(Datum::as_scalar);
+                Ok(Datum::Set(Set::one(
+                    self.checked_atom(reader, &ty.key, likely)?,
+                )))
+            }
         }
     }
 
@@ -179,7 +196,7 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
         out: &mut Vec<Atom>,
     ) -> Result<(), OvsdbError> {
         while reader.next_element() {
-            out.push(self.checked_atom(reader, key)?);
+            out.push(self.checked_atom(reader, key, None)?);
         }
         Ok(())
     }
@@ -189,35 +206,61 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
         reader: &mut Reader<'_>,
         key: &BaseType,
         value: &BaseType,
+        likely: Option<&Map>,
         out: &mut Vec<(Atom, Atom)>,
     ) -> Result<(), OvsdbError> {
+        let mut likely = likely.into_iter().flat_map(Map::iter);
         while reader.next_element() {
-            let pair = *reader;
-            let malformed = || OvsdbError::syntax_at(pair, "expected 2-element array");
-            if array_len(pair) != Some(2) || !reader.enter_array() || !reader.next_element() {
-                return Err(malformed());
+            let start = *reader;
+            // That it is a pair matters before what is wrong in it.
+            match self.pair(reader, key, value, likely.next()) {
+                Ok(Some(pair)) => out.push(pair),
+                Err(error) if array_len(start) == Some(2) => return Err(error),
+                Ok(None) | Err(_) => {
+                    return Err(OvsdbError::syntax_at(start, "expected 2-element array"));
+                }
             }
-            let key = self.checked_atom(reader, key)?;
-            reader.next_element();
-            let value = self.checked_atom(reader, value)?;
-            reader.next_element();
-            out.push((key, value));
         }
         Ok(())
+    }
+
+    /// None for what is no array of two elements.
+    fn pair(
+        &mut self,
+        reader: &mut Reader<'_>,
+        key: &BaseType,
+        value: &BaseType,
+        likely: Option<(&Atom, &Atom)>,
+    ) -> Result<Option<(Atom, Atom)>, OvsdbError> {
+        if !reader.enter_array() || !reader.next_element() {
+            return Ok(None);
+        }
+        let key = self.checked_atom(reader, key, likely.map(|(key, _)| key))?;
+        if !reader.next_element() {
+            return Ok(None);
+        }
+        let value = self.checked_atom(reader, value, likely.map(|(_, value)| value))?;
+        Ok((!reader.next_element()).then_some((key, value)))
     }
 
     fn checked_atom(
         &mut self,
         reader: &mut Reader<'_>,
         base: &BaseType,
+        likely: Option<&Atom>,
     ) -> Result<Atom, OvsdbError> {
-        let atom = self.atom(reader, base.atom)?;
+        let atom = self.atom(reader, base.atom, likely)?;
         base.check(&atom)?;
         Ok(atom)
     }
 
     /// Decodes one atom.
-    fn atom(&mut self, reader: &mut Reader<'_>, ty: AtomType) -> Result<Atom, OvsdbError> {
+    fn atom(
+        &mut self,
+        reader: &mut Reader<'_>,
+        ty: AtomType,
+        likely: Option<&Atom>,
+    ) -> Result<Atom, OvsdbError> {
         let start = *reader;
         let atom = match ty {
             AtomType::Integer => reader.integer().map(Atom::Integer),
@@ -228,9 +271,12 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
                 }))
             }),
             AtomType::Boolean => reader.boolean().map(Atom::Boolean),
-            AtomType::String => match reader.string() {
-                Some(bytes) => Some(Atom::String(self.strings.share(utf8(&bytes)?))),
-                None => None,
+            AtomType::String => match (reader.string(), likely) {
+                (Some(bytes), Some(Atom::String(text))) if *bytes == *text.as_bytes() => {
+                    Some(Atom::String(text.clone()))
+                }
+                (Some(bytes), _) => Some(Atom::String(self.strings.share(utf8(&bytes)?))),
+                (None, _) => None,
             },
             AtomType::Uuid => return self.uuid(reader).map(Atom::Uuid),
         };

@@ -45,13 +45,12 @@ impl<'a> Message<'a> {
     /// # Errors
     /// It is no valid message: members that are unknown, missing or not allowed together.
     pub fn decode(text: &'a TextBuf) -> Result<Self, MessageError> {
-        let mut reader = Reader::new(text.as_text());
-        if !reader.enter_object() {
+        if !Reader::new(text.as_text()).enter_object() {
             return Err(MessageError("message is not a JSON object"));
         }
         let (mut method, mut params, mut result, mut error, mut id) =
             (None, None, None, None, None);
-        while let Some(name) = reader.next_member() {
+        for (name, mut at) in Reader::members(text) {
             let slot = match &*name {
                 b"method" => &mut method,
                 b"params" => &mut params,
@@ -60,8 +59,6 @@ impl<'a> Message<'a> {
                 b"id" => &mut id,
                 _ => return Err(MessageError("message has an unexpected member")),
             };
-            let mut at = reader;
-            reader.skip();
             *slot = (at.kind() != Kind::Null || &*name == b"method").then_some(at);
         }
         let id = id.map(|mut at| Json::read(&mut at));

@@ -1,0 +1,345 @@
+//! Proves a text well-formed as it arrives, and remembers where the parts of a message are.
+
+use super::framer::JsonError;
+use super::number::Number;
+
+/// Containers may be nested this deep, the outermost included.
+const MAX_DEPTH: usize = 1000;
+
+/// Where the members of the outermost object begin. No message has more than five members, so that few are remembered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Places {
+    at: [usize; 6],
+    count: usize,
+}
+
+impl Places {
+    fn push(&mut self, place: usize) {
+        if let Some(at) = self.at.get_mut(self.count) {
+            *at = place;
+        }
+        self.count += 1;
+    }
+
+    /// All places, unless there are too many.
+    pub(super) fn all(&self) -> Option<&[usize]> {
+        self.at.get(..self.count)
+    }
+
+    /// The places in a text that begins so many bytes later.
+    pub(super) fn after(mut self, lead: usize) -> Self {
+        for at in &mut self.at {
+            *at = at.saturating_sub(lead);
+        }
+        self
+    }
+}
+
+pub(super) fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+/// What may come next.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Expect {
+    /// The outermost value.
+    #[default]
+    Start,
+    Value,
+    ValueOrEnd,
+    Key,
+    KeyOrEnd,
+    Colon,
+    CommaOrEnd,
+}
+
+/// An incremental validator: remembers where it stopped, so that each byte is looked at once
+/// (but for an escape that was cut by the end of the input).
+#[derive(Debug, Default)]
+pub(super) struct Scanner {
+    pub(super) places: Places,
+    at: usize,
+    /// Where to go on in a string that was cut by the end of the input; 0 when in none.
+    in_string: usize,
+    /// Where to go on in a number or word that was cut by the end of the input; 0 when in none.
+    in_token: usize,
+    expect: Expect,
+    /// One entry per open container: true for an object.
+    open: Vec<bool>,
+}
+
+impl Scanner {
+    /// Whether nothing but white space has come yet.
+    pub(super) fn is_between_texts(&self) -> bool {
+        self.expect == Expect::Start
+    }
+
+    /// Continues over `text`, which begins with what was scanned before. Returns the end of the first text.
+    pub(super) fn scan(&mut self, text: &[u8]) -> Result<Option<usize>, JsonError> {
+        while let Some(&byte) = text.get(self.at) {
+            if is_space(byte) {
+                self.at += 1;
+                continue;
+            }
+            match self.expect {
+                Expect::Start if byte != b'{' && byte != b'[' => {
+                    return self.fail("syntax error at beginning of input");
+                }
+                Expect::ValueOrEnd if byte == b']' => {
+                    if let Some(end) = self.close() {
+                        return Ok(Some(end));
+                    }
+                }
+                Expect::Start | Expect::Value | Expect::ValueOrEnd => {
+                    if !self.value(text, byte)? {
+                        return Ok(None);
+                    }
+                }
+                Expect::KeyOrEnd if byte == b'}' => {
+                    if let Some(end) = self.close() {
+                        return Ok(Some(end));
+                    }
+                }
+                Expect::Key | Expect::KeyOrEnd => {
+                    if byte != b'"' {
+                        return self.fail("syntax error parsing object expecting string");
+                    }
+                    let Some(end) = self.string(text)? else {
+                        return Ok(None);
+                    };
+                    if self.open.len() == 1 {
+                        self.places.push(self.at);
+                    }
+                    self.at = end;
+                    self.expect = Expect::Colon;
+                }
+                Expect::Colon => {
+                    if byte != b':' {
+                        return self.fail("syntax error parsing object expecting ':'");
+                    }
+                    self.at += 1;
+                    self.expect = Expect::Value;
+                }
+                Expect::CommaOrEnd => {
+                    let in_object = self.open.last() == Some(&true);
+                    match byte {
+                        b',' => {
+                            self.at += 1;
+                            self.expect = if in_object {
+                                Expect::Key
+                            } else {
+                                Expect::Value
+                            };
+                        }
+                        b'}' if in_object => {
+                            if let Some(end) = self.close() {
+                                return Ok(Some(end));
+                            }
+                        }
+                        b']' if !in_object => {
+                            if let Some(end) = self.close() {
+                                return Ok(Some(end));
+                            }
+                        }
+                        _ => {
+                            return self
+                                .fail("syntax error expecting ',' or end of object or array");
+                        }
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Passes one value or opens a container; false when the token is not complete yet.
+    fn value(&mut self, text: &[u8], byte: u8) -> Result<bool, JsonError> {
+        match byte {
+            b'{' | b'[' => {
+                if self.open.len() >= MAX_DEPTH {
+                    self.fail("input exceeds maximum nesting depth")?;
+                }
+                self.open.push(byte == b'{');
+                self.at += 1;
+                self.expect = if byte == b'{' {
+                    Expect::KeyOrEnd
+                } else {
+                    Expect::ValueOrEnd
+                };
+                return Ok(true);
+            }
+            b'"' => {
+                let Some(end) = self.string(text)? else {
+                    return Ok(false);
+                };
+                self.at = end;
+            }
+            _ => {
+                let seen = self.in_token.max(self.at);
+                let end = seen
+                    + text[seen..]
+                        .iter()
+                        .take_while(|b| {
+                            b.is_ascii_alphanumeric() || matches!(b, b'-' | b'+' | b'.')
+                        })
+                        .count();
+                if end == text.len() {
+                    self.in_token = end;
+                    return Ok(false);
+                }
+                self.in_token = 0;
+                match &text[self.at..end] {
+                    b"true" | b"false" | b"null" => {}
+                    token => {
+                        Number::parse(token).map_err(|problem| JsonError {
+                            at: self.at,
+                            problem,
+                        })?;
+                    }
+                }
+                self.at = end;
+            }
+        }
+        self.expect = Expect::CommaOrEnd;
+        Ok(true)
+    }
+
+    fn close(&mut self) -> Option<usize> {
+        self.at += 1;
+        self.open.pop();
+        self.expect = Expect::CommaOrEnd;
+        self.open.is_empty().then_some(self.at)
+    }
+
+    /// The end of the string that begins at `self.at`, or none when it is not complete.
+    fn string(&mut self, text: &[u8]) -> Result<Option<usize>, JsonError> {
+        let mut at = self.in_string.max(self.at + 1);
+        loop {
+            at += text.get(at..).map_or(0, plain_len);
+            self.in_string = at;
+            let Some(&byte) = text.get(at) else {
+                return Ok(None);
+            };
+            match byte {
+                b'"' => {
+                    self.in_string = 0;
+                    return Ok(Some(at + 1));
+                }
+                b'\\' => match escape_len(&text[at..]) {
+                    Ok(Some(len)) => at += len,
+                    Ok(None) => return Ok(None),
+                    Err(problem) => return Err(JsonError { at, problem }),
+                },
+                _ => {
+                    return Err(JsonError {
+                        at,
+                        problem: "unescaped control character in string",
+                    });
+                }
+            }
+        }
+    }
+
+    fn fail<T>(&self, problem: &'static str) -> Result<T, JsonError> {
+        Err(JsonError {
+            at: self.at,
+            problem,
+        })
+    }
+}
+
+/// How many bytes from the start of `text` are neither quote, backslash nor control character.
+pub(super) fn plain_len(text: &[u8]) -> usize {
+    let mut len = 0;
+    for word in text.chunks_exact(8) {
+        let special = special_bytes(word);
+        if special != 0 {
+            return len + (special.trailing_zeros() / 8) as usize;
+        }
+        len += 8;
+    }
+    let is_special = |byte: &u8| matches!(byte, ..0x20 | b'"' | b'\\');
+    let rest = &text[len..];
+    len + rest.iter().position(is_special).unwrap_or(rest.len())
+}
+
+/// The highest bit of each byte that is a quote, a backslash or a control character, of the first of eight at least:
+/// a borrow may mark bytes behind it wrongly.
+fn special_bytes(word: &[u8]) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x80 * ONES;
+    let word = word
+        .iter()
+        .rev()
+        .fold(0, |word, byte| word << 8 | u64::from(*byte));
+    let below = |word: u64, limit: u64| word.wrapping_sub(limit * ONES) & !word & HIGH;
+    let equal = |byte: u8| below(word ^ (u64::from(byte) * ONES), 1);
+    below(word, 0x20) | equal(b'"') | equal(b'\\')
+}
+
+/// Length of the escape sequence that begins `text`; none when it is cut short.
+fn escape_len(text: &[u8]) -> Result<Option<usize>, &'static str> {
+    let Some(kind) = text.get(1) else {
+        return Ok(None);
+    };
+    match kind {
+        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(Some(2)),
+        b'u' => {
+            let Some(unit) = hex4(text, 2)? else {
+                return Ok(None);
+            };
+            match unit {
+                0 => Err("null bytes not supported in quoted strings"),
+                0xd800..=0xdbff => {
+                    match (text.get(6), text.get(7)) {
+                        (Some(b'\\'), Some(b'u')) => {}
+                        (None, _) | (Some(b'\\'), None) => return Ok(None),
+                        _ => return Err("malformed escaped surrogate pair"),
+                    }
+                    match hex4(text, 8)? {
+                        None => Ok(None),
+                        Some(0xdc00..=0xdfff) => Ok(Some(12)),
+                        Some(_) => {
+                            Err("second half of escaped surrogate pair is not trailing surrogate")
+                        }
+                    }
+                }
+                _ => Ok(Some(6)),
+            }
+        }
+        _ => Err("bad escape in string"),
+    }
+}
+
+/// The four hexadecimal digits at `at`; none when they have not all arrived.
+pub(super) fn hex4(text: &[u8], at: usize) -> Result<Option<u32>, &'static str> {
+    let mut unit = 0;
+    for i in at..at + 4 {
+        let Some(&byte) = text.get(i) else {
+            return Ok(None);
+        };
+        let digit = char::from(byte)
+            .to_digit(16)
+            .ok_or("malformed \\u escape")?;
+        unit = unit * 16 + digit;
+    }
+    Ok(Some(unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_ends_at_the_first_special_byte() {
+        for byte in 0..=u8::MAX {
+            for place in 0..20 {
+                let mut text = [b'a'; 24];
+                text[place] = byte;
+                text[place + 2] = b'"';
+                let special = byte < 0x20 || byte == b'"' || byte == b'\\';
+                assert_eq!(plain_len(&text), if special { place } else { place + 2 });
+            }
+        }
+    }
+}
