@@ -153,7 +153,7 @@ fn declared_indexes_follow_updates_and_new_schemas() {
         .apply(Reader::new(update.as_text()), MonitorVersion::V2)
         .unwrap();
     assert_eq!(found(&replica, &by_name, "a"), [uuid(1), uuid(2)]);
-    assert_eq!(found(&replica, &by_element, "x"), [uuid(9); 0]);
+    assert!(found(&replica, &by_element, "x").is_empty());
     assert_eq!(found(&replica, &by_element, "y"), [uuid(1), uuid(2)]);
     assert_eq!(found(&replica, &by_element, "z"), [uuid(1)]);
 
@@ -163,6 +163,6 @@ fn declared_indexes_follow_updates_and_new_schemas() {
     replica
         .replace(&newer, Reader::new(contents.as_text()), MonitorVersion::V2)
         .unwrap();
-    assert_eq!(found(&replica, &by_name, "a"), [uuid(9); 0]);
+    assert!(found(&replica, &by_name, "a").is_empty());
     assert_eq!(found(&replica, &by_name, "b"), [uuid(2)]);
 }
