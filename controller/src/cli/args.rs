@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use ipnet::IpNet;
 
+use super::ranges::ClusterRanges;
 use crate::api::crd::CLUSTER_MANAGER;
-use crate::model::IpFamily;
 
 /// Connects isolated user-defined networks through OVN.
 #[derive(Debug, Parser)]
@@ -82,31 +81,7 @@ pub(super) struct Manifests {
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) services: ServiceRanges,
-}
-
-/// The ranges of cluster IPs.
-#[derive(Debug, Args)]
-pub(super) struct ServiceRanges {
-    /// A range of cluster IPs; once per IP family.
-    #[arg(long = "service-cidr", value_name = "CIDR", value_parser = service_cidr)]
-    service_cidrs: Vec<IpNet>,
-}
-
-impl ServiceRanges {
-    /// The ranges, at most one of each family.
-    pub(super) fn checked(&self) -> Result<Vec<IpNet>, String> {
-        for (place, range) in self.service_cidrs.iter().enumerate() {
-            let family = IpFamily::of_net(*range);
-            let mut before = self.service_cidrs[..place].iter();
-            if let Some(other) = before.find(|other| IpFamily::of_net(**other) == family) {
-                return Err(format!(
-                    "--service-cidr {range}: {other} is the IP{family} range already"
-                ));
-            }
-        }
-        Ok(self.service_cidrs.clone())
-    }
+    pub(super) ranges: ClusterRanges,
 }
 
 #[derive(Debug, Args)]
@@ -138,7 +113,7 @@ pub(super) struct Explain {
     #[arg(long, value_name = "DIR", requires = "paths")]
     pub(super) state: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) services: ServiceRanges,
+    pub(super) ranges: ClusterRanges,
 }
 
 /// Kinds of objects that can be explained.
@@ -173,7 +148,7 @@ pub(super) struct Run {
     )]
     pub(super) nb: String,
     #[command(flatten)]
-    pub(super) services: ServiceRanges,
+    pub(super) ranges: ClusterRanges,
     /// OVN-Kubernetes renders networks only on nodes with pods on them: watch pods, to connect networks only there.
     #[arg(long)]
     pub(super) dynamic_udn: bool,
@@ -213,15 +188,6 @@ impl Database {
     }
 }
 
-fn service_cidr(text: &str) -> Result<IpNet, String> {
-    let range: IpNet = text.parse().map_err(|error| format!("{error}"))?;
-    if range == range.trunc() {
-        Ok(range)
-    } else {
-        Err(format!("host bits are set: {} is the range", range.trunc()))
-    }
-}
-
 /// How to print.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(super) enum Format {
@@ -242,33 +208,6 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         CommandLine::command().debug_assert();
-    }
-
-    #[test]
-    fn ranges_of_services_have_no_host_bits() {
-        assert_eq!(
-            service_cidr("10.96.0.0/16"),
-            Ok("10.96.0.0/16".parse().unwrap())
-        );
-        assert_eq!(
-            service_cidr("10.96.0.1/16"),
-            Err("host bits are set: 10.96.0.0/16 is the range".to_owned())
-        );
-        assert!(service_cidr("10.96.0.0").is_err());
-    }
-
-    #[test]
-    fn there_is_one_range_of_a_family() {
-        let checked = |ranges: &[&str]| {
-            let service_cidrs = ranges.iter().map(|range| range.parse().unwrap()).collect();
-            ServiceRanges { service_cidrs }.checked()
-        };
-        assert!(checked(&["10.96.0.0/16", "fd00::/112"]).is_ok());
-        assert_eq!(
-            checked(&["10.96.0.0/16", "fd00::/112", "10.97.0.0/16"]),
-            Err("--service-cidr 10.97.0.0/16: 10.96.0.0/16 is the IPv4 range already".to_owned())
-        );
-        assert!(checked(&["10.96.0.0/16", "10.96.0.0/16"]).is_err());
     }
 
     #[test]

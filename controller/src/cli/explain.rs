@@ -7,7 +7,7 @@ use kube::{Client, Config as ClientConfig};
 use super::args::{self, Database, Explained, Format};
 use super::kubernetes::from_file;
 use super::resolve::{Resolved, load};
-use super::run::{Console, Failure, embedded, now, open, settings};
+use super::run::{Console, Failure, embedded, now, open};
 use super::zones::networks;
 use crate::explain::explain as explain_connect;
 use crate::kubernetes::inventory;
@@ -61,7 +61,7 @@ async fn resolve(
     arguments: &args::Explain,
     console: &mut Console<'_>,
 ) -> Result<Resolved, Failure> {
-    let settings = settings(&arguments.services)?;
+    let settings = arguments.ranges.settings()?;
     if arguments.paths.is_empty() {
         let failed = |error: &dyn std::fmt::Display| Failure::Cluster(error.to_string());
         let config = match &arguments.kubeconfig {

@@ -14,7 +14,6 @@ use super::run::{Console, Failure};
 use crate::kubernetes::{ClusterHalf, Config, Lease, Timing, ZoneHalf, run as run_halves};
 use crate::model::IpFamily;
 use crate::northbound::OpenError;
-use crate::udn::ClusterSettings;
 
 /// Name of the lease of the cluster-wide half.
 const LEASE: &str = "patchbay-cluster";
@@ -41,12 +40,8 @@ pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Res
 }
 
 fn config(arguments: &args::Run, namespace: String) -> Result<Config, Failure> {
-    let service_cidrs = arguments.services.checked().map_err(Failure::Arguments)?;
-    let settings = ClusterSettings {
-        families: families(&service_cidrs),
-        service_cidrs,
-        ..ClusterSettings::default()
-    };
+    let mut settings = arguments.ranges.settings()?;
+    settings.families = families(&settings.service_cidrs);
     let cluster = (arguments.mode != Mode::Zone).then(|| ClusterHalf {
         config: cluster_config(&settings),
         lease: Lease::new(&*namespace, LEASE),

@@ -13,6 +13,7 @@ mod explain;
 mod files;
 mod kubernetes;
 mod output;
+mod ranges;
 mod resolve;
 mod run;
 mod text;

@@ -9,7 +9,7 @@ use patchbay_schemas::uuids::UuidSource;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::args::{Crds, Database, Format, Manifests, ServiceRanges};
+use super::args::{Crds, Database, Format, Manifests};
 use super::changes::ZoneChanges;
 use super::document::{Document, Zone};
 use super::resolve::{Resolved, load};
@@ -19,7 +19,6 @@ use crate::api::crd::{self, UnknownDefinition};
 use crate::northbound::{Embedded, Northbound, OneOf, OpenError, Rehearsal, Remote};
 use crate::source::{Inventory, LoadError};
 use crate::state::{StateError, StateFolder};
-use crate::udn::ClusterSettings;
 use crate::zone::{ConnectReport, ZoneController};
 
 /// Where a command reads and writes.
@@ -163,21 +162,13 @@ pub(super) fn prepare(
     inventory: Inventory,
     console: &mut Console<'_>,
 ) -> Result<(Resolved, Vec<String>), Failure> {
-    let settings = settings(&arguments.services)?;
+    let settings = arguments.ranges.settings()?;
     let resolved = Resolved::new(inventory, settings, now())?;
     for warning in &resolved.warnings {
         console.warn(warning)?;
     }
     let zones = zones(arguments, resolved.zones())?;
     Ok((resolved, zones))
-}
-
-/// Of a cluster, what its manifests do not tell.
-pub(super) fn settings(services: &ServiceRanges) -> Result<ClusterSettings, Failure> {
-    Ok(ClusterSettings {
-        service_cidrs: services.checked().map_err(Failure::Arguments)?,
-        ..ClusterSettings::default()
-    })
 }
 
 /// The zones of which there is a database.

@@ -1,13 +1,14 @@
 //! The cluster-wide half: from selectors to annotations and status.
 
-use kube::ResourceExt;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt};
 use serde_json::json;
 
 use patchbay_schemas::nb::LogicalRouterPort;
 
 use crate::bed::{
-    Bed, CONNECT, ZONE, accepted, condition, connect, eventually, subnets, tunnel_key,
+    Bed, CONNECT, NAMESPACE, ZONE, accepted, condition, connect, eventually, subnets, tunnel_key,
 };
 use crate::database::Zone;
 
@@ -335,5 +336,62 @@ async fn annotations_that_nobody_can_read_are_left_alone() {
     })
     .await;
     both.stop().await;
+    bed.clear().await;
+}
+
+#[tokio::test]
+async fn what_nobody_can_mean_is_told_by_name_and_the_rest_goes_on() {
+    let bed = Bed::new().await;
+    let zone = bed.zone(ZONE).await;
+    let cluster = bed.run_cluster("one");
+    let node = bed.run_zone(&zone);
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    let told = async |message: &str| {
+        eventually(message, async || {
+            let (status, found) = condition(&bed.connected().await, "Connected")?;
+            (status == "False" && found.contains(message)).then_some(())
+        })
+        .await;
+    };
+    let patch =
+        |key: &str, value: &str| Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
+    let (nodes, params) = (bed.nodes(), PatchParams::default());
+    let id = nodes.get("ovn-worker").await.unwrap().annotations()["k8s.ovn.org/node-id"].clone();
+    let former =
+        nodes.get("ovn-worker2").await.unwrap().annotations()["k8s.ovn.org/node-id"].clone();
+
+    let twice = patch("k8s.ovn.org/node-id", &id);
+    nodes.patch("ovn-worker2", &params, &twice).await.unwrap();
+    told("node ovn-worker2: the node has the id of node ovn-worker").await;
+    let mended = patch("k8s.ovn.org/node-id", &former);
+    nodes.patch("ovn-worker2", &params, &mended).await.unwrap();
+
+    // While no leader looks, somebody adds a network that there is not.
+    cluster.kill().await;
+    let connect = bed.connected().await;
+    let mut entries = subnets(&connect);
+    entries.insert("layer3_99".to_owned(), json!({"ipv4": "192.168.9.0/24"}));
+    let added = patch(
+        "k8s.ovn.org/network-connect-subnet",
+        &json!(entries).to_string(),
+    );
+    bed.connects()
+        .patch(CONNECT, &params, &added)
+        .await
+        .unwrap();
+    let reports = Api::<ConfigMap>::namespaced(bed.client.clone(), NAMESPACE);
+    eventually("the zone reports it", async || {
+        let report = reports.get(&format!("patchbay-zone-{ZONE}")).await.unwrap();
+        let said = report.data?.remove(CONNECT)?;
+        (said.contains("network layer3_99: the network is not known")
+            && said.contains(r#""networks":2"#))
+        .then_some(())
+    })
+    .await;
+    let cluster = bed.run_cluster("two");
+    bed.until_allocated(2).await;
+    cluster.stop().await;
+    node.stop().await;
     bed.clear().await;
 }

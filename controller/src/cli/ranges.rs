@@ -1,0 +1,142 @@
+//! Flags: the ranges that a cluster uses itself.
+
+use clap::Args;
+use ipnet::IpNet;
+
+use super::run::Failure;
+use crate::model::IpFamily;
+use crate::udn::ClusterSettings;
+
+/// The ranges of a cluster. Connect subnets must keep clear of all of them.
+#[derive(Debug, Default, Args)]
+pub(super) struct ClusterRanges {
+    /// A range of cluster IPs; once per IP family.
+    #[arg(long = "service-cidr", value_name = "CIDR", value_parser = range)]
+    service: Vec<IpNet>,
+    /// A range of pods on the default network.
+    #[arg(long = "pod-cidr", value_name = "CIDR", value_parser = range)]
+    pod: Vec<IpNet>,
+    /// The join range of the default network, if it is not OVN-Kubernetes' own choice; once per IP family.
+    #[arg(long = "join-cidr", value_name = "CIDR", value_parser = range)]
+    join: Vec<IpNet>,
+    /// The range that connects zones, likewise.
+    #[arg(long = "transit-cidr", value_name = "CIDR", value_parser = range)]
+    transit: Vec<IpNet>,
+    /// The range between OVN and the host, likewise.
+    #[arg(long = "masquerade-cidr", value_name = "CIDR", value_parser = range)]
+    masquerade: Vec<IpNet>,
+}
+
+impl ClusterRanges {
+    /// The settings of a cluster with these ranges.
+    pub(super) fn settings(&self) -> Result<ClusterSettings, Failure> {
+        let default = ClusterSettings::default();
+        Ok(ClusterSettings {
+            service_cidrs: one_of_each_family("--service-cidr", &self.service)?,
+            cluster_subnets: self.pod.clone(),
+            join_subnets: in_place_of(
+                default.join_subnets,
+                one_of_each_family("--join-cidr", &self.join)?,
+            ),
+            transit_subnets: in_place_of(
+                default.transit_subnets,
+                one_of_each_family("--transit-cidr", &self.transit)?,
+            ),
+            masquerade_subnets: in_place_of(
+                default.masquerade_subnets,
+                one_of_each_family("--masquerade-cidr", &self.masquerade)?,
+            ),
+            ..ClusterSettings::default()
+        })
+    }
+}
+
+fn range(text: &str) -> Result<IpNet, String> {
+    let range: IpNet = text.parse().map_err(|error| format!("{error}"))?;
+    if range == range.trunc() {
+        Ok(range)
+    } else {
+        Err(format!("host bits are set: {} is the range", range.trunc()))
+    }
+}
+
+fn one_of_each_family(flag: &str, ranges: &[IpNet]) -> Result<Vec<IpNet>, Failure> {
+    for (place, range) in ranges.iter().enumerate() {
+        let family = IpFamily::of_net(*range);
+        let mut before = ranges[..place].iter();
+        if let Some(other) = before.find(|other| IpFamily::of_net(**other) == family) {
+            return Err(Failure::Arguments(format!(
+                "{flag} {range}: {other} is the IP{family} range already"
+            )));
+        }
+    }
+    Ok(ranges.to_vec())
+}
+
+/// The default ranges of the families that are not given, and those that are; IPv4 first.
+fn in_place_of(default: Vec<IpNet>, given: Vec<IpNet>) -> Vec<IpNet> {
+    let of = |ranges: &[IpNet], family| {
+        let mut ranges = ranges.iter();
+        ranges
+            .find(|range| IpFamily::of_net(**range) == family)
+            .copied()
+    };
+    let families = IpFamily::BOTH.into_iter();
+    families
+        .filter_map(|family| of(&given, family).or_else(|| of(&default, family)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranges(texts: &[&str]) -> Vec<IpNet> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn ranges_have_no_host_bits() {
+        assert_eq!(range("10.96.0.0/16"), Ok("10.96.0.0/16".parse().unwrap()));
+        assert_eq!(
+            range("10.96.0.1/16"),
+            Err("host bits are set: 10.96.0.0/16 is the range".to_owned())
+        );
+        assert!(range("10.96.0.0").is_err());
+    }
+
+    #[test]
+    fn there_is_one_range_of_a_family() {
+        let settings = |service: &[&str]| {
+            let service = ranges(service);
+            let ranges = ClusterRanges {
+                service,
+                ..ClusterRanges::default()
+            };
+            ranges.settings().map_err(|error| error.to_string())
+        };
+        assert!(settings(&["10.96.0.0/16", "fd00::/112"]).is_ok());
+        assert_eq!(
+            settings(&["10.96.0.0/16", "fd00::/112", "10.97.0.0/16"]),
+            Err("--service-cidr 10.97.0.0/16: 10.96.0.0/16 is the IPv4 range already".to_owned())
+        );
+        assert!(settings(&["10.96.0.0/16", "10.96.0.0/16"]).is_err());
+    }
+
+    #[test]
+    fn what_is_given_takes_the_place_of_the_default_of_its_family() {
+        let given = ClusterRanges {
+            join: ranges(&["fd77::/64"]),
+            pod: ranges(&["10.244.0.0/16"]),
+            ..ClusterRanges::default()
+        };
+        let settings = given.settings().unwrap();
+        assert_eq!(
+            settings.join_subnets,
+            ranges(&["100.64.0.0/16", "fd77::/64"])
+        );
+        assert_eq!(settings.cluster_subnets, ranges(&["10.244.0.0/16"]));
+        let default = ClusterSettings::default();
+        assert_eq!(settings.transit_subnets, default.transit_subnets);
+    }
+}
