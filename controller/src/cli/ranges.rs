@@ -35,16 +35,16 @@ impl ClusterRanges {
             service_cidrs: one_of_each_family("--service-cidr", &self.service)?,
             cluster_subnets: self.pod.clone(),
             join_subnets: in_place_of(
-                default.join_subnets,
-                one_of_each_family("--join-cidr", &self.join)?,
+                &default.join_subnets,
+                &one_of_each_family("--join-cidr", &self.join)?,
             ),
             transit_subnets: in_place_of(
-                default.transit_subnets,
-                one_of_each_family("--transit-cidr", &self.transit)?,
+                &default.transit_subnets,
+                &one_of_each_family("--transit-cidr", &self.transit)?,
             ),
             masquerade_subnets: in_place_of(
-                default.masquerade_subnets,
-                one_of_each_family("--masquerade-cidr", &self.masquerade)?,
+                &default.masquerade_subnets,
+                &one_of_each_family("--masquerade-cidr", &self.masquerade)?,
             ),
             ..ClusterSettings::default()
         })
@@ -74,7 +74,7 @@ fn one_of_each_family(flag: &str, ranges: &[IpNet]) -> Result<Vec<IpNet>, Failur
 }
 
 /// The default ranges of the families that are not given, and those that are; IPv4 first.
-fn in_place_of(default: Vec<IpNet>, given: Vec<IpNet>) -> Vec<IpNet> {
+fn in_place_of(default: &[IpNet], given: &[IpNet]) -> Vec<IpNet> {
     let of = |ranges: &[IpNet], family| {
         let mut ranges = ranges.iter();
         ranges
@@ -83,7 +83,7 @@ fn in_place_of(default: Vec<IpNet>, given: Vec<IpNet>) -> Vec<IpNet> {
     };
     let families = IpFamily::BOTH.into_iter();
     families
-        .filter_map(|family| of(&given, family).or_else(|| of(&default, family)))
+        .filter_map(|family| of(given, family).or_else(|| of(default, family)))
         .collect()
 }
 
