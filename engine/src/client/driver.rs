@@ -29,6 +29,7 @@ use super::error::{ConnectError, Lost, SessionError};
 use super::outcome::{CommitOutcome, NotSent, Unknown};
 use super::replica::Replica;
 use super::session::Event;
+use super::subscription::Followers;
 
 /// Transactions that wait for their turn. Few: each may be tens of megabytes, and whoever waits holds it anyway.
 pub(super) const QUEUE: usize = 16;
@@ -65,15 +66,31 @@ pub(super) struct Progress {
 #[derive(Debug)]
 pub(super) enum Shared {
     /// What the task has published last.
-    Replica(ArcSwap<Snapshot>),
+    Replica(Published),
     /// There is no task and no copy.
     Embedded(Box<dyn EmbeddedDatabase>),
+}
+
+/// What the task tells handles.
+#[derive(Debug)]
+pub(super) struct Published {
+    snapshot: ArcSwap<Snapshot>,
+    pub(super) followers: Followers,
+}
+
+impl Published {
+    pub(super) fn new(snapshot: Snapshot) -> Self {
+        Self {
+            snapshot: ArcSwap::from_pointee(snapshot),
+            followers: Followers::default(),
+        }
+    }
 }
 
 impl Shared {
     pub(super) fn snapshot(&self) -> Snapshot {
         match self {
-            Self::Replica(snapshot) => Snapshot::clone(&snapshot.load()),
+            Self::Replica(published) => Snapshot::clone(&published.snapshot.load()),
             Self::Embedded(database) => database.snapshot(),
         }
     }
@@ -291,9 +308,13 @@ impl Driver {
         }
     }
 
-    fn publish(&self, shared: &Shared) {
-        if let (Some(snapshot), Shared::Replica(published)) = (self.snapshot(), shared) {
-            published.store(Arc::new(snapshot));
+    fn publish(&mut self, shared: &Shared) {
+        if let (Some(replica), Shared::Replica(published)) = (&mut self.replica, shared) {
+            let news = replica.take_news();
+            let snapshot = replica.snapshot().clone();
+            published.followers.tell(&news, &snapshot, || {
+                published.snapshot.store(Arc::new(snapshot.clone()));
+            });
             self.progress.send_modify(|progress| progress.changes += 1);
         }
     }

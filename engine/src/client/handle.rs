@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::db::Snapshot;
 use crate::txn::Transaction;
 
 use super::config::Config;
-use super::driver::{Command, Driver, Progress, QUEUE, Shared};
+use super::driver::{Command, Driver, Progress, Published, QUEUE, Shared};
 use super::embedded::{self, EmbeddedDatabase};
 use super::error::{ConnectError, Ended};
 use super::outcome::{CommitOutcome, Committed, NotSent, PartsOutcome, Unknown};
 use super::rpc::request_head;
+use super::subscription::{Follow, NotFollowed, Subscription};
 
 /// A handle on a replica of a database and on the connection to its server. Clones are handles on the same; the
 /// connection ends with the last.
@@ -39,7 +39,7 @@ impl Client {
         let snapshot = driver
             .snapshot()
             .expect("a connection begins with the contents of the database");
-        let shared = Arc::new(Shared::Replica(ArcSwap::from_pointee(snapshot)));
+        let shared = Arc::new(Shared::Replica(Published::new(snapshot)));
         let (commands, queue) = mpsc::channel(QUEUE);
         driver.announce(&connection);
         let progress = driver.progress();
@@ -81,6 +81,45 @@ impl Client {
     /// Whether the replica follows the database at this moment.
     pub fn is_live(&self) -> bool {
         self.progress.borrow().live
+    }
+
+    /// Tells of every transaction that changes the followed tables, from now on. [`changes`](Self::changes) is for those
+    /// who only need the newest state.
+    ///
+    /// ```no_run
+    /// # use patchbay_engine::client::{Change, ChangeEvent, Client, Ended, Follow};
+    /// # use patchbay_schemas::nb::LogicalRouterPort;
+    /// # async fn run(client: Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut events = client.follow(Follow::table::<LogicalRouterPort>())?;
+    /// let mut ports = events.snapshot().typed::<LogicalRouterPort>().len();
+    /// loop {
+    ///     match events.next().await? {
+    ///         ChangeEvent::Committed(changed) | ChangeEvent::Resynced(changed) => {
+    ///             for change in changed.of::<LogicalRouterPort>() {
+    ///                 match change? {
+    ///                     Change::Inserted { .. } => ports += 1,
+    ///                     Change::Deleted { .. } => ports -= 1,
+    ///                     Change::Modified { old, new, .. } => println!("{} is {} now", old.mac, new.mac),
+    ///                 }
+    ///             }
+    ///         }
+    ///         ChangeEvent::Lagged(snapshot) => ports = snapshot.typed::<LogicalRouterPort>().len(),
+    ///     }
+    ///     println!("{ports} ports");
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The client is [embedded](Self::embedded).
+    pub fn follow(&self, follow: Follow) -> Result<Subscription, NotFollowed> {
+        match &*self.shared {
+            Shared::Replica(published) => {
+                let snapshot = || self.shared.snapshot();
+                Ok(published.followers.add(follow, snapshot))
+            }
+            Shared::Embedded(_) => Err(NotFollowed),
+        }
     }
 
     /// Tells of new snapshots from now on.

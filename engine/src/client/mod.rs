@@ -62,6 +62,7 @@ mod remote;
 mod replica;
 mod rpc;
 mod session;
+mod subscription;
 
 pub use config::{Config, Selection};
 pub use connector::Connector;
@@ -72,3 +73,4 @@ pub use outcome::{
     CommitError, CommitOutcome, Committed, FailedOperation, NotSent, OpError, PartsOutcome, Unknown,
 };
 pub use remote::{Remote, RemoteError, Remotes};
+pub use subscription::{Change, ChangeEvent, Changed, Follow, NotFollowed, Subscription};

@@ -13,11 +13,17 @@ use uuid::Uuid;
 
 use crate::db::{ChangeSet, IndexSpec, RowChange, Snapshot};
 
+use super::subscription::News;
+
 /// A database that follows the updates of a server. An update that fails leaves it as it was.
 #[derive(Debug)]
 pub(super) struct Replica {
     snapshot: Snapshot,
     strings: Strings,
+    /// Whether it has held the database at some time.
+    filled: bool,
+    /// What nobody has been told yet.
+    news: Vec<News>,
 }
 
 impl Replica {
@@ -28,7 +34,14 @@ impl Replica {
                 .iter()
                 .fold(empty, |snapshot, index| snapshot.with_index(index.clone())),
             strings: Strings::default(),
+            filled: false,
+            news: Vec::new(),
         }
+    }
+
+    /// What has happened since this was called last, after the first contents.
+    pub(super) fn take_news(&mut self) -> Vec<News> {
+        std::mem::take(&mut self.news)
     }
 
     pub(super) fn snapshot(&self) -> &Snapshot {
@@ -78,6 +91,13 @@ impl Replica {
         snapshot.apply(&changes);
         warn_of_shared_keys(shared_keys(&self.snapshot), &snapshot);
         self.snapshot = snapshot;
+        if std::mem::replace(&mut self.filled, true) {
+            self.news.push(if same_schema {
+                News::Resynced(changes.clone())
+            } else {
+                News::Replaced
+            });
+        }
         Ok(changes)
     }
 
@@ -107,6 +127,7 @@ impl Replica {
         let shared_before = shared_keys(&self.snapshot);
         self.snapshot.apply(&changes);
         warn_of_shared_keys(shared_before, &self.snapshot);
+        self.news.push(News::Committed(changes.clone()));
         Ok(changes)
     }
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod faults;
+mod following;
 mod hostile;
 mod live;
 mod peer;

@@ -1,0 +1,114 @@
+//! Change events, against the real `ovsdb-server`.
+
+use patchbay_engine::client::{Change, ChangeEvent, Changed, Client, Config, Follow, Subscription};
+use patchbay_engine::db::Index;
+use patchbay_engine::txn::TxnBuilder;
+use patchbay_schemas::nb::{self, LogicalRouter, LogicalRouterPort, LogicalSwitch};
+
+use crate::real_server::RealServer;
+use crate::{impatient, soon};
+
+fn config(server: &RealServer) -> Config {
+    impatient(Config::new(
+        server.remote().parse().unwrap(),
+        "OVN_Northbound",
+    ))
+}
+
+fn switch(name: &str) -> LogicalSwitch {
+    LogicalSwitch {
+        name: name.into(),
+        ..Default::default()
+    }
+}
+
+async fn commit(client: &Client, change: impl FnOnce(&mut TxnBuilder)) {
+    let mut txn = TxnBuilder::new(&client.snapshot());
+    change(&mut txn);
+    soon(client.transact(txn.finish()))
+        .await
+        .into_result()
+        .unwrap();
+}
+
+async fn committed(events: &mut Subscription) -> Changed {
+    match soon(events.next()).await.unwrap() {
+        ChangeEvent::Committed(changed) => changed,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn each_transaction_of_anybody_is_an_event() {
+    let server = RealServer::start(nb::SCHEMA_TEXT);
+    let one = soon(Client::connect(config(&server))).await.unwrap();
+    let other = soon(Client::connect(config(&server))).await.unwrap();
+    let follow = Follow::table::<LogicalRouter>().and::<LogicalRouterPort>();
+    let mut events = one.follow(follow).unwrap();
+    commit(&other, |txn| {
+        txn.insert(&switch("nobody asked")).unwrap();
+    })
+    .await;
+    commit(&other, |txn| {
+        let port = txn.insert(&LogicalRouterPort::default()).unwrap();
+        let router = LogicalRouter {
+            ports: [port].into(),
+            ..Default::default()
+        };
+        txn.insert(&router).unwrap();
+    })
+    .await;
+    let changed = committed(&mut events).await;
+    assert_eq!(changed.rows().len(), 2);
+    let routers: Vec<_> = changed.of::<LogicalRouter>().map(Result::unwrap).collect();
+    let [Change::Inserted { row: router, new }] = &routers[..] else {
+        panic!("{routers:?}")
+    };
+    assert_eq!((new.ports.len(), changed.of::<LogicalSwitch>().count()), (1, 0));
+
+    commit(&other, |txn| {
+        txn.put(*router, LogicalRouter::OPTIONS, [("a", "1")])
+            .unwrap();
+    })
+    .await;
+    let changed = committed(&mut events).await;
+    let change = changed.of::<LogicalRouter>().next().unwrap().unwrap();
+    let Change::Modified { old, new, .. } = change else {
+        panic!("{change:?}")
+    };
+    assert_eq!((old.options.len(), new.options.len()), (0, 1));
+
+    drop(one);
+    assert!(soon(events.next()).await.is_err());
+}
+
+#[tokio::test]
+async fn what_was_missed_while_there_was_no_connection_is_one_event() {
+    let mut server = RealServer::start(nb::SCHEMA_TEXT);
+    let by_name = Index::by(LogicalSwitch::NAME);
+    let client = soon(Client::connect(config(&server).with_index(&by_name)))
+        .await
+        .unwrap();
+    commit(&client, |txn| {
+        txn.insert(&switch("kept")).unwrap();
+    })
+    .await;
+    let mut events = client.follow(Follow::table::<LogicalSwitch>()).unwrap();
+    server.kill();
+    server.start_again();
+    let other = soon(Client::connect(config(&server))).await.unwrap();
+    commit(&other, |txn| {
+        txn.insert(&switch("new")).unwrap();
+    })
+    .await;
+    // Whether the client was back before that or not, it hears of the new row, once.
+    let changed = match soon(events.next()).await.unwrap() {
+        ChangeEvent::Committed(changed) | ChangeEvent::Resynced(changed) => changed,
+        ChangeEvent::Lagged(_) => panic!("two rows are not too many"),
+    };
+    let change = changed.of::<LogicalSwitch>().next().unwrap().unwrap();
+    assert_eq!(change.now().unwrap().name, "new");
+    let snapshot = client.snapshot();
+    let found = snapshot.typed_index(&by_name).unwrap();
+    assert!(found.one("new").unwrap().is_some() && found.one("kept").unwrap().is_some());
+}
