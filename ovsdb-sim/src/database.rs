@@ -63,8 +63,9 @@ impl SimDatabase {
     }
 
     /// A client of the database that needs neither a connection nor messages: it reads the database itself, and its
-    /// transactions are executed as they are. Code that is given a [`Client`] cannot tell. Faults and outages do not
-    /// concern it; for a client of which they do, see [`Sim::connector`](crate::Sim::connector).
+    /// transactions are executed as they are: for code that reads snapshots, waits for changes and commits. What belongs to
+    /// connections and replicas, such as subscriptions to the changes of rows, it has not. Faults and outages do not concern
+    /// it; for a client of which they do, see [`Sim::connector`](crate::Sim::connector).
     ///
     /// ```
     /// use ovsdb_sim::Sim;

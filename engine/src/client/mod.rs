@@ -43,7 +43,8 @@
 //! * sends transactions one after the other without waiting for answers.
 //!
 //! In one process with its database a client needs no socket: a [`Connector`] opens streams of bytes in any way, and an
-//! [embedded](Client::embedded) client needs no connection at all. Code that is given a [`Client`] sees no difference.
+//! [embedded](Client::embedded) client needs no connection at all. Code that reads snapshots, waits
+//! for changes and commits sees no difference.
 //!
 //! Whatever a server sends, the worst that happens is that the connection ends and another one begins.
 
