@@ -2,6 +2,11 @@
 
 use std::fmt::Write as _;
 
+use anyhow::{Context as _, Result, ensure};
+use uuid::Uuid;
+
+use crate::client::Client;
+
 /// The transaction that makes a router with `ports` ports and as many static routes, as an OVN-Kubernetes
 /// controller writes it: one `transact` request.
 pub fn router_transaction(id: u32, ports: usize) -> String {
@@ -40,17 +45,92 @@ pub fn router_transaction(id: u32, ports: usize) -> String {
     out
 }
 
+/// The row that the last operation of a transaction inserted, by the reply.
+///
+/// # Errors
+/// The transaction failed.
+pub fn inserted_last(reply: &str) -> Result<Uuid> {
+    ensure!(
+        !reply.contains("\"details\""),
+        "the transaction failed: {}",
+        &reply[reply.len().saturating_sub(300)..]
+    );
+    let uuid = reply
+        .rsplit("[\"uuid\",\"")
+        .next()
+        .and_then(|rest| rest.get(..36));
+    Ok(uuid.context("a uuid in the reply")?.parse()?)
+}
+
+/// Asks the server how many rows a table has.
+///
+/// # Errors
+/// Not so many: transactions failed.
+pub fn ensure_rows(client: &mut Client, table: &str, wanted: usize) -> Result<()> {
+    let reply = client.call(&format!(
+        r#"{{"id":3,"method":"transact","params":["OVN_Northbound",{{"op":"select","table":{table:?},"where":[],"columns":["_uuid"]}}]}}"#
+    ))?;
+    let there = reply.matches("\"_uuid\"").count();
+    ensure!(
+        there == wanted,
+        "{table} has {there} rows instead of {wanted}"
+    );
+    Ok(())
+}
+
 /// A small transaction: one more port on that router.
-pub fn add_port_transaction(id: u32, i: usize) -> String {
+pub fn add_port_transaction(id: u32, i: usize, router: Uuid) -> String {
     format!(
-        concat!(
-            r#"{{"id":{},"method":"transact","params":["OVN_Northbound",{},{{"op":"mutate","table":"Logical_Router","#,
-            r#""where":[["_uuid","==",["uuid","ROUTER"]]],"mutations":[["ports","insert",["named-uuid","p{}"]]]}}]}}"#
-        ),
-        id,
+        r#"{{"id":{id},"method":"transact","params":["OVN_Northbound",{},{}]}}"#,
         port(i, 17, i),
-        i
+        mutate_ports(router, "insert", &format!("[\"named-uuid\",\"p{i}\"]"))
     )
+}
+
+/// The same with a UUID that [`update_port_transaction`] and [`remove_port_transaction`] know.
+pub fn add_given_port_transaction(id: u32, i: usize, router: Uuid) -> String {
+    let given = format!("\"uuid\":\"{}\"", given_uuid(i));
+    let port = format!("[\"uuid\",\"{}\"]", given_uuid(i));
+    add_port_transaction(id, i, router)
+        .replace(&format!("\"uuid-name\":\"p{i}\""), &given)
+        .replace(&format!("[\"named-uuid\",\"p{i}\"]"), &port)
+}
+
+/// A small transaction: another address of such a port.
+pub fn update_port_transaction(id: u32, i: usize) -> String {
+    format!(
+        r#"{{"id":{id},"method":"transact","params":["OVN_Northbound",{{"op":"update","table":"Logical_Router_Port","where":[["_uuid","==",["uuid","{}"]]],"row":{{"mac":"{}"}}}}]}}"#,
+        given_uuid(i),
+        updated_mac(i)
+    )
+}
+
+/// A small transaction: that router without such a port.
+pub fn remove_port_transaction(id: u32, i: usize, router: Uuid) -> String {
+    let port = format!("[\"uuid\",\"{}\"]", given_uuid(i));
+    let mutate = mutate_ports(router, "delete", &port);
+    format!(r#"{{"id":{id},"method":"transact","params":["OVN_Northbound",{mutate}]}}"#)
+}
+
+/// The address of a port as it is made.
+pub fn port_mac(i: usize) -> String {
+    format!("0a:58:c0:a8:{:02x}:{:02x}", i / 256 % 256, i % 256)
+}
+
+/// The address of a port after [`update_port_transaction`].
+pub fn updated_mac(i: usize) -> String {
+    format!("0a:58:00:00:{:02x}:{:02x}", i / 256 % 256, i % 256)
+}
+
+fn mutate_ports(router: Uuid, mutator: &str, port: &str) -> String {
+    format!(
+        r#"{{"op":"mutate","table":"Logical_Router","where":[["_uuid","==",["uuid","{router}"]]],"mutations":[["ports","{mutator}",{port}]]}}"#
+    )
+}
+
+/// The UUID of such a port.
+pub fn given_uuid(i: usize) -> Uuid {
+    Uuid::from_u64_pair(0x9a7c_4ba1_0000_4000, 0x8000_0000_0000_0000 | i as u64)
 }
 
 /// A small transaction that touches nothing else: one address set.
@@ -108,7 +188,7 @@ fn port(i: usize, network: usize, node: usize) -> String {
     format!(
         concat!(
             r#"{{"op":"insert","table":"Logical_Router_Port","uuid-name":"p{}","row":{{"name":"crtor-connect_cluster_udn_net{}_node{}","#,
-            r#""mac":"0a:58:c0:a8:{:02x}:{:02x}","networks":"192.168.{}.{}/31","options":["map",[["requested-chassis","#,
+            r#""mac":"{}","networks":"192.168.{}.{}/31","options":["map",[["requested-chassis","#,
             r#""11f6f9b9-82ef-5507-b6b6-{:012x}"],["requested-tnl-key","{}"]]],"external_ids":["map",[["k8s.ovn.org/id","#,
             r#""ovnkube-network-connect-controller:ClusterNetworkConnect:connect:{}:{}:connect_router_connect"],"#,
             r#"["k8s.ovn.org/name","connect"],["k8s.ovn.org/owner-controller","ovnkube-network-connect-controller"],"#,
@@ -118,8 +198,7 @@ fn port(i: usize, network: usize, node: usize) -> String {
         i,
         network,
         node,
-        i / 256 % 256,
-        i % 256,
+        port_mac(i),
         i / 128 % 256,
         i % 128 * 2,
         node,

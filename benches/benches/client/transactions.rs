@@ -1,0 +1,189 @@
+//! Transactions of Patchbay's client: how fast a large one is built and encoded, and small ones are made.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+use patchbay_benches::northbound;
+use patchbay_benches::process::{self, Kind, Server};
+use patchbay_engine::client::{Client, Config};
+use patchbay_engine::db::Snapshot;
+use patchbay_engine::txn::TxnBuilder;
+use patchbay_schemas::nb::{
+    self, AddressSet, LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute,
+};
+
+use super::{PORTS, ROUNDS};
+
+/// Small transactions on one connection.
+const SMALL: usize = 40_000;
+/// So many of them are under way at once.
+const UNDER_WAY: usize = 256;
+
+/// Measures and prints both.
+pub(crate) fn report() -> Result<()> {
+    large()?;
+    println!("{SMALL} small typed transactions on one connection, {UNDER_WAY} under way");
+    for kind in Kind::BOTH {
+        let mut best = [0.0, f64::INFINITY, f64::INFINITY];
+        for _ in 0..ROUNDS {
+            let [rate, own, servers] = small(kind)?;
+            best = [best[0].max(rate), best[1].min(own), best[2].min(servers)];
+        }
+        let [rate, own, servers] = best;
+        println!(
+            "  {:<14} {rate:>8.0} /s; CPU for each: client {own:.1} us, server {servers:.1} us",
+            kind.name()
+        );
+    }
+    Ok(())
+}
+
+/// The 32K transaction from typed rows.
+fn large() -> Result<()> {
+    let snapshot = Snapshot::empty(nb::schema());
+    let ports: Vec<LogicalRouterPort> = (0..PORTS).map(port).collect();
+    let routes: Vec<LogicalRouterStaticRoute> = (0..PORTS).map(route).collect();
+    let mut best = [f64::INFINITY; 2];
+    let mut len = 0;
+    for _ in 0..2 * ROUNDS {
+        let begin = Instant::now();
+        let mut txn = TxnBuilder::new(&snapshot);
+        let router = LogicalRouter {
+            name: "connect_router_connect".into(),
+            ports: ports
+                .iter()
+                .map(|port| txn.insert(port))
+                .collect::<Result<_, _>>()?,
+            static_routes: routes
+                .iter()
+                .map(|route| txn.insert(route))
+                .collect::<Result<_, _>>()?,
+            ..Default::default()
+        };
+        txn.insert(&router)?;
+        let txn = txn.finish();
+        let built = begin.elapsed().as_secs_f64();
+        let mut out = Vec::new();
+        txn.write_params(&mut out);
+        let encoded = begin.elapsed().as_secs_f64() - built;
+        best = [best[0].min(built), best[1].min(encoded)];
+        len = out.len();
+    }
+    println!(
+        "The 32K transaction from typed rows: built in {:.3} s, encoded in {:.3} s ({:.1} MB)",
+        best[0],
+        best[1],
+        len as f64 / 1e6
+    );
+    Ok(())
+}
+
+/// Transactions a second, and microseconds of the client's and the server's CPU for each.
+fn small(kind: Kind) -> Result<[f64; 3]> {
+    let server = Server::start(kind)?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let figures = runtime.block_on(async {
+        let config =
+            Config::new(server.remote().parse()?, "OVN_Northbound").with_table::<AddressSet>();
+        let client = Client::connect(config).await?;
+        let cpu = || process::cpu(std::process::id());
+        let (own, servers, begin) = (cpu()?, server.cpu()?, Instant::now());
+        let tasks: Vec<_> = (0..UNDER_WAY)
+            .map(|task| {
+                let client = client.clone();
+                tokio::spawn(async move {
+                    for number in (task..SMALL).step_by(UNDER_WAY) {
+                        let mut txn = TxnBuilder::new(&client.snapshot());
+                        txn.insert(&address_set(number))?;
+                        client.transact(txn.finish()).await.into_result()?;
+                    }
+                    Ok::<_, anyhow::Error>(())
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await??;
+        }
+        let wall = begin.elapsed().as_secs_f64();
+        let for_each = |seconds: f64| seconds * 1e6 / SMALL as f64;
+        let own = cpu()?.saturating_sub(own).as_secs_f64();
+        let servers = server.cpu()?.saturating_sub(servers).as_secs_f64();
+        let there = client.snapshot().typed::<AddressSet>().len();
+        ensure!(there == SMALL, "the replica shows {there} rows");
+        Ok::<_, anyhow::Error>([SMALL as f64 / wall, for_each(own), for_each(servers)])
+    })?;
+    let mut plain = patchbay_benches::client::Client::connect(server.socket())?;
+    northbound::ensure_rows(&mut plain, "Address_Set", SMALL)
+        .context("after typed transactions")?;
+    Ok(figures)
+}
+
+fn address_set(number: usize) -> AddressSet {
+    AddressSet {
+        name: format!("as{number}"),
+        addresses: BTreeSet::from(["10.0.0.1", "10.0.0.2"].map(String::from)),
+        external_ids: map([("owner", "bench"), ("number", &number.to_string())]),
+        ..Default::default()
+    }
+}
+
+fn port(i: usize) -> LogicalRouterPort {
+    let (network, node) = (i / 2000 + 1, i % 2000 + 2);
+    LogicalRouterPort {
+        name: format!("crtor-connect_cluster_udn_net{network}_node{node}"),
+        mac: northbound::port_mac(i),
+        networks: [format!("192.168.{}.{}/31", i / 128 % 256, i % 128 * 2)].into(),
+        options: map([
+            (
+                "requested-chassis",
+                &format!("11f6f9b9-82ef-5507-b6b6-{node:012x}"),
+            ),
+            ("requested-tnl-key", &(i % 32767 + 1).to_string()),
+        ]),
+        external_ids: ids(
+            network,
+            node,
+            "connect_router_connect",
+            [("router-name", "connect_router_connect")],
+        ),
+        ..Default::default()
+    }
+}
+
+fn route(i: usize) -> LogicalRouterStaticRoute {
+    let (network, node) = (i / 2000 + 1, i % 2000 + 2);
+    LogicalRouterStaticRoute {
+        ip_prefix: format!("10.{network}.{}.0/24", node % 256),
+        nexthop: format!("192.168.{network}.{}", node % 128 * 2 + 1),
+        external_ids: ids(network, node, "v4", [("ip-family", "v4")]),
+        ..Default::default()
+    }
+}
+
+fn ids(
+    network: usize,
+    node: usize,
+    last: &str,
+    more: [(&str, &str); 1],
+) -> BTreeMap<String, String> {
+    let controller = "ovnkube-network-connect-controller";
+    let id = format!("{controller}:ClusterNetworkConnect:connect:{network}:{node}:{last}");
+    let mut ids = map([
+        ("k8s.ovn.org/id", &id),
+        ("k8s.ovn.org/name", "connect"),
+        ("k8s.ovn.org/owner-controller", controller),
+        ("k8s.ovn.org/owner-type", "ClusterNetworkConnect"),
+        ("network-id", &network.to_string()),
+        ("node-id", &node.to_string()),
+    ]);
+    ids.extend(map(more));
+    ids
+}
+
+fn map<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
+    pairs
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
