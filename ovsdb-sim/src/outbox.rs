@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 /// A piece of output; update bodies are shared between the clients that get the same.
 #[derive(Clone, Debug)]
@@ -25,6 +26,9 @@ impl Chunk {
     }
 }
 
+/// When more than this waits, the writer does not go on resting.
+const WORTH_WRITING: usize = 1 << 16;
+
 /// The output queue of one session. Anybody may add, one writer takes.
 #[derive(Debug)]
 pub(crate) struct Outbox {
@@ -44,9 +48,19 @@ struct Queue {
     chunks: VecDeque<Chunk>,
     /// Added and not yet written.
     bytes: usize,
-    closed: bool,
+    end: Option<End>,
+    /// Something that was added should be written at once.
+    urgent: bool,
+    /// The writer lets updates gather.
+    resting: bool,
+}
+
+/// How a session ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    WhenWritten,
     /// What waits is not worth waiting for.
-    cut_off: bool,
+    AtOnce,
 }
 
 impl Outbox {
@@ -60,11 +74,20 @@ impl Outbox {
         }
     }
 
-    /// Adds a message in pieces. A client that is too far behind is cut off: what it misses it gets by
-    /// monitoring anew.
+    /// Adds a message in pieces, which is written at once with all that was added before. A client that is too far
+    /// behind is cut off: what it misses it gets by monitoring anew.
     pub(crate) fn push(&self, message: impl IntoIterator<Item = Chunk>) {
+        self.add(message, true);
+    }
+
+    /// As [`push`](Self::push), but the message may wait for others while the writer [rests](Self::rest).
+    pub(crate) fn push_update(&self, message: impl IntoIterator<Item = Chunk>) {
+        self.add(message, false);
+    }
+
+    fn add(&self, message: impl IntoIterator<Item = Chunk>, urgent: bool) {
         let mut queue = self.lock();
-        if queue.closed {
+        if queue.end.is_some() {
             return;
         }
         for chunk in message {
@@ -81,8 +104,12 @@ impl Outbox {
             self.cut_off();
             return;
         }
+        queue.urgent |= urgent || queue.bytes > WORTH_WRITING;
+        let is_waited_for = queue.urgent || !queue.resting;
         drop(queue);
-        self.filled.notify_one();
+        if is_waited_for {
+            self.filled.notify_one();
+        }
     }
 
     /// How long a message may be at most.
@@ -92,15 +119,14 @@ impl Outbox {
 
     /// Ends the session after what was added is written.
     pub(crate) fn close(&self) {
-        self.lock().closed = true;
+        self.lock().end.get_or_insert(End::WhenWritten);
         self.wake_all();
     }
 
     /// Ends the session at once.
     pub(crate) fn cut_off(&self) {
         let mut queue = self.lock();
-        queue.closed = true;
-        queue.cut_off = true;
+        queue.end = Some(End::AtOnce);
         queue.chunks = VecDeque::new();
         drop(queue);
         self.wake_all();
@@ -117,23 +143,43 @@ impl Outbox {
         loop {
             {
                 let queue = self.lock();
-                if queue.closed {
-                    return !queue.cut_off;
+                if let Some(end) = queue.end {
+                    return end == End::WhenWritten;
                 }
             }
             self.ended.notified().await;
         }
     }
 
-    /// Waits for chunks and takes them all; none when the session ends.
-    pub(crate) async fn take(&self) -> Option<Vec<Chunk>> {
+    /// Lets updates gather for so long, so that a client that follows many changes gets them in few pieces; ends early
+    /// when something urgent is added.
+    pub(crate) async fn rest(&self, time: Duration) {
+        let end = Instant::now() + time;
+        loop {
+            {
+                let mut queue = self.lock();
+                queue.resting = !queue.urgent && queue.end.is_none();
+                if !queue.resting {
+                    return;
+                }
+            }
+            if timeout_at(end, self.filled.notified()).await.is_err() {
+                self.lock().resting = false;
+                return;
+            }
+        }
+    }
+
+    /// Waits for chunks and takes them all, and tells whether some were urgent; none when the session ends.
+    pub(crate) async fn take(&self) -> Option<(Vec<Chunk>, bool)> {
         loop {
             {
                 let mut queue = self.lock();
                 if !queue.chunks.is_empty() {
-                    return Some(queue.chunks.drain(..).collect());
+                    let urgent = std::mem::take(&mut queue.urgent);
+                    return Some((queue.chunks.drain(..).collect(), urgent));
                 }
-                if queue.closed {
+                if queue.end.is_some() {
                     return None;
                 }
             }
@@ -155,8 +201,8 @@ impl Outbox {
         loop {
             {
                 let queue = self.lock();
-                if queue.bytes < bytes || queue.closed {
-                    return !queue.closed;
+                if queue.bytes < bytes || queue.end.is_some() {
+                    return queue.end.is_none();
                 }
             }
             self.drained.notified().await;
@@ -166,5 +212,53 @@ impl Outbox {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         // The queue is consistent between statements, so a panic elsewhere does not spoil it.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> [Chunk; 1] {
+        [Chunk::Own(text.as_bytes().to_vec())]
+    }
+
+    async fn taken(outbox: &Outbox) -> (String, bool) {
+        let (chunks, urgent) = outbox.take().await.unwrap();
+        let bytes = chunks.iter().flat_map(Chunk::bytes).copied();
+        (String::from_utf8(bytes.collect()).unwrap(), urgent)
+    }
+
+    /// Nobody waits for the end of such a rest.
+    const LONG: Duration = Duration::from_secs(3600);
+
+    #[tokio::test]
+    async fn updates_gather_while_the_writer_rests_and_a_reply_takes_them_along() {
+        let outbox = Outbox::new(usize::MAX);
+        outbox.push_update(text("a"));
+        assert_eq!(taken(&outbox).await, ("a".into(), false));
+
+        tokio::join!(outbox.rest(Duration::from_millis(1)), async {
+            outbox.push_update(text("b"));
+            outbox.push_update(text("c"));
+        });
+        assert_eq!(taken(&outbox).await, ("bc".into(), false));
+
+        tokio::join!(outbox.rest(LONG), async {
+            outbox.push_update(text("d"));
+            outbox.push(text("e"));
+        });
+        assert_eq!(taken(&outbox).await, ("de".into(), true));
+    }
+
+    #[tokio::test]
+    async fn much_to_write_and_the_end_of_the_session_end_a_rest() {
+        let outbox = Outbox::new(usize::MAX);
+        tokio::join!(outbox.rest(LONG), async {
+            outbox.push_update([Chunk::Own(vec![b'x'; WORTH_WRITING + 1])]);
+        });
+        outbox.take().await.unwrap();
+        tokio::join!(outbox.rest(LONG), async { outbox.close() });
+        assert!(outbox.take().await.is_none());
     }
 }

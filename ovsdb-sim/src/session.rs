@@ -29,6 +29,9 @@ const READ_SIZE: usize = 1 << 18;
 /// So long after the end of a session its client may take to read what is left and to hang up.
 const LINGER: Duration = Duration::from_secs(5);
 
+/// After updates were written, further ones may wait so long to be written together.
+const GATHER: Duration = Duration::from_millis(1);
+
 /// Pieces of output are written together up to this size.
 const WRITE_SIZE: usize = 1 << 16;
 
@@ -196,7 +199,7 @@ impl Drop for Connected<'_> {
 async fn write(session: Arc<Session>, mut output: impl AsyncWrite + Unpin) {
     // Small pieces are copied together, so that each wake-up costs one system call.
     let mut batch = Vec::with_capacity(WRITE_SIZE);
-    while let Some(chunks) = session.outbox.take().await {
+    while let Some((chunks, urgent)) = session.outbox.take().await {
         for chunk in chunks {
             let bytes = chunk.bytes();
             let pause = match &chunk {
@@ -222,6 +225,9 @@ async fn write(session: Arc<Session>, mut output: impl AsyncWrite + Unpin) {
             return;
         }
         batch.clear();
+        if !urgent {
+            session.outbox.rest(GATHER).await;
+        }
     }
     output.shutdown().await.unwrap_or_default();
 }

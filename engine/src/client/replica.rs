@@ -63,6 +63,7 @@ impl Replica {
         } else {
             self.snapshot.empty_like(schema.clone())
         };
+        let is_new = snapshot.row_count() == 0;
         let mut there: HashSet<(TableId, Uuid), RandomState> = HashSet::default();
         let mut changes = ChangeSet::default();
         let mut updates = UpdateReader::new(contents, schema, version, &mut self.strings);
@@ -70,7 +71,9 @@ impl Replica {
             let (table, uuid, update) = update?;
             let row = update.apply(schema.table(table), uuid, None)?;
             let old = snapshot.row(table, uuid);
-            there.insert((table, uuid));
+            if !is_new {
+                there.insert((table, uuid));
+            }
             changes
                 .rows
                 .extend(row.and_then(|row| replacement(table, old, row)));

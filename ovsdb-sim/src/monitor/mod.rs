@@ -227,7 +227,7 @@ fn send(session: &Session, id: &Json, version: MonitorVersion, last_id: Uuid, bo
             write_id(head, last_id);
         }
     });
-    session.outbox().push(update);
+    session.outbox().push_update(update);
 }
 
 /// Appends a transaction's id.

@@ -236,7 +236,7 @@ impl<'a> UpdateReader<'a> {
             self.reader.skip();
         }
         match (old, new) {
-            (None, Some(new)) => Ok(RowUpdate::Insert(self.row(new, table, uuid)?)),
+            (None, Some(mut new)) => Ok(RowUpdate::Insert(self.row(&mut new, table, uuid)?)),
             (Some(_), Some(new)) => Ok(RowUpdate::Update(self.values(new, table, uuid)?)),
             (Some(_), None) => Ok(RowUpdate::Delete),
             (None, None) => Err(malformed(
@@ -256,31 +256,40 @@ impl<'a> UpdateReader<'a> {
             .reader
             .next_member()
             .ok_or_else(|| malformed(Some(table), one))?;
-        let at = self.reader;
-        self.reader.skip();
-        if self.reader.next_member().is_some() {
-            return Err(malformed(Some(table), one));
-        }
-        match &*name {
-            b"initial" | b"insert" => Ok(RowUpdate::Insert(self.row(at, table, uuid)?)),
+        let mut at = self.reader;
+        let update = match &*name {
+            b"initial" | b"insert" => RowUpdate::Insert(self.row(&mut at, table, uuid)?),
             b"modify" => {
                 let mut deltas = Vec::new();
-                self.columns(at, table, uuid, |column, reader, notation| {
+                self.columns(&mut at, table, uuid, |column, reader, notation| {
                     deltas.push((
                         column,
                         Delta::decode(reader, table.column_type(column), notation)?,
                     ));
                     Ok(())
                 })?;
-                Ok(RowUpdate::Modify(deltas))
+                RowUpdate::Modify(deltas)
             }
-            b"delete" => Ok(RowUpdate::Delete),
-            _ => Err(malformed(Some(table), "a row update has an unknown member")),
+            b"delete" => {
+                at.skip();
+                RowUpdate::Delete
+            }
+            _ => return Err(malformed(Some(table), "a row update has an unknown member")),
+        };
+        self.reader = at;
+        if self.reader.next_member().is_some() {
+            return Err(malformed(Some(table), one));
         }
+        Ok(update)
     }
 
     /// A row whose columns are defaults where nothing else is said.
-    fn row(&mut self, at: Reader<'a>, table: &TableSchema, uuid: Uuid) -> Result<Row, UpdateError> {
+    fn row(
+        &mut self,
+        at: &mut Reader<'a>,
+        table: &TableSchema,
+        uuid: Uuid,
+    ) -> Result<Row, UpdateError> {
         let mut row = Row::new(uuid, table);
         self.columns(at, table, uuid, |column, reader, notation| {
             let datum = notation.datum(reader, table.column_type(column))?;
@@ -292,22 +301,22 @@ impl<'a> UpdateReader<'a> {
 
     fn values(
         &mut self,
-        at: Reader<'a>,
+        mut at: Reader<'a>,
         table: &TableSchema,
         uuid: Uuid,
     ) -> Result<ColumnValues, UpdateError> {
         let mut values: Vec<(ColumnId, Datum)> = Vec::new();
-        self.columns(at, table, uuid, |column, reader, notation| {
+        self.columns(&mut at, table, uuid, |column, reader, notation| {
             values.push((column, notation.datum(reader, table.column_type(column))?));
             Ok(())
         })?;
         Ok(values)
     }
 
-    /// Calls `read` for each member of the object at `at` that is a known column.
+    /// Calls `read` for each member of the object at `at` that is a known column, and passes the object.
     fn columns(
         &mut self,
-        mut at: Reader<'a>,
+        at: &mut Reader<'a>,
         table: &TableSchema,
         uuid: Uuid,
         mut read: impl FnMut(
@@ -330,7 +339,7 @@ impl<'a> UpdateReader<'a> {
                 at.skip();
                 continue;
             };
-            read(column, &mut at, &mut notation)
+            read(column, at, &mut notation)
                 .map_err(|error| value_error(table, uuid, column, error))?;
         }
         Ok(())
