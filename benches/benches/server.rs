@@ -1,8 +1,9 @@
 //! ovsdb-server and ovsdb-sim side by side, over unix sockets, on the data set "32K".
 //!
 //! `cargo bench -p patchbay-benches --bench server`. Prints both figures and their ratio: wall-clock time as a client
-//! sees it, and the server's own CPU, which a busy machine changes less. Of each the best of three runs. ovsdb-server,
-//! ovsdb-tool and OVN's schema must be installed; the simulator is the program that this workspace builds.
+//! sees it, and the server's own CPU, which a busy machine changes less. Of each the best of three runs, or of `--
+//! NUMBER`. ovsdb-server, ovsdb-tool and OVN's schema must be installed; the simulator is the program that this
+//! workspace builds.
 
 #![allow(clippy::print_stdout, reason = "the table is what this program is for")]
 
@@ -21,7 +22,7 @@ const SMALL: usize = 2_000;
 const INDEPENDENT: usize = 40_000;
 /// Clients that follow the changes.
 const WATCHERS: usize = 50;
-/// Each measurement is made so often, and the best is shown.
+/// Each measurement is made so often, unless another number is asked for, and the best is shown.
 const ROUNDS: usize = 3;
 
 /// One line of the table.
@@ -40,7 +41,8 @@ struct Figures(Vec<Figure>);
 
 fn main() -> Result<()> {
     let [mut real, mut sim] = [Figures::default(), Figures::default()];
-    for _ in 0..ROUNDS {
+    let rounds = std::env::args().find_map(|argument| argument.parse().ok());
+    for _ in 0..rounds.unwrap_or(ROUNDS) {
         real.keep_better(measure(Kind::Real)?);
         sim.keep_better(measure(Kind::Simulator)?);
     }

@@ -1,7 +1,8 @@
 //! The client beside the Python IDL and `ovn-nbctl` (the C IDL), on the data set "32K".
 //!
-//! `cargo bench -p patchbay-benches --bench client`. Every client that is measured is a process of its own. Needs
-//! ovsdb-server, ovn-nbctl and Debian's `python3-openvswitch`.
+//! `cargo bench -p patchbay-benches --bench client`, with `-- sync following memory transactions` or some of them only
+//! these parts. Every client that is measured is a process of its own. Needs ovsdb-server, ovn-nbctl and Debian's
+//! `python3-openvswitch`.
 
 #![allow(
     clippy::print_stdout,
@@ -42,10 +43,20 @@ fn main() -> Result<()> {
     {
         return subject::run(mode, remote);
     }
-    initial_sync()?;
-    following()?;
-    growth()?;
-    transactions::report()
+    let parts: [(&str, fn() -> Result<()>); 4] = [
+        ("sync", initial_sync),
+        ("following", following),
+        ("memory", memory),
+        ("transactions", transactions::report),
+    ];
+    let is_named = |name: &str| arguments.iter().any(|argument| argument == name);
+    let all = !parts.iter().any(|(name, _)| is_named(name));
+    for (name, part) in parts {
+        if all || is_named(name) {
+            part()?;
+        }
+    }
+    Ok(())
 }
 
 /// A client that can be measured.
@@ -250,7 +261,7 @@ impl Drop for Follower {
 }
 
 /// How a client's memory grows with the rows.
-fn growth() -> Result<()> {
+fn memory() -> Result<()> {
     println!("Resident memory of a client over the number of rows");
     let (empty, _, _) = loaded(Kind::Simulator, 1)?;
     let base = resident(&empty)?;
