@@ -43,7 +43,7 @@ fn main() -> Result<()> {
     {
         return subject::run(mode, remote);
     }
-    let parts: [(&str, fn() -> Result<()>); 4] = [
+    let parts: [(&str, Part); 4] = [
         ("sync", initial_sync),
         ("following", following),
         ("memory", memory),
@@ -58,6 +58,9 @@ fn main() -> Result<()> {
     }
     Ok(())
 }
+
+/// Measures and prints something.
+type Part = fn() -> Result<()>;
 
 /// A client that can be measured.
 #[derive(Clone, Copy, Debug)]
