@@ -12,7 +12,7 @@ mod server;
 mod session;
 mod southbound;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{fs, thread};
 
 use ovsdb_sim::testing::Release;
@@ -21,9 +21,14 @@ use script::Step;
 use server::Server;
 use session::Answer;
 
+/// Where the lists are.
+fn lists() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients")
+}
+
 /// Reads a list.
 fn steps(name: &str) -> Vec<Step> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/clients/{name}.cmds"));
+    let file = lists().join(format!("{name}.cmds"));
     script::parse(&fs::read_to_string(file).expect("a readable list"))
 }
 
@@ -123,6 +128,12 @@ fn vsctl() {
     if let Some(release) = Release::trixie() {
         compare(&release, "vsctl", &["vswitch"]);
     }
+}
+
+/// The package has no other Python than the system's.
+#[test]
+fn python_idl() {
+    compare(&Release::installed(), "python_idl", &["ovn-nb"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! One run of a list against one server.
 //!
 //! Lines are as in the lists for `ovn-nbctl`, but begin with the name of a program; those that are told their server
-//! by an option get it. `$db` is the server's address, `$dir` a folder for files. A last word `<NAME` makes what
+//! by an option get it. `$db` is the server's address, `$dir` a folder for files, `$lists` that of the lists. A last word `<NAME` makes what
 //! `NAME` holds the program's input. Besides programs there are:
 //!
 //! | line | does |
@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use ovsdb_sim::testing::{Release, signal};
 
+use crate::lists;
 use crate::normal::Names;
 use crate::script::Step;
 use crate::server::Server;
@@ -160,6 +161,7 @@ impl Session<'_> {
     fn filled(&self, word: &str) -> String {
         let schema = self.release.schema("ovn-nb");
         let word = word
+            .replace("$lists", &lists().display().to_string())
             .replace("$nbschema", &schema.display().to_string())
             .replace("$db", &self.server.remote())
             .replace("$dir", &self.server.folder().display().to_string());
@@ -170,7 +172,11 @@ impl Session<'_> {
     }
 
     fn command(&self, program: &str, arguments: &[&str]) -> Command {
-        let mut command = self.release.command(program);
+        let mut command = match program {
+            // That of the system, for which python3-openvswitch is packaged, whatever others there are.
+            "python3" => Command::new("/usr/bin/python3"),
+            _ => self.release.command(program),
+        };
         for variable in ["OVN_NB_DB", "OVN_SB_DB", "OVN_NB_DAEMON", "OVN_SB_DAEMON"] {
             command.env_remove(variable);
         }
