@@ -17,9 +17,13 @@ use crate::txn::Transaction;
 use super::error::{SessionError, reply_error, unexpected};
 use super::outcome::{Committed, FailedOperation, OpError};
 
-/// Decodes the reply to a transaction.
+/// The error of requests that the server gives up because the database goes or gets another schema.
+const CANCELED: &str = "canceled";
+
+/// Decodes the reply to a transaction. One that is guarded has an operation more at its beginning and one at its end.
 pub(super) fn decode(
     transaction: &Transaction,
+    guarded: bool,
     reply: &TextBuf,
 ) -> Result<Result<Committed, OpError>, SessionError> {
     let Message::Reply(Reply { outcome, .. }) = Message::decode(reply)? else {
@@ -28,15 +32,30 @@ pub(super) fn decode(
     let mut at = match outcome {
         Ok(results) => results,
         Err(error) => {
+            let error = reply_error(error);
+            if guarded && error.tag == CANCELED {
+                // It was under way already and may be made yet.
+                return Err(SessionError::GuardLost);
+            }
             return Ok(Err(OpError {
                 operation: None,
-                error: reply_error(error),
+                error,
             }));
         }
     };
     if !at.enter_array() {
         return Err(malformed("not an array"));
     }
+    if guarded {
+        if !at.next_element() {
+            return Err(malformed("it has fewer results than operations"));
+        }
+        if error_object(at).is_some() {
+            return Err(SessionError::GuardLost);
+        }
+        at.skip();
+    }
+    let mut mark_is_due = guarded;
     let mut strings = Strings::default();
     let mut committed = Committed::of(transaction.schema().clone());
     let mut operations = transaction.operations().iter().enumerate();
@@ -45,6 +64,10 @@ pub(super) fn decode(
         if let Some(error) = error_object(at) {
             let index = operation.map_or(usize::MAX, |(index, _)| index);
             return Ok(Err(rejected(transaction, index, error)));
+        }
+        if operation.is_none() && std::mem::take(&mut mark_is_due) {
+            at.skip();
+            continue;
         }
         let (_, operation) =
             operation.ok_or_else(|| malformed("it has more results than operations"))?;
@@ -62,8 +85,8 @@ pub(super) fn decode(
         at.skip();
     }
     match operations.next() {
-        None => Ok(Ok(committed)),
-        Some(_) => Err(malformed("it has fewer results than operations")),
+        None if !mark_is_due => Ok(Ok(committed)),
+        _ => Err(malformed("it has fewer results than operations")),
     }
 }
 

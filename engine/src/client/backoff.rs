@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// What part of the usual wait is enough for a cluster to elect a leader, which takes it about a second.
+const ELECTION: u32 = 4;
+
 /// Doubles from attempt to attempt, between two bounds.
 #[derive(Clone, Debug)]
 pub(super) struct Backoff {
@@ -35,10 +38,15 @@ impl Backoff {
         now
     }
 
-    /// How long an attempt to connect may take.
-    pub(super) fn attempt_limit(&self) -> Duration {
-        self.current.max(Duration::from_secs(1))
+    /// How long to wait after servers answered, but none of them leads its cluster yet.
+    pub(super) fn after_no_leader(&mut self) -> Duration {
+        self.after_failure() / ELECTION
     }
+}
+
+/// A wait, made longer by up to a half of it, so that the many clients of one server do not come back all at once.
+pub(super) fn with_jitter(wait: Duration) -> Duration {
+    wait.mul_f64(rand::random_range(1.0..1.5))
 }
 
 #[cfg(test)]
@@ -54,6 +62,14 @@ mod tests {
         assert_eq!(backoff.after_connection(seconds(7)), seconds(8));
         assert_eq!(backoff.after_connection(seconds(8)), Duration::ZERO);
         assert_eq!(backoff.after_connection(Duration::ZERO), seconds(1));
-        assert_eq!(backoff.attempt_limit(), seconds(2));
+        assert_eq!(backoff.after_no_leader(), Duration::from_millis(500));
+    }
+
+    #[test]
+    fn jitter_makes_waits_longer_by_up_to_a_half() {
+        let wait = Duration::from_secs(1);
+        let waits: Vec<_> = (0..100).map(|_| with_jitter(wait)).collect();
+        assert!(waits.iter().all(|it| (wait..wait * 3 / 2).contains(it)));
+        assert!(waits.iter().any(|it| *it != waits[0]));
     }
 }

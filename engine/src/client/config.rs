@@ -9,7 +9,10 @@ use patchbay_schemas::wire::{MonitorRequests, MonitorTable};
 
 use crate::db::IndexSpec;
 
+use super::condition::Filter;
+use super::guard::Guard;
 use super::remote::{Remote, Remotes};
+use super::tls::Tls;
 
 /// How a [`Client`](super::Client) behaves. The defaults are those of OVSDB's own clients.
 ///
@@ -33,23 +36,42 @@ pub struct Config {
     pub selection: Selection,
     /// The indexes of the replica.
     pub indexes: Vec<IndexSpec>,
-    /// After how long without a received byte to ask the server for a sign of life, and how long to wait for
-    /// one; none never asks. Not used on unix sockets, which notice at once when the other side is gone.
-    pub probe_interval: Option<Duration>,
-    /// How long the server may be silent before the replica holds the database. On a unix socket too: a server that
-    /// hangs must not make the client hang.
+    /// Whether of a cluster only the leader is good enough. Others accept transactions too and pass them on, but may show
+    /// the database as it was some time ago.
+    pub leader_only: bool,
+    /// Whether the remotes are tried in another order than that in which they are given, so that many clients spread
+    /// over a cluster.
+    pub shuffle: bool,
+    /// The keys for `ssl:` remotes.
+    pub tls: Option<Tls>,
+    /// A row of the client's own, with which it finds out what became of transactions that were not answered, on clusters
+    /// too: none of them is left [`Unknown`](super::CommitOutcome::Unknown) then. Without it the client knows what
+    /// [`Client::resynced`](super::Client::resynced) says.
+    pub guard: Option<Guard>,
+    /// How long it may take to connect to a server (with TLS, to agree on keys too), and then until its first answer. On a
+    /// unix socket too: a server that hangs must not make the client hang.
+    pub connect_timeout: Duration,
+    /// How long the server may be silent from then on, before the replica holds the database.
     pub setup_timeout: Duration,
+    /// After how long without a received byte to ask the server for a sign of life, and how long to wait for
+    /// one; none never asks. For unix sockets see [`unix_probe_interval`](Self::unix_probe_interval).
+    pub probe_interval: Option<Duration>,
+    /// The same on unix sockets, which notice at once when the other side is gone, but not when it hangs. None by default,
+    /// as with OVSDB's own clients.
+    pub unix_probe_interval: Option<Duration>,
     /// The shortest and the longest wait between two attempts to connect.
     pub backoff: (Duration, Duration),
     /// The longest message that is accepted, in bytes.
     pub max_message: usize,
 }
 
-/// The tables and columns that a replica holds. What the server's schema lacks is left out.
+/// The tables, columns and rows that a replica holds. What the server's schema lacks is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// The columns of each table; none for all columns of all tables.
     tables: Option<BTreeMap<String, BTreeSet<String>>>,
+    /// The rows of each table that is named; of others, all.
+    filters: BTreeMap<String, Filter>,
 }
 
 impl Config {
@@ -60,8 +82,14 @@ impl Config {
             database: database.into(),
             selection: Selection::default(),
             indexes: Vec::new(),
-            probe_interval: Some(Duration::from_secs(5)),
+            leader_only: true,
+            shuffle: false,
+            tls: None,
+            guard: None,
+            connect_timeout: Duration::from_secs(10),
             setup_timeout: Duration::from_secs(60),
+            probe_interval: Some(Duration::from_secs(5)),
+            unix_probe_interval: None,
             backoff: (Duration::from_secs(1), Duration::from_secs(8)),
             max_message: 1 << 30,
         }
@@ -117,18 +145,54 @@ impl Config {
         }
     }
 
+    /// Of this table only the rows that the filter lets through. [`Client::set_filter`](super::Client::set_filter) changes
+    /// that later.
+    #[must_use]
+    pub fn with_filter(mut self, table: &str, filter: Filter) -> Self {
+        self.selection.filters.insert(table.to_owned(), filter);
+        self
+    }
+
     /// The interval of probes on a connection to `remote`.
     pub(super) fn probe_interval(&self, remote: &Remote) -> Option<Duration> {
         match remote {
-            Remote::Unix(_) => None,
-            Remote::Tcp { .. } | Remote::Connector(_) => self.probe_interval,
+            Remote::Unix(_) => self.unix_probe_interval,
+            Remote::Tcp { .. } | Remote::Ssl { .. } | Remote::Connector(_) => self.probe_interval,
         }
     }
 }
 
 impl Selection {
-    /// The part of the selection that a schema has, and the names of what it lacks (`table` or `table.column`).
-    pub(super) fn requests(&self, schema: &DatabaseSchema) -> (MonitorRequests, Vec<String>) {
+    /// The filters to begin with.
+    pub(super) fn filters(&self) -> &BTreeMap<String, Filter> {
+        &self.filters
+    }
+
+    /// Whether the replica holds a table that the schema has.
+    pub(super) fn has_table(&self, name: &str) -> bool {
+        self.tables
+            .as_ref()
+            .is_none_or(|tables| tables.contains_key(name))
+    }
+
+    /// The part of the selection that a schema has, with these filters, and the names of what it lacks (`table` or
+    /// `table.column`).
+    pub(super) fn requests(
+        &self,
+        schema: &DatabaseSchema,
+        filters: &BTreeMap<String, Filter>,
+    ) -> (MonitorRequests, Vec<String>) {
+        let (mut requests, lacking) = self.tables_and_columns(schema);
+        for (id, request) in &mut requests.tables {
+            let table = schema.table(*id);
+            if let Some(filter) = filters.get(&*table.name) {
+                request.condition = filter.condition(table);
+            }
+        }
+        (requests, lacking)
+    }
+
+    fn tables_and_columns(&self, schema: &DatabaseSchema) -> (MonitorRequests, Vec<String>) {
         let mut requests = MonitorRequests::default();
         let mut lacking = Vec::new();
         let Some(tables) = &self.tables else {
@@ -158,8 +222,9 @@ impl Selection {
 
 #[cfg(test)]
 mod tests {
+    use patchbay_schemas::datum::Datum;
     use patchbay_schemas::nb;
-    use patchbay_schemas::wire::MonitorVersion;
+    use patchbay_schemas::wire::{Function, MonitorVersion};
 
     use super::*;
 
@@ -168,7 +233,7 @@ mod tests {
         let config = Config::new(Remote::Unix("x".into()).into(), "OVN_Northbound")
             .with_columns("Logical_Switch", ["name", "later"])
             .with_columns("Later", ["name"]);
-        let (requests, lacking) = config.selection.requests(&nb::schema());
+        let (requests, lacking) = config.selection.requests(&nb::schema(), &BTreeMap::new());
         let mut json = Vec::new();
         requests.write_json(&nb::schema(), MonitorVersion::V3, &mut json);
         assert_eq!(json, br#"{"Logical_Switch":[{"columns":["name"]}]}"#);
@@ -177,8 +242,33 @@ mod tests {
 
     #[test]
     fn without_a_selection_everything_is_selected() {
-        let (requests, lacking) = Selection::default().requests(&nb::schema());
+        let (requests, lacking) = Selection::default().requests(&nb::schema(), &BTreeMap::new());
         assert_eq!(requests.tables.len(), nb::schema().tables.len());
         assert!(lacking.is_empty());
+    }
+
+    #[test]
+    fn filters_become_conditions() {
+        let name = |column: &str| Filter::column(column, Function::Equal, Datum::scalar("a"));
+        for (filter, condition) in [
+            (Filter::all(), ""),
+            (name("name"), r#","where":[["name","==","a"]]"#),
+            (
+                name("name").or(name("later")),
+                r#","where":[["name","==","a"]]"#,
+            ),
+            (name("later"), r#","where":[false]"#),
+            (Filter::none(), r#","where":[false]"#),
+        ] {
+            let config = Config::new(Remote::Unix("x".into()).into(), "OVN_Northbound")
+                .with_columns("Logical_Switch", ["name"])
+                .with_filter("Logical_Switch", filter);
+            let filters = config.selection.filters();
+            let (requests, _) = config.selection.requests(&nb::schema(), filters);
+            let mut json = Vec::new();
+            requests.write_json(&nb::schema(), MonitorVersion::V3, &mut json);
+            let wanted = format!(r#"{{"Logical_Switch":[{{"columns":["name"]{condition}}}]}}"#);
+            assert_eq!(String::from_utf8(json).unwrap(), wanted);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! A session with its socket.
 
+use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::{TcpStream, UnixStream};
@@ -9,10 +9,12 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::config::Config;
 use super::connector::Stream;
-use super::error::{Lost, SessionError};
+use super::error::{Lost, SessionError, unexpected};
+use super::guard::{Guard, HeldGuard, Taken, Taking};
+use super::known::Known;
 use super::remote::Remote;
-use super::replica::Replica;
-use super::session::{Event, Session};
+use super::session::{Event, Live, Session};
+use super::tls::TlsError;
 
 /// How much is read from a socket at once.
 const READ: usize = 64 << 10;
@@ -23,26 +25,28 @@ pub(super) struct Connection {
     pub(super) session: Session,
     /// When the replica began to follow the server.
     pub(super) live_since: Instant,
+    /// The client's row in the database, where it has one.
+    pub(super) guard: Option<HeldGuard>,
     read: ReadHalf<Box<dyn Stream>>,
     write: WriteHalf<Box<dyn Stream>>,
 }
 
 impl Connection {
     /// Connects and waits until the replica holds the database. `lock` is the name of the lock of this client's
-    /// connections.
+    /// connections. Returns how the replica was brought up to date, too.
     pub(super) async fn establish(
         config: &Arc<Config>,
         remote: &Remote,
         lock: &Arc<str>,
-        attempt_limit: Duration,
-        replica: &mut Option<Replica>,
-    ) -> Result<Self, Lost> {
+        known: &mut Known,
+    ) -> Result<(Self, Live), Lost> {
         let lost = |error| Lost {
             remote: remote.clone(),
             error,
         };
-        let socket = timeout(attempt_limit, connect(remote)).await;
-        let socket = socket.map_err(|_| lost(SessionError::ConnectTimeout(attempt_limit)))?;
+        let limit = config.connect_timeout;
+        let socket = timeout(limit, connect(remote, config)).await;
+        let socket = socket.map_err(|_| lost(SessionError::ConnectTimeout(limit)))?;
         let (read, write) = tokio::io::split(socket.map_err(lost)?);
         let now = Instant::now();
         let session = Session::new(config.clone(), remote, lock.clone(), now.into_std());
@@ -50,18 +54,54 @@ impl Connection {
             remote: remote.clone(),
             session,
             live_since: now,
+            guard: None,
             read,
             write,
         };
-        this.wait_until_live(replica).await.map_err(lost)?;
+        let live = this.wait_until_live(known).await.map_err(lost)?;
+        if let Some(guard) = &config.guard {
+            let limit = config.setup_timeout;
+            let taken = timeout(limit, this.take_guard(guard, &config.database, known)).await;
+            let taken = taken.unwrap_or(Err(SessionError::Silent(limit)));
+            this.guard = Some(taken.map_err(lost)?);
+        }
         this.live_since = Instant::now();
-        Ok(this)
+        Ok((this, live))
     }
 
-    async fn wait_until_live(&mut self, replica: &mut Option<Replica>) -> Result<(), SessionError> {
+    async fn wait_until_live(&mut self, known: &mut Known) -> Result<Live, SessionError> {
         loop {
-            match self.session.next_event(replica)? {
-                Some(Event::Live) => return Ok(()),
+            match self.session.next_event(known)? {
+                Some(Event::Live(live)) => return Ok(live),
+                Some(_) => {}
+                None => self.advance().await?,
+            }
+        }
+    }
+
+    /// Takes the client's row in the database from former connections.
+    async fn take_guard(
+        &mut self,
+        guard: &Guard,
+        database: &str,
+        known: &mut Known,
+    ) -> Result<HeldGuard, SessionError> {
+        let (mut taking, request) = Taking::begin(guard, database);
+        let (mut awaited, _) = self.session.transact(request);
+        loop {
+            match self.session.next_event(known)? {
+                Some(Event::Answer { request, reply }) if request == awaited => {
+                    match taking.answered(&reply)? {
+                        Taken::Held(held) => return Ok(held),
+                        Taken::Ask(next, request) => {
+                            taking = next;
+                            awaited = self.session.transact(request).0;
+                        }
+                    }
+                }
+                Some(Event::Answer { .. }) => {
+                    return Err(unexpected("reply", "nobody asked for it"));
+                }
                 Some(_) => {}
                 None => self.advance().await?,
             }
@@ -92,15 +132,22 @@ impl Connection {
     }
 }
 
-async fn connect(remote: &Remote) -> Result<Box<dyn Stream>, SessionError> {
+async fn connect(remote: &Remote, config: &Config) -> Result<Box<dyn Stream>, SessionError> {
     Ok(match remote {
         Remote::Unix(path) => Box::new(UnixStream::connect(path).await?),
-        Remote::Tcp { host, port } => {
-            let stream = TcpStream::connect((host.as_str(), *port)).await?;
-            // Small requests wait for an answer each: nothing is gained by holding them back.
-            stream.set_nodelay(true)?;
-            Box::new(stream)
+        Remote::Tcp { host, port } => Box::new(connect_tcp(host, *port).await?),
+        Remote::Ssl { host, port } => {
+            let tls = config.tls.as_ref().ok_or(TlsError::NoKeys)?;
+            let stream = connect_tcp(host, *port).await?;
+            Box::new(tls.connect(host, stream).await?)
         }
         Remote::Connector(connector) => connector.connect().await?,
     })
+}
+
+async fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((host, port)).await?;
+    // Small requests wait for an answer each: nothing is gained by holding them back.
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tokio::sync::{mpsc, oneshot, watch};
+use rand::seq::SliceRandom;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::sleep;
 use tracing::Instrument;
 use uuid::Uuid;
@@ -21,14 +22,17 @@ use crate::db::Snapshot;
 use crate::txn::Transaction;
 
 use super::answer;
-use super::backoff::Backoff;
+use super::backoff::{Backoff, with_jitter};
+use super::condition::FilterChange;
 use super::config::Config;
 use super::connection::Connection;
+use super::connection_events::{ConnectionEvent, EVENTS};
 use super::embedded::EmbeddedDatabase;
 use super::error::{ConnectError, Lost, SessionError};
-use super::outcome::{CommitOutcome, NotSent, Unknown};
-use super::replica::Replica;
-use super::session::Event;
+use super::known::Known;
+use super::outcome::{CommitOutcome, Committed, NotSent, Unknown};
+use super::remote::Remote;
+use super::session::{Event, Live};
 use super::subscription::Followers;
 
 /// Transactions that wait for their turn. Few: each may be tens of megabytes, and whoever waits holds it anyway.
@@ -101,9 +105,19 @@ pub(super) struct Driver {
     /// The name of the lock of this client's connections.
     lock: Arc<str>,
     backoff: Backoff,
-    /// None until the first connection.
-    replica: Option<Replica>,
+    known: Known,
+    /// Until the guard row has been read.
+    unsettled: Vec<Unsettled>,
+    /// In the order in which they are tried.
+    remotes: Vec<Remote>,
     progress: watch::Sender<Progress>,
+    events: broadcast::Sender<ConnectionEvent>,
+}
+
+/// What handles ask for.
+pub(super) struct Requests {
+    pub(super) transactions: mpsc::Receiver<Command>,
+    pub(super) filters: mpsc::Receiver<FilterChange>,
 }
 
 /// A transaction that was handed to the connection.
@@ -112,34 +126,51 @@ struct Pending {
     outcome: oneshot::Sender<CommitOutcome>,
     /// Its request goes up to here in the stream of sent bytes.
     end: u64,
+    /// What the guard row will hold when it is made.
+    mark: Option<String>,
+}
+
+/// A transaction that was not answered, of which the guard row will tell.
+struct Unsettled {
+    mark: String,
+    outcome: oneshot::Sender<CommitOutcome>,
+    lost: Arc<Lost>,
 }
 
 impl Driver {
     pub(super) fn new(config: Arc<Config>) -> Self {
         let (min, max) = config.backoff;
+        let mut remotes = config.remotes.as_slice().to_vec();
+        if config.shuffle {
+            remotes.shuffle(&mut rand::rng());
+        }
         Self {
-            config,
             lock: format!("patchbay_{}", Uuid::new_v4().simple()).into(),
             backoff: Backoff::new(min, max),
-            replica: None,
+            known: Known::new(&config),
+            unsettled: Vec::new(),
+            remotes,
             progress: watch::Sender::default(),
+            events: broadcast::Sender::new(EVENTS),
+            config,
         }
     }
 
     /// Tries each remote once.
-    pub(super) async fn connect(&mut self) -> Result<Connection, ConnectError> {
+    pub(super) async fn connect(&mut self) -> Result<(Connection, Live), ConnectError> {
         let mut attempts = Vec::new();
         let config = self.config.clone();
-        for remote in config.remotes.as_slice() {
-            let limit = self.backoff.attempt_limit();
-            match Connection::establish(&config, remote, &self.lock, limit, &mut self.replica).await
-            {
-                Ok(connection) => {
-                    tracing::info!(%remote, database = config.database, "the replica follows the database");
-                    return Ok(connection);
+        for remote in &self.remotes {
+            match Connection::establish(&config, remote, &self.lock, &mut self.known).await {
+                Ok((connection, live)) => {
+                    tracing::info!(%remote, database = config.database, resync = ?live.resync,
+                        "the replica follows the database");
+                    return Ok((connection, live));
                 }
                 Err(lost) => {
                     tracing::debug!(error = %lost, "no connection");
+                    let lost = Arc::new(lost);
+                    self.tell(ConnectionEvent::Failed(lost.clone()));
                     attempts.push(lost);
                 }
             }
@@ -152,7 +183,8 @@ impl Driver {
 
     /// The state of the replica, once there has been a connection.
     pub(super) fn snapshot(&self) -> Option<Snapshot> {
-        self.replica
+        self.known
+            .replica
             .as_ref()
             .map(|replica| replica.snapshot().clone())
     }
@@ -161,36 +193,81 @@ impl Driver {
         self.progress.subscribe()
     }
 
+    pub(super) fn events(&self) -> broadcast::WeakSender<ConnectionEvent> {
+        self.events.downgrade()
+    }
+
     /// Tells handles that the replica follows the database again.
-    pub(super) fn announce(&self, connection: &Connection) {
+    pub(super) fn announce(&self, connection: &Connection, live: Live) {
+        self.tell(ConnectionEvent::Connected {
+            remote: connection.remote.clone(),
+            status: connection.session.status().cloned(),
+        });
         self.progress.send_modify(|progress| {
             progress.session += 1;
             progress.live = true;
             progress.fenced = connection.session.is_fenced();
         });
+        self.resynced(live);
+    }
+
+    /// Tells handles how the replica was brought up to date.
+    fn resynced(&self, live: Live) {
+        self.tell(ConnectionEvent::Resynced {
+            kind: live.resync,
+            rows: live.rows,
+        });
+        live.reached.tell();
+    }
+
+    fn tell(&self, event: ConnectionEvent) {
+        // It is no error when nobody listens.
+        let _ = self.events.send(event);
     }
 
     /// Serves handles until the last is gone.
     pub(super) async fn run(
         mut self,
         mut connection: Connection,
-        mut commands: mpsc::Receiver<Command>,
+        mut requests: Requests,
         shared: Arc<Shared>,
     ) {
         let database = self.config.database.clone();
         loop {
             let span = tracing::info_span!("session", remote = %connection.remote, database);
             let served = self
-                .serve(connection, &mut commands, &shared)
+                .serve(connection, &mut requests, &shared)
                 .instrument(span)
                 .await;
             let Err(lost) = served else { return };
-            connection = match self.reconnect(lost, &mut commands).await {
-                Some(connection) => connection,
-                None => return,
+            let transactions = &mut requests.transactions;
+            let Some((next, live)) = self.reconnect(lost, transactions).await else {
+                return;
             };
+            connection = next;
             self.publish(&shared);
-            self.announce(&connection);
+            self.announce(&connection, live);
+            self.settle(&connection);
+        }
+    }
+
+    /// Tells what became of transactions of former connections, now that the guard row is held by this one.
+    fn settle(&mut self, connection: &Connection) {
+        let Some(guard) = &connection.guard else {
+            return;
+        };
+        for Unsettled {
+            mark,
+            outcome,
+            lost,
+        } in self.unsettled.drain(..)
+        {
+            // The rows that it has inserted have the UUIDs that their placeholders are.
+            let _ = outcome.send(if guard.was_made(&mark) {
+                CommitOutcome::Committed(Committed::default())
+            } else {
+                CommitOutcome::NotSent(NotSent { lost: Some(lost) })
+            });
         }
     }
 
@@ -198,12 +275,12 @@ impl Driver {
     async fn serve(
         &mut self,
         mut connection: Connection,
-        commands: &mut mpsc::Receiver<Command>,
+        requests: &mut Requests,
         shared: &Shared,
     ) -> Result<(), (Arc<Lost>, Duration)> {
         let mut pending = BTreeMap::new();
         let Err(error) = self
-            .serve_until_error(&mut connection, &mut pending, commands, shared)
+            .serve_until_error(&mut connection, &mut pending, requests, shared)
             .await
         else {
             return Ok(());
@@ -212,22 +289,40 @@ impl Driver {
         self.progress.send_modify(|progress| progress.live = false);
         let lived = connection.live_since.elapsed();
         let sent = connection.session.total_sent();
+        if matches!(error, SessionError::NotLeader) {
+            let remote = connection.remote.clone();
+            self.tell(ConnectionEvent::LeaderLost { remote });
+        }
+        self.turn_to_the_remote_after(&connection.remote);
         let lost = Arc::new(Lost {
             remote: connection.remote,
             error,
         });
+        self.tell(ConnectionEvent::Disconnected(lost.clone()));
         tracing::warn!(error = %lost, pending = pending.len(), "connection lost");
-        for Pending { outcome, end, .. } in pending.into_values() {
-            // What the server cannot have read to its end, it cannot have executed.
+        for Pending {
+            outcome, end, mark, ..
+        } in pending.into_values()
+        {
             let lost = lost.clone();
-            let _ = outcome.send(if end > sent {
-                CommitOutcome::NotSent(NotSent { lost: Some(lost) })
-            } else {
-                CommitOutcome::Unknown(Unknown {
+            let known = match mark {
+                // What the server cannot have read to its end, it cannot have executed.
+                _ if end > sent => CommitOutcome::NotSent(NotSent { lost: Some(lost) }),
+                Some(mark) => {
+                    self.unsettled.push(Unsettled {
+                        mark,
+                        outcome,
+                        lost,
+                    });
+                    continue;
+                }
+                None => CommitOutcome::Unknown(Unknown {
                     lost: Some(lost),
                     session,
-                })
-            });
+                }),
+            };
+            // Who does not wait any more need not know.
+            let _ = outcome.send(known);
         }
         Err((lost, lived))
     }
@@ -236,14 +331,31 @@ impl Driver {
         &mut self,
         connection: &mut Connection,
         pending: &mut BTreeMap<i64, Pending>,
-        commands: &mut mpsc::Receiver<Command>,
+        requests: &mut Requests,
         shared: &Shared,
     ) -> Result<(), SessionError> {
         loop {
             let mut changed = false;
-            while let Some(event) = connection.session.next_event(&mut self.replica)? {
+            while let Some(event) = connection.session.next_event(&mut self.known)? {
                 match event {
-                    Event::Live | Event::Changed => changed = true,
+                    Event::Changed => changed = true,
+                    Event::Live(live) => {
+                        self.publish(shared);
+                        changed = false;
+                        self.progress.send_modify(|progress| progress.live = true);
+                        self.resynced(live);
+                    }
+                    Event::SchemaChanged => {
+                        tracing::info!("the database's schema has changed");
+                        self.progress.send_modify(|progress| progress.live = false);
+                        self.tell(ConnectionEvent::SchemaChanged);
+                    }
+                    Event::Filtered(reached) => {
+                        if std::mem::take(&mut changed) {
+                            self.publish(shared);
+                        }
+                        reached.tell();
+                    }
                     Event::Fenced => {
                         if std::mem::take(&mut changed) {
                             self.publish(shared);
@@ -263,8 +375,15 @@ impl Driver {
                             return Err(unasked);
                         };
                         // An answer that makes no sense leaves the outcome unknown.
-                        let decoded = answer::decode(&entry.get().transaction, &reply)?;
-                        let _ = entry.remove().outcome.send(match decoded {
+                        let Pending {
+                            transaction, mark, ..
+                        } = entry.get();
+                        let decoded = answer::decode(transaction, mark.is_some(), &reply)?;
+                        let answered = entry.remove();
+                        if let Some((guard, mark)) = connection.guard.as_mut().zip(answered.mark) {
+                            guard.settle(mark);
+                        }
+                        let _ = answered.outcome.send(match decoded {
                             Ok(committed) => CommitOutcome::Committed(committed),
                             Err(error) => CommitOutcome::Rejected(error),
                         });
@@ -274,13 +393,23 @@ impl Driver {
             if changed {
                 self.publish(shared);
             }
-            let may_take = pending.len() < WINDOW && connection.session.unsent() < UNSENT;
+            if let Some(Event::Filtered(reached)) =
+                connection.session.change_filters(&mut self.known)
+            {
+                reached.tell();
+            }
+            let may_take = connection.session.is_live()
+                && pending.len() < WINDOW
+                && connection.session.unsent() < UNSENT;
             tokio::select! {
                 moved = connection.advance() => moved?,
-                command = commands.recv(), if may_take => {
-                    let Some(Command { request, transaction, outcome }) = command else { return Ok(()) };
+                // Without a sender the last handle is gone, which the other branch notices.
+                Some(change) = requests.filters.recv() => self.known.filters.change(change),
+                command = requests.transactions.recv(), if may_take => {
+                    let Some(Command { mut request, transaction, outcome }) = command else { return Ok(()) };
+                    let mark = connection.guard.as_mut().map(|guard| guard.guard(&mut request));
                     let (id, end) = connection.session.transact(request);
-                    pending.insert(id, Pending { transaction, outcome, end });
+                    pending.insert(id, Pending { transaction, outcome, end, mark });
                 }
             }
         }
@@ -291,25 +420,43 @@ impl Driver {
         &mut self,
         (mut lost, lived): (Arc<Lost>, Duration),
         commands: &mut mpsc::Receiver<Command>,
-    ) -> Option<Connection> {
-        let mut delay = self.backoff.after_connection(lived);
+    ) -> Option<(Connection, Live)> {
+        let mut delay = if lost.error.is_about_leadership() {
+            // There was nothing wrong with the connection: another server is there already, or soon.
+            Duration::ZERO
+        } else {
+            with_jitter(self.backoff.after_connection(lived))
+        };
         loop {
             refuse_while(sleep(delay), &lost, commands).await?;
             match refuse_while(self.connect(), &lost, commands).await? {
                 Ok(connection) => return Some(connection),
                 Err(error) => {
-                    delay = self.backoff.after_failure();
+                    let electing = |lost: &Arc<Lost>| lost.error.is_about_leadership();
+                    delay = with_jitter(if error.attempts.iter().any(electing) {
+                        self.backoff.after_no_leader()
+                    } else {
+                        self.backoff.after_failure()
+                    });
                     tracing::warn!(%error, retry_in = ?delay, "no connection");
+                    self.tell(ConnectionEvent::Waiting(delay));
                     if let Some(last) = error.attempts.into_iter().last() {
-                        lost = Arc::new(last);
+                        lost = last;
                     }
                 }
             }
         }
     }
 
+    /// The remote that was lost is tried last.
+    fn turn_to_the_remote_after(&mut self, lost: &Remote) {
+        if let Some(place) = self.remotes.iter().position(|remote| remote == lost) {
+            self.remotes.rotate_left(place + 1);
+        }
+    }
+
     fn publish(&mut self, shared: &Shared) {
-        if let (Some(replica), Shared::Replica(published)) = (&mut self.replica, shared) {
+        if let (Some(replica), Shared::Replica(published)) = (&mut self.known.replica, shared) {
             let news = replica.take_news();
             let snapshot = replica.snapshot().clone();
             published.followers.tell(&news, &snapshot, || {

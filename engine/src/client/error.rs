@@ -1,13 +1,17 @@
 //! What can go wrong between the client and a server.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::{Json, JsonError, Reader};
 use patchbay_schemas::wire::{MessageError, UpdateError};
 
+use uuid::Uuid;
+
 use super::remote::Remote;
+use super::tls::TlsError;
 
 /// Why a connection ended or did not come to be.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +20,9 @@ pub enum SessionError {
     /// Nobody listens there, or the connection broke.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// No TLS connection came to be.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// It took too long to connect.
     #[error("no connection within {0:?}")]
     ConnectTimeout(Duration),
@@ -33,6 +40,32 @@ pub enum SessionError {
         /// Those that are there.
         present: Vec<String>,
     },
+    /// The server belongs to another cluster than the one that the remotes name, or to none.
+    #[error("the server belongs to {}, not {wanted}", .found.map_or_else(|| "no cluster".to_owned(), |id| format!("cluster {id}")))]
+    OtherCluster {
+        /// The cluster that was asked for.
+        wanted: Uuid,
+        /// That of the server.
+        found: Option<Uuid>,
+    },
+    /// The server is not in contact with a majority of its cluster; a relay, with its source.
+    #[error("the server is not connected to its cluster")]
+    NotConnected,
+    /// The server does not lead its cluster, or does not any more.
+    #[error("the server does not lead its cluster")]
+    NotLeader,
+    /// The server shows its cluster's database as it was before what this client has seen already.
+    #[error("the server is behind: at index {index} of the cluster's log, another was at {seen}")]
+    Stale {
+        /// How far the server has come.
+        index: i64,
+        /// How far another had come.
+        seen: i64,
+    },
+    /// The client's guard row is not as this connection left it: another client uses a guard of the same name, or the server
+    /// has executed a transaction twice.
+    #[error("the guard row was changed by somebody else")]
+    GuardLost,
     /// The server answered a request with an error.
     #[error("{method} was refused: {error}")]
     Refused {
@@ -63,6 +96,16 @@ pub enum SessionError {
     Update(#[from] UpdateError),
 }
 
+impl SessionError {
+    /// Whether the server is well, but another one of its cluster is wanted.
+    pub(super) fn is_about_leadership(&self) -> bool {
+        matches!(
+            self,
+            Self::NotLeader | Self::NotConnected | Self::Stale { .. }
+        )
+    }
+}
+
 /// What went wrong with one remote.
 #[derive(Debug, thiserror::Error)]
 #[error("{remote}: {error}")]
@@ -75,12 +118,12 @@ pub struct Lost {
 
 /// No remote could be used.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot use database {database}: {}", .attempts.iter().map(Lost::to_string).collect::<Vec<_>>().join("; "))]
+#[error("cannot use database {database}: {}", .attempts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct ConnectError {
     /// The database.
     pub database: String,
     /// What went wrong with each remote, in the order in which they were tried.
-    pub attempts: Vec<Lost>,
+    pub attempts: Vec<Arc<Lost>>,
 }
 
 /// The client has ended: its last handle is gone.

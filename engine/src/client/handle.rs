@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::db::Snapshot;
 use crate::txn::Transaction;
 
+use super::condition::{Filter, FilterChange, FilterError};
 use super::config::Config;
-use super::driver::{Command, Driver, Progress, Published, QUEUE, Shared};
+use super::connection_events::{ConnectionEvent, ConnectionEvents, EVENTS};
+use super::driver::{Command, Driver, Progress, Published, QUEUE, Requests, Shared};
 use super::embedded::{self, EmbeddedDatabase};
 use super::error::{ConnectError, Ended};
 use super::outcome::{CommitOutcome, Committed, NotSent, PartsOutcome, Unknown};
@@ -20,8 +22,13 @@ use super::subscription::{Follow, NotFollowed, Subscription};
 #[derive(Clone, Debug)]
 pub struct Client {
     shared: Arc<Shared>,
+    /// None when there is no connection to configure.
+    config: Option<Arc<Config>>,
     commands: mpsc::Sender<Command>,
+    filters: mpsc::Sender<FilterChange>,
     progress: watch::Receiver<Progress>,
+    /// Weak: those who listen hear of the end of the task that sends events.
+    events: broadcast::WeakSender<ConnectionEvent>,
 }
 
 impl Client {
@@ -34,20 +41,29 @@ impl Client {
     /// Outside of a tokio runtime.
     pub async fn connect(mut config: Config) -> Result<Self, ConnectError> {
         config.select_indexed_columns();
-        let mut driver = Driver::new(Arc::new(config));
-        let connection = driver.connect().await?;
+        let config = Arc::new(config);
+        let mut driver = Driver::new(config.clone());
+        let (connection, live) = driver.connect().await?;
         let snapshot = driver
             .snapshot()
             .expect("a connection begins with the contents of the database");
         let shared = Arc::new(Shared::Replica(Published::new(snapshot)));
-        let (commands, queue) = mpsc::channel(QUEUE);
-        driver.announce(&connection);
-        let progress = driver.progress();
-        tokio::spawn(driver.run(connection, queue, shared.clone()));
+        let (commands, transactions) = mpsc::channel(QUEUE);
+        let (filters, changes) = mpsc::channel(QUEUE);
+        driver.announce(&connection, live);
+        let (progress, events) = (driver.progress(), driver.events());
+        let requests = Requests {
+            transactions,
+            filters: changes,
+        };
+        tokio::spawn(driver.run(connection, requests, shared.clone()));
         Ok(Self {
             shared,
+            config: Some(config),
             commands,
+            filters,
             progress,
+            events,
         })
     }
 
@@ -64,11 +80,15 @@ impl Client {
             changes: 0,
         });
         let (commands, _) = mpsc::channel(QUEUE);
+        let (filters, _) = mpsc::channel(QUEUE);
         let handle = progress.subscribe();
         tokio::spawn(embedded::follow(database.commits(), progress));
         Self {
+            config: None,
             commands,
+            filters,
             progress: handle,
+            events: broadcast::Sender::new(EVENTS).downgrade(),
             shared: Arc::new(Shared::Embedded(Box::new(database))),
         }
     }
@@ -122,6 +142,41 @@ impl Client {
         }
     }
 
+    /// Tells what happens to the connection from now on.
+    ///
+    /// # Errors
+    /// The client has ended, or is [embedded](Self::embedded): there is no connection.
+    pub fn connection_events(&self) -> Result<ConnectionEvents, Ended> {
+        let events = self.events.upgrade().ok_or(Ended)?;
+        Ok(ConnectionEvents::new(events.subscribe()))
+    }
+
+    /// Changes which rows of a table the replica holds. Returns when it holds them.
+    ///
+    /// When the connection is lost meanwhile, the filter comes into force with the next one. Servers that know none but the
+    /// oldest kind of monitor report all rows whatever the filter says.
+    ///
+    /// # Errors
+    /// The server refuses the filter, or the client has ended.
+    ///
+    /// # Cancel safety
+    /// Once the future was polled, the filter comes into force even when it is dropped.
+    pub async fn set_filter(&self, table: &str, filter: Filter) -> Result<(), FilterError> {
+        let table = table.to_owned();
+        let config = self.config.as_ref().ok_or(FilterError::NoReplica)?;
+        if !config.selection.has_table(&table) {
+            return Err(FilterError::NoTable { table });
+        }
+        let (done, outcome) = oneshot::channel();
+        let change = FilterChange {
+            table,
+            filter,
+            done,
+        };
+        self.filters.send(change).await.map_err(|_| Ended)?;
+        outcome.await.map_err(|_| Ended)?
+    }
+
     /// Tells of new snapshots from now on.
     pub fn changes(&self) -> Changes {
         let mut progress = self.progress.clone();
@@ -140,12 +195,20 @@ impl Client {
     ///
     /// # Cancel safety
     /// Once sent, a transaction is executed even when the future is dropped.
-    pub async fn transact(&self, transaction: Transaction) -> CommitOutcome {
+    pub async fn transact(&self, mut transaction: Transaction) -> CommitOutcome {
         if transaction.is_empty() {
             return CommitOutcome::Committed(Committed::default());
         }
         if let Shared::Embedded(database) = &*self.shared {
             return embedded::transact(&**database, &transaction);
+        }
+        if self
+            .config
+            .as_ref()
+            .is_some_and(|config| config.guard.is_some())
+        {
+            // The server's answer, which names the rows' UUIDs, may be lost.
+            transaction.choose_uuids();
         }
         let mut request = request_head("transact");
         transaction.write_params(&mut request);
@@ -195,7 +258,7 @@ impl Client {
     ///
     /// The server may need some time to see that the former connection is gone: on tcp, when the network was cut, until
     /// its own probe fails (10 s). In a cluster only a connection to the same server says as much; what was sent to
-    /// another may still be made.
+    /// another may still be made. A [`Guard`](super::Guard) tells for sure, and without waiting for servers to notice.
     ///
     /// # Errors
     /// The client has ended.

@@ -34,9 +34,12 @@
 //!
 //! A [`Client`] is a handle on one task, which owns the connection. That task
 //!
-//! * tries the remotes in order, then waits 1 s, 2 s, ... 8 s between rounds;
+//! * tries the remotes in order, then waits 1 s, 2 s, ... 8 s (and up to a half more) between rounds;
+//! * asks the server how it serves the database, and goes on to the next when it is not good enough: of a cluster only the
+//!   leader is, unless [`Config::leader_only`] is off. It leaves as soon as another member leads. [`ConnectionEvents`] tell;
 //! * asks for the schema that the server really has, and leaves out of the replica what it lacks;
-//! * follows the database with the newest kind of monitor that the server knows;
+//! * follows the database with the newest kind of monitor that the server knows; of a cluster's history it asks for what it
+//!   has missed, if the servers still keep that;
 //! * publishes a [`Snapshot`](crate::db::Snapshot) after every update, which readers get without waiting;
 //! * after a lost connection keeps the last snapshot readable until the whole new contents are there, and changes only
 //!   what differs. Readers never see a half-filled database;
@@ -50,28 +53,39 @@
 
 mod answer;
 mod backoff;
+mod condition;
 mod config;
 mod connection;
+mod connection_events;
 mod connector;
 mod driver;
 mod embedded;
 mod error;
 mod fence;
+mod guard;
 mod handle;
+mod known;
 mod outcome;
 mod remote;
 mod replica;
 mod rpc;
+mod server_database;
 mod session;
 mod subscription;
+mod tls;
 
+pub use condition::{Filter, FilterError};
 pub use config::{Config, Selection};
+pub use connection_events::{ConnectionEvent, ConnectionEvents, Resync};
 pub use connector::Connector;
 pub use embedded::EmbeddedDatabase;
 pub use error::{ConnectError, Ended, Lost, SessionError};
+pub use guard::Guard;
 pub use handle::{Changes, Client};
 pub use outcome::{
     CommitError, CommitOutcome, Committed, FailedOperation, NotSent, OpError, PartsOutcome, Unknown,
 };
 pub use remote::{Remote, RemoteError, Remotes};
+pub use server_database::{DatabaseModel, DatabaseStatus};
 pub use subscription::{Change, ChangeEvent, Changed, Follow, NotFollowed, Subscription};
+pub use tls::{Tls, TlsError};

@@ -22,9 +22,10 @@ pub enum CommitOutcome {
     Committed(Committed),
     /// The server has refused the transaction; nothing has changed.
     Rejected(OpError),
-    /// The transaction did not reach the server; nothing has changed.
+    /// The transaction did not reach the server, or was not executed; nothing has changed, and nothing will.
     NotSent(NotSent),
-    /// The connection was lost before the server answered: the changes are made or they are not.
+    /// The connection was lost before the server answered: the changes are made or they are not. With a
+    /// [`Guard`](super::Guard), only when the client ends before it can tell.
     Unknown(Unknown),
 }
 
@@ -60,7 +61,8 @@ pub enum CommitError {
 /// The results of a transaction that was committed.
 #[derive(Clone, Debug, Default)]
 pub struct Committed {
-    /// One for each operation.
+    /// One for each operation. None when the server's answer was lost, and the client's [`Guard`](super::Guard) has shown
+    /// later that the changes are made.
     pub results: Vec<OperationResult>,
     /// None when there was nothing to do.
     pub(super) schema: Option<Arc<DatabaseSchema>>,
@@ -215,7 +217,8 @@ impl fmt::Display for OpError {
 
 impl std::error::Error for OpError {}
 
-/// Why a transaction did not reach the server.
+/// Why a transaction was not made and never will be: it did not reach the server, or the client's
+/// [`Guard`](super::Guard) has shown later that it was not executed. It can be repeated.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("not sent to the server, nothing has changed: {}", why(.lost.as_deref()))]
 pub struct NotSent {

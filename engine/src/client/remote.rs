@@ -4,9 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use uuid::Uuid;
+
 use super::connector::Connector;
 
-/// The port of a `tcp:` remote that names none.
+/// The port of a `tcp:` or `ssl:` remote that names none.
 const DEFAULT_PORT: u16 = 6640;
 
 /// One address of a database server, as OVSDB's tools spell it.
@@ -21,11 +23,20 @@ pub enum Remote {
         /// Port, 6640 where none is said.
         port: u16,
     },
+    /// `ssl:HOST[:PORT]`, an IPv6 address in brackets: TLS, with the keys of [`Config::tls`](super::Config::tls).
+    Ssl {
+        /// Name or address.
+        host: String,
+        /// Port, 6640 where none is said.
+        port: u16,
+    },
     /// Streams that somebody else opens. No text stands for it.
     Connector(Connector),
 }
 
 /// Addresses that all serve the same database, separated by commas. They are tried in order.
+///
+/// `cid:UUID` may stand among them, as in Open vSwitch's own clients: the only cluster whose members are accepted.
 ///
 /// ```
 /// use patchbay_engine::client::{Remote, Remotes};
@@ -37,7 +48,10 @@ pub enum Remote {
 /// # Ok::<(), patchbay_engine::client::RemoteError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remotes(Vec<Remote>);
+pub struct Remotes {
+    remotes: Vec<Remote>,
+    cluster: Option<Uuid>,
+}
 
 /// A text that names no remote.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,20 +64,28 @@ pub struct RemoteError {
 impl Remotes {
     /// The addresses, in order; there is at least one.
     pub fn as_slice(&self) -> &[Remote] {
-        &self.0
+        &self.remotes
+    }
+
+    /// The only cluster whose members are accepted, where one was named.
+    pub fn cluster(&self) -> Option<Uuid> {
+        self.cluster
     }
 
     /// These addresses, and another one to be tried after them.
     #[must_use]
     pub fn or(mut self, remote: impl Into<Remote>) -> Self {
-        self.0.push(remote.into());
+        self.remotes.push(remote.into());
         self
     }
 }
 
 impl From<Remote> for Remotes {
     fn from(remote: Remote) -> Self {
-        Self(vec![remote])
+        Self {
+            remotes: vec![remote],
+            cluster: None,
+        }
     }
 }
 
@@ -83,18 +105,40 @@ impl FromStr for Remotes {
     type Err = RemoteError;
 
     fn from_str(text: &str) -> Result<Self, RemoteError> {
-        let remotes = text.split(',').map(|one| one.trim().parse());
-        Ok(Self(remotes.collect::<Result<_, _>>()?))
+        let error = |problem| RemoteError {
+            text: text.to_owned(),
+            problem,
+        };
+        let (mut remotes, mut cluster) = (Vec::new(), None);
+        for one in text.split(',').map(str::trim) {
+            match one.strip_prefix("cid:") {
+                None => remotes.push(one.parse()?),
+                Some(_) if cluster.is_some() => {
+                    return Err(error("only one cluster may be named"));
+                }
+                Some(id) => {
+                    let id = Uuid::try_parse(id).map_err(|_| error("expected cid:UUID"))?;
+                    cluster = Some(id);
+                }
+            }
+        }
+        if remotes.is_empty() {
+            return Err(error("a cluster is named, but no remote"));
+        }
+        Ok(Self { remotes, cluster })
     }
 }
 
 impl fmt::Display for Remotes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, remote) in self.0.iter().enumerate() {
+        for (i, remote) in self.remotes.iter().enumerate() {
             let separator = if i > 0 { "," } else { "" };
             write!(f, "{separator}{remote}")?;
         }
-        Ok(())
+        match self.cluster {
+            Some(cluster) => write!(f, ",cid:{cluster}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -116,8 +160,14 @@ impl FromStr for Remote {
                     port,
                 })
             }
-            Some(("ssl", _)) => Err(error("ssl: is not supported")),
-            _ => Err(error("expected unix:PATH or tcp:HOST:PORT")),
+            Some(("ssl", address)) => {
+                let (host, port) = host_and_port(address).map_err(error)?;
+                Ok(Self::Ssl {
+                    host: host.to_owned(),
+                    port,
+                })
+            }
+            _ => Err(error("expected unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT")),
         }
     }
 }
@@ -142,17 +192,22 @@ fn host_and_port(address: &str) -> Result<(&str, u16), &'static str> {
             port.parse()
                 .map_err(|_| "the port is not a number from 0 to 65535")?,
         )),
-        None => Err("expected tcp:HOST:PORT"),
+        None => Err("expected HOST:PORT"),
     }
 }
 
 impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-            Self::Tcp { host, port } if host.contains(':') => write!(f, "tcp:[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(f, "tcp:{host}:{port}"),
-            Self::Connector(connector) => f.write_str(connector.name()),
+        let (scheme, host, port) = match self {
+            Self::Unix(path) => return write!(f, "unix:{}", path.display()),
+            Self::Tcp { host, port } => ("tcp", host, port),
+            Self::Ssl { host, port } => ("ssl", host, port),
+            Self::Connector(connector) => return f.write_str(connector.name()),
+        };
+        if host.contains(':') {
+            write!(f, "{scheme}:[{host}]:{port}")
+        } else {
+            write!(f, "{scheme}:{host}:{port}")
         }
     }
 }
@@ -170,6 +225,15 @@ mod tests {
             ("tcp:[::1]:1", "tcp:[::1]:1"),
             ("tcp:[::1]", "tcp:[::1]:6640"),
             ("tcp:a:1, unix:b", "tcp:a:1,unix:b"),
+            (
+                "ssl:[::1]:6641,tcp:h:6641,unix:/x",
+                "ssl:[::1]:6641,tcp:h:6641,unix:/x",
+            ),
+            ("ssl:10.0.0.1", "ssl:10.0.0.1:6640"),
+            (
+                "cid:b4cba05d-0d54-4e26-bdf2-aa506f69cfa0,unix:a",
+                "unix:a,cid:b4cba05d-0d54-4e26-bdf2-aa506f69cfa0",
+            ),
         ] {
             assert_eq!(text.parse::<Remotes>().unwrap().to_string(), shown);
         }
@@ -178,15 +242,23 @@ mod tests {
     #[test]
     fn what_is_no_remote_is_refused_with_its_text() {
         for (text, problem) in [
-            ("", "expected unix:PATH or tcp:HOST:PORT"),
+            ("", "expected unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT"),
             ("unix:", "the path of the socket is missing"),
-            ("punix:x", "expected unix:PATH or tcp:HOST:PORT"),
-            ("ssl:1.2.3.4:6641", "ssl: is not supported"),
+            (
+                "punix:x",
+                "expected unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT",
+            ),
+            ("ssl:", "the host is missing"),
+            ("cid:7,unix:a", "expected cid:UUID"),
+            (
+                "cid:b4cba05d-0d54-4e26-bdf2-aa506f69cfa0",
+                "a cluster is named, but no remote",
+            ),
             ("tcp:", "the host is missing"),
             ("tcp:::1:6641", "the host is missing"),
             ("tcp:fd00::1:6641", "an IPv6 address must be in brackets"),
             ("tcp:[::1", "the address in brackets does not end"),
-            ("tcp:[::1]x", "expected tcp:HOST:PORT"),
+            ("tcp:[::1]x", "expected HOST:PORT"),
             ("tcp:a:66666", "the port is not a number from 0 to 65535"),
         ] {
             let error = text.parse::<Remotes>().unwrap_err();

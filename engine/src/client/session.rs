@@ -1,86 +1,153 @@
 //! The protocol of one connection, without its socket.
 //!
 //! ```text
-//! ListingDatabases --> FetchingSchema --> StartingMonitor(V3) --> Live
-//!                                             |  unknown method     ^
-//!                                             +-> (V2) --> (V1) ----+
+//! AskingServer --> FetchingSchema --> StartingMonitor(V3) --> Live --+
+//!   | no _Server      ^   ^               |  unknown method    ^     | the schema changes
+//!   +-> ListingDatabases  |               +-> (V2) --> (V1) ---+     |
+//!                         +------------------------------------------+
 //! ```
 //!
-//! An error in any state ends the connection; the next one begins from the first state.
+//! An error in any state ends the connection; the next one begins from the first state. So does a server that is not good
+//! enough any more, which its `_Server` database tells at any time.
 //!
 //! Beside this, the session builds a [`Fence`] between this connection and the former ones.
+
+mod follow;
+mod setup;
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use patchbay_schemas::atom::write_uuid;
-use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::json::{Json, Kind, Reader, TextBuf, write};
+use patchbay_schemas::json::{Json, Reader, TextBuf};
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::wire::{Message, MonitorRequests, MonitorVersion, Reply};
 use uuid::Uuid;
 
+use super::condition::Reached;
 use super::config::Config;
-use super::error::{SessionError, reply_error, unexpected};
+use super::connection_events::Resync;
+use super::error::{SessionError, unexpected};
 use super::fence::Fence;
+use super::known::Known;
 use super::remote::Remote;
-use super::replica::Replica;
 use super::rpc::Rpc;
+use super::server_database::{DatabaseStatus, ServerDatabase};
 
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Session {
     config: Arc<Config>,
     rpc: Rpc,
+    started: Instant,
     state: State,
     fence: Fence,
+    /// What the server says of its databases; none when it says nothing.
+    server: Option<ServerDatabase>,
+    status: Option<DatabaseStatus>,
+    /// The request to be told of changes of the schema; not all servers know it.
+    change_aware: i64,
 }
 
 #[derive(Debug)]
 enum State {
-    /// Waits for the answer to `list_dbs`.
+    /// Waits for what the server says of its databases.
+    AskingServer { request: i64 },
+    /// The server does not say. Waits for the answer to `list_dbs`.
     ListingDatabases { request: i64 },
     /// Waits for the answer to `get_schema`.
     FetchingSchema { request: i64 },
     /// Waits for the contents of the database.
-    StartingMonitor {
-        request: i64,
-        version: MonitorVersion,
-        schema: Arc<DatabaseSchema>,
-        asked: MonitorRequests,
-    },
+    StartingMonitor(Box<Starting>),
     /// The replica follows the database.
-    Live { version: MonitorVersion },
+    Live(Box<Following>),
     /// An error has ended the session.
     Failed,
+}
+
+/// A monitor that was asked for.
+#[derive(Debug)]
+struct Starting {
+    request: i64,
+    version: MonitorVersion,
+    schema: Arc<DatabaseSchema>,
+    asked: MonitorRequests,
+    /// The last transaction that need not be reported.
+    since: Option<Uuid>,
+}
+
+/// A monitor.
+#[derive(Debug)]
+struct Following {
+    version: MonitorVersion,
+    schema: Arc<DatabaseSchema>,
+    asked: MonitorRequests,
+    /// The last transaction that the replica shows; none from servers that keep no history.
+    last: Option<Uuid>,
+    /// A change of conditions on its way: the request, and what will be asked once it is answered.
+    change: Option<(i64, MonitorRequests)>,
 }
 
 /// What a message means to the owner of the connection.
 #[derive(Debug)]
 pub(super) enum Event {
     /// The replica holds the database.
-    Live,
+    Live(Live),
     /// The replica has changed.
     Changed,
+    /// The replica holds the rows that filters let through.
+    Filtered(Reached),
+    /// The server does not report changes any more, because its schema has changed.
+    SchemaChanged,
     /// A transaction was answered; the text is a reply.
     Answer { request: i64, reply: TextBuf },
     /// The server is done with all former connections of this client.
     Fenced,
 }
 
+/// The replica holds the database.
+#[derive(Debug)]
+pub(super) struct Live {
+    /// How it came to.
+    pub(super) resync: Resync,
+    /// How many rows have changed.
+    pub(super) rows: usize,
+    /// Those whose filters are in force now.
+    pub(super) reached: Reached,
+}
+
 impl Session {
     /// Begins to talk to `remote`. `lock` is the name of the lock of this client's connections.
     pub(super) fn new(config: Arc<Config>, remote: &Remote, lock: Arc<str>, now: Instant) -> Self {
         let mut rpc = Rpc::new(config.max_message, config.probe_interval(remote), now);
-        let request = rpc.request("list_dbs", |out| out.extend_from_slice(b"[]"));
-        let state = State::ListingDatabases { request };
+        let request = rpc.request(
+            super::server_database::VERSION.method(),
+            ServerDatabase::write_params,
+        );
+        let state = State::AskingServer { request };
         let fence = Fence::new(lock, &mut rpc);
+        let change_aware = rpc.request("set_db_change_aware", |out| {
+            out.extend_from_slice(b"[true]");
+        });
         Self {
             config,
             rpc,
+            started: now,
             state,
             fence,
+            server: None,
+            status: None,
+            change_aware,
         }
+    }
+
+    /// What the server says of the database; none when it says nothing.
+    pub(super) fn status(&self) -> Option<&DatabaseStatus> {
+        self.status.as_ref()
+    }
+
+    /// Whether the replica follows the database.
+    pub(super) fn is_live(&self) -> bool {
+        matches!(self.state, State::Live(_))
     }
 
     /// Whether the server is done with all former connections of this client.
@@ -116,6 +183,7 @@ impl Session {
     /// When to call [`on_deadline`](Self::on_deadline).
     pub(super) fn deadline(&self) -> Option<Instant> {
         let setup = match self.state {
+            State::AskingServer { .. } => Some(self.started + self.config.connect_timeout),
             State::Live { .. } => None,
             _ => Some(self.rpc.heard() + self.config.setup_timeout),
         };
@@ -125,12 +193,15 @@ impl Session {
     /// Looks whether the server has been silent for too long.
     pub(super) fn on_deadline(&mut self, now: Instant) -> Result<(), SessionError> {
         self.rpc.on_deadline(now).map_err(SessionError::Silent)?;
-        let silent = now - self.rpc.heard();
-        match self.state {
-            State::Live { .. } => Ok(()),
-            _ if silent < self.config.setup_timeout => Ok(()),
-            _ => Err(SessionError::Silent(silent)),
+        let (silent, limit) = match self.state {
+            State::AskingServer { .. } => (now - self.started, self.config.connect_timeout),
+            State::Live { .. } => return Ok(()),
+            _ => (now - self.rpc.heard(), self.config.setup_timeout),
+        };
+        if silent < limit {
+            return Ok(());
         }
+        Err(SessionError::Silent(silent))
     }
 
     /// Sends a `transact` request of which everything is there but its id. Returns the id, and up to where in the
@@ -140,10 +211,7 @@ impl Session {
     }
 
     /// Deals with received messages until one means something to the owner; none when there are no more.
-    pub(super) fn next_event(
-        &mut self,
-        replica: &mut Option<Replica>,
-    ) -> Result<Option<Event>, SessionError> {
+    pub(super) fn next_event(&mut self, known: &mut Known) -> Result<Option<Event>, SessionError> {
         while let Some(text) = self.rpc.next_text()? {
             let event = match Message::decode(&text)? {
                 Message::Request {
@@ -165,16 +233,20 @@ impl Session {
                     None
                 }
                 Message::Notification { method, params } => {
-                    self.notification(&method, params, replica)?
+                    self.notification(&method, params, known)?
                 }
                 Message::Reply(Reply { id, .. }) if Rpc::is_probe(&id) => None,
                 Message::Reply(Reply { id, outcome }) => match id {
                     Json::Integer(request) if self.awaits(request) => {
-                        self.answer(outcome, replica)?
+                        self.answer(outcome, known)?
+                    }
+                    Json::Integer(request) if self.awaits_change(request) => {
+                        Some(self.filters_answered(outcome, known))
                     }
                     Json::Integer(request) if self.fence.awaits(request) => {
                         self.fence.answered(outcome)?.then_some(Event::Fenced)
                     }
+                    Json::Integer(request) if request == self.change_aware => None,
                     Json::Integer(request) => Some(Event::Answer {
                         request,
                         reply: text,
@@ -189,211 +261,52 @@ impl Session {
         Ok(None)
     }
 
-    /// Whether this is the request whose answer leads to the next state.
-    fn awaits(&self, id: i64) -> bool {
-        match self.state {
-            State::ListingDatabases { request }
-            | State::FetchingSchema { request }
-            | State::StartingMonitor { request, .. } => request == id,
-            State::Live { .. } | State::Failed => false,
+    /// Looks whether the server is still good enough.
+    fn check_server(&mut self, known: &mut Known) -> Result<(), SessionError> {
+        if let Some(server) = &self.server {
+            self.status = Some(server.check(&self.config, &mut known.seen)?);
         }
-    }
-
-    fn answer(
-        &mut self,
-        outcome: Result<Reader<'_>, Reader<'_>>,
-        replica: &mut Option<Replica>,
-    ) -> Result<Option<Event>, SessionError> {
-        let state = std::mem::replace(&mut self.state, State::Failed);
-        self.state = match (state, outcome.map_err(reply_error)) {
-            (State::ListingDatabases { .. }, Ok(databases)) => self.databases_listed(databases)?,
-            (State::ListingDatabases { .. }, Err(error)) => {
-                return Err(refused("list_dbs", &error));
-            }
-            (State::FetchingSchema { .. }, Ok(schema)) => self.schema_fetched(schema)?,
-            (State::FetchingSchema { .. }, Err(error)) => {
-                return Err(refused("get_schema", &error));
-            }
-            (
-                State::StartingMonitor {
-                    version, schema, ..
-                },
-                Ok(contents),
-            ) => {
-                let contents = match version {
-                    MonitorVersion::V3 => after_transaction_id(contents)?,
-                    _ => contents,
-                };
-                let replica = replica
-                    .get_or_insert_with(|| Replica::new(schema.clone(), &self.config.indexes));
-                replica.replace(&schema, contents, version)?;
-                State::Live { version }
-            }
-            (
-                State::StartingMonitor {
-                    version,
-                    schema,
-                    asked,
-                    ..
-                },
-                Err(error),
-            ) => match older(version).filter(|_| is_unknown_method(&error)) {
-                Some(version) => self.start_monitor(version, schema, asked),
-                None => return Err(refused(version.method(), &error)),
-            },
-            (other @ (State::Live { .. } | State::Failed), _) => other,
-        };
-        Ok(matches!(self.state, State::Live { .. }).then_some(Event::Live))
-    }
-
-    fn databases_listed(&mut self, mut databases: Reader<'_>) -> Result<State, SessionError> {
-        let wanted = &self.config.database;
-        let names = match Json::read(&mut databases) {
-            Json::Array(names) => names
-                .iter()
-                .map(|name| name.as_str().map(str::to_owned))
-                .collect(),
-            _ => None,
-        };
-        let mut present: Vec<String> =
-            names.ok_or_else(|| unexpected("list_dbs", "not a list of names"))?;
-        if !present.contains(wanted) {
-            present.sort();
-            return Err(SessionError::NoDatabase {
-                wanted: wanted.clone(),
-                present,
-            });
-        }
-        let request = self.rpc.request("get_schema", |out| {
-            out.push(b'[');
-            write::string(out, wanted.as_bytes());
-            out.push(b']');
-        });
-        Ok(State::FetchingSchema { request })
-    }
-
-    fn schema_fetched(&mut self, mut schema: Reader<'_>) -> Result<State, SessionError> {
-        if schema.kind() != Kind::Object {
-            return Err(unexpected("get_schema", "not an object"));
-        }
-        let schema = DatabaseSchema::parse(schema.skip().bytes()).map_err(SessionError::Schema)?;
-        let (asked, lacking) = self.config.selection.requests(&schema);
-        tracing::debug!(version = schema.version, "the server's schema");
-        if !lacking.is_empty() {
-            tracing::info!(
-                ?lacking,
-                version = schema.version,
-                "left out what the server's schema lacks"
-            );
-        }
-        Ok(self.start_monitor(MonitorVersion::V3, Arc::new(schema), asked))
-    }
-
-    fn start_monitor(
-        &mut self,
-        version: MonitorVersion,
-        schema: Arc<DatabaseSchema>,
-        asked: MonitorRequests,
-    ) -> State {
-        let request = self.rpc.request(version.method(), |out| {
-            out.push(b'[');
-            write::string(out, schema.name.as_bytes());
-            out.push(b',');
-            write::string(out, schema.name.as_bytes());
-            out.push(b',');
-            asked.write_json(&schema, version, out);
-            if version == MonitorVersion::V3 {
-                // No contents are known that the server could add to.
-                out.extend_from_slice(b",\"");
-                write_uuid(out, Uuid::nil());
-                out.push(b'"');
-            }
-            out.push(b']');
-        });
-        State::StartingMonitor {
-            request,
-            version,
-            schema,
-            asked,
-        }
+        Ok(())
     }
 
     fn notification(
         &mut self,
         method: &str,
         params: Reader<'_>,
-        replica: &mut Option<Replica>,
+        known: &mut Known,
     ) -> Result<Option<Event>, SessionError> {
         let mut at = params;
         at.enter_array();
         if method == "locked" {
             return Ok(self.fence.locked(at).then_some(Event::Fenced));
         }
-        let State::Live { version } = self.state else {
-            return Ok(None);
-        };
-        if method != version.update_method() {
-            return Ok(None);
+        if method == "monitor_canceled" {
+            return self.monitor_canceled(at);
         }
-        let malformed = |problem| unexpected(version.update_method(), problem);
-        if !at.next_element() || at.string().as_deref() != Some(self.config.database.as_bytes()) {
-            return Err(malformed("it is of no monitor that was asked for"));
+        if self.server.is_some() && method == super::server_database::VERSION.update_method() {
+            let mut at = at;
+            if at.next_element()
+                && at.string().as_deref() == Some(super::server_database::MONITOR.as_bytes())
+            {
+                return self.server_changed(at, known).map(|()| None);
+            }
         }
-        if version == MonitorVersion::V3 && (!at.next_element() || at.string().is_none()) {
-            return Err(malformed("it has no transaction id"));
-        }
+        self.database_changed(method, at, known)
+    }
+
+    /// The server has changed what it says of its databases; `at` is before the contents of the update.
+    fn server_changed(
+        &mut self,
+        mut at: Reader<'_>,
+        known: &mut Known,
+    ) -> Result<(), SessionError> {
         if !at.next_element() {
-            return Err(malformed("it has no content"));
+            return Err(unexpected("update2", "it has no content"));
         }
-        let Some(replica) = replica else {
-            return Ok(None);
-        };
-        replica.apply(at, version)?;
-        Ok(Some(Event::Changed))
-    }
-}
-
-/// The contents in the first reply of `monitor_cond_since`: `[found, last_id, contents]`.
-fn after_transaction_id(mut at: Reader<'_>) -> Result<Reader<'_>, SessionError> {
-    let malformed = |problem| unexpected(MonitorVersion::V3.method(), problem);
-    if !at.enter_array() || !at.next_element() {
-        return Err(malformed("not an array"));
-    }
-    match at.boolean() {
-        Some(false) => {}
-        Some(true) => return Err(malformed("it continues contents that were never sent")),
-        None => return Err(malformed("it does not say whether it is complete")),
-    }
-    if !at.next_element() || at.string().is_none() {
-        return Err(malformed("it has no transaction id"));
-    }
-    if !at.next_element() {
-        return Err(malformed("it has no content"));
-    }
-    Ok(at)
-}
-
-/// The next older way to monitor.
-fn older(version: MonitorVersion) -> Option<MonitorVersion> {
-    match version {
-        MonitorVersion::V3 => Some(MonitorVersion::V2),
-        MonitorVersion::V2 => Some(MonitorVersion::V1),
-        MonitorVersion::V1 => None,
-    }
-}
-
-/// Whether a server does not know a method. ovsdb-server says `unknown method`, others have words of their own.
-fn is_unknown_method(error: &OvsdbError) -> bool {
-    let text = error.to_string().to_lowercase();
-    ["method", "not implemented", "not supported"]
-        .iter()
-        .any(|word| text.contains(word))
-}
-
-fn refused(method: &'static str, error: &OvsdbError) -> SessionError {
-    SessionError::Refused {
-        method,
-        error: error.to_string(),
+        if let Some(server) = &mut self.server {
+            server.apply(at)?;
+        }
+        self.check_server(known)
     }
 }
 

@@ -63,6 +63,18 @@ impl Transaction {
         self.placeholders.contains(&row)
     }
 
+    /// Makes the placeholders of inserted rows their UUIDs.
+    pub(crate) fn choose_uuids(&mut self) {
+        for operation in &mut self.operations {
+            if let Operation::Insert { uuid, given, .. } = operation
+                && self.placeholders.contains(uuid)
+            {
+                given.get_or_insert_with(|| uuid.to_string());
+            }
+        }
+        self.placeholders = Arc::default();
+    }
+
     /// Appends the parameters of a `transact` request.
     pub fn write_params(&self, out: &mut Vec<u8>) {
         let is_placeholder = |uuid: Uuid| self.placeholders.contains(&uuid);

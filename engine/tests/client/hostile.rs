@@ -10,7 +10,7 @@ use proptest::sample::Index;
 use proptest::test_runner::{Config as Cases, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use tokio::io::AsyncWriteExt;
 
-use crate::peer::{FakeServer, Peer, ROW, SCHEMA, ZERO, one_switch};
+use crate::peer::{FakeServer, Peer, ROW, SCHEMA, SERVER, ZERO, one_switch};
 use crate::{impatient, soon, until_live};
 
 /// What may stand in the place of a word or number.
@@ -98,10 +98,11 @@ async fn misbehave(peer: &mut Peer, wrong: &Wrong) {
     };
     let contents = one_switch("wrong");
     let script = [
-        r#"{"id":1,"result":["_Server","D"],"error":null}"#.to_owned(),
+        format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#),
         r#"{"id":2,"result":{"locked":true},"error":null}"#.to_owned(),
-        format!(r#"{{"id":3,"result":{SCHEMA},"error":null}}"#),
-        format!(r#"{{"id":4,"result":[false,"{ZERO}",{contents}],"error":null}}"#),
+        r#"{"id":3,"result":{},"error":null}"#.to_owned(),
+        format!(r#"{{"id":4,"result":{SCHEMA},"error":null}}"#),
+        format!(r#"{{"id":5,"result":[false,"{ZERO}",{contents}],"error":null}}"#),
         update(r#"{"modify":{"name":"b","ports":["set",[]]}}"#),
         update(r#"{"delete":null}"#),
         r#"{"id":"echo","method":"echo","params":[]}"#.to_owned(),
@@ -118,7 +119,7 @@ async fn misbehave(peer: &mut Peer, wrong: &Wrong) {
     }
     for (number, message) in script.iter().enumerate() {
         // A client that got no answer, to its mind, asks nothing more.
-        if number < 4 {
+        if number < 5 {
             let asked = tokio::time::timeout(Duration::from_millis(20), peer.next_text()).await;
             if !matches!(asked, Ok(Some(_))) {
                 return;

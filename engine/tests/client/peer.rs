@@ -16,6 +16,10 @@ pub(crate) const ZERO: &str = "00000000-0000-0000-0000-000000000000";
 pub(crate) const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{"Logical_Switch":{"isRoot":true,
     "columns":{"name":{"type":"string"},"ports":{"type":{"key":"uuid","min":0,"max":"unlimited"}}}}}}"#;
 
+/// What they say of it.
+pub(crate) const SERVER: &str = r#"{"Database":{"00000000-0000-4000-8000-00000000000d":{"initial":
+    {"name":"D","model":"standalone","connected":true,"leader":true}}}}"#;
+
 /// Where a client finds a server that a test plays.
 pub(crate) struct FakeServer {
     listener: UnixListener,
@@ -110,12 +114,14 @@ impl Peer {
 
     /// Answers what a client asks before it asks for contents, which it then has.
     pub(crate) async fn serve_until_monitor(&mut self) {
-        assert_eq!(self.request().await, "list_dbs");
-        self.answer(r#""result":["_Server","D"],"error":null"#)
+        assert_eq!(self.request().await, "monitor_cond");
+        self.answer(&format!(r#""result":{SERVER},"error":null"#))
             .await;
         assert_eq!(self.request().await, "lock");
         self.answer(r#""result":{"locked":true},"error":null"#)
             .await;
+        assert_eq!(self.request().await, "set_db_change_aware");
+        self.answer(r#""result":{},"error":null"#).await;
         assert_eq!(self.request().await, "get_schema");
         self.answer(&format!(r#""result":{SCHEMA},"error":null"#))
             .await;

@@ -13,12 +13,14 @@
 //! ```
 
 mod program;
+mod real_cluster;
 mod real_server;
 mod release;
 mod scratch_dir;
 mod trixie;
 
 pub use program::{installed_nb_schema, nbctl, program, signal};
+pub use real_cluster::RealCluster;
 pub use real_server::RealServer;
 pub use release::Release;
 pub use scratch_dir::ScratchDir;

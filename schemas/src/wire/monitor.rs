@@ -215,6 +215,30 @@ impl MonitorRequests {
     }
 }
 
+impl MonitorRequests {
+    /// Appends the object of conditions with which `monitor_cond_change` makes these tables, of those asked for, be
+    /// monitored as asked for here.
+    pub fn write_conditions(&self, schema: &DatabaseSchema, tables: &[TableId], out: &mut Vec<u8>) {
+        out.push(b'{');
+        let asked = tables
+            .iter()
+            .filter_map(|id| Some((*id, self.tables.get(id)?)));
+        for (i, (id, request)) in asked.enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            let table = schema.table(id);
+            write::string(out, table.name.as_bytes());
+            out.extend_from_slice(b":[{\"where\":");
+            request
+                .condition
+                .write_json(table, out, &|datum, out| datum.write_json(out));
+            out.extend_from_slice(b"}]");
+        }
+        out.push(b'}');
+    }
+}
+
 impl MonitorTable {
     /// Decodes a request or an array of requests.
     fn decode(

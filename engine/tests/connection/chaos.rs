@@ -1,0 +1,126 @@
+//! Thousands of faults at random, and in the end the database holds what was acknowledged, each once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use ovsdb_sim::testing::{RealCluster, ScratchDir};
+use patchbay_engine::client::{Client, CommitOutcome};
+use tokio::task::JoinHandle;
+
+use crate::proxy::{Direction, Proxy};
+use crate::{config, connect, names, schema_file, soon, try_add};
+
+/// For how long faults are made; the environment's `PATCHBAY_FAULT_SECONDS` says another time.
+const FAULT_SECONDS: u64 = 20;
+
+/// Who adds rows at the same time.
+const WRITERS: usize = 4;
+
+/// How long a member is left alone before the next one dies.
+const PEACE: Duration = Duration::from_secs(4);
+
+/// What writers were told.
+#[derive(Default)]
+struct Answers {
+    committed: AtomicUsize,
+    not_made: AtomicUsize,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_holds_what_was_acknowledged_each_once() {
+    let dir = ScratchDir::new();
+    let mut cluster = RealCluster::start(&schema_file(&dir), 3);
+    let proxies: Vec<_> = (0..cluster.size())
+        .map(|member| Proxy::start(&cluster.socket(member)))
+        .collect();
+    let remotes: Vec<_> = proxies.iter().map(Proxy::remote).collect();
+    let client = connect(config(&remotes.join(","))).await;
+
+    let (stop, answers) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(Answers::default()),
+    );
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| write(client.clone(), writer, stop.clone(), answers.clone()))
+        .collect();
+    let members_died = make_faults(&mut cluster, &proxies).await;
+    stop.store(true, Ordering::SeqCst);
+    proxies.iter().for_each(Proxy::spare);
+    let mut added = BTreeMap::new();
+    for writer in writers {
+        added.extend(soon(writer).await.unwrap());
+    }
+
+    let cuts: usize = proxies.iter().map(Proxy::cuts).sum();
+    let committed = answers.committed.load(Ordering::SeqCst);
+    let not_made = answers.not_made.load(Ordering::SeqCst);
+    println!(
+        "{cuts} connections cut, {members_died} members killed: {committed} transactions committed, {not_made} not"
+    );
+    assert_eq!(added.len(), committed);
+    assert!(cuts > 20 && members_died > 0 && not_made > 0);
+    let fresh = connect(config(&cluster.remotes())).await;
+    assert_eq!(names(&fresh), added);
+}
+
+/// Adds rows, each until it is there, until told to stop. Returns what must be there.
+fn write(
+    client: Client,
+    writer: usize,
+    stop: Arc<AtomicBool>,
+    answers: Arc<Answers>,
+) -> JoinHandle<BTreeMap<String, usize>> {
+    tokio::spawn(async move {
+        let mut added = BTreeMap::new();
+        while !stop.load(Ordering::SeqCst) {
+            let name = format!("{writer}-{}", added.len());
+            loop {
+                match try_add(&client, &name).await {
+                    CommitOutcome::Committed(_) => break,
+                    CommitOutcome::NotSent(_) => {
+                        answers.not_made.fetch_add(1, Ordering::SeqCst);
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                    other => panic!("{name}: {other:?}"),
+                }
+            }
+            answers.committed.fetch_add(1, Ordering::SeqCst);
+            added.insert(name, 1);
+        }
+        added
+    })
+}
+
+/// Cuts connections after random bytes, and kills members and starts them again. Returns how many were killed.
+async fn make_faults(cluster: &mut RealCluster, proxies: &[Proxy]) -> usize {
+    let seconds = std::env::var("PATCHBAY_FAULT_SECONDS").ok();
+    let seconds = seconds.map_or(FAULT_SECONDS, |text| text.parse().expect("a number"));
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let (mut next_death, mut died) = (Instant::now() + PEACE / 2, 0);
+    while Instant::now() < end {
+        let proxy = &proxies[rand::random_range(0..proxies.len())];
+        let direction = [Direction::ToServer, Direction::ToClient][rand::random_range(0..2)];
+        proxy.cut_after(direction, rand::random_range(0..6000));
+        tokio::time::sleep(Duration::from_millis(rand::random_range(0..10))).await;
+        if next_death <= Instant::now() {
+            let member = if rand::random() {
+                tokio::task::block_in_place(|| cluster.leader())
+            } else {
+                rand::random_range(0..cluster.size())
+            };
+            tokio::task::block_in_place(|| {
+                cluster.kill(member);
+                if rand::random() {
+                    // Long enough for the others to elect a leader.
+                    std::thread::sleep(Duration::from_secs(1));
+                }
+                cluster.start_member(member);
+            });
+            died += 1;
+            next_death = Instant::now() + PEACE;
+        }
+    }
+    died
+}

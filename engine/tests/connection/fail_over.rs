@@ -1,0 +1,113 @@
+//! Members of a cluster come and go, lead and do not lead any more.
+
+use std::time::Duration;
+
+use ovsdb_sim::testing::{RealCluster, ScratchDir};
+use patchbay_engine::client::{Client, CommitOutcome, ConnectionEvent, DatabaseStatus};
+
+use crate::{add, config, connect, names, next_event, once, schema_file, soon, try_add};
+
+fn cluster() -> RealCluster {
+    let dir = ScratchDir::new();
+    RealCluster::start(&schema_file(&dir), 3)
+}
+
+fn connected(event: &ConnectionEvent) -> Option<DatabaseStatus> {
+    match event {
+        ConnectionEvent::Connected { status, .. } => status.clone(),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn a_client_follows_the_leader() {
+    let mut cluster = cluster();
+    let client = connect(config(&cluster.remotes())).await;
+    let mut events = client.connection_events().unwrap();
+    add(&client, "a").await;
+
+    let first = cluster.leader();
+    cluster.kill(first);
+    let status = next_event(&mut events, connected).await;
+    assert!(status.leader && status.connected, "{status:?}");
+    add(&client, "b").await;
+    let second = cluster.leader();
+    assert_ne!(second, first);
+
+    // One that has come back and does not lead is no reason to move.
+    cluster.start_member(first);
+    add(&client, "c").await;
+    assert!(client.is_live());
+    assert_eq!(names(&client), once(["a", "b", "c"]));
+
+    // One that hangs while others elect another leader finds that out when it goes on.
+    cluster.hold(second);
+    while cluster.leader() == second {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    cluster.release(second);
+    let lost = |event: &ConnectionEvent| match event {
+        ConnectionEvent::LeaderLost { remote } => Some(remote.to_string()),
+        _ => None,
+    };
+    let remote = next_event(&mut events, lost).await;
+    assert_eq!(remote, cluster.remote(second));
+    assert!(next_event(&mut events, connected).await.leader);
+    add(&client, "d").await;
+    assert_eq!(names(&client), once(["a", "b", "c", "d"]));
+}
+
+#[tokio::test]
+async fn only_members_of_the_cluster_that_lead_it_are_good_enough() {
+    let cluster = cluster();
+    let leader = cluster.leader();
+    let follower = (leader + 1) % 3;
+    let error = soon(Client::connect(config(&cluster.remote(follower)))).await;
+    let text = error.unwrap_err().to_string();
+    assert!(
+        text.ends_with("the server does not lead its cluster"),
+        "{text}"
+    );
+
+    let mut any = config(&cluster.remote(follower));
+    any.leader_only = false;
+    let client = connect(any).await;
+    add(&client, "through a follower").await;
+    assert_eq!(names(&client), once(["through a follower"]));
+
+    let other = "00000000-0000-4000-8000-000000000001";
+    let remotes = format!("{},cid:{other}", cluster.remote(leader));
+    let error = soon(Client::connect(config(&remotes))).await;
+    let text = error.unwrap_err().to_string();
+    assert!(text.ends_with(&format!(", not {other}")), "{text}");
+}
+
+/// A server holds a transaction that it has received and not executed, and wakes up long after another member has
+/// answered for it.
+#[tokio::test]
+async fn what_was_found_not_to_be_made_is_not_made_later() {
+    let cluster = cluster();
+    let mut config = config(&cluster.remotes());
+    config.unix_probe_interval = Some(Duration::from_millis(500));
+    let client = connect(config.clone()).await;
+    add(&client, "before").await;
+
+    let leader = cluster.leader();
+    cluster.hold(leader);
+    let outcome = try_add(&client, "held").await;
+    assert!(matches!(outcome, CommitOutcome::NotSent(_)), "{outcome:?}");
+    assert_eq!(names(&client), once(["before"]));
+    add(&client, "held").await;
+
+    cluster.release(leader);
+    cluster.wait_until(leader, "it follows", |status| {
+        status.contains("Role: follower")
+    });
+    // What it has received before, it executes before what it receives now.
+    config.remotes = cluster.remote(leader).parse().unwrap();
+    config.leader_only = false;
+    config.guard = None;
+    let through_the_held = connect(config).await;
+    add(&through_the_held, "after").await;
+    assert_eq!(names(&through_the_held), once(["before", "held", "after"]));
+}

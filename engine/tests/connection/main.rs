@@ -1,0 +1,109 @@
+//! Connections that break, servers that come and go, and what becomes of transactions then: the client against real
+//! `ovsdb-server`s, alone and in RAFT clusters.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod chaos;
+mod cut;
+mod fail_over;
+mod proxy;
+mod resync;
+mod schema;
+mod tls;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ovsdb_sim::testing::ScratchDir;
+use patchbay_engine::client::{
+    Client, CommitOutcome, Config, ConnectionEvent, ConnectionEvents, Guard,
+};
+use patchbay_engine::txn::TxnBuilder;
+use patchbay_schemas::nb::LogicalSwitch;
+
+/// How long a test waits for what should happen soon: far more than it takes, even on a loaded machine.
+const SOON: Duration = Duration::from_secs(90);
+
+/// A database with a table of the northbound one, and a table for the client's guard.
+const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{
+    "Logical_Switch":{"isRoot":true,"columns":{"name":{"type":"string"}}},
+    "Guard":{"isRoot":true,"columns":{
+        "ids":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}}}}"#;
+
+/// A file with that schema.
+fn schema_file(dir: &ScratchDir) -> PathBuf {
+    let file = dir.path().join("schema");
+    std::fs::write(&file, SCHEMA).unwrap();
+    file
+}
+
+/// Tries again soon, and keeps a guard row.
+fn config(remotes: &str) -> Config {
+    let mut config = Config::new(remotes.parse().unwrap(), "D");
+    config.backoff = (Duration::from_millis(2), Duration::from_millis(100));
+    config.guard = Some(Guard::new("Guard", "ids", "test"));
+    config
+}
+
+async fn connect(config: Config) -> Client {
+    soon(Client::connect(config)).await.unwrap()
+}
+
+/// Waits for something that should happen soon.
+async fn soon<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(SOON, what)
+        .await
+        .expect("it should have happened long ago")
+}
+
+/// The next event that is of interest.
+async fn next_event<T>(
+    events: &mut ConnectionEvents,
+    pick: impl Fn(&ConnectionEvent) -> Option<T>,
+) -> T {
+    soon(async {
+        loop {
+            if let Some(found) = pick(&events.next().await.unwrap()) {
+                return found;
+            }
+        }
+    })
+    .await
+}
+
+async fn try_add(client: &Client, name: &str) -> CommitOutcome {
+    let mut txn = TxnBuilder::new(&client.snapshot());
+    let name = name.to_owned();
+    let switch = LogicalSwitch {
+        name,
+        ..Default::default()
+    };
+    txn.insert(&switch).unwrap();
+    soon(client.transact(txn.finish())).await
+}
+
+/// Adds a switch, again and again as long as it is known not to have been added. Returns how often.
+async fn add(client: &Client, name: &str) -> usize {
+    for tries in 1.. {
+        match try_add(client, name).await {
+            CommitOutcome::Committed(_) => return tries,
+            CommitOutcome::NotSent(_) => tokio::time::sleep(Duration::from_millis(2)).await,
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    unreachable!()
+}
+
+/// How often each name is there.
+fn names(client: &Client) -> BTreeMap<String, usize> {
+    let mut names = BTreeMap::new();
+    for row in client.snapshot().typed::<LogicalSwitch>().iter() {
+        *names.entry(row.unwrap().1.name).or_default() += 1;
+    }
+    names
+}
+
+/// Each of the names, once.
+fn once(names: impl IntoIterator<Item = impl Into<String>>) -> BTreeMap<String, usize> {
+    names.into_iter().map(|name| (name.into(), 1)).collect()
+}

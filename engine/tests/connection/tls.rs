@@ -1,0 +1,144 @@
+//! `ssl:` remotes.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ovsdb_sim::testing::{self, ScratchDir};
+use patchbay_engine::client::{Client, Tls};
+
+use crate::{SOON, add, config, connect, names, once, schema_file, soon};
+
+/// A file beside this one.
+fn key(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/connection/keys")
+        .join(name)
+}
+
+/// A real server that listens on TLS, and on TCP.
+struct TlsServer {
+    child: Child,
+    tls: u16,
+    tcp: u16,
+    _dir: ScratchDir,
+}
+
+impl TlsServer {
+    fn start() -> Self {
+        let dir = ScratchDir::new();
+        let database = dir.path().join("db");
+        let created = Command::new(testing::program("ovsdb-tool"))
+            .arg("create")
+            .args([&database, &schema_file(&dir)])
+            .status();
+        assert!(created.unwrap().success());
+        let [tls, tcp] = [(), ()].map(|()| {
+            let free = TcpListener::bind("127.0.0.1:0").unwrap();
+            free.local_addr().unwrap().port()
+        });
+        let child = Command::new(testing::program("ovsdb-server"))
+            .arg(format!("--remote=pssl:{tls}:127.0.0.1"))
+            .arg(format!("--remote=ptcp:{tcp}:127.0.0.1"))
+            .arg(format!("--unixctl={}", dir.path().join("ctl").display()))
+            .args(["-p", key("server-key.pem").to_str().unwrap()])
+            .args(["-c", key("server.pem").to_str().unwrap()])
+            .args(["-C", key("ca.pem").to_str().unwrap()])
+            .arg(&database)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let deadline = Instant::now() + SOON;
+        while [tls, tcp]
+            .iter()
+            .any(|port| TcpStream::connect(("127.0.0.1", *port)).is_err())
+        {
+            assert!(Instant::now() < deadline, "ovsdb-server does not answer");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Self {
+            child,
+            tls,
+            tcp,
+            _dir: dir,
+        }
+    }
+}
+
+impl Drop for TlsServer {
+    fn drop(&mut self) {
+        // Both fail only when the server has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn keys() -> Tls {
+    Tls::new(key("client-key.pem"), key("client.pem"), key("ca.pem"))
+}
+
+async fn refused(remotes: &str, tls: Option<Tls>) -> String {
+    let mut config = config(remotes);
+    config.tls = tls;
+    soon(Client::connect(config)).await.unwrap_err().to_string()
+}
+
+#[tokio::test]
+async fn both_sides_know_each_other_by_their_authority() {
+    let server = TlsServer::start();
+    let remote = format!("ssl:127.0.0.1:{}", server.tls);
+    let mut config = config(&format!("unix:/nonexistent/socket,{remote}"));
+    config.tls = Some(keys());
+    let client = connect(config).await;
+    add(&client, "a").await;
+    assert_eq!(names(&client), once(["a"]));
+
+    // A server that somebody else vouches for.
+    let other = Tls::new(
+        key("client-key.pem"),
+        key("client.pem"),
+        key("other-ca.pem"),
+    );
+    assert_eq!(
+        refused(&remote, Some(other)).await,
+        format!(
+            "cannot use database D: {remote}: TLS handshake: invalid peer certificate: UnknownIssuer"
+        )
+    );
+    // A client whom nobody vouches for in the eyes of the server: it is its own authority.
+    let stranger = Tls::new(key("server-key.pem"), key("client.pem"), key("ca.pem"));
+    let text = refused(&remote, Some(stranger)).await;
+    assert!(text.contains("client.pem with private key"), "{text}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_keys_and_servers_is_told() {
+    let server = TlsServer::start();
+    let remote = format!("ssl:127.0.0.1:{}", server.tls);
+    let text = refused(&remote, None).await;
+    assert!(
+        text.contains("an ssl: remote needs a private key"),
+        "{text}"
+    );
+
+    let missing = Tls::new("/nonexistent/key", key("client.pem"), key("ca.pem"));
+    let text = refused(&remote, Some(missing)).await;
+    assert!(text.contains("/nonexistent/key: No such file"), "{text}");
+
+    let swapped = Tls::new(key("client.pem"), key("client-key.pem"), key("ca.pem"));
+    let text = refused(&remote, Some(swapped)).await;
+    assert!(
+        text.contains("client-key.pem: no certificate in PEM format is in it"),
+        "{text}"
+    );
+
+    let plain = format!("ssl:127.0.0.1:{}", server.tcp);
+    let mut config = config(&plain);
+    config.tls = Some(keys());
+    config.connect_timeout = Duration::from_secs(2);
+    let text = soon(Client::connect(config)).await.unwrap_err().to_string();
+    assert!(text.contains(&plain), "{text}");
+}
