@@ -1,5 +1,7 @@
 //! A cluster whose connect fills the tunnel keys of its router: 16 layer3 networks on 2,000 nodes.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::Namespace;
 use patchbay_controller::api::cnc::ClusterNetworkConnect;
@@ -70,10 +72,15 @@ pub fn inputs(networks: usize, nodes: usize) -> Result<Inputs> {
         zone: ZONE.to_owned(),
         families: vec![IpFamily::V4],
         nodes: (0..nodes)
-            .map(|i| node(i, networks))
+            .map(|i| {
+                let node = node(i, networks)?;
+                Ok((node.name.clone(), Arc::new(node)))
+            })
             .collect::<Result<_>>()?,
-        networks: Networks::read(&definitions, &namespaces),
-        connects: [("connect".to_owned(), ConnectInput::read(&connect))].into(),
+        networks: Arc::new(Networks::read(&definitions, &namespaces)),
+        connects: [("connect".to_owned(), Arc::new(ConnectInput::read(&connect)))]
+            .into_iter()
+            .collect(),
         ..Inputs::default()
     })
 }

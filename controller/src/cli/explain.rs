@@ -1,6 +1,7 @@
 //! `explain`: why a connect joins what it joins.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use kube::{Client, Config as ClientConfig};
 
@@ -100,7 +101,7 @@ async fn report(
     zone: &str,
     resolved: &Resolved,
     database: &mut OneOf,
-) -> Result<Option<ConnectReport>, Failure> {
+) -> Result<Option<Arc<ConnectReport>>, Failure> {
     let mut controller = ZoneController::default();
     if let OneOf::Embedded(_) = database {
         let rows = resolved.network_rows(zone);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
@@ -15,9 +16,7 @@ use crate::source::{Inventory, Kind, LoadError, Objects as Sources, read_manifes
 use crate::state::{StateFolder, restore};
 use crate::udn::topology::{ZoneRows, zone_rows};
 use crate::udn::{self, ClusterSettings};
-use crate::zone::{
-    Activity, ClusterIpService, ConnectInput, ConnectReport, Inputs, ZoneSummary, connected,
-};
+use crate::zone::{ClusterIpService, ConnectInput, ConnectReport, Inputs, ZoneSummary, connected};
 
 /// All objects of a run, complete.
 #[derive(Debug)]
@@ -149,27 +148,33 @@ impl Resolved {
             service_cidrs: self.settings.service_cidrs.clone(),
             nodes: objects(&self.inventory.nodes)
                 .map(|node| Node::read(node).0)
+                .map(|node| (node.name.clone(), Arc::new(node)))
                 .collect(),
-            networks: self.networks(),
-            activity: Activity::default(),
+            networks: Arc::new(self.networks()),
+            activity: Arc::default(),
             services: objects(&self.inventory.services)
                 .filter_map(ClusterIpService::read)
                 .collect(),
             connects: self
                 .connects()
-                .map(|object| (object.name_any(), ConnectInput::read(object)))
+                .map(|object| (object.name_any(), Arc::new(ConnectInput::read(object))))
                 .collect(),
         }
     }
 
     /// Puts what the zones report about connects into the connects' status.
-    pub(super) fn report(&mut self, zones: &BTreeMap<String, BTreeMap<String, ConnectReport>>) {
+    pub(super) fn report(
+        &mut self,
+        zones: &BTreeMap<String, BTreeMap<String, Arc<ConnectReport>>>,
+    ) {
         let names: Vec<String> = self.connects().map(ResourceExt::name_any).collect();
         let now = self.now.clone();
         for name in names {
             let summaries: Vec<(&str, ZoneSummary)> = zones
                 .iter()
-                .filter_map(|(zone, reports)| Some((zone.as_str(), reports.get(&name)?.into())))
+                .filter_map(|(zone, reports)| {
+                    Some((zone.as_str(), (&**reports.get(&name)?).into()))
+                })
                 .collect();
             if summaries.is_empty() {
                 continue;

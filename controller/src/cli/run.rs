@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
@@ -219,7 +220,7 @@ pub(super) fn embedded_uuids(place: usize) -> UuidSource {
 /// What became of the zones so far.
 #[derive(Default)]
 pub(super) struct Served {
-    reports: BTreeMap<String, BTreeMap<String, ConnectReport>>,
+    reports: BTreeMap<String, BTreeMap<String, Arc<ConnectReport>>>,
     texts: Vec<String>,
     documents: Vec<Zone>,
 }

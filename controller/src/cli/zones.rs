@@ -1,6 +1,7 @@
 //! Brings the database of one zone to what the objects say.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use thiserror::Error;
 
@@ -17,7 +18,7 @@ pub(super) struct ZoneOutcome {
     /// How much changed, by connect; those that are gone are among them.
     pub(super) counts: BTreeMap<String, Counts>,
     /// What is connected, by connect.
-    pub(super) reports: BTreeMap<String, ConnectReport>,
+    pub(super) reports: BTreeMap<String, Arc<ConnectReport>>,
     /// What went well in the end, but not at once.
     pub(super) warnings: Vec<String>,
 }
@@ -54,16 +55,21 @@ pub(super) async fn bring(
         warnings: networks(northbound, controller, rows).await?,
         ..ZoneOutcome::default()
     };
-    for attempt in 1..=ATTEMPTS {
+    let mut attempt = 1;
+    loop {
         let plan = controller.plan(inputs, &northbound.snapshot());
+        let has_more = plan.has_more();
         let rejected = connects(northbound, controller, inputs, plan, &mut outcome).await?;
         match rejected {
-            None => break,
+            None if has_more => {}
+            None => return Ok(outcome),
             Some(error) if attempt == ATTEMPTS => return Err(error),
-            Some(error) => tracing::info!(%error, attempt, "planning again"),
+            Some(error) => {
+                tracing::info!(%error, attempt, "planning again");
+                attempt += 1;
+            }
         }
     }
-    Ok(outcome)
 }
 
 /// Commits the rows of the networks themselves. Returns what went well, but not at once.
@@ -140,8 +146,11 @@ async fn connects(
             Err(CommitError::Unknown(reason)) => {
                 look_again(northbound, what(), &reason).await?;
                 let again = controller.plan(inputs, &northbound.snapshot());
-                let is_applied = again.is_done(&connect.connect);
-                applied(is_applied, what(), reason, &mut outcome.warnings)?;
+                // Of a part of the work nobody can tell; the next plan goes on with what is there.
+                if !change.more {
+                    let is_applied = again.is_done(&connect.connect);
+                    applied(is_applied, what(), reason, &mut outcome.warnings)?;
+                }
             }
             Err(source) => {
                 return Err(ZoneError::Commit {
@@ -162,7 +171,7 @@ async fn connects(
             deleted,
             "committed"
         );
-        outcome.counts.insert(connect.connect, change.counts);
+        *outcome.counts.entry(connect.connect).or_default() += change.counts;
     }
     Ok(rejected)
 }

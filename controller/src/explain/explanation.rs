@@ -1,6 +1,7 @@
 //! All of it, network by network and node by node.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use serde::Serialize;
@@ -102,7 +103,7 @@ pub fn explain(
     name: &str,
     inventory: &Inventory,
     networks: &Networks,
-    reports: &BTreeMap<String, ConnectReport>,
+    reports: &BTreeMap<String, Arc<ConnectReport>>,
 ) -> Option<Explanation> {
     let object = inventory.cluster_network_connects.named(name)?;
     let connect = Connect::try_from(object);
@@ -170,7 +171,7 @@ struct Known<'a> {
     accepted: Option<(bool, String)>,
     subnets: &'a ConnectSubnetMap,
     nodes: Vec<&'a str>,
-    reports: &'a BTreeMap<String, ConnectReport>,
+    reports: &'a BTreeMap<String, Arc<ConnectReport>>,
 }
 
 impl Known<'_> {

@@ -1,6 +1,9 @@
 //! On which nodes networks are rendered, where OVN-Kubernetes renders them only on nodes that need them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use imbl::OrdMap;
 
 use super::store::Objects;
 use crate::model::Networks;
@@ -12,7 +15,7 @@ use crate::zone::{Activity, ConnectInput};
 /// `pods` are the nodes of pods that are on networks. Nodes that need a network for another reason are not known here.
 pub(super) fn activity(
     networks: &Networks,
-    connects: &BTreeMap<String, ConnectInput>,
+    connects: &OrdMap<String, Arc<ConnectInput>>,
     pods: &Objects<Option<String>>,
 ) -> Activity {
     let mut of_namespaces = BTreeMap::<&str, BTreeSet<&str>>::new();
@@ -87,10 +90,11 @@ mod tests {
             .into_iter()
             .collect();
         let connects = [
-            ("a".to_owned(), connect(&["layer3_1", "layer3_2"])),
-            ("b".to_owned(), connect(&["layer3_2", "layer3_3"])),
+            ("a".to_owned(), Arc::new(connect(&["layer3_1", "layer3_2"]))),
+            ("b".to_owned(), Arc::new(connect(&["layer3_2", "layer3_3"]))),
         ]
-        .into();
+        .into_iter()
+        .collect();
         let pod = |namespace: &str, name: &str, node: Option<&str>| {
             let key = ObjectKey::namespaced(namespace, name);
             (key, node.map(str::to_owned))

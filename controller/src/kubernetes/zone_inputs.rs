@@ -123,7 +123,7 @@ impl ZoneInputs {
                 && connects.ptr_eq(&self.connects);
             if !is_known {
                 let (networks, connects) = (&self.inputs.networks, &self.inputs.connects);
-                self.inputs.activity = activity(networks, connects, &pods);
+                self.inputs.activity = Arc::new(activity(networks, connects, &pods));
                 self.pods = pods;
             }
         }
@@ -163,10 +163,10 @@ impl ZoneInputs {
             return;
         }
         (self.nads, self.namespaces) = (nads, namespaces);
-        self.inputs.networks = Networks::read(
+        self.inputs.networks = Arc::new(Networks::read(
             self.nads.values().map(AsRef::as_ref),
             self.namespaces.values().map(AsRef::as_ref),
-        );
+        ));
         let problems = self.inputs.networks.problems().iter();
         let problems = problems
             .map(|(nad, problem)| format!("network attachment definition {nad}: {problem}"))
@@ -185,7 +185,7 @@ impl ZoneInputs {
                     new: (key, seen), ..
                 } => {
                     let input = read_connect(seen);
-                    self.inputs.connects.insert(key.name.clone(), input);
+                    self.inputs.put_connect(&key.name, input);
                 }
                 DiffItem::Remove(key, _) => {
                     self.inputs.connects.remove(&key.name);
@@ -207,7 +207,6 @@ impl ZoneInputs {
 
     fn update_nodes(&mut self, nodes: Objects<Arc<SeenNode>>, networks: &NetworkNames) {
         let connected = networks.numbers(&self.connected);
-        let listed = &mut self.inputs.nodes;
         for change in self.nodes.diff(&nodes) {
             let (key, object) = match change {
                 DiffItem::Add(key, object)
@@ -220,14 +219,11 @@ impl ZoneInputs {
                 subnets: object.subnets.of(&connected),
                 ..object.node.clone()
             });
-            let place = listed.binary_search_by(|node| node.name.cmp(&key.name));
-            match (place, node) {
-                (Ok(place), Some(node)) => listed[place] = node,
-                (Err(place), Some(node)) => listed.insert(place, node),
-                (Ok(place), None) => {
-                    listed.remove(place);
+            match node {
+                Some(node) => self.inputs.put_node(node),
+                None => {
+                    self.inputs.nodes.remove(&key.name);
                 }
-                (Err(_), None) => {}
             }
         }
         self.nodes = nodes;

@@ -1,25 +1,34 @@
 //! One pass over all connects of a zone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
+use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::uuids::UuidSource;
 
-use super::desired::{Outcome, desired};
+use super::connect::Wanted;
+use super::desired::{Around, COPP};
 use super::inputs::{Inputs, RouterKeys};
-use super::reconcile::{Change, PlanError, Reconciler, topology};
-use super::report::{ConnectReport, HeldReason, Notice};
-use crate::model::{NetworkId, OwnerKey};
+use super::memory::Memory;
+use super::reconcile::{Change, PlanError, topology};
+use super::report::{ConnectReport, HeldReason};
 use crate::udn::topology::ZoneRows;
+
+/// How many rows a transaction changes at most, unless something else is said.
+pub const TRANSACTION_ROWS: usize = 250_000;
 
 /// Plans the rows of all connects in one zone.
 ///
-/// It reads nothing but what it is given, and keeps nothing but the keys that connect routers have: what is in the
-/// database is seen in the database.
+/// A plan is a function of inputs and snapshot: a controller that is new comes to the same as one that has made a
+/// thousand plans. What is remembered are the keys that connect routers have, and, so that a plan costs as much as what
+/// has changed and not as much as what there is, the last inputs and snapshot with what follows from them (see
+/// `docs/design/zone.md`).
 #[derive(Debug)]
 pub struct ZoneController {
     router_keys: RouterKeys,
     uuids: UuidSource,
+    transaction_rows: usize,
+    memory: Option<Memory>,
 }
 
 /// What is to be done in a zone: first for connects that are gone, then for the others, each in the order of names.
@@ -37,7 +46,7 @@ pub struct ConnectPlan {
     /// What changes.
     pub change: Result<Change, PlanError>,
     /// What is connected after that; none for a connect that is gone.
-    pub report: Option<ConnectReport>,
+    pub report: Option<Arc<ConnectReport>>,
 }
 
 impl ZonePlan {
@@ -50,6 +59,16 @@ impl ZonePlan {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.connects.iter().all(ConnectPlan::is_done)
+    }
+
+    /// Whether some connect has more to do than its transaction does: then another plan is to be made once this one is
+    /// committed.
+    pub fn has_more(&self) -> bool {
+        let mut changes = self
+            .connects
+            .iter()
+            .filter_map(|plan| plan.change.as_ref().ok());
+        changes.any(|change| change.more)
     }
 }
 
@@ -71,49 +90,72 @@ impl ZoneController {
         Self {
             router_keys: RouterKeys::default(),
             uuids,
+            transaction_rows: TRANSACTION_ROWS,
+            memory: None,
         }
+    }
+
+    /// The same controller with transactions of about this many rows at most, but one row at least.
+    ///
+    /// All changes of a connect are one transaction as long as they fit. If not, several plans are needed
+    /// ([`Change::more`]), in an order in which nothing is let through in between that is let through neither before nor
+    /// afterwards. What has to be changed together is, even if that is more rows.
+    #[must_use]
+    pub fn with_transaction_rows(mut self, rows: usize) -> Self {
+        self.transaction_rows = rows;
+        self
+    }
+
+    /// Forgets what follows from former inputs and snapshots: the next plan looks at everything again.
+    ///
+    /// There is no need for it, other than distrust: changes of the database are followed, whoever makes them.
+    pub fn resync(&mut self) {
+        self.memory = None;
     }
 
     /// What makes the database right for these inputs.
     ///
-    /// The transactions of different connects do not depend on each other.
+    /// The transactions of different connects do not depend on each other. A transaction that is not committed is
+    /// planned again.
     pub fn plan(&mut self, inputs: &Inputs, snapshot: &Snapshot) -> ZonePlan {
         self.router_keys.update(&inputs.connects);
-        let reconciler = Reconciler::new(snapshot);
-        let mut connects = Vec::with_capacity(inputs.connects.len());
-        for name in reconciler.owners() {
-            if !inputs.connects.contains_key(name) {
-                connects.push(ConnectPlan {
-                    connect: name.to_owned(),
-                    change: reconciler.plan(name, None, self.next_uuids()),
-                    report: None,
-                });
-            }
+        let followed = self.memory.take().and_then(|mut memory| {
+            let known = memory.follow(inputs, snapshot);
+            known.then_some(memory)
+        });
+        let mut memory = followed.unwrap_or_else(|| Memory::new(inputs, snapshot));
+        let mut connects = Vec::with_capacity(memory.connects.len());
+        let (around, decided, states) = memory.parts();
+        let is_there = |name: &String| inputs.connects.contains_key(name);
+        // Those that are gone have left when nothing of them is left.
+        states.retain(|name, _| is_there(name) || around.index.owned(name).next().is_some());
+        let gone = states.iter_mut().filter(|(name, _)| !is_there(name));
+        for (name, state) in gone {
+            let (rows, uuids) = (self.transaction_rows, &mut self.uuids);
+            let txn = || TxnBuilder::with_uuids(snapshot, next_uuids(uuids));
+            connects.push(ConnectPlan {
+                connect: name.clone(),
+                change: state.plan(name, Wanted::Gone, around, decided, rows, txn),
+                report: None,
+            });
         }
-        let shared = shared_networks(inputs);
-        for (name, input) in &inputs.connects {
-            let mut outcome = match &input.connect {
-                Ok(connect) => {
-                    let key = self.router_keys.get(name);
-                    desired(connect, key, inputs, reconciler.surroundings())
+        for (name, state) in states.iter_mut().filter(|(name, _)| is_there(name)) {
+            let (rows, uuids) = (self.transaction_rows, &mut self.uuids);
+            let txn = || TxnBuilder::with_uuids(snapshot, next_uuids(uuids));
+            let change = match wanted(name, inputs, &self.router_keys, around) {
+                Ok(wanted) => state.plan(name, wanted, around, decided, rows, txn),
+                Err(reason) => {
+                    state.hold(reason);
+                    Ok(Change::default())
                 }
-                Err(error) => Outcome {
-                    rows: None,
-                    report: ConnectReport::held(HeldReason::from(error)),
-                },
             };
-            let change = match &outcome.rows {
-                Some(rows) => reconciler.plan(name, Some(rows), self.next_uuids()),
-                None => Ok(Change::default()),
-            };
-            let notices = shared.get(&**name).into_iter().flatten().cloned();
-            outcome.report.notices.extend(notices);
             connects.push(ConnectPlan {
                 connect: name.clone(),
                 change,
-                report: Some(outcome.report),
+                report: state.report(),
             });
         }
+        self.memory = Some(memory);
         ZonePlan { connects }
     }
 
@@ -128,46 +170,27 @@ impl ZoneController {
         rows: &ZoneRows,
         snapshot: &Snapshot,
     ) -> Result<Change, PlanError> {
-        topology(rows, snapshot, self.next_uuids())
-    }
-
-    fn next_uuids(&mut self) -> UuidSource {
-        let (seed, _) = self.uuids.next_uuid().as_u64_pair();
-        UuidSource::seeded(seed)
+        topology(rows, snapshot, next_uuids(&mut self.uuids))
     }
 }
 
-/// Which connects join two or more of the same networks: their policies match the same traffic.
-fn shared_networks(inputs: &Inputs) -> BTreeMap<&str, Vec<Notice>> {
-    let members: Vec<(&str, BTreeSet<OwnerKey>)> = inputs
-        .connects
-        .iter()
-        .filter_map(|(name, input)| {
-            let connect = input.connect.as_ref().ok()?;
-            Some((name.as_str(), connect.subnets.owners().collect()))
-        })
-        .collect();
-    let network = |id: NetworkId| {
-        let network = inputs.networks.by_id(id);
-        network.map_or_else(|| id.to_string(), |network| network.name.clone())
+fn next_uuids(uuids: &mut UuidSource) -> UuidSource {
+    let (seed, _) = uuids.next_uuid().as_u64_pair();
+    UuidSource::seeded(seed)
+}
+
+/// What a connect should come to, or why that cannot be said.
+fn wanted<'c>(
+    name: &str,
+    inputs: &'c Inputs,
+    keys: &RouterKeys,
+    around: Around<'_>,
+) -> Result<Wanted<'c>, HeldReason> {
+    let Some(input) = inputs.connects.get(name) else {
+        return Ok(Wanted::Gone);
     };
-    let mut notices = BTreeMap::<&str, Vec<Notice>>::new();
-    for (connect, owners) in &members {
-        for (other, of_other) in members.iter().filter(|(other, _)| other != connect) {
-            let shared: Vec<OwnerKey> = owners.intersection(of_other).copied().collect();
-            if shared.len() >= 2 {
-                notices
-                    .entry(*connect)
-                    .or_default()
-                    .push(Notice::SharedNetworks {
-                        connect: (*other).to_owned(),
-                        networks: shared
-                            .into_iter()
-                            .map(|owner| network(owner.network_id))
-                            .collect(),
-                    });
-            }
-        }
-    }
-    notices
+    let connect = input.connect.as_ref().map_err(HeldReason::from)?;
+    let key = keys.get(name).ok_or(HeldReason::NoTunnelKey)?;
+    let copp = around.index.copp().ok_or(HeldReason::NoCopp(COPP))?;
+    Ok(Wanted::Rows { connect, key, copp })
 }

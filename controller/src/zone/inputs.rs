@@ -1,7 +1,9 @@
 //! What a zone's rows follow from, besides the Northbound database itself.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use imbl::OrdMap;
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1 as core;
 use kube::ResourceExt;
@@ -10,7 +12,10 @@ use crate::api::cnc::ClusterNetworkConnect;
 use crate::model::{Connect, ConnectError, DatapathKey, IpFamily, Networks, Node};
 
 /// Everything that the cluster knows and a zone needs.
-#[derive(Debug, Default)]
+///
+/// Clones share what is equal, and a later version shares with an earlier one what has not changed: so it is found
+/// quickly what has.
+#[derive(Clone, Debug, Default)]
 pub struct Inputs {
     /// Name of the zone: that of its node.
     pub zone: String,
@@ -18,16 +23,28 @@ pub struct Inputs {
     pub families: Vec<IpFamily>,
     /// The service ranges, in configured order.
     pub service_cidrs: Vec<IpNet>,
-    /// All nodes, in any order.
-    pub nodes: Vec<Node>,
+    /// All nodes, by name.
+    pub nodes: OrdMap<String, Arc<Node>>,
     /// All networks.
-    pub networks: Networks,
+    pub networks: Arc<Networks>,
     /// On which nodes networks are rendered.
-    pub activity: Activity,
+    pub activity: Arc<Activity>,
     /// The services that have cluster IPs.
-    pub services: Vec<ClusterIpService>,
+    pub services: Arc<[ClusterIpService]>,
     /// All connects, by name.
-    pub connects: BTreeMap<String, ConnectInput>,
+    pub connects: OrdMap<String, Arc<ConnectInput>>,
+}
+
+impl Inputs {
+    /// Adds a node, or puts it in the place of the one with its name.
+    pub fn put_node(&mut self, node: Node) {
+        self.nodes.insert(node.name.clone(), Arc::new(node));
+    }
+
+    /// Adds a connect, or puts it in the place of the one with this name.
+    pub fn put_connect(&mut self, name: impl Into<String>, connect: ConnectInput) {
+        self.connects.insert(name.into(), Arc::new(connect));
+    }
 }
 
 /// A connect as it was read.
@@ -46,6 +63,18 @@ impl ConnectInput {
             uid: object.uid(),
             connect: Connect::try_from(object),
         }
+    }
+}
+
+/// Objects that cannot be understood are equal if the same is wrong with them.
+impl PartialEq for ConnectInput {
+    fn eq(&self, other: &Self) -> bool {
+        self.uid == other.uid
+            && match (&self.connect, &other.connect) {
+                (Ok(one), Ok(other)) => one == other,
+                (Err(one), Err(other)) => one.to_string() == other.to_string(),
+                _ => false,
+            }
     }
 }
 
@@ -102,7 +131,7 @@ pub(super) struct RouterKeys(BTreeMap<String, (Option<String>, DatapathKey)>);
 
 impl RouterKeys {
     /// Remembers the keys of new connects and forgets those of connects that are gone.
-    pub(super) fn update(&mut self, connects: &BTreeMap<String, ConnectInput>) {
+    pub(super) fn update(&mut self, connects: &OrdMap<String, Arc<ConnectInput>>) {
         self.0.retain(|name, (uid, _)| {
             connects
                 .get(name)
@@ -112,11 +141,11 @@ impl RouterKeys {
             if let Ok(Connect {
                 tunnel_key: Some(key),
                 ..
-            }) = input.connect
+            }) = &input.connect
             {
                 self.0
                     .entry(name.clone())
-                    .or_insert_with(|| (input.uid.clone(), key));
+                    .or_insert_with(|| (input.uid.clone(), *key));
             }
         }
     }
@@ -169,7 +198,7 @@ mod tests {
                 uid: Some(uid.to_owned()),
                 connect: Ok(connect),
             };
-            BTreeMap::from([("a".to_owned(), input)])
+            OrdMap::unit("a".to_owned(), Arc::new(input))
         };
         let mut keys = RouterKeys::default();
         let mut after = |connects| {
@@ -180,7 +209,7 @@ mod tests {
         assert_eq!(after(input("1", 7)), Some(7));
         assert_eq!(after(input("1", 8)), Some(7));
         assert_eq!(after(input("2", 9)), Some(9));
-        assert_eq!(after(BTreeMap::new()), None);
+        assert_eq!(after(OrdMap::new()), None);
         assert_eq!(after(input("2", 10)), Some(10));
     }
 }

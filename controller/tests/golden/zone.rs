@@ -3,13 +3,14 @@
 mod northbound;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1 as core;
 use kube::ResourceExt;
 use patchbay_controller::api::cnc::ClusterNetworkConnect;
 use patchbay_controller::model::{
-    IpFamily, NadKey, Network, NetworkId, Networks, Node, PodSubnet, Role, Topology, Transport,
+    IpFamily, NadKey, Network, NetworkId, Node, PodSubnet, Role, Topology, Transport,
 };
 use patchbay_controller::zone::{Activity, ClusterIpService, ConnectInput, Inputs, ZoneController};
 use serde::Deserialize;
@@ -317,9 +318,14 @@ impl World {
                 .filter_map(|(runs, family)| runs.then_some(family))
                 .collect(),
             service_cidrs: self.config.service_cidrs.clone(),
-            nodes: self.nodes.values().map(|node| Node::read(node).0).collect(),
-            networks: self.networks.values().cloned().collect::<Networks>(),
-            activity: self.activity.clone(),
+            nodes: self
+                .nodes
+                .values()
+                .map(|node| Node::read(node).0)
+                .map(|node| (node.name.clone(), Arc::new(node)))
+                .collect(),
+            networks: Arc::new(self.networks.values().cloned().collect()),
+            activity: Arc::new(self.activity.clone()),
             services: self
                 .services
                 .values()
@@ -328,7 +334,7 @@ impl World {
             connects: self
                 .cncs
                 .iter()
-                .map(|(name, object)| (name.clone(), ConnectInput::read(object)))
+                .map(|(name, object)| (name.clone(), Arc::new(ConnectInput::read(object))))
                 .collect(),
         }
     }

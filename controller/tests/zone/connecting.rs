@@ -117,7 +117,7 @@ fn a_port_on_the_wrong_router_moves() {
 fn a_reused_node_id_is_another_port() {
     let mut world = World::red_and_blue();
     world.pass();
-    world.inputs.nodes.retain(|node| node.name != "n2");
+    world.inputs.nodes.remove("n2");
     world.add_node("n3", 3);
     world.pass();
     let ports = world.names::<LogicalRouterPort>();
@@ -134,10 +134,11 @@ fn load_balancers_that_are_missing_are_told_and_hold_nothing_back() {
         ("layer3_2", "192.168.1.0/24"),
     ];
     world.connect("c", &["PodNetwork", "ServiceNetwork"], &subnets);
-    world.inputs.services = vec![ClusterIpService {
+    world.inputs.services = [ClusterIpService {
         namespace: "red-ns".to_owned(),
         protocols: ["TCP".to_owned()].into(),
-    }];
+    }]
+    .into();
     let report = world.pass_of_c();
     assert!(report.is_complete());
     assert_eq!(
@@ -169,10 +170,11 @@ fn a_connect_that_never_had_all_its_load_balancers_leaves_nothing_behind() {
         ("layer3_2", "192.168.1.0/24"),
     ];
     world.connect("c", &["ServiceNetwork"], &subnets);
-    world.inputs.services = vec![ClusterIpService {
+    world.inputs.services = [ClusterIpService {
         namespace: "red-ns".to_owned(),
         protocols: ["TCP".to_owned()].into(),
-    }];
+    }]
+    .into();
     assert_eq!(world.pass_of_c().notices.len(), 1);
     assert_eq!(world.count::<LoadBalancerGroup>(), 1);
     // Nobody remembers what was in force: neither this controller nor the next one.

@@ -1,11 +1,10 @@
 //! From wherever the database is, a pass leads to the state that follows from the inputs alone.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use patchbay_engine::db::Snapshot;
-use patchbay_schemas::atom::Atom;
 use proptest::prelude::*;
 
+use crate::dump::dump;
 use crate::world::World;
 
 const CONNECTIVITY: [&[&str]; 3] = [
@@ -90,7 +89,7 @@ fn base() -> World {
 fn vary(world: &mut World, variation: &Variation) {
     let all = base();
     world.networks = all.networks;
-    world.inputs.networks = world.networks.values().cloned().collect();
+    world.inputs.networks = Arc::new(world.networks.values().cloned().collect());
     world.inputs.nodes.clear();
     for (place, is_there) in variation.nodes.into_iter().enumerate() {
         if is_there {
@@ -102,9 +101,10 @@ fn vary(world: &mut World, variation: &Variation) {
             world.forget_network(name);
         }
         let nodes = ["n2".to_owned(), "n3".to_owned()].into();
-        world.inputs.activity.limited.remove(name);
+        let activity = Arc::make_mut(&mut world.inputs.activity);
+        activity.limited.remove(name);
         if !variation.active_here[place] {
-            world.inputs.activity.limited.insert(name.to_owned(), nodes);
+            activity.limited.insert(name.to_owned(), nodes);
         }
     }
     world.inputs.connects.clear();
@@ -124,47 +124,6 @@ fn vary(world: &mut World, variation: &Variation) {
         ];
         world.connect_through("d", ("172.16.0.0/16", 24), &["ServiceNetwork"], &subnets);
     }
-}
-
-/// All rows, with names in the place of UUIDs.
-fn dump(snapshot: &Snapshot) -> Vec<String> {
-    let schema = snapshot.schema();
-    let mut names = BTreeMap::new();
-    for table in schema.table_ids() {
-        let columns = ["external_ids", "name"].map(|name| schema.table(table).column_id(name));
-        for row in snapshot.table(table).iter() {
-            let texts = columns.iter().flatten().map(|column| row.get(*column));
-            let text: Vec<String> = texts.map(|datum| datum.to_string()).collect();
-            names.insert(row.uuid, text.join(" "));
-        }
-    }
-    let mut rows = Vec::new();
-    for table in schema.table_ids() {
-        for row in snapshot.table(table).iter() {
-            let columns = schema.table(table).column_ids().map(|column| {
-                let datum = row.get(column);
-                let mut atoms: Vec<String> = datum
-                    .atoms()
-                    .map(|atom| match atom {
-                        Atom::Uuid(uuid) => format!("<{}>", names[uuid]),
-                        other => other.to_string(),
-                    })
-                    .collect();
-                if datum.as_set().is_some() {
-                    atoms.sort();
-                }
-                atoms.join(",")
-            });
-            let columns: Vec<String> = columns.collect();
-            rows.push(format!(
-                "{}: {}",
-                schema.table(table).name,
-                columns.join("|")
-            ));
-        }
-    }
-    rows.sort();
-    rows
 }
 
 proptest! {

@@ -4,9 +4,13 @@
 
 mod connecting;
 mod convergence;
+mod dump;
+mod graphs;
 mod inactive;
+mod incremental;
 mod limits;
 mod networks;
 mod ownership;
 mod service_only;
+mod splitting;
 mod world;

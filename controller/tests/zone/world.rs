@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use patchbay_controller::api::cnc::ClusterNetworkConnect;
 use patchbay_controller::model::{
-    ConnectSubnetMap, IpFamily, Network, NetworkId, Networks, Node, NodeId, PodSubnet,
-    ROUTER_TUNNEL_KEY, Role, Topology, Transport, names,
+    ConnectSubnetMap, IpFamily, Network, NetworkId, Node, NodeId, PodSubnet, ROUTER_TUNNEL_KEY,
+    Role, Topology, Transport, names,
 };
 use patchbay_controller::udn::topology::ZoneRows;
 use patchbay_controller::zone::{
@@ -19,6 +19,7 @@ use patchbay_schemas::nb::{self, Copp, LoadBalancer, LogicalRouter, LogicalSwitc
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::typed::{Ref, TableRow};
 use patchbay_schemas::uuids::UuidSource;
+use patchbay_schemas::wire::Operation;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -95,6 +96,52 @@ impl World {
         self.database.transact(txn.finish().operations()).unwrap();
     }
 
+    /// Changes the row at this place among those of a table, in no particular order; none if the table is empty.
+    pub(crate) fn edit_nth<T: TableRow>(&mut self, place: usize, edit: impl FnOnce(&mut T)) {
+        let snapshot = self.database.snapshot();
+        let table = snapshot.typed::<T>();
+        let mut rows: Vec<(Ref<T>, T)> = table.iter().map(Result::unwrap).collect();
+        if rows.is_empty() {
+            return;
+        }
+        rows.sort_by_key(|(row, _)| row.uuid);
+        let (row, current) = rows.swap_remove(place % rows.len());
+        let mut wanted = current.clone();
+        edit(&mut wanted);
+        self.change(|txn| {
+            txn.update(row, &current, &wanted).unwrap();
+        });
+    }
+
+    /// Commits a transaction of somebody else.
+    pub(crate) fn change(&mut self, build: impl FnOnce(&mut TxnBuilder)) {
+        let mut txn = TxnBuilder::new(&self.database.snapshot());
+        build(&mut txn);
+        self.database.transact(txn.finish().operations()).unwrap();
+    }
+
+    /// Another database with the same rows.
+    pub(crate) fn copy_of_database(&self) -> Database {
+        let original = self.database.snapshot();
+        let schema = original.schema().clone();
+        let mut rows = Vec::new();
+        for table in schema.table_ids() {
+            let columns: Vec<_> = schema.table(table).column_ids().collect();
+            for row in original.table(table).iter() {
+                let values = columns.iter().copied().zip(row.values.iter().cloned());
+                rows.push(Operation::Insert {
+                    table,
+                    uuid: row.uuid,
+                    given: None,
+                    row: values.collect(),
+                });
+            }
+        }
+        let mut copy = Database::with_uuids(schema, UuidSource::seeded(5));
+        copy.transact(&rows).unwrap();
+        copy
+    }
+
     /// Inserts a row that needs another one to hold it.
     pub(crate) fn insert_held<H: TableRow, T: TableRow>(
         &mut self,
@@ -168,7 +215,7 @@ impl World {
             nads: [].into(),
         };
         self.networks.insert(name.to_owned(), network);
-        self.inputs.networks = self.networks.values().cloned().collect::<Networks>();
+        self.inputs.networks = Arc::new(self.networks.values().cloned().collect());
         self.insert(&LogicalRouter {
             name: names::network_router(name, topology),
             ..LogicalRouter::default()
@@ -181,7 +228,7 @@ impl World {
 
     pub(crate) fn forget_network(&mut self, name: &str) {
         self.networks.remove(name);
-        self.inputs.networks = self.networks.values().cloned().collect::<Networks>();
+        self.inputs.networks = Arc::new(self.networks.values().cloned().collect());
     }
 
     /// Adds a node with a chassis and, of every layer3 network `10.x.0.0/16`, the subnet `10.x.<id>.0/24`.
@@ -191,18 +238,17 @@ impl World {
             let subnet = subnet.replace(".0.0/16", &format!(".{}.0/24", id % 256));
             (network.name.clone(), vec![subnet.parse().unwrap()])
         });
-        self.inputs.nodes.push(Node {
+        self.inputs.put_node(Node {
             name: name.to_owned(),
             id: Some(NodeId::try_new(id).unwrap()),
             chassis_id: Some(format!("chassis-{name}")),
             subnets: subnets.collect(),
         });
-        self.inputs.nodes.last_mut().unwrap()
+        self.node(name)
     }
 
     pub(crate) fn node(&mut self, name: &str) -> &mut Node {
-        let mut nodes = self.inputs.nodes.iter_mut();
-        nodes.find(|node| node.name == name).unwrap()
+        Arc::make_mut(self.inputs.nodes.get_mut(name).unwrap())
     }
 
     pub(crate) fn add_load_balancer(&mut self, network: &str, service: &str) -> Ref<LoadBalancer> {
@@ -264,9 +310,7 @@ impl World {
             },
         }))
         .unwrap();
-        self.inputs
-            .connects
-            .insert(name.to_owned(), ConnectInput::read(&object));
+        self.inputs.put_connect(name, ConnectInput::read(&object));
     }
 
     pub(crate) fn plan(&mut self) -> ZonePlan {
@@ -280,7 +324,7 @@ impl World {
     }
 
     /// One pass; a second one must find nothing to do. Returns how much changed, and the reports.
-    pub(crate) fn pass(&mut self) -> (Counts, BTreeMap<String, ConnectReport>) {
+    pub(crate) fn pass(&mut self) -> (Counts, BTreeMap<String, Arc<ConnectReport>>) {
         let mut total = Counts::default();
         let mut reports = BTreeMap::new();
         for connect in self.plan().connects {
@@ -300,7 +344,7 @@ impl World {
     }
 
     /// One pass of a single connect `c`: its report.
-    pub(crate) fn pass_of_c(&mut self) -> ConnectReport {
+    pub(crate) fn pass_of_c(&mut self) -> Arc<ConnectReport> {
         self.pass().1.remove("c").unwrap()
     }
 

@@ -7,8 +7,9 @@ use patchbay_schemas::schema::{DatabaseSchema, TableId};
 use patchbay_schemas::typed::{Ref, TableRow, TypeError};
 use uuid::Uuid;
 
-use super::change::ChangeSet;
+use super::change::{ChangeSet, RowChange};
 use super::declared::DeclaredIndex;
+use super::history::History;
 use super::index_spec::IndexSpec;
 use super::table::Table;
 use super::typed::TypedTable;
@@ -21,6 +22,7 @@ pub struct Snapshot {
     /// The indexes that users declared, each with its table and its place there; none where the schema lacks what it
     /// is over.
     declared: Arc<Vec<(IndexSpec, IndexPlace)>>,
+    history: History,
 }
 
 type IndexPlace = Option<(TableId, usize)>;
@@ -33,6 +35,7 @@ impl Snapshot {
             schema,
             tables,
             declared: Arc::default(),
+            history: History::default(),
         }
     }
 
@@ -116,6 +119,30 @@ impl Snapshot {
         self.tables.iter().map(Table::len).sum()
     }
 
+    /// The row changes that lead from an earlier snapshot of the same database to this one, in their order; a row that
+    /// changed several times is there several times. None when the way is not known: the other is no earlier
+    /// snapshot of this database, or so much has changed since that reading all rows takes less.
+    ///
+    /// The cost is that of the changes. They are kept as long as somebody holds the earlier snapshot.
+    ///
+    /// ```
+    /// use patchbay_engine::db::Database;
+    /// use patchbay_engine::txn::TxnBuilder;
+    /// use patchbay_schemas::nb::{self, LogicalRouter};
+    ///
+    /// let mut database = Database::new(nb::schema());
+    /// let earlier = database.snapshot();
+    /// let mut txn = TxnBuilder::new(&earlier);
+    /// txn.insert(&LogicalRouter::default())?;
+    /// database.transact(txn.finish().operations())?;
+    /// let changes = database.snapshot().changes_since(&earlier).unwrap();
+    /// assert_eq!(changes.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn changes_since(&self, earlier: &Self) -> Option<Vec<RowChange>> {
+        self.history.since(&earlier.history)
+    }
+
     /// Puts new versions of rows in the place of old ones, without any check.
     pub(crate) fn apply(&mut self, changes: &ChangeSet) {
         let tables = Arc::make_mut(&mut self.tables);
@@ -125,5 +152,7 @@ impl Snapshot {
         for change in &changes.rows {
             tables[change.table.index()].apply(change.old.as_ref(), change.new.as_ref());
         }
+        let rows = self.row_count();
+        self.history.step(&changes.rows, rows);
     }
 }

@@ -333,8 +333,7 @@ impl TxnBuilder {
         Ok(())
     }
 
-    /// Makes the whole transaction fail unless the connection owns a lock (RFC 7047 section 5.2.9); see
-    /// [`OpError::is_not_owner`](crate::client::OpError::is_not_owner).
+    /// Makes the whole transaction fail unless the client owns a lock; see [`Client::lock`](crate::client::Client::lock).
     pub fn assert_lock(&mut self, lock: impl Into<String>) {
         let lock = lock.into();
         self.operations().push(Operation::Assert { lock });

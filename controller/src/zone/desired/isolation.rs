@@ -4,66 +4,77 @@ use ipnet::IpNet;
 use patchbay_schemas::nb::{Acl, AclAction, AclDirection, AddressSet};
 
 use crate::model::external_ids::{AclKind, OwnedRow, address_set_name};
-use crate::model::{Connect, IpFamily};
+use crate::model::{Connect, IpFamily, NetworkId};
 use crate::zone::inputs::Inputs;
 
-use super::members::Member;
 use super::routing::destinations;
-use super::{IsolationRows, needs_local_node, owned};
+use super::{Around, Member, needs_local_node, owned};
 
 /// The meter that limits how much ACLs log.
 const METER: &str = "acl-logging";
 
+/// ACLs that drop traffic from pod to pod, and the address sets that they refer to.
+#[derive(Debug)]
+pub(in crate::zone) struct IsolationRows {
+    /// The pod subnets of all networks, a row for each family.
+    pub(in crate::zone) address_sets: Vec<AddressSet>,
+    /// The ACLs that all switches have.
+    pub(in crate::zone) shared: Vec<Acl>,
+    /// The switches.
+    pub(in crate::zone) switches: Vec<IsolatedSwitch>,
+}
+
+/// A switch whose pods are kept from the pods of other networks.
+#[derive(Debug)]
+pub(in crate::zone) struct IsolatedSwitch {
+    /// Its name.
+    pub(in crate::zone) name: String,
+    /// Its network.
+    pub(in crate::zone) network: NetworkId,
+    /// What lets its pods reach each other.
+    pub(in crate::zone) pass_own: Acl,
+}
+
 /// The ACLs with their switches and the address sets; none if pods may reach pods.
 ///
 /// ACLs that no switch has are left out: such rows cannot exist.
-pub(super) fn isolation(
+pub(in crate::zone) fn isolation<'m>(
     connect: &Connect,
-    members: &[Member<'_>],
-    inputs: &Inputs,
+    members: impl Iterator<Item = &'m Member> + Clone,
+    around: &Around<'_>,
 ) -> Option<IsolationRows> {
     if !connect.connectivity.is_service_only() {
         return None;
     }
+    let inputs = around.inputs;
     let mut rows = IsolationRows {
-        address_sets: address_sets(connect, members, inputs),
-        acls: Vec::new(),
+        address_sets: address_sets(connect, members.clone(), around),
+        shared: Vec::new(),
         switches: Vec::new(),
     };
-    let mut local = members
-        .iter()
-        .filter(|member| member.is_connected && member.is_active_here)
-        .peekable();
-    if local.peek().is_none() {
+    for member in members.filter(|member| member.is_connected() && member.is_active_here) {
+        let subnets: Vec<IpNet> = IpFamily::BOTH
+            .into_iter()
+            .flat_map(|family| member.pod_subnets_of(family))
+            .collect();
+        let kind = AclKind::PassSameNetwork(member.id);
+        rows.switches.push(IsolatedSwitch {
+            name: member.switch.clone(),
+            network: member.id,
+            pass_own: acl(connect, kind, 475, AclAction::Pass, destinations(&subnets)),
+        });
+    }
+    if rows.switches.is_empty() {
         return Some(rows);
     }
     if !inputs.service_cidrs.is_empty() {
         let matched = format!("({})", destinations(&inputs.service_cidrs));
         let row = acl(connect, AclKind::PassService, 500, AclAction::Pass, matched);
-        rows.acls.push(row);
+        rows.shared.push(row);
     }
     let matched = format!("{} && ct.new", to_any_pod(connect, inputs));
-    rows.acls.push(acl(
-        connect,
-        AclKind::DropPod,
-        450,
-        AclAction::Drop,
-        matched,
-    ));
-    let shared = rows.acls.len();
-    for member in local {
-        let network = member.network;
-        let mut places: Vec<usize> = (0..shared).collect();
-        places.push(rows.acls.len());
-        let subnets: Vec<IpNet> = IpFamily::BOTH
-            .into_iter()
-            .flat_map(|family| network.pod_subnets_of(family))
-            .collect();
-        let kind = AclKind::PassSameNetwork(network.id);
-        let row = acl(connect, kind, 475, AclAction::Pass, destinations(&subnets));
-        rows.acls.push(row);
-        rows.switches.push((member.switch.clone(), places));
-    }
+    let row = acl(connect, AclKind::DropPod, 450, AclAction::Drop, matched);
+    rows.shared.push(row);
     Some(rows)
 }
 
@@ -104,18 +115,20 @@ fn families(inputs: &Inputs) -> impl Iterator<Item = IpFamily> {
 }
 
 /// A set for each family of the cluster, with the pod subnets of all networks that are known here.
-fn address_sets(connect: &Connect, members: &[Member<'_>], inputs: &Inputs) -> Vec<AddressSet> {
-    let has_local_node = inputs.nodes.iter().any(|node| node.name == inputs.zone);
+fn address_sets<'m>(
+    connect: &Connect,
+    members: impl Iterator<Item = &'m Member>,
+    around: &Around<'_>,
+) -> Vec<AddressSet> {
     let known: Vec<_> = members
-        .iter()
-        .filter(|member| has_local_node || !needs_local_node(member.network.topology))
+        .filter(|member| around.has_local_node() || !needs_local_node(member.topology))
         .collect();
-    families(inputs)
+    families(around.inputs)
         .map(|family| AddressSet {
             name: address_set_name(&connect.name, family),
             addresses: known
                 .iter()
-                .flat_map(|member| member.network.pod_subnets_of(family))
+                .flat_map(|member| member.pod_subnets_of(family))
                 .map(|subnet| subnet.to_string())
                 .collect(),
             external_ids: owned(OwnedRow::AddressSet(family).external_ids(&connect.name)),

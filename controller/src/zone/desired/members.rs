@@ -1,109 +1,115 @@
 //! Which networks a connect joins, and where they are in this zone.
 
-use crate::model::{Connect, ConnectSubnets, Network, OwnerKey};
-use crate::zone::inputs::Inputs;
-use crate::zone::report::{ConnectReport, NetworkSkip, SkippedNetwork};
+use ipnet::IpNet;
 
-use super::Surroundings;
+use crate::model::{
+    Connect, ConnectSubnets, IpFamily, Network, NetworkId, OwnerKey, Topology, names,
+};
+use crate::zone::report::NetworkSkip;
+
+use super::Around;
 
 /// A network that the annotation names and that is known.
-#[derive(Debug)]
-pub(super) struct Member<'a> {
-    pub(super) network: &'a Network,
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(in crate::zone) struct Member {
+    pub(in crate::zone) id: NetworkId,
+    pub(in crate::zone) name: String,
+    pub(in crate::zone) topology: Topology,
+    /// The subnets of its pods, in the network's own order.
+    pub(in crate::zone) pod_subnets: Vec<IpNet>,
     /// What the connect allocated for it.
-    pub(super) subnets: ConnectSubnets,
+    pub(in crate::zone) subnets: ConnectSubnets,
     /// Name of its router.
-    pub(super) router: String,
+    pub(in crate::zone) router: String,
     /// Name of its switch in this zone.
-    pub(super) switch: String,
+    pub(in crate::zone) switch: String,
     /// Whether the zone's node is there and the network is rendered on it.
-    pub(super) is_active_here: bool,
-    /// Whether it gets rows. If not, it is still a destination for the others, which have their own drop rules.
-    pub(super) is_connected: bool,
+    pub(in crate::zone) is_active_here: bool,
     /// Whether its switch exists, active or not.
-    pub(super) has_switch: bool,
+    pub(in crate::zone) has_switch: bool,
+    /// Why it gets no rows. It is still a destination for the others, which have their own drop rules.
+    pub(in crate::zone) obstacle: Option<NetworkSkip>,
 }
 
-/// The networks of a connect by id. Each network is resolved here, once, so that all rows of a pass agree about it.
-pub(super) fn members<'a>(
-    connect: &Connect,
-    inputs: &'a Inputs,
-    around: &Surroundings<'_>,
-    report: &mut ConnectReport,
-) -> Vec<Member<'a>> {
-    let has_local_node = inputs.nodes.iter().any(|node| node.name == inputs.zone);
-    let mut members = Vec::with_capacity(connect.subnets.len());
-    for (owner, subnets) in connect.subnets.iter() {
-        let network = match known(owner, inputs) {
-            Ok(network) => network,
-            Err((network, reason)) => {
-                report.skipped_networks.push(SkippedNetwork {
-                    owner,
-                    network,
-                    reason,
-                });
-                continue;
-            }
-        };
+impl Member {
+    /// Resolves an entry of the annotation. This is done once, so that all rows agree about the network.
+    ///
+    /// # Errors
+    /// The name of the network, as far as it is known, and why it is none that can be connected.
+    pub(in crate::zone) fn resolve(
+        connect: &Connect,
+        owner: OwnerKey,
+        subnets: &ConnectSubnets,
+        around: &Around<'_>,
+    ) -> Result<Self, (Option<String>, NetworkSkip)> {
+        let inputs = around.inputs;
+        let network = inputs
+            .networks
+            .by_id(owner.network_id)
+            .ok_or((None, NetworkSkip::Unknown))?;
+        if network.topology != owner.topology {
+            let reason = NetworkSkip::OtherTopology(network.topology);
+            return Err((Some(network.name.clone()), reason));
+        }
         let switch = network.switch(&inputs.zone);
-        let mut member = Member {
-            network,
+        let mut member = Self {
+            id: network.id,
+            name: network.name.clone(),
+            topology: network.topology,
+            pod_subnets: network.pod_subnets.iter().map(|net| net.cidr).collect(),
             subnets: *subnets,
             router: network.router(),
-            has_switch: around.switches.contains(&*switch),
-            switch,
-            is_active_here: has_local_node
+            is_active_here: around.has_local_node()
                 && inputs.activity.is_active(&network.name, &inputs.zone),
-            is_connected: true,
+            has_switch: around.index.switch(&switch).is_some(),
+            switch,
+            obstacle: None,
         };
-        if let Some(reason) = obstacle(connect, &member, around) {
-            member.is_connected = false;
-            report.skipped_networks.push(SkippedNetwork {
-                owner,
-                network: Some(network.name.clone()),
-                reason,
-            });
+        member.obstacle = member.find_obstacle(connect, network, around);
+        Ok(member)
+    }
+
+    fn find_obstacle(
+        &self,
+        connect: &Connect,
+        network: &Network,
+        around: &Around<'_>,
+    ) -> Option<NetworkSkip> {
+        let isolated = connect.connectivity.is_service_only();
+        if isolated && !around.index.has_pass_action() {
+            Some(NetworkSkip::NoPassAction)
+        } else if !self.is_active_here {
+            None
+        } else if around.index.router(&self.router).is_none() {
+            Some(NetworkSkip::NoRouter(self.router.clone()))
+        } else if isolated && !self.has_switch {
+            Some(NetworkSkip::NoSwitch(self.switch.clone()))
+        } else if network.pod_subnets.is_empty() {
+            Some(NetworkSkip::NoSubnets)
+        } else {
+            None
         }
-        members.push(member);
     }
-    members.sort_by_key(|member| member.network.id);
-    report
-        .skipped_networks
-        .sort_by_key(|skipped| skipped.owner.network_id);
-    members
-}
 
-fn known(owner: OwnerKey, inputs: &Inputs) -> Result<&Network, (Option<String>, NetworkSkip)> {
-    let network = inputs
-        .networks
-        .by_id(owner.network_id)
-        .ok_or((None, NetworkSkip::Unknown))?;
-    if network.topology == owner.topology {
-        Ok(network)
-    } else {
-        let reason = NetworkSkip::OtherTopology(network.topology);
-        Err((Some(network.name.clone()), reason))
+    /// Whether it gets rows.
+    pub(in crate::zone) fn is_connected(&self) -> bool {
+        self.obstacle.is_none()
     }
-}
 
-/// What keeps a network from being connected as a whole.
-fn obstacle(
-    connect: &Connect,
-    member: &Member<'_>,
-    around: &Surroundings<'_>,
-) -> Option<NetworkSkip> {
-    let isolated = connect.connectivity.is_service_only();
-    if isolated && !around.has_pass_action {
-        Some(NetworkSkip::NoPassAction)
-    } else if !member.is_active_here {
-        None
-    } else if !around.routers.contains(&*member.router) {
-        Some(NetworkSkip::NoRouter(member.router.clone()))
-    } else if isolated && !member.has_switch {
-        Some(NetworkSkip::NoSwitch(member.switch.clone()))
-    } else if member.network.pod_subnets.is_empty() {
-        Some(NetworkSkip::NoSubnets)
-    } else {
-        None
+    pub(in crate::zone) fn owner_key(&self) -> OwnerKey {
+        OwnerKey {
+            topology: self.topology,
+            network_id: self.id,
+        }
+    }
+
+    pub(super) fn pod_subnets_of(&self, family: IpFamily) -> impl Iterator<Item = IpNet> {
+        let subnets = self.pod_subnets.iter().copied();
+        subnets.filter(move |subnet| IpFamily::of_net(*subnet) == family)
+    }
+
+    /// The port of its router through which its pods in this zone send.
+    pub(super) fn inport(&self, zone: &str) -> String {
+        names::network_inport(&self.name, self.topology, zone)
     }
 }

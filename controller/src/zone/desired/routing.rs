@@ -6,49 +6,25 @@ use patchbay_schemas::nb::{
 };
 
 use crate::model::external_ids::{OwnedRow, key};
-use crate::model::{Connect, IpFamily, Network};
-use crate::zone::report::{ConnectReport, NodeSkip, SkippedNode};
+use crate::model::{Connect, IpFamily};
 
-use super::links::Link;
-use super::members::Member;
-use super::{NetworkRouterRows, owned};
+use super::{Link, Member, owned};
 
 /// Priority of the policies.
 const POLICY_PRIORITY: i64 = 9001;
 
-/// The routes of the connect router: to the nodes' subnets of layer3 networks, to layer2 networks as a whole.
-pub(super) fn routes(
+/// The routes of the connect router over a link: to the node's subnets of a layer3 network, to a layer2 network as a
+/// whole.
+pub(in crate::zone) fn routes(
     connect: &Connect,
-    links: &[Link<'_>],
-    report: &mut ConnectReport,
-) -> Vec<LogicalRouterStaticRoute> {
-    let mut routes = Vec::with_capacity(links.len());
-    for link in links {
-        let network = link.member.network;
-        let before = routes.len();
-        if let Some(node) = link.node {
-            add_routes(connect, link, node.subnets_of(&network.name), &mut routes);
-        } else {
-            let subnets: Vec<IpNet> = network.pod_subnets.iter().map(|net| net.cidr).collect();
-            add_routes(connect, link, &subnets, &mut routes);
-        }
-        if routes.len() == before {
-            report.skipped_nodes.push(SkippedNode {
-                network: network.name.clone(),
-                node: link.node.map(|node| node.name.clone()),
-                reason: NodeSkip::NoSubnet,
-            });
-        }
-    }
-    routes
-}
-
-fn add_routes(
-    connect: &Connect,
+    member: &Member,
     link: &Link<'_>,
-    subnets: &[IpNet],
-    routes: &mut Vec<LogicalRouterStaticRoute>,
-) {
+) -> Vec<LogicalRouterStaticRoute> {
+    let subnets = match link.node {
+        Some(node) => node.subnets_of(&member.name),
+        None => &member.pod_subnets,
+    };
+    let mut routes = Vec::with_capacity(subnets.len());
     for family in IpFamily::BOTH {
         let Some((_, nexthop)) = link.addresses_of(family) else {
             continue;
@@ -58,7 +34,7 @@ fn add_routes(
             .filter(|subnet| IpFamily::of_net(**subnet) == family);
         for (place, subnet) in of_family.enumerate() {
             let row = OwnedRow::StaticRoute {
-                network: link.member.network.id,
+                network: member.id,
                 attachment: link.attachment,
                 family,
             };
@@ -77,39 +53,17 @@ fn add_routes(
             });
         }
     }
+    routes
 }
 
-/// The rows on the routers of the networks in this zone: the port to the connect router, and a policy for each other
-/// network and family.
-pub(super) fn network_routers(
+/// What sends traffic from one network to another: a policy for each family, on the router of the source.
+pub(in crate::zone) fn policies(
     connect: &Connect,
-    members: &[Member<'_>],
-    links: &[Link<'_>],
-) -> Vec<NetworkRouterRows> {
-    let local = links
-        .iter()
-        .filter_map(|link| Some((link, link.network_port.clone()?)));
-    local
-        .map(|(link, port)| NetworkRouterRows {
-            router: link.member.router.clone(),
-            port,
-            policies: members
-                .iter()
-                .filter(|other| other.network.id != link.member.network.id)
-                .flat_map(|other| policies(connect, link, other.network))
-                .collect(),
-        })
-        .collect()
-}
-
-fn policies(
-    connect: &Connect,
+    source: &Member,
     link: &Link<'_>,
-    destination: &Network,
+    destination: &Member,
 ) -> impl Iterator<Item = LogicalRouterPolicy> {
-    let source = link.member;
-    let node = link.node.map_or("", |node| &node.name);
-    let inport = source.network.inport(node);
+    let inport = source.inport(link.node.map_or("", |node| &node.name));
     IpFamily::BOTH.into_iter().filter_map(move |family| {
         let (nexthop, _) = link.addresses_of(family)?;
         let subnets: Vec<IpNet> = destination.pod_subnets_of(family).collect();
@@ -119,7 +73,7 @@ fn policies(
             _ => format!("({})", destinations(&subnets)),
         };
         let row = OwnedRow::RouterPolicy {
-            source: source.network.id,
+            source: source.id,
             destination: destination.id,
             family,
             router: &source.router,

@@ -5,75 +5,89 @@ use std::collections::{BTreeMap, BTreeSet};
 use patchbay_schemas::nb::LoadBalancerGroup;
 
 use crate::model::{Connect, names};
-use crate::zone::inputs::Inputs;
-use crate::zone::report::{ConnectReport, Notice};
+use crate::zone::inputs::ClusterIpService;
+use crate::zone::report::Notice;
 
-use super::members::Member;
-use super::{ServiceRows, Surroundings};
+use super::{Around, Member};
+
+/// Load balancers of all connected networks.
+#[derive(Debug)]
+pub(in crate::zone) struct ServiceRows {
+    /// The group.
+    pub(in crate::zone) group: LoadBalancerGroup,
+    /// Names of the switches that use the group.
+    pub(in crate::zone) switches: BTreeSet<String>,
+}
 
 /// The load balancer group and its switches; none unless services are let through.
 ///
 /// The group has the load balancers that are there. If services should have more, that is told and keeps nothing
 /// from being connected: load balancers come and go with another controller.
-pub(super) fn services(
+pub(in crate::zone) fn services<'m>(
     connect: &Connect,
-    members: &[Member<'_>],
-    inputs: &Inputs,
-    around: &Surroundings<'_>,
-    report: &mut ConnectReport,
-) -> Option<ServiceRows> {
+    members: impl Iterator<Item = &'m Member>,
+    around: &Around<'_>,
+) -> Option<(ServiceRows, Vec<Notice>)> {
     if !connect.connectivity.service_network {
         return None;
     }
-    let mut group = LoadBalancerGroup {
-        name: names::load_balancer_group(&connect.name),
-        ..LoadBalancerGroup::default()
+    let mut rows = ServiceRows {
+        group: LoadBalancerGroup {
+            name: names::load_balancer_group(&connect.name),
+            ..LoadBalancerGroup::default()
+        },
+        switches: BTreeSet::new(),
     };
-    let expected = expected_load_balancers(members, inputs);
-    let mut switches = Vec::new();
-    for member in members.iter().filter(|member| member.is_connected) {
-        let name = &*member.network.name;
-        let found = around.load_balancers.get(name);
-        group.load_balancer.extend(found.into_iter().flatten());
+    let mut notices = Vec::new();
+    for member in members.filter(|member| member.is_connected()) {
+        let found = around.index.load_balancers(&member.name);
+        rows.group.load_balancer.extend(found.into_iter().flatten());
         if !member.is_active_here {
             continue;
         }
         let found = found.map_or(0, BTreeSet::len);
-        let expected = expected.get(name).copied().unwrap_or_default();
+        let expected = expected_load_balancers(member, around);
         if found != expected {
-            report.notices.push(Notice::LoadBalancers {
-                network: name.to_owned(),
+            notices.push(Notice::LoadBalancers {
+                network: member.name.clone(),
                 found,
                 expected,
             });
         }
         if member.has_switch {
-            switches.push(member.switch.clone());
+            rows.switches.insert(member.switch.clone());
         } else {
-            report.notices.push(Notice::NoSwitch {
-                network: name.to_owned(),
+            notices.push(Notice::NoSwitch {
+                network: member.name.clone(),
                 switch: member.switch.clone(),
             });
         }
     }
-    Some(ServiceRows { group, switches })
+    Some((rows, notices))
 }
 
-/// How many load balancers the services of each member should have, by network.
-fn expected_load_balancers<'a>(
-    members: &'a [Member<'_>],
-    inputs: &Inputs,
-) -> BTreeMap<&'a str, usize> {
-    let mut by_namespace = BTreeMap::<&str, usize>::new();
-    for service in &inputs.services {
-        *by_namespace.entry(&service.namespace).or_default() += service.protocols.len();
+/// How many load balancers the services of a network should have.
+fn expected_load_balancers(member: &Member, around: &Around<'_>) -> usize {
+    let network = around.inputs.networks.by_id(member.id);
+    let namespaces = network.into_iter().flat_map(|network| &network.namespaces);
+    namespaces
+        .filter_map(|namespace| around.load_balancers.get(namespace))
+        .sum()
+}
+
+/// How many load balancers the services of each namespace should have.
+pub(in crate::zone) fn load_balancers_by_namespace(
+    services: &[ClusterIpService],
+) -> BTreeMap<String, usize> {
+    let mut by_namespace = BTreeMap::<String, usize>::new();
+    for service in services {
+        let protocols = service.protocols.len();
+        match by_namespace.get_mut(&service.namespace) {
+            Some(count) => *count += protocols,
+            None => {
+                by_namespace.insert(service.namespace.clone(), protocols);
+            }
+        }
     }
-    members
-        .iter()
-        .map(|member| {
-            let namespaces = member.network.namespaces.iter();
-            let counts = namespaces.filter_map(|namespace| by_namespace.get(&**namespace));
-            (&*member.network.name, counts.sum())
-        })
-        .collect()
+    by_namespace
 }

@@ -25,7 +25,7 @@ enum Rule {
 
 /// The columns of `T` and what a reconcile decides about them.
 #[derive(Debug)]
-pub(super) struct Columns<T> {
+pub(in crate::zone) struct Columns<T> {
     /// For each of `T`'s columns, its place in the database's rows.
     places: Vec<Option<ColumnId>>,
     /// For each of `T`'s columns.
@@ -61,7 +61,7 @@ impl<T: TableRow> Columns<T> {
     }
 
     /// Whether an existing row is anything else than it should be.
-    pub(super) fn differ(&self, existing: &Row, wanted: &[Datum]) -> bool {
+    pub(in crate::zone) fn differ(&self, existing: &Row, wanted: &[Datum]) -> bool {
         (0..wanted.len()).any(|place| match self.have(existing, place) {
             Some(have) => *self.merged(place, have, &wanted[place]) != *have,
             None => self.rules[place] != Rule::Leave && !is_default(&wanted[place]),

@@ -1,6 +1,6 @@
 //! Which rows hold which rows in their sets, and what is to change about it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 use patchbay_engine::db::Snapshot;
@@ -16,13 +16,13 @@ use super::PlanError;
 
 /// A column of a table, by its name here and by its place in the database: mostly a set of rows that a row holds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Holding {
+pub(in crate::zone) struct Holding {
     pub(super) name: &'static str,
     pub(super) column: Option<ColumnId>,
 }
 
 impl Holding {
-    pub(super) fn of<T: TableRow>(snapshot: &Snapshot, name: &'static str) -> Self {
+    pub(in crate::zone) fn of<T: TableRow>(snapshot: &Snapshot, name: &'static str) -> Self {
         let table = snapshot.schema().table_by_name(T::TABLE);
         Self {
             name,
@@ -31,7 +31,7 @@ impl Holding {
     }
 
     /// The rows that a row holds.
-    fn set(self, holder: &Row) -> Option<&Set> {
+    pub(in crate::zone) fn set(self, holder: &Row) -> Option<&Set> {
         holder.values.get(self.column?.index())?.as_set()
     }
 
@@ -44,21 +44,6 @@ impl Holding {
     pub(super) fn holds(self, holder: &Row, held: Uuid) -> bool {
         self.set(holder)
             .is_some_and(|set| set.contains(&Atom::Uuid(held)))
-    }
-
-    /// Who holds the rows that `is_wanted` chooses, among these.
-    pub(super) fn holders<'a>(
-        self,
-        among: impl Iterator<Item = &'a Row>,
-        is_wanted: impl Fn(Uuid) -> bool,
-    ) -> HashMap<Uuid, Vec<&'a Row>> {
-        let mut holders = HashMap::<Uuid, Vec<&Row>>::new();
-        for holder in among {
-            for uuid in self.held(holder).filter(|uuid| is_wanted(*uuid)) {
-                holders.entry(uuid).or_default().push(holder);
-            }
-        }
-        holders
     }
 }
 

@@ -15,7 +15,6 @@ use super::{Change, Counts, PlanError};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settled {
     pub(super) uuid: Uuid,
-    pub(super) is_new: bool,
 }
 
 impl Settled {
@@ -31,7 +30,7 @@ pub(super) struct RowChanges {
     kept: HashSet<Uuid>,
     inserted: usize,
     changed: HashSet<Uuid>,
-    deleted: usize,
+    deleted: HashSet<Uuid>,
 }
 
 impl RowChanges {
@@ -41,7 +40,7 @@ impl RowChanges {
             kept: HashSet::new(),
             inserted: 0,
             changed: HashSet::new(),
-            deleted: 0,
+            deleted: HashSet::new(),
         }
     }
 
@@ -59,39 +58,46 @@ impl RowChanges {
         let existing = free()
             .find(|row| !columns.differ(row, &data))
             .or_else(|| free().min_by_key(|row| row.uuid));
+        if let Some(existing) = existing {
+            self.kept.insert(existing.uuid);
+        }
+        self.put(columns, existing.copied(), wanted)
+    }
+
+    /// Makes a row the wanted one, or inserts that.
+    pub(super) fn put<T: TableRow>(
+        &mut self,
+        columns: &Columns<T>,
+        existing: Option<&Row>,
+        wanted: &T,
+    ) -> Result<Settled, PlanError> {
         let Some(existing) = existing else {
             return self.insert(wanted);
         };
-        if columns.update(&mut self.txn, existing, &data)? {
+        if columns.update(&mut self.txn, existing, &wanted.to_data())? {
             self.changed.insert(existing.uuid);
         }
-        self.kept.insert(existing.uuid);
         Ok(Settled {
             uuid: existing.uuid,
-            is_new: false,
         })
     }
 
     pub(super) fn insert<T: TableRow>(&mut self, row: &T) -> Result<Settled, PlanError> {
         let uuid = self.txn.insert(row)?.uuid;
         self.inserted += 1;
-        Ok(Settled { uuid, is_new: true })
+        Ok(Settled { uuid })
     }
 
     /// Deletes a row of a table whose rows live without being held.
     pub(super) fn delete<T: TableRow>(&mut self, row: Uuid) -> Result<(), PlanError> {
         self.txn.delete(Ref::<T>::new(row))?;
-        self.deleted += 1;
+        self.deleted.insert(row);
         Ok(())
     }
 
     /// Counts a row that goes because nobody holds it any more.
-    pub(super) fn count_deleted(&mut self) {
-        self.deleted += 1;
-    }
-
-    pub(super) fn is_kept(&self, row: Uuid) -> bool {
-        self.kept.contains(&row)
+    pub(super) fn count_deleted(&mut self, row: Uuid) {
+        self.deleted.insert(row);
     }
 
     pub(super) fn hold<T: TableRow>(
@@ -113,8 +119,9 @@ impl RowChanges {
             counts: Counts {
                 inserted: self.inserted,
                 changed: self.changed.len(),
-                deleted: self.deleted,
+                deleted: self.deleted.len(),
             },
+            more: false,
         }
     }
 }

@@ -113,9 +113,7 @@ impl<'a> Topology<'a> {
             chassis: Named::new(snapshot),
             switches: Named::new(snapshot),
             switch_ports: Named::new(snapshot),
-            acls: Named::by(snapshot, |acls, row| {
-                acls.external_id(row, key::ID).unwrap_or_default()
-            }),
+            acls: Named::by(snapshot, Scan::id),
             port_groups: Named::new(snapshot),
             routes: Columns::of_shared_rows(snapshot.schema()),
             router_sets: HolderChanges::new(snapshot),

@@ -1,0 +1,506 @@
+//! Compares the pending parts of a connect with the database.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use patchbay_schemas::nb::{Acl, AddressSet, Copp};
+use patchbay_schemas::row::Row;
+use patchbay_schemas::typed::{Ref, TableRow};
+use uuid::Uuid;
+
+use super::{ConnectState, Pending};
+use crate::model::external_ids::key;
+use crate::model::{Connect, DatapathKey, NetworkId, names};
+use crate::zone::desired::{self, Around, IsolationRows, Link, Member};
+use crate::zone::index::{Holders, Kind, is_our_name};
+use crate::zone::reconcile::{Action, At, Child, Columns, Decided, Phase, Put, Step};
+use crate::zone::unit::{LinkId, Unit};
+
+/// One pass over the pending parts.
+pub(super) struct Evaluation<'a, 'c> {
+    /// Name of the connect.
+    name: &'c str,
+    around: Around<'a>,
+    decided: &'c Decided,
+    /// The part that is looked at.
+    unit: Unit,
+    /// Rows that stay.
+    kept: HashSet<Uuid>,
+    /// The parts that are not as they should be.
+    busy: BTreeSet<Unit>,
+    /// What is to be done.
+    pub(super) steps: Vec<Step<'a>>,
+    /// ACLs that come.
+    pub(super) new_acls: Vec<Acl>,
+}
+
+impl<'a, 'c> Evaluation<'a, 'c> {
+    pub(super) fn new(name: &'c str, around: Around<'a>, decided: &'c Decided) -> Self {
+        Self {
+            name,
+            around,
+            decided,
+            unit: Unit::Stray,
+            kept: HashSet::new(),
+            busy: BTreeSet::new(),
+            steps: Vec::new(),
+            new_acls: Vec::new(),
+        }
+    }
+
+    /// All rows of the connect go.
+    pub(super) fn remove_all(&mut self) {
+        let owned = self.around.index.owned(self.name);
+        let units: BTreeSet<Unit> = owned.map(|row| row.unit).collect();
+        self.remove_stale(&units);
+    }
+
+    /// The pending parts become what the connect says.
+    pub(super) fn connect(
+        &mut self,
+        state: &mut ConnectState,
+        connect: &Connect,
+        (key, copp): (DatapathKey, Ref<Copp>),
+        links: &BTreeMap<LinkId, Link<'a>>,
+    ) {
+        let router = At::Connect(self.connect_router());
+        let mut local = BTreeMap::new();
+        let units = state.pending.units.clone();
+        for unit in &units {
+            self.unit = *unit;
+            match *unit {
+                Unit::Router => self.router(connect, key, copp),
+                Unit::Link(id) => {
+                    if let Some(link) = links.get(&id) {
+                        let routes = self.link(connect, &state.members[&id.network], link, router);
+                        state.set_routes(id, routes);
+                    }
+                }
+                Unit::Policies {
+                    source,
+                    destination,
+                } => {
+                    let link = local
+                        .entry(source)
+                        .or_insert_with(|| state.local_link(source, connect, &self.around));
+                    let members = (state.members.get(&source), state.members.get(&destination));
+                    if let (Some(link), (Some(source), Some(destination))) = (&*link, members)
+                        && source.id != destination.id
+                    {
+                        self.policies(connect, source, link, destination);
+                    }
+                }
+                Unit::Services => {
+                    let rows = desired::services(connect, state.members(), &self.around);
+                    state.service_notices.clear();
+                    if let Some((rows, notices)) = rows {
+                        state.service_notices = notices;
+                        self.services(&rows);
+                    }
+                }
+                Unit::Isolation => {
+                    let members = state.members.values();
+                    if let Some(rows) = desired::isolation(connect, members, &self.around) {
+                        self.isolation(&rows);
+                    }
+                }
+                Unit::Stray => {}
+            }
+        }
+        self.remove_stale(&units);
+    }
+
+    /// The pending parts that are as they should be.
+    pub(super) fn done(&self, pending: &Pending) -> BTreeSet<Unit> {
+        pending.units.difference(&self.busy).copied().collect()
+    }
+
+    /// The load balancer group that is there.
+    pub(super) fn group(&self) -> Option<Uuid> {
+        let name = names::load_balancer_group(self.name);
+        let rows = self.rows(Unit::Services);
+        let marks = self.around.index.marks(Kind::Group);
+        let group = rows.iter().find(|(_, row)| marks.name(row) == name);
+        group.map(|(_, row)| row.uuid)
+    }
+
+    /// The rows of a part.
+    fn rows(&self, unit: Unit) -> Vec<(Kind, &'a Row)> {
+        let index = self.around.index;
+        let owned = index.owned_of(self.name, unit..=unit);
+        owned
+            .filter_map(|row| Some((row.kind, &**index.get(row.kind, row.uuid)?)))
+            .collect()
+    }
+
+    /// The connect router, if there is one: ours, or one of its name that is nobody's.
+    fn connect_router(&self) -> Option<&'a Row> {
+        let index = self.around.index;
+        let mut ours = index
+            .owned_of(self.name, Unit::Router..=Unit::Router)
+            .filter_map(|row| index.get(row.kind, row.uuid));
+        let nobodys = || {
+            let row = index.router(&names::connect_router(self.name))?;
+            (!index.marks(Kind::Router).has_owner(row)).then_some(row)
+        };
+        ours.next().or_else(nobodys).map(AsRef::as_ref)
+    }
+
+    fn step(&mut self, phase: Phase, together: Option<NetworkId>, action: Action<'a>) {
+        self.busy.insert(self.unit);
+        self.steps.push(Step {
+            phase,
+            together,
+            action,
+        });
+    }
+
+    /// Chooses one of the candidates to be the wanted row, or a new one. Returns whether there is something to do.
+    fn settle<T: TableRow>(
+        &mut self,
+        columns: &Columns<T>,
+        candidates: impl Iterator<Item = &'a Row>,
+        wanted: T,
+    ) -> (Put<'a, T>, bool) {
+        let mut candidates: Vec<&'a Row> = candidates
+            .filter(|row| !self.kept.contains(&row.uuid))
+            .collect();
+        candidates.sort_by_key(|row| row.uuid);
+        if candidates.is_empty() {
+            let put = Put {
+                existing: None,
+                wanted,
+            };
+            return (put, true);
+        }
+        let data = wanted.to_data();
+        // Of several rows with one identity the one that is right already stays.
+        let right = candidates.iter().find(|row| !columns.differ(row, &data));
+        let existing = *right.unwrap_or(&candidates[0]);
+        let is_right = right.is_some();
+        self.kept.insert(existing.uuid);
+        let put = Put {
+            existing: Some(existing),
+            wanted,
+        };
+        (put, !is_right)
+    }
+
+    /// A row of a router; none if it is there as it should be.
+    fn child<T: TableRow>(
+        &mut self,
+        columns: &Columns<T>,
+        candidates: impl Iterator<Item = &'a Row>,
+        wanted: T,
+        router: At<'a>,
+        holders: &Holders,
+    ) -> Option<Child<'a, T>> {
+        let (put, differs) = self.settle(columns, candidates, wanted);
+        let at = router.row().map(|row| row.uuid);
+        let held: Vec<Uuid> = match put.existing {
+            Some(row) => holders.of(row.uuid).collect(),
+            None => Vec::new(),
+        };
+        let enters = at.is_none_or(|at| !held.contains(&at));
+        let leaves: Vec<&'a Row> = held
+            .into_iter()
+            .filter(|holder| Some(*holder) != at)
+            .filter_map(|holder| self.around.index.get(Kind::Router, holder))
+            .map(AsRef::as_ref)
+            .collect();
+        (differs || enters || !leaves.is_empty()).then_some(Child {
+            put,
+            router,
+            enters,
+            leaves,
+        })
+    }
+
+    fn router(&mut self, connect: &Connect, key: DatapathKey, copp: Ref<Copp>) {
+        let wanted = desired::router(connect, key, copp);
+        let existing = self.connect_router();
+        let (put, differs) = self.settle(&self.decided.router, existing.into_iter(), wanted);
+        if differs {
+            self.step(Phase::Link, None, Action::Router(put));
+        }
+    }
+
+    /// Returns how many routes there are.
+    fn link(
+        &mut self,
+        connect: &Connect,
+        member: &Member,
+        link: &Link<'a>,
+        router: At<'a>,
+    ) -> usize {
+        let index = self.around.index;
+        let decided = self.decided;
+        let connect_port = link.connect_port(connect, member);
+        let network_port = link.network_port(connect, member);
+        let network_router = index.router(&member.router);
+        let network_router = network_router.map(|row| At::Network(row));
+        let ports = [
+            (Some(connect_port), Some(router)),
+            (network_port, network_router),
+        ];
+        for (port, at) in ports {
+            if let (Some(port), Some(at)) = (port, at) {
+                let existing = index.port(&port.name).map(AsRef::as_ref);
+                let child = self.child(&decided.port, existing.into_iter(), port, at, &index.ports);
+                if let Some(child) = child {
+                    self.step(Phase::Link, None, Action::Port(child));
+                }
+            }
+        }
+        let routes = desired::routes(connect, member, link);
+        let count = routes.len();
+        let rows = self.rows(self.unit);
+        for route in routes {
+            let candidates = identical(&rows, Kind::Route, self.around, identity(&route));
+            let candidates: Vec<&'a Row> = candidates.collect();
+            let child = self.child(
+                &decided.route,
+                candidates.into_iter(),
+                route,
+                router,
+                &index.routes,
+            );
+            if let Some(child) = child {
+                self.step(Phase::Link, None, Action::Route(child));
+            }
+        }
+        count
+    }
+
+    fn policies(
+        &mut self,
+        connect: &Connect,
+        source: &Member,
+        link: &Link<'a>,
+        destination: &Member,
+    ) {
+        let index = self.around.index;
+        let decided = self.decided;
+        // Members without a router get no rows.
+        let Some(router) = index.router(&source.router) else {
+            return;
+        };
+        let rows = self.rows(self.unit);
+        for policy in desired::policies(connect, source, link, destination) {
+            let id = policy.external_ids.get(key::ID).cloned();
+            let id = id.unwrap_or_default();
+            let candidates: Vec<&'a Row> =
+                identical(&rows, Kind::Policy, self.around, &id).collect();
+            let child = self.child(
+                &decided.policy,
+                candidates.into_iter(),
+                policy,
+                At::Network(router),
+                &index.policies,
+            );
+            if let Some(child) = child {
+                self.step(Phase::Connect, Some(source.id), Action::Policy(child));
+            }
+        }
+    }
+
+    fn services(&mut self, rows: &desired::ServiceRows) {
+        let index = self.around.index;
+        let decided = self.decided;
+        let existing: Vec<&'a Row> = self
+            .rows(Unit::Services)
+            .into_iter()
+            .map(|(_, row)| row)
+            .collect();
+        let (put, differs) = self.settle(&decided.group, existing.into_iter(), rows.group.clone());
+        let group = put.existing.map(|row| row.uuid);
+        if differs {
+            self.step(Phase::Serve, None, Action::Group(put));
+        }
+        let mut wanted = BTreeSet::new();
+        for switch in rows.switches.iter().filter_map(|name| index.switch(name)) {
+            wanted.insert(switch.uuid);
+            if group.is_none_or(|group| !index.groups.has(switch.uuid, group)) {
+                self.step(Phase::Serve, None, Action::Serve { switch });
+            }
+        }
+        if let Some(group) = group {
+            self.leave_others(Kind::Group, group, &wanted, Phase::Disconnect);
+        }
+    }
+
+    fn isolation(&mut self, rows: &IsolationRows) {
+        let index = self.around.index;
+        let decided = self.decided;
+        let there = self.rows(Unit::Isolation);
+        let names = index.marks(Kind::AddressSet);
+        for set in &rows.address_sets {
+            let candidates = there
+                .iter()
+                .filter(|(kind, row)| *kind == Kind::AddressSet && names.name(row) == set.name);
+            let candidates: Vec<&'a Row> = candidates.map(|(_, row)| *row).collect();
+            let (put, differs) =
+                self.settle(&decided.address_set, candidates.into_iter(), set.clone());
+            if differs {
+                self.address_set(put);
+            }
+        }
+        // For each ACL, the row that is there or the place among those that come.
+        let mut shared = Vec::with_capacity(rows.shared.len());
+        for acl in &rows.shared {
+            shared.push(self.acl(&there, acl, Phase::Isolate, None));
+        }
+        let mut wanted: BTreeMap<Uuid, BTreeSet<Uuid>> = shared
+            .iter()
+            .filter_map(|acl| Some((acl.ok()?, BTreeSet::new())))
+            .collect();
+        for isolated in &rows.switches {
+            let network = Some(isolated.network);
+            let own = self.acl(&there, &isolated.pass_own, Phase::Connect, network);
+            let Some(switch) = index.switch(&isolated.name) else {
+                continue;
+            };
+            let (mut has, mut new) = (Vec::new(), Vec::new());
+            for acl in shared.iter().chain([&own]) {
+                match *acl {
+                    Ok(acl) => {
+                        wanted.entry(acl).or_default().insert(switch.uuid);
+                        has.extend((!index.acls.has(switch.uuid, acl)).then_some(acl));
+                    }
+                    Err(place) => new.push(place),
+                }
+            }
+            if !(has.is_empty() && new.is_empty()) {
+                let there = has;
+                let action = Action::Attach { switch, there, new };
+                self.step(Phase::Isolate, None, action);
+            }
+        }
+        for (acl, switches) in wanted {
+            self.leave_others(Kind::Acl, acl, &switches, Phase::Release);
+        }
+    }
+
+    /// The row of an ACL, or its place among those that come.
+    fn acl(
+        &mut self,
+        there: &[(Kind, &'a Row)],
+        acl: &Acl,
+        phase: Phase,
+        network: Option<NetworkId>,
+    ) -> Result<Uuid, usize> {
+        let id = acl.external_ids.get(key::ID).map_or("", String::as_str);
+        let candidates: Vec<&'a Row> = identical(there, Kind::Acl, self.around, id).collect();
+        let decided = self.decided;
+        let (put, differs) = self.settle(&decided.acl, candidates.into_iter(), acl.clone());
+        let Some(existing) = put.existing else {
+            self.new_acls.push(put.wanted);
+            return Err(self.new_acls.len() - 1);
+        };
+        if differs {
+            self.step(phase, network, Action::Acl(put));
+        }
+        Ok(existing.uuid)
+    }
+
+    fn address_set(&mut self, put: Put<'a, AddressSet>) {
+        let Some(existing) = put.existing else {
+            let meanwhile = put.wanted.clone();
+            self.step(Phase::Isolate, None, Action::Grow { put, meanwhile });
+            return;
+        };
+        let have = self.around.index.snapshot().typed::<AddressSet>();
+        let have = have.read(existing).unwrap_or_default();
+        let mut meanwhile = put.wanted.clone();
+        meanwhile.addresses.extend(have.addresses.iter().cloned());
+        let shrinks = meanwhile.addresses != put.wanted.addresses;
+        let grows = meanwhile.addresses != have.addresses || !shrinks;
+        if shrinks {
+            let put = Put {
+                existing: put.existing,
+                wanted: put.wanted.clone(),
+            };
+            let action = Action::Shrink { put, grown: grows };
+            self.step(Phase::Release, None, action);
+        }
+        if grows {
+            self.step(Phase::Isolate, None, Action::Grow { put, meanwhile });
+        }
+    }
+
+    /// Lets only the wanted switches hold a row.
+    fn leave_others(&mut self, kind: Kind, row: Uuid, wanted: &BTreeSet<Uuid>, phase: Phase) {
+        let index = self.around.index;
+        let holders = match kind {
+            Kind::Group => &index.groups,
+            _ => &index.acls,
+        };
+        for holder in holders.of(row).filter(|holder| !wanted.contains(holder)) {
+            if let Some(holder) = index.get(Kind::Switch, holder) {
+                let held = kind;
+                self.step(phase, None, Action::Leave { held, holder, row });
+            }
+        }
+    }
+
+    /// Removes the rows of these parts that nothing has asked for.
+    fn remove_stale(&mut self, units: &BTreeSet<Unit>) {
+        let index = self.around.index;
+        for unit in units {
+            self.unit = *unit;
+            for (kind, row) in self.rows(*unit) {
+                if !self.kept.contains(&row.uuid) {
+                    let (phase, holders) = match kind {
+                        Kind::Policy => (Phase::Disconnect, Some(&index.policies)),
+                        Kind::Port => (Phase::Unlink, Some(&index.ports)),
+                        Kind::Route => (Phase::Unlink, Some(&index.routes)),
+                        Kind::Acl => (Phase::Release, Some(&index.acls)),
+                        Kind::Group => (Phase::Disconnect, Some(&index.groups)),
+                        Kind::Router => (Phase::Dissolve, None),
+                        _ => (Phase::Release, None),
+                    };
+                    self.remove(kind, row.uuid, phase, holders);
+                }
+            }
+        }
+    }
+
+    fn remove(&mut self, kind: Kind, row: Uuid, phase: Phase, holders: Option<&'a Holders>) {
+        let held_in = match kind {
+            Kind::Acl | Kind::Group => Kind::Switch,
+            _ => Kind::Router,
+        };
+        for holder in holders.into_iter().flat_map(|holders| holders.of(row)) {
+            if let Some(holder) = self.around.index.get(held_in, holder) {
+                let held = kind;
+                self.step(phase, None, Action::Leave { held, holder, row });
+            }
+        }
+        if matches!(kind, Kind::Router | Kind::AddressSet | Kind::Group) {
+            self.step(phase, None, Action::Delete { kind, row });
+        }
+    }
+}
+
+/// The rows with an identity.
+fn identical<'r, 'a>(
+    rows: &'r [(Kind, &'a Row)],
+    wanted: Kind,
+    around: Around<'a>,
+    id: &'r str,
+) -> impl Iterator<Item = &'a Row> + use<'r, 'a> {
+    let marks = around.index.marks(wanted);
+    let rows = rows.iter().filter(move |(kind, _)| *kind == wanted);
+    rows.map(|(_, row)| *row)
+        .filter(move |row| marks.id(row) == id)
+}
+
+fn identity(route: &patchbay_schemas::nb::LogicalRouterStaticRoute) -> &str {
+    route.external_ids.get(key::ID).map_or("", String::as_str)
+}
+
+/// Whether a port of this name is there that the connect cannot have, because it is somebody else's.
+pub(super) fn is_foreign_port(name: &str, connect: &str, around: &Around<'_>) -> bool {
+    let marks = around.index.marks(Kind::Port);
+    let port = around.index.port(name).filter(|_| is_our_name(name));
+    port.is_some_and(|row| marks.has_owner(row) && marks.owner(row) != Some(connect))
+}

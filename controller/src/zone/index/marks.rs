@@ -1,0 +1,53 @@
+//! What a row says about itself: its name and whose it is.
+
+use patchbay_schemas::row::Row;
+use patchbay_schemas::schema::{ColumnId, DatabaseSchema};
+use patchbay_schemas::typed::TableRow;
+
+use crate::model::external_ids::{OWNER_CONTROLLER, OWNER_TYPE, key};
+
+/// The columns of one table that tell whose a row is.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::zone) struct Marks {
+    name: Option<ColumnId>,
+    external_ids: Option<ColumnId>,
+}
+
+impl Marks {
+    pub(in crate::zone) fn of<T: TableRow>(schema: &DatabaseSchema) -> Self {
+        let table = schema.table_by_name(T::TABLE);
+        let column = |name| table.and_then(|(_, table)| table.column_id(name));
+        Self {
+            name: column("name"),
+            external_ids: column("external_ids"),
+        }
+    }
+
+    pub(in crate::zone) fn name<'r>(self, row: &'r Row) -> &'r str {
+        let name = self.name.and_then(|column| row.values.get(column.index()));
+        name.and_then(|name| name.as_scalar()?.as_str())
+            .unwrap_or_default()
+    }
+
+    pub(in crate::zone) fn external_id<'r>(self, row: &'r Row, key: &str) -> Option<&'r str> {
+        let ids = row.values.get(self.external_ids?.index())?;
+        ids.as_map()?.get_str(key)
+    }
+
+    /// The identity of a row among those of its connect and table.
+    pub(in crate::zone) fn id<'r>(self, row: &'r Row) -> &'r str {
+        self.external_id(row, key::ID).unwrap_or_default()
+    }
+
+    /// The connect that owns a row.
+    pub(in crate::zone) fn owner<'r>(self, row: &'r Row) -> Option<&'r str> {
+        (self.external_id(row, key::OWNER_CONTROLLER)? == OWNER_CONTROLLER
+            && self.external_id(row, key::OWNER_TYPE)? == OWNER_TYPE)
+            .then(|| self.external_id(row, key::NAME))?
+    }
+
+    /// Whether a row says that some controller owns it.
+    pub(in crate::zone) fn has_owner(self, row: &Row) -> bool {
+        self.external_id(row, key::OWNER_CONTROLLER).is_some()
+    }
+}

@@ -1,0 +1,120 @@
+//! Which node has which id.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{Node, NodeId};
+use crate::zone::report::NodeSkip;
+
+/// The ids of all nodes. Of several nodes with one id, the first by name has it.
+#[derive(Debug, Default)]
+pub(super) struct NodeIds {
+    owners: BTreeMap<NodeId, String>,
+    /// The others that say that they have an id that is taken.
+    others: BTreeMap<NodeId, BTreeSet<String>>,
+    without: BTreeSet<String>,
+}
+
+impl NodeIds {
+    /// Takes a node in.
+    pub(super) fn add(&mut self, node: &Node) {
+        let Some(id) = node.id else {
+            self.without.insert(node.name.clone());
+            return;
+        };
+        let Some(owner) = self.owners.get_mut(&id) else {
+            self.owners.insert(id, node.name.clone());
+            return;
+        };
+        let mut other = node.name.clone();
+        if other < *owner {
+            std::mem::swap(owner, &mut other);
+        }
+        self.others.entry(id).or_default().insert(other);
+    }
+
+    /// Forgets a node as it was taken in.
+    pub(super) fn remove(&mut self, node: &Node) {
+        let Some(id) = node.id else {
+            self.without.remove(&node.name);
+            return;
+        };
+        if let Some(others) = self.others.get_mut(&id) {
+            if !others.remove(&node.name)
+                && let Some(next) = others.pop_first()
+            {
+                self.owners.insert(id, next);
+            }
+            if others.is_empty() {
+                self.others.remove(&id);
+            }
+        } else {
+            self.owners.remove(&id);
+        }
+    }
+
+    /// The node with an id.
+    pub(super) fn owner(&self, id: NodeId) -> Option<&str> {
+        self.owners.get(&id).map(String::as_str)
+    }
+
+    /// The id of a node, if it has one for itself.
+    pub(super) fn id_of(&self, node: &Node) -> Option<NodeId> {
+        node.id.filter(|id| self.owner(*id) == Some(&node.name))
+    }
+
+    /// All ids in use.
+    pub(super) fn ids(&self) -> impl Iterator<Item = NodeId> {
+        self.owners.keys().copied()
+    }
+
+    /// The nodes that have no id for themselves, and why.
+    pub(super) fn without_id(&self) -> impl Iterator<Item = (&str, NodeSkip)> {
+        let without = self.without.iter().map(|node| (&**node, NodeSkip::NoId));
+        let others = self.others.iter().flat_map(|(id, nodes)| {
+            let owner = self.owners.get(id).map_or("", String::as_str);
+            let skip = move || NodeSkip::SharedId(owner.to_owned());
+            nodes.iter().map(move |node| (&**node, skip()))
+        });
+        without.chain(others)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str, id: Option<i64>) -> Node {
+        Node {
+            name: name.to_owned(),
+            id: id.map(|id| NodeId::try_new(id).unwrap()),
+            ..Node::default()
+        }
+    }
+
+    #[test]
+    fn the_first_by_name_has_an_id_whatever_the_order() {
+        let nodes = [
+            node("c", Some(2)),
+            node("a", Some(2)),
+            node("b", Some(2)),
+            node("d", None),
+        ];
+        let id = NodeId::try_new(2).unwrap();
+        let mut ids = NodeIds::default();
+        for node in &nodes {
+            ids.add(node);
+        }
+        assert_eq!(ids.owner(id), Some("a"));
+        assert_eq!(ids.id_of(&nodes[1]), Some(id));
+        assert_eq!(ids.id_of(&nodes[2]), None);
+        let without: Vec<_> = ids.without_id().map(|(node, _)| node).collect();
+        assert_eq!(without, ["d", "b", "c"]);
+        ids.remove(&nodes[1]);
+        assert_eq!(ids.owner(id), Some("b"));
+        ids.remove(&nodes[0]);
+        ids.remove(&nodes[2]);
+        ids.remove(&nodes[3]);
+        assert_eq!(ids.owner(id), None);
+        assert_eq!(ids.without_id().count(), 0);
+    }
+}

@@ -1,0 +1,135 @@
+//! What is to be done for a connect, in an order that is safe wherever it is cut in two.
+//!
+//! A state between two steps lets nothing through that is let through neither before nor afterwards: what keeps pods
+//! apart comes first and goes last, and what leads traffic from one network to another goes before anything else
+//! goes and comes after everything else has come.
+
+use patchbay_schemas::nb::{
+    Acl, AddressSet, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
+    LogicalRouterStaticRoute,
+};
+use patchbay_schemas::row::Row;
+use uuid::Uuid;
+
+use crate::model::NetworkId;
+use crate::zone::index::Kind;
+
+/// When a step is taken.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(in crate::zone) enum Phase {
+    /// Address sets grow, switches get their ACLs.
+    Isolate,
+    /// Policies go, and services that are not let through any more.
+    Disconnect,
+    /// Ports and routes go.
+    Unlink,
+    /// Routers go.
+    Dissolve,
+    /// The router, its ports and its routes come.
+    Link,
+    /// Policies come.
+    Connect,
+    /// Services are let through.
+    Serve,
+    /// ACLs go, address sets shrink.
+    Release,
+}
+
+/// One step.
+#[derive(Debug)]
+pub(in crate::zone) struct Step<'a> {
+    pub(in crate::zone) phase: Phase,
+    /// Steps of one phase for one network are taken together.
+    pub(in crate::zone) together: Option<NetworkId>,
+    pub(in crate::zone) action: Action<'a>,
+}
+
+/// What a step does.
+#[derive(Debug)]
+pub(in crate::zone) enum Action<'a> {
+    Router(Put<'a, LogicalRouter>),
+    Port(Child<'a, LogicalRouterPort>),
+    Policy(Child<'a, LogicalRouterPolicy>),
+    Route(Child<'a, LogicalRouterStaticRoute>),
+    /// An ACL that is there already.
+    Acl(Put<'a, Acl>),
+    /// A switch gets ACLs: some that are there, and some of those that come.
+    Attach {
+        switch: &'a Row,
+        there: Vec<Uuid>,
+        new: Vec<usize>,
+    },
+    /// An address set gets addresses, and loses none yet.
+    Grow {
+        put: Put<'a, AddressSet>,
+        /// What it holds until the others have gone.
+        meanwhile: AddressSet,
+    },
+    /// An address set loses addresses.
+    Shrink {
+        put: Put<'a, AddressSet>,
+        /// Whether it has been grown before.
+        grown: bool,
+    },
+    Group(Put<'a, LoadBalancerGroup>),
+    /// A switch gets the load balancer group.
+    Serve {
+        switch: &'a Row,
+    },
+    /// A row is not held any more. A row that nobody holds goes by itself.
+    Leave {
+        held: Kind,
+        holder: &'a Row,
+        row: Uuid,
+    },
+    Delete {
+        kind: Kind,
+        row: Uuid,
+    },
+}
+
+/// A row becomes what it should be, or comes.
+#[derive(Debug)]
+pub(in crate::zone) struct Put<'a, T> {
+    pub(in crate::zone) existing: Option<&'a Row>,
+    pub(in crate::zone) wanted: T,
+}
+
+/// A row of a router becomes what it should be, or comes.
+#[derive(Debug)]
+pub(in crate::zone) struct Child<'a, T> {
+    pub(in crate::zone) put: Put<'a, T>,
+    pub(in crate::zone) router: At<'a>,
+    /// Whether the router has to get it.
+    pub(in crate::zone) enters: bool,
+    /// The routers that should not have it.
+    pub(in crate::zone) leaves: Vec<&'a Row>,
+}
+
+/// A router.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::zone) enum At<'a> {
+    /// The connect router, which may have to be made.
+    Connect(Option<&'a Row>),
+    /// The router of a network.
+    Network(&'a Row),
+}
+
+impl<'a> At<'a> {
+    pub(in crate::zone) fn row(self) -> Option<&'a Row> {
+        match self {
+            Self::Connect(row) => row,
+            Self::Network(row) => Some(row),
+        }
+    }
+}
+
+impl Step<'_> {
+    /// How many rows it is about.
+    pub(super) fn weight(&self) -> usize {
+        match &self.action {
+            Action::Attach { new, .. } => 1 + new.len(),
+            _ => 1,
+        }
+    }
+}

@@ -1,0 +1,568 @@
+//! A controller that follows what changes comes to the same as one that looks at everything.
+
+use std::sync::Arc;
+
+use patchbay_controller::model::{Networks, Node, NodeId, PodSubnet};
+use patchbay_controller::zone::{ClusterIpService, ZoneController};
+use patchbay_schemas::nb::{
+    AddressSet, Copp, LoadBalancer, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
+    LogicalRouterStaticRoute, LogicalSwitch,
+};
+use patchbay_schemas::typed::{Ref, TableRow};
+use patchbay_schemas::uuids::UuidSource;
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use crate::dump::dump;
+use crate::world::World;
+
+/// Layer3 networks have ids below 10. The last two names are such that names of ports can clash.
+const NETWORKS: [(&str, i64, &str); 5] = [
+    ("red", 1, "10.1.0.0/16"),
+    ("blue", 2, "10.2.0.0/16"),
+    ("lime", 11, "10.11.0.0/16"),
+    ("cluster_udn", 3, "10.3.0.0/16"),
+    ("cluster_udn_n2", 12, "10.12.0.0/16"),
+];
+const CONNECTIVITY: [&[&str]; 3] = [
+    &["PodNetwork"],
+    &["ServiceNetwork"],
+    &["PodNetwork", "ServiceNetwork"],
+];
+const CONNECTS: [&str; 2] = ["c", "d"];
+
+/// Something that happens to the cluster or to the database.
+#[derive(Clone, Debug)]
+enum Event {
+    PutNode {
+        node: usize,
+        id: i64,
+    },
+    RemoveNode {
+        node: usize,
+    },
+    Chassis {
+        node: usize,
+        chassis: Option<u8>,
+    },
+    Subnet {
+        node: usize,
+        network: usize,
+        number: Option<u8>,
+    },
+    PutNetwork {
+        network: usize,
+    },
+    RemoveNetwork {
+        network: usize,
+    },
+    AddPodSubnet {
+        network: usize,
+    },
+    Active {
+        network: usize,
+        nodes: u8,
+    },
+    PutConnect {
+        connect: usize,
+        connectivity: usize,
+        networks: u8,
+        shift: bool,
+    },
+    RemoveConnect {
+        connect: usize,
+    },
+    BreakConnect {
+        connect: usize,
+    },
+    Service {
+        network: usize,
+        count: usize,
+    },
+    LoadBalancer {
+        network: usize,
+    },
+    NoLoadBalancer,
+    Place {
+        network: usize,
+        router: bool,
+        is_there: bool,
+    },
+    NoCopp,
+    PutCopp,
+    Edit {
+        place: usize,
+        what: Edit,
+    },
+    Foreign {
+        network: usize,
+        is_there: bool,
+    },
+    /// The transactions of the next pass are not committed.
+    Rejected,
+}
+
+/// What somebody does to a row that is ours.
+#[derive(Clone, Copy, Debug)]
+enum Edit {
+    Port,
+    PortOwner,
+    PortNetwork,
+    Route,
+    RouteTwice,
+    RouteAway,
+    Policy,
+    Router,
+    RouterOwner,
+    RouterAway,
+    PortsAway,
+    PortsMoved,
+    Acls,
+    AddressSet,
+    Group,
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    prop::sample::select(vec![
+        Edit::Port,
+        Edit::PortOwner,
+        Edit::PortNetwork,
+        Edit::Route,
+        Edit::RouteTwice,
+        Edit::RouteAway,
+        Edit::Policy,
+        Edit::Router,
+        Edit::RouterOwner,
+        Edit::RouterAway,
+        Edit::PortsAway,
+        Edit::PortsMoved,
+        Edit::Acls,
+        Edit::AddressSet,
+        Edit::Group,
+    ])
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let node = || 0_usize..4;
+    let network = || 0_usize..NETWORKS.len();
+    let connect = || 0_usize..CONNECTS.len();
+    prop_oneof![
+        3 => (node(), 1_i64..6).prop_map(|(node, id)| Event::PutNode { node, id }),
+        1 => node().prop_map(|node| Event::RemoveNode { node }),
+        1 => (node(), prop::option::of(0_u8..3)).prop_map(|(node, chassis)| Event::Chassis { node, chassis }),
+        2 => (node(), network(), prop::option::of(1_u8..9))
+            .prop_map(|(node, network, number)| Event::Subnet { node, network, number }),
+        2 => network().prop_map(|network| Event::PutNetwork { network }),
+        1 => network().prop_map(|network| Event::RemoveNetwork { network }),
+        1 => network().prop_map(|network| Event::AddPodSubnet { network }),
+        2 => (network(), any::<u8>()).prop_map(|(network, nodes)| Event::Active { network, nodes }),
+        4 => (connect(), 0..CONNECTIVITY.len(), any::<u8>(), any::<bool>()).prop_map(
+            |(connect, connectivity, networks, shift)| Event::PutConnect { connect, connectivity, networks, shift }
+        ),
+        1 => connect().prop_map(|connect| Event::RemoveConnect { connect }),
+        1 => connect().prop_map(|connect| Event::BreakConnect { connect }),
+        1 => (network(), 0_usize..3).prop_map(|(network, count)| Event::Service { network, count }),
+        1 => network().prop_map(|network| Event::LoadBalancer { network }),
+        1 => Just(Event::NoLoadBalancer),
+        2 => (network(), any::<bool>(), any::<bool>())
+            .prop_map(|(network, router, is_there)| Event::Place { network, router, is_there }),
+        1 => Just(Event::NoCopp),
+        1 => Just(Event::PutCopp),
+        6 => (0_usize..50, edit()).prop_map(|(place, what)| Event::Edit { place, what }),
+        1 => (network(), any::<bool>()).prop_map(|(network, is_there)| Event::Foreign { network, is_there }),
+        1 => Just(Event::Rejected),
+    ]
+}
+
+fn base() -> World {
+    let mut world = World::new();
+    for (name, id, subnet) in NETWORKS {
+        if id < 10 {
+            world.add_layer3(name, id, &[subnet]);
+        } else {
+            world.add_layer2(name, id, &[subnet]);
+        }
+    }
+    world.add_node("n1", 2);
+    world.add_node("n2", 3);
+    put_connect(&mut world, 0, 0, 0b1_1111, false);
+    world
+}
+
+fn put_connect(world: &mut World, connect: usize, connectivity: usize, networks: u8, shift: bool) {
+    let second = 16 * connect as i64;
+    let subnets: Vec<(String, String)> = NETWORKS
+        .into_iter()
+        .enumerate()
+        .filter(|(place, _)| networks & (1 << place) != 0)
+        .map(|(place, (_, id, _))| {
+            let block = place as i64 + 8 * i64::from(shift);
+            let length = if id < 10 { 24 } else { 31 };
+            let owner = if id < 10 { "layer3" } else { "layer2" };
+            (
+                format!("{owner}_{id}"),
+                format!("172.{}.{block}.0/{length}", 16 + second),
+            )
+        })
+        .collect();
+    let subnets: Vec<(&str, &str)> = subnets.iter().map(|(a, b)| (&**a, &**b)).collect();
+    let cidr = format!("172.{}.0.0/16", 16 + second);
+    let name = CONNECTS[connect];
+    world.connect_through(name, (&cidr, 24), CONNECTIVITY[connectivity], &subnets);
+}
+
+fn node_name(node: usize) -> String {
+    format!("n{}", node + 1)
+}
+
+/// The first row of a table that may be empty.
+fn first<T: TableRow>(world: &World) -> Option<Uuid> {
+    let snapshot = world.database.snapshot();
+    let table = snapshot.typed::<T>();
+    table.rows().map(|row| row.uuid).min()
+}
+
+fn happen(world: &mut World, event: &Event) {
+    match event.clone() {
+        Event::PutNode { node, id } => {
+            let name = node_name(node);
+            world.inputs.nodes.remove(&name);
+            let node = world.add_node(&name, id);
+            node.id = node.id.filter(|_| id > 1);
+        }
+        Event::RemoveNode { node } => {
+            world.inputs.nodes.remove(&node_name(node));
+        }
+        Event::Chassis { node, chassis } => {
+            if let Some(node) = node_of(world, node) {
+                node.chassis_id = chassis.map(|number| format!("chassis-{number}"));
+            }
+        }
+        Event::Subnet {
+            node,
+            network,
+            number,
+        } => {
+            let (name, id, _) = NETWORKS[network];
+            if let Some(node) = node_of(world, node) {
+                node.subnets.remove(name);
+                if let Some(number) = number {
+                    let subnet = format!("10.{id}.{number}.0/24").parse().unwrap();
+                    node.subnets.insert(name.to_owned(), vec![subnet]);
+                }
+            }
+        }
+        Event::PutNetwork { network } => {
+            let (name, ..) = NETWORKS[network];
+            world
+                .networks
+                .insert(name.to_owned(), base().networks[name].clone());
+            refresh_networks(world);
+        }
+        Event::RemoveNetwork { network } => world.forget_network(NETWORKS[network].0),
+        Event::AddPodSubnet { network } => {
+            let (name, id, _) = NETWORKS[network];
+            if let Some(network) = world.networks.get_mut(name) {
+                network.pod_subnets.push(PodSubnet {
+                    cidr: format!("10.{}.0.0/16", 100 + id).parse().unwrap(),
+                    host_prefix: None,
+                });
+                refresh_networks(world);
+            }
+        }
+        Event::Active { network, nodes } => {
+            let nodes = (0..4)
+                .filter(|place| nodes & (1 << place) != 0)
+                .map(node_name);
+            let activity = Arc::make_mut(&mut world.inputs.activity);
+            let name = NETWORKS[network].0.to_owned();
+            activity.limited.insert(name, nodes.collect());
+        }
+        Event::PutConnect {
+            connect,
+            connectivity,
+            networks,
+            shift,
+        } => put_connect(world, connect, connectivity, networks, shift),
+        Event::RemoveConnect { connect } => {
+            world.inputs.connects.remove(CONNECTS[connect]);
+        }
+        Event::BreakConnect { connect } => {
+            let annotations = serde_json::json!({
+                "k8s.ovn.org/connect-router-tunnel-key": "16715779",
+                "k8s.ovn.org/network-connect-subnet": "{",
+            });
+            let ranges = serde_json::json!([]);
+            world.put_connect(CONNECTS[connect], &annotations, &ranges, &["PodNetwork"]);
+        }
+        Event::Service { network, count } => {
+            let service = ClusterIpService {
+                namespace: format!("{}-ns", NETWORKS[network].0),
+                protocols: ["TCP".to_owned()].into(),
+            };
+            world.inputs.services = vec![service; count].into();
+        }
+        Event::LoadBalancer { network } => {
+            world.add_load_balancer(NETWORKS[network].0, "ns/web");
+        }
+        Event::NoLoadBalancer => delete_first::<LoadBalancer>(world),
+        Event::Place {
+            network,
+            router,
+            is_there,
+        } => place(world, NETWORKS[network].0, router, is_there),
+        Event::NoCopp => delete_first::<Copp>(world),
+        Event::PutCopp => {
+            if world.count::<Copp>() == 0 {
+                world.insert(&Copp {
+                    name: "ovnkube-default".to_owned(),
+                    ..Copp::default()
+                });
+            }
+        }
+        Event::Edit { place, what } => edit_row(world, place, what),
+        Event::Foreign { network, is_there } => foreign_port(world, NETWORKS[network].0, is_there),
+        Event::Rejected => {
+            world.plan();
+        }
+    }
+}
+
+fn node_of(world: &mut World, node: usize) -> Option<&mut Node> {
+    let node = world.inputs.nodes.get_mut(&node_name(node))?;
+    Some(Arc::make_mut(node))
+}
+
+fn refresh_networks(world: &mut World) {
+    let networks: Networks = world.networks.values().cloned().collect();
+    world.inputs.networks = Arc::new(networks);
+}
+
+fn delete_first<T: TableRow>(world: &mut World) {
+    if let Some(uuid) = first::<T>(world) {
+        world.change(|txn| txn.delete(Ref::<T>::new(uuid)).unwrap());
+    }
+}
+
+fn place(world: &mut World, network: &str, router: bool, is_there: bool) {
+    let (_, id, _) = NETWORKS
+        .into_iter()
+        .find(|(name, ..)| *name == network)
+        .unwrap();
+    let suffix = match (id < 10, router) {
+        (true, true) => "ovn_cluster_router",
+        (true, false) => "n1",
+        (false, true) => "transit_router",
+        (false, false) => "ovn_layer2_switch",
+    };
+    let name = format!("{network}_{suffix}");
+    let there = if router {
+        world.names::<LogicalRouter>().contains(&name)
+    } else {
+        world.names::<LogicalSwitch>().contains(&name)
+    };
+    match (there, is_there, router) {
+        (false, true, true) => {
+            world.insert(&LogicalRouter {
+                name,
+                ..LogicalRouter::default()
+            });
+        }
+        (false, true, false) => {
+            world.insert(&LogicalSwitch {
+                name,
+                ..LogicalSwitch::default()
+            });
+        }
+        (true, false, true) => world.delete::<LogicalRouter>(&name),
+        (true, false, false) => world.delete::<LogicalSwitch>(&name),
+        _ => {}
+    }
+}
+
+/// Somebody else has a port with the name of one of ours, or has it no more.
+fn foreign_port(world: &mut World, network: &str, is_there: bool) {
+    let name = format!("rtocr-{network}_n1_c");
+    let ours = "k8s.ovn.org/owner-controller";
+    if !world.names::<LogicalRouterPort>().contains(&name) {
+        return;
+    }
+    world.edit::<LogicalRouterPort>(&name, |port| {
+        if is_there {
+            port.external_ids
+                .insert(ours.to_owned(), "somebody".to_owned());
+        } else {
+            port.external_ids.remove(ours);
+        }
+    });
+}
+
+fn edit_row(world: &mut World, place: usize, what: Edit) {
+    match what {
+        Edit::Port => world.edit_nth::<LogicalRouterPort>(place, |port| port.mac.push('0')),
+        Edit::PortOwner => {
+            world.edit_nth::<LogicalRouterPort>(place, |port| port.external_ids.clear());
+        }
+        Edit::PortNetwork => world.edit_nth::<LogicalRouterPort>(place, |port| {
+            port.external_ids
+                .insert("network-id".to_owned(), "77".to_owned());
+        }),
+        Edit::Route => world.edit_nth::<LogicalRouterStaticRoute>(place, |route| {
+            route.nexthop = "192.0.2.1".to_owned();
+            route
+                .external_ids
+                .insert("node-id".to_owned(), "x".to_owned());
+        }),
+        Edit::RouteTwice => {
+            let routes = world.rows::<LogicalRouterStaticRoute>();
+            let is_there = world
+                .names::<LogicalRouter>()
+                .contains(&"connect_router_c".to_owned());
+            if !routes.is_empty() && is_there {
+                let route = routes[place % routes.len()].clone();
+                world.insert_held::<LogicalRouter, _>(
+                    "connect_router_c",
+                    &route,
+                    |router, route| {
+                        router.static_routes.insert(route);
+                    },
+                );
+            }
+        }
+        Edit::RouteAway => world.edit_nth::<LogicalRouter>(place, |router| {
+            router.static_routes.pop_first();
+        }),
+        Edit::Policy => world.edit_nth::<LogicalRouterPolicy>(place, |policy| {
+            policy.priority = 1;
+            policy
+                .external_ids
+                .insert("k8s.ovn.org/id".to_owned(), "x".to_owned());
+        }),
+        Edit::Router => world.edit_nth::<LogicalRouter>(place, |router| {
+            router
+                .options
+                .insert("requested-tnl-key".to_owned(), "9".to_owned());
+        }),
+        Edit::RouterOwner => {
+            world.edit_nth::<LogicalRouter>(place, |router| router.external_ids.clear());
+        }
+        Edit::RouterAway => {
+            if world
+                .names::<LogicalRouter>()
+                .contains(&"connect_router_c".to_owned())
+            {
+                world.delete::<LogicalRouter>("connect_router_c");
+            }
+        }
+        Edit::PortsAway => world.edit_nth::<LogicalRouter>(place, |router| {
+            router.ports.clear();
+            router.policies.clear();
+        }),
+        Edit::PortsMoved => {
+            let routers = world.names::<LogicalRouter>();
+            if routers.len() > 1 {
+                let from = &routers[place % routers.len()];
+                let to = &routers[(place + 1) % routers.len()];
+                world.move_ports(from, to);
+            }
+        }
+        Edit::Acls => world.edit_nth::<LogicalSwitch>(place, |switch| {
+            switch.acls.pop_first();
+        }),
+        Edit::AddressSet => world.edit_nth::<AddressSet>(place, |set| {
+            set.addresses.insert("192.0.2.0/24".to_owned());
+            set.addresses.pop_first();
+        }),
+        Edit::Group => world.edit_nth::<LogicalSwitch>(place, |switch| {
+            switch.load_balancer_group.clear();
+        }),
+    }
+}
+
+/// Lets a controller that knows nothing remove all rows of connects and make them again.
+fn made_anew(world: &World) -> Vec<String> {
+    let mut other = World {
+        inputs: world.inputs.clone(),
+        networks: world.networks.clone(),
+        database: world.copy_of_database(),
+        controller: ZoneController::new(UuidSource::seeded(7)),
+    };
+    other.inputs.connects.clear();
+    other.pass();
+    other.inputs.connects = world.inputs.connects.clone();
+    other.controller = ZoneController::new(UuidSource::seeded(8));
+    other.pass();
+    dump(&other.database.snapshot())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn following_comes_to_the_same_as_looking_at_everything(
+        events in prop::collection::vec(event(), 1..25)
+    ) {
+        let mut world = base();
+        world.pass();
+        for event in &events {
+            happen(&mut world, event);
+            let (_, reports) = world.pass();
+            let mut fresh = ZoneController::new(UuidSource::seeded(3));
+            let plan = fresh.plan(&world.inputs, &world.database.snapshot());
+            for connect in &plan.connects {
+                let change = connect.change.as_ref().unwrap();
+                // Rows of a connect that cannot be read stay, whatever they are.
+                prop_assert!(change.transaction.is_none(), "{event:?}: {:?}", change.transaction);
+                let told = connect.report.as_ref().map(|report| format!("{report:?}"));
+                let known = reports.get(&connect.connect).map(|report| format!("{report:?}"));
+                prop_assert_eq!(told, known, "{:?}", event);
+            }
+        }
+        let is_readable = world.inputs.connects.values().all(|input| input.connect.is_ok());
+        if is_readable && world.count::<Copp>() == 1 {
+            prop_assert_eq!(dump(&world.database.snapshot()), made_anew(&world));
+        }
+    }
+}
+
+#[test]
+fn a_pass_without_changes_looks_at_nothing() {
+    let mut world = base();
+    world.pass();
+    let before = world.plan();
+    let again = world.plan();
+    for (one, other) in before.connects.iter().zip(&again.connects) {
+        let (Some(one), Some(other)) = (&one.report, &other.report) else {
+            panic!("a connect without a report");
+        };
+        // Not made again: it is the same one.
+        assert!(Arc::ptr_eq(one, other));
+    }
+}
+
+#[test]
+fn a_node_that_changes_something_unrelated_changes_nothing() {
+    let mut world = base();
+    world.pass();
+    let before = world.plan();
+    let subnet = "10.99.0.0/24".parse().unwrap();
+    world
+        .node("n2")
+        .subnets
+        .insert("unconnected".to_owned(), vec![subnet]);
+    let after = world.plan();
+    assert!(after.is_empty());
+    let report =
+        |plan: &patchbay_controller::zone::ZonePlan| plan.connects[0].report.clone().unwrap();
+    assert!(Arc::ptr_eq(&report(&before), &report(&after)));
+    world.node("n2").id = Some(NodeId::try_new(9).unwrap());
+    assert!(!world.plan().is_empty());
+}
+
+#[test]
+fn a_resync_finds_nothing_to_do() {
+    let mut world = base();
+    world.pass();
+    world.controller.resync();
+    assert!(world.plan().is_empty());
+}
