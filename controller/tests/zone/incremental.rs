@@ -408,7 +408,7 @@ fn edit_row(world: &mut World, place: usize, what: Edit) {
                 .insert("network-id".to_owned(), "77".to_owned());
         }),
         Edit::Route => world.edit_nth::<LogicalRouterStaticRoute>(place, |route| {
-            route.nexthop = "192.0.2.1".to_owned();
+            "192.0.2.1".clone_into(&mut route.nexthop);
             route
                 .external_ids
                 .insert("node-id".to_owned(), "x".to_owned());

@@ -23,7 +23,7 @@ impl Marks {
         }
     }
 
-    pub(in crate::zone) fn name<'r>(self, row: &'r Row) -> &'r str {
+    pub(in crate::zone) fn name(self, row: &Row) -> &str {
         let name = self.name.and_then(|column| row.values.get(column.index()));
         name.and_then(|name| name.as_scalar()?.as_str())
             .unwrap_or_default()
@@ -35,12 +35,12 @@ impl Marks {
     }
 
     /// The identity of a row among those of its connect and table.
-    pub(in crate::zone) fn id<'r>(self, row: &'r Row) -> &'r str {
+    pub(in crate::zone) fn id(self, row: &Row) -> &str {
         self.external_id(row, key::ID).unwrap_or_default()
     }
 
     /// The connect that owns a row.
-    pub(in crate::zone) fn owner<'r>(self, row: &'r Row) -> Option<&'r str> {
+    pub(in crate::zone) fn owner(self, row: &Row) -> Option<&str> {
         (self.external_id(row, key::OWNER_CONTROLLER)? == OWNER_CONTROLLER
             && self.external_id(row, key::OWNER_TYPE)? == OWNER_TYPE)
             .then(|| self.external_id(row, key::NAME))?
