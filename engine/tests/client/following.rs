@@ -64,7 +64,10 @@ async fn each_transaction_of_anybody_is_an_event() {
     let [Change::Inserted { row: router, new }] = &routers[..] else {
         panic!("{routers:?}")
     };
-    assert_eq!((new.ports.len(), changed.of::<LogicalSwitch>().count()), (1, 0));
+    assert_eq!(
+        (new.ports.len(), changed.of::<LogicalSwitch>().count()),
+        (1, 0)
+    );
 
     commit(&other, |txn| {
         txn.put(*router, LogicalRouter::OPTIONS, [("a", "1")])
