@@ -19,7 +19,7 @@ pub(crate) struct Locks {
     /// Each lock's line, the owner first.
     lines: HashMap<String, VecDeque<(SessionId, Mode)>>,
     /// Who asked for what and has not unlocked; those who were robbed are here and in no line.
-    asked: HashMap<(SessionId, String), Mode>,
+    asked: HashMap<SessionId, HashMap<String, Mode>>,
 }
 
 /// What became of a `lock` or `steal`.
@@ -32,6 +32,11 @@ pub(crate) struct Granted {
 }
 
 impl Locks {
+    /// How many locks a client has asked for and not unlocked.
+    pub(crate) fn count(&self, session: SessionId) -> usize {
+        self.asked.get(&session).map_or(0, HashMap::len)
+    }
+
     /// Whether a client owns a lock.
     pub(crate) fn owns(&self, session: SessionId, lock: &str) -> bool {
         self.owner(lock) == Some(session)
@@ -39,11 +44,11 @@ impl Locks {
 
     /// Asks for a lock; none when the client has asked for it before and not unlocked.
     pub(crate) fn lock(&mut self, session: SessionId, lock: &str, mode: Mode) -> Option<Granted> {
-        let key = (session, lock.to_owned());
-        if self.asked.contains_key(&key) {
+        let asked = self.asked.entry(session).or_default();
+        if asked.contains_key(lock) {
             return None;
         }
-        self.asked.insert(key, mode);
+        asked.insert(lock.to_owned(), mode);
         let line = self.lines.entry(lock.to_owned()).or_default();
         if mode == Mode::Wait {
             line.push_back((session, mode));
@@ -70,7 +75,11 @@ impl Locks {
         session: SessionId,
         lock: &str,
     ) -> Result<Option<SessionId>, ()> {
-        self.asked.remove(&(session, lock.to_owned())).ok_or(())?;
+        let asked = self.asked.get_mut(&session).ok_or(())?;
+        asked.remove(lock).ok_or(())?;
+        if asked.is_empty() {
+            self.asked.remove(&session);
+        }
         let Some(line) = self.lines.get_mut(lock) else {
             return Ok(None);
         };
@@ -85,12 +94,8 @@ impl Locks {
 
     /// A client is gone: which locks whom to tell about.
     pub(crate) fn disconnect(&mut self, session: SessionId) -> Vec<(String, SessionId)> {
-        let held: Vec<String> = self
-            .asked
-            .keys()
-            .filter(|(who, _)| *who == session)
-            .map(|(_, lock)| lock.clone())
-            .collect();
+        let held = self.asked.get(&session).into_iter().flatten();
+        let held: Vec<String> = held.map(|(lock, _)| lock.clone()).collect();
         let unlock = |lock: String| Some((self.unlock(session, &lock).ok()??, lock));
         held.into_iter()
             .filter_map(unlock)

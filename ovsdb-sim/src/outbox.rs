@@ -7,6 +7,13 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
+use crate::monitor::PendingUpdates;
+
+/// A reader is behind while more than this waits to be written to it.
+const KEEPING_PACE: usize = 1 << 18;
+/// What a row among collected changes counts among the bytes that wait, when nothing can be merged into them any more.
+const ROW_WEIGHT: usize = 256;
+
 /// A piece of output; update bodies are shared between the clients that get the same.
 #[derive(Clone, Debug)]
 pub(crate) enum Chunk {
@@ -45,7 +52,9 @@ pub(crate) struct Outbox {
 
 #[derive(Debug, Default)]
 struct Queue {
-    chunks: VecDeque<Chunk>,
+    items: VecDeque<Item>,
+    /// How many of them are collected changes.
+    collected: usize,
     /// Added and not yet written.
     bytes: usize,
     end: Option<End>,
@@ -61,6 +70,57 @@ enum End {
     WhenWritten,
     /// What waits is not worth waiting for.
     AtOnce,
+}
+
+#[derive(Debug)]
+enum Item {
+    Chunk(Chunk),
+    /// Changes that may grow as long as they are the last item.
+    Collected {
+        updates: PendingUpdates,
+        /// What they count among the bytes that wait, once they cannot grow any more.
+        weight: Option<usize>,
+    },
+}
+
+/// What the writer writes next.
+#[derive(Debug)]
+pub(crate) enum Batch {
+    Chunks(Vec<Chunk>),
+    /// To be encoded.
+    Collected(PendingUpdates),
+}
+
+impl Queue {
+    /// Lets nothing be added to the last item.
+    fn seal(&mut self) {
+        if let Some(Item::Collected { updates, weight }) = self.items.back_mut()
+            && weight.is_none()
+        {
+            let rows = updates.rows() * ROW_WEIGHT;
+            *weight = Some(rows);
+            self.bytes += rows;
+        }
+    }
+
+    /// The next items of one kind.
+    fn take(&mut self) -> Option<Batch> {
+        if let Some(Item::Collected { .. }) = self.items.front()
+            && let Some(Item::Collected { updates, weight }) = self.items.pop_front()
+        {
+            self.collected -= 1;
+            self.bytes = self.bytes.saturating_sub(weight.unwrap_or(0));
+            return Some(Batch::Collected(updates));
+        }
+        let is_chunk = |item: &Item| matches!(item, Item::Chunk(_));
+        let count = self.items.iter().take_while(|item| is_chunk(item)).count();
+        let chunks = self.items.drain(..count).filter_map(|item| match item {
+            Item::Chunk(chunk) => Some(chunk),
+            Item::Collected { .. } => None,
+        });
+        let chunks: Vec<_> = chunks.collect();
+        (!chunks.is_empty()).then_some(Batch::Chunks(chunks))
+    }
 }
 
 impl Outbox {
@@ -90,9 +150,10 @@ impl Outbox {
         if queue.end.is_some() {
             return;
         }
+        queue.seal();
         for chunk in message {
             queue.bytes += chunk.bytes().len();
-            queue.chunks.push_back(chunk);
+            queue.items.push_back(Item::Chunk(chunk));
         }
         if queue.bytes > self.limit {
             tracing::warn!(
@@ -112,6 +173,42 @@ impl Outbox {
         }
     }
 
+    /// Whether the client reads so slowly that changes should be collected until it has read what waits.
+    pub(crate) fn is_behind(&self) -> bool {
+        let queue = self.lock();
+        queue.collected > 0 || queue.bytes > KEEPING_PACE
+    }
+
+    /// Adds changes to those that are the last of what waits. They are encoded when it is their turn.
+    pub(crate) fn collect(&self, add: impl FnOnce(&mut PendingUpdates)) {
+        let mut queue = self.lock();
+        if queue.end.is_some() {
+            return;
+        }
+        if let Some(Item::Collected {
+            updates,
+            weight: None,
+        }) = queue.items.back_mut()
+        {
+            add(updates);
+            return;
+        }
+        let mut updates = PendingUpdates::default();
+        add(&mut updates);
+        queue.items.push_back(Item::Collected {
+            updates,
+            weight: None,
+        });
+        queue.collected += 1;
+        drop(queue);
+        self.filled.notify_one();
+    }
+
+    /// Lets no more changes be added to those that wait: the monitors change.
+    pub(crate) fn seal(&self) {
+        self.lock().seal();
+    }
+
     /// How long a message may be at most.
     pub(crate) fn limit(&self) -> usize {
         self.limit
@@ -127,7 +224,8 @@ impl Outbox {
     pub(crate) fn cut_off(&self) {
         let mut queue = self.lock();
         queue.end = Some(End::AtOnce);
-        queue.chunks = VecDeque::new();
+        queue.items = VecDeque::new();
+        queue.collected = 0;
         drop(queue);
         self.wake_all();
     }
@@ -170,14 +268,18 @@ impl Outbox {
         }
     }
 
-    /// Waits for chunks and takes them all, and tells whether some were urgent; none when the session ends.
-    pub(crate) async fn take(&self) -> Option<(Vec<Chunk>, bool)> {
+    /// Waits for something to write and takes it, and tells whether some of it, or of what follows, is urgent; none when
+    /// the session ends.
+    pub(crate) async fn take(&self) -> Option<(Batch, bool)> {
         loop {
             {
                 let mut queue = self.lock();
-                if !queue.chunks.is_empty() {
+                if let Some(batch) = queue.take() {
+                    if !queue.items.is_empty() {
+                        return Some((batch, true));
+                    }
                     let urgent = std::mem::take(&mut queue.urgent);
-                    return Some((queue.chunks.drain(..).collect(), urgent));
+                    return Some((batch, urgent));
                 }
                 if queue.end.is_some() {
                     return None;
@@ -185,6 +287,13 @@ impl Outbox {
             }
             self.filled.notified().await;
         }
+    }
+
+    /// Collected changes have become this many bytes.
+    pub(crate) fn encoded(&self, bytes: usize) {
+        self.lock().bytes += bytes;
+        // Those who wait for less to wait count what was collected, too.
+        self.written(0);
     }
 
     /// The writer has written this many bytes.
@@ -196,12 +305,13 @@ impl Outbox {
         }
     }
 
-    /// Waits until less than `bytes` wait to be written; false when the session ends.
+    /// Waits until less than `bytes` wait to be written, and no collected changes; false when the session ends.
     pub(crate) async fn wait_below(&self, bytes: usize) -> bool {
         loop {
             {
                 let queue = self.lock();
-                if queue.bytes < bytes || queue.end.is_some() {
+                let is_little = queue.bytes < bytes && queue.collected == 0;
+                if is_little || queue.end.is_some() {
                     return queue.end.is_none();
                 }
             }
@@ -224,7 +334,9 @@ mod tests {
     }
 
     async fn taken(outbox: &Outbox) -> (String, bool) {
-        let (chunks, urgent) = outbox.take().await.unwrap();
+        let (Batch::Chunks(chunks), urgent) = outbox.take().await.unwrap() else {
+            panic!("nothing was collected")
+        };
         let bytes = chunks.iter().flat_map(Chunk::bytes).copied();
         (String::from_utf8(bytes.collect()).unwrap(), urgent)
     }

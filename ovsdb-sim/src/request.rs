@@ -209,6 +209,10 @@ impl Request<'_> {
         if monitors.contains_key(&id) {
             return Err(OvsdbError::syntax(&id, "duplicate monitor ID").into());
         }
+        let limit = self.session.server().limits().monitors;
+        if monitors.len() >= limit {
+            return Err(exhausted("monitors", limit).into());
+        }
         // Nothing is committed and the schema stays the same until the reply is on its way.
         let mut state = database.state();
         let view = state.view();
@@ -285,6 +289,10 @@ impl Request<'_> {
         let server = self.session.server();
         // Held until the victim is told, so that notifications come in the order of events.
         let mut locks = server.lock_table();
+        let limit = server.limits().locks;
+        if locks.count(self.session.id()) >= limit {
+            return Err(exhausted("locks", limit).into());
+        }
         let Some(granted) = locks.lock(self.session.id(), &name, mode) else {
             return Err(self.syntax(format!(
                 "must issue \"unlock\" before new \"{}\"",
@@ -332,6 +340,12 @@ fn last_txn_id(mut params: Reader<'_>) -> Result<Uuid, OvsdbError> {
         .ok_or_else(|| OvsdbError::syntax_at(start, "last-txn-id must be string"))?;
     patchbay_schemas::atom::parse_uuid(&text)
         .ok_or_else(|| OvsdbError::syntax_at(start, "last-txn-id must be UUID format."))
+}
+
+/// A connection has as much of something as it may have.
+pub(crate) fn exhausted(what: &str, limit: usize) -> OvsdbError {
+    let details = format!("a connection may not have more than {limit} {what}");
+    OvsdbError::new("resources exhausted", details)
 }
 
 fn json(value: &Json) -> Answer {

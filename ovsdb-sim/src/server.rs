@@ -26,11 +26,17 @@ use crate::session::{Session, SessionId};
 pub struct Limits {
     /// The longest message that is read, in bytes.
     pub message: usize,
-    /// So many bytes may wait for a client that reads slowly before its connection is closed; a longer reply ends the
-    /// connection too.
+    /// So many bytes of replies may wait for a client that reads slowly before its connection is closed; a longer reply
+    /// ends the connection too. Changes that its monitors report are not among them: they are merged until it reads.
     pub backlog: usize,
     /// How many connections are served at once.
     pub connections: usize,
+    /// How many locks a connection may own or wait for.
+    pub locks: usize,
+    /// How many monitors a connection may have of all databases.
+    pub monitors: usize,
+    /// How many transactions of a connection may wait in a database.
+    pub blocked: usize,
 }
 
 impl Default for Limits {
@@ -39,6 +45,9 @@ impl Default for Limits {
             message: 1 << 30,
             backlog: 1 << 30,
             connections: 4096,
+            locks: 1 << 16,
+            monitors: 1 << 16,
+            blocked: 1 << 16,
         }
     }
 }

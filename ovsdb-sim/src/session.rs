@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::fault::Direction;
 use crate::hosted::Hosted;
-use crate::outbox::{Chunk, Outbox};
+use crate::outbox::{Batch, Chunk, Outbox};
 use crate::reply;
 use crate::request::Request;
 use crate::server::Server;
@@ -199,7 +199,16 @@ impl Drop for Connected<'_> {
 async fn write(session: Arc<Session>, mut output: impl AsyncWrite + Unpin) {
     // Small pieces are copied together, so that each wake-up costs one system call.
     let mut batch = Vec::with_capacity(WRITE_SIZE);
-    while let Some((chunks, urgent)) = session.outbox.take().await {
+    while let Some((next, urgent)) = session.outbox.take().await {
+        let chunks = match next {
+            Batch::Chunks(chunks) => chunks,
+            Batch::Collected(updates) => {
+                let chunks = updates.encode();
+                let len = chunks.iter().map(|chunk| chunk.bytes().len()).sum();
+                session.outbox.encoded(len);
+                chunks
+            }
+        };
         for chunk in chunks {
             let bytes = chunk.bytes();
             let pause = match &chunk {

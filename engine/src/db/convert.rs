@@ -18,9 +18,11 @@ impl Database {
     /// Puts the database under another schema. Tables and columns that both schemas have keep their content, as
     /// far as the new types can hold it; others are dropped or begin with defaults. O(rows).
     ///
+    /// Returns the database as it was, for [`go_back_to`](Self::go_back_to).
+    ///
     /// # Errors
     /// A value has no place in the new type, or the content breaks a constraint of the new schema. Nothing changed.
-    pub fn convert(&mut self, schema: Arc<DatabaseSchema>) -> Result<(), OvsdbError> {
+    pub fn convert(&mut self, schema: Arc<DatabaseSchema>) -> Result<Self, OvsdbError> {
         let operations = inserts(&self.snapshot(), &schema)?;
         let mut transaction = DecodedTransaction {
             total: operations.len(),
@@ -37,10 +39,15 @@ impl Database {
             }
             // Inserts do not wait.
             Execution::Committed { .. } | Execution::Blocked { .. } => {
-                *self = converted;
-                Ok(())
+                Ok(std::mem::replace(self, converted))
             }
         }
+    }
+
+    /// Undoes a conversion after which nothing was changed.
+    pub fn go_back_to(&mut self, mut former: Self) {
+        std::mem::swap(self.uuids_mut(), former.uuids_mut());
+        *self = former;
     }
 }
 

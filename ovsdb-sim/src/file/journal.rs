@@ -99,6 +99,40 @@ impl Journal {
         })
     }
 
+    /// Puts a file with only the schema and the content of a database in the place of the journal, which goes on there.
+    ///
+    /// # Errors
+    /// It could not be written. The journal is as before.
+    pub(crate) fn rewrite(&mut self, snapshot: &Snapshot) -> Result<(), OvsdbError> {
+        let rewritten = self.rewritten(snapshot);
+        let rewritten = rewritten.map_err(|error| OvsdbError::new("I/O error", error.to_string()));
+        *self = rewritten?;
+        Ok(())
+    }
+
+    fn rewritten(&self, snapshot: &Snapshot) -> Result<Self, FileError> {
+        let io = |source| FileError::io(&self.path, source);
+        // The file itself is replaced, not a link to it.
+        let path = self.path.canonicalize().map_err(io)?;
+        let mut new_path = path.clone().into_os_string();
+        new_path.push(".tmp");
+        let new_path = PathBuf::from(new_path);
+        match std::fs::remove_file(&new_path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io(error)),
+            _ => {}
+        }
+        let mut journal = Self::create(&new_path, snapshot)?;
+        let moved = journal.file.0.sync_all();
+        let moved = moved.and_then(|()| std::fs::rename(&new_path, &path));
+        if let Err(error) = moved {
+            // That it cannot be removed is less of a problem.
+            std::fs::remove_file(&new_path).unwrap_or_default();
+            return Err(io(error));
+        }
+        journal.path.clone_from(&self.path);
+        Ok(journal)
+    }
+
     fn write(&mut self, text: Vec<u8>, durable: bool) -> std::io::Result<()> {
         if self.tail {
             self.file.0.set_len(self.end)?;

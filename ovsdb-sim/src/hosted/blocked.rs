@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::lock::Locks;
 use crate::reply;
+use crate::request::exhausted;
 use crate::session::{Session, SessionId};
 
 use super::{Answered, Hosted, State};
@@ -104,8 +105,14 @@ impl Hosted {
         match self.attempt(&mut state, &mut transaction) {
             Attempt::Done { changed } => self.retry_blocked(&mut state, changed),
             Attempt::Blocked { deadline } => {
-                self.set_timer(&mut transaction, deadline);
-                state.blocked.join(transaction);
+                let limit = session.server().limits().blocked;
+                if state.blocked.count(session.id()) >= limit {
+                    let error = exhausted("waiting transactions", limit).to_json();
+                    session.reply(reply::failure(&transaction.id, &error));
+                } else {
+                    self.set_timer(&mut transaction, deadline);
+                    state.blocked.join(transaction);
+                }
             }
         }
         drop(state);

@@ -22,17 +22,21 @@ impl Hosted {
             return refuse("it is the server's own");
         }
         let mut state = self.state();
-        if state.journal.is_some() {
-            return refuse("its journal has the old schema");
-        }
         if state.history.is_some() && has_ephemeral_columns(&schema) {
             return refuse("clusters do not support ephemeral columns");
         }
         if !state.role.is_connected() {
             return refuse("its cluster has no leader");
         }
-        state.database.convert(schema)?;
+        let former = state.database.convert(schema)?;
         let snapshot = state.database.snapshot();
+        if let Some(journal) = &mut state.journal
+            && let Err(error) = journal.rewrite(&snapshot)
+        {
+            tracing::error!(database = self.name, %error, "a conversion fails because it cannot be written");
+            state.database.go_back_to(former);
+            return Err(error);
+        }
         if let Some(history) = &mut state.history {
             history.restart(&snapshot);
         }

@@ -1,15 +1,17 @@
 //! Monitors: who watches what, and the updates that commits become.
 //!
 //! Monitors that ask for the same are one group. A commit is encoded once per group, and the text is
-//! shared by all its members.
+//! shared by all its members. For those who are behind with reading, changes are collected instead.
 
 mod encode;
 mod net_changes;
+mod pending;
 
 use std::collections::btree_map::Entry as BTreeEntry;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::RandomState;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use patchbay_engine::db::{ChangeSet, RowChange, Snapshot};
 use patchbay_schemas::atom::write_uuid;
@@ -18,10 +20,12 @@ use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::wire::{MonitorRequests, MonitorVersion};
 use uuid::Uuid;
 
+use crate::outbox::Chunk;
 use crate::reply;
 use crate::session::{Session, SessionId};
 
 pub(crate) use net_changes::NetChanges;
+pub(crate) use pending::PendingUpdates;
 
 /// What a monitor asks for, in which version of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -45,10 +49,42 @@ pub(crate) struct Monitors {
     groups: BTreeMap<u64, Group>,
     /// The group of those who ask for the same.
     group_of: HashMap<Arc<Spec>, u64, RandomState>,
-    /// Where each monitor is: its group, and its place there.
-    places: HashMap<SessionId, HashMap<Json, (u64, u64), RandomState>, RandomState>,
+    subscribers: HashMap<SessionId, Subscriptions, RandomState>,
     /// The number of the next group or member.
     next: u64,
+    /// How many transactions were published.
+    published: u64,
+}
+
+/// What a session monitors.
+#[derive(Debug)]
+struct Subscriptions {
+    subscriber: Arc<Subscriber>,
+    /// Where each monitor is: its group, and its place there.
+    places: HashMap<Json, (u64, u64), RandomState>,
+}
+
+/// A session with monitors.
+#[derive(Debug)]
+struct Subscriber {
+    session: Arc<Session>,
+    /// Whether it is behind, the lowest bit, as found for a transaction, the others.
+    behind: AtomicU64,
+}
+
+impl Subscriber {
+    /// Whether the session is behind when a transaction is published: the same for all its monitors, or some of them would
+    /// hear of it twice.
+    fn is_behind(&self, transaction: u64) -> bool {
+        let known = self.behind.load(Ordering::Relaxed);
+        if known >> 1 == transaction {
+            return known & 1 == 1;
+        }
+        let is_behind = self.session.outbox().is_behind();
+        let known = transaction << 1 | u64::from(is_behind);
+        self.behind.store(known, Ordering::Relaxed);
+        is_behind
+    }
 }
 
 #[derive(Debug)]
@@ -60,7 +96,7 @@ struct Group {
 
 #[derive(Debug)]
 struct Member {
-    session: Arc<Session>,
+    subscriber: Arc<Subscriber>,
     id: Json,
 }
 
@@ -92,38 +128,40 @@ impl Monitors {
             }
             MonitorVersion::V1 | MonitorVersion::V2 => content,
         };
-        self.join(
-            spec,
-            Member {
-                session: session.clone(),
-                id,
-            },
-        );
+        self.join(session, id, spec);
         result
     }
 
-    fn join(&mut self, spec: Spec, member: Member) {
+    fn join(&mut self, session: &Arc<Session>, id: Json, spec: Spec) {
+        session.outbox().seal();
         let number = self.next;
         self.next += 1;
         let spec = Arc::new(spec);
         let group = *self.group_of.entry(spec.clone()).or_insert(number);
-        self.places
-            .entry(member.session.id())
-            .or_default()
-            .insert(member.id.clone(), (group, number));
+        let subscriptions = self.subscribers.entry(session.id());
+        let subscriptions = subscriptions.or_insert_with(|| Subscriptions {
+            subscriber: Arc::new(Subscriber {
+                session: session.clone(),
+                behind: AtomicU64::new(0),
+            }),
+            places: HashMap::default(),
+        });
+        subscriptions.places.insert(id.clone(), (group, number));
+        let subscriber = subscriptions.subscriber.clone();
         let group = self.groups.entry(group).or_insert_with(|| Group {
             spec,
             members: BTreeMap::new(),
         });
-        group.members.insert(number, member);
+        group.members.insert(number, Member { subscriber, id });
     }
 
     /// Ends a monitor and returns what it asked for.
     pub(crate) fn remove(&mut self, session: SessionId, id: &Json) -> Option<Arc<Spec>> {
-        let names = self.places.get_mut(&session)?;
-        let place = names.remove(id)?;
-        if names.is_empty() {
-            self.places.remove(&session);
+        let subscriptions = self.subscribers.get_mut(&session)?;
+        let place = subscriptions.places.remove(id)?;
+        subscriptions.subscriber.session.outbox().seal();
+        if subscriptions.places.is_empty() {
+            self.subscribers.remove(&session);
         }
         self.leave(place)
     }
@@ -143,12 +181,8 @@ impl Monitors {
 
     /// Ends all monitors of a session.
     pub(crate) fn remove_session(&mut self, session: SessionId) {
-        for place in self
-            .places
-            .remove(&session)
-            .unwrap_or_default()
-            .into_values()
-        {
+        let left = self.subscribers.remove(&session);
+        for place in left.into_iter().flat_map(|left| left.places.into_values()) {
             self.leave(place);
         }
     }
@@ -157,17 +191,25 @@ impl Monitors {
     pub(crate) fn remove_all(&mut self) -> Vec<(Arc<Session>, Json)> {
         let groups = std::mem::take(self).groups.into_values();
         let members = groups.flat_map(|group| group.members.into_values());
-        members.map(|member| (member.session, member.id)).collect()
+        let ended = members.map(|member| (member.subscriber.session.clone(), member.id));
+        let ended: Vec<_> = ended.collect();
+        for (session, _) in &ended {
+            session.outbox().seal();
+        }
+        ended
     }
 
     /// How many monitors there are.
     pub(crate) fn len(&self) -> usize {
-        self.places.values().map(HashMap::len).sum()
+        let subscribers = self.subscribers.values();
+        subscribers
+            .map(|subscriptions| subscriptions.places.len())
+            .sum()
     }
 
     /// What a monitor asks for.
     pub(crate) fn spec(&self, session: SessionId, id: &Json) -> Option<&Spec> {
-        let (group, _) = self.places.get(&session)?.get(id)?;
+        let (group, _) = self.subscribers.get(&session)?.places.get(id)?;
         Some(&self.groups.get(group)?.spec)
     }
 
@@ -184,50 +226,68 @@ impl Monitors {
         };
         let schema = view.snapshot.schema();
         if let Some(body) = encode::condition_change(&old, &new, schema, &view.snapshot) {
-            send(session, &new_id, new.version, view.last_id, Arc::new(body));
+            let update = update(&new_id, new.version, view.last_id, Arc::new(body));
+            session.outbox().push(update);
         }
-        self.join(
-            new,
-            Member {
-                session: session.clone(),
-                id: new_id,
-            },
-        );
+        self.join(session, new_id, new);
     }
 
     /// Tells everybody what the transaction of this id changed.
-    pub(crate) fn publish(&self, schema: &DatabaseSchema, changes: &ChangeSet, id: Uuid) {
+    pub(crate) fn publish(&mut self, schema: &Arc<DatabaseSchema>, changes: &ChangeSet, id: Uuid) {
         if self.groups.is_empty() {
             return;
         }
+        self.published += 1;
         let mut rows: Vec<&RowChange> = changes.rows.iter().collect();
         rows.sort_by_key(|change| change.table);
-        for group in self.groups.values() {
-            if let Some(body) = encode::changes(&group.spec, schema, &rows) {
-                let body = Arc::new(body);
-                for member in group.members.values() {
-                    send(
-                        &member.session,
-                        &member.id,
-                        group.spec.version,
-                        id,
-                        body.clone(),
-                    );
+        let mut behind = BTreeMap::new();
+        for Group { spec, members } in self.groups.values() {
+            let mut body = None;
+            for Member {
+                subscriber,
+                id: name,
+            } in members.values()
+            {
+                if subscriber.is_behind(self.published) {
+                    behind.insert(subscriber.session.id(), subscriber);
+                    continue;
                 }
+                let encode = || encode::changes(spec, schema, &rows).map(Arc::new);
+                let Some(body) = body.get_or_insert_with(encode) else {
+                    break;
+                };
+                let update = update(name, spec.version, id, body.clone());
+                subscriber.session.outbox().push_update(update);
+            }
+        }
+        for (session, subscriber) in behind {
+            let monitors = self.monitored_by(session);
+            let rows = pending::seen_by(&monitors, &rows);
+            if !rows.is_empty() {
+                let outbox = subscriber.session.outbox();
+                outbox.collect(|pending| pending.add(schema, monitors, &rows, id));
             }
         }
     }
+
+    /// What a session monitors.
+    fn monitored_by(&self, session: SessionId) -> pending::Monitored {
+        let places = self.subscribers.get(&session).map(|found| &found.places);
+        let places = places.into_iter().flatten();
+        places
+            .filter_map(|(id, (group, _))| Some((id.clone(), self.groups.get(group)?.spec.clone())))
+            .collect()
+    }
 }
 
-fn send(session: &Session, id: &Json, version: MonitorVersion, last_id: Uuid, body: Arc<Vec<u8>>) {
-    let update = reply::update(version.update_method(), body, |head| {
+fn update(id: &Json, version: MonitorVersion, last_id: Uuid, body: Arc<Vec<u8>>) -> [Chunk; 3] {
+    reply::update(version.update_method(), body, |head| {
         id.write(head);
         if version == MonitorVersion::V3 {
             head.push(b',');
             write_id(head, last_id);
         }
-    });
-    session.outbox().push_update(update);
+    })
 }
 
 /// Appends a transaction's id.

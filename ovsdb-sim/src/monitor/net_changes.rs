@@ -31,6 +31,11 @@ impl NetChanges {
         }
     }
 
+    /// How many rows differ.
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
     /// The changes in the order of their tables.
     pub(super) fn by_table(&self) -> Vec<&RowChange> {
         let mut rows: Vec<_> = self.rows.values().collect();

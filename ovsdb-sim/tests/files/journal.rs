@@ -3,10 +3,11 @@
 use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 use ovsdb_sim::Sim;
-use ovsdb_sim::testing::{RealServer, ScratchDir};
+use ovsdb_sim::testing::{RealServer, ScratchDir, program};
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::DatabaseSchema;
 
@@ -156,4 +157,41 @@ fn a_journal_of_loaded_content_begins_with_it() {
     drop(sim);
     assert!(expected.contains("b again") && expected.contains("more"));
     assert_eq!(dump(RealServer::open([&journal]).socket()), expected);
+}
+
+#[test]
+fn a_converted_database_goes_on_in_its_journal() {
+    let dir = ScratchDir::new();
+    let file = dir.path().join("sim.db");
+    let schema = |columns: &str| {
+        let text = format!(
+            r#"{{"name":"D","version":"1.0.0","tables":{{"T":{{"columns":{{{columns}}}}}}}}}"#
+        );
+        let path = dir.path().join("schema");
+        fs::write(&path, &text).unwrap();
+        (path, DatabaseSchema::parse(text.as_bytes()).unwrap())
+    };
+    let (_, old) = schema(r#""n":{"type":"string"},"gone":{"type":"integer"}"#);
+    let builder = Sim::builder().schema(Arc::new(old)).journal(&file);
+    let sim = SimServer::start(builder);
+    let insert = r#"{"op":"insert","table":"T","row":{"n":"before","gone":7}}"#;
+    transact(sim.socket(), insert);
+    let (path, _) = schema(r#""n":{"type":"string"},"added":{"type":"integer"}"#);
+    run(Command::new(program("ovsdb-client"))
+        .args(["--timeout=20", "convert"])
+        .arg(format!("unix:{}", sim.socket().display()))
+        .arg(path));
+    let insert = r#"{"op":"insert","table":"T","row":{"n":"after","added":8}}"#;
+    transact(sim.socket(), insert);
+    let expected = dump(sim.socket());
+    assert!(
+        expected.contains("before") && expected.contains("after") && !expected.contains("gone")
+    );
+    // The journal is still nobody else's.
+    let taken = Sim::builder().journal(&file).build().unwrap_err();
+    assert!(taken.to_string().contains("another server"), "{taken}");
+    drop(sim);
+    assert!(run(&mut tool("db-version", &file)).contains("1.0.0"));
+    assert_eq!(dump(SimServer::journal(&file).socket()), expected);
+    assert_eq!(dump(RealServer::open([&file]).socket()), expected);
 }

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod client;
+mod per_connection;
+mod slow_readers;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -104,33 +106,6 @@ async fn connections_above_the_limit_are_refused_even_all_at_once() {
     served.pop();
     bed.until_there_is_a_place().await;
     for client in &mut served {
-        assert!(client.is_served().await);
-    }
-}
-
-#[tokio::test]
-async fn a_client_that_never_reads_is_cut_off_and_others_are_not_held_up() {
-    let bed = Bed::new(Limits {
-        backlog: 1 << 20,
-        connections: 2,
-        ..Limits::default()
-    })
-    .await;
-    let mut slow = bed.client().await;
-    slow.call("monitor", r#"["D",1,{"A":{}}]"#).await.unwrap();
-    let mut writer = bed.client().await;
-    let row = insert("A", &"x".repeat(1 << 16));
-    for _ in 0..64 {
-        assert!(writer.call("transact", &row).await.is_some());
-    }
-    // It has not hung up, nor read a byte: its place is free all the same.
-    drop(writer);
-    let mut new = [
-        bed.until_there_is_a_place().await,
-        bed.until_there_is_a_place().await,
-    ];
-    slow.until_closed().await;
-    for client in &mut new {
         assert!(client.is_served().await);
     }
 }

@@ -51,6 +51,11 @@ impl Line {
         self.waiting.insert(place, blocked);
     }
 
+    /// How many transactions of a session wait.
+    pub(super) fn count(&self, session: SessionId) -> usize {
+        self.places.get(&session).map_or(0, HashMap::len)
+    }
+
     /// Where a session's transaction stands.
     pub(super) fn place(&self, session: SessionId, id: &Json) -> Option<u64> {
         self.places.get(&session)?.get(id).copied()

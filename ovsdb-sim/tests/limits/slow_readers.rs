@@ -1,0 +1,148 @@
+//! Clients that do not read for a while: what they miss is merged.
+
+use std::collections::BTreeMap;
+
+use ovsdb_sim::Limits;
+use patchbay_schemas::json::Json;
+
+use crate::Bed;
+use crate::client::Client;
+
+const ROWS: usize = 16;
+const CHANGES: usize = 300;
+/// As long as a string in a row.
+const LEN: usize = 1 << 14;
+const ZERO: &str = "00000000-0000-0000-0000-000000000000";
+
+/// The rows as the updates of a monitor tell them.
+type Rows = BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, Json>>;
+
+#[tokio::test]
+async fn a_slow_reader_gets_one_update_of_many_changes_and_ends_with_the_right_rows() {
+    let bed = Bed::new(Limits {
+        backlog: 1 << 20,
+        ..Limits::default()
+    })
+    .await;
+    let (mut slow, mut quick) = (bed.client().await, bed.client().await);
+    let mut writer = bed.client().await;
+    for reader in [&mut slow, &mut quick] {
+        for (method, rest) in [
+            ("monitor", String::new()),
+            ("monitor_cond", String::new()),
+            ("monitor_cond_since", format!(",\"{ZERO}\"")),
+        ] {
+            let requests = r#"{"A":{"columns":["s","i"]}}"#;
+            let params = format!(r#"["D","{method}",{requests}{rest}]"#);
+            reader.call(method, &params).await.unwrap();
+        }
+    }
+    let text = |change: usize| {
+        char::from(b'a' + (change % 26) as u8)
+            .to_string()
+            .repeat(LEN)
+    };
+    for row in 0..ROWS {
+        let operation = format!(r#"{{"op":"insert","table":"A","row":{{"i":{row}}}}}"#);
+        let params = format!(r#"["D",{operation}]"#);
+        writer.call("transact", &params).await.unwrap();
+    }
+    for change in 0..CHANGES {
+        let operation = match change % 10 {
+            3 => r#"{"op":"insert","table":"A","row":{"i":-1}}"#.to_owned(),
+            5 => r#"{"op":"delete","table":"A","where":[["i","==",-1]]}"#.to_owned(),
+            _ => {
+                let (row, text) = (change % ROWS, text(change));
+                format!(
+                    r#"{{"op":"update","table":"A","where":[["i","==",{row}]],"row":{{"s":"{text}"}}}}"#
+                )
+            }
+        };
+        let params = format!(r#"["D",{operation}]"#);
+        writer.call("transact", &params).await.unwrap();
+        keep_pace(&mut quick).await;
+    }
+    let last = r#"["D",{"op":"insert","table":"A","row":{"i":-2}}]"#;
+    writer.call("transact", last).await.unwrap();
+    let select = r#"["D",{"op":"select","table":"A","where":[],"columns":["s","i"]}]"#;
+    let selected = writer.call("transact", select).await.unwrap();
+    let Some(Json::Array(expected)) = selected_rows(&selected) else {
+        panic!("{}", selected.to_text())
+    };
+    let mut expected: Vec<String> = expected.iter().map(Json::to_text).collect();
+    expected.sort_unstable();
+
+    let (monitors, bytes) = updates(&mut slow).await;
+    for method in ["monitor", "monitor_cond", "monitor_cond_since"] {
+        let rows = monitors[method].values();
+        let mut rows: Vec<String> = rows
+            .map(|row| Json::Object(row.clone()).to_text())
+            .collect();
+        rows.sort_unstable();
+        assert!(rows == expected, "{method}: {} rows", rows.len());
+    }
+    // What each of its monitors would hear of every change on its own is ten times as much.
+    let all_changes = 3 * CHANGES * LEN;
+    assert!(bytes < all_changes / 4, "{bytes} of {all_changes}");
+}
+
+fn selected_rows(results: &Json) -> Option<&Json> {
+    match results {
+        Json::Array(results) => results.first()?.get("rows"),
+        _ => None,
+    }
+}
+
+/// Reads all there is.
+async fn keep_pace(client: &mut Client) {
+    assert!(client.is_served().await);
+}
+
+/// All updates there are, applied for each monitor, and how long they are.
+async fn updates(client: &mut Client) -> (BTreeMap<String, Rows>, usize) {
+    client.request("echo", "[]", "\"end\"").await;
+    let mut monitors: BTreeMap<String, Rows> = BTreeMap::new();
+    let mut bytes = 0;
+    loop {
+        let message = client.next().await.expect("it is not cut off");
+        if message.get("id").and_then(Json::as_str) == Some("end") {
+            return (monitors, bytes);
+        }
+        bytes += message.to_text().len();
+        let Some(Json::Array(params)) = message.get("params") else {
+            panic!("{}", message.to_text())
+        };
+        let name = params[0].as_str().unwrap().to_owned();
+        if let Some(Json::Object(rows)) = params.last().unwrap().get("A") {
+            let known = monitors.entry(name).or_default();
+            for (uuid, update) in rows {
+                apply(known, uuid, update);
+            }
+        }
+    }
+}
+
+/// Columns without a value in an `insert` have their defaults.
+fn apply(rows: &mut Rows, uuid: &[u8], update: &Json) {
+    let Json::Object(members) = update else {
+        panic!("{}", update.to_text())
+    };
+    let columns = ["new", "insert", "modify"];
+    let columns = columns.iter().find_map(|name| members.get(name.as_bytes()));
+    let Some(Json::Object(columns)) = columns else {
+        assert!(rows.remove(uuid).is_some(), "a row that is not there goes");
+        return;
+    };
+    let row = rows.entry(uuid.to_vec()).or_insert_with(|| {
+        assert!(
+            !members.contains_key(&b"modify"[..]),
+            "a row that is not there changes"
+        );
+        [
+            (b"i".to_vec(), Json::Integer(0)),
+            (b"s".to_vec(), Json::string("")),
+        ]
+        .into()
+    });
+    row.extend(columns.clone());
+}
