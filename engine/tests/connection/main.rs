@@ -5,8 +5,8 @@
 mod chaos;
 mod cut;
 mod fail_over;
+mod filters;
 mod proxy;
-mod resync;
 mod schema;
 mod tls;
 
