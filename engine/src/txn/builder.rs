@@ -333,7 +333,7 @@ impl TxnBuilder {
         Ok(())
     }
 
-    /// Makes the whole transaction fail unless the client owns a lock; see [`Client::lock`](crate::client::Client::lock).
+    /// Makes the whole transaction fail unless the client owns this lock (RFC 7047 §4.1.8, §5.2.10).
     pub fn assert_lock(&mut self, lock: impl Into<String>) {
         let lock = lock.into();
         self.operations().push(Operation::Assert { lock });
