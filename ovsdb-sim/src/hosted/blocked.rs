@@ -229,14 +229,19 @@ impl Hosted {
             owns_lock: &owns_lock,
             elapsed: arrived.elapsed().as_millis() as u64,
         };
+        // Execution takes rows out of a transaction, and without a leader it is executed once more.
+        let again = (!state.role.is_connected()).then(|| transaction.clone());
         let execution = state.database.execute(transaction, &access);
         let (results, error, changed) = match execution {
             Execution::Committed { results, changes } => {
                 // A client sees its own changes before the reply.
                 let changed = tables(&changes);
-                if !changed.is_empty() && !state.role.is_connected() {
+                if let Some(again) = again
+                    && !changed.is_empty()
+                {
                     // As on a real member, which knows only by executing it whether a transaction needs the leader.
                     state.undo(&changes);
+                    *transaction = again;
                     return Attempt::Blocked { deadline: None };
                 }
                 let published = if changed.is_empty() {
