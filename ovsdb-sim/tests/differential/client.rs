@@ -45,13 +45,13 @@ impl Client {
         client
     }
 
-    /// Sends bytes, whatever they are.
+    /// Sends bytes, whatever they are. Whether the server has hung up is for the reading to find, after all that it said
+    /// before.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         if let Some(stream) = &mut self.stream
             && let Err(error) = stream.write_all(bytes)
         {
             assert!(is_end(&error), "writing to a server: {error}");
-            self.end(CLOSED);
         }
     }
 
