@@ -30,6 +30,7 @@ use super::connection_events::{ConnectionEvent, EVENTS};
 use super::embedded::EmbeddedDatabase;
 use super::error::{ConnectError, Lost, SessionError};
 use super::known::Known;
+use super::lock::{Locks, Tenure};
 use super::outcome::{CommitOutcome, Committed, NotSent, Unknown};
 use super::remote::Remote;
 use super::session::{Event, Live};
@@ -50,6 +51,8 @@ pub(super) struct Command {
     /// The request; only its id is missing.
     pub(super) request: Vec<u8>,
     pub(super) transaction: Transaction,
+    /// The time in which the client holds the lock that the transaction asserts last.
+    pub(super) tenure: Option<Tenure>,
     pub(super) outcome: oneshot::Sender<CommitOutcome>,
 }
 
@@ -189,6 +192,10 @@ impl Driver {
             .map(|replica| replica.snapshot().clone())
     }
 
+    pub(super) fn locks(&self) -> Arc<Locks> {
+        self.known.locks.clone()
+    }
+
     pub(super) fn progress(&self) -> watch::Receiver<Progress> {
         self.progress.subscribe()
     }
@@ -298,6 +305,7 @@ impl Driver {
             remote: connection.remote,
             error,
         });
+        self.known.locks.disconnected(&lost);
         self.tell(ConnectionEvent::Disconnected(lost.clone()));
         tracing::warn!(error = %lost, pending = pending.len(), "connection lost");
         for Pending {
@@ -362,6 +370,13 @@ impl Driver {
                         }
                         self.progress.send_modify(|progress| progress.fenced = true);
                     }
+                    Event::Lock { name, notice } => {
+                        // Whoever waits for the lock must find what its former owner has done in the snapshot.
+                        if std::mem::take(&mut changed) {
+                            self.publish(shared);
+                        }
+                        self.known.locks.notified(&name, notice);
+                    }
                     Event::Answer { request, reply } => {
                         // Whoever waits for the answer must find its changes in the snapshot.
                         if std::mem::take(&mut changed) {
@@ -372,6 +387,9 @@ impl Driver {
                             problem: "nobody asked for it",
                         };
                         let Entry::Occupied(entry) = pending.entry(request) else {
+                            if self.known.locks.answered(request, &reply)? {
+                                continue;
+                            }
                             return Err(unasked);
                         };
                         // An answer that makes no sense leaves the outcome unknown.
@@ -398,15 +416,25 @@ impl Driver {
             {
                 reached.tell();
             }
+            if connection.session.is_live() {
+                connection.session.ask_for_locks(&self.known.locks);
+            }
             let may_take = connection.session.is_live()
                 && pending.len() < WINDOW
                 && connection.session.unsent() < UNSENT;
             tokio::select! {
                 moved = connection.advance() => moved?,
                 // Without a sender the last handle is gone, which the other branch notices.
+                () = self.known.locks.news() => {}
                 Some(change) = requests.filters.recv() => self.known.filters.change(change),
                 command = requests.transactions.recv(), if may_take => {
-                    let Some(Command { mut request, transaction, outcome }) = command else { return Ok(()) };
+                    let Some(Command { mut request, transaction, tenure, outcome }) = command else { return Ok(()) };
+                    if let Some(tenure) = tenure.filter(Tenure::is_over) {
+                        let assert = transaction.operations().len() - 1;
+                        let error = answer::rejected(&transaction, assert, tenure.not_owner());
+                        let _ = outcome.send(CommitOutcome::Rejected(error));
+                        continue;
+                    }
                     let mark = connection.guard.as_mut().map(|guard| guard.guard(&mut request));
                     let (id, end) = connection.session.transact(request);
                     pending.insert(id, Pending { transaction, outcome, end, mark });

@@ -63,9 +63,9 @@ impl Fence {
         Ok(self.is_up)
     }
 
-    /// `locked` was notified, `at` its parameters; true if that is about this lock.
-    pub(super) fn locked(&mut self, mut at: Reader<'_>) -> bool {
-        let ours = at.next_element() && at.string().as_deref() == Some(self.lock.as_bytes());
+    /// The client owns a lock; true if that is about this one.
+    pub(super) fn locked(&mut self, name: &[u8]) -> bool {
+        let ours = name == self.lock.as_bytes();
         self.is_up |= ours;
         ours
     }

@@ -13,6 +13,7 @@ use super::connection_events::{ConnectionEvent, ConnectionEvents, EVENTS};
 use super::driver::{Command, Driver, Progress, Published, QUEUE, Requests, Shared};
 use super::embedded::{self, EmbeddedDatabase};
 use super::error::{ConnectError, Ended};
+use super::lock::{Lock, LockError, Locks, Mode, Tenure};
 use super::outcome::{CommitOutcome, Committed, NotSent, PartsOutcome, Unknown};
 use super::rpc::request_head;
 use super::subscription::{Follow, NotFollowed, Subscription};
@@ -26,6 +27,7 @@ pub struct Client {
     config: Option<Arc<Config>>,
     commands: mpsc::Sender<Command>,
     filters: mpsc::Sender<FilterChange>,
+    locks: Arc<Locks>,
     progress: watch::Receiver<Progress>,
     /// Weak: those who listen hear of the end of the task that sends events.
     events: broadcast::WeakSender<ConnectionEvent>,
@@ -51,7 +53,7 @@ impl Client {
         let (commands, transactions) = mpsc::channel(QUEUE);
         let (filters, changes) = mpsc::channel(QUEUE);
         driver.announce(&connection, live);
-        let (progress, events) = (driver.progress(), driver.events());
+        let (progress, events, locks) = (driver.progress(), driver.events(), driver.locks());
         let requests = Requests {
             transactions,
             filters: changes,
@@ -62,6 +64,7 @@ impl Client {
             config: Some(config),
             commands,
             filters,
+            locks,
             progress,
             events,
         })
@@ -87,6 +90,7 @@ impl Client {
             config: None,
             commands,
             filters,
+            locks: Arc::default(),
             progress: handle,
             events: broadcast::Sender::new(EVENTS).downgrade(),
             shared: Arc::new(Shared::Embedded(Box::new(database))),
@@ -151,6 +155,30 @@ impl Client {
         Ok(ConnectionEvents::new(events.subscribe()))
     }
 
+    /// Asks for a lock, and for it again after each reconnect, until the [`Lock`] is dropped. Returns at once: wait with
+    /// [`Lock::held`].
+    ///
+    /// # Errors
+    /// The name cannot be one of a lock, this client has asked for it already, or is [embedded](Self::embedded).
+    pub fn lock(&self, name: &str) -> Result<Lock, LockError> {
+        self.ask_for_lock(name, Mode::Wait)
+    }
+
+    /// Takes a lock from whoever owns it. If it is lost later, the client waits for it as with [`lock`](Self::lock).
+    ///
+    /// # Errors
+    /// As of [`lock`](Self::lock).
+    pub fn steal(&self, name: &str) -> Result<Lock, LockError> {
+        self.ask_for_lock(name, Mode::Steal)
+    }
+
+    fn ask_for_lock(&self, name: &str, mode: Mode) -> Result<Lock, LockError> {
+        if self.config.is_none() {
+            return Err(LockError::Embedded);
+        }
+        Lock::new(self.clone(), self.locks.clone(), name, mode)
+    }
+
     /// Changes which rows of a table the replica holds. Returns when it holds them.
     ///
     /// When the connection is lost meanwhile, the filter comes into force with the next one. Servers that know none but the
@@ -195,10 +223,28 @@ impl Client {
     ///
     /// # Cancel safety
     /// Once sent, a transaction is executed even when the future is dropped.
-    pub async fn transact(&self, mut transaction: Transaction) -> CommitOutcome {
+    pub async fn transact(&self, transaction: Transaction) -> CommitOutcome {
         if transaction.is_empty() {
             return CommitOutcome::Committed(Committed::default());
         }
+        self.send(transaction, None).await
+    }
+
+    /// The same under a lock.
+    pub(super) async fn transact_under(
+        &self,
+        mut transaction: Transaction,
+        tenure: Tenure,
+    ) -> CommitOutcome {
+        if transaction.is_empty() {
+            return CommitOutcome::Committed(Committed::default());
+        }
+        // Last, so that operations and results have the places that the caller knows.
+        transaction.assert_lock(&tenure.name);
+        self.send(transaction, Some(tenure)).await
+    }
+
+    async fn send(&self, mut transaction: Transaction, tenure: Option<Tenure>) -> CommitOutcome {
         if let Shared::Embedded(database) = &*self.shared {
             return embedded::transact(&**database, &transaction);
         }
@@ -216,6 +262,7 @@ impl Client {
         let command = Command {
             request,
             transaction,
+            tenure,
             outcome,
         };
         if self.commands.send(command).await.is_err() {

@@ -1,11 +1,14 @@
 //! What a client keeps from one connection to the next.
 
+use std::sync::Arc;
+
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::wire::MonitorRequests;
 use uuid::Uuid;
 
 use super::condition::Filters;
 use super::config::Config;
+use super::lock::Locks;
 use super::replica::Replica;
 use super::server_database::Seen;
 
@@ -19,6 +22,7 @@ pub(super) struct Known {
     /// How far into the cluster's log we have seen.
     pub(super) seen: Option<Seen>,
     pub(super) filters: Filters,
+    pub(super) locks: Arc<Locks>,
 }
 
 /// A place in a database's history.
@@ -37,6 +41,7 @@ impl Known {
             position: None,
             seen: None,
             filters: Filters::new(config.selection.filters().clone()),
+            locks: Arc::default(),
         }
     }
 

@@ -65,6 +65,7 @@ mod fence;
 mod guard;
 mod handle;
 mod known;
+mod lock;
 mod outcome;
 mod remote;
 mod replica;
@@ -82,6 +83,7 @@ pub use embedded::EmbeddedDatabase;
 pub use error::{ConnectError, Ended, Lost, SessionError};
 pub use guard::Guard;
 pub use handle::{Changes, Client};
+pub use lock::{Held, Lock, LockError, LockLost, LockRefused};
 pub use outcome::{
     CommitError, CommitOutcome, Committed, FailedOperation, NotSent, OpError, PartsOutcome, Unknown,
 };

@@ -18,7 +18,7 @@ mod setup;
 use std::sync::Arc;
 use std::time::Instant;
 
-use patchbay_schemas::json::{Json, Reader, TextBuf};
+use patchbay_schemas::json::{Json, Reader, TextBuf, write};
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::wire::{Message, MonitorRequests, MonitorVersion, Reply};
 use uuid::Uuid;
@@ -29,6 +29,7 @@ use super::connection_events::Resync;
 use super::error::{SessionError, unexpected};
 use super::fence::Fence;
 use super::known::Known;
+use super::lock::{Locks, Notice};
 use super::remote::Remote;
 use super::rpc::Rpc;
 use super::server_database::{DatabaseStatus, ServerDatabase};
@@ -102,6 +103,8 @@ pub(super) enum Event {
     Answer { request: i64, reply: TextBuf },
     /// The server is done with all former connections of this client.
     Fenced,
+    /// The server has said something of a lock of this name.
+    Lock { name: Vec<u8>, notice: Notice },
 }
 
 /// The replica holds the database.
@@ -277,8 +280,8 @@ impl Session {
     ) -> Result<Option<Event>, SessionError> {
         let mut at = params;
         at.enter_array();
-        if method == "locked" {
-            return Ok(self.fence.locked(at).then_some(Event::Fenced));
+        if method == "locked" || method == "stolen" {
+            return self.lock_noticed(method, at);
         }
         if method == "monitor_canceled" {
             return self.monitor_canceled(at);
@@ -292,6 +295,39 @@ impl Session {
             }
         }
         self.database_changed(method, at, known)
+    }
+
+    /// The server says that a lock is ours now, or not any more; `at` is before its name.
+    fn lock_noticed(
+        &mut self,
+        method: &str,
+        mut at: Reader<'_>,
+    ) -> Result<Option<Event>, SessionError> {
+        let name = at.next_element().then(|| at.string()).flatten();
+        let name = name.ok_or_else(|| unexpected("locked", "it names no lock"))?;
+        let notice = if method == "locked" {
+            Notice::Locked
+        } else {
+            Notice::Stolen
+        };
+        Ok(match notice {
+            Notice::Locked if self.fence.locked(&name) => Some(Event::Fenced),
+            _ => Some(Event::Lock {
+                name: name.into_owned(),
+                notice,
+            }),
+        })
+    }
+
+    /// Tells the server which locks are wanted.
+    pub(super) fn ask_for_locks(&mut self, locks: &Locks) {
+        locks.send(|method, name| {
+            self.rpc.request(method, |out| {
+                out.push(b'[');
+                write::string(out, name.as_bytes());
+                out.push(b']');
+            })
+        });
     }
 
     /// The server has changed what it says of its databases; `at` is before the contents of the update.

@@ -63,6 +63,12 @@ impl Transaction {
         self.placeholders.contains(&row)
     }
 
+    /// Adds that the client must own a lock.
+    pub(crate) fn assert_lock(&mut self, lock: &str) {
+        let lock = lock.to_owned();
+        self.operations.push(Operation::Assert { lock });
+    }
+
     /// Makes the placeholders of inserted rows their UUIDs.
     pub(crate) fn choose_uuids(&mut self) {
         for operation in &mut self.operations {

@@ -6,6 +6,7 @@ mod chaos;
 mod cut;
 mod fail_over;
 mod filters;
+mod locks;
 mod proxy;
 mod schema;
 mod tls;

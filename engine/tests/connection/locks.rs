@@ -1,0 +1,227 @@
+//! Locks between clients, on the real server and on ovsdb-sim.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ovsdb_sim::Sim;
+use ovsdb_sim::testing::{RealServer, ScratchDir};
+use patchbay_engine::client::{Client, CommitOutcome, Held, Lock, LockError, LockLost};
+use patchbay_engine::txn::{Transaction, TxnBuilder};
+use patchbay_schemas::nb::LogicalSwitch;
+use patchbay_schemas::schema::DatabaseSchema;
+
+use crate::proxy::Proxy;
+use crate::{SCHEMA, config, connect, names, once, schema_file, soon};
+
+const NAME: &str = "leader";
+
+/// Something that serves the database on a unix socket.
+struct Served {
+    socket: PathBuf,
+    _alive: Box<dyn std::any::Any>,
+    _dir: ScratchDir,
+}
+
+fn real() -> Served {
+    let dir = ScratchDir::new();
+    let server = RealServer::start([schema_file(&dir)]);
+    Served {
+        socket: server.socket().to_owned(),
+        _alive: Box::new(server),
+        _dir: dir,
+    }
+}
+
+async fn simulated() -> Served {
+    let dir = ScratchDir::new();
+    let schema = DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap();
+    let sim = Sim::builder().schema(Arc::new(schema)).build().unwrap();
+    let socket = dir.path().join("sock");
+    let listener = sim.listen(&format!("punix:{}", socket.display())).await;
+    Served {
+        socket,
+        _alive: Box::new(listener.unwrap()),
+        _dir: dir,
+    }
+}
+
+impl Served {
+    fn remote(&self) -> String {
+        format!("unix:{}", self.socket.display())
+    }
+
+    async fn client(&self) -> Client {
+        let mut config = config(&self.remote());
+        config.guard = None;
+        connect(config).await
+    }
+
+    /// A client whose connection can be cut.
+    async fn client_through(&self, proxy: &Proxy) -> Client {
+        let mut config = config(&proxy.remote());
+        config.guard = None;
+        connect(config).await
+    }
+}
+
+fn new_switch(client: &Client, name: &str) -> Transaction {
+    let mut txn = TxnBuilder::new(&client.snapshot());
+    let switch = LogicalSwitch {
+        name: name.to_owned(),
+        ..Default::default()
+    };
+    txn.insert(&switch).unwrap();
+    txn.finish()
+}
+
+async fn held(lock: &Lock) -> Held {
+    soon(lock.held()).await.unwrap()
+}
+
+fn is_not_owner(outcome: &CommitOutcome) -> bool {
+    matches!(outcome, CommitOutcome::Rejected(error) if error.is_not_owner())
+}
+
+async fn one_after_the_other(served: Served) {
+    let (a, b) = (served.client().await, served.client().await);
+    let lock_a = a.lock(NAME).unwrap();
+    let held_a = held(&lock_a).await;
+    let lock_b = b.lock(NAME).unwrap();
+    let outcome = soon(held_a.transact(new_switch(&a, "a"))).await;
+    let committed = outcome.into_result().unwrap();
+    assert_eq!(
+        committed.results.len(),
+        2,
+        "an insert, and an assert after it"
+    );
+
+    // Who does not own the lock cannot do anything that needs it.
+    assert!(lock_b.now_held().is_none() && !held_a.is_over());
+    let mut txn = TxnBuilder::new(&b.snapshot());
+    txn.assert_lock(NAME);
+    txn.insert(&LogicalSwitch::default()).unwrap();
+    let outcome = soon(b.transact(txn.finish())).await;
+    assert!(is_not_owner(&outcome), "{outcome:?}");
+
+    // Whoever owns it next sees all that was done before, and the former owner does nothing more.
+    drop(lock_a);
+    let held_b = held(&lock_b).await;
+    assert_eq!(names(&b), once(["a"]));
+    assert!(matches!(soon(held_a.lost()).await, LockLost::GivenBack));
+    let outcome = soon(held_a.transact(new_switch(&a, "late"))).await;
+    let CommitOutcome::Rejected(error) = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(
+        error.to_string(),
+        "the server refused the transaction at operation 1 (assert): \
+         not owner: Asserted lock leader not held."
+    );
+
+    // It can be asked for again, and asked for by the same client only once.
+    let lock_a = a.lock(NAME).unwrap();
+    let twice = a.clone().lock(NAME).unwrap_err();
+    assert_eq!(
+        twice.to_string(),
+        "this client has asked for lock leader already"
+    );
+    let bad = a.lock("9 lives").unwrap_err();
+    assert!(matches!(bad, LockError::BadName { .. }), "{bad}");
+    drop(lock_b);
+    assert!(!held(&lock_a).await.is_over() && held_b.is_over());
+}
+
+async fn thieves(served: Served) {
+    let (a, b) = (served.client().await, served.client().await);
+    let c = served.client().await;
+    let lock_b = b.lock(NAME).unwrap();
+    let held_b = held(&lock_b).await;
+
+    let lock_a = a.steal(NAME).unwrap();
+    let held_a = held(&lock_a).await;
+    assert!(matches!(soon(held_b.lost()).await, LockLost::Stolen));
+    let outcome = soon(held_b.transact(new_switch(&b, "b"))).await;
+    assert!(is_not_owner(&outcome), "{outcome:?}");
+
+    let lock_c = c.steal(NAME).unwrap();
+    let held_c = held(&lock_c).await;
+    assert!(matches!(soon(held_a.lost()).await, LockLost::Stolen));
+    let outcome = soon(held_c.transact(new_switch(&c, "c"))).await;
+    outcome.into_result().unwrap();
+
+    // Both who were robbed are in the line.
+    drop(lock_c);
+    let again = held(&lock_b).await;
+    assert!(held_b.is_over() && !again.is_over());
+    assert_eq!(names(&b), once(["c"]));
+    drop(lock_b);
+    assert!(!held(&lock_a).await.is_over());
+}
+
+async fn connections_come_and_go(served: Served) {
+    let proxy = Proxy::start(&served.socket);
+    let (a, b) = (served.client_through(&proxy).await, served.client().await);
+    let lock_a = a.lock(NAME).unwrap();
+    let held_a = held(&lock_a).await;
+    let lock_b = b.lock(NAME).unwrap();
+    proxy.refuse(true);
+    let lost = soon(held_a.lost()).await;
+    assert!(matches!(lost, LockLost::Disconnected(_)), "{lost}");
+    let held_b = held(&lock_b).await;
+    let outcome = soon(held_b.transact(new_switch(&b, "b"))).await;
+    outcome.into_result().unwrap();
+
+    // What was computed under the lock before is not made under the lock of a later time.
+    let late = new_switch(&a, "late");
+    proxy.refuse(false);
+    drop(lock_b);
+    let again = held(&lock_a).await;
+    assert_eq!(names(&a), once(["b"]));
+    let outcome = soon(held_a.transact(late)).await;
+    assert!(is_not_owner(&outcome), "{outcome:?}");
+    let outcome = soon(again.transact(new_switch(&a, "a"))).await;
+    outcome.into_result().unwrap();
+
+    // One that was dropped while there was no connection is not asked for again.
+    proxy.refuse(true);
+    assert!(matches!(
+        soon(again.lost()).await,
+        LockLost::Disconnected(_)
+    ));
+    drop(lock_a);
+    proxy.refuse(false);
+    let other = a.lock("other").unwrap();
+    held(&other).await;
+    let free = b.lock(NAME).unwrap();
+    held(&free).await;
+}
+
+#[tokio::test]
+async fn a_real_server_gives_a_lock_to_one_after_the_other() {
+    one_after_the_other(real()).await;
+}
+
+#[tokio::test]
+async fn the_simulator_gives_a_lock_to_one_after_the_other() {
+    one_after_the_other(simulated().await).await;
+}
+
+#[tokio::test]
+async fn a_lock_of_a_real_server_is_stolen() {
+    thieves(real()).await;
+}
+
+#[tokio::test]
+async fn a_lock_of_the_simulator_is_stolen() {
+    thieves(simulated().await).await;
+}
+
+#[tokio::test]
+async fn a_lock_of_a_real_server_is_asked_for_on_each_connection() {
+    connections_come_and_go(real()).await;
+}
+
+#[tokio::test]
+async fn a_lock_of_the_simulator_is_asked_for_on_each_connection() {
+    connections_come_and_go(simulated().await).await;
+}
