@@ -20,12 +20,13 @@ use super::outcome::{Committed, FailedOperation, OpError};
 /// The error of requests that the server gives up because the database goes or gets another schema.
 const CANCELED: &str = "canceled";
 
-/// Decodes the reply to a transaction. One that is guarded has an operation more at its beginning and one at its end.
-pub(super) fn decode(
-    transaction: &Transaction,
+/// Decodes the reply to a request for one transaction or for several together: what became of each, or why none was made.
+/// One that is guarded has an operation more at its beginning and one at its end.
+pub(super) fn decode<'a>(
+    transactions: impl Iterator<Item = &'a Transaction>,
     guarded: bool,
     reply: &TextBuf,
-) -> Result<Result<Committed, OpError>, SessionError> {
+) -> Result<Result<Vec<Committed>, OpError>, SessionError> {
     let Message::Reply(Reply { outcome, .. }) = Message::decode(reply)? else {
         return Err(malformed("not a reply"));
     };
@@ -37,10 +38,7 @@ pub(super) fn decode(
                 // It was under way already and may be made yet.
                 return Err(SessionError::GuardLost);
             }
-            return Ok(Err(OpError {
-                operation: None,
-                error,
-            }));
+            return Ok(Err(of_no_operation(error)));
         }
     };
     if !at.enter_array() {
@@ -55,23 +53,49 @@ pub(super) fn decode(
         }
         at.skip();
     }
-    let mut mark_is_due = guarded;
     let mut strings = Strings::default();
-    let mut committed = Committed::of(transaction.schema().clone());
-    let mut operations = transaction.operations().iter().enumerate();
-    while at.next_element() {
-        let operation = operations.next();
+    let mut all_committed = Vec::with_capacity(1);
+    for transaction in transactions {
+        match decode_transaction(&mut at, transaction, &mut strings)? {
+            Ok(committed) => all_committed.push(committed),
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+    if guarded {
+        // The mark.
+        if !at.next_element() {
+            return Err(malformed("it has fewer results than operations"));
+        }
         if let Some(error) = error_object(at) {
-            let index = operation.map_or(usize::MAX, |(index, _)| index);
+            return Ok(Err(of_no_operation(error)));
+        }
+        at.skip();
+    }
+    if !at.next_element() {
+        return Ok(Ok(all_committed));
+    }
+    match error_object(at) {
+        // Of the commit.
+        Some(error) => Ok(Err(of_no_operation(error))),
+        None => Err(malformed("it has more results than operations")),
+    }
+}
+
+/// Decodes the results of one transaction's operations, up to the first that failed.
+fn decode_transaction(
+    at: &mut Reader<'_>,
+    transaction: &Transaction,
+    strings: &mut Strings,
+) -> Result<Result<Committed, OpError>, SessionError> {
+    let mut committed = Committed::of(transaction.schema().clone());
+    for (index, operation) in transaction.operations().iter().enumerate() {
+        if !at.next_element() {
+            return Err(malformed("it has fewer results than operations"));
+        }
+        if let Some(error) = error_object(*at) {
             return Ok(Err(rejected(transaction, index, error)));
         }
-        if operation.is_none() && std::mem::take(&mut mark_is_due) {
-            at.skip();
-            continue;
-        }
-        let (_, operation) =
-            operation.ok_or_else(|| malformed("it has more results than operations"))?;
-        let result = decode_result(at, operation, transaction.schema(), &mut strings)?;
+        let result = decode_result(*at, operation, transaction.schema(), strings)?;
         if let (
             Operation::Insert {
                 uuid: placeholder, ..
@@ -84,9 +108,14 @@ pub(super) fn decode(
         committed.results.push(result);
         at.skip();
     }
-    match operations.next() {
-        None if !mark_is_due => Ok(Ok(committed)),
-        _ => Err(malformed("it has fewer results than operations")),
+    Ok(Ok(committed))
+}
+
+/// An error of the whole transaction: its commit was refused.
+fn of_no_operation(error: OvsdbError) -> OpError {
+    OpError {
+        operation: None,
+        error,
     }
 }
 

@@ -11,6 +11,7 @@ use crate::db::IndexSpec;
 
 use super::condition::Filter;
 use super::guard::Guard;
+use super::pipeline::Pipelining;
 use super::remote::{Remote, Remotes};
 use super::tls::Tls;
 
@@ -48,6 +49,8 @@ pub struct Config {
     /// too: none of them is left [`Unknown`](super::CommitOutcome::Unknown) then. Without it the client knows what
     /// [`Client::resynced`](super::Client::resynced) says.
     pub guard: Option<Guard>,
+    /// How transactions that are asked for at the same time go to the server.
+    pub pipelining: Pipelining,
     /// How long it may take to connect to a server (with TLS, to agree on keys too), and then until its first answer. On a
     /// unix socket too: a server that hangs must not make the client hang.
     pub connect_timeout: Duration,
@@ -86,6 +89,7 @@ impl Config {
             shuffle: false,
             tls: None,
             guard: None,
+            pipelining: Pipelining::default(),
             connect_timeout: Duration::from_secs(10),
             setup_timeout: Duration::from_secs(60),
             probe_interval: Some(Duration::from_secs(5)),

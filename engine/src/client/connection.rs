@@ -12,6 +12,7 @@ use super::connector::Stream;
 use super::error::{Lost, SessionError, unexpected};
 use super::guard::{Guard, HeldGuard, Taken, Taking};
 use super::known::Known;
+use super::metrics::Metrics;
 use super::remote::Remote;
 use super::session::{Event, Live, Session};
 use super::tls::TlsError;
@@ -27,6 +28,7 @@ pub(super) struct Connection {
     pub(super) live_since: Instant,
     /// The client's row in the database, where it has one.
     pub(super) guard: Option<HeldGuard>,
+    metrics: Arc<Metrics>,
     read: ReadHalf<Box<dyn Stream>>,
     write: WriteHalf<Box<dyn Stream>>,
 }
@@ -39,6 +41,7 @@ impl Connection {
         remote: &Remote,
         lock: &Arc<str>,
         known: &mut Known,
+        metrics: &Arc<Metrics>,
     ) -> Result<(Self, Live), Lost> {
         let lost = |error| Lost {
             remote: remote.clone(),
@@ -55,6 +58,7 @@ impl Connection {
             session,
             live_since: now,
             guard: None,
+            metrics: metrics.clone(),
             read,
             write,
         };
@@ -115,13 +119,16 @@ impl Connection {
         input.reserve(READ);
         tokio::select! {
             len = self.read.read_buf(input) => {
-                if len? == 0 {
+                let len = len?;
+                if len == 0 {
                     return Err(SessionError::Closed);
                 }
+                self.metrics.received(len);
                 self.session.received(Instant::now().into_std());
             }
             len = self.write.write(output), if !output.is_empty() => {
                 let len = len?;
+                self.metrics.sent(len);
                 self.session.sent(len);
             }
             () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {

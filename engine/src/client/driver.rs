@@ -4,8 +4,6 @@
 //! ends when the last handle is gone; dropping it closes the connection. Handles send it transactions through a
 //! bounded channel; it publishes snapshots for them.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,48 +11,28 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rand::seq::SliceRandom;
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::sleep;
 use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::db::Snapshot;
-use crate::txn::Transaction;
 
-use super::answer;
 use super::backoff::{Backoff, with_jitter};
 use super::condition::FilterChange;
 use super::config::Config;
 use super::connection::Connection;
 use super::connection_events::{ConnectionEvent, EVENTS};
 use super::embedded::EmbeddedDatabase;
-use super::error::{ConnectError, Lost, SessionError};
+use super::error::{ConnectError, Lost, SessionError, unexpected};
 use super::known::Known;
-use super::lock::{Locks, Tenure};
-use super::outcome::{CommitOutcome, Committed, NotSent, Unknown};
+use super::lock::Locks;
+use super::metrics::Metrics;
+use super::outcome::{CommitOutcome, NotSent};
+use super::pipeline::{Command, Pipeline, Unsettled};
 use super::remote::Remote;
 use super::session::{Event, Live};
-use super::subscription::Followers;
-
-/// Transactions that wait for their turn. Few: each may be tens of megabytes, and whoever waits holds it anyway.
-pub(super) const QUEUE: usize = 16;
-
-/// Transactions under way: enough to keep a server busy over a slow network, few enough to know what is lost with
-/// a connection.
-const WINDOW: usize = 128;
-
-/// While more bytes than this wait to be sent, no further transaction is taken from the queue.
-const UNSENT: u64 = 4 << 20;
-
-/// A transaction on its way to the server.
-pub(super) struct Command {
-    /// The request; only its id is missing.
-    pub(super) request: Vec<u8>,
-    pub(super) transaction: Transaction,
-    /// The time in which the client holds the lock that the transaction asserts last.
-    pub(super) tenure: Option<Tenure>,
-    pub(super) outcome: oneshot::Sender<CommitOutcome>,
-}
+use super::subscription::{Followers, News};
 
 /// How far the replica has come.
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,29 +93,13 @@ pub(super) struct Driver {
     remotes: Vec<Remote>,
     progress: watch::Sender<Progress>,
     events: broadcast::Sender<ConnectionEvent>,
+    metrics: Arc<Metrics>,
 }
 
 /// What handles ask for.
 pub(super) struct Requests {
     pub(super) transactions: mpsc::Receiver<Command>,
     pub(super) filters: mpsc::Receiver<FilterChange>,
-}
-
-/// A transaction that was handed to the connection.
-struct Pending {
-    transaction: Transaction,
-    outcome: oneshot::Sender<CommitOutcome>,
-    /// Its request goes up to here in the stream of sent bytes.
-    end: u64,
-    /// What the guard row will hold when it is made.
-    mark: Option<String>,
-}
-
-/// A transaction that was not answered, of which the guard row will tell.
-struct Unsettled {
-    mark: String,
-    outcome: oneshot::Sender<CommitOutcome>,
-    lost: Arc<Lost>,
 }
 
 impl Driver {
@@ -155,6 +117,7 @@ impl Driver {
             remotes,
             progress: watch::Sender::default(),
             events: broadcast::Sender::new(EVENTS),
+            metrics: Arc::new(Metrics::new(&config.database)),
             config,
         }
     }
@@ -164,7 +127,9 @@ impl Driver {
         let mut attempts = Vec::new();
         let config = self.config.clone();
         for remote in &self.remotes {
-            match Connection::establish(&config, remote, &self.lock, &mut self.known).await {
+            let metrics = &self.metrics;
+            let known = &mut self.known;
+            match Connection::establish(&config, remote, &self.lock, known, metrics).await {
                 Ok((connection, live)) => {
                     tracing::info!(%remote, database = config.database, resync = ?live.resync,
                         "the replica follows the database");
@@ -172,6 +137,7 @@ impl Driver {
                 }
                 Err(lost) => {
                     tracing::debug!(error = %lost, "no connection");
+                    self.metrics.connection_failed();
                     let lost = Arc::new(lost);
                     self.tell(ConnectionEvent::Failed(lost.clone()));
                     attempts.push(lost);
@@ -210,6 +176,7 @@ impl Driver {
             remote: connection.remote.clone(),
             status: connection.session.status().cloned(),
         });
+        self.metrics.connected(self.progress.borrow().session > 0);
         self.progress.send_modify(|progress| {
             progress.session += 1;
             progress.live = true;
@@ -220,6 +187,10 @@ impl Driver {
 
     /// Tells handles how the replica was brought up to date.
     fn resynced(&self, live: Live) {
+        self.metrics.resynced(live.resync, live.rows);
+        if let Some(replica) = &self.known.replica {
+            self.metrics.holds(replica.snapshot().row_count());
+        }
         self.tell(ConnectionEvent::Resynced {
             kind: live.resync,
             rows: live.rows,
@@ -263,18 +234,8 @@ impl Driver {
         let Some(guard) = &connection.guard else {
             return;
         };
-        for Unsettled {
-            mark,
-            outcome,
-            lost,
-        } in self.unsettled.drain(..)
-        {
-            // The rows that it has inserted have the UUIDs that their placeholders are.
-            let _ = outcome.send(if guard.was_made(&mark) {
-                CommitOutcome::Committed(Committed::default())
-            } else {
-                CommitOutcome::NotSent(NotSent { lost: Some(lost) })
-            });
+        for unsettled in self.unsettled.drain(..) {
+            unsettled.settle(guard, &self.metrics);
         }
     }
 
@@ -285,9 +246,11 @@ impl Driver {
         requests: &mut Requests,
         shared: &Shared,
     ) -> Result<(), (Arc<Lost>, Duration)> {
-        let mut pending = BTreeMap::new();
+        let metrics = self.metrics.clone();
+        let config = self.config.clone();
+        let mut pipeline = Pipeline::new(config.pipelining, &config.database, &metrics);
         let Err(error) = self
-            .serve_until_error(&mut connection, &mut pending, requests, shared)
+            .serve_until_error(&mut connection, &mut pipeline, requests, shared)
             .await
         else {
             return Ok(());
@@ -307,38 +270,16 @@ impl Driver {
         });
         self.known.locks.disconnected(&lost);
         self.tell(ConnectionEvent::Disconnected(lost.clone()));
-        tracing::warn!(error = %lost, pending = pending.len(), "connection lost");
-        for Pending {
-            outcome, end, mark, ..
-        } in pending.into_values()
-        {
-            let lost = lost.clone();
-            let known = match mark {
-                // What the server cannot have read to its end, it cannot have executed.
-                _ if end > sent => CommitOutcome::NotSent(NotSent { lost: Some(lost) }),
-                Some(mark) => {
-                    self.unsettled.push(Unsettled {
-                        mark,
-                        outcome,
-                        lost,
-                    });
-                    continue;
-                }
-                None => CommitOutcome::Unknown(Unknown {
-                    lost: Some(lost),
-                    session,
-                }),
-            };
-            // Who does not wait any more need not know.
-            let _ = outcome.send(known);
-        }
+        metrics.disconnected();
+        tracing::warn!(error = %lost, pending = pipeline.under_way(), "connection lost");
+        self.unsettled.extend(pipeline.lost(sent, session, &lost));
         Err((lost, lived))
     }
 
     async fn serve_until_error(
         &mut self,
         connection: &mut Connection,
-        pending: &mut BTreeMap<i64, Pending>,
+        pipeline: &mut Pipeline<'_>,
         requests: &mut Requests,
         shared: &Shared,
     ) -> Result<(), SessionError> {
@@ -382,29 +323,12 @@ impl Driver {
                         if std::mem::take(&mut changed) {
                             self.publish(shared);
                         }
-                        let unasked = SessionError::Unexpected {
-                            method: "reply",
-                            problem: "nobody asked for it",
-                        };
-                        let Entry::Occupied(entry) = pending.entry(request) else {
-                            if self.known.locks.answered(request, &reply)? {
-                                continue;
-                            }
-                            return Err(unasked);
-                        };
-                        // An answer that makes no sense leaves the outcome unknown.
-                        let Pending {
-                            transaction, mark, ..
-                        } = entry.get();
-                        let decoded = answer::decode(transaction, mark.is_some(), &reply)?;
-                        let answered = entry.remove();
-                        if let Some((guard, mark)) = connection.guard.as_mut().zip(answered.mark) {
-                            guard.settle(mark);
+                        let guard = connection.guard.as_mut();
+                        if !pipeline.answered(request, &reply, guard)?
+                            && !self.known.locks.answered(request, &reply)?
+                        {
+                            return Err(unexpected("reply", "nobody asked for it"));
                         }
-                        let _ = answered.outcome.send(match decoded {
-                            Ok(committed) => CommitOutcome::Committed(committed),
-                            Err(error) => CommitOutcome::Rejected(error),
-                        });
                     }
                 }
             }
@@ -419,25 +343,17 @@ impl Driver {
             if connection.session.is_live() {
                 connection.session.ask_for_locks(&self.known.locks);
             }
-            let may_take = connection.session.is_live()
-                && pending.len() < WINDOW
-                && connection.session.unsent() < UNSENT;
+            pipeline.send_waiting(&mut connection.session, connection.guard.as_mut());
+            let may_take = pipeline.may_take(&connection.session);
             tokio::select! {
                 moved = connection.advance() => moved?,
                 // Without a sender the last handle is gone, which the other branch notices.
                 () = self.known.locks.news() => {}
                 Some(change) = requests.filters.recv() => self.known.filters.change(change),
                 command = requests.transactions.recv(), if may_take => {
-                    let Some(Command { mut request, transaction, tenure, outcome }) = command else { return Ok(()) };
-                    if let Some(tenure) = tenure.filter(Tenure::is_over) {
-                        let assert = transaction.operations().len() - 1;
-                        let error = answer::rejected(&transaction, assert, tenure.not_owner());
-                        let _ = outcome.send(CommitOutcome::Rejected(error));
-                        continue;
-                    }
-                    let mark = connection.guard.as_mut().map(|guard| guard.guard(&mut request));
-                    let (id, end) = connection.session.transact(request);
-                    pending.insert(id, Pending { transaction, outcome, end, mark });
+                    let Some(command) = command else { return Ok(()) };
+                    let Connection { session, guard, .. } = &mut *connection;
+                    pipeline.send(command, &mut requests.transactions, session, guard.as_mut());
                 }
             }
         }
@@ -449,6 +365,7 @@ impl Driver {
         (mut lost, lived): (Arc<Lost>, Duration),
         commands: &mut mpsc::Receiver<Command>,
     ) -> Option<(Connection, Live)> {
+        let metrics = self.metrics.clone();
         let mut delay = if lost.error.is_about_leadership() {
             // There was nothing wrong with the connection: another server is there already, or soon.
             Duration::ZERO
@@ -456,8 +373,8 @@ impl Driver {
             with_jitter(self.backoff.after_connection(lived))
         };
         loop {
-            refuse_while(sleep(delay), &lost, commands).await?;
-            match refuse_while(self.connect(), &lost, commands).await? {
+            refuse_while(sleep(delay), &lost, commands, &metrics).await?;
+            match refuse_while(self.connect(), &lost, commands, &metrics).await? {
                 Ok(connection) => return Some(connection),
                 Err(error) => {
                     let electing = |lost: &Arc<Lost>| lost.error.is_about_leadership();
@@ -486,6 +403,12 @@ impl Driver {
     fn publish(&mut self, shared: &Shared) {
         if let (Some(replica), Shared::Replica(published)) = (&mut self.known.replica, shared) {
             let news = replica.take_news();
+            for news in &news {
+                if let News::Committed(changes) = news {
+                    self.metrics.changed(changes.rows.len());
+                }
+            }
+            self.metrics.holds(replica.snapshot().row_count());
             let snapshot = replica.snapshot().clone();
             published.followers.tell(&news, &snapshot, || {
                 published.snapshot.store(Arc::new(snapshot.clone()));
@@ -500,14 +423,15 @@ async fn refuse_while<T>(
     work: impl Future<Output = T>,
     lost: &Arc<Lost>,
     commands: &mut mpsc::Receiver<Command>,
+    metrics: &Metrics,
 ) -> Option<T> {
     let mut work = pin!(work);
     loop {
         tokio::select! {
             done = &mut work => return Some(done),
             command = commands.recv() => {
-                let Command { outcome, .. } = command?;
-                let _ = outcome.send(CommitOutcome::NotSent(NotSent { lost: Some(lost.clone()) }));
+                let not_sent = NotSent { lost: Some(lost.clone()) };
+                command?.job.tell(CommitOutcome::NotSent(not_sent), metrics);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What users of a client hold.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -10,11 +11,12 @@ use crate::txn::Transaction;
 use super::condition::{Filter, FilterChange, FilterError};
 use super::config::Config;
 use super::connection_events::{ConnectionEvent, ConnectionEvents, EVENTS};
-use super::driver::{Command, Driver, Progress, Published, QUEUE, Requests, Shared};
+use super::driver::{Driver, Progress, Published, Requests, Shared};
 use super::embedded::{self, EmbeddedDatabase};
 use super::error::{ConnectError, Ended};
 use super::lock::{Lock, LockError, Locks, Mode, Tenure};
 use super::outcome::{CommitOutcome, Committed, NotSent, PartsOutcome, Unknown};
+use super::pipeline::{Command, Job};
 use super::rpc::request_head;
 use super::subscription::{Follow, NotFollowed, Subscription};
 
@@ -50,8 +52,8 @@ impl Client {
             .snapshot()
             .expect("a connection begins with the contents of the database");
         let shared = Arc::new(Shared::Replica(Published::new(snapshot)));
-        let (commands, transactions) = mpsc::channel(QUEUE);
-        let (filters, changes) = mpsc::channel(QUEUE);
+        let (commands, transactions) = mpsc::channel(config.pipelining.queue());
+        let (filters, changes) = mpsc::channel(1);
         driver.announce(&connection, live);
         let (progress, events, locks) = (driver.progress(), driver.events(), driver.locks());
         let requests = Requests {
@@ -82,8 +84,8 @@ impl Client {
             fenced: true,
             changes: 0,
         });
-        let (commands, _) = mpsc::channel(QUEUE);
-        let (filters, _) = mpsc::channel(QUEUE);
+        let (commands, _) = mpsc::channel(1);
+        let (filters, _) = mpsc::channel(1);
         let handle = progress.subscribe();
         tokio::spawn(embedded::follow(database.commits(), progress));
         Self {
@@ -259,12 +261,22 @@ impl Client {
         let mut request = request_head("transact");
         transaction.write_params(&mut request);
         let (outcome, answer) = oneshot::channel();
-        let command = Command {
-            request,
+        let span = tracing::debug_span!(
+            "transaction",
+            database = &*transaction.schema().name,
+            operations = transaction.operations().len(),
+            bytes = request.len(),
+            id = tracing::field::Empty,
+            outcome = tracing::field::Empty,
+        );
+        let job = Job {
             transaction,
             tenure,
             outcome,
+            queued: Instant::now(),
+            span,
         };
+        let command = Command { request, job };
         if self.commands.send(command).await.is_err() {
             return CommitOutcome::NotSent(NotSent { lost: None });
         }

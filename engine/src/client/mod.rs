@@ -43,7 +43,7 @@
 //! * publishes a [`Snapshot`](crate::db::Snapshot) after every update, which readers get without waiting;
 //! * after a lost connection keeps the last snapshot readable until the whole new contents are there, and changes only
 //!   what differs. Readers never see a half-filled database;
-//! * sends transactions one after the other without waiting for answers.
+//! * sends transactions one after the other without waiting for answers, or [together](Pipelining::Coalesced).
 //!
 //! In one process with its database a client needs no socket: a [`Connector`] opens streams of bytes in any way, and an
 //! [embedded](Client::embedded) client needs no connection at all. Code that reads snapshots, waits
@@ -66,7 +66,9 @@ mod guard;
 mod handle;
 mod known;
 mod lock;
+mod metrics;
 mod outcome;
+mod pipeline;
 mod remote;
 mod replica;
 mod rpc;
@@ -87,6 +89,7 @@ pub use lock::{Held, Lock, LockError, LockLost, LockRefused};
 pub use outcome::{
     CommitError, CommitOutcome, Committed, FailedOperation, NotSent, OpError, PartsOutcome, Unknown,
 };
+pub use pipeline::Pipelining;
 pub use remote::{Remote, RemoteError, Remotes};
 pub use server_database::{DatabaseModel, DatabaseStatus};
 pub use subscription::{Change, ChangeEvent, Changed, Follow, NotFollowed, Subscription};

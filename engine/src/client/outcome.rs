@@ -30,6 +30,16 @@ pub enum CommitOutcome {
 }
 
 impl CommitOutcome {
+    /// A word for logs and metrics.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Committed(_) => "committed",
+            Self::Rejected(_) => "rejected",
+            Self::NotSent(_) => "not_sent",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+
     /// The results of a transaction that was committed.
     ///
     /// # Errors

@@ -104,8 +104,29 @@ impl Replica {
         Ok(changes)
     }
 
-    /// Applies one update.
+    /// Applies what the server says has changed since the last connection.
+    pub(super) fn catch_up(
+        &mut self,
+        updates: Reader<'_>,
+        version: MonitorVersion,
+    ) -> Result<ChangeSet, UpdateError> {
+        let changes = self.update(updates, version)?;
+        self.news.push(News::Resynced(changes.clone()));
+        Ok(changes)
+    }
+
+    /// Applies the changes of one transaction.
     pub(super) fn apply(
+        &mut self,
+        updates: Reader<'_>,
+        version: MonitorVersion,
+    ) -> Result<ChangeSet, UpdateError> {
+        let changes = self.update(updates, version)?;
+        self.news.push(News::Committed(changes.clone()));
+        Ok(changes)
+    }
+
+    fn update(
         &mut self,
         updates: Reader<'_>,
         version: MonitorVersion,
@@ -130,7 +151,6 @@ impl Replica {
         let shared_before = shared_keys(&self.snapshot);
         self.snapshot.apply(&changes);
         warn_of_shared_keys(shared_before, &self.snapshot);
-        self.news.push(News::Committed(changes.clone()));
         Ok(changes)
     }
 }

@@ -1,68 +1,14 @@
 //! Locks between clients, on the real server and on ovsdb-sim.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use ovsdb_sim::Sim;
-use ovsdb_sim::testing::{RealServer, ScratchDir};
 use patchbay_engine::client::{Client, CommitOutcome, Held, Lock, LockError, LockLost};
 use patchbay_engine::txn::{Transaction, TxnBuilder};
 use patchbay_schemas::nb::LogicalSwitch;
-use patchbay_schemas::schema::DatabaseSchema;
 
 use crate::proxy::Proxy;
-use crate::{SCHEMA, config, connect, names, once, schema_file, soon};
+use crate::served::{Served, real, simulated};
+use crate::{names, once, soon};
 
 const NAME: &str = "leader";
-
-/// Something that serves the database on a unix socket.
-struct Served {
-    socket: PathBuf,
-    _alive: Box<dyn std::any::Any>,
-    _dir: ScratchDir,
-}
-
-fn real() -> Served {
-    let dir = ScratchDir::new();
-    let server = RealServer::start([schema_file(&dir)]);
-    Served {
-        socket: server.socket().to_owned(),
-        _alive: Box::new(server),
-        _dir: dir,
-    }
-}
-
-async fn simulated() -> Served {
-    let dir = ScratchDir::new();
-    let schema = DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap();
-    let sim = Sim::builder().schema(Arc::new(schema)).build().unwrap();
-    let socket = dir.path().join("sock");
-    let listener = sim.listen(&format!("punix:{}", socket.display())).await;
-    Served {
-        socket,
-        _alive: Box::new(listener.unwrap()),
-        _dir: dir,
-    }
-}
-
-impl Served {
-    fn remote(&self) -> String {
-        format!("unix:{}", self.socket.display())
-    }
-
-    async fn client(&self) -> Client {
-        let mut config = config(&self.remote());
-        config.guard = None;
-        connect(config).await
-    }
-
-    /// A client whose connection can be cut.
-    async fn client_through(&self, proxy: &Proxy) -> Client {
-        let mut config = config(&proxy.remote());
-        config.guard = None;
-        connect(config).await
-    }
-}
 
 fn new_switch(client: &Client, name: &str) -> Transaction {
     let mut txn = TxnBuilder::new(&client.snapshot());

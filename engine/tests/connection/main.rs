@@ -7,8 +7,11 @@ mod cut;
 mod fail_over;
 mod filters;
 mod locks;
+mod observed;
+mod pipelining;
 mod proxy;
 mod schema;
+mod served;
 mod tls;
 
 use std::collections::BTreeMap;

@@ -43,7 +43,8 @@ impl Session {
         };
         // What makes no sense is a reason to have the whole database sent again.
         known.position = None;
-        replica.apply(at, version)?;
+        let changes = replica.apply(at, version)?;
+        tracing::debug!(transaction = ?last, rows = changes.rows.len(), "an update");
         following.last = last;
         known.position = following.position();
         Ok(Some(Event::Changed))

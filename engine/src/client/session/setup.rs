@@ -195,7 +195,7 @@ impl Session {
             .replica
             .get_or_insert_with(|| Replica::new(schema.clone(), &self.config.indexes));
         let (resync, changes) = if first.found {
-            (Resync::Continued, replica.apply(contents, version)?)
+            (Resync::Continued, replica.catch_up(contents, version)?)
         } else {
             (Resync::Full, replica.replace(&schema, contents, version)?)
         };

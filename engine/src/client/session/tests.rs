@@ -640,11 +640,27 @@ fn unknown_notifications_and_answers_to_probes_are_ignored() {
     let mut scene = Scene::new();
     scene.until_live();
     for message in [
-        r#"{"id":null,"method":"stolen","params":["x"]}"#,
+        r#"{"id":null,"method":"later","params":["x"]}"#,
         r#"{"id":null,"method":"update2","params":["D",{"T":{}}]}"#,
         r#"{"id":"echo","result":[]}"#,
     ] {
         assert!(scene.send(message).unwrap().is_empty());
+    }
+}
+
+#[test]
+fn what_a_server_says_of_locks_is_passed_on() {
+    for (method, told) in [("locked", Notice::Locked), ("stolen", Notice::Stolen)] {
+        let mut scene = Scene::new();
+        scene.until_live();
+        let message = format!(r#"{{"id":null,"method":"{method}","params":["x"]}}"#);
+        let events = scene.send(&message).unwrap();
+        assert!(
+            matches!(&events[..], [Event::Lock { name, notice }] if name == b"x" && *notice == told),
+            "{events:?}"
+        );
+        let nameless = format!(r#"{{"id":null,"method":"{method}","params":[]}}"#);
+        assert!(scene.send(&nameless).is_err());
     }
 }
 

@@ -1,0 +1,386 @@
+//! Transactions on their way: from the queue into requests, and from answers to outcomes.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+use patchbay_schemas::json::{TextBuf, write};
+use patchbay_schemas::wire::Operation;
+use tokio::sync::{mpsc, oneshot};
+use tracing::Span;
+
+use crate::txn::Transaction;
+
+use super::answer;
+use super::error::{Lost, SessionError};
+use super::guard::HeldGuard;
+use super::lock::Tenure;
+use super::metrics::Metrics;
+use super::outcome::{CommitOutcome, Committed, NotSent, Unknown};
+use super::rpc::request_head;
+use super::session::Session;
+
+/// Transactions that wait for their turn. Few: each may be tens of megabytes, and whoever waits holds it anyway.
+const QUEUE: usize = 16;
+
+/// While more bytes than this wait to be sent, no further transaction is taken from the queue.
+const UNSENT: u64 = 4 << 20;
+
+/// How transactions that are asked for while others are under way go to the server. In either way they are executed in the
+/// order in which they were asked for, and each caller gets the outcome of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Pipelining {
+    /// Each in a request of its own, at once, without waiting for the answers to those before: the shortest wait for each.
+    EachAtOnce {
+        /// How many may be under way; further ones wait. Enough to keep a server busy over a slow network, few enough to
+        /// know what is lost with a connection.
+        window: usize,
+    },
+    /// One request at a time, with all that was asked for while the one before was under way: the least work for the server
+    /// and for all who follow the database, since one request is one transaction to them. For many small changes by callers who
+    /// do not wait for each other.
+    ///
+    /// When the server refuses such a request, nothing of it is made, and its transactions are sent again one by one: one that
+    /// fails does not make others fail. What only holds at the end of a transaction (references, unique indexes) is
+    /// looked at after all of them, so one may be made here which alone would be refused, because a later one has set right
+    /// what it left behind. One that `wait`s in the server is sent alone.
+    Coalesced {
+        /// How many transactions go together at most.
+        transactions: usize,
+        /// How long a request of several transactions is at most, in bytes. Longer transactions are sent alone.
+        bytes: usize,
+    },
+}
+
+impl Pipelining {
+    /// [`Coalesced`](Self::Coalesced) with limits for changes to a few rows each: 256 transactions, 256 KiB.
+    pub const fn coalesced() -> Self {
+        Self::Coalesced {
+            transactions: 256,
+            bytes: 256 << 10,
+        }
+    }
+
+    /// How many transactions may wait for the client; further callers wait themselves.
+    pub(super) fn queue(self) -> usize {
+        match self {
+            Self::EachAtOnce { .. } => QUEUE,
+            // What is not in the queue cannot go together.
+            Self::Coalesced { transactions, .. } => transactions.max(QUEUE),
+        }
+    }
+}
+
+/// Up to 128 at once, each in a request of its own.
+impl Default for Pipelining {
+    fn default() -> Self {
+        Self::EachAtOnce { window: 128 }
+    }
+}
+
+/// A transaction on its way to the server.
+pub(super) struct Command {
+    /// The request; only its id is missing.
+    pub(super) request: Vec<u8>,
+    pub(super) job: Job,
+}
+
+/// A transaction and who waits for it.
+pub(super) struct Job {
+    pub(super) transaction: Transaction,
+    /// The time in which the client holds the lock that the transaction asserts last.
+    pub(super) tenure: Option<Tenure>,
+    pub(super) outcome: oneshot::Sender<CommitOutcome>,
+    /// When it was put into the queue.
+    pub(super) queued: Instant,
+    pub(super) span: Span,
+}
+
+/// A request that was handed to the connection.
+struct Request {
+    jobs: Vec<Job>,
+    /// It goes up to here in the stream of sent bytes.
+    end: u64,
+    /// What the guard row will hold when it is made.
+    mark: Option<String>,
+    sent: Instant,
+}
+
+/// A request that was not answered, of which the guard row will tell.
+pub(super) struct Unsettled {
+    mark: String,
+    jobs: Vec<Job>,
+    lost: Arc<Lost>,
+}
+
+/// The transactions of one connection.
+pub(super) struct Pipeline<'a> {
+    policy: Pipelining,
+    metrics: &'a Metrics,
+    /// How a request begins, up to where operations follow.
+    head: Vec<u8>,
+    /// Taken from the queue and not sent yet: it did not fit, or was refused together with others.
+    next: VecDeque<Command>,
+    under_way: BTreeMap<i64, Request>,
+}
+
+impl<'a> Pipeline<'a> {
+    pub(super) fn new(policy: Pipelining, database: &str, metrics: &'a Metrics) -> Self {
+        let mut head = request_head("transact");
+        head.push(b'[');
+        write::string(&mut head, database.as_bytes());
+        Self {
+            policy,
+            metrics,
+            head,
+            next: VecDeque::new(),
+            under_way: BTreeMap::new(),
+        }
+    }
+
+    /// How many requests were not answered yet.
+    pub(super) fn under_way(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// Whether another transaction can be taken from the queue.
+    pub(super) fn may_take(&self, session: &Session) -> bool {
+        let there_is_room = match self.policy {
+            Pipelining::EachAtOnce { window } => self.under_way.len() < window.max(1),
+            Pipelining::Coalesced { .. } => self.under_way.is_empty(),
+        };
+        there_is_room && self.next.is_empty() && session.is_live() && session.unsent() < UNSENT
+    }
+
+    /// Sends a transaction, and those with it that wait in the queue and may go together with it.
+    pub(super) fn send(
+        &mut self,
+        first: Command,
+        queue: &mut mpsc::Receiver<Command>,
+        session: &mut Session,
+        guard: Option<&mut HeldGuard>,
+    ) {
+        self.metrics.taken(first.job.queued, queue.len());
+        let Some(first) = self.unless_lock_is_lost(first) else {
+            return;
+        };
+        let joinable = self.may_be_joined(&first);
+        let Command { mut request, job } = first;
+        let mut jobs = vec![job];
+        if let Pipelining::Coalesced {
+            transactions,
+            bytes,
+        } = self.policy
+            && joinable
+        {
+            while jobs.len() < transactions
+                && let Ok(more) = queue.try_recv()
+            {
+                self.metrics.taken(more.job.queued, queue.len());
+                let Some(more) = self.unless_lock_is_lost(more) else {
+                    continue;
+                };
+                if !self.may_be_joined(&more) || request.len() + more.request.len() > bytes {
+                    self.next.push_back(more);
+                    break;
+                }
+                // The operations of both in one array.
+                request.pop();
+                request.extend_from_slice(&more.request[self.head.len()..]);
+                jobs.push(more.job);
+            }
+        }
+        self.request(request, jobs, session, guard);
+    }
+
+    /// Sends what was taken from the queue before, as far as its turn has come.
+    pub(super) fn send_waiting(
+        &mut self,
+        session: &mut Session,
+        mut guard: Option<&mut HeldGuard>,
+    ) {
+        // Should those that are under way together be refused, they are sent again before what came after them.
+        while self
+            .under_way
+            .values()
+            .all(|request| request.jobs.len() == 1)
+            && session.is_live()
+            && session.unsent() < UNSENT
+            && let Some(command) = self.next.pop_front()
+        {
+            if let Some(Command { request, job }) = self.unless_lock_is_lost(command) {
+                self.request(request, vec![job], session, guard.as_deref_mut());
+            }
+        }
+    }
+
+    fn request(
+        &mut self,
+        mut request: Vec<u8>,
+        jobs: Vec<Job>,
+        session: &mut Session,
+        guard: Option<&mut HeldGuard>,
+    ) {
+        let mark = guard.map(|guard| guard.guard(&mut request));
+        let (id, end) = session.transact(request);
+        for job in &jobs {
+            job.span.record("id", id);
+        }
+        self.metrics.requested(jobs.len(), self.under_way.len() + 1);
+        let sent = Instant::now();
+        let request = Request {
+            jobs,
+            end,
+            mark,
+            sent,
+        };
+        self.under_way.insert(id, request);
+    }
+
+    /// Whether a transaction may be made together with others.
+    fn may_be_joined(&self, command: &Command) -> bool {
+        let may_block = |operation: &Operation| matches!(operation, Operation::Wait { timeout, .. } if *timeout != Some(0));
+        // One for another database is refused, whatever it is joined with.
+        command.request.starts_with(&self.head)
+            && command.request.get(self.head.len()) == Some(&b',')
+            && !command.job.transaction.operations().iter().any(may_block)
+    }
+
+    /// Refuses a transaction whose lock is known not to be held any more, as the server would.
+    fn unless_lock_is_lost(&self, command: Command) -> Option<Command> {
+        let Some(tenure) = command
+            .job
+            .tenure
+            .as_ref()
+            .filter(|tenure| tenure.is_over())
+        else {
+            return Some(command);
+        };
+        let transaction = &command.job.transaction;
+        let assert = transaction.operations().len() - 1;
+        let error = answer::rejected(transaction, assert, tenure.not_owner());
+        command
+            .job
+            .tell(CommitOutcome::Rejected(error), self.metrics);
+        None
+    }
+
+    /// A request was answered; false if it is none of these.
+    ///
+    /// # Errors
+    /// The answer makes no sense, so that the outcome remains unknown.
+    pub(super) fn answered(
+        &mut self,
+        id: i64,
+        reply: &TextBuf,
+        guard: Option<&mut HeldGuard>,
+    ) -> Result<bool, SessionError> {
+        let Entry::Occupied(entry) = self.under_way.entry(id) else {
+            return Ok(false);
+        };
+        let request = entry.get();
+        let transactions = request.jobs.iter().map(|job| &job.transaction);
+        let decoded = answer::decode(transactions, request.mark.is_some(), reply)?;
+        let Request {
+            mut jobs,
+            mark,
+            sent,
+            ..
+        } = entry.remove();
+        if let Some((guard, mark)) = guard.zip(mark) {
+            guard.settle(mark);
+        }
+        self.metrics.answered(sent.elapsed());
+        match decoded {
+            Ok(committed) => {
+                for (job, committed) in jobs.into_iter().zip(committed) {
+                    job.tell(CommitOutcome::Committed(committed), self.metrics);
+                }
+            }
+            Err(error) if jobs.len() == 1 => {
+                if let Some(job) = jobs.pop() {
+                    job.tell(CommitOutcome::Rejected(error), self.metrics);
+                }
+            }
+            Err(error) => {
+                tracing::debug!(%error, transactions = jobs.len(), "refused together, sent one by one");
+                // What was taken from the queue since came after them.
+                for job in jobs.into_iter().rev() {
+                    let request = job.request();
+                    self.next.push_front(Command { request, job });
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// The connection, the one of this number, is lost after so many bytes were sent. Returns those of which the guard row
+    /// will tell.
+    pub(super) fn lost(self, sent: u64, session: u64, lost: &Arc<Lost>) -> Vec<Unsettled> {
+        let mut unsettled = Vec::new();
+        let not_sent = || {
+            let lost = Some(lost.clone());
+            CommitOutcome::NotSent(NotSent { lost })
+        };
+        for Request {
+            jobs, end, mark, ..
+        } in self.under_way.into_values()
+        {
+            if end > sent {
+                // What the server cannot have read to its end, it cannot have executed.
+                for job in jobs {
+                    job.tell(not_sent(), self.metrics);
+                }
+            } else if let Some(mark) = mark {
+                let lost = lost.clone();
+                unsettled.push(Unsettled { mark, jobs, lost });
+            } else {
+                for job in jobs {
+                    let lost = Some(lost.clone());
+                    let unknown = Unknown { lost, session };
+                    job.tell(CommitOutcome::Unknown(unknown), self.metrics);
+                }
+            }
+        }
+        for command in self.next {
+            command.job.tell(not_sent(), self.metrics);
+        }
+        unsettled
+    }
+}
+
+impl Job {
+    /// Tells whoever waits.
+    pub(super) fn tell(self, outcome: CommitOutcome, metrics: &Metrics) {
+        metrics.told(&outcome);
+        self.span.record("outcome", outcome.name());
+        // Who does not wait any more need not know.
+        let _ = self.outcome.send(outcome);
+    }
+
+    /// The request; only its id is missing.
+    fn request(&self) -> Vec<u8> {
+        let mut request = request_head("transact");
+        self.transaction.write_params(&mut request);
+        request
+    }
+}
+
+impl Unsettled {
+    /// Tells what became of it, now that the guard row is held by a later connection.
+    pub(super) fn settle(self, guard: &HeldGuard, metrics: &Metrics) {
+        let made = guard.was_made(&self.mark);
+        for job in self.jobs {
+            let outcome = if made {
+                // The rows that it has inserted have the UUIDs that their placeholders are.
+                CommitOutcome::Committed(Committed::default())
+            } else {
+                let lost = Some(self.lost.clone());
+                CommitOutcome::NotSent(NotSent { lost })
+            };
+            job.tell(outcome, metrics);
+        }
+    }
+}

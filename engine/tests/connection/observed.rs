@@ -1,0 +1,233 @@
+//! What an operator sees of a client: metrics and spans.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use metrics::{
+    Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
+    SharedString, Unit,
+};
+use patchbay_engine::client::CommitOutcome;
+use patchbay_engine::txn::TxnBuilder;
+use patchbay_schemas::nb::LogicalSwitch;
+use patchbay_schemas::typed::Ref;
+use tracing_subscriber::fmt::format::FmtSpan;
+
+use crate::proxy::Proxy;
+use crate::served::real;
+use crate::{add, next_event, soon};
+
+/// All that was measured under each name and each label's value: of counters the sum, of gauges the last value.
+#[derive(Clone, Default)]
+struct Recorded(Arc<Mutex<BTreeMap<String, Vec<f64>>>>);
+
+/// One metric.
+struct Metric(Recorded, String);
+
+impl Metric {
+    fn change(&self, change: impl FnOnce(&mut Vec<f64>)) {
+        change(self.0.0.lock().unwrap().entry(self.1.clone()).or_default());
+    }
+}
+
+impl CounterFn for Metric {
+    fn increment(&self, value: u64) {
+        self.change(|values| *values = vec![values.iter().sum::<f64>() + value as f64]);
+    }
+
+    fn absolute(&self, value: u64) {
+        self.change(|values| *values = vec![value as f64]);
+    }
+}
+
+impl GaugeFn for Metric {
+    fn increment(&self, _: f64) {
+        unimplemented!("no gauge of a client is relative")
+    }
+
+    fn decrement(&self, _: f64) {
+        unimplemented!("no gauge of a client is relative")
+    }
+
+    fn set(&self, value: f64) {
+        self.change(|values| *values = vec![value]);
+    }
+}
+
+impl HistogramFn for Metric {
+    fn record(&self, value: f64) {
+        self.change(|values| values.push(value));
+    }
+}
+
+impl Recorded {
+    fn metric(&self, key: &Key) -> Arc<Metric> {
+        let values: Vec<_> = key.labels().map(metrics::Label::value).collect();
+        let name = format!("{} {}", key.name(), values.join(" "));
+        Arc::new(Metric(self.clone(), name))
+    }
+
+    fn values(&self, name: &str) -> Vec<f64> {
+        let recorded = self.0.lock().unwrap();
+        recorded.get(name).cloned().unwrap_or_default()
+    }
+
+    fn value(&self, name: &str) -> f64 {
+        self.values(name).iter().sum()
+    }
+}
+
+impl Recorder for Recorded {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::from_arc(self.metric(key))
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::from_arc(self.metric(key))
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::from_arc(self.metric(key))
+    }
+}
+
+#[tokio::test]
+async fn what_happens_is_counted_and_measured() {
+    let recorded = Recorded::default();
+    let _installed = metrics::set_default_local_recorder(&recorded);
+    let server = real();
+    let proxy = Proxy::start(&server.socket);
+    let client = server.client_through(&proxy).await;
+    for name in ["a", "b"] {
+        add(&client, name).await;
+    }
+    let mut txn = TxnBuilder::new(&client.snapshot());
+    txn.assert_lock("not_ours");
+    txn.insert(&LogicalSwitch::default()).unwrap();
+    let outcome = soon(client.transact(txn.finish())).await;
+    assert!(matches!(outcome, CommitOutcome::Rejected(_)), "{outcome:?}");
+
+    let mut events = client.connection_events().unwrap();
+    proxy.refuse(true);
+    next_event(&mut events, |event| {
+        use patchbay_engine::client::ConnectionEvent::Waiting;
+        matches!(event, Waiting(_)).then_some(())
+    })
+    .await;
+    let mut txn = TxnBuilder::new(&client.snapshot());
+    txn.insert(&LogicalSwitch::default()).unwrap();
+    let outcome = soon(client.transact(txn.finish())).await;
+    assert!(matches!(outcome, CommitOutcome::NotSent(_)), "{outcome:?}");
+    proxy.refuse(false);
+    next_event(&mut events, |event| {
+        use patchbay_engine::client::ConnectionEvent::Resynced;
+        matches!(event, Resynced { .. }).then_some(())
+    })
+    .await;
+
+    for (name, value) in [
+        ("ovsdb_client_transactions_total D committed", 2.0),
+        ("ovsdb_client_transactions_total D rejected", 1.0),
+        ("ovsdb_client_transactions_total D not_sent", 1.0),
+        ("ovsdb_client_transactions_total D unknown", 0.0),
+        ("ovsdb_client_connections_total D", 2.0),
+        ("ovsdb_client_reconnects_total D", 1.0),
+        ("ovsdb_client_disconnects_total D", 1.0),
+        // A server that is alone keeps no history.
+        ("ovsdb_client_resyncs_total D full", 2.0),
+        ("ovsdb_client_resyncs_total D continued", 0.0),
+        ("ovsdb_client_changed_rows_total D", 2.0),
+        ("ovsdb_client_rows D", 2.0),
+        // One after the other.
+        ("ovsdb_client_queue_depth D", 0.0),
+        ("ovsdb_client_requests_under_way D", 3.0),
+        ("ovsdb_client_coalesced_transactions D", 3.0),
+        ("ovsdb_client_resync_rows D", 0.0),
+    ] {
+        assert!(
+            (recorded.value(name) - value).abs() < 0.5,
+            "{name}: {} and not {value}",
+            recorded.value(name)
+        );
+    }
+    assert!(recorded.value("ovsdb_client_failed_connections_total D") >= 1.0);
+    for name in ["round_trip", "queued"] {
+        let times = recorded.values(&format!("ovsdb_client_{name}_seconds D"));
+        assert!(
+            times.len() == 3 && times.iter().all(|time| (0.0..90.0).contains(time)),
+            "{name}: {times:?}"
+        );
+    }
+    for name in ["received", "sent"] {
+        let bytes = recorded.value(&format!("ovsdb_client_{name}_bytes_total D"));
+        assert!((500.0..100_000.0).contains(&bytes), "{name}: {bytes}");
+    }
+}
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn spans_tell_the_database_the_transaction_and_its_size() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::DEBUG)
+        .with_span_events(FmtSpan::CLOSE)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _installed = tracing::subscriber::set_default(subscriber);
+    let server = real();
+    let client = server.client().await;
+    add(&client, "a").await;
+    let mut txn = TxnBuilder::new(&client.snapshot());
+    let missing: Ref<LogicalSwitch> = Ref::new(uuid::Uuid::from_u128(7));
+    txn.expect(missing, "name", patchbay_schemas::datum::Datum::scalar("x"))
+        .unwrap();
+    let outcome = soon(client.transact(txn.finish())).await;
+    assert!(matches!(outcome, CommitOutcome::Rejected(_)), "{outcome:?}");
+    drop(client);
+
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let closed: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains("transaction{") && line.contains("close"))
+        .collect();
+    let [committed, rejected] = closed[..] else {
+        panic!("{log}")
+    };
+    for word in [
+        r#"database="D""#,
+        "operations=1",
+        "bytes=",
+        "id=",
+        r#"outcome="committed""#,
+    ] {
+        assert!(committed.contains(word), "{word}: {committed}");
+    }
+    assert!(rejected.contains(r#"outcome="rejected""#), "{rejected}");
+    let update = log.lines().find(|line| line.contains("an update"));
+    let update = update.unwrap_or_else(|| panic!("{log}"));
+    assert!(
+        update.contains("session{") && update.contains("rows=1"),
+        "{update}"
+    );
+}

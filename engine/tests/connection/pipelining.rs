@@ -1,0 +1,141 @@
+//! Many transactions at once, on the real server and on ovsdb-sim: each gets its own outcome, and they are made in order.
+
+use patchbay_engine::client::{ChangeEvent, Client, CommitOutcome, Follow, Pipelining};
+use patchbay_engine::txn::{Transaction, TxnBuilder};
+use patchbay_schemas::datum::Datum;
+use patchbay_schemas::nb::LogicalSwitch;
+use patchbay_schemas::typed::Ref;
+use tokio::task::JoinHandle;
+
+use crate::served::{Served, real, simulated};
+use crate::{connect, names, once, soon};
+
+/// Transactions at a time.
+const MANY: usize = 150;
+
+fn start(client: &Client, transaction: Transaction) -> JoinHandle<CommitOutcome> {
+    let client = client.clone();
+    tokio::spawn(async move { soon(client.transact(transaction)).await })
+}
+
+fn insert(client: &Client, name: &str) -> Transaction {
+    let mut txn = TxnBuilder::new(&client.snapshot());
+    let switch = LogicalSwitch {
+        name: name.to_owned(),
+        ..Default::default()
+    };
+    txn.insert(&switch).unwrap();
+    txn.finish()
+}
+
+/// Renames the row if it has the name that it should have.
+fn rename(client: &Client, row: Ref<LogicalSwitch>, from: &str, to: &str) -> Transaction {
+    let mut txn = TxnBuilder::new(&client.snapshot());
+    txn.expect(row, "name", Datum::scalar(from)).unwrap();
+    txn.set(row, LogicalSwitch::NAME, to.to_owned()).unwrap();
+    txn.finish()
+}
+
+async fn row(client: &Client) -> Ref<LogicalSwitch> {
+    let mut txn = TxnBuilder::new(&client.snapshot());
+    let switch = LogicalSwitch {
+        name: "0".to_owned(),
+        ..Default::default()
+    };
+    let row = txn.insert(&switch).unwrap();
+    let committed = soon(client.transact(txn.finish())).await;
+    committed.into_result().unwrap().resolve(row)
+}
+
+/// Each transaction renames the row from what the one before has left. One of them, in the middle, cannot.
+async fn in_order_though_one_fails(served: Served, pipelining: Pipelining) {
+    let mut config = served.config();
+    config.pipelining = pipelining;
+    let client = connect(config).await;
+    let row = row(&client).await;
+    let mut transactions = Vec::new();
+    for i in 0..MANY {
+        if i == MANY / 2 {
+            transactions.push(start(&client, rename(&client, row, "nonsense", "x")));
+        }
+        let (from, to) = (i.to_string(), (i + 1).to_string());
+        transactions.push(start(&client, rename(&client, row, &from, &to)));
+    }
+    for (i, transaction) in transactions.into_iter().enumerate() {
+        match soon(transaction).await.unwrap() {
+            CommitOutcome::Committed(committed) => assert_eq!(committed.results.len(), 2),
+            CommitOutcome::Rejected(error) if i == MANY / 2 => {
+                assert_eq!(
+                    error.to_string(),
+                    format!(
+                        "the server refused the transaction at operation 0 (wait of Logical_Switch, \
+                         row {}, column name): timed out: \"where\" clause test failed",
+                        row.uuid
+                    )
+                );
+            }
+            other => panic!("{i}: {other:?}"),
+        }
+    }
+    assert_eq!(names(&client), once([MANY.to_string()]));
+}
+
+/// What is asked for at the same time is one transaction to those who follow, and many to those who asked.
+async fn together(served: Served, guarded: bool) {
+    let mut config = served.config();
+    if guarded {
+        config.guard = crate::config("unix:x").guard;
+    }
+    config.pipelining = Pipelining::coalesced();
+    let client = connect(config).await;
+    let watcher = served.client().await;
+    let mut events = watcher.follow(Follow::table::<LogicalSwitch>()).unwrap();
+
+    let wanted: Vec<String> = (0..MANY).map(|i| format!("sw{i}")).collect();
+    let transactions: Vec<_> = wanted
+        .iter()
+        .map(|name| start(&client, insert(&client, name)))
+        .collect();
+    for transaction in transactions {
+        let committed = soon(transaction).await.unwrap().into_result().unwrap();
+        assert_eq!(committed.results.len(), 1);
+    }
+    assert_eq!(names(&client), once(wanted));
+    let (mut rows, mut seen) = (0, 0);
+    while rows < MANY {
+        let ChangeEvent::Committed(changed) = soon(events.next()).await.unwrap() else {
+            panic!("nobody was slow")
+        };
+        rows += changed.rows().len();
+        seen += 1;
+    }
+    assert!(seen <= 2, "{seen}");
+}
+
+#[tokio::test]
+async fn a_real_server_makes_them_in_order() {
+    in_order_though_one_fails(real(), Pipelining::default()).await;
+    in_order_though_one_fails(real(), Pipelining::coalesced()).await;
+}
+
+#[tokio::test]
+async fn the_simulator_makes_them_in_order() {
+    in_order_though_one_fails(simulated().await, Pipelining::default()).await;
+    let coalesced = Pipelining::Coalesced {
+        transactions: 40,
+        bytes: 8000,
+    };
+    in_order_though_one_fails(simulated().await, coalesced).await;
+}
+
+#[tokio::test]
+async fn a_real_server_is_asked_once_for_many() {
+    together(real(), false).await;
+    together(real(), true).await;
+}
+
+#[tokio::test]
+async fn the_simulator_is_asked_once_for_many() {
+    together(simulated().await, false).await;
+    together(simulated().await, true).await;
+}

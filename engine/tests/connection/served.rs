@@ -1,0 +1,66 @@
+//! The test's database, served by the real server or by ovsdb-sim.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ovsdb_sim::Sim;
+use ovsdb_sim::testing::{RealServer, ScratchDir};
+use patchbay_engine::client::{Client, Config};
+use patchbay_schemas::schema::DatabaseSchema;
+
+use crate::proxy::Proxy;
+use crate::{SCHEMA, config, connect, schema_file};
+
+/// Something that serves the database on a unix socket.
+pub(crate) struct Served {
+    pub(crate) socket: PathBuf,
+    _alive: Box<dyn std::any::Any>,
+    _dir: ScratchDir,
+}
+
+pub(crate) fn real() -> Served {
+    let dir = ScratchDir::new();
+    let server = RealServer::start([schema_file(&dir)]);
+    Served {
+        socket: server.socket().to_owned(),
+        _alive: Box::new(server),
+        _dir: dir,
+    }
+}
+
+pub(crate) async fn simulated() -> Served {
+    let dir = ScratchDir::new();
+    let schema = DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap();
+    let sim = Sim::builder().schema(Arc::new(schema)).build().unwrap();
+    let socket = dir.path().join("sock");
+    let listener = sim.listen(&format!("punix:{}", socket.display())).await;
+    Served {
+        socket,
+        _alive: Box::new(listener.unwrap()),
+        _dir: dir,
+    }
+}
+
+impl Served {
+    pub(crate) fn remote(&self) -> String {
+        format!("unix:{}", self.socket.display())
+    }
+
+    /// How to connect to it, without a guard row.
+    pub(crate) fn config(&self) -> Config {
+        let mut config = config(&self.remote());
+        config.guard = None;
+        config
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        connect(self.config()).await
+    }
+
+    /// A client whose connection can be cut.
+    pub(crate) async fn client_through(&self, proxy: &Proxy) -> Client {
+        let mut config = self.config();
+        config.remotes = proxy.remote().parse().unwrap();
+        connect(config).await
+    }
+}
