@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, ensure};
 use patchbay_benches::northbound;
 use patchbay_benches::process::{self, Kind, Server};
-use patchbay_engine::client::{Client, Config};
+use patchbay_engine::client::{Client, Config, Pipelining};
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::nb::{
@@ -24,17 +24,23 @@ const UNDER_WAY: usize = 256;
 pub(crate) fn report() -> Result<()> {
     large()?;
     println!("{SMALL} small typed transactions on one connection, {UNDER_WAY} under way");
+    let ways = [
+        ("each at once", Pipelining::default()),
+        ("coalesced", Pipelining::coalesced()),
+    ];
     for kind in Kind::BOTH {
-        let mut best = [0.0, f64::INFINITY, f64::INFINITY];
-        for _ in 0..ROUNDS {
-            let [rate, own, servers] = small(kind)?;
-            best = [best[0].max(rate), best[1].min(own), best[2].min(servers)];
+        for (way, pipelining) in ways {
+            let mut best = [0.0, f64::INFINITY, f64::INFINITY];
+            for _ in 0..ROUNDS {
+                let [rate, own, servers] = small(kind, pipelining)?;
+                best = [best[0].max(rate), best[1].min(own), best[2].min(servers)];
+            }
+            let [rate, own, servers] = best;
+            println!(
+                "  {:<14} {way:<12} {rate:>8.0} /s; CPU for each: client {own:.1} us, server {servers:.1} us",
+                kind.name()
+            );
         }
-        let [rate, own, servers] = best;
-        println!(
-            "  {:<14} {rate:>8.0} /s; CPU for each: client {own:.1} us, server {servers:.1} us",
-            kind.name()
-        );
     }
     Ok(())
 }
@@ -80,12 +86,13 @@ fn large() -> Result<()> {
 }
 
 /// Transactions a second, and microseconds of the client's and the server's CPU for each.
-fn small(kind: Kind) -> Result<[f64; 3]> {
+fn small(kind: Kind, pipelining: Pipelining) -> Result<[f64; 3]> {
     let server = Server::start(kind)?;
     let runtime = tokio::runtime::Runtime::new()?;
     let figures = runtime.block_on(async {
-        let config =
+        let mut config =
             Config::new(server.remote().parse()?, "OVN_Northbound").with_table::<AddressSet>();
+        config.pipelining = pipelining;
         let client = Client::connect(config).await?;
         let cpu = || process::cpu(std::process::id());
         let (own, servers, begin) = (cpu()?, server.cpu()?, Instant::now());

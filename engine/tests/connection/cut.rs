@@ -1,5 +1,7 @@
 //! The connection breaks at every byte of a transaction's request and of what the server sends for it.
 
+use std::time::Duration;
+
 use ovsdb_sim::testing::{RealServer, ScratchDir};
 
 use crate::proxy::{Direction, Proxy};
@@ -10,7 +12,10 @@ async fn nothing_is_lost_or_doubled_wherever_the_connection_breaks() {
     let dir = ScratchDir::new();
     let server = RealServer::start([schema_file(&dir)]);
     let proxy = Proxy::start(server.socket());
-    let client = connect(config(&proxy.remote())).await;
+    let mut config_of_client = config(&proxy.remote());
+    // Hundreds of connections, none of which lives long.
+    config_of_client.backoff = (Duration::from_millis(1), Duration::from_millis(4));
+    let client = connect(config_of_client).await;
     let mut added = Vec::new();
     for direction in [Direction::ToServer, Direction::ToClient] {
         let (mut made, mut repeated) = (0, 0);

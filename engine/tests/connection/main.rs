@@ -7,6 +7,7 @@ mod cut;
 mod fail_over;
 mod filters;
 mod locks;
+mod model;
 mod observed;
 mod pipelining;
 mod proxy;

@@ -9,7 +9,7 @@ use patchbay_engine::client::{Client, Config};
 use patchbay_schemas::schema::DatabaseSchema;
 
 use crate::proxy::Proxy;
-use crate::{SCHEMA, config, connect, schema_file};
+use crate::{SCHEMA, config, connect};
 
 /// Something that serves the database on a unix socket.
 pub(crate) struct Served {
@@ -19,8 +19,15 @@ pub(crate) struct Served {
 }
 
 pub(crate) fn real() -> Served {
+    real_of(SCHEMA)
+}
+
+/// The real server with a database of a schema.
+pub(crate) fn real_of(schema: &str) -> Served {
     let dir = ScratchDir::new();
-    let server = RealServer::start([schema_file(&dir)]);
+    let file = dir.path().join("schema");
+    std::fs::write(&file, schema).unwrap();
+    let server = RealServer::start([file]);
     Served {
         socket: server.socket().to_owned(),
         _alive: Box::new(server),
@@ -29,8 +36,13 @@ pub(crate) fn real() -> Served {
 }
 
 pub(crate) async fn simulated() -> Served {
+    simulated_of(SCHEMA).await
+}
+
+/// ovsdb-sim with a database of a schema.
+pub(crate) async fn simulated_of(schema: &str) -> Served {
     let dir = ScratchDir::new();
-    let schema = DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap();
+    let schema = DatabaseSchema::parse(schema.as_bytes()).unwrap();
     let sim = Sim::builder().schema(Arc::new(schema)).build().unwrap();
     let socket = dir.path().join("sock");
     let listener = sim.listen(&format!("punix:{}", socket.display())).await;
