@@ -286,3 +286,42 @@ async fn a_client_ends_with_its_last_handle() {
     drop(another);
     peer.until_gone().await;
 }
+
+/// Whoever accepts and is silent, at once or after the first answer, is given up.
+#[tokio::test]
+async fn a_server_that_does_not_answer_on_a_unix_socket_is_left() {
+    let server = FakeServer::start();
+    let mut config = config(&server.remote());
+    config.connect_timeout = Duration::from_millis(50);
+    let client = tokio::spawn(Client::connect(config));
+    let _never_answers = server.accept().await;
+    let error = soon(client).await.unwrap().unwrap_err().to_string();
+    assert!(
+        error.contains(": the server has been silent for "),
+        "{error}"
+    );
+
+    let mut config = self::config(&server.remote());
+    config.setup_timeout = Duration::from_secs(1);
+    let client = tokio::spawn(Client::connect(config));
+    let mut peer = server.accept().await;
+    peer.serve_until_monitor().await;
+    let error = soon(client).await.unwrap().unwrap_err().to_string();
+    assert!(
+        error.contains(": the server has been silent for "),
+        "{error}"
+    );
+}
+
+/// A server that hangs while the client follows it, on a unix socket where it is asked for a sign of life.
+#[tokio::test]
+async fn a_server_that_hangs_is_left_with_what_was_asked_of_it() {
+    let server = FakeServer::start();
+    let mut config = config(&server.remote());
+    config.unix_probe_interval = Some(Duration::from_secs(1));
+    let client = tokio::spawn(Client::connect(config));
+    let _hangs = server.accept_live(&one_switch("a")).await;
+    let client = soon(client).await.unwrap().unwrap();
+    let outcome = soon(add_switch(&client, "b")).await.unwrap();
+    assert!(matches!(outcome, CommitOutcome::Unknown(_)), "{outcome:?}");
+}

@@ -101,18 +101,7 @@ fn words(value: &Json, labels: &BTreeMap<String, Label>) -> String {
         return value.to_text();
     };
     match (parts[0].as_str(), &parts[1]) {
-        (Some("uuid"), uuid) => {
-            let uuid = uuid.as_str().unwrap();
-            labels.get(uuid).cloned().unwrap_or_else(|| uuid.to_owned())
-        }
-        (Some("set"), Json::Array(elements)) => {
-            let mut elements: Vec<_> = elements.iter().map(|it| words(it, labels)).collect();
-            elements.sort();
-            if elements.len() == 1 {
-                return elements.remove(0);
-            }
-            format!("{elements:?}")
-        }
+        (Some("set"), Json::Array(elements)) => set(elements, labels),
         (Some("map"), Json::Array(pairs)) => {
             let pair = |pair: &Json| match pair {
                 Json::Array(pair) => (words(&pair[0], labels), words(&pair[1], labels)),
@@ -120,8 +109,26 @@ fn words(value: &Json, labels: &BTreeMap<String, Label>) -> String {
             };
             format!("{:?}", pairs.iter().map(pair).collect::<BTreeMap<_, _>>())
         }
-        other => panic!("{other:?}"),
+        _ => set(std::slice::from_ref(value), labels),
     }
+}
+
+/// Messages have a set of one element as the element.
+fn set(elements: &[Json], labels: &BTreeMap<String, Label>) -> String {
+    let element = |element: &Json| match element {
+        Json::Array(uuid) => {
+            // ovsdb-server leaves weak references to rows that are gone, where the same transaction has changed both
+            // sides; ovsdb-sim removes them.
+            labels.get(uuid[1].as_str().unwrap()).cloned()
+        }
+        other => Some(other.to_text()),
+    };
+    let mut elements: Vec<_> = elements.iter().filter_map(element).collect();
+    elements.sort();
+    if elements.len() == 1 {
+        return elements.remove(0);
+    }
+    format!("{elements:?}")
 }
 
 /// A connection that reads the database without keeping a replica.
