@@ -5,6 +5,10 @@ use std::time::Duration;
 /// What part of the usual wait is enough for a cluster to elect a leader, which takes it about a second.
 const ELECTION: u32 = 4;
 
+/// Whatever is asked for, nobody is called again and again without a pause, or after a time that clocks cannot tell.
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_secs(86_400);
+
 /// Doubles from attempt to attempt, between two bounds.
 #[derive(Clone, Debug)]
 pub(super) struct Backoff {
@@ -15,9 +19,10 @@ pub(super) struct Backoff {
 
 impl Backoff {
     pub(super) fn new(min: Duration, max: Duration) -> Self {
+        let min = min.clamp(SHORTEST, LONGEST);
         Self {
             min,
-            max,
+            max: max.clamp(min, LONGEST),
             current: min,
         }
     }
@@ -26,6 +31,16 @@ impl Backoff {
     pub(super) fn after_connection(&mut self, lived: Duration) -> Duration {
         if lived < self.current {
             return self.after_failure();
+        }
+        self.current = self.min;
+        Duration::ZERO
+    }
+
+    /// How long to wait after a server, after so long a time, does not lead its cluster any more: not at all, if it has led it
+    /// for a while.
+    pub(super) fn after_leader(&mut self, lived: Duration) -> Duration {
+        if lived < self.min {
+            return self.after_no_leader();
         }
         self.current = self.min;
         Duration::ZERO
@@ -63,6 +78,25 @@ mod tests {
         assert_eq!(backoff.after_connection(seconds(8)), Duration::ZERO);
         assert_eq!(backoff.after_connection(Duration::ZERO), seconds(1));
         assert_eq!(backoff.after_no_leader(), Duration::from_millis(500));
+        assert_eq!(backoff.after_leader(seconds(1)), Duration::ZERO);
+    }
+
+    #[test]
+    fn leaders_that_come_and_go_are_not_hammered() {
+        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_millis(400));
+        let waits = [0; 4].map(|_| backoff.after_leader(Duration::ZERO).as_millis());
+        assert_eq!(waits, [25, 50, 100, 100]);
+    }
+
+    #[test]
+    fn there_is_always_a_wait_and_never_an_endless_one() {
+        assert_eq!(
+            Backoff::new(Duration::ZERO, Duration::ZERO).after_failure(),
+            SHORTEST
+        );
+        let mut endless = Backoff::new(Duration::MAX, Duration::MAX);
+        assert!(with_jitter(endless.after_failure()) < 2 * LONGEST);
+        assert_eq!(endless.after_failure(), LONGEST);
     }
 
     #[test]

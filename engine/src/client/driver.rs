@@ -340,16 +340,17 @@ impl Driver {
             {
                 reached.tell();
             }
-            if connection.session.is_live() {
-                connection.session.ask_for_locks(&self.known.locks);
-            }
+            connection.session.ask_for_locks(&self.known.locks);
             pipeline.send_waiting(&mut connection.session, connection.guard.as_mut());
             let may_take = pipeline.may_take(&connection.session);
             tokio::select! {
                 moved = connection.advance() => moved?,
-                // Without a sender the last handle is gone, which the other branch notices.
                 () = self.known.locks.news() => {}
-                Some(change) = requests.filters.recv() => self.known.filters.change(change),
+                change = requests.filters.recv() => match change {
+                    Some(change) => self.known.filters.change(change),
+                    // The last handle is gone, and with it all who wait for transactions.
+                    None => return Ok(()),
+                },
                 command = requests.transactions.recv(), if may_take => {
                     let Some(command) = command else { return Ok(()) };
                     let Connection { session, guard, .. } = &mut *connection;
@@ -368,7 +369,7 @@ impl Driver {
         let metrics = self.metrics.clone();
         let mut delay = if lost.error.is_about_leadership() {
             // There was nothing wrong with the connection: another server is there already, or soon.
-            Duration::ZERO
+            with_jitter(self.backoff.after_leader(lived))
         } else {
             with_jitter(self.backoff.after_connection(lived))
         };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use patchbay_schemas::error::OvsdbError;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::db::Snapshot;
@@ -15,7 +16,7 @@ use super::driver::{Driver, Progress, Published, Requests, Shared};
 use super::embedded::{self, EmbeddedDatabase};
 use super::error::{ConnectError, Ended};
 use super::lock::{Lock, LockError, Locks, Mode, Tenure};
-use super::outcome::{CommitOutcome, Committed, NotSent, PartsOutcome, Unknown};
+use super::outcome::{CommitOutcome, Committed, NotSent, OpError, PartsOutcome, Unknown};
 use super::pipeline::{Command, Job};
 use super::rpc::request_head;
 use super::subscription::{Follow, NotFollowed, Subscription};
@@ -224,7 +225,8 @@ impl Client {
     /// While there is no connection, nothing is sent: the transaction was made for a database that may have changed.
     ///
     /// # Cancel safety
-    /// Once sent, a transaction is executed even when the future is dropped.
+    /// A transaction whose future is dropped while it waits for its turn is not sent. Once sent, it is executed. Who drops the
+    /// future does not learn which of both it was.
     pub async fn transact(&self, transaction: Transaction) -> CommitOutcome {
         if transaction.is_empty() {
             return CommitOutcome::Committed(Committed::default());
@@ -249,6 +251,21 @@ impl Client {
     async fn send(&self, mut transaction: Transaction, tenure: Option<Tenure>) -> CommitOutcome {
         if let Shared::Embedded(database) = &*self.shared {
             return embedded::transact(&**database, &transaction);
+        }
+        let database = &transaction.schema().name;
+        if let Some(config) = &self.config
+            && config.database != *database
+        {
+            return CommitOutcome::Rejected(OpError {
+                operation: None,
+                error: OvsdbError::new(
+                    "unknown database",
+                    format!(
+                        "the transaction is for database {database}, this client's is {}",
+                        config.database
+                    ),
+                ),
+            });
         }
         if self
             .config

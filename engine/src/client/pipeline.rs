@@ -163,10 +163,10 @@ impl<'a> Pipeline<'a> {
         guard: Option<&mut HeldGuard>,
     ) {
         self.metrics.taken(first.job.queued, queue.len());
-        let Some(first) = self.unless_lock_is_lost(first) else {
+        let Some(first) = self.still_wanted(first) else {
             return;
         };
-        let joinable = self.may_be_joined(&first);
+        let joinable = Self::may_be_joined(&first);
         let Command { mut request, job } = first;
         let mut jobs = vec![job];
         if let Pipelining::Coalesced {
@@ -179,10 +179,10 @@ impl<'a> Pipeline<'a> {
                 && let Ok(more) = queue.try_recv()
             {
                 self.metrics.taken(more.job.queued, queue.len());
-                let Some(more) = self.unless_lock_is_lost(more) else {
+                let Some(more) = self.still_wanted(more) else {
                     continue;
                 };
-                if !self.may_be_joined(&more) || request.len() + more.request.len() > bytes {
+                if !Self::may_be_joined(&more) || request.len() + more.request.len() > bytes {
                     self.next.push_back(more);
                     break;
                 }
@@ -210,7 +210,7 @@ impl<'a> Pipeline<'a> {
             && session.unsent() < UNSENT
             && let Some(command) = self.next.pop_front()
         {
-            if let Some(Command { request, job }) = self.unless_lock_is_lost(command) {
+            if let Some(Command { request, job }) = self.still_wanted(command) {
                 self.request(request, vec![job], session, guard.as_deref_mut());
             }
         }
@@ -240,16 +240,17 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Whether a transaction may be made together with others.
-    fn may_be_joined(&self, command: &Command) -> bool {
+    fn may_be_joined(command: &Command) -> bool {
         let may_block = |operation: &Operation| matches!(operation, Operation::Wait { timeout, .. } if *timeout != Some(0));
-        // One for another database is refused, whatever it is joined with.
-        command.request.starts_with(&self.head)
-            && command.request.get(self.head.len()) == Some(&b',')
-            && !command.job.transaction.operations().iter().any(may_block)
+        !command.job.transaction.operations().iter().any(may_block)
     }
 
-    /// Refuses a transaction whose lock is known not to be held any more, as the server would.
-    fn unless_lock_is_lost(&self, command: Command) -> Option<Command> {
+    /// Drops a transaction for whose outcome nobody waits any more, and refuses one whose lock is known not to be held any
+    /// more, as the server would.
+    fn still_wanted(&self, command: Command) -> Option<Command> {
+        if command.job.outcome.is_closed() {
+            return None;
+        }
         let Some(tenure) = command
             .job
             .tenure

@@ -66,6 +66,11 @@ impl Rpc {
         self.heard
     }
 
+    /// Whether a message has arrived in part; to be asked when there is no whole one.
+    pub(super) fn is_receiving(&mut self) -> bool {
+        !self.framer.buffer_mut().is_empty()
+    }
+
     /// How many bytes wait to be sent.
     pub(super) fn unsent(&self) -> u64 {
         self.outbox.queued - self.outbox.sent
@@ -129,7 +134,7 @@ impl Rpc {
 
     /// When to call [`on_deadline`](Self::on_deadline).
     pub(super) fn deadline(&self) -> Option<Instant> {
-        Some(self.probed.unwrap_or(self.heard) + self.probe?)
+        self.probed.unwrap_or(self.heard).checked_add(self.probe?)
     }
 
     /// Asks for a sign of life, or returns for how long there has been none.

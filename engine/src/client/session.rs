@@ -40,6 +40,8 @@ pub(super) struct Session {
     config: Arc<Config>,
     rpc: Rpc,
     started: Instant,
+    /// When the server last did something towards the next state.
+    progress: Instant,
     state: State,
     fence: Fence,
     /// What the server says of its databases; none when it says nothing.
@@ -135,6 +137,7 @@ impl Session {
             config,
             rpc,
             started: now,
+            progress: now,
             state,
             fence,
             server: None,
@@ -186,9 +189,10 @@ impl Session {
     /// When to call [`on_deadline`](Self::on_deadline).
     pub(super) fn deadline(&self) -> Option<Instant> {
         let setup = match self.state {
-            State::AskingServer { .. } => Some(self.started + self.config.connect_timeout),
+            // A limit beyond the end of time is none.
+            State::AskingServer { .. } => self.started.checked_add(self.config.connect_timeout),
             State::Live { .. } => None,
-            _ => Some(self.rpc.heard() + self.config.setup_timeout),
+            _ => self.progress.checked_add(self.config.setup_timeout),
         };
         self.rpc.deadline().into_iter().chain(setup).min()
     }
@@ -199,7 +203,7 @@ impl Session {
         let (silent, limit) = match self.state {
             State::AskingServer { .. } => (now - self.started, self.config.connect_timeout),
             State::Live { .. } => return Ok(()),
-            _ => (now - self.rpc.heard(), self.config.setup_timeout),
+            _ => (now - self.progress, self.config.setup_timeout),
         };
         if silent < limit {
             return Ok(());
@@ -241,6 +245,7 @@ impl Session {
                 Message::Reply(Reply { id, .. }) if Rpc::is_probe(&id) => None,
                 Message::Reply(Reply { id, outcome }) => match id {
                     Json::Integer(request) if self.awaits(request) => {
+                        self.progress = self.rpc.heard();
                         self.answer(outcome, known)?
                     }
                     Json::Integer(request) if self.awaits_change(request) => {
@@ -260,6 +265,10 @@ impl Session {
             if event.is_some() {
                 return Ok(event);
             }
+        }
+        if self.rpc.is_receiving() {
+            // A long message, such as the contents of a large database, may take its time.
+            self.progress = self.rpc.heard();
         }
         Ok(None)
     }
@@ -319,8 +328,11 @@ impl Session {
         })
     }
 
-    /// Tells the server which locks are wanted.
+    /// Tells the server which locks are wanted, once it reads what it gets.
     pub(super) fn ask_for_locks(&mut self, locks: &Locks) {
+        if !self.is_live() || self.unsent() > 0 {
+            return;
+        }
         locks.send(|method, name| {
             self.rpc.request(method, |out| {
                 out.push(b'[');

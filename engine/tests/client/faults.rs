@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use patchbay_engine::client::{Client, CommitOutcome, Config};
+use patchbay_engine::client::{Client, CommitOutcome, Config, Pipelining};
+use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::nb::LogicalSwitch;
 use tokio::net::TcpListener;
@@ -57,6 +58,11 @@ async fn nonsense_leads_to_another_connection_and_never_to_a_broken_replica() {
         update(r#"{"modify":{"name":5}}"#),
         update("5"),
         r#"{"id":null,"method":"update3","params":["D"]}"#.to_owned(),
+        format!(r#"{{"id":null,"method":"update3","params":["D","{ZERO}",{{"Nobody":{{"{ROW}":{{"insert":{{}}}}}}}}]}}"#),
+        format!(r#"{{"id":null,"method":"update3","params":["D","{ZERO}",{{"Logical_Switch":{{"no uuid":{{"insert":{{}}}}}}}}]}}"#),
+        update(r#"{"modify":{"ports":["set",[["uuid","x"]]]}}"#),
+        update(r#"{"modify":{"ports":["map",[]]}}"#),
+        update(r#"{"initial":{"name":"b"},"delete":null}"#),
         r#"{"id":99,"result":[],"error":null}"#.to_owned(),
         r#"{"id":"who","result":[],"error":null}"#.to_owned(),
         r#"{"bogus":1}"#.to_owned(),
@@ -324,4 +330,61 @@ async fn a_server_that_hangs_is_left_with_what_was_asked_of_it() {
     let client = soon(client).await.unwrap().unwrap();
     let outcome = soon(add_switch(&client, "b")).await.unwrap();
     assert!(matches!(outcome, CommitOutcome::Unknown(_)), "{outcome:?}");
+}
+
+/// A client that has one request under way at a time.
+async fn one_at_a_time(server: &FakeServer) -> (Client, crate::peer::Peer) {
+    let mut config = config(&server.remote());
+    config.pipelining = Pipelining::EachAtOnce { window: 1 };
+    let client = tokio::spawn(Client::connect(config));
+    let peer = server.accept_live(&one_switch("a")).await;
+    (soon(client).await.unwrap().unwrap(), peer)
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_any_more_is_not_sent() {
+    let server = FakeServer::start();
+    let (client, mut peer) = one_at_a_time(&server).await;
+    let first = add_switch(&client, "first");
+    assert_eq!(peer.request().await, "transact");
+    let given_up = add_switch(&client, "given up");
+    tokio::task::yield_now().await;
+    given_up.abort();
+    assert!(given_up.await.unwrap_err().is_cancelled());
+    let _second = add_switch(&client, "second");
+    peer.answer(&format!(r#""result":[{{"uuid":["uuid","{ROW}"]}}]"#))
+        .await;
+    let outcome = soon(first).await.unwrap();
+    assert!(
+        matches!(outcome, CommitOutcome::Committed(_)),
+        "{outcome:?}"
+    );
+    let request = peer.next_text().await.unwrap();
+    assert!(request.contains("second"), "{request}");
+}
+
+#[tokio::test]
+async fn a_client_ends_though_a_server_owes_it_answers() {
+    let server = FakeServer::start();
+    let (client, mut peer) = one_at_a_time(&server).await;
+    let outcome = add_switch(&client, "b");
+    assert_eq!(peer.request().await, "transact");
+    outcome.abort();
+    drop(client);
+    peer.until_gone().await;
+}
+
+#[tokio::test]
+async fn a_transaction_for_another_database_is_refused() {
+    let server = FakeServer::start();
+    let (client, _peer) = live_client(&server).await;
+    let northbound = Snapshot::empty(patchbay_schemas::nb::schema());
+    let mut txn = TxnBuilder::new(&northbound);
+    txn.insert(&LogicalSwitch::default()).unwrap();
+    let error = soon(client.transact(txn.finish())).await.into_result();
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "the server refused the transaction: unknown database: \
+         the transaction is for database OVN_Northbound, this client's is D"
+    );
 }

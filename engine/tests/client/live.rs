@@ -526,6 +526,40 @@ async fn a_server_with_an_older_schema_is_used_as_far_as_it_goes() {
 }
 
 #[tokio::test]
+async fn a_server_comes_back_with_an_older_and_with_a_newer_schema() {
+    let mut server = RealServer::start(nb::SCHEMA_TEXT);
+    let client = connect(&server).await;
+    let mut txn = TxnBuilder::new(&client.snapshot());
+    let with_config = LogicalSwitch {
+        other_config: [("subnet".to_owned(), "10.0.0.0/24".to_owned())].into(),
+        ..switch("sw0")
+    };
+    let row = txn.insert(&with_config).unwrap();
+    let committed = soon(client.transact(txn.finish())).await;
+    let row = committed.into_result().unwrap().resolve(row);
+
+    let older = edited(|tables| {
+        columns(tables, "Logical_Switch")
+            .remove(&b"other_config"[..])
+            .unwrap();
+    });
+    for (schema, has) in [(&*older, false), (nb::SCHEMA_TEXT, true)] {
+        server.kill();
+        until_live(&client, false).await;
+        server.convert(schema);
+        server.start_again();
+        until_live(&client, true).await;
+        let snapshot = client.snapshot();
+        let (_, table) = snapshot.schema().table_by_name("Logical_Switch").unwrap();
+        assert_eq!(table.column_id("other_config").is_some(), has);
+        // What the column held is lost with it.
+        assert_eq!(snapshot.get(row).unwrap().unwrap(), switch("sw0"));
+    }
+    add_switch(&client, "sw1").await.into_result().unwrap();
+    assert_eq!(switches(&client), set(["sw0", "sw1"]));
+}
+
+#[tokio::test]
 async fn a_server_with_a_newer_schema_is_used() {
     let server = RealServer::start(&edited(|tables| {
         let string = || Json::object([("type", Json::string("string"))]);

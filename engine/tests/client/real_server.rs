@@ -80,6 +80,16 @@ impl RealServer {
         }
     }
 
+    /// Gives the database of a server that does not run another schema.
+    pub(crate) fn convert(&self, schema: &str) {
+        assert!(self.child.is_none());
+        let schema_file = self.file("schema");
+        fs::write(&schema_file, schema).unwrap();
+        run("ovsdb-tool", |tool| {
+            tool.arg("convert").args([self.file("db"), schema_file])
+        });
+    }
+
     /// Keeps the server from doing anything, though it is still there.
     pub(crate) fn hold(&self) {
         let pid = self.child.as_ref().unwrap().id().to_string();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ovsdb_sim::testing::{RealCluster, ScratchDir};
-use patchbay_engine::client::{Client, CommitOutcome};
+use patchbay_engine::client::{Client, CommitOutcome, Guard, Pipelining};
 use tokio::task::JoinHandle;
 
 use crate::proxy::{Direction, Proxy};
@@ -15,7 +15,7 @@ use crate::{config, connect, names, schema_file, soon, try_add};
 /// For how long faults are made; the environment's `PATCHBAY_FAULT_SECONDS` says another time.
 const FAULT_SECONDS: u64 = 20;
 
-/// Who adds rows at the same time.
+/// Who adds rows at the same time, through each client.
 const WRITERS: usize = 4;
 
 /// How long a member is left alone before the next one dies.
@@ -36,15 +36,28 @@ async fn a_cluster_holds_what_was_acknowledged_each_once() {
         .map(|member| Proxy::start(&cluster.socket(member)))
         .collect();
     let remotes: Vec<_> = proxies.iter().map(Proxy::remote).collect();
-    let client = connect(config(&remotes.join(","))).await;
+    let mut clients = Vec::new();
+    for (name, pipelining) in [
+        ("each", Pipelining::default()),
+        ("coalesced", Pipelining::coalesced()),
+    ] {
+        let mut config = config(&remotes.join(","));
+        config.guard = Some(Guard::new("Guard", "ids", name));
+        config.pipelining = pipelining;
+        clients.push((name, connect(config).await));
+    }
 
     let (stop, answers) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(Answers::default()),
     );
-    let writers: Vec<_> = (0..WRITERS)
-        .map(|writer| write(client.clone(), writer, stop.clone(), answers.clone()))
-        .collect();
+    let mut writers = Vec::new();
+    for (name, client) in &clients {
+        for writer in 0..WRITERS {
+            let name = format!("{name}-{writer}");
+            writers.push(write(client.clone(), name, stop.clone(), answers.clone()));
+        }
+    }
     let members_died = make_faults(&mut cluster, &proxies).await;
     stop.store(true, Ordering::SeqCst);
     proxies.iter().for_each(Proxy::spare);
@@ -68,7 +81,7 @@ async fn a_cluster_holds_what_was_acknowledged_each_once() {
 /// Adds rows, each until it is there, until told to stop. Returns what must be there.
 fn write(
     client: Client,
-    writer: usize,
+    writer: String,
     stop: Arc<AtomicBool>,
     answers: Arc<Answers>,
 ) -> JoinHandle<BTreeMap<String, usize>> {

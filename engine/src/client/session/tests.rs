@@ -686,6 +686,54 @@ fn a_silent_server_is_left_only_while_it_owes_an_answer() {
 }
 
 #[test]
+fn a_server_that_talks_of_other_things_is_left_and_one_that_is_slow_is_not() {
+    let minute = Duration::from_secs(60);
+    let mut scene = Scene::new();
+    scene
+        .send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#))
+        .unwrap();
+    let start = scene.now;
+    for half_minutes in 1..4 {
+        scene.now = start + half_minutes * minute / 2;
+        scene
+            .send(r#"{"id":"echo","method":"echo","params":[]}"#)
+            .unwrap();
+        assert_eq!(
+            scene.session.on_deadline(scene.now).is_ok(),
+            half_minutes < 2
+        );
+    }
+    // The same time with parts of a message.
+    let mut scene = Scene::new();
+    scene
+        .send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#))
+        .unwrap();
+    let start = scene.now;
+    scene.send(r#"{"id":4,"result":{"#).unwrap();
+    for half_minutes in 1..9 {
+        scene.now = start + half_minutes * minute / 2;
+        scene.send(" ").unwrap();
+        scene.session.on_deadline(scene.now).unwrap();
+    }
+}
+
+#[test]
+fn endless_limits_are_none() {
+    let remote: Remote = "tcp:127.0.0.1:1".parse().unwrap();
+    let mut config = Config::new(remote.clone().into(), "D");
+    config.connect_timeout = Duration::MAX;
+    config.setup_timeout = Duration::MAX;
+    config.probe_interval = Some(Duration::MAX);
+    let mut scene = Scene::with(config, &remote);
+    assert_eq!(scene.session.deadline(), None);
+    scene
+        .send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#))
+        .unwrap();
+    assert_eq!(scene.session.deadline(), None);
+    assert!(scene.session.on_deadline(scene.now).is_ok());
+}
+
+#[test]
 fn a_silent_server_on_tcp_is_probed() {
     let remote: Remote = "tcp:127.0.0.1:1".parse().unwrap();
     let mut scene = Scene::with(Config::new(remote.clone().into(), "D"), &remote);
