@@ -73,14 +73,21 @@ async fn be_right_at_last(servers: &[Wrong]) -> Result<(), String> {
     let client = tokio::spawn(Client::connect(config));
     let mut peer = server.accept_live(&one_switch("first")).await;
     let client = soon(client).await.unwrap().unwrap();
+    let lock = client.lock("l").map_err(|error| error.to_string())?;
     for wrong in servers {
         drop(peer);
         peer = server.accept().await;
         misbehave(&mut peer, wrong).await;
     }
     drop(peer);
-    let _peer = server.accept_live(&one_switch("right")).await;
+    let mut peer = server.accept_live(&one_switch("right")).await;
     until_live(&client, true).await;
+    if peer.request().await != "lock" {
+        return Err("the lock is not asked for".to_owned());
+    }
+    peer.answer(r#""result":{"locked":true},"error":null"#)
+        .await;
+    soon(lock.held()).await.map_err(|error| error.to_string())?;
     let snapshot = client.snapshot();
     let switches: Vec<_> = snapshot.typed::<LogicalSwitch>().iter().collect();
     match &switches[..] {
@@ -105,6 +112,9 @@ async fn misbehave(peer: &mut Peer, wrong: &Wrong) {
         format!(r#"{{"id":5,"result":[false,"{ZERO}",{contents}],"error":null}}"#),
         update(r#"{"modify":{"name":"b","ports":["set",[]]}}"#),
         update(r#"{"delete":null}"#),
+        r#"{"id":6,"result":{"locked":false},"error":null}"#.to_owned(),
+        r#"{"id":null,"method":"locked","params":["l"]}"#.to_owned(),
+        r#"{"id":null,"method":"stolen","params":["l"]}"#.to_owned(),
         r#"{"id":"echo","method":"echo","params":[]}"#.to_owned(),
     ]
     .map(|message| words(&message));

@@ -1,5 +1,6 @@
 //! Transactions that are too large for one request, on the real server and on ovsdb-sim.
 
+use ovsdb_sim::Model;
 use patchbay_engine::client::{Client, CommitError, Config, Guard};
 use patchbay_engine::txn::{Transaction, TxnBuilder};
 use patchbay_schemas::datum::Datum;
@@ -94,6 +95,14 @@ async fn a_real_server_makes_a_transaction_in_parts() {
 
 #[tokio::test]
 async fn the_simulator_makes_a_transaction_in_parts() {
-    rows_of_one_part_are_known_to_the_next(simulated_of(nb::SCHEMA_TEXT).await, false).await;
-    rows_of_one_part_are_known_to_the_next(simulated_of(nb::SCHEMA_TEXT).await, true).await;
+    rows_of_one_part_are_known_to_the_next(
+        simulated_of(nb::SCHEMA_TEXT, Model::Standalone).await,
+        false,
+    )
+    .await;
+    rows_of_one_part_are_known_to_the_next(
+        simulated_of(nb::SCHEMA_TEXT, Model::Standalone).await,
+        true,
+    )
+    .await;
 }

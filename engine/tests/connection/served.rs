@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ovsdb_sim::Sim;
-use ovsdb_sim::testing::{RealServer, ScratchDir};
+use ovsdb_sim::testing::{RealServer, Release, ScratchDir};
+use ovsdb_sim::{Model, Sim};
 use patchbay_engine::client::{Client, Config};
 use patchbay_schemas::schema::DatabaseSchema;
 
@@ -36,14 +36,29 @@ pub(crate) fn real_of(schema: &str) -> Served {
 }
 
 pub(crate) async fn simulated() -> Served {
-    simulated_of(SCHEMA).await
+    simulated_of(SCHEMA, Model::Standalone).await
+}
+
+/// The real server as the only member of a cluster, which remembers transactions.
+pub(crate) fn real_member_of(schema: &str) -> Served {
+    let dir = ScratchDir::new();
+    let file = dir.path().join("schema");
+    std::fs::write(&file, schema).unwrap();
+    let name = DatabaseSchema::parse(schema.as_bytes()).unwrap().name;
+    let server = RealServer::start_clustered(&Release::installed(), &name, &file);
+    Served {
+        socket: server.socket().to_owned(),
+        _alive: Box::new(server),
+        _dir: dir,
+    }
 }
 
 /// ovsdb-sim with a database of a schema.
-pub(crate) async fn simulated_of(schema: &str) -> Served {
+pub(crate) async fn simulated_of(schema: &str, model: Model) -> Served {
     let dir = ScratchDir::new();
     let schema = DatabaseSchema::parse(schema.as_bytes()).unwrap();
-    let sim = Sim::builder().schema(Arc::new(schema)).build().unwrap();
+    let sim = Sim::builder().schema(Arc::new(schema)).model(model);
+    let sim = sim.build().unwrap();
     let socket = dir.path().join("sock");
     let listener = sim.listen(&format!("punix:{}", socket.display())).await;
     Served {

@@ -1,5 +1,6 @@
-//! Random typed changes through the client, on the real server and on ovsdb-sim: after each step the replica is the
-//! database, as another connection reads it, and both servers' databases are the same.
+//! Random typed changes through the client, and by another while it is away, on the real server and on ovsdb-sim: after
+//! each step the replica is the database, as another connection reads it, so is what was told to those who follow it, and
+//! both servers' databases are the same.
 //!
 //! `PATCHBAY_MODEL_STEPS` and `PATCHBAY_MODEL_SEED` say how many steps there are and which.
 
@@ -8,9 +9,12 @@ mod contents;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
+use ovsdb_sim::Model;
 use patchbay_engine::client::{
-    ChangeEvent, Client, CommitOutcome, Config, Follow, Guard, Pipelining, Subscription,
+    ChangeEvent, Client, CommitOutcome, Config, ConnectionEvent, Follow, Guard, Pipelining, Resync,
+    Subscription,
 };
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::{Transaction, TxnBuilder};
@@ -24,8 +28,9 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use uuid::Uuid;
 
-use crate::served::{Served, real_of, simulated_of};
-use crate::{connect, soon};
+use crate::proxy::Proxy;
+use crate::served::{Served, real_member_of, real_of, simulated_of};
+use crate::{connect, next_event, soon};
 use contents::{Contents, Reader};
 
 /// What the random changes are to.
@@ -48,13 +53,20 @@ enum Way {
     Plain,
     /// With a guard row, so that the client names new rows, and coalescing.
     GuardedTogether,
+    /// Like the first, on a server that tells a client that comes back what it has missed.
+    Clustered,
 }
 
 /// A server with a client that changes its database.
 struct World {
     name: String,
+    way: Way,
     client: Client,
     events: Subscription,
+    /// Between the client and the server.
+    proxy: Proxy,
+    /// Makes changes while the client is away.
+    other: Client,
     /// What the events have led to.
     mirror: BTreeMap<(TableId, Uuid), Arc<Row>>,
     reader: Reader,
@@ -67,6 +79,7 @@ struct World {
 
 impl World {
     async fn new(name: &str, served: Served, way: Way, seed: u64) -> Self {
+        let proxy = Proxy::start(&served.socket);
         let mut config = Config::new(served.remote().parse().unwrap(), "OVN_Northbound")
             .with_table::<AddressSet>()
             .with_table::<LoadBalancer>()
@@ -76,6 +89,9 @@ impl World {
             .with_table::<NbGlobal>()
             .with_index(changes::address_sets())
             .with_index(changes::routers());
+        config.backoff = (Duration::from_millis(2), Duration::from_millis(20));
+        let other = connect(config.clone()).await;
+        config.remotes = proxy.remote().parse().unwrap();
         if let Way::GuardedTogether = way {
             config.guard = Some(Guard::new("DNS", "external_ids", "model"));
             config.pipelining = Pipelining::coalesced();
@@ -83,6 +99,7 @@ impl World {
         let client = connect(config).await;
         Self {
             name: format!("{name}, {way:?}"),
+            way,
             events: client.follow(Follow::all()).unwrap(),
             mirror: BTreeMap::new(),
             reader: Reader::connect(&served.socket).await,
@@ -90,12 +107,39 @@ impl World {
             random: StdRng::seed_from_u64(seed),
             named: 0,
             client,
+            proxy,
+            other,
             _served: served,
         }
     }
 
     /// Makes some transactions at once, and returns what became of them.
     async fn step(&mut self) -> Vec<String> {
+        if self.random.random_ratio(5, 6) {
+            return self.transactions(&self.client.clone()).await;
+        }
+        // They are made while the client is away.
+        let mut events = self.client.connection_events().unwrap();
+        self.proxy.refuse(true);
+        next_event(&mut events, |event| {
+            matches!(event, ConnectionEvent::Disconnected(_)).then_some(())
+        })
+        .await;
+        let outcomes = self.transactions(&self.other.clone()).await;
+        self.proxy.refuse(false);
+        let kind = next_event(&mut events, |event| match event {
+            ConnectionEvent::Resynced { kind, .. } => Some(*kind),
+            _ => None,
+        });
+        let expected = match self.way {
+            Way::Clustered => Resync::Continued,
+            Way::Plain | Way::GuardedTogether => Resync::Full,
+        };
+        assert_eq!(kind.await, expected, "{}", self.name);
+        outcomes
+    }
+
+    async fn transactions(&mut self, client: &Client) -> Vec<String> {
         let snapshot = self.client.snapshot();
         let base = match self.former.len() {
             former if former > 0 && self.random.random_ratio(1, 4) => {
@@ -111,7 +155,7 @@ impl World {
         for _ in 0..at_once {
             match self.transaction(&base) {
                 Ok(transaction) => {
-                    let client = self.client.clone();
+                    let client = client.clone();
                     under_way.push(tokio::spawn(async move {
                         soon(client.transact(transaction)).await
                     }));
@@ -154,8 +198,9 @@ impl World {
         let replica = Contents::of(&self.client.snapshot(), &TABLES);
         replica.assert_same(&truth, &format!("{}: replica and database", self.name));
         while self.events.waiting() > 0 {
-            let ChangeEvent::Committed(changed) = soon(self.events.next()).await.unwrap() else {
-                panic!("{}: nothing was lost", self.name)
+            let changed = match soon(self.events.next()).await.unwrap() {
+                ChangeEvent::Committed(changed) | ChangeEvent::Resynced(changed) => changed,
+                ChangeEvent::Lagged(_) => panic!("{}: nothing was lost", self.name),
             };
             for change in changed.rows() {
                 let key = (change.table, change.uuid());
@@ -184,10 +229,15 @@ async fn compare(way: Way) {
         let text = std::env::var(name).ok();
         text.map_or(default, |text| text.parse().expect("a number"))
     };
-    let steps = number("PATCHBAY_MODEL_STEPS", 60);
+    let steps = number("PATCHBAY_MODEL_STEPS", 50);
     let seed = number("PATCHBAY_MODEL_SEED", 1);
-    let mut real = World::new("real", real_of(nb::SCHEMA_TEXT), way, seed).await;
-    let mut sim = World::new("sim", simulated_of(nb::SCHEMA_TEXT).await, way, seed).await;
+    let (real, model) = match way {
+        Way::Clustered => (real_member_of(nb::SCHEMA_TEXT), Model::Clustered),
+        Way::Plain | Way::GuardedTogether => (real_of(nb::SCHEMA_TEXT), Model::Standalone),
+    };
+    let sim = simulated_of(nb::SCHEMA_TEXT, model).await;
+    let mut real = World::new("real", real, way, seed).await;
+    let mut sim = World::new("sim", sim, way, seed).await;
     let mut outcomes = BTreeMap::<String, usize>::new();
     for step in 0..steps {
         let (of_real, of_sim) = (real.step().await, sim.step().await);
@@ -216,4 +266,9 @@ async fn replica_and_database_agree_after_each_step() {
 #[tokio::test]
 async fn replica_and_database_agree_after_each_step_of_many_changes_together() {
     compare(Way::GuardedTogether).await;
+}
+
+#[tokio::test]
+async fn replica_and_database_agree_after_each_step_on_a_server_that_remembers() {
+    compare(Way::Clustered).await;
 }
