@@ -23,7 +23,7 @@ pub(super) enum Command {
     Apply(Apply),
     /// Show which rows `apply` would insert, change and delete. Exit status: 0 none, 2 some, 1 error.
     Plan(Manifests),
-    /// Say of each network that a connect selects, and of each node, whether it is connected; if not, why, and what to mend.
+    /// Say of each network that a connect selects, and of each node, whether it is connected, and if not, what to mend.
     Explain(Explain),
     /// Run as a controller on a Kubernetes API, until it is told to stop.
     Run(Run),
@@ -71,11 +71,11 @@ pub(super) struct Manifests {
     /// several places, separated by commas, the first one that serves it.
     #[arg(long, value_name = "REMOTE", default_value = "embedded", value_parser = Database::parse)]
     pub(super) nb: Database,
-    /// Whose database this is: every node has its own. Without it, an embedded one is made for every node.
+    /// The zone whose database this is: the name of its node. Without it, an embedded one is made for every node.
     #[arg(long, value_name = "NODE")]
     pub(super) zone: Option<String>,
     /// How to print.
-    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(super) output: Format,
     /// Keep in this folder what a cluster would keep in annotations and status, and start from it.
     #[arg(long, value_name = "DIR")]
@@ -86,7 +86,7 @@ pub(super) struct Manifests {
 
 #[derive(Debug, Args)]
 pub(super) struct Explain {
-    /// What to explain.
+    /// Kind of the object.
     #[arg(value_enum, value_name = "KIND")]
     pub(super) kind: Explained,
     /// Name of the object.
@@ -103,11 +103,11 @@ pub(super) struct Explain {
     /// to be there.
     #[arg(long, value_name = "REMOTE", requires = "zone")]
     pub(super) nb: Option<String>,
-    /// Whose database it is.
+    /// The zone whose database that is: the name of its node.
     #[arg(long, value_name = "NODE", requires = "nb")]
     pub(super) zone: Option<String>,
     /// How to print.
-    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(super) output: Format,
     /// The folder in which `apply` has kept what a cluster would keep in annotations and status.
     #[arg(long, value_name = "DIR", requires = "paths")]
@@ -126,13 +126,13 @@ pub(super) enum Explained {
 
 #[derive(Debug, Args)]
 pub(super) struct Run {
-    /// How to reach the API server. Without it, as pods do.
+    /// How to reach the API server. Without it, as pods do, with the account and the address that they are given.
     #[arg(long, value_name = "FILE")]
     pub(super) kubeconfig: Option<PathBuf>,
     /// What to run. Of all that run the cluster-wide half, one at a time works.
     #[arg(long, value_enum, default_value_t = Mode::All)]
     pub(super) mode: Mode,
-    /// The zone: the name of its node.
+    /// The zone: the name of its node. Required, unless the mode is `cluster`.
     #[arg(
         long,
         value_name = "NODE",
@@ -191,7 +191,7 @@ impl Database {
 /// How to print.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(super) enum Format {
-    /// For people: as `ovn-nbctl` prints, or, of a plan, the rows.
+    /// For people.
     Text,
     /// One JSON document.
     Json,

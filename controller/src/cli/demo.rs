@@ -29,6 +29,11 @@ pub(super) async fn demo(arguments: &args::Demo, console: &mut Console<'_>) -> R
     let inventory = load(&[PathBuf::from("-")], &mut manifests.as_bytes(), None)?;
     let mut resolved = Resolved::new(inventory, ClusterSettings::default(), now())?;
     let mut northbound = embedded(0)?;
+    // Where it cannot be served, it is not shown either.
+    let listener = match &arguments.listen {
+        Some(target) => Some(northbound.sim().listen(target).await?),
+        None => None,
+    };
     let mut controller = ZoneController::new(embedded_uuids(0));
     let mut served = Served::default();
     served
@@ -37,11 +42,10 @@ pub(super) async fn demo(arguments: &args::Demo, console: &mut Console<'_>) -> R
     served.report(&mut resolved);
     served.print(&resolved, Format::Text, console)?;
     console.output.flush()?;
-    let Some(target) = &arguments.listen else {
+    let Some(listener) = listener else {
         return Ok(());
     };
     let mut terminate = signal(SignalKind::terminate())?;
-    let listener = northbound.sim().listen(target).await?;
     writeln!(
         console.errors,
         "serving the database of {ZONE} at {} until Ctrl-C",

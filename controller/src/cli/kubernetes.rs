@@ -22,7 +22,7 @@ const LEASE: &str = "patchbay-cluster";
 pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Result<(), Failure> {
     let client_config = match &arguments.kubeconfig {
         Some(file) => from_file(file).await?,
-        None => ClientConfig::incluster().map_err(|error| Failure::Cluster(error.to_string()))?,
+        None => ClientConfig::incluster().map_err(|error| Failure::NotAPod(error.to_string()))?,
     };
     let namespace = arguments.namespace.clone();
     let namespace = namespace.unwrap_or_else(|| client_config.default_namespace.clone());

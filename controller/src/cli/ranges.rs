@@ -10,19 +10,22 @@ use crate::udn::ClusterSettings;
 /// The ranges of a cluster. Connect subnets must keep clear of all of them.
 #[derive(Debug, Default, Args)]
 pub(super) struct ClusterRanges {
-    /// A range of cluster IPs; once per IP family.
+    /// A range of cluster IPs, which service-only connects let traffic to through; once per IP family. Default: none.
     #[arg(long = "service-cidr", value_name = "CIDR", value_parser = range)]
     service: Vec<IpNet>,
-    /// A range of pods on the default network.
+    /// A range of pods on the default network; as often as there are ranges. Default: none.
     #[arg(long = "pod-cidr", value_name = "CIDR", value_parser = range)]
     pod: Vec<IpNet>,
-    /// The join range of the default network, if it is not OVN-Kubernetes' own choice; once per IP family.
+    /// The range between the routers of the default network; once per IP family. Default: OVN-Kubernetes' own choice,
+    /// `100.64.0.0/16` and `fd98::/64`.
     #[arg(long = "join-cidr", value_name = "CIDR", value_parser = range)]
     join: Vec<IpNet>,
-    /// The range that connects zones, likewise.
+    /// The range of the switches between the zones; once per IP family. Default: OVN-Kubernetes' own choice,
+    /// `100.88.0.0/16` and `fd97::/64`.
     #[arg(long = "transit-cidr", value_name = "CIDR", value_parser = range)]
     transit: Vec<IpNet>,
-    /// The range between OVN and the host, likewise.
+    /// The range between OVN and its host; once per IP family. Default: OVN-Kubernetes' own choice, `169.254.0.0/17` and
+    /// `fd69::/112`.
     #[arg(long = "masquerade-cidr", value_name = "CIDR", value_parser = range)]
     masquerade: Vec<IpNet>,
 }
@@ -89,6 +92,8 @@ fn in_place_of(default: &[IpNet], given: &[IpNet]) -> Vec<IpNet> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Command;
+
     use super::*;
 
     fn ranges(texts: &[&str]) -> Vec<IpNet> {
@@ -103,6 +108,26 @@ mod tests {
             Err("host bits are set: 10.96.0.0/16 is the range".to_owned())
         );
         assert!(range("10.96.0.0").is_err());
+    }
+
+    #[test]
+    fn the_help_tells_the_defaults() {
+        let command = ClusterRanges::augment_args(Command::new("ranges"));
+        let help = |flag: &str| {
+            let mut arguments = command.get_arguments();
+            let argument = arguments.find(|argument| argument.get_long() == Some(flag));
+            argument.unwrap().get_help().unwrap().to_string()
+        };
+        let default = ClusterSettings::default();
+        for (flag, ranges) in [
+            ("join-cidr", &default.join_subnets),
+            ("transit-cidr", &default.transit_subnets),
+            ("masquerade-cidr", &default.masquerade_subnets),
+        ] {
+            for range in ranges {
+                assert!(help(flag).contains(&range.to_string()), "{flag}: {range}");
+            }
+        }
     }
 
     #[test]

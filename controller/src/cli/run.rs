@@ -89,10 +89,12 @@ pub(super) enum Failure {
     Print { zone: String, message: String },
     #[error("cannot start an embedded database: {0}")]
     Embedded(String),
-    #[error(transparent)]
+    #[error("cannot listen on {0}")]
     Listen(#[from] ovsdb_sim::ListenError),
     #[error("cannot use the cluster: {0}")]
     Cluster(String),
+    #[error("cannot use the cluster: {0}; outside of a pod, --kubeconfig FILE is required")]
+    NotAPod(String),
     #[error("{0}")]
     Ended(String),
     #[error(transparent)]

@@ -131,6 +131,21 @@ fn the_real_nbctl_prints_the_same() {
         "{}",
         second.stderr
     );
+    // Where nothing can be served, nothing is shown.
+    for (target, told) in [
+        (
+            "nowhere",
+            "cannot listen on nowhere: expected punix:PATH or ptcp:PORT",
+        ),
+        (
+            "punix:/none/nb.sock",
+            "cannot listen on punix:/none/nb.sock: No such file",
+        ),
+    ] {
+        let failed = run(&format!("demo --listen {target}"), &[]);
+        assert_eq!((failed.code, &*failed.stdout), (Some(1), ""));
+        assert!(failed.stderr.contains(told), "{}", failed.stderr);
+    }
     let commands = [
         ["show", ROUTER],
         ["lr-route-list", ROUTER],

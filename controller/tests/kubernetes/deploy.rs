@@ -49,7 +49,7 @@ fn is_understood(arguments: &[String]) {
     let output = command.output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(
-        error.starts_with("error: cannot use the cluster: "),
+        error.starts_with("error: cannot use the cluster: ") && error.contains("--kubeconfig FILE"),
         "{error}"
     );
 }
