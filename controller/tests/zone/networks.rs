@@ -171,6 +171,60 @@ fn what_is_missing_or_wrong_is_made_good_and_what_is_more_stays() {
 }
 
 #[test]
+fn what_leads_to_nodes_that_are_gone_goes_with_them() {
+    let mut world = World::new();
+    let mut rows = rows();
+    rows.nodes = ["n1", "n2"].map(str::to_owned).into();
+    pass(&mut world, &rows);
+    let mark = |key: &str, node: &str| [(key.to_owned(), node.to_owned())].into();
+    for node in ["n1", "n2"] {
+        world.insert_held::<LogicalSwitch, _>(
+            "switch",
+            &LogicalSwitchPort {
+                name: format!("tstor-{node}"),
+                external_ids: mark("node", node),
+                ..LogicalSwitchPort::default()
+            },
+            |switch, port| {
+                switch.ports.insert(port);
+            },
+        );
+        world.insert_held::<LogicalRouter, _>(
+            "router",
+            &LogicalRouterPort {
+                name: format!("trtor-{node}"),
+                external_ids: mark("k8s.ovn.org/node", node),
+                ..LogicalRouterPort::default()
+            },
+            |router, port| {
+                router.ports.insert(port);
+            },
+        );
+        world.insert_held::<LogicalRouter, _>(
+            "router",
+            &LogicalRouterStaticRoute {
+                ip_prefix: format!("10.9.{}.0/24", &node[1..]),
+                external_ids: mark("ic-node", node),
+                ..LogicalRouterStaticRoute::default()
+            },
+            |router, route| {
+                router.static_routes.insert(route);
+            },
+        );
+    }
+    assert_eq!(pass(&mut world, &rows), Counts::default());
+    rows.nodes.remove("n2");
+    let counts = pass(&mut world, &rows);
+    // The router and the switch change, two ports and a route go.
+    assert_eq!((counts.inserted, counts.changed, counts.deleted), (0, 2, 3));
+    let ports = world.rows::<LogicalSwitchPort>();
+    assert!(ports.iter().all(|port| port.name != "tstor-n2"));
+    let ports = world.rows::<LogicalRouterPort>();
+    assert!(ports.iter().all(|port| port.name != "trtor-n2"));
+    assert_eq!(world.rows::<LogicalRouterStaticRoute>().len(), 2);
+}
+
+#[test]
 fn a_route_with_another_next_hop_is_changed_in_place() {
     let mut world = World::new();
     let mut rows = rows();

@@ -26,6 +26,8 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use patchbay_schemas::nb::{
     Acl, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,
     LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Meter, MeterBand, PortGroup,
@@ -50,6 +52,8 @@ pub struct ZoneRows {
     pub networks: Vec<NetworkRows>,
     /// Networks that have no place in this zone, and why.
     pub skipped: Vec<SkippedNetwork>,
+    /// Names of all nodes: what the networks' routers and switches hold for other ones goes.
+    pub nodes: BTreeSet<String>,
 }
 
 /// A meter and its only band.
@@ -171,6 +175,11 @@ pub fn zone_rows(inventory: &Inventory, zone: &str, settings: &ClusterSettings) 
     let mut rows = ZoneRows {
         copp: copp::copp(),
         meters: copp::meters(),
+        nodes: inventory
+            .nodes
+            .iter()
+            .map(|(key, _)| key.name.clone())
+            .collect(),
         ..ZoneRows::default()
     };
     for network in networks.iter() {

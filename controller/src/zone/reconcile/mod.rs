@@ -13,6 +13,7 @@
 //! - A row that is held by another row that is gone by the time of the commit makes the transaction fail.
 
 mod columns;
+mod departed;
 mod holders;
 mod rows;
 mod scan;

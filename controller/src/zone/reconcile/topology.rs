@@ -1,9 +1,10 @@
 //! The routers and switches of the networks themselves.
 //!
 //! Where a whole cluster runs, another controller makes these rows, and makes more of them. So they are only made and
-//! completed here: what others have added to a row, and rows that are not wanted any more, stay.
+//! completed here: what others have added to a row, and the rows of networks that are not wanted any more, stay. What goes
+//! is what a network's router and switches hold for nodes that are gone.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::TxnBuilder;
@@ -17,6 +18,7 @@ use patchbay_schemas::typed::{Ref, TableRow};
 use patchbay_schemas::uuids::UuidSource;
 
 use super::columns::Columns;
+use super::departed::departed;
 use super::holders::{HolderChanges, Holding};
 use super::rows::{RowChanges, Settled};
 use super::scan::Scan;
@@ -32,7 +34,7 @@ pub(in crate::zone) fn topology(
     snapshot: &Snapshot,
     uuids: UuidSource,
 ) -> Result<Change, PlanError> {
-    let mut work = Topology::new(snapshot, uuids);
+    let mut work = Topology::new(snapshot, uuids, &rows.nodes);
     for meter in &rows.meters {
         work.meter(meter)?;
     }
@@ -80,6 +82,7 @@ impl<'a, T: TableRow> Named<'a, T> {
 
 struct Topology<'a> {
     snapshot: &'a Snapshot,
+    nodes: &'a BTreeSet<String>,
     rows: RowChanges,
     meters: Named<'a, Meter>,
     copps: Named<'a, Copp>,
@@ -101,9 +104,10 @@ struct Topology<'a> {
 }
 
 impl<'a> Topology<'a> {
-    fn new(snapshot: &'a Snapshot, uuids: UuidSource) -> Self {
+    fn new(snapshot: &'a Snapshot, uuids: UuidSource, nodes: &'a BTreeSet<String>) -> Self {
         Self {
             snapshot,
+            nodes,
             rows: RowChanges::new(TxnBuilder::with_uuids(snapshot, uuids)),
             meters: Named::new(snapshot),
             copps: Named::new(snapshot),
@@ -187,10 +191,26 @@ impl<'a> Topology<'a> {
                         self.router_sets.attach(existing, holding, row.uuid);
                     }
                 }
+                self.without_departed(existing);
             }
         }
         self.routers.settle(&mut self.rows, &router.name, &router)?;
         Ok(())
+    }
+
+    /// Takes what leads to nodes that are gone from a router.
+    fn without_departed(&mut self, router: &'a Row) {
+        let (snapshot, nodes) = (self.snapshot, self.nodes);
+        let ports = Holding::of::<LogicalRouter>(snapshot, "ports");
+        for port in departed::<LogicalRouterPort>(snapshot, router, ports, nodes) {
+            self.router_sets.detach(router, ports, port);
+            self.rows.count_deleted(port);
+        }
+        let routes = Holding::of::<LogicalRouter>(snapshot, "static_routes");
+        for route in departed::<LogicalRouterStaticRoute>(snapshot, router, routes, nodes) {
+            self.router_sets.detach(router, routes, route);
+            self.rows.count_deleted(route);
+        }
     }
 
     fn router_port(&mut self, wanted: &RouterPortRows) -> Result<Settled, PlanError> {
@@ -278,6 +298,12 @@ impl<'a> Topology<'a> {
                     for row in rows {
                         self.switch_sets.attach(existing, holding, row.uuid);
                     }
+                }
+                let (snapshot, nodes) = (self.snapshot, self.nodes);
+                let ports = Holding::of::<LogicalSwitch>(snapshot, "ports");
+                for port in departed::<LogicalSwitchPort>(snapshot, existing, ports, nodes) {
+                    self.switch_sets.detach(existing, ports, port);
+                    self.rows.count_deleted(port);
                 }
             }
         }
