@@ -38,7 +38,7 @@ pub mod key {
 }
 
 /// The `external_ids` column of one row.
-pub type ExternalIds = BTreeMap<&'static str, String>;
+pub type ExternalIds = BTreeMap<String, String>;
 
 /// What an ACL of a service-only connect is for.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -142,28 +142,34 @@ impl OwnedRow<'_> {
 
     /// The value of [`key::ID`] for this row of the connect; `None` for the connect router.
     pub fn id(&self, connect: &str) -> Option<String> {
-        if *self == Self::Router {
-            return None;
-        }
-        let mut id = format!("{OWNER_CONTROLLER}:{OWNER_TYPE}:{connect}");
-        for (_, value) in self.values() {
-            id.push(':');
-            id.push_str(&value);
-        }
-        Some(id)
+        identity(connect, &self.values())
     }
 
     /// All external ids of this row of the connect.
     pub fn external_ids(&self, connect: &str) -> ExternalIds {
-        let mut ids: ExternalIds = self.values().into_iter().collect();
-        ids.insert(key::OWNER_CONTROLLER, OWNER_CONTROLLER.to_owned());
-        ids.insert(key::OWNER_TYPE, OWNER_TYPE.to_owned());
-        ids.insert(key::NAME, connect.to_owned());
-        if let Some(id) = self.id(connect) {
-            ids.insert(key::ID, id);
-        }
-        ids
+        let values = self.values();
+        let id = identity(connect, &values).map(|id| (key::ID, id));
+        let shared = [
+            (key::OWNER_CONTROLLER, OWNER_CONTROLLER.to_owned()),
+            (key::OWNER_TYPE, OWNER_TYPE.to_owned()),
+            (key::NAME, connect.to_owned()),
+        ];
+        let all = values.into_iter().chain(shared).chain(id);
+        all.map(|(key, value)| (key.to_owned(), value)).collect()
     }
+}
+
+/// What distinguishes a row from all others of its table; a row without values of its own has a name instead.
+fn identity(connect: &str, values: &[(&str, String)]) -> Option<String> {
+    if values.is_empty() {
+        return None;
+    }
+    let mut id = String::with_capacity(160);
+    id.extend([OWNER_CONTROLLER, ":", OWNER_TYPE, ":", connect]);
+    for (_, value) in values {
+        id.extend([":", value]);
+    }
+    Some(id)
 }
 
 /// The name of an address set (or of another row named by hash), from the value of its [`key::ID`].

@@ -8,7 +8,7 @@ use crate::model::{Connect, IpFamily, NetworkId};
 use crate::zone::inputs::Inputs;
 
 use super::routing::destinations;
-use super::{Around, Member, needs_local_node, owned};
+use super::{Around, Member, needs_local_node};
 
 /// The meter that limits how much ACLs log.
 const METER: &str = "acl-logging";
@@ -85,7 +85,7 @@ fn acl(connect: &Connect, kind: AclKind, priority: i64, action: AclAction, match
         direction: AclDirection::FromLport,
         r#match: matched,
         meter: Some(METER.to_owned()),
-        external_ids: owned(OwnedRow::Acl(kind).external_ids(&connect.name)),
+        external_ids: OwnedRow::Acl(kind).external_ids(&connect.name),
         ..Acl::default()
     }
 }
@@ -131,7 +131,7 @@ fn address_sets<'m>(
                 .flat_map(|member| member.pod_subnets_of(family))
                 .map(|subnet| subnet.to_string())
                 .collect(),
-            external_ids: owned(OwnedRow::AddressSet(family).external_ids(&connect.name)),
+            external_ids: OwnedRow::AddressSet(family).external_ids(&connect.name),
             ..AddressSet::default()
         })
         .collect()

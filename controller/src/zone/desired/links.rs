@@ -12,7 +12,7 @@ use crate::model::{
 };
 use crate::zone::report::NodeSkip;
 
-use super::{Member, owned};
+use super::Member;
 
 /// One attachment of one network.
 #[derive(Debug)]
@@ -140,7 +140,7 @@ impl<'a> Link<'a> {
             name,
             mac: mac.unwrap_or_default(),
             networks: networks.map(|net| net.to_string()).collect(),
-            external_ids: owned(row.external_ids(&connect.name)),
+            external_ids: row.external_ids(&connect.name),
             ..LogicalRouterPort::default()
         }
     }

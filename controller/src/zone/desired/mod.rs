@@ -23,7 +23,7 @@ use patchbay_schemas::typed::Ref;
 use super::index::Index;
 use super::inputs::Inputs;
 use super::nodes::NodeIds;
-use crate::model::external_ids::{ExternalIds, OwnedRow};
+use crate::model::external_ids::OwnedRow;
 use crate::model::{Connect, DatapathKey, Topology, names};
 pub(super) use isolation::{IsolationRows, isolation};
 pub(super) use links::Link;
@@ -54,18 +54,11 @@ impl Around<'_> {
 pub(super) fn router(connect: &Connect, key: DatapathKey, copp: Ref<Copp>) -> LogicalRouter {
     LogicalRouter {
         name: names::connect_router(&connect.name),
-        external_ids: owned(OwnedRow::Router.external_ids(&connect.name)),
+        external_ids: OwnedRow::Router.external_ids(&connect.name),
         options: [("requested-tnl-key".to_owned(), key.to_string())].into(),
         copp: Some(copp),
         ..LogicalRouter::default()
     }
-}
-
-/// External ids as a column has them.
-fn owned(ids: ExternalIds) -> BTreeMap<String, String> {
-    ids.into_iter()
-        .map(|(key, value)| (key.to_owned(), value))
-        .collect()
 }
 
 /// Whether a network of this topology has a place in a zone whose node is not there.

@@ -8,7 +8,7 @@ use patchbay_schemas::nb::{
 use crate::model::external_ids::{OwnedRow, key};
 use crate::model::{Connect, IpFamily};
 
-use super::{Link, Member, owned};
+use super::{Link, Member};
 
 /// Priority of the policies.
 const POLICY_PRIORITY: i64 = 9001;
@@ -38,7 +38,7 @@ pub(in crate::zone) fn routes(
                 attachment: link.attachment,
                 family,
             };
-            let mut external_ids = owned(row.external_ids(&connect.name));
+            let mut external_ids = row.external_ids(&connect.name);
             if place > 0 {
                 // The identity knows one subnet of a family; of several, all but the first one add the subnet to it.
                 external_ids
@@ -83,7 +83,7 @@ pub(in crate::zone) fn policies(
             r#match: format!("inport == \"{inport}\" && {destinations}"),
             action: LogicalRouterPolicyAction::Reroute,
             nexthops: [nexthop.to_string()].into(),
-            external_ids: owned(row.external_ids(&connect.name)),
+            external_ids: row.external_ids(&connect.name),
             ..LogicalRouterPolicy::default()
         })
     })
