@@ -169,7 +169,14 @@ pub fn cpu(process: u32) -> Result<Duration> {
 /// `ovsdb-sim` in the folder where cargo puts the release programs; built when it is not there or has changed.
 fn simulator_program() -> Result<PathBuf> {
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--quiet", "--package", "ovsdb-sim"])
+        .args([
+            "build",
+            "--release",
+            "--quiet",
+            "--workspace",
+            "--bin",
+            "ovsdb-sim",
+        ])
         .status()?;
     ensure!(status.success(), "ovsdb-sim does not build");
     // .../target/release/deps/server-<hash>

@@ -1,0 +1,95 @@
+//! How the costs grow from 400 to 32,000 ports.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use patchbay_benches::connect::{Pass, Size, Zone, node};
+use patchbay_benches::plot::{Chart, growth_exponent};
+
+use crate::table::time;
+
+/// Networks and nodes.
+const SIZES: [(usize, usize); 5] = [(4, 100), (4, 500), (4, 2_000), (8, 2_000), (16, 2_000)];
+
+/// OVN-Kubernetes' controller on an ovsdb-server: ports, and seconds until they are connected, as measured in the place
+/// where the goals were set. The machine was another one: what compares is the growth.
+const OVN_KUBERNETES: [(f64, f64); 4] = [
+    (404.0, 0.21),
+    (2_004.0, 1.9),
+    (8_004.0, 25.7),
+    (8_008.0, 28.7),
+];
+
+pub(crate) fn report() -> Result<()> {
+    print!("\n{:<40}", "growth");
+    for (networks, nodes) in SIZES {
+        print!("{:>12}", networks * nodes);
+    }
+    println!("  exponent");
+    let (mut all, mut node_more, mut nothing) = (Vec::new(), Vec::new(), Vec::new());
+    for (networks, nodes) in SIZES {
+        let size = Size { networks, nodes };
+        let ports = size.ports() as f64;
+        let inputs = size.connected_inputs()?;
+        let took = best(3, || Zone::new(size, inputs.clone())?.pass())?;
+        all.push((ports, took.as_secs_f64() * 1e6));
+        let mut zone = Zone::new(size, inputs)?;
+        zone.settle()?;
+        let took = best(101, || zone.pass())?;
+        nothing.push((ports, took.as_secs_f64() * 1e6));
+        let added = node(size.nodes, size.networks)?;
+        let took = best(21, || {
+            zone.inputs.put_node(added.clone());
+            let pass = zone.pass()?;
+            zone.settle()?;
+            zone.inputs.nodes.remove(&added.name);
+            zone.settle()?;
+            Ok(pass)
+        })?;
+        node_more.push((ports, took.as_secs_f64() * 1e6));
+    }
+    let mut chart = Chart::new(
+        "Connecting networks in one zone",
+        "ports on the connect router (4, 4, 4, 8 and 16 networks)",
+        "microseconds",
+    );
+    let lines = [
+        ("connect all, from nothing", all),
+        ("a node more", node_more),
+        ("nothing to do", nothing),
+        (
+            "OVN-Kubernetes: connect all (quoted)",
+            OVN_KUBERNETES
+                .map(|(ports, seconds)| (ports, seconds * 1e6))
+                .to_vec(),
+        ),
+    ];
+    for (name, line) in lines {
+        print!("{name:<40}");
+        for (networks, nodes) in SIZES {
+            let ports = (networks * nodes) as f64;
+            // The reference had a few more ports.
+            let point = line.iter().find(|(x, _)| (ports..ports + 8.0).contains(x));
+            match point {
+                Some((_, micros)) => print!("{:>12}", time(Duration::from_secs_f64(micros / 1e6))),
+                None => print!("{:>12}", "-"),
+            }
+        }
+        println!(
+            "  {:>8.2}",
+            growth_exponent(&line).context("costs are above 0")?
+        );
+        chart = chart.line(name, line);
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("figures/connect.svg");
+    chart.write(&path)?;
+    println!("{}", path.display());
+    Ok(())
+}
+
+fn best(runs: usize, mut run: impl FnMut() -> Result<Pass>) -> Result<Duration> {
+    let passes = (0..runs).map(|_| run()).collect::<Result<Vec<_>>>()?;
+    let best = passes.iter().map(Pass::total).min();
+    best.context("there is a run")
+}

@@ -1,0 +1,136 @@
+//! 32,000 ports from nothing through a unix socket: beside a goal on ovsdb-sim, and beside what the server takes for
+//! that transaction alone on ovsdb-server.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use patchbay_benches::client::Client;
+use patchbay_benches::connect::Size;
+use patchbay_benches::process::{Kind, Server, cpu};
+use patchbay_controller::northbound::{Northbound as _, Remote};
+use patchbay_controller::zone::{Inputs, ZoneController};
+use patchbay_engine::txn::Transaction;
+use tokio::runtime::Runtime;
+
+use crate::changes::CONNECT_GOAL;
+use crate::table::{against, time};
+
+/// Each is done so often, and the best is shown.
+const ROUNDS: usize = 3;
+/// The goal on ovsdb-server, in times of what it takes for the transaction alone.
+const RATIO_GOAL: f64 = 1.5;
+
+/// What it took.
+#[derive(Clone, Copy, Debug)]
+struct Figure {
+    wall: Duration,
+    own_cpu: Duration,
+    server_cpu: Duration,
+}
+
+pub(crate) fn report() -> Result<()> {
+    let size = Size::GOAL;
+    let inputs = size.connected_inputs()?;
+    let runtime = Runtime::new()?;
+    println!(
+        "\n{:<56} {:>10} {:>10} {:>10}  goal",
+        "32,000 ports from nothing, through a unix socket", "time", "own CPU", "its CPU"
+    );
+    for kind in [Kind::Simulator, Kind::Real] {
+        let whole = best(|| whole(kind, size, &inputs, &runtime))?;
+        let alone = best(|| alone(kind, size, &inputs, &runtime))?;
+        let (figure, unit) = (whole.wall.as_secs_f64(), alone.wall.as_secs_f64());
+        let goal = match kind {
+            Kind::Simulator => against(figure, CONNECT_GOAL.as_secs_f64(), &time(CONNECT_GOAL)),
+            Kind::Real => {
+                let ratio = figure / unit;
+                let goal = against(ratio, RATIO_GOAL, &format!("{RATIO_GOAL} times"));
+                format!("{goal} ({ratio:.2} times)")
+            }
+        };
+        let name = kind.name();
+        line(
+            &format!("{name}: plan, commit, seen in the replica"),
+            whole,
+            &goal,
+        );
+        line(&format!("{name}: that transaction alone"), alone, "");
+    }
+    Ok(())
+}
+
+fn line(name: &str, figure: Figure, goal: &str) {
+    println!(
+        "{name:<56} {:>10} {:>10} {:>10}  {goal}",
+        time(figure.wall),
+        time(figure.own_cpu),
+        time(figure.server_cpu)
+    );
+}
+
+fn best(mut run: impl FnMut() -> Result<Figure>) -> Result<Figure> {
+    let figures = (0..ROUNDS).map(|_| run()).collect::<Result<Vec<_>>>()?;
+    let best = figures.into_iter().min_by_key(|figure| figure.wall);
+    best.context("there is a round")
+}
+
+/// From a replica of what others have written to a committed plan that is seen in it.
+fn whole(kind: Kind, size: Size, inputs: &Inputs, runtime: &Runtime) -> Result<Figure> {
+    let server = Server::start(kind)?;
+    runtime.block_on(async {
+        let mut remote = prepared(&server, size).await?;
+        measured(&server, async || {
+            let transaction = plan(inputs, &remote)?;
+            Ok(remote.commit(transaction).await?)
+        })
+        .await
+    })
+}
+
+/// What the server takes for that transaction, from the first byte sent to the reply, with nobody else listening.
+fn alone(kind: Kind, size: Size, inputs: &Inputs, runtime: &Runtime) -> Result<Figure> {
+    let server = Server::start(kind)?;
+    let remote = runtime.block_on(prepared(&server, size))?;
+    let mut request = br#"{"id":1,"method":"transact","params":"#.to_vec();
+    plan(inputs, &remote)?.write_params(&mut request);
+    request.push(b'}');
+    let request = String::from_utf8(request)?;
+    drop(remote);
+    let mut client = Client::connect(server.socket())?;
+    runtime.block_on(measured(&server, async || {
+        let reply = client.call(&request)?;
+        ensure!(!reply.contains("\"details\""), "{reply}");
+        Ok(())
+    }))
+}
+
+async fn measured(server: &Server, work: impl AsyncFnOnce() -> Result<()>) -> Result<Figure> {
+    let own = std::process::id();
+    let (own_before, server_before) = (cpu(own)?, server.cpu()?);
+    let started = Instant::now();
+    work().await?;
+    Ok(Figure {
+        wall: started.elapsed(),
+        own_cpu: cpu(own)?.saturating_sub(own_before),
+        server_cpu: server.cpu()?.saturating_sub(server_before),
+    })
+}
+
+/// A replica of a server that has what others have written.
+async fn prepared(server: &Server, size: Size) -> Result<Remote> {
+    let mut remote = Remote::open(&server.remote()).await?;
+    let surroundings = size.surroundings(&remote.snapshot())?;
+    remote.commit(surroundings).await?;
+    Ok(remote)
+}
+
+/// The one transaction of a controller that is new.
+fn plan(inputs: &Inputs, remote: &Remote) -> Result<Transaction> {
+    let plan = ZoneController::default().plan(inputs, &remote.snapshot());
+    let connect = plan.connects.into_iter().next().context("a connect")?;
+    let report = connect.report.context("a report")?;
+    ensure!(report.is_complete(), "{:?}", report.messages());
+    let change = connect.change?;
+    ensure!(!change.more, "the transaction is cut");
+    change.transaction.context("nothing to do")
+}
