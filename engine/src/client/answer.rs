@@ -34,9 +34,9 @@ pub(super) fn decode<'a>(
         Ok(results) => results,
         Err(error) => {
             let error = reply_error(error);
-            if guarded && error.tag == CANCELED {
-                // It was under way already and may be made yet.
-                return Err(SessionError::GuardLost);
+            if error.tag == CANCELED {
+                // It was under way already and, in a cluster, may be made yet.
+                return Err(SessionError::Canceled);
             }
             return Ok(Err(of_no_operation(error)));
         }

@@ -66,6 +66,10 @@ pub enum SessionError {
     /// has executed a transaction twice.
     #[error("the guard row was changed by somebody else")]
     GuardLost,
+    /// The server has given up a transaction that it had begun, because the database goes or gets another schema; the other
+    /// members of its cluster may have made it.
+    #[error("the server has given up a transaction that was under way")]
+    Canceled,
     /// The server answered a request with an error.
     #[error("{method} was refused: {error}")]
     Refused {

@@ -160,13 +160,27 @@ async fn answers_are_matched_by_their_ids() {
     ));
     assert!(!first.is_finished());
     peer.id = first_id;
-    peer.answer(r#""error":"canceled""#).await;
+    peer.answer(r#""error":"not today""#).await;
     let CommitOutcome::Rejected(error) = soon(first).await.unwrap() else {
-        panic!("it was canceled")
+        panic!("it was refused")
     };
     assert_eq!(
         error.to_string(),
-        "the server refused the transaction: canceled"
+        "the server refused the transaction: not today"
+    );
+
+    // What a server gives up in the middle, other members of its cluster may have made.
+    let third = add_switch(&client, "third");
+    assert_eq!(peer.request().await, "transact");
+    peer.answer(r#""error":"canceled""#).await;
+    let CommitOutcome::Unknown(unknown) = soon(third).await.unwrap() else {
+        panic!("nobody can know")
+    };
+    assert!(
+        unknown
+            .to_string()
+            .ends_with("the server has given up a transaction that was under way"),
+        "{unknown}"
     );
 }
 

@@ -1,7 +1,6 @@
-//! What an operator sees of a client: metrics and spans.
+//! What is counted and measured of a client.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::{Arc, Mutex};
 
 use metrics::{
@@ -11,8 +10,6 @@ use metrics::{
 use patchbay_engine::client::CommitOutcome;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::nb::LogicalSwitch;
-use patchbay_schemas::typed::Ref;
-use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::proxy::Proxy;
 use crate::served::real;
@@ -167,67 +164,4 @@ async fn what_happens_is_counted_and_measured() {
         let bytes = recorded.value(&format!("ovsdb_client_{name}_bytes_total D"));
         assert!((500.0..100_000.0).contains(&bytes), "{name}: {bytes}");
     }
-}
-
-/// What was logged.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-#[tokio::test]
-async fn spans_tell_the_database_the_transaction_and_its_size() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::DEBUG)
-        .with_span_events(FmtSpan::CLOSE)
-        .with_ansi(false)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _installed = tracing::subscriber::set_default(subscriber);
-    let server = real();
-    let client = server.client().await;
-    add(&client, "a").await;
-    let mut txn = TxnBuilder::new(&client.snapshot());
-    let missing: Ref<LogicalSwitch> = Ref::new(uuid::Uuid::from_u128(7));
-    txn.expect(missing, "name", patchbay_schemas::datum::Datum::scalar("x"))
-        .unwrap();
-    let outcome = soon(client.transact(txn.finish())).await;
-    assert!(matches!(outcome, CommitOutcome::Rejected(_)), "{outcome:?}");
-    drop(client);
-
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    let closed: Vec<_> = log
-        .lines()
-        .filter(|line| line.contains("transaction{") && line.contains("close"))
-        .collect();
-    let [committed, rejected] = closed[..] else {
-        panic!("{log}")
-    };
-    for word in [
-        r#"database="D""#,
-        "operations=1",
-        "bytes=",
-        "id=",
-        r#"outcome="committed""#,
-    ] {
-        assert!(committed.contains(word), "{word}: {committed}");
-    }
-    assert!(rejected.contains(r#"outcome="rejected""#), "{rejected}");
-    let update = log.lines().find(|line| line.contains("an update"));
-    let update = update.unwrap_or_else(|| panic!("{log}"));
-    assert!(
-        update.contains("session{") && update.contains("rows=1"),
-        "{update}"
-    );
 }
