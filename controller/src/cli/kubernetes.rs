@@ -12,7 +12,6 @@ use super::args::{self, Mode};
 use super::resolve::cluster_config;
 use super::run::{Console, Failure};
 use crate::kubernetes::{ClusterHalf, Config, Lease, Timing, ZoneHalf, run as run_halves};
-use crate::model::IpFamily;
 use crate::northbound::OpenError;
 
 /// Name of the lease of the cluster-wide half.
@@ -40,8 +39,7 @@ pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Res
 }
 
 fn config(arguments: &args::Run, namespace: String) -> Result<Config, Failure> {
-    let mut settings = arguments.ranges.settings()?;
-    settings.families = families(&settings.service_cidrs);
+    let settings = arguments.ranges.settings()?;
     let cluster = (arguments.mode != Mode::Zone).then(|| ClusterHalf {
         config: cluster_config(&settings),
         lease: Lease::new(&*namespace, LEASE),
@@ -72,15 +70,6 @@ fn remotes(text: &str) -> Result<Remotes, Failure> {
         .map_err(|error| Failure::Open(OpenError::Remote(error)))
 }
 
-/// The IP families of a cluster: it has a service range of each.
-fn families(service_cidrs: &[ipnet::IpNet]) -> Vec<IpFamily> {
-    let has = |family: &IpFamily| {
-        let mut families = service_cidrs.iter().map(|cidr| IpFamily::of_net(*cidr));
-        service_cidrs.is_empty() || families.any(|one| one == *family)
-    };
-    IpFamily::BOTH.into_iter().filter(has).collect()
-}
-
 pub(super) async fn from_file(file: &Path) -> Result<ClientConfig, Failure> {
     let failed = |error: kube::config::KubeconfigError| {
         Failure::Cluster(format!("{}: {error}", file.display()))
@@ -103,25 +92,5 @@ async fn stop(mut terminate: Signal) {
     tokio::select! {
         _ = tokio::signal::ctrl_c() => {}
         _ = terminate.recv() => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn families_are_those_of_the_service_ranges() {
-        let families = |cidrs: &[&str]| {
-            let cidrs: Vec<_> = cidrs.iter().map(|cidr| cidr.parse().unwrap()).collect();
-            super::families(&cidrs)
-        };
-        assert_eq!(families(&[]), IpFamily::BOTH);
-        assert_eq!(families(&["10.96.0.0/16"]), [IpFamily::V4]);
-        assert_eq!(families(&["fd00:10:96::/112"]), [IpFamily::V6]);
-        assert_eq!(
-            families(&["fd00:10:96::/112", "10.96.0.0/16"]),
-            IpFamily::BOTH
-        );
     }
 }

@@ -10,7 +10,8 @@ use crate::udn::ClusterSettings;
 /// The ranges of a cluster. Connect subnets must keep clear of all of them.
 #[derive(Debug, Default, Args)]
 pub(super) struct ClusterRanges {
-    /// A range of cluster IPs, which service-only connects let traffic to through; once per IP family. Default: none.
+    /// A range of cluster IPs, once per IP family: it says which families the cluster runs, and service-only connects let
+    /// traffic to it through. Default: none, and both families.
     #[arg(long = "service-cidr", value_name = "CIDR", value_parser = range)]
     service: Vec<IpNet>,
     /// A range of pods on the default network; as often as there are ranges. Default: none.
@@ -34,8 +35,10 @@ impl ClusterRanges {
     /// The settings of a cluster with these ranges.
     pub(super) fn settings(&self) -> Result<ClusterSettings, Failure> {
         let default = ClusterSettings::default();
+        let service_cidrs = one_of_each_family("--service-cidr", &self.service)?;
         Ok(ClusterSettings {
-            service_cidrs: one_of_each_family("--service-cidr", &self.service)?,
+            families: families(&service_cidrs),
+            service_cidrs,
             cluster_subnets: self.pod.clone(),
             join_subnets: in_place_of(
                 &default.join_subnets,
@@ -74,6 +77,15 @@ fn one_of_each_family(flag: &str, ranges: &[IpNet]) -> Result<Vec<IpNet>, Failur
         }
     }
     Ok(ranges.to_vec())
+}
+
+/// The IP families of a cluster: it has a service range of each. Where none is given, nobody knows, and it is both.
+fn families(service_cidrs: &[IpNet]) -> Vec<IpFamily> {
+    let has = |family: &IpFamily| {
+        let mut families = service_cidrs.iter().map(|cidr| IpFamily::of_net(*cidr));
+        service_cidrs.is_empty() || families.any(|one| one == *family)
+    };
+    IpFamily::BOTH.into_iter().filter(has).collect()
 }
 
 /// The default ranges of the families that are not given, and those that are; IPv4 first.
@@ -146,6 +158,16 @@ mod tests {
             Err("--service-cidr 10.97.0.0/16: 10.96.0.0/16 is the IPv4 range already".to_owned())
         );
         assert!(settings(&["10.96.0.0/16", "10.96.0.0/16"]).is_err());
+    }
+
+    #[test]
+    fn families_are_those_of_the_service_ranges() {
+        let families = |cidrs: &[&str]| super::families(&ranges(cidrs));
+        assert_eq!(families(&[]), IpFamily::BOTH);
+        assert_eq!(families(&["10.96.0.0/16"]), [IpFamily::V4]);
+        assert_eq!(families(&["fd00:10:96::/112"]), [IpFamily::V6]);
+        let both = families(&["fd00:10:96::/112", "10.96.0.0/16"]);
+        assert_eq!(both, IpFamily::BOTH);
     }
 
     #[test]
