@@ -1,11 +1,8 @@
 //! The subnets of one size of a range, and the order in which they are handed out.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use ipnet::IpNet;
 
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-
-/// Most numbers a range has.
-const MAX_NUMBER_BITS: u32 = 24;
+use crate::model::Subnetting;
 
 /// A subnet of the pool.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +10,7 @@ struct Slot {
     /// Place in the order of handing out.
     number: u64,
     /// Place in the range.
-    block: u64,
+    place: u64,
     taken: bool,
 }
 
@@ -21,14 +18,9 @@ struct Slot {
 ///
 /// The next one is the first free one after the last one handed out. A subnet that was given back is thus used again
 /// only when the pool has gone round.
-///
-/// Subnets have numbers. In IPv4 ranges where a subnet does not end at an octet border but the range reaches beyond it,
-/// numbers are rotated so that the higher octet moves first: `192.168.0.0/26`, `192.168.1.0/26`, and so on. In IPv6 ranges
-/// with 2^16 subnets and more, those whose number ends with 16 zero bits are left out.
 #[derive(Clone, Debug)]
 pub(super) struct SubnetPool {
-    range: IpNet,
-    prefix: u8,
+    subnetting: Subnetting,
     slots: Vec<Slot>,
     next: usize,
 }
@@ -36,23 +28,21 @@ pub(super) struct SubnetPool {
 impl SubnetPool {
     /// A pool of the first `blocks` subnets of a range, as far as there are that many.
     pub(super) fn new(range: IpNet, prefix: u8, blocks: u32) -> Self {
-        let range = range.trunc();
-        let numbering = Numbering::new(range, prefix);
-        let blocks = u64::from(blocks).min(1_u64.checked_shl(numbering.bits).unwrap_or(u64::MAX));
-        let mut slots: Vec<Slot> = (0..blocks)
-            .filter_map(|block| {
-                let number = numbering.number(block)?;
+        let subnetting = Subnetting::new(range, prefix);
+        let places = u64::from(blocks).min(subnetting.places());
+        let mut slots: Vec<Slot> = (0..places)
+            .filter_map(|place| {
+                let number = subnetting.number(place)?;
                 Some(Slot {
                     number,
-                    block,
+                    place,
                     taken: false,
                 })
             })
             .collect();
         slots.sort_unstable_by_key(|slot| slot.number);
         Self {
-            range,
-            prefix,
+            subnetting,
             slots,
             next: 0,
         }
@@ -74,9 +64,9 @@ impl SubnetPool {
             return None;
         };
         slot.taken = true;
-        let Slot { number, block, .. } = *slot;
+        let Slot { number, place, .. } = *slot;
         self.next = self.slots.partition_point(|slot| slot.number <= number);
-        Some(self.subnet(block))
+        Some(self.subnetting.subnet(place))
     }
 
     /// Takes this very subnet. False if it is taken already or is none of the pool's.
@@ -102,78 +92,10 @@ impl SubnetPool {
     }
 
     fn slot(&mut self, subnet: IpNet) -> Option<&mut Slot> {
-        if subnet.prefix_len() != self.prefix || !self.range.contains(&subnet) {
-            return None;
-        }
-        let offset = bits(subnet.network()) - bits(self.range.network());
-        let block = u64::try_from(offset >> self.host_bits()).ok()?;
-        let number = Numbering::new(self.range, self.prefix).number(block)?;
-        let index = self
-            .slots
-            .binary_search_by_key(&number, |slot| slot.number)
-            .ok()?;
-        self.slots.get_mut(index)
-    }
-
-    fn host_bits(&self) -> u8 {
-        self.range.max_prefix_len() - self.prefix
-    }
-
-    fn subnet(&self, block: u64) -> IpNet {
-        let offset = u128::from(block) << self.host_bits();
-        let base = bits(self.range.network()) + offset;
-        match self.range {
-            IpNet::V4(_) => Ipv4Net::new_assert(Ipv4Addr::from(base as u32), self.prefix).into(),
-            IpNet::V6(_) => Ipv6Net::new_assert(Ipv6Addr::from(base), self.prefix).into(),
-        }
-    }
-}
-
-fn bits(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(address) => u32::from(address).into(),
-        IpAddr::V6(address) => address.into(),
-    }
-}
-
-/// How the subnets of a range are numbered.
-#[derive(Clone, Copy)]
-struct Numbering {
-    /// Bits of a subnet's place in the range.
-    bits: u32,
-    /// By how many bits numbers are rotated to get places; 0 if they are the same.
-    rotation: u32,
-    /// Whether numbers that end with 16 zero bits are left out.
-    skips_zero: bool,
-}
-
-impl Numbering {
-    fn new(range: IpNet, prefix: u8) -> Self {
-        let host_bits = u32::from(range.max_prefix_len() - prefix);
-        let bits = u32::from(prefix - range.prefix_len());
-        let is_v4 = matches!(range, IpNet::V4(_));
-        // The octets of the lowest and of the highest bit that tells the subnets apart.
-        let crosses_octet =
-            host_bits.saturating_sub(1) / 8 != (host_bits + bits).saturating_sub(1) / 8;
-        let rotation = if is_v4 && host_bits % 8 != 0 && crosses_octet {
-            8 - host_bits % 8
-        } else {
-            0
-        };
-        Self {
-            bits,
-            rotation,
-            skips_zero: !is_v4 && bits >= 16,
-        }
-    }
-
-    /// The number of the subnet at a place; `None` for a place that is never handed out.
-    fn number(self, block: u64) -> Option<u64> {
-        // The lowest bits of the place are the highest of the number.
-        let low = block & ((1 << self.rotation) - 1);
-        let number = (block >> self.rotation) | (low << (self.bits - self.rotation).min(63));
-        let left_out = self.skips_zero && number.trailing_zeros() >= 16;
-        (number < 1 << self.bits.min(MAX_NUMBER_BITS) && !left_out).then_some(number)
+        let number = self.subnetting.number(self.subnetting.place_of(subnet)?)?;
+        let slots = &self.slots;
+        let index = slots.binary_search_by_key(&number, |slot| slot.number);
+        self.slots.get_mut(index.ok()?)
     }
 }
 

@@ -14,6 +14,7 @@ mod net_conf;
 mod network;
 mod networks;
 mod node;
+mod subnetting;
 mod tunnel_key;
 
 pub use address::{PointToPoint, PointToPointError, mac_address, point_to_point};
@@ -25,4 +26,5 @@ pub use net_conf::{NetConf, NetConfError};
 pub use network::{IpFamily, Network, PodSubnet, Role, Transport};
 pub use networks::{NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Networks, PRIMARY_NETWORK_LABEL};
 pub use node::{NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, Node, NodeError, NodeErrorReason};
+pub(crate) use subnetting::Subnetting;
 pub use tunnel_key::{TunnelKeyError, port_tunnel_key};

@@ -1,21 +1,15 @@
 //! One range of a layer3 network, cut into subnets for nodes.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-use crate::model::IpFamily;
+use crate::model::{IpFamily, Subnetting};
 
-/// Most subnets that a range is looked at for: more than there can be nodes.
-const MAX_SUBNET_BITS: u32 = 24;
-
-/// Hands out the subnets of a range: the first free one behind the last one handed out, in the order of
-/// [`block`](Self::block).
+/// Hands out the subnets of a range: the first free one behind the last one handed out, in the order of their numbers.
 #[derive(Clone, Debug)]
 pub(super) struct HostSubnets {
-    range: IpNet,
-    length: u8,
+    subnetting: Subnetting,
     taken: BTreeSet<IpNet>,
     next: u64,
 }
@@ -24,8 +18,7 @@ impl HostSubnets {
     /// Nothing handed out yet. `length` is the prefix length of the subnets, not shorter than that of the range.
     pub(super) fn new(range: IpNet, length: u8) -> Self {
         Self {
-            range: range.trunc(),
-            length,
+            subnetting: Subnetting::new(range, length),
             taken: BTreeSet::new(),
             next: 0,
         }
@@ -33,14 +26,12 @@ impl HostSubnets {
 
     /// Family of the range.
     pub(super) fn family(&self) -> IpFamily {
-        IpFamily::of_net(self.range)
+        IpFamily::of_net(self.subnetting.range())
     }
 
     /// Whether this is one of the subnets that the range is cut into.
     pub(super) fn is_one(&self, subnet: IpNet) -> bool {
-        self.range.contains(&subnet)
-            && subnet.prefix_len() == self.length
-            && subnet.trunc() == subnet
+        subnet == subnet.trunc() && self.subnetting.place_of(subnet).is_some()
     }
 
     /// Takes this very subnet. False if it is taken already.
@@ -50,13 +41,12 @@ impl HostSubnets {
 
     /// Takes the next free subnet.
     pub(super) fn allocate(&mut self) -> Option<IpNet> {
-        let count = 1_u64 << self.subnet_bits().min(MAX_SUBNET_BITS);
+        let count = self.subnetting.count();
         for step in 0..count {
             let number = (self.next + step) % count;
-            let free = self
-                .block(number)
-                .filter(|subnet| !self.taken.contains(subnet));
-            if let Some(subnet) = free {
+            let place = self.subnetting.place(number);
+            let subnet = place.map(|place| self.subnetting.subnet(place));
+            if let Some(subnet) = subnet.filter(|subnet| !self.taken.contains(subnet)) {
                 self.taken.insert(subnet);
                 self.next = (number + 1) % count;
                 return Some(subnet);
@@ -65,47 +55,6 @@ impl HostSubnets {
         self.next = 0;
         None
     }
-
-    fn subnet_bits(&self) -> u32 {
-        u32::from(self.length.saturating_sub(self.range.prefix_len()))
-    }
-
-    /// The subnet of this number.
-    ///
-    /// In an IPv4 range whose subnets do not end at an octet border while the range reaches over the next one, the
-    /// higher octet moves first: 10.0.0.0/26, 10.0.1.0/26 and so on. In IPv6 ranges with 2^16 subnets and more, those
-    /// whose lower 16 bits are zero are left out.
-    fn block(&self, number: u64) -> Option<IpNet> {
-        let bits = self.subnet_bits();
-        let host_bits = u32::from(self.range.max_prefix_len() - self.length);
-        let block = match self.range {
-            IpNet::V4(_) => {
-                let last_bit = (host_bits + bits).saturating_sub(1);
-                let crosses = bits > 0 && host_bits % 8 != 0 && (host_bits - 1) / 8 != last_bit / 8;
-                if crosses {
-                    rotate(number, 8 - host_bits % 8, bits)
-                } else {
-                    number
-                }
-            }
-            IpNet::V6(_) if bits >= 16 && number.trailing_zeros() >= 16 => return None,
-            IpNet::V6(_) => number,
-        };
-        let offset = u128::from(block) << host_bits;
-        let address = match self.range.network() {
-            IpAddr::V4(base) => IpAddr::from(Ipv4Addr::from(
-                u32::from(base) | u32::try_from(offset).ok()?,
-            )),
-            IpAddr::V6(base) => IpAddr::from(Ipv6Addr::from(u128::from(base) | offset)),
-        };
-        IpNet::new(address, self.length).ok()
-    }
-}
-
-/// Rotates the lower `bits` of a number to the left.
-fn rotate(number: u64, by: u32, bits: u32) -> u64 {
-    let mask = (1_u64 << bits) - 1;
-    ((number << by) & mask) | (number >> (bits - by))
 }
 
 #[cfg(test)]
