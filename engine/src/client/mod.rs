@@ -43,7 +43,9 @@
 //! * publishes a [`Snapshot`](crate::db::Snapshot) after every update, which readers get without waiting;
 //! * after a lost connection keeps the last snapshot readable until the whole new contents are there, and changes only
 //!   what differs. Readers never see a half-filled database;
-//! * sends transactions one after the other without waiting for answers, or [together](Pipelining::Coalesced).
+//! * sends transactions one after the other without waiting for answers, or [together](Pipelining::Coalesced);
+//! * asks for [`Lock`]s, and for them again on each connection;
+//! * counts and measures through the `metrics` facade, and logs through `tracing`: `engine/README.md` has the names.
 //!
 //! In one process with its database a client needs no socket: a [`Connector`] opens streams of bytes in any way, and an
 //! [embedded](Client::embedded) client needs no connection at all. Code that reads snapshots, waits

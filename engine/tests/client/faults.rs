@@ -402,3 +402,34 @@ async fn a_transaction_for_another_database_is_refused() {
          the transaction is for database OVN_Northbound, this client's is D"
     );
 }
+
+#[tokio::test]
+async fn no_more_is_under_way_than_the_window_holds() {
+    let server = FakeServer::start();
+    let mut config = config(&server.remote());
+    config.pipelining = Pipelining::EachAtOnce { window: 2 };
+    let client = tokio::spawn(Client::connect(config));
+    let mut peer = server.accept_live(&one_switch("a")).await;
+    let client = soon(client).await.unwrap().unwrap();
+    let outcomes: Vec<_> = (0..4).map(|i| add_switch(&client, i.to_string())).collect();
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        assert_eq!(peer.request().await, "transact");
+        ids.push(peer.id.clone());
+    }
+    // Nothing more comes before an answer, and then one.
+    let silence = Duration::from_millis(50);
+    for id in ids {
+        let another = tokio::time::timeout(silence, peer.request()).await;
+        assert!(another.is_err(), "{another:?}");
+        peer.id = id;
+        peer.answer(&format!(r#""result":[{{"uuid":["uuid","{ROW}"]}}]"#))
+            .await;
+        assert_eq!(peer.request().await, "transact");
+    }
+    drop(peer);
+    for (number, outcome) in outcomes.into_iter().enumerate() {
+        let committed = matches!(soon(outcome).await.unwrap(), CommitOutcome::Committed(_));
+        assert_eq!(committed, number < 2, "{number}");
+    }
+}

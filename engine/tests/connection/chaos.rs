@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use ovsdb_sim::testing::{RealCluster, ScratchDir};
 use patchbay_engine::client::{Client, CommitOutcome, Guard, Pipelining};
+use patchbay_engine::txn::TxnBuilder;
+use patchbay_schemas::nb::LogicalSwitch;
 use tokio::task::JoinHandle;
 
 use crate::proxy::{Direction, Proxy};
@@ -26,6 +28,7 @@ const PEACE: Duration = Duration::from_secs(4);
 struct Answers {
     committed: AtomicUsize,
     not_made: AtomicUsize,
+    rejected: AtomicUsize,
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,6 +60,7 @@ async fn a_cluster_holds_what_was_acknowledged_each_once() {
             let name = format!("{name}-{writer}");
             writers.push(write(client.clone(), name, stop.clone(), answers.clone()));
         }
+        writers.push(fail(client.clone(), stop.clone(), answers.clone()));
     }
     let members_died = make_faults(&mut cluster, &proxies).await;
     stop.store(true, Ordering::SeqCst);
@@ -69,9 +73,12 @@ async fn a_cluster_holds_what_was_acknowledged_each_once() {
     let cuts: usize = proxies.iter().map(Proxy::cuts).sum();
     let committed = answers.committed.load(Ordering::SeqCst);
     let not_made = answers.not_made.load(Ordering::SeqCst);
+    let rejected = answers.rejected.load(Ordering::SeqCst);
     println!(
-        "{cuts} connections cut, {members_died} members killed: {committed} transactions committed, {not_made} not"
+        "{cuts} connections cut, {members_died} members killed: \
+         {committed} transactions committed, {not_made} not, {rejected} rejected"
     );
+    assert!(rejected > 0);
     assert_eq!(added.len(), committed);
     assert!(cuts > 20 && members_died > 0 && not_made > 0);
     let fresh = connect(config(&cluster.remotes())).await;
@@ -103,6 +110,35 @@ fn write(
             added.insert(name, 1);
         }
         added
+    })
+}
+
+/// Asks for what the server refuses, between all that others ask for, until told to stop.
+fn fail(
+    client: Client,
+    stop: Arc<AtomicBool>,
+    answers: Arc<Answers>,
+) -> JoinHandle<BTreeMap<String, usize>> {
+    tokio::spawn(async move {
+        while !stop.load(Ordering::SeqCst) {
+            let mut txn = TxnBuilder::new(&client.snapshot());
+            let name = "refused".to_owned();
+            let switch = LogicalSwitch {
+                name,
+                ..Default::default()
+            };
+            txn.insert(&switch).unwrap();
+            txn.assert_lock("nobody_has_it");
+            match soon(client.transact(txn.finish())).await {
+                CommitOutcome::Rejected(error) if error.is_not_owner() => {
+                    answers.rejected.fetch_add(1, Ordering::SeqCst);
+                }
+                CommitOutcome::NotSent(_) => {}
+                other => panic!("{other:?}"),
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        BTreeMap::new()
     })
 }
 
