@@ -52,8 +52,18 @@ fn config(remotes: &str) -> Config {
     config
 }
 
+/// Connects; a cluster on a loaded machine may be between two leaders.
 async fn connect(config: Config) -> Client {
-    soon(Client::connect(config)).await.unwrap()
+    soon(async {
+        loop {
+            match Client::connect(config.clone()).await {
+                Ok(client) => return client,
+                Err(error) => println!("{error}"),
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await
 }
 
 /// Waits for something that should happen soon.

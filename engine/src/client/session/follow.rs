@@ -68,6 +68,7 @@ impl Session {
         if *name != *self.config.database.as_bytes() || !self.is_live() {
             return Ok(None);
         }
+        self.progress = self.rpc.heard();
         self.state = self.fetch_schema();
         Ok(Some(Event::SchemaChanged))
     }

@@ -718,6 +718,19 @@ fn a_server_that_talks_of_other_things_is_left_and_one_that_is_slow_is_not() {
 }
 
 #[test]
+fn who_asks_for_another_schema_waits_for_it_from_then_on() {
+    let mut scene = Scene::new();
+    scene.until_live();
+    scene.now += Duration::from_secs(1000);
+    let canceled = r#"{"id":null,"method":"monitor_canceled","params":["D"]}"#;
+    let events = scene.send(canceled).unwrap();
+    assert!(matches!(events[..], [Event::SchemaChanged]), "{events:?}");
+    let deadline = scene.now + Duration::from_secs(60);
+    assert_eq!(scene.session.deadline(), Some(deadline));
+    assert!(scene.session.on_deadline(scene.now).is_ok());
+}
+
+#[test]
 fn endless_limits_are_none() {
     let remote: Remote = "tcp:127.0.0.1:1".parse().unwrap();
     let mut config = Config::new(remote.clone().into(), "D");
