@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ovsdb_sim::testing::{RealCluster, ScratchDir};
-use patchbay_engine::client::{Client, CommitOutcome, ConnectionEvent, DatabaseStatus};
+use patchbay_engine::client::{Client, CommitOutcome, ConnectionEvent, DatabaseStatus, LockLost};
 
 use crate::{add, config, connect, names, next_event, once, schema_file, soon, try_add};
 
@@ -25,11 +25,16 @@ async fn a_client_follows_the_leader() {
     let client = connect(config(&cluster.remotes())).await;
     let mut events = client.connection_events().unwrap();
     add(&client, "a").await;
+    let lock = client.lock("leader").unwrap();
+    let held = soon(lock.held()).await.unwrap();
 
     let first = cluster.leader();
     cluster.kill(first);
     let status = next_event(&mut events, connected).await;
     assert!(status.leader && status.connected, "{status:?}");
+    // Each member has locks of its own.
+    assert!(matches!(soon(held.lost()).await, LockLost::Disconnected(_)));
+    assert!(!soon(lock.held()).await.unwrap().is_over());
     add(&client, "b").await;
     let second = cluster.leader();
     assert_ne!(second, first);
