@@ -5,6 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use smol_str::SmolStr;
 use uuid::Uuid;
 
 use crate::json::{format_real, write};
@@ -55,7 +56,7 @@ impl AtomType {
             Self::Integer => Atom::Integer(0),
             Self::Real => Atom::Real(Real(0.0)),
             Self::Boolean => Atom::Boolean(false),
-            Self::String => Atom::String(Arc::from("")),
+            Self::String => Atom::String(SmolStr::default()),
             Self::Uuid => Atom::Uuid(Uuid::nil()),
         }
     }
@@ -104,8 +105,8 @@ pub enum Atom {
     Real(Real),
     /// A boolean.
     Boolean(bool),
-    /// A string; clones share it.
-    String(Arc<str>),
+    /// A string; clones of a long one share it, a short one stands here.
+    String(SmolStr),
     /// A UUID.
     Uuid(Uuid),
 }
@@ -237,9 +238,10 @@ atom_from! {
     i64 => |value| Self::Integer(value),
     f64 => |value| Self::Real(Real(value)),
     bool => |value| Self::Boolean(value),
-    &str => |value| Self::String(Arc::from(value)),
-    String => |value| Self::String(Arc::from(value)),
-    Arc<str> => |value| Self::String(value),
+    &str => |value| Self::String(SmolStr::new(value)),
+    String => |value| Self::String(SmolStr::from(value)),
+    Arc<str> => |value| Self::String(SmolStr::from(value)),
+    SmolStr => |value| Self::String(value),
     Uuid => |value| Self::Uuid(value),
 }
 

@@ -1,9 +1,9 @@
 //! Sharing of strings that come again and again: keys of maps, names, owners.
 
 use std::hash::BuildHasher;
-use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use smol_str::SmolStr;
 
 /// A bounded cache of strings that came twice in a short time. From then on the same text gives the same allocation,
 /// most of the time; a collision only costs sharing.
@@ -12,7 +12,7 @@ pub struct Strings {
     /// Hashes of recent strings: most strings come once, and are not worth more memory than this.
     seen: Vec<u32>,
     /// Strings that came again, with their hashes, which tell most others apart without a look at the text.
-    shared: Vec<Option<(u32, Arc<str>)>>,
+    shared: Vec<Option<(u32, SmolStr)>>,
     hasher: RandomState,
 }
 
@@ -20,14 +20,16 @@ pub struct Strings {
 const SEEN: usize = 8192;
 /// How many strings are remembered; a power of two.
 const SHARED: usize = 2048;
+/// Shorter strings take no allocation that could be shared.
+const INLINE: usize = 23;
 /// Longer strings are rarely repeated.
 const MAX_LEN: usize = 128;
 
 impl Strings {
     /// A shared string with this text.
-    pub fn share(&mut self, text: &str) -> Arc<str> {
-        if text.len() > MAX_LEN {
-            return Arc::from(text);
+    pub fn share(&mut self, text: &str) -> SmolStr {
+        if text.len() <= INLINE || text.len() > MAX_LEN {
+            return SmolStr::new(text);
         }
         if self.seen.is_empty() {
             self.seen.resize(SEEN, 0);
@@ -42,7 +44,7 @@ impl Strings {
         {
             return have.clone();
         }
-        let text: Arc<str> = Arc::from(text);
+        let text = SmolStr::new(text);
         let seen = &mut self.seen[place % SEEN];
         if *seen == tag {
             *shared = Some((tag, text.clone()));
@@ -56,13 +58,19 @@ impl Strings {
 mod tests {
     use super::*;
 
+    const OFTEN: &str = "a network with a long name";
+
+    fn is_shared(one: &SmolStr, other: &SmolStr) -> bool {
+        std::ptr::eq(one.as_ptr(), other.as_ptr())
+    }
+
     #[test]
     fn repeated_text_is_stored_twice_at_most() {
         let mut strings = Strings::default();
-        strings.share("router-name");
-        let second = strings.share("router-name");
+        strings.share(OFTEN);
+        let second = strings.share(OFTEN);
         for _ in 0..10 {
-            assert!(Arc::ptr_eq(&second, &strings.share("router-name")));
+            assert!(is_shared(&second, &strings.share(OFTEN)));
         }
         assert_eq!(&*strings.share(""), "");
     }
@@ -70,11 +78,17 @@ mod tests {
     #[test]
     fn text_that_comes_once_does_not_displace_what_comes_often() {
         let mut strings = Strings::default();
-        strings.share("network-id");
-        let often = strings.share("network-id");
+        strings.share(OFTEN);
+        let often = strings.share(OFTEN);
         for i in 0..100_000 {
-            strings.share(&format!("port{i}"));
+            strings.share(&format!("a port with a long name, {i}"));
         }
-        assert!(Arc::ptr_eq(&often, &strings.share("network-id")));
+        assert!(is_shared(&often, &strings.share(OFTEN)));
+    }
+
+    #[test]
+    fn the_longest_text_that_needs_no_sharing() {
+        let text = |len| SmolStr::new("x".repeat(len));
+        assert!(!text(INLINE).is_heap_allocated() && text(INLINE + 1).is_heap_allocated());
     }
 }

@@ -78,7 +78,7 @@ fn story() -> Vec<Rows> {
         let [(_, RowUpdate::Insert(row))] = &read(&update, MonitorVersion::V1).unwrap()[..] else {
             panic!("a new row is an insert")
         };
-        rows.insert(uuid(last), Arc::new(row.clone()));
+        rows.insert(uuid(last), row.clone());
         story.push(rows.clone());
     }
     rows.retain(|uuid, _| *uuid > self::uuid(2));
@@ -338,7 +338,7 @@ fn an_update_that_does_not_follow_is_an_error() {
     let (schema, row) = (schema(), uuid(1));
     let there = Arc::new(Row::new(row, schema.table(T)));
     let apply = |update, old| RowUpdate::apply(update, schema.table(T), row, old);
-    assert!(apply(RowUpdate::Insert((*there).clone()), Some(&there)).is_err());
+    assert!(apply(RowUpdate::Insert(there.clone()), Some(&there)).is_err());
     for update in [
         RowUpdate::Delete,
         RowUpdate::Modify(Vec::new()),

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::change::{ChangeSet, RowChange};
 use super::index::Index;
-use super::overlay::{Overlay, Touched};
+use super::overlay::{Overlay, Touched, TouchedRows};
 use super::references::{ReferenceColumn, ReferenceColumns, References, RowId};
 
 type RowMap<V> = HashMap<RowId, V, RandomState>;
@@ -55,7 +55,7 @@ impl<'a, 'o> Commit<'a, 'o> {
     /// The first violation.
     pub(super) fn check(&mut self) -> Result<(), OvsdbError> {
         self.drop_unchanged();
-        if self.overlay.tables.iter().all(HashMap::is_empty) {
+        if self.overlay.tables.iter().all(TouchedRows::is_empty) {
             return Ok(());
         }
         self.count_strong_references()?;
@@ -78,9 +78,9 @@ impl<'a, 'o> Commit<'a, 'o> {
                 None => deltas.push(((table, uuid), delta)),
             }
         }
-        let mut rows = Vec::with_capacity(self.overlay.tables.iter().map(HashMap::len).sum());
+        let mut rows = Vec::with_capacity(self.overlay.tables.iter().map(TouchedRows::len).sum());
         for (table, touched) in self.schema.table_ids().zip(self.overlay.tables.iter_mut()) {
-            for (uuid, row) in touched.drain() {
+            for (uuid, row) in touched.drain(..) {
                 let Touched {
                     old,
                     mut new,

@@ -44,7 +44,7 @@ impl DeclaredIndex {
             let column = table.column_id(part.column())?;
             Some(match part {
                 KeyPart::Column(_) => Part::Column(column),
-                KeyPart::MapKey { key, .. } => Part::MapKey(column, Atom::String(key.clone())),
+                KeyPart::MapKey { key, .. } => Part::MapKey(column, Atom::from(&**key)),
                 KeyPart::Element(_) => Part::Element(column),
             })
         };

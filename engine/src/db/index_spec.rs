@@ -210,7 +210,7 @@ impl<T: TableRow> Index<T> {
             match part {
                 KeyPart::Column(_) => Some(value.clone()),
                 KeyPart::MapKey { key, .. } => {
-                    let key = Atom::String(key.clone());
+                    let key = Atom::from(&**key);
                     value.as_map()?.get(&key).cloned().map(Datum::scalar)
                 }
                 KeyPart::Element(_) => None,

@@ -1,10 +1,11 @@
 //! The rows that a transaction has touched, over the committed ones.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use indexmap::IndexMap;
+use indexmap::map::Entry;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::TableId;
 use uuid::Uuid;
@@ -37,7 +38,8 @@ impl Touched {
     }
 }
 
-pub(super) type TouchedRows = HashMap<Uuid, Touched, RandomState>;
+/// In the order in which they were touched first, which is that of their places in memory when many are inserted.
+pub(super) type TouchedRows = IndexMap<Uuid, Touched, RandomState>;
 
 /// The state that the operations of one transaction see.
 #[derive(Debug)]
@@ -103,8 +105,8 @@ impl<'a> Overlay<'a> {
     pub(super) fn modify(&mut self, table: TableId, uuid: Uuid) -> Option<&mut Row> {
         let base = self.base;
         let touched = match self.tables[table.index()].entry(uuid) {
-            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::hash_map::Entry::Vacant(entry) => {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
                 let row = base.row(table, uuid)?;
                 entry.insert(Touched::new(Some(row.clone()), Some(row.clone())))
             }
@@ -117,7 +119,7 @@ impl<'a> Overlay<'a> {
         if let Some(touched) = rows.get_mut(&uuid) {
             touched.new = None;
             if touched.old.is_none() {
-                rows.remove(&uuid);
+                rows.swap_remove(&uuid);
             }
         } else if let Some(row) = self.base.row(table, uuid) {
             rows.insert(uuid, Touched::new(Some(row.clone()), None));

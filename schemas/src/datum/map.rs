@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
+use triomphe::ThinArc;
 
 use crate::atom::Atom;
 
@@ -19,7 +19,7 @@ pub struct Map(Repr);
 #[derive(Clone)]
 enum Repr {
     Empty,
-    Few(Arc<[(Atom, Atom)]>),
+    Few(ThinArc<(), (Atom, Atom)>),
     Many(Box<OrdMap<Atom, Atom>>),
 }
 
@@ -45,7 +45,7 @@ impl Map {
     fn drain_sorted(pairs: &mut Vec<(Atom, Atom)>) -> Self {
         Self(match pairs.len() {
             0 => Repr::Empty,
-            1..=FEW => Repr::Few(pairs.drain(..).collect()),
+            1..=FEW => Repr::Few(ThinArc::from_header_and_iter((), pairs.drain(..))),
             _ => Repr::Many(Box::new(pairs.drain(..).collect())),
         })
     }
@@ -54,7 +54,7 @@ impl Map {
     pub fn len(&self) -> usize {
         match &self.0 {
             Repr::Empty => 0,
-            Repr::Few(pairs) => pairs.len(),
+            Repr::Few(pairs) => pairs.slice.len(),
             Repr::Many(pairs) => pairs.len(),
         }
     }
@@ -69,9 +69,10 @@ impl Map {
         match &self.0 {
             Repr::Empty => None,
             Repr::Few(pairs) => pairs
+                .slice
                 .binary_search_by(|(have, _)| have.cmp(key))
                 .ok()
-                .map(|i| &pairs[i].1),
+                .map(|i| &pairs.slice[i].1),
             Repr::Many(pairs) => pairs.get(key),
         }
     }
@@ -81,6 +82,7 @@ impl Map {
         match &self.0 {
             Repr::Empty => None,
             Repr::Few(pairs) => pairs
+                .slice
                 .iter()
                 .find(|(have, _)| have.as_str() == Some(key))?
                 .1
@@ -93,7 +95,7 @@ impl Map {
     pub fn iter(&self) -> MapIter<'_> {
         MapIter(match &self.0 {
             Repr::Empty => IterRepr::Slice([].iter()),
-            Repr::Few(pairs) => IterRepr::Slice(pairs.iter()),
+            Repr::Few(pairs) => IterRepr::Slice(pairs.slice.iter()),
             Repr::Many(pairs) => IterRepr::Tree(Box::new(pairs.iter())),
         })
     }
@@ -179,7 +181,7 @@ impl Map {
     pub(super) fn shares_with(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Repr::Empty, Repr::Empty) => true,
-            (Repr::Few(a), Repr::Few(b)) => Arc::ptr_eq(a, b),
+            (Repr::Few(a), Repr::Few(b)) => a.ptr() == b.ptr(),
             (Repr::Many(a), Repr::Many(b)) => a.ptr_eq(b),
             _ => false,
         }

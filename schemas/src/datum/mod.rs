@@ -165,8 +165,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_datum_is_four_words() {
-        assert_eq!(size_of::<Datum>(), 32);
+    fn a_datum_is_three_words() {
+        assert_eq!(size_of::<Datum>(), 24);
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 
 use imbl::OrdSet;
+use triomphe::ThinArc;
 
 use crate::atom::Atom;
 
@@ -20,7 +20,7 @@ enum Repr {
     Empty,
     One(Atom),
     /// Two or more.
-    Few(Arc<[Atom]>),
+    Few(ThinArc<(), Atom>),
     Many(Box<OrdSet<Atom>>),
 }
 
@@ -59,7 +59,7 @@ impl Set {
         Self(match atoms.len() {
             0 => Repr::Empty,
             1 => atoms.pop().map_or(Repr::Empty, Repr::One),
-            2..=FEW => Repr::Few(atoms.drain(..).collect()),
+            2..=FEW => Repr::Few(ThinArc::from_header_and_iter((), atoms.drain(..))),
             _ => Repr::Many(Box::new(atoms.drain(..).collect())),
         })
     }
@@ -69,7 +69,7 @@ impl Set {
         match &self.0 {
             Repr::Empty => 0,
             Repr::One(_) => 1,
-            Repr::Few(atoms) => atoms.len(),
+            Repr::Few(atoms) => atoms.slice.len(),
             Repr::Many(atoms) => atoms.len(),
         }
     }
@@ -92,7 +92,7 @@ impl Set {
         match &self.0 {
             Repr::Empty => false,
             Repr::One(one) => one == atom,
-            Repr::Few(atoms) => atoms.binary_search(atom).is_ok(),
+            Repr::Few(atoms) => atoms.slice.binary_search(atom).is_ok(),
             Repr::Many(atoms) => atoms.contains(atom),
         }
     }
@@ -102,7 +102,7 @@ impl Set {
         SetIter(match &self.0 {
             Repr::Empty => IterRepr::Slice([].iter()),
             Repr::One(atom) => IterRepr::Slice(std::slice::from_ref(atom).iter()),
-            Repr::Few(atoms) => IterRepr::Slice(atoms.iter()),
+            Repr::Few(atoms) => IterRepr::Slice(atoms.slice.iter()),
             Repr::Many(atoms) => IterRepr::Tree(Box::new(atoms.iter())),
         })
     }
@@ -191,7 +191,7 @@ impl Set {
     pub(super) fn shares_with(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Repr::Empty, Repr::Empty) => true,
-            (Repr::Few(a), Repr::Few(b)) => Arc::ptr_eq(a, b),
+            (Repr::Few(a), Repr::Few(b)) => a.ptr() == b.ptr(),
             (Repr::Many(a), Repr::Many(b)) => a.ptr_eq(b),
             _ => false,
         }

@@ -134,8 +134,11 @@ impl Framer {
         };
         let lead = pending.iter().take_while(|b| is_space(**b)).count();
         let places = std::mem::take(&mut self.scanner).places.after(lead);
-        if self.start + end == self.buffer.len() && self.start + lead == 0 {
-            let bytes = std::mem::take(&mut self.buffer);
+        let is_all = self.start + end == self.buffer.len();
+        if self.start + lead == 0 && (is_all || end > SPARE.max(self.buffer.len() / 2)) {
+            // Of a first reply of many megabytes the smaller part is copied: what came with its end.
+            let rest = self.buffer.split_off(end);
+            let bytes = std::mem::replace(&mut self.buffer, rest);
             return Ok(Some(TextBuf { bytes, places }));
         }
         let bytes = pending[lead..end].to_vec();

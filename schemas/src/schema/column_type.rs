@@ -1,6 +1,6 @@
 //! Column types: what a datum must look like.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use crate::atom::{Atom, AtomType};
 use crate::datum::{Datum, Map, Set};
@@ -207,9 +207,9 @@ impl ColumnType {
         match (&self.value, self.min) {
             (None, 0) => Datum::EMPTY_SET,
             (Some(_), 0) => Datum::EMPTY_MAP,
-            (None, _) => Datum::Set(Set::one(default_atom(self.key.atom))),
+            (None, _) => Datum::Set(Set::one(self.key.atom.default_atom())),
             (Some(value), _) => {
-                let pair = (default_atom(self.key.atom), default_atom(value.atom));
+                let pair = (self.key.atom.default_atom(), value.atom.default_atom());
                 Datum::Map([pair].into_iter().collect::<Map>())
             }
         }
@@ -251,15 +251,6 @@ impl ColumnType {
             None => format!("{}s", self.key.atom.name()),
         };
         format!("{kind}{count} {what}")
-    }
-}
-
-/// A shared default atom: rows of many default strings need not each allocate one.
-fn default_atom(atom: AtomType) -> Atom {
-    static EMPTY: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(""));
-    match atom {
-        AtomType::String => Atom::String(EMPTY.clone()),
-        other => other.default_atom(),
     }
 }
 

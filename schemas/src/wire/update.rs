@@ -23,7 +23,7 @@ use super::operation::ColumnValues;
 pub enum RowUpdate {
     /// It is there: since the monitor began (`initial`) or from now on (`insert`). What was not said
     /// is the default.
-    Insert(Row),
+    Insert(Arc<Row>),
     /// Columns have these values now ([`MonitorVersion::V1`]); some may have had them before.
     Update(ColumnValues),
     /// Columns differ ([`MonitorVersion::V2`] and later). There may be none.
@@ -88,7 +88,7 @@ impl RowUpdate {
         };
         let Some(old) = old else {
             return match self {
-                Self::Insert(row) => Ok(Some(Arc::new(row))),
+                Self::Insert(row) => Ok(Some(row)),
                 _ => Err(contradiction("it is changed or deleted but is not there")),
             };
         };
@@ -141,8 +141,10 @@ pub struct UpdateReader<'a> {
     reader: Reader<'a>,
     schema: &'a DatabaseSchema,
     version: MonitorVersion,
-    strings: &'a mut Strings,
+    notation: NotationReader<'a, 'a, 'static>,
     place: Place,
+    /// The last row that was inserted into the table. Servers write rows alike: it tells what the next one may share.
+    like: Option<Arc<Row>>,
     unknown_columns: BTreeSet<String>,
 }
 
@@ -169,8 +171,9 @@ impl<'a> UpdateReader<'a> {
             reader,
             schema,
             version,
-            strings,
+            notation: NotationReader::new(strings),
             place: Place::Start,
+            like: None,
             unknown_columns: BTreeSet::new(),
         }
     }
@@ -201,6 +204,7 @@ impl<'a> UpdateReader<'a> {
                         return Err(malformed(Some(table), "it is not an object"));
                     }
                     self.place = Place::Rows(id);
+                    self.like = None;
                 }
                 Place::Rows(id) => {
                     let Some(name) = self.reader.next_member() else {
@@ -289,13 +293,23 @@ impl<'a> UpdateReader<'a> {
         at: &mut Reader<'a>,
         table: &TableSchema,
         uuid: Uuid,
-    ) -> Result<Row, UpdateError> {
+    ) -> Result<Arc<Row>, UpdateError> {
         let mut row = Row::new(uuid, table);
+        let like = self.like.take();
         self.columns(at, table, uuid, |column, reader, notation| {
-            let datum = notation.datum(reader, table.column_type(column))?;
-            row.set(column, datum);
+            let likely = like.as_ref().and_then(|row| row.values.get(column.index()));
+            let datum = notation.datum_like(reader, table.column_type(column), likely)?;
+            row.set(
+                column,
+                likely
+                    .filter(|likely| **likely == datum)
+                    .cloned()
+                    .unwrap_or(datum),
+            );
             Ok(())
         })?;
+        let row = Arc::new(row);
+        self.like = Some(row.clone());
         Ok(row)
     }
 
@@ -328,7 +342,6 @@ impl<'a> UpdateReader<'a> {
         if !at.enter_object() {
             return Err(malformed(Some(table), "a row is not an object"));
         }
-        let mut notation = NotationReader::new(self.strings);
         while let Some(name) = at.next_member() {
             let column = std::str::from_utf8(&name)
                 .ok()
@@ -339,7 +352,7 @@ impl<'a> UpdateReader<'a> {
                 at.skip();
                 continue;
             };
-            read(column, at, &mut notation)
+            read(column, at, &mut self.notation)
                 .map_err(|error| value_error(table, uuid, column, error))?;
         }
         Ok(())
