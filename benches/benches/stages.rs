@@ -73,7 +73,8 @@ fn run(request: &str) -> anyhow::Result<[Duration; 5]> {
     params.next_element();
     params.skip();
     let mut transaction = decode_transaction(
-        &mut params,
+        params,
+        text.cuts(),
         &schema,
         &mut Strings::default(),
         &mut UuidSource::random(),

@@ -50,7 +50,8 @@ impl Bed {
         reader.skip();
         let schema = self.database.schema().clone();
         let mut decoded = decode_transaction(
-            &mut reader,
+            reader,
+            text.cuts(),
             &schema,
             &mut Strings::default(),
             &mut self.uuids,

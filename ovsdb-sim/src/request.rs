@@ -22,6 +22,8 @@ pub(crate) struct Request<'a> {
     pub(crate) method: &'a str,
     /// At the array of parameters.
     pub(crate) params: Reader<'a>,
+    /// Where the text can be cut in parts.
+    pub(crate) cuts: &'a [usize],
     pub(crate) id: Json,
 }
 
@@ -137,11 +139,12 @@ impl Request<'_> {
     }
 
     fn transact(&self, context: &mut Context) -> Outcome {
-        let (database, mut params) = self.database()?;
+        let (database, params) = self.database()?;
         self.check_id()?;
         let schema = database.schema();
         let transaction = decode_transaction(
-            &mut params,
+            params,
+            self.cuts,
             &schema,
             &mut context.strings,
             &mut context.uuids,

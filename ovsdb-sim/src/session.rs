@@ -280,6 +280,7 @@ async fn read(
                         session,
                         method: &method,
                         params,
+                        cuts: text.cuts(),
                         id,
                     }
                     .answer(&mut context);

@@ -19,6 +19,12 @@ impl UuidSource {
         Self(StdRng::seed_from_u64(seed))
     }
 
+    /// Another source, whose sequence follows from this one's state.
+    #[must_use]
+    pub fn fork(&mut self) -> Self {
+        Self(StdRng::from_rng(&mut self.0))
+    }
+
     /// The next UUID.
     pub fn next_uuid(&mut self) -> Uuid {
         let mut bytes = [0; 16];

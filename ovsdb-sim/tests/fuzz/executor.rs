@@ -94,7 +94,8 @@ impl Bed {
         reader.skip();
         let schema = self.database.schema().clone();
         Some(decode_transaction(
-            &mut reader,
+            reader,
+            text.cuts(),
             &schema,
             &mut self.strings,
             &mut self.uuids,

@@ -64,7 +64,12 @@ impl TextBuf {
 
     /// Where the names of the outermost object's members begin; none when there are too many to be remembered.
     pub(crate) fn member_places(&self) -> Option<&[usize]> {
-        self.places.all()
+        self.places.members()
+    }
+
+    /// Places at which the outermost object's long arrays can be cut in parts: commas between elements, far between.
+    pub fn cuts(&self) -> &[usize] {
+        self.places.cuts()
     }
 }
 

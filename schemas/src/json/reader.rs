@@ -75,6 +75,20 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// The same text at a place between elements.
+    pub(crate) fn at_comma(self, place: usize) -> Self {
+        Self { at: place, ..self }
+    }
+
+    /// Whether it has come to a place between elements.
+    pub(crate) fn is_at_comma(&mut self, place: usize) -> bool {
+        self.peek() == b',' && self.at == place
+    }
+
+    pub(crate) fn place(&self) -> usize {
+        self.at
+    }
+
     /// The kind of the next value.
     pub fn kind(&mut self) -> Kind {
         match self.peek() {

@@ -6,29 +6,45 @@ use super::number::Number;
 /// Containers may be nested this deep, the outermost included.
 const MAX_DEPTH: usize = 1000;
 
-/// Where the members of the outermost object begin. No message has more than five members, so that few are remembered.
-#[derive(Clone, Copy, Debug, Default)]
+/// Between places where a long array can be cut there are at least so many bytes.
+const BETWEEN_CUTS: usize = 1 << 16;
+
+/// Where the parts of a message are.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Places {
-    at: [usize; 6],
+    /// Where the members of the outermost object begin. No message has more than five, so that few are remembered.
+    members: [usize; 6],
     count: usize,
+    /// Some of the commas in the arrays that are members, far between.
+    cuts: Vec<usize>,
 }
 
 impl Places {
     fn push(&mut self, place: usize) {
-        if let Some(at) = self.at.get_mut(self.count) {
+        if let Some(at) = self.members.get_mut(self.count) {
             *at = place;
         }
         self.count += 1;
     }
 
-    /// All places, unless there are too many.
-    pub(super) fn all(&self) -> Option<&[usize]> {
-        self.at.get(..self.count)
+    fn push_comma(&mut self, place: usize) {
+        if place >= self.cuts.last().unwrap_or(&0) + BETWEEN_CUTS {
+            self.cuts.push(place);
+        }
+    }
+
+    /// Where all members begin, unless there are too many.
+    pub(super) fn members(&self) -> Option<&[usize]> {
+        self.members.get(..self.count)
+    }
+
+    pub(super) fn cuts(&self) -> &[usize] {
+        &self.cuts
     }
 
     /// The places in a text that begins so many bytes later.
     pub(super) fn after(mut self, lead: usize) -> Self {
-        for at in &mut self.at {
+        for at in self.members.iter_mut().chain(&mut self.cuts) {
             *at = at.saturating_sub(lead);
         }
         self
@@ -124,6 +140,9 @@ impl Scanner {
                     let in_object = self.open.last() == Some(&true);
                     match byte {
                         b',' => {
+                            if self.open.len() == 2 && !in_object {
+                                self.places.push_comma(self.at);
+                            }
                             self.at += 1;
                             self.expect = if in_object {
                                 Expect::Key

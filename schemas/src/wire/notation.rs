@@ -1,9 +1,7 @@
 //! `<value>`, `<atom>`, `<set>` and `<map>` (RFC 7047 §5.1), directed by the column's type.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
-use foldhash::fast::RandomState;
 use uuid::Uuid;
 
 use crate::atom::{Atom, AtomType, Real, parse_uuid};
@@ -12,66 +10,8 @@ use crate::error::OvsdbError;
 use crate::json::{Kind, Number, Reader};
 use crate::schema::{BaseType, ColumnType, is_id};
 use crate::strings::Strings;
-use crate::uuids::UuidSource;
 
-/// The named-uuids of one `transact` request.
-///
-/// The first mention of a name, in whatever operation, binds it to a fresh UUID.
-#[derive(Debug)]
-pub struct NamedUuids<'a> {
-    source: &'a mut UuidSource,
-    bindings: HashMap<Box<str>, Binding, RandomState>,
-}
-
-#[derive(Debug)]
-struct Binding {
-    uuid: Uuid,
-    inserted: bool,
-}
-
-impl<'a> NamedUuids<'a> {
-    /// No names yet; fresh UUIDs come from `source`.
-    pub fn new(source: &'a mut UuidSource) -> Self {
-        Self {
-            source,
-            bindings: HashMap::default(),
-        }
-    }
-
-    /// A fresh UUID for a row without a name.
-    pub fn fresh(&mut self) -> Uuid {
-        self.source.next_uuid()
-    }
-
-    /// The UUID that a name stands for.
-    pub fn mention(&mut self, name: &str) -> Uuid {
-        match self.bindings.get(name) {
-            Some(binding) => binding.uuid,
-            None => self.bind(name, None, false),
-        }
-    }
-
-    /// An `insert` takes the name, and replaces its UUID by a given one. None when another took it before.
-    pub fn insert(&mut self, name: &str, given: Option<Uuid>) -> Option<Uuid> {
-        let Some(binding) = self.bindings.get_mut(name) else {
-            return Some(self.bind(name, given, true));
-        };
-        if binding.inserted {
-            return None;
-        }
-        binding.inserted = true;
-        binding.uuid = given.unwrap_or(binding.uuid);
-        Some(binding.uuid)
-    }
-
-    fn bind(&mut self, name: &str, given: Option<Uuid>, inserted: bool) -> Uuid {
-        let fresh = self.source.next_uuid();
-        let uuid = given.unwrap_or(fresh);
-        self.bindings
-            .insert(name.into(), Binding { uuid, inserted });
-        uuid
-    }
-}
+use super::named_uuids::NamedUuids;
 
 /// Decodes values. Strings are shared through a [`Strings`]; `named-uuid` is understood when there are [`NamedUuids`].
 pub struct NotationReader<'s, 'n, 'u> {

@@ -3,8 +3,9 @@
 mod decode;
 mod insert;
 mod row;
+mod transaction;
 
-pub use decode::decode_transaction;
+pub use transaction::decode_transaction;
 
 use uuid::Uuid;
 

@@ -1,83 +1,22 @@
-//! The operations of a `transact` request, from text.
+//! One operation of a `transact` request, from text.
 
 use crate::error::OvsdbError;
 use crate::json::{Json, Kind, Reader};
 use crate::schema::{ColumnId, DatabaseSchema, TableId, TableSchema};
-use crate::strings::Strings;
-use crate::uuids::UuidSource;
 use crate::wire::condition::Condition;
 use crate::wire::mutation::Mutation;
-use crate::wire::notation::{NamedUuids, NotationReader};
+use crate::wire::notation::NotationReader;
 use crate::wire::object::OperationMembers;
 
-use super::insert::{LastInserts, insert, insert_at_once};
+use super::insert::insert;
 use super::row::decode_row;
-use super::{DecodedTransaction, Failure, Operation};
-
-/// Decodes the operations of a `transact` request. `reader` is in the array of parameters, behind the
-/// name of the database.
-pub fn decode_transaction(
-    reader: &mut Reader<'_>,
-    schema: &DatabaseSchema,
-    strings: &mut Strings,
-    uuids: &mut UuidSource,
-) -> DecodedTransaction {
-    let mut named = NamedUuids::new(uuids);
-    let mut notation = NotationReader::with_named_uuids(strings, &mut named);
-    let mut decoded = DecodedTransaction::default();
-    let mut last_inserts = LastInserts::default();
-    while reader.next_element() {
-        decoded.total += 1;
-        if decoded.failure.is_some() {
-            reader.skip();
-            continue;
-        }
-        let at = *reader;
-        let earlier = (&decoded.operations[..], &last_inserts);
-        let at_once = insert_at_once(reader, schema, &mut notation, earlier);
-        let operation = at_once.map_or_else(
-            || {
-                *reader = at;
-                decode_operation(reader, schema, &mut notation)
-            },
-            Ok,
-        );
-        match operation {
-            Ok(operation) => {
-                last_inserts.note(&operation, decoded.operations.len());
-                decoded.operations.push(operation);
-            }
-            Err(failure) => {
-                *reader = at;
-                reader.skip();
-                decoded.failure = Some(failure);
-            }
-        }
-    }
-    if let Some(Failure {
-        error: OvsdbError {
-            details: Some(details),
-            ..
-        },
-        ..
-    }) = &mut decoded.failure
-    {
-        name_operation(details, decoded.operations.len() + 1, decoded.total);
-    }
-    decoded
-}
+use super::{Failure, Operation};
 
 /// What stands for the operation's place until the number of operations is known.
-const CONTEXT: &str = "ovsdb operation";
+pub(super) const CONTEXT: &str = "ovsdb operation";
 
-fn name_operation(details: &mut String, i: usize, n: usize) {
-    let vague = format!("Parsing {CONTEXT} failed:");
-    if let Some(rest) = details.strip_prefix(&vague) {
-        *details = format!("Parsing {CONTEXT} {i} of {n} failed:{rest}");
-    }
-}
-
-fn decode_operation(
+/// Decodes one operation.
+pub(super) fn decode_operation(
     reader: &mut Reader<'_>,
     schema: &DatabaseSchema,
     notation: &mut NotationReader<'_, '_, '_>,
