@@ -269,28 +269,24 @@ impl Scanner {
 
 /// How many bytes from the start of `text` are neither quote, backslash nor control character.
 pub(super) fn plain_len(text: &[u8]) -> usize {
-    let mut len = 0;
-    for word in text.chunks_exact(8) {
-        let special = special_bytes(word);
+    let (words, rest) = text.as_chunks();
+    for (i, word) in words.iter().enumerate() {
+        let special = special_bytes(*word);
         if special != 0 {
-            return len + (special.trailing_zeros() / 8) as usize;
+            return i * 8 + (special.trailing_zeros() / 8) as usize;
         }
-        len += 8;
     }
     let is_special = |byte: &u8| matches!(byte, ..0x20 | b'"' | b'\\');
-    let rest = &text[len..];
-    len + rest.iter().position(is_special).unwrap_or(rest.len())
+    let in_rest = rest.iter().position(is_special).unwrap_or(rest.len());
+    words.len() * 8 + in_rest
 }
 
 /// The highest bit of each byte that is a quote, a backslash or a control character, of the first of eight at least:
 /// a borrow may mark bytes behind it wrongly.
-fn special_bytes(word: &[u8]) -> u64 {
+fn special_bytes(word: [u8; 8]) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x80 * ONES;
-    let word = word
-        .iter()
-        .rev()
-        .fold(0, |word, byte| word << 8 | u64::from(*byte));
+    let word = u64::from_le_bytes(word);
     let below = |word: u64, limit: u64| word.wrapping_sub(limit * ONES) & !word & HIGH;
     let equal = |byte: u8| below(word ^ (u64::from(byte) * ONES), 1);
     below(word, 0x20) | equal(b'"') | equal(b'\\')
