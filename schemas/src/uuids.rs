@@ -6,29 +6,37 @@ use uuid::{Builder, Uuid};
 
 /// A source of version-4 UUIDs: random, or the same sequence for the same seed (for snapshots of states).
 #[derive(Debug)]
-pub struct UuidSource(StdRng);
+pub struct UuidSource {
+    rng: StdRng,
+    is_seeded: bool,
+}
 
 impl UuidSource {
     /// UUIDs that nobody can foretell.
     pub fn random() -> Self {
-        Self(rand::make_rng())
+        Self {
+            rng: rand::make_rng(),
+            is_seeded: false,
+        }
     }
 
     /// The sequence that belongs to a seed.
     pub fn seeded(seed: u64) -> Self {
-        Self(StdRng::seed_from_u64(seed))
+        Self {
+            rng: StdRng::seed_from_u64(seed),
+            is_seeded: true,
+        }
     }
 
-    /// Another source, whose sequence follows from this one's state.
-    #[must_use]
-    pub fn fork(&mut self) -> Self {
-        Self(StdRng::from_rng(&mut self.0))
+    /// Whether the order in which UUIDs are asked for matters to anybody.
+    pub(crate) fn is_seeded(&self) -> bool {
+        self.is_seeded
     }
 
     /// The next UUID.
     pub fn next_uuid(&mut self) -> Uuid {
         let mut bytes = [0; 16];
-        self.0.fill_bytes(&mut bytes);
+        self.rng.fill_bytes(&mut bytes);
         Builder::from_random_bytes(bytes).into_uuid()
     }
 }

@@ -10,19 +10,40 @@ use uuid::{Builder, Uuid};
 use crate::uuids::UuidSource;
 
 /// The named-uuids of one `transact` request.
-///
-/// A name's UUID is computed from the name and the request's own key, so that parts of a long request can be decoded
-/// at the same time and agree.
 #[derive(Debug)]
 pub struct NamedUuids<'a> {
     source: &'a mut UuidSource,
-    key: NameKey,
+    naming: Naming,
     taken: TakenNames,
+}
+
+/// How names get their UUIDs.
+#[derive(Debug)]
+enum Naming {
+    /// Computed from the name, without a table of names. Parts of a long request that are decoded at the same time
+    /// agree.
+    ByKey(NameKey),
+    /// In the order in which they are first mentioned: clients invent names by chance, and where UUIDs come from a seed
+    /// those must not matter.
+    InOrder(HashMap<Box<str>, Uuid, RandomState>),
 }
 
 /// What makes the names of one request stand for other UUIDs than those of another.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NameKey(u64, u64);
+
+impl NameKey {
+    pub(super) fn new(source: &mut UuidSource) -> Self {
+        let (high, low) = source.next_uuid().as_u64_pair();
+        Self(high, low)
+    }
+
+    fn uuid(self, name: &str) -> Uuid {
+        let hash = |seed| FixedState::with_seed(seed).hash_one(name);
+        let bytes = (u128::from(hash(self.0)) << 64 | u128::from(hash(self.1))).to_be_bytes();
+        Builder::from_random_bytes(bytes).into_uuid()
+    }
+}
 
 /// The names that inserts took.
 #[derive(Debug, Default)]
@@ -48,21 +69,24 @@ impl TakenNames {
 impl<'a> NamedUuids<'a> {
     /// No names yet; fresh UUIDs come from `source`.
     pub fn new(source: &'a mut UuidSource) -> Self {
-        let (high, low) = source.next_uuid().as_u64_pair();
-        Self::with_key(source, NameKey(high, low))
+        if source.is_seeded() {
+            return Self {
+                source,
+                naming: Naming::InOrder(HashMap::default()),
+                taken: TakenNames::default(),
+            };
+        }
+        let key = NameKey::new(source);
+        Self::with_key(source, key)
     }
 
     /// For a part of the request whose key is given.
     pub(super) fn with_key(source: &'a mut UuidSource, key: NameKey) -> Self {
         Self {
             source,
-            key,
+            naming: Naming::ByKey(key),
             taken: TakenNames::default(),
         }
-    }
-
-    pub(super) fn key(&self) -> NameKey {
-        self.key
     }
 
     pub(super) fn into_taken(self) -> TakenNames {
@@ -75,16 +99,21 @@ impl<'a> NamedUuids<'a> {
     }
 
     /// The UUID that a name stands for.
-    pub fn mention(&self, name: &str) -> Uuid {
+    pub fn mention(&mut self, name: &str) -> Uuid {
         if !self.taken.given.is_empty()
             && let Some(given) = self.taken.given.get(name)
         {
             return *given;
         }
-        let NameKey(high, low) = self.key;
-        let hash = |seed| FixedState::with_seed(seed).hash_one(name);
-        let bytes = (u128::from(hash(high)) << 64 | u128::from(hash(low))).to_be_bytes();
-        Builder::from_random_bytes(bytes).into_uuid()
+        match &mut self.naming {
+            Naming::ByKey(key) => key.uuid(name),
+            Naming::InOrder(uuids) => match uuids.get(name) {
+                Some(uuid) => *uuid,
+                None => *uuids
+                    .entry(name.into())
+                    .or_insert_with(|| self.source.next_uuid()),
+            },
+        }
     }
 
     /// An `insert` takes the name, and replaces its UUID by a given one. None when another took it before.
@@ -106,21 +135,33 @@ mod tests {
 
     #[test]
     fn a_name_stands_for_one_uuid_of_one_request() {
-        let mut source = UuidSource::seeded(1);
-        let names = NamedUuids::new(&mut source);
-        let (a, b) = (names.mention("a"), names.mention("b"));
-        assert_eq!(a, names.mention("a"));
-        assert_ne!(a, b);
-        assert_eq!(a.get_version_num(), 4);
-        assert_ne!(a, NamedUuids::new(&mut source).mention("a"));
+        for mut source in [UuidSource::seeded(1), UuidSource::random()] {
+            let mut names = NamedUuids::new(&mut source);
+            let (a, b) = (names.mention("a"), names.mention("b"));
+            assert_eq!(a, names.mention("a"));
+            assert_ne!(a, b);
+            assert_eq!(a.get_version_num(), 4);
+            assert_ne!(a, NamedUuids::new(&mut source).mention("a"));
+        }
+    }
+
+    #[test]
+    fn a_seed_means_the_same_uuids_whatever_the_names() {
+        let uuids = |names: [&str; 3]| {
+            let mut source = UuidSource::seeded(1);
+            let mut named = NamedUuids::new(&mut source);
+            names.map(|name| named.mention(name))
+        };
+        assert_eq!(uuids(["a", "b", "a"]), uuids(["x", "y", "x"]));
     }
 
     #[test]
     fn a_name_is_taken_once_and_may_be_given_its_uuid() {
-        let mut source = UuidSource::seeded(1);
+        let mut source = UuidSource::random();
         let given = source.next_uuid();
         let mut names = NamedUuids::new(&mut source);
-        assert_eq!(names.insert("a", None), Some(names.mention("a")));
+        let a = names.mention("a");
+        assert_eq!(names.insert("a", None), Some(a));
         assert_eq!(names.insert("a", None), None);
         assert_eq!(names.insert("b", Some(given)), Some(given));
         assert_eq!(names.mention("b"), given);

@@ -8,7 +8,7 @@ use crate::json::Reader;
 use crate::schema::DatabaseSchema;
 use crate::strings::Strings;
 use crate::uuids::UuidSource;
-use crate::wire::named_uuids::{NamedUuids, TakenNames};
+use crate::wire::named_uuids::{NameKey, NamedUuids, TakenNames};
 use crate::wire::notation::NotationReader;
 
 use super::decode::{CONTEXT, decode_operation};
@@ -17,11 +17,13 @@ use super::{DecodedTransaction, Failure};
 
 /// A thread of its own is worth while for so many bytes.
 const PART: usize = 1 << 20;
-/// As many parts at most, on any machine: a seed means the same UUIDs everywhere.
+/// As many parts at most: more threads would wait for memory.
 const MAX_PARTS: usize = 4;
 
 /// Decodes the operations of a `transact` request. `params` is in the array of parameters, behind the
 /// name of the database; `cuts` are those of the [text](crate::json::TextBuf::cuts), or none to decode it as a whole.
+///
+/// A long request is decoded in several threads, unless UUIDs come from a seed: then their order matters.
 pub fn decode_transaction(
     params: Reader<'_>,
     cuts: &[usize],
@@ -30,7 +32,7 @@ pub fn decode_transaction(
     uuids: &mut UuidSource,
 ) -> DecodedTransaction {
     let cuts = equal_parts(params, cuts);
-    let in_parts = (!cuts.is_empty())
+    let in_parts = (!cuts.is_empty() && !uuids.is_seeded())
         .then(|| decode_parts(params, &cuts, schema, strings, uuids))
         .flatten();
     let mut decoded = in_parts.unwrap_or_else(|| {
@@ -82,20 +84,20 @@ fn decode_parts(
     strings: &mut Strings,
     uuids: &mut UuidSource,
 ) -> Option<DecodedTransaction> {
-    let mut sources: Vec<UuidSource> = cuts.iter().map(|_| uuids.fork()).collect();
-    let names = NamedUuids::new(uuids);
-    let key = names.key();
+    let key = NameKey::new(uuids);
+    let names = NamedUuids::with_key(uuids, key);
     let ends = cuts.iter().skip(1).map(Some).chain([None]);
     let (first, later) = thread::scope(|scope| {
-        let spawn = |((cut, end), source): ((&usize, Option<&usize>), _)| {
+        let spawn = |(cut, end): (&usize, Option<&usize>)| {
             let (start, end) = (params.at_comma(*cut), end.copied());
             let decode = move || {
-                let names = NamedUuids::with_key(source, key);
+                let mut source = UuidSource::random();
+                let names = NamedUuids::with_key(&mut source, key);
                 decode_part(start, end, schema, &mut Strings::default(), names)
             };
             thread::Builder::new().spawn_scoped(scope, decode)
         };
-        let threads: Vec<_> = cuts.iter().zip(ends).zip(&mut sources).map(spawn).collect();
+        let threads: Vec<_> = cuts.iter().zip(ends).map(spawn).collect();
         let first = decode_part(params, cuts.first().copied(), schema, strings, names);
         let join = |thread: thread::ScopedJoinHandle<'_, Part>| {
             thread.join().unwrap_or_else(|panic| resume_unwind(panic))
@@ -222,11 +224,10 @@ mod tests {
         params.next_element();
         params.skip();
         let (schema, mut strings) = (nb::schema(), Strings::default());
-        let mut uuids = UuidSource::seeded(1);
+        let mut uuids = UuidSource::random();
         let whole = decode_transaction(params, &[], &schema, &mut strings, &mut uuids);
         let cuts = equal_parts(params, text.cuts());
         assert_eq!(cuts.len(), MAX_PARTS - 1);
-        let mut uuids = UuidSource::seeded(2);
         let parts = decode_parts(params, &cuts, &schema, &mut strings, &mut uuids);
         (whole, parts)
     }
