@@ -106,6 +106,13 @@ impl Connection {
                 Some(Event::Answer { .. }) => {
                     return Err(unexpected("reply", "nobody asked for it"));
                 }
+                Some(Event::SchemaChanged) => {
+                    // The replica does not follow the database any more, and no handle is served yet.
+                    return Err(unexpected(
+                        "monitor_canceled",
+                        "the schema has changed while the connection began",
+                    ));
+                }
                 Some(_) => {}
                 None => self.advance().await?,
             }
