@@ -118,7 +118,7 @@ async fn measured(server: &Server, work: impl AsyncFnOnce() -> Result<()>) -> Re
 
 /// A replica of a server that has what others have written.
 async fn prepared(server: &Server, size: Size) -> Result<Remote> {
-    let mut remote = Remote::open(&server.remote()).await?;
+    let mut remote = Remote::open(&server.remote(), None).await?;
     let surroundings = size.surroundings(&remote.snapshot())?;
     remote.commit(surroundings).await?;
     Ok(remote)

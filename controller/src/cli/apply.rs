@@ -114,7 +114,7 @@ impl Databases {
         self.0.retain(|zone, _| zones.contains(zone));
         for (place, zone) in zones.iter().enumerate() {
             if !self.0.contains_key(zone) {
-                let database = open(&manifests.nb, place).await?;
+                let database = open(&manifests.nb, &manifests.keys, place).await?;
                 let controller = ZoneController::new(new_row_uuids(&manifests.nb, place));
                 self.0.insert(zone.clone(), (database, controller));
             }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::keys::Keys;
 use super::ranges::ClusterRanges;
 use crate::api::crd::CLUSTER_MANAGER;
 
@@ -67,7 +68,7 @@ pub(super) struct Manifests {
     /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input.
     #[arg(short = 'f', long = "filename", value_name = "PATH", required = true, num_args = 1..)]
     pub(super) paths: Vec<PathBuf>,
-    /// The database: `embedded`, which is empty and goes with the run, or a server's, unix:PATH or tcp:HOST:PORT; of
+    /// The database: `embedded`, which is empty and goes with the run, or a server's, unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT; of
     /// several places, separated by commas, the first one that serves it.
     #[arg(long, value_name = "REMOTE", default_value = "embedded", value_parser = Database::parse)]
     pub(super) nb: Database,
@@ -80,6 +81,8 @@ pub(super) struct Manifests {
     /// Keep in this folder what a cluster would keep in annotations and status, and start from it.
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) keys: Keys,
     #[command(flatten)]
     pub(super) ranges: ClusterRanges,
 }
@@ -99,7 +102,7 @@ pub(super) struct Explain {
     /// How to reach the cluster. Without it, as kubectl and pods do.
     #[arg(long, value_name = "FILE", conflicts_with = "paths")]
     pub(super) kubeconfig: Option<PathBuf>,
-    /// Look in a zone's database, too: unix:PATH or tcp:HOST:PORT. Without it, routers and switches of networks are taken
+    /// Look in a zone's database, too: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT. Without it, routers and switches of networks are taken
     /// to be there.
     #[arg(long, value_name = "REMOTE", requires = "zone")]
     pub(super) nb: Option<String>,
@@ -112,6 +115,8 @@ pub(super) struct Explain {
     /// The folder in which `apply` has kept what a cluster would keep in annotations and status.
     #[arg(long, value_name = "DIR", requires = "paths")]
     pub(super) state: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) keys: Keys,
     #[command(flatten)]
     pub(super) ranges: ClusterRanges,
 }
@@ -140,13 +145,15 @@ pub(super) struct Run {
         required_if_eq_any([("mode", "zone"), ("mode", "all")])
     )]
     pub(super) zone: Option<String>,
-    /// The zone's database: unix:PATH or tcp:HOST:PORT, or several of them, separated by commas.
+    /// The zone's database: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT, or several of them, separated by commas.
     #[arg(
         long,
         value_name = "REMOTE",
         default_value = "unix:/var/run/ovn/ovnnb_db.sock"
     )]
     pub(super) nb: String,
+    #[command(flatten)]
+    pub(super) keys: Keys,
     #[command(flatten)]
     pub(super) ranges: ClusterRanges,
     /// OVN-Kubernetes renders networks only on nodes with pods on them: watch pods, to connect networks only there.
@@ -183,7 +190,7 @@ impl Database {
         match text.split_once(':') {
             None if text == "embedded" => Ok(Self::Embedded),
             Some(("unix" | "tcp" | "ssl", _)) => Ok(Self::Remote(text.to_owned())),
-            _ => Err("expected embedded, unix:PATH or tcp:HOST:PORT".to_owned()),
+            _ => Err("expected embedded, unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT".to_owned()),
         }
     }
 }

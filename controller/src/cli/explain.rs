@@ -33,7 +33,7 @@ pub(super) async fn explain(
     let mut reports = BTreeMap::new();
     for zone in zones(arguments, &resolved)? {
         let mut database = match &arguments.nb {
-            Some(remote) => open(&Database::Remote(remote.clone()), 0).await?,
+            Some(remote) => open(&Database::Remote(remote.clone()), &arguments.keys, 0).await?,
             None => OneOf::Embedded(embedded(0)?),
         };
         if let Some(report) = report(name, &zone, &resolved, &mut database).await? {

@@ -52,6 +52,7 @@ fn config(arguments: &args::Run, namespace: String) -> Result<Config, Failure> {
             service_cidrs: settings.service_cidrs.clone(),
             dynamic_udn: arguments.dynamic_udn,
             northbound: remotes(&arguments.nb)?,
+            tls: arguments.keys.tls(),
         }),
     };
     // A lease is held by one process, not by all that have had the pod's name.

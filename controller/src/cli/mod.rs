@@ -11,6 +11,7 @@ mod demo;
 mod document;
 mod explain;
 mod files;
+mod keys;
 mod kubernetes;
 mod output;
 mod ranges;

@@ -13,6 +13,7 @@ use thiserror::Error;
 use super::args::{Crds, Database, Format, Manifests};
 use super::changes::ZoneChanges;
 use super::document::{Document, Zone};
+use super::keys::Keys;
 use super::resolve::{Resolved, load};
 use super::text;
 use super::zones::{ZoneError, ZoneOutcome, bring};
@@ -129,7 +130,9 @@ pub(super) async fn plan(
     let (resolved, zones) = prepare(arguments, inventory, console)?;
     let mut all = Vec::with_capacity(zones.len());
     for (place, zone) in zones.iter().enumerate() {
-        let original = open(&arguments.nb, place).await?.snapshot();
+        let original = open(&arguments.nb, &arguments.keys, place)
+            .await?
+            .snapshot();
         let rehearsal = Rehearsal::of(original).map_err(|error| Failure::Rehearsal {
             zone: zone.clone(),
             message: error.to_string(),
@@ -196,10 +199,10 @@ pub(super) fn now() -> Time {
 }
 
 /// The database of the zone at this place among the zones: a server's, or an empty one.
-pub(super) async fn open(database: &Database, place: usize) -> Result<OneOf, Failure> {
+pub(super) async fn open(database: &Database, keys: &Keys, place: usize) -> Result<OneOf, Failure> {
     Ok(match database {
         Database::Embedded => OneOf::Embedded(embedded(place)?),
-        Database::Remote(remote) => OneOf::Remote(Remote::open(remote).await?),
+        Database::Remote(remote) => OneOf::Remote(Remote::open(remote, keys.tls()).await?),
     })
 }
 

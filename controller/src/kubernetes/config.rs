@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ipnet::IpNet;
-use patchbay_engine::client::Remotes;
+use patchbay_engine::client::{Remotes, Tls};
 
 use crate::cluster::ClusterConfig;
 use crate::model::IpFamily;
@@ -73,6 +73,8 @@ pub struct ZoneHalf {
     pub dynamic_udn: bool,
     /// Where the zone's Northbound database is served.
     pub northbound: Remotes,
+    /// The keys for `ssl:` remotes.
+    pub tls: Option<Tls>,
 }
 
 /// How patient everything is.

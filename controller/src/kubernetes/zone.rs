@@ -93,7 +93,9 @@ impl ZoneTask {
     /// The part of the database that connects depend on. What is left out is most of it: ports of switches, and what is
     /// behind load balancers.
     fn replica(&self) -> ClientConfig {
-        ClientConfig::new(self.half.northbound.clone(), DATABASE)
+        let mut config = ClientConfig::new(self.half.northbound.clone(), DATABASE);
+        config.tls.clone_from(&self.half.tls);
+        config
             .with_table::<LogicalRouter>()
             .with_table::<LogicalRouterPort>()
             .with_table::<LogicalRouterPolicy>()

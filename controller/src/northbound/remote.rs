@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use patchbay_engine::client::{
-    Client, CommitOutcome, Config, ConnectError, RemoteError, Remotes, Unknown,
+    Client, CommitOutcome, Config, ConnectError, RemoteError, Remotes, Tls, Unknown,
 };
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
@@ -35,13 +35,16 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Connects to `unix:PATH`, `tcp:HOST:PORT` or several of them, separated by commas.
+    /// Connects to `unix:PATH`, `tcp:HOST:PORT`, `ssl:HOST:PORT` or several of them, separated by commas. `tls` are the
+    /// keys for `ssl:`.
     ///
     /// # Errors
     /// The text names no place, or none of the places serves the database.
-    pub async fn open(remotes: &str) -> Result<Self, OpenError> {
+    pub async fn open(remotes: &str, tls: Option<Tls>) -> Result<Self, OpenError> {
         let remotes: Remotes = remotes.parse()?;
-        let client = Client::connect(Config::new(remotes, DATABASE)).await?;
+        let mut config = Config::new(remotes, DATABASE);
+        config.tls = tls;
+        let client = Client::connect(config).await?;
         Ok(Self {
             client,
             unknown: None,

@@ -72,7 +72,7 @@ fn bad_arguments_are_errors_of_status_1() {
     fails(&run("plan", &[]), &["--filename"]);
     fails(
         &run("plan --nb somewhere -f x", &[]),
-        &["expected embedded, unix:PATH or tcp:HOST:PORT"],
+        &["expected embedded, unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT"],
     );
     fails(
         &run(

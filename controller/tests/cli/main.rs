@@ -9,4 +9,5 @@ mod explain;
 mod output;
 mod server;
 mod state;
+mod tls;
 mod watch;

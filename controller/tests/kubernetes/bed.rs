@@ -303,6 +303,7 @@ impl Bed {
                 service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
                 dynamic_udn: self.dynamic_udn,
                 northbound: remote.parse().unwrap(),
+                tls: None,
             }),
             namespace: NAMESPACE.to_owned(),
             identity: identity.to_owned(),
