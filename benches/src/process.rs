@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use nix::time::clock_getcpuclockid;
+use nix::unistd::Pid;
 use ovsdb_sim::testing::{ScratchDir, installed_nb_schema, program};
 
 /// Which server.
@@ -151,19 +153,14 @@ pub fn resident(process: u32) -> Result<u64> {
     Ok(kib * 1024)
 }
 
-/// CPU time, user and system, of the threads that a process has now, to the nanosecond: the scheduler's own count
-/// instead of `stat`'s, whose unit is 10 ms.
+/// CPU time, user and system, of a process and all its threads, ended ones included: the clock of the process instead of
+/// what `stat` says, whose unit is 10 ms.
 ///
 /// # Errors
 /// It has ended.
 pub fn cpu(process: u32) -> Result<Duration> {
-    let mut nanoseconds = 0;
-    for thread in fs::read_dir(format!("/proc/{process}/task"))? {
-        let schedstat = fs::read_to_string(thread?.path().join("schedstat"))?;
-        let on_cpu = schedstat.split_whitespace().next().context("schedstat")?;
-        nanoseconds += on_cpu.parse::<u64>()?;
-    }
-    Ok(Duration::from_nanos(nanoseconds))
+    let clock = clock_getcpuclockid(Pid::from_raw(i32::try_from(process)?))?;
+    Ok(clock.now()?.into())
 }
 
 /// `ovsdb-sim` in the folder where cargo puts the release programs; built when it is not there or has changed.
