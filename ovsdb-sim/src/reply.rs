@@ -20,6 +20,15 @@ pub(crate) fn success(id: &Json, write_result: impl FnOnce(&mut Vec<u8>)) -> Chu
     Chunk::Own(out)
 }
 
+/// A successful reply around a result in pieces.
+pub(crate) fn success_in_pieces(id: &Json, result: Vec<Vec<u8>>) -> impl Iterator<Item = Chunk> {
+    let mut head = b"{\"id\":".to_vec();
+    id.write(&mut head);
+    head.extend_from_slice(b",\"result\":");
+    let pieces = [head].into_iter().chain(result);
+    pieces.chain([b",\"error\":null}".to_vec()]).map(Chunk::Own)
+}
+
 /// An error reply. ovsdb-server leaves `result` out of it.
 pub(crate) fn failure(id: &Json, error: &Json) -> Chunk {
     let mut out = b"{\"id\":".to_vec();

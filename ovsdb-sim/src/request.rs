@@ -234,9 +234,8 @@ impl Request<'_> {
         let result = state
             .monitors
             .add(self.session, id.clone(), spec, &view, since.as_ref());
-        self.session.reply(reply::success(&self.id, |out| {
-            out.extend_from_slice(&result);
-        }));
+        self.session
+            .reply_in_pieces(reply::success_in_pieces(&self.id, result));
         drop(state);
         monitors.insert(id, database);
         Ok(Answer::Later)

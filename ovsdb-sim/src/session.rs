@@ -96,13 +96,13 @@ impl Session {
 
     /// Sends the reply to a request.
     pub(crate) fn reply(&self, reply: Chunk) {
-        match self.server.faults().delay(self.id) {
-            None => self.outbox.push([reply]),
-            Some(by) => {
-                let at = Instant::now() + by.min(NEVER);
-                self.outbox.push([Chunk::NotBefore(at), reply]);
-            }
-        }
+        self.reply_in_pieces([reply]);
+    }
+
+    pub(crate) fn reply_in_pieces(&self, reply: impl IntoIterator<Item = Chunk>) {
+        let delay = self.server.faults().delay(self.id);
+        let begin = delay.map(|by| Chunk::NotBefore(Instant::now() + by.min(NEVER)));
+        self.outbox.push(begin.into_iter().chain(reply));
     }
 
     pub(crate) fn monitors(&self) -> MutexGuard<'_, HashMap<Json, Arc<Hosted>, RandomState>> {

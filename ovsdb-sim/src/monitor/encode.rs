@@ -9,24 +9,6 @@ use uuid::Uuid;
 
 use super::Spec;
 
-/// All rows that a monitor sees at its beginning, in the order of their UUIDs as ovsdb-server sends them: what
-/// ovn-nbctl prints can depend on it.
-pub(super) fn initial(spec: &Spec, schema: &DatabaseSchema, snapshot: &Snapshot) -> Vec<u8> {
-    let mut updates = TableUpdates::new(spec.version);
-    for (table, request) in &spec.requests.tables {
-        let seen = snapshot
-            .table(*table)
-            .iter()
-            .filter(|row| request.condition.matches_any(row));
-        let mut rows: Vec<_> = seen.collect();
-        rows.sort_unstable_by_key(|row| row.uuid);
-        for row in rows {
-            updates.row(schema, *table, request, row.uuid, RowEvent::Initial(row));
-        }
-    }
-    updates.finish()
-}
-
 /// What a monitor is to hear of changes, which are sorted by table; none when it is nothing.
 pub(super) fn changes(
     spec: &Spec,

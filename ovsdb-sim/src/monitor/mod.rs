@@ -4,6 +4,7 @@
 //! shared by all its members. For those who are behind with reading, changes are collected instead.
 
 mod encode;
+mod initial;
 mod net_changes;
 mod pending;
 
@@ -23,6 +24,8 @@ use uuid::Uuid;
 use crate::outbox::Chunk;
 use crate::reply;
 use crate::session::{Session, SessionId};
+
+use initial::initial;
 
 pub(crate) use net_changes::NetChanges;
 pub(crate) use pending::PendingUpdates;
@@ -101,7 +104,7 @@ struct Member {
 }
 
 impl Monitors {
-    /// Begins a monitor: the result of the request, which the caller sends before it lets the next commit in. A client
+    /// Begins a monitor: the result of the request in pieces, which the caller sends before it lets the next commit in. A client
     /// that knows the content up to some transaction gets the changes since then, if these are known.
     pub(crate) fn add(
         &mut self,
@@ -110,24 +113,22 @@ impl Monitors {
         spec: Spec,
         view: &View,
         since: Option<&NetChanges>,
-    ) -> Vec<u8> {
+    ) -> Vec<Vec<u8>> {
         let schema = view.snapshot.schema();
-        let content = match since {
-            Some(changes) => encode::changes(&spec, schema, &changes.by_table())
-                .unwrap_or_else(|| b"{}".to_vec()),
-            None => encode::initial(&spec, schema, &view.snapshot),
-        };
-        let result = match spec.version {
-            MonitorVersion::V3 => {
-                let mut result = format!("[{},", since.is_some()).into_bytes();
-                write_id(&mut result, view.last_id);
-                result.push(b',');
-                result.extend_from_slice(&content);
-                result.push(b']');
-                result
+        let mut result = match since {
+            Some(changes) => {
+                let changes = encode::changes(&spec, schema, &changes.by_table());
+                vec![changes.unwrap_or_else(|| b"{}".to_vec())]
             }
-            MonitorVersion::V1 | MonitorVersion::V2 => content,
+            None => initial(&spec, schema, &view.snapshot),
         };
+        if spec.version == MonitorVersion::V3 {
+            let mut head = format!("[{},", since.is_some()).into_bytes();
+            write_id(&mut head, view.last_id);
+            head.push(b',');
+            result.insert(0, head);
+            result.push(b"]".to_vec());
+        }
         self.join(session, id, spec);
         result
     }
