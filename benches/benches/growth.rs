@@ -1,6 +1,6 @@
 //! What a small transaction costs a server as the database, the table and the set that it touches grow.
 //!
-//! `cargo bench -p patchbay-benches --bench growth`. Prints the server's CPU for each transaction and the exponents of
+//! `cargo bench --workspace --bench growth`. Prints the server's CPU for each transaction and the exponents of
 //! their growth, and writes `benches/figures/small-transactions.svg`. ovsdb-server, whose cost grows with the set, is
 //! asked for fewer transactions, and not on the largest router.
 

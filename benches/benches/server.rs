@@ -1,6 +1,6 @@
 //! ovsdb-server and ovsdb-sim side by side, over unix sockets, on the data set "32K".
 //!
-//! `cargo bench -p patchbay-benches --bench server`. Prints both figures and their ratio: wall-clock time as a client
+//! `cargo bench --workspace --bench server`. Prints both figures and their ratio: wall-clock time as a client
 //! sees it, and the server's own CPU, which a busy machine changes less. Of each the best of three runs, or of `--
 //! NUMBER`. ovsdb-server, ovsdb-tool and OVN's schema must be installed; the simulator is the program that this
 //! workspace builds.

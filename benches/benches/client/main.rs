@@ -1,6 +1,6 @@
 //! The client beside the Python IDL and `ovn-nbctl` (the C IDL), on the data set "32K".
 //!
-//! `cargo bench -p patchbay-benches --bench client`, with `-- sync following memory transactions` or some of them only
+//! `cargo bench --workspace --bench client`, with `-- sync following memory transactions` or some of them only
 //! these parts. Every client that is measured is a process of its own. Needs ovsdb-server, ovn-nbctl and Debian's
 //! `python3-openvswitch`.
 
