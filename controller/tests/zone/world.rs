@@ -31,6 +31,8 @@ pub(crate) struct World {
     pub(crate) inputs: Inputs,
     pub(crate) networks: BTreeMap<String, Network>,
     pub(crate) database: Database,
+    /// How many rows [`insert`](Self::insert) has made.
+    pub(crate) inserted: u64,
     pub(crate) controller: ZoneController,
 }
 
@@ -50,6 +52,7 @@ impl World {
             },
             networks: BTreeMap::new(),
             database: Database::with_uuids(schema, UuidSource::seeded(1)),
+            inserted: 0,
             controller: ZoneController::new(UuidSource::seeded(2)),
         };
         world.insert(&Copp {
@@ -78,7 +81,9 @@ impl World {
     }
 
     pub(crate) fn insert<T: TableRow>(&mut self, row: &T) -> Ref<T> {
-        let uuids = UuidSource::seeded(self.database.snapshot().row_count() as u64);
+        // No two rows get the same UUID, not even when one takes the place of another.
+        self.inserted += 1;
+        let uuids = UuidSource::seeded(1000 + self.inserted);
         let mut txn = TxnBuilder::with_uuids(&self.database.snapshot(), uuids);
         let row = txn.insert(row).unwrap();
         self.database.transact(txn.finish().operations()).unwrap();
