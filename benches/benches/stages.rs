@@ -14,13 +14,22 @@ use patchbay_schemas::wire::{Message, decode_transaction};
 /// Each stage's time is the best of so many runs.
 const RUNS: usize = 7;
 
+const STAGES: [&str; 6] = [
+    "frame",
+    "message",
+    "decode in one thread",
+    "decode in several threads",
+    "execute and commit",
+    "free",
+];
+
 fn main() -> anyhow::Result<()> {
     let ports = std::env::args()
         .skip(1)
         .find_map(|argument| argument.parse().ok())
         .unwrap_or(32_000);
     let request = router_transaction(1, ports);
-    let mut best = [Duration::MAX; 5];
+    let mut best = [Duration::MAX; STAGES.len()];
     for _ in 0..RUNS {
         for (best, took) in best.iter_mut().zip(run(&request)?) {
             *best = took.min(*best);
@@ -28,27 +37,25 @@ fn main() -> anyhow::Result<()> {
     }
     let megabytes = request.len() as f64 / 1e6;
     println!("{megabytes:.1} MB, {ports} ports, {ports} routes");
-    for (name, took) in ["frame", "message", "decode", "execute and commit", "free"]
-        .iter()
-        .zip(best)
-    {
+    for (name, took) in STAGES.iter().zip(best) {
         let seconds = took.as_secs_f64();
         println!(
-            "{name:<20} {:8.1} ms {:8.0} MB/s",
+            "{name:<26} {:8.1} ms {:8.0} MB/s",
             seconds * 1e3,
             megabytes / seconds
         );
     }
-    let all: Duration = best.iter().take(4).sum();
+    let [frame, message, _, decode, execute, _] = best;
+    let all = frame + message + decode + execute;
     println!(
-        "{:<20} {:8.1} ms",
+        "{:<26} {:8.1} ms",
         "until committed",
         all.as_secs_f64() * 1e3
     );
     Ok(())
 }
 
-fn run(request: &str) -> anyhow::Result<[Duration; 5]> {
+fn run(request: &str) -> anyhow::Result<[Duration; STAGES.len()]> {
     let mut framer = Framer::new(usize::MAX);
     let mut frame = Duration::ZERO;
     let mut text = None;
@@ -68,18 +75,17 @@ fn run(request: &str) -> anyhow::Result<[Duration; 5]> {
 
     let schema = nb::schema();
     let mut database = Database::new(schema.clone());
-    let start = Instant::now();
     params.enter_array();
     params.next_element();
     params.skip();
-    let mut transaction = decode_transaction(
-        params,
-        text.cuts(),
-        &schema,
-        &mut Strings::default(),
-        &mut UuidSource::random(),
-    );
-    let decode = start.elapsed();
+    let decode = |cuts: &[usize]| {
+        let start = Instant::now();
+        let (mut strings, mut uuids) = (Strings::default(), UuidSource::random());
+        let transaction = decode_transaction(params, cuts, &schema, &mut strings, &mut uuids);
+        (transaction, start.elapsed())
+    };
+    let (_, decode_once) = decode(&[]);
+    let (mut transaction, decode_in_parts) = decode(text.cuts());
 
     let start = Instant::now();
     let execution = database.execute(&mut transaction, &Access::unrestricted());
@@ -92,5 +98,12 @@ fn run(request: &str) -> anyhow::Result<[Duration; 5]> {
     drop(execution);
     let start = Instant::now();
     drop(database);
-    Ok([frame, message, decode, execute, start.elapsed()])
+    Ok([
+        frame,
+        message,
+        decode_once,
+        decode_in_parts,
+        execute,
+        start.elapsed(),
+    ])
 }

@@ -4,5 +4,6 @@
 pub mod client;
 pub mod connect;
 pub mod northbound;
+pub mod parts;
 pub mod plot;
 pub mod process;

@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use patchbay_engine::db::{Access, Database, Execution, OperationResult};
+use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::json::{Reader, TextBuf};
+use patchbay_schemas::nb::{self, LogicalRouter};
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::strings::Strings;
 use patchbay_schemas::uuids::UuidSource;
@@ -392,4 +394,27 @@ fn a_pair_that_goes_with_its_weak_key_takes_its_strong_value_along() {
     assert_eq!(bed.count("Value"), 1);
     bed.ok(r#"{"op":"update","table":"Root","where":[],"row":{"strong":["set",[]]}}"#);
     assert_eq!(bed.count("Value"), 0);
+}
+
+#[test]
+fn a_uuid_that_comes_again_from_a_seed_is_refused() {
+    let mut database = Database::new(nb::schema());
+    let mut insert = |name: &str| {
+        let mut txn = TxnBuilder::with_uuids(&database.snapshot(), UuidSource::seeded(1));
+        let router = LogicalRouter {
+            name: name.into(),
+            ..Default::default()
+        };
+        txn.insert(&router).unwrap();
+        database.transact(txn.finish().operations())
+    };
+    insert("one").unwrap();
+    let error = insert("other").unwrap_err().to_string();
+    assert!(
+        error.starts_with("operation 0 (insert): duplicate uuid"),
+        "{error}"
+    );
+    let snapshot = database.snapshot();
+    let names: Vec<_> = snapshot.typed::<LogicalRouter>().iter().collect();
+    assert_eq!(names[0].as_ref().unwrap().1.name, "one");
 }

@@ -21,6 +21,7 @@ use anyhow::{Context as _, Result, ensure};
 use ovsdb_sim::testing::{installed_nb_schema, program};
 use patchbay_benches::client::Client;
 use patchbay_benches::northbound;
+use patchbay_benches::parts::{self, Part};
 use patchbay_benches::plot::{Chart, growth_exponent};
 use patchbay_benches::process::{Kind, Server};
 use uuid::Uuid;
@@ -49,18 +50,8 @@ fn main() -> Result<()> {
         ("memory", memory),
         ("transactions", transactions::report),
     ];
-    let is_named = |name: &str| arguments.iter().any(|argument| argument == name);
-    let all = !parts.iter().any(|(name, _)| is_named(name));
-    for (name, part) in parts {
-        if all || is_named(name) {
-            part()?;
-        }
-    }
-    Ok(())
+    parts::run(&parts, &arguments)
 }
-
-/// Measures and prints something.
-type Part = fn() -> Result<()>;
 
 /// A client that can be measured.
 #[derive(Clone, Copy, Debug)]

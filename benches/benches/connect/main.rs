@@ -17,13 +17,11 @@ mod table;
 
 use anyhow::Result;
 use mimalloc::MiMalloc;
+use patchbay_benches::parts::{self, Part};
 
 /// That of `patchbay`.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
-
-/// Measures and prints something.
-type Part = fn() -> Result<()>;
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -40,12 +38,5 @@ fn main() -> Result<()> {
         ("memory", memory::report),
         ("growth", growth::report),
     ];
-    let is_named = |name: &str| arguments.iter().any(|argument| argument == name);
-    let all = !parts.iter().any(|(name, _)| is_named(name));
-    for (name, part) in parts {
-        if all || is_named(name) {
-            part()?;
-        }
-    }
-    Ok(())
+    parts::run(&parts, &arguments)
 }

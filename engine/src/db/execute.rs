@@ -144,7 +144,7 @@ impl<'a, 'o> Executor<'a, 'o> {
             None => Ok(()),
             Some(failure) => {
                 if let Some((table, uuid, text)) = &failure.given {
-                    self.check_given(*table, *uuid, text)?;
+                    self.check_unique(*table, *uuid, Some(text))?;
                 }
                 Err(failure.error.clone().into())
             }
@@ -175,9 +175,7 @@ impl<'a, 'o> Executor<'a, 'o> {
                 given,
                 row,
             } => {
-                if let Some(text) = given {
-                    self.check_given(*table, *uuid, text)?;
-                }
+                self.check_unique(*table, *uuid, given.as_deref())?;
                 let row = if self.may_block {
                     row.clone()
                 } else {
@@ -253,12 +251,20 @@ impl<'a, 'o> Executor<'a, 'o> {
         })
     }
 
-    fn check_given(&self, table: TableId, uuid: Uuid, text: &str) -> Result<(), OvsdbError> {
+    /// Whether a row of this UUID may be inserted; `given` is how a client chose it. An embedded database's user may take
+    /// UUIDs from a seed, which can come again.
+    fn check_unique(
+        &self,
+        table: TableId,
+        uuid: Uuid,
+        given: Option<&str>,
+    ) -> Result<(), OvsdbError> {
         if self.overlay.may_insert(table, uuid) {
             return Ok(());
         }
         let details = "This UUID would duplicate a UUID already present within the table or deleted within the same \
                        transaction.";
+        let text = given.map_or_else(|| uuid.to_string(), str::to_owned);
         Err(OvsdbError::new("duplicate uuid", details).with_syntax(&Json::string(text)))
     }
 

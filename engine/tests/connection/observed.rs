@@ -39,12 +39,12 @@ impl CounterFn for Metric {
 }
 
 impl GaugeFn for Metric {
-    fn increment(&self, _: f64) {
-        unimplemented!("no gauge of a client is relative")
+    fn increment(&self, value: f64) {
+        self.change(|values| *values = vec![values.iter().sum::<f64>() + value]);
     }
 
-    fn decrement(&self, _: f64) {
-        unimplemented!("no gauge of a client is relative")
+    fn decrement(&self, value: f64) {
+        self.change(|values| *values = vec![values.iter().sum::<f64>() - value]);
     }
 
     fn set(&self, value: f64) {

@@ -1,6 +1,7 @@
 //! What a monitor hears at its beginning: the rows of many tables, of which those of a long one are written by several
 //! threads.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 
@@ -79,10 +80,10 @@ impl Rows<'_> {
                 })
                 .collect();
             let mut pieces = vec![self.write_part(first, true)];
-            // Where there is no thread to be had, or it failed, this one does its work.
-            pieces.extend(later.into_iter().map(|(part, thread)| {
-                let written = thread.and_then(|thread| thread.join().ok());
-                written.unwrap_or_else(|| self.write_part(part, false))
+            pieces.extend(later.into_iter().map(|(part, thread)| match thread {
+                Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                // Where there is no thread to be had, this one does its work.
+                None => self.write_part(part, false),
             }));
             pieces
         })

@@ -5,6 +5,7 @@
 
 mod client;
 mod crashes;
+mod large;
 mod normal;
 mod random;
 mod script;
