@@ -36,7 +36,7 @@ fn compare(release: &Release) {
     let mut send = |comparison: &mut Comparison, case: &str, method: &str, params: &str| {
         id += 1;
         let text = format!(r#"{{"id":{id},"method":"{method}","params":["D",{params}]}}"#);
-        let request = Json::parse(text.as_bytes()).unwrap();
+        let request = Json::parse(text.as_bytes()).expect("the request is JSON");
         if let Err(difference) = comparison.send('A', text.as_bytes(), Some(&request)) {
             let shown: String = difference.of(case, method).chars().take(4000).collect();
             panic!("{shown}");
