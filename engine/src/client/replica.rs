@@ -8,7 +8,7 @@ use patchbay_schemas::json::Reader;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{DatabaseSchema, TableId};
 use patchbay_schemas::strings::Strings;
-use patchbay_schemas::wire::{MonitorVersion, UpdateError, UpdateReader};
+use patchbay_schemas::wire::{ArrivedRows, MonitorVersion, UpdateError, UpdateReader};
 use uuid::Uuid;
 
 use crate::db::{ChangeSet, IndexSpec, RowChange, Snapshot};
@@ -26,6 +26,30 @@ pub(super) struct Replica {
     news: Vec<News>,
 }
 
+/// What a server reports of a database.
+pub(super) struct Updates<'a> {
+    pub(super) version: MonitorVersion,
+    /// At the `<table-updates>`, or what is left of them.
+    pub(super) text: Reader<'a>,
+    /// What was taken out of the text while it arrived.
+    pub(super) arrived: ArrivedRows,
+}
+
+impl<'a> Updates<'a> {
+    /// That of which nothing was taken out.
+    pub(super) fn whole(text: Reader<'a>, version: MonitorVersion) -> Self {
+        Self {
+            version,
+            text,
+            arrived: ArrivedRows::default(),
+        }
+    }
+
+    fn read(self, schema: &'a DatabaseSchema, strings: &'a mut Strings) -> UpdateReader<'a> {
+        UpdateReader::new(self.text, schema, self.version, strings).with_arrived(self.arrived)
+    }
+}
+
 impl Replica {
     pub(super) fn new(schema: Arc<DatabaseSchema>, indexes: &[IndexSpec]) -> Self {
         let empty = Snapshot::empty(schema);
@@ -37,6 +61,16 @@ impl Replica {
             filled: false,
             news: Vec::new(),
         }
+    }
+
+    /// The same, which shares strings with rows that were decoded before.
+    pub(super) fn with_strings(self, strings: Strings) -> Self {
+        Self { strings, ..self }
+    }
+
+    /// Strings that come again and again.
+    pub(super) fn strings(&mut self) -> &mut Strings {
+        &mut self.strings
     }
 
     /// What has happened since this was called last, after the first contents.
@@ -54,8 +88,7 @@ impl Replica {
     pub(super) fn replace(
         &mut self,
         schema: &Arc<DatabaseSchema>,
-        contents: Reader<'_>,
-        version: MonitorVersion,
+        contents: Updates<'_>,
     ) -> Result<ChangeSet, UpdateError> {
         let same_schema = schema.to_json() == self.snapshot.schema().to_json();
         let mut snapshot = if same_schema {
@@ -66,7 +99,7 @@ impl Replica {
         let is_new = snapshot.row_count() == 0;
         let mut there: HashSet<(TableId, Uuid), RandomState> = HashSet::default();
         let mut changes = ChangeSet::default();
-        let mut updates = UpdateReader::new(contents, schema, version, &mut self.strings);
+        let mut updates = contents.read(schema, &mut self.strings);
         for update in &mut updates {
             let (table, uuid, update) = update?;
             let row = update.apply(schema.table(table), uuid, None)?;
@@ -105,35 +138,23 @@ impl Replica {
     }
 
     /// Applies what the server says has changed since the last connection.
-    pub(super) fn catch_up(
-        &mut self,
-        updates: Reader<'_>,
-        version: MonitorVersion,
-    ) -> Result<ChangeSet, UpdateError> {
-        let changes = self.update(updates, version)?;
+    pub(super) fn catch_up(&mut self, updates: Updates<'_>) -> Result<ChangeSet, UpdateError> {
+        let changes = self.update(updates)?;
         self.news.push(News::Resynced(changes.clone()));
         Ok(changes)
     }
 
     /// Applies the changes of one transaction.
-    pub(super) fn apply(
-        &mut self,
-        updates: Reader<'_>,
-        version: MonitorVersion,
-    ) -> Result<ChangeSet, UpdateError> {
-        let changes = self.update(updates, version)?;
+    pub(super) fn apply(&mut self, updates: Updates<'_>) -> Result<ChangeSet, UpdateError> {
+        let changes = self.update(updates)?;
         self.news.push(News::Committed(changes.clone()));
         Ok(changes)
     }
 
-    fn update(
-        &mut self,
-        updates: Reader<'_>,
-        version: MonitorVersion,
-    ) -> Result<ChangeSet, UpdateError> {
+    fn update(&mut self, updates: Updates<'_>) -> Result<ChangeSet, UpdateError> {
         let schema = self.snapshot.schema().clone();
         let mut changes = ChangeSet::default();
-        let mut updates = UpdateReader::new(updates, &schema, version, &mut self.strings);
+        let mut updates = updates.read(&schema, &mut self.strings);
         for update in &mut updates {
             let (table, uuid, update) = update?;
             let old = self.snapshot.row(table, uuid);

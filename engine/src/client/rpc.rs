@@ -3,10 +3,13 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use patchbay_schemas::json::{Framer, Json, JsonError, Text, TextBuf, write};
+use patchbay_schemas::json::{Arriving, Framer, Json, JsonError, Text, TextBuf, write};
 
 /// Messages to send are gathered in chunks of this size; a longer message is a chunk of its own.
 const CHUNK: usize = 16 << 10;
+
+/// Of a message that has not arrived as a whole at least so many bytes are decoded at once.
+const PIECE: usize = 32 << 10;
 
 /// The id of the requests that only ask for a sign of life.
 const PROBE_ID: &str = "echo";
@@ -84,6 +87,11 @@ impl Rpc {
     /// The next complete message.
     pub(super) fn next_text(&mut self) -> Result<Option<TextBuf>, JsonError> {
         self.framer.next_text()
+    }
+
+    /// Of a long message that is arriving, what can be decoded now; to be asked when there is no whole one.
+    pub(super) fn arriving(&mut self) -> Option<Arriving<'_>> {
+        self.framer.arriving(PIECE)
     }
 
     /// Sends a request and returns its id.

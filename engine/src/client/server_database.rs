@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::config::Config;
 use super::error::SessionError;
-use super::replica::Replica;
+use super::replica::{Replica, Updates};
 
 /// The name of the database.
 const NAME: &str = "_Server";
@@ -95,13 +95,13 @@ impl ServerDatabase {
     /// Reads the contents in the answer to that request.
     pub(super) fn decode(contents: Reader<'_>) -> Result<Self, UpdateError> {
         let mut replica = Replica::new(SCHEMA.clone(), &[]);
-        replica.replace(&SCHEMA, contents, VERSION)?;
+        replica.replace(&SCHEMA, Updates::whole(contents, VERSION))?;
         Ok(Self(replica))
     }
 
     /// Applies the contents of an update.
     pub(super) fn apply(&mut self, updates: Reader<'_>) -> Result<(), UpdateError> {
-        self.0.apply(updates, VERSION)?;
+        self.0.apply(Updates::whole(updates, VERSION))?;
         // Nobody follows this replica.
         self.0.take_news();
         Ok(())

@@ -12,6 +12,7 @@
 //!
 //! Beside this, the session builds a [`Fence`] between this connection and the former ones.
 
+mod arriving;
 mod follow;
 mod setup;
 
@@ -33,6 +34,7 @@ use super::lock::{Locks, Notice};
 use super::remote::Remote;
 use super::rpc::Rpc;
 use super::server_database::{DatabaseStatus, ServerDatabase};
+use arriving::Partial;
 
 /// One connection.
 #[derive(Debug)]
@@ -43,6 +45,8 @@ pub(super) struct Session {
     /// When the server last did something towards the next state.
     progress: Instant,
     state: State,
+    /// What is done with the message that is arriving.
+    partial: Partial,
     fence: Fence,
     /// What the server says of its databases; none when it says nothing.
     server: Option<ServerDatabase>,
@@ -139,6 +143,7 @@ impl Session {
             started: now,
             progress: now,
             state,
+            partial: Partial::default(),
             fence,
             server: None,
             status: None,
@@ -262,6 +267,7 @@ impl Session {
                     _ => return Err(unexpected("reply", "nobody asked for it")),
                 },
             };
+            self.partial.end()?;
             if event.is_some() {
                 return Ok(event);
             }
@@ -269,6 +275,7 @@ impl Session {
         if self.rpc.is_receiving() {
             // A long message, such as the contents of a large database, may take its time.
             self.progress = self.rpc.heard();
+            self.decode_what_has_arrived(known);
         }
         Ok(None)
     }

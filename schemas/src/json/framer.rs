@@ -1,6 +1,9 @@
 //! Cuts a byte stream into JSON texts, proving each well-formed on the way.
 
-use super::scanner::{Places, Scanner, is_space};
+use std::borrow::Cow;
+
+use super::reader::Reader;
+use super::scanner::{OpenObject, Places, Scanner, is_space};
 
 /// So much of the memory that a long text took is kept for the next ones.
 const SPARE: usize = 1 << 20;
@@ -90,7 +93,16 @@ pub struct Framer {
     buffer: Vec<u8>,
     start: usize,
     scanner: Scanner,
+    /// How many bytes were taken out of the text that is arriving.
+    taken: usize,
     max_len: usize,
+}
+
+/// Whole members of an object of objects, such as the rows of a table, in a text whose end has not arrived.
+#[derive(Debug)]
+pub struct Arriving<'a> {
+    framer: &'a mut Framer,
+    object: OpenObject,
 }
 
 impl Framer {
@@ -100,6 +112,7 @@ impl Framer {
             buffer: Vec::new(),
             start: 0,
             scanner: Scanner::default(),
+            taken: 0,
             max_len,
         }
     }
@@ -120,9 +133,13 @@ impl Framer {
     /// The stream is not OVSDB JSON or a text is too long. The framer is unusable afterwards.
     pub fn next_text(&mut self) -> Result<Option<TextBuf>, JsonError> {
         let pending = &self.buffer[self.start..];
-        let found = self.scanner.scan(pending)?;
+        let taken = self.taken;
+        let found = self.scanner.scan(pending).map_err(|error| JsonError {
+            at: error.at + taken,
+            ..error
+        })?;
         let len = found.unwrap_or(pending.len());
-        if len > self.max_len {
+        if len + taken > self.max_len {
             return Err(JsonError {
                 at: self.max_len,
                 problem: "message is longer than the limit",
@@ -137,8 +154,9 @@ impl Framer {
             self.compact();
             return Ok(None);
         };
-        let lead = pending.iter().take_while(|b| is_space(**b)).count();
+        let lead = lead(pending);
         let places = std::mem::take(&mut self.scanner).places.after(lead);
+        self.taken = 0;
         let is_all = self.start + end == self.buffer.len();
         if self.start + lead == 0 && (is_all || end > SPARE.max(self.buffer.len() / 2)) {
             // Of a first reply of many megabytes the smaller part is copied: what came with its end.
@@ -151,15 +169,92 @@ impl Framer {
         Ok(Some(TextBuf { bytes, places }))
     }
 
+    /// To be asked when there is no complete text: of one that is arriving, what can be looked at now and taken out, if
+    /// it is at least so many bytes.
+    ///
+    /// These are members of an object that is a member of an object which in turn is a member of the text, or an element
+    /// of an array that is one: rows of a table in what a monitor reports.
+    ///
+    /// ```
+    /// # use patchbay_schemas::json::Framer;
+    /// let mut framer = Framer::new(usize::MAX);
+    /// framer.push(br#"{"id":1,"result":{"T":{"one":{"a":[]},"two":5,"thr"#);
+    /// assert!(framer.next_text()?.is_none());
+    /// let rows = framer.arriving(1).unwrap();
+    /// assert_eq!(rows.head()?.as_text().bytes(), br#"{"id":1,"result":{"T":{}}}"#);
+    /// assert_eq!(&*rows.name(), b"T");
+    /// rows.take(|rows| assert_eq!(rows.bytes(), br#"{"one":{"a":[]},"two":5}"#));
+    /// framer.push(br#"ee":0}}}"#);
+    /// let rest = framer.next_text()?.unwrap();
+    /// assert_eq!(rest.as_text().bytes(), br#"{"id":1,"result":{"T":{"three":0}}}"#);
+    /// # Ok::<(), patchbay_schemas::json::JsonError>(())
+    /// ```
+    pub fn arriving(&mut self, at_least: usize) -> Option<Arriving<'_>> {
+        let object = self.scanner.table()?;
+        let is_enough = self.start == 0 && object.end - object.begin >= at_least.max(1);
+        is_enough.then_some(Arriving {
+            framer: self,
+            object,
+        })
+    }
+
     fn compact(&mut self) {
         if self.start > 0 {
             self.buffer.drain(..self.start);
             self.start = 0;
-            if self.buffer.len() < SPARE / 2 {
-                self.buffer.shrink_to(SPARE);
-            }
+            self.shrink();
         }
     }
+
+    fn shrink(&mut self) {
+        if self.buffer.len() < SPARE / 2 {
+            self.buffer.shrink_to(SPARE);
+        }
+    }
+}
+
+impl Arriving<'_> {
+    /// What has arrived before the object, without what was taken, as if the object had no members and the text ended
+    /// with it.
+    ///
+    /// # Errors
+    /// None are known: it is as well-formed as what it is the beginning of.
+    pub fn head(&self) -> Result<TextBuf, JsonError> {
+        let mut head = self.framer.buffer[..self.object.begin].to_vec();
+        head.drain(..lead(&head));
+        head.extend(self.framer.scanner.closing());
+        TextBuf::parse(head)
+    }
+
+    /// The object's name.
+    pub fn name(&self) -> Cow<'_, [u8]> {
+        let mut reader = Reader::new(Text(&self.framer.buffer[self.object.name..]));
+        reader.string().unwrap_or_default()
+    }
+
+    /// Where the object's members will begin in the text, behind the opening brace.
+    pub fn place(&self) -> usize {
+        self.object.begin - lead(&self.framer.buffer)
+    }
+
+    /// Gives the members to `read`, as an object, and takes them out of the text.
+    pub fn take<T>(self, read: impl FnOnce(Text<'_>) -> T) -> T {
+        let OpenObject { begin, end, .. } = self.object;
+        let framer = self.framer;
+        // The comma goes with the members.
+        framer.buffer[end] = b'}';
+        let result = read(Text(&framer.buffer[begin - 1..=end]));
+        framer.buffer.drain(begin..=end);
+        framer.taken += end + 1 - begin;
+        framer.scanner.taken_out();
+        framer.shrink();
+        result
+    }
+}
+
+/// How much white space is before a text.
+fn lead(text: &[u8]) -> usize {
+    text.iter().take_while(|b| is_space(**b)).count()
 }
 
 #[cfg(test)]

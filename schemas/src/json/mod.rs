@@ -5,7 +5,8 @@
 //! an integer, NUL is refused, invalid UTF-8 passes until it is stored), and the hot path decodes
 //! values straight into schema-typed form. So the layers are:
 //!
-//! * [`Framer`] cuts a byte stream into texts and proves each well-formed ([`Text`]);
+//! * [`Framer`] cuts a byte stream into texts and proves each well-formed ([`Text`]), and gives out parts of long ones
+//!   while they arrive ([`Arriving`]);
 //! * [`Reader`] walks a proven text without building anything;
 //! * [`Json`] is the tree, for ids, error `syntax` members and other rare needs;
 //! * [`write`](mod@write) has the escapes and number formats of the output.
@@ -17,7 +18,7 @@ mod scanner;
 mod value;
 pub mod write;
 
-pub use framer::{Framer, JsonError, Text, TextBuf};
+pub use framer::{Arriving, Framer, JsonError, Text, TextBuf};
 pub use number::{Number, format_real};
 pub use reader::{Kind, Reader};
 pub use value::Json;

@@ -55,6 +55,19 @@ pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
+/// An object of objects, such as a table of rows, that the scanner is in: `{_:{_:OBJECT` or `{_:[.. {_:OBJECT`, as in the
+/// messages of monitors.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenObject {
+    /// Where its name begins.
+    pub(super) name: usize,
+    /// Behind its opening brace.
+    pub(super) begin: usize,
+    /// At the comma behind the last whole member; the same as `begin` where there is none.
+    pub(super) end: usize,
+    depth: usize,
+}
+
 /// What may come next.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Expect {
@@ -82,12 +95,38 @@ pub(super) struct Scanner {
     expect: Expect,
     /// One entry per open container: true for an object.
     open: Vec<bool>,
+    /// Where the name of the last member begins.
+    name: usize,
+    table: Option<OpenObject>,
 }
 
 impl Scanner {
     /// Whether nothing but white space has come yet.
     pub(super) fn is_between_texts(&self) -> bool {
         self.expect == Expect::Start
+    }
+
+    /// The object of objects whose members are being scanned.
+    pub(super) fn table(&self) -> Option<OpenObject> {
+        self.table
+    }
+
+    /// The brackets that close the table and what is around it.
+    pub(super) fn closing(&self) -> impl Iterator<Item = u8> {
+        let depth = self.table.map_or(0, |table| table.depth);
+        let open = self.open[..depth].iter().rev();
+        open.map(|is_object| if *is_object { b'}' } else { b']' })
+    }
+
+    /// The whole members of the table were taken out of the text, and the comma behind them.
+    pub(super) fn taken_out(&mut self) {
+        let Some(table) = &mut self.table else { return };
+        let len = table.end + 1 - table.begin;
+        table.end = table.begin;
+        self.at -= len;
+        // 0, which stands for none, stays 0; all else lies behind what was taken.
+        self.in_string = self.in_string.saturating_sub(len);
+        self.in_token = self.in_token.saturating_sub(len);
     }
 
     /// Continues over `text`, which begins with what was scanned before. Returns the end of the first text.
@@ -126,6 +165,7 @@ impl Scanner {
                     if self.open.len() == 1 {
                         self.places.push(self.at);
                     }
+                    self.name = self.at;
                     self.at = end;
                     self.expect = Expect::Colon;
                 }
@@ -142,6 +182,11 @@ impl Scanner {
                         b',' => {
                             if self.open.len() == 2 && !in_object {
                                 self.places.push_comma(self.at);
+                            }
+                            if let Some(table) = &mut self.table
+                                && table.depth == self.open.len()
+                            {
+                                table.end = self.at;
                             }
                             self.at += 1;
                             self.expect = if in_object {
@@ -180,6 +225,14 @@ impl Scanner {
                 }
                 self.open.push(byte == b'{');
                 self.at += 1;
+                if let [true, true, true] | [true, false, true, true] = self.open[..] {
+                    self.table = Some(OpenObject {
+                        name: self.name,
+                        begin: self.at,
+                        end: self.at,
+                        depth: self.open.len(),
+                    });
+                }
                 self.expect = if byte == b'{' {
                     Expect::KeyOrEnd
                 } else {
@@ -225,6 +278,12 @@ impl Scanner {
 
     fn close(&mut self) -> Option<usize> {
         self.at += 1;
+        if self
+            .table
+            .is_some_and(|table| table.depth == self.open.len())
+        {
+            self.table = None;
+        }
         self.open.pop();
         self.expect = Expect::CommaOrEnd;
         self.open.is_empty().then_some(self.at)

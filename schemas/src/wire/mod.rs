@@ -1,6 +1,7 @@
 //! RFC 7047 on the wire: values, operations, monitors and updates, decoded straight from text
 //! by the schema and encoded straight to text.
 
+mod arrived;
 mod condition;
 mod encode;
 mod monitor;
@@ -13,6 +14,7 @@ mod request;
 mod row_event;
 mod update;
 
+pub use arrived::ArrivedRows;
 pub use condition::{Clause, Condition, Function};
 pub use encode::OperationWriter;
 pub use monitor::{MonitorRequests, MonitorTable, MonitorVersion, Select};

@@ -14,6 +14,7 @@ use crate::row::Row;
 use crate::schema::{ColumnId, DatabaseSchema, TableId, TableSchema};
 use crate::strings::Strings;
 
+use super::arrived::ArrivedRows;
 use super::monitor::MonitorVersion;
 use super::notation::NotationReader;
 use super::operation::ColumnValues;
@@ -146,6 +147,11 @@ pub struct UpdateReader<'a> {
     /// The last row that was inserted into the table. Servers write rows alike: it tells what the next one may share.
     like: Option<Arc<Row>>,
     unknown_columns: BTreeSet<String>,
+    /// What was taken out of the text before.
+    arrived: ArrivedRows,
+    /// What of that comes before the next row.
+    early: std::iter::Flatten<std::vec::IntoIter<Vec<(Uuid, RowUpdate)>>>,
+    early_error: Option<UpdateError>,
 }
 
 /// Where the reader is.
@@ -175,7 +181,38 @@ impl<'a> UpdateReader<'a> {
             place: Place::Start,
             like: None,
             unknown_columns: BTreeSet::new(),
+            arrived: ArrivedRows::default(),
+            early: Vec::new().into_iter().flatten(),
+            early_error: None,
         }
+    }
+
+    /// The same with what was taken out of the text before.
+    #[must_use]
+    pub fn with_arrived(self, arrived: ArrivedRows) -> Self {
+        Self { arrived, ..self }
+    }
+
+    /// Begins at the object with rows of one table; `like` is the row before.
+    pub(super) fn of_table(
+        mut reader: Reader<'a>,
+        schema: &'a DatabaseSchema,
+        version: MonitorVersion,
+        strings: &'a mut Strings,
+        table: TableId,
+        like: Option<Arc<Row>>,
+    ) -> Self {
+        reader.enter_object();
+        Self {
+            place: Place::Rows(table),
+            like,
+            ..Self::new(reader, schema, version, strings)
+        }
+    }
+
+    /// The last row that was inserted, and the unknown columns.
+    pub(super) fn into_parts(self) -> (Option<Arc<Row>>, BTreeSet<String>) {
+        (self.like, self.unknown_columns)
     }
 
     /// The columns that the schema lacks, as `table.column`; their values were skipped.
@@ -205,8 +242,20 @@ impl<'a> UpdateReader<'a> {
                     }
                     self.place = Place::Rows(id);
                     self.like = None;
+                    if let Some(early) = self.arrived.taken_at(self.reader.place()) {
+                        self.early = early.rows.into_iter().flatten();
+                        self.early_error = early.error;
+                        self.like = early.like;
+                        self.unknown_columns.extend(early.unknown_columns);
+                    }
                 }
                 Place::Rows(id) => {
+                    if let Some((uuid, update)) = self.early.next() {
+                        return Ok(Some((id, uuid, update)));
+                    }
+                    if let Some(error) = self.early_error.take() {
+                        return Err(error);
+                    }
                     let Some(name) = self.reader.next_member() else {
                         self.place = Place::Tables;
                         continue;

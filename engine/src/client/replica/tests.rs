@@ -29,8 +29,7 @@ fn text(updates: &str) -> TextBuf {
 fn replace(replica: &mut Replica, contents: &str) -> Result<ChangeSet, UpdateError> {
     replica.replace(
         &schema(),
-        Reader::new(text(contents).as_text()),
-        MonitorVersion::V2,
+        Updates::whole(Reader::new(text(contents).as_text()), MonitorVersion::V2),
     )
 }
 
@@ -87,7 +86,10 @@ fn contents_that_make_no_sense_change_nothing() {
     let update = text(r##"{"T":{"#2":{"insert":{"name":"b"}},"#3":{"delete":null}}}"##);
     assert!(
         replica
-            .apply(Reader::new(update.as_text()), MonitorVersion::V2)
+            .apply(Updates::whole(
+                Reader::new(update.as_text()),
+                MonitorVersion::V2
+            ))
             .is_err()
     );
     assert_eq!(replica.snapshot().row_count(), 1);
@@ -102,7 +104,10 @@ fn another_schema_begins_anew() {
     let newer = Arc::new(DatabaseSchema::parse(newer.as_bytes()).unwrap());
     let contents = text(r##"{"T":{"#1":{"initial":{"name":"a"}}}}"##);
     let changes = replica
-        .replace(&newer, Reader::new(contents.as_text()), MonitorVersion::V2)
+        .replace(
+            &newer,
+            Updates::whole(Reader::new(contents.as_text()), MonitorVersion::V2),
+        )
         .unwrap();
     assert_eq!(changes.rows.len(), 1);
     assert!(Arc::ptr_eq(replica.snapshot().schema(), &newer));
@@ -115,7 +120,10 @@ fn indexes_follow_updates() {
         filled(r##"{"T":{"#1":{"initial":{"name":"a"}},"#2":{"initial":{"name":"b"}}}}"##);
     let swap = text(r##"{"T":{"#1":{"modify":{"name":"b"}},"#2":{"modify":{"name":"a"}}}}"##);
     replica
-        .apply(Reader::new(swap.as_text()), MonitorVersion::V2)
+        .apply(Updates::whole(
+            Reader::new(swap.as_text()),
+            MonitorVersion::V2,
+        ))
         .unwrap();
     let table = replica.snapshot().table(T);
     let found = |name: &str| {
@@ -132,7 +140,10 @@ fn an_update_without_a_change_is_none() {
     let mut replica = filled(r##"{"T":{"#1":{"initial":{"name":"a"}}}}"##);
     let update = text(r##"{"T":{"#1":{"modify":{}}}}"##);
     let changes = replica
-        .apply(Reader::new(update.as_text()), MonitorVersion::V2)
+        .apply(Updates::whole(
+            Reader::new(update.as_text()),
+            MonitorVersion::V2,
+        ))
         .unwrap();
     assert!(changes.rows.is_empty());
 }
@@ -150,7 +161,10 @@ fn declared_indexes_follow_updates_and_new_schemas() {
         r##"{"T":{"#1":{"modify":{"set":["set",["x","z"]]}},"#2":{"insert":{"name":"a","set":"y"}}}}"##,
     );
     replica
-        .apply(Reader::new(update.as_text()), MonitorVersion::V2)
+        .apply(Updates::whole(
+            Reader::new(update.as_text()),
+            MonitorVersion::V2,
+        ))
         .unwrap();
     assert_eq!(found(&replica, &by_name, "a"), [uuid(1), uuid(2)]);
     assert!(found(&replica, &by_element, "x").is_empty());
@@ -161,7 +175,10 @@ fn declared_indexes_follow_updates_and_new_schemas() {
     let newer = Arc::new(DatabaseSchema::parse(newer.as_bytes()).unwrap());
     let contents = text(r##"{"T":{"#2":{"initial":{"name":"b"}}}}"##);
     replica
-        .replace(&newer, Reader::new(contents.as_text()), MonitorVersion::V2)
+        .replace(
+            &newer,
+            Updates::whole(Reader::new(contents.as_text()), MonitorVersion::V2),
+        )
         .unwrap();
     assert!(found(&replica, &by_name, "a").is_empty());
     assert_eq!(found(&replica, &by_name, "b"), [uuid(2)]);

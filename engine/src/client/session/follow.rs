@@ -8,6 +8,7 @@ use super::setup::{known_transaction, transaction_id};
 use super::{Event, Following, Session, State};
 use crate::client::error::{SessionError, reply_error, unexpected};
 use crate::client::known::{Known, Position};
+use crate::client::replica::Updates;
 use crate::client::server_database;
 
 impl Session {
@@ -43,7 +44,11 @@ impl Session {
         };
         // What makes no sense is a reason to have the whole database sent again.
         known.position = None;
-        let changes = replica.apply(at, version)?;
+        let changes = replica.apply(Updates {
+            version,
+            text: at,
+            arrived: self.partial.take_rows(),
+        })?;
         tracing::debug!(transaction = ?last, rows = changes.rows.len(), "an update");
         following.last = last;
         known.position = following.position();

@@ -13,7 +13,7 @@ use super::{Event, Following, Live, Session, Starting, State};
 use crate::client::connection_events::Resync;
 use crate::client::error::{SessionError, reply_error, unexpected};
 use crate::client::known::{Known, Position};
-use crate::client::replica::Replica;
+use crate::client::replica::{Replica, Updates};
 use crate::client::server_database::ServerDatabase;
 
 impl Session {
@@ -191,13 +191,19 @@ impl Session {
         }
         // Contents that make no sense are no reason to distrust the replica, but its place in the server's history.
         known.position = None;
-        let replica = known
-            .replica
-            .get_or_insert_with(|| Replica::new(schema.clone(), &self.config.indexes));
+        let replica = known.replica.get_or_insert_with(|| {
+            Replica::new(schema.clone(), &self.config.indexes)
+                .with_strings(std::mem::take(&mut known.strings))
+        });
+        let contents = Updates {
+            version,
+            text: contents,
+            arrived: self.partial.take_rows(),
+        };
         let (resync, changes) = if first.found {
-            (Resync::Continued, replica.catch_up(contents, version)?)
+            (Resync::Continued, replica.catch_up(contents)?)
         } else {
-            (Resync::Full, replica.replace(&schema, contents, version)?)
+            (Resync::Full, replica.replace(&schema, contents)?)
         };
         known.position = first.last.map(|last| Position {
             last,

@@ -1,5 +1,6 @@
 //! Sessions with a server that the test plays.
 
+mod arriving;
 mod following;
 mod misbehaving;
 mod setup;

@@ -1,0 +1,96 @@
+//! Rows are decoded while the message that reports them arrives: that of a large database is never there as a whole.
+//!
+//! What was decoded waits for the end of the message, which is then dealt with like any other. Only there is found
+//! whether all of it makes sense, so that a message that breaks off changes nothing.
+
+use patchbay_schemas::json::{Json, TextBuf};
+use patchbay_schemas::wire::{ArrivedRows, Message, Reply};
+
+use super::{Session, State};
+use crate::client::error::{SessionError, unexpected};
+use crate::client::known::Known;
+
+/// What is done with a message that is arriving.
+#[derive(Debug, Default)]
+pub(super) enum Partial {
+    /// It is not known yet what it is.
+    #[default]
+    Unknown,
+    /// It is awaited as a whole.
+    Awaited,
+    /// It reports rows; these have come.
+    Rows(ArrivedRows),
+}
+
+impl Partial {
+    /// The rows that have come.
+    pub(super) fn take_rows(&mut self) -> ArrivedRows {
+        match std::mem::take(self) {
+            Self::Rows(rows) => rows,
+            Self::Unknown | Self::Awaited => ArrivedRows::default(),
+        }
+    }
+
+    /// The message has ended and was dealt with.
+    pub(super) fn end(&mut self) -> Result<(), SessionError> {
+        match std::mem::take(self) {
+            Self::Unknown | Self::Awaited => Ok(()),
+            Self::Rows(_) => Err(unexpected(
+                "message",
+                "it does not end as what it began as, a report of rows",
+            )),
+        }
+    }
+}
+
+impl Session {
+    /// Decodes what has arrived of a long message.
+    pub(super) fn decode_what_has_arrived(&mut self, known: &mut Known) {
+        let Some(arriving) = self.rpc.arriving() else {
+            return;
+        };
+        if let Partial::Unknown = self.partial {
+            let is_report = arriving
+                .head()
+                .is_ok_and(|head| is_report(&self.state, &self.config.database, &head));
+            self.partial = if is_report {
+                Partial::Rows(ArrivedRows::default())
+            } else {
+                Partial::Awaited
+            };
+        }
+        let (schema, version) = match &self.state {
+            State::StartingMonitor(starting) => (&starting.schema, starting.version),
+            State::Live(following) => (&following.schema, following.version),
+            _ => return,
+        };
+        if let Partial::Rows(rows) = &mut self.partial {
+            let strings = match &mut known.replica {
+                Some(replica) => replica.strings(),
+                None => &mut known.strings,
+            };
+            rows.take(arriving, schema, version, strings);
+        }
+    }
+}
+
+/// Whether a message that begins so reports rows of the database. Where this cannot be told yet, because a member
+/// comes later, it does not.
+fn is_report(state: &State, database: &str, head: &TextBuf) -> bool {
+    match (state, Message::decode(head)) {
+        (
+            State::StartingMonitor(starting),
+            Ok(Message::Reply(Reply {
+                id: Json::Integer(id),
+                outcome: Ok(_),
+            })),
+        ) => id == starting.request,
+        (State::Live(following), Ok(Message::Notification { method, mut params })) => {
+            method == following.version.update_method()
+                && params.enter_array()
+                && params.next_element()
+                && params.string().as_deref() == Some(database.as_bytes())
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,287 @@
+//! Rows that are decoded while their message arrives are those, and the errors, of the same message read as a whole.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use patchbay_schemas::json::{Framer, Json, Reader, TextBuf};
+use patchbay_schemas::schema::{DatabaseSchema, TableId};
+use patchbay_schemas::strings::Strings;
+use patchbay_schemas::wire::{
+    ArrivedRows, Message, MonitorVersion, Reply, RowUpdate, UpdateError, UpdateReader,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use uuid::Uuid;
+
+const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{
+    "T":{"columns":{"name":{"type":"string"},"i":{"type":"integer"},
+        "set":{"type":{"key":"string","min":0,"max":"unlimited"}},
+        "m":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}},
+    "U":{"columns":{"name":{"type":"string"}}}}}"#;
+
+fn schema() -> &'static DatabaseSchema {
+    static PARSED: LazyLock<DatabaseSchema> =
+        LazyLock::new(|| DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap());
+    &PARSED
+}
+
+/// What is found in a stream of messages.
+#[derive(Debug, Default, PartialEq)]
+struct Found {
+    updates: Vec<(TableId, Uuid, RowUpdate)>,
+    unknown_columns: BTreeSet<String>,
+    errors: Vec<UpdateError>,
+    /// What messages are about that are no updates.
+    others: Vec<String>,
+    /// Why it is no stream of messages.
+    broken: Option<&'static str>,
+}
+
+impl Found {
+    /// Notes what a message says, of which this was taken out before.
+    fn message(&mut self, text: &TextBuf, version: MonitorVersion, arrived: ArrivedRows) {
+        let Some(updates) = updates(text) else {
+            let other = Message::decode(text).map(|message| format!("{:?}", kind(&message)));
+            self.others.push(format!("{other:?}"));
+            return;
+        };
+        let (schema, mut strings) = (schema(), Strings::default());
+        let mut updates =
+            UpdateReader::new(updates, schema, version, &mut strings).with_arrived(arrived);
+        for update in &mut updates {
+            match update {
+                Ok(update) => self.updates.push(update),
+                Err(error) => self.errors.push(error),
+            }
+        }
+        let unknown = updates.unknown_columns().map(str::to_owned);
+        self.unknown_columns.extend(unknown);
+    }
+}
+
+fn kind(message: &Message<'_>) -> (&'static str, Option<Json>) {
+    match message {
+        Message::Request { id, .. } => ("request", Some(id.clone())),
+        Message::Notification { .. } => ("notification", None),
+        Message::Reply(Reply { id, outcome }) if outcome.is_ok() => ("reply", Some(id.clone())),
+        Message::Reply(Reply { id, .. }) => ("error", Some(id.clone())),
+    }
+}
+
+/// The table updates in a reply or notification: the contents, or the third element.
+fn updates(text: &TextBuf) -> Option<Reader<'_>> {
+    let mut at = match Message::decode(text) {
+        Ok(Message::Reply(Reply { outcome, .. })) => outcome.ok()?,
+        Ok(Message::Notification { params, .. }) => params,
+        _ => return None,
+    };
+    if at.enter_array() {
+        for _ in 0..2 {
+            at.next_element().then(|| at.skip())?;
+        }
+        at.next_element().then_some(())?;
+    }
+    Some(at)
+}
+
+fn as_a_whole(stream: &[u8], max_len: usize, version: MonitorVersion) -> Found {
+    let (mut framer, mut found) = (Framer::new(max_len), Found::default());
+    framer.push(stream);
+    loop {
+        match framer.next_text() {
+            Ok(Some(text)) => found.message(&text, version, ArrivedRows::default()),
+            Ok(None) => return found,
+            Err(error) => {
+                found.broken = Some(error.problem);
+                return found;
+            }
+        }
+    }
+}
+
+/// The same of a stream that comes in parts of these lengths, again and again.
+fn while_it_arrives(
+    stream: &[u8],
+    parts: &[usize],
+    max_len: usize,
+    version: MonitorVersion,
+) -> Found {
+    let (schema, mut strings) = (schema(), Strings::default());
+    let (mut framer, mut found) = (Framer::new(max_len), Found::default());
+    let mut arrived = ArrivedRows::default();
+    let (mut rest, mut parts) = (stream, parts.iter().cycle());
+    while !rest.is_empty() {
+        let part;
+        (part, rest) = rest.split_at(rest.len().min(*parts.next().unwrap()));
+        framer.push(part);
+        loop {
+            match framer.next_text() {
+                Ok(Some(text)) => found.message(&text, version, std::mem::take(&mut arrived)),
+                Ok(None) => break,
+                Err(error) => {
+                    found.broken = Some(error.problem);
+                    return found;
+                }
+            }
+        }
+        if let Some(arriving) = framer.arriving(1) {
+            let head = arriving.head().unwrap();
+            assert!(!head.as_text().bytes().starts_with(b" "));
+            arrived.take(arriving, schema, version, &mut strings);
+            assert!(framer.arriving(1).is_none(), "everything was taken");
+        }
+    }
+    found
+}
+
+fn check(stream: &[u8], parts: &[usize], version: MonitorVersion) {
+    for max_len in [usize::MAX, stream.len() / 2] {
+        // A message that is too long is known to be as soon as its end has not come within the limit.
+        let (whole, arriving) = (
+            as_a_whole(stream, max_len, version),
+            while_it_arrives(stream, parts, max_len, version),
+        );
+        let shown = String::from_utf8_lossy(stream);
+        if max_len == usize::MAX || whole.broken.is_none() {
+            assert_eq!(whole, arriving, "{shown} in parts of {parts:?}");
+        } else {
+            assert!(arriving.broken.is_some(), "{shown} in parts of {parts:?}");
+        }
+    }
+}
+
+fn uuid(last: u8) -> String {
+    format!("00000000-0000-4000-8000-00000000000{last}")
+}
+
+/// A few rows in three forms, one of each kind, faults included.
+fn story(version: MonitorVersion, fault: &str) -> String {
+    let (insert, old) = match version {
+        MonitorVersion::V1 => ("new", r#"{"old":{"name":"x"},"new":{"name":"y","i":4}}"#),
+        _ => ("initial", r#"{"modify":{"name":"y","i":4}}"#),
+    };
+    let row = |last, name: &str| {
+        format!(
+            r#""{}":{{"{insert}":{{"name":"{name}","set":["set",["a","b"]],"m":["map",[["k","}}{{"]]],"later":{{}}}}}}"#,
+            uuid(last)
+        )
+    };
+    let (one, two, three, five) = (
+        row(1, "a\\\"b"),
+        row(2, "\\ud83d\\ude00"),
+        row(3, ""),
+        row(5, "z"),
+    );
+    format!(
+        r#"{{"T":{{{one}, {two} ,{three}{fault},"{}":{old}}}, "U" : {{ "{}":{{"{insert}":{{"name":"u"}}}},{five}}},"T":{{}},"U":{{{two},{two}}}}}"#,
+        uuid(4),
+        uuid(6)
+    )
+}
+
+/// The forms in which messages of monitors hold updates.
+fn messages(updates: &str) -> Vec<String> {
+    vec![
+        format!(r#"{{"id":5,"result":{updates},"error":null}}"#),
+        format!(r#" {{"error":null,"result":{updates},"id":5}} {{"id":null,"#)
+            + r#""method":"echo","params":[]}"#,
+        format!(r#"{{"id":5,"result":[false,"x",{updates}],"error":null}}"#),
+        format!(r#"{{"result":[false,"x",{updates},{updates}],"id":5}}"#),
+        format!(r#"{{"id":null,"method":"update3","params":["D","x",{updates}]}}"#),
+        // The last of equal members counts, and others are refused.
+        format!(r#"{{"id":5,"result":{updates},"result":{updates}}}"#),
+        format!(r#"{{"id":5,"result":{updates},"result":{{"U":{{}}}}}}"#),
+        format!(r#"{{"id":5,"result":{{"T":{{"x":5}}}},"result":[0,0,{updates}]}}"#),
+        format!(r#"{{"id":5,"result":{updates},"junk":{updates}}}"#),
+        format!(r#"{{"id":5,"error":{updates}}}"#),
+        format!(r#"{{"id":5,"error":{updates},"result":{updates}}}"#),
+    ]
+}
+
+const VERSIONS: [MonitorVersion; 3] = [MonitorVersion::V1, MonitorVersion::V2, MonitorVersion::V3];
+
+#[test]
+fn a_message_cut_at_every_byte() {
+    for version in VERSIONS {
+        let mut messages = messages(&story(version, ""));
+        if version != MonitorVersion::V2 {
+            messages.truncate(3);
+        }
+        for message in messages {
+            let stream = message.into_bytes();
+            let whole = as_a_whole(&stream, usize::MAX, version);
+            assert!(whole.errors.is_empty() && whole.broken.is_none());
+            for cut in 1..stream.len() {
+                let arriving = while_it_arrives(&stream, &[cut, stream.len()], usize::MAX, version);
+                assert_eq!(whole, arriving, "cut at {cut}");
+            }
+            check(&stream, &[1], version);
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_in_a_row_is_told_as_of_a_whole_message() {
+    for version in VERSIONS {
+        let (initial, modify) = match version {
+            MonitorVersion::V1 => ("new", "new"),
+            _ => ("initial", "modify"),
+        };
+        for fault in [
+            format!(r#","{}":{{"{initial}":{{"name":5}}}}"#, uuid(7)),
+            format!(r#","{}":{{"{modify}":{{"set":["map",[]]}}}}"#, uuid(7)),
+            format!(r#","{}":{{"{initial}":5}}"#, uuid(7)),
+            format!(r#","{}":[]"#, uuid(7)),
+            format!(r#","{}":{{}}"#, uuid(7)),
+            r#","no uuid":{}"#.to_owned(),
+            format!(
+                r#"}},"V":{{"{}":{{"{initial}":{{}}}},"{}":{{"{initial}":{{}}}}"#,
+                uuid(7),
+                uuid(8)
+            ),
+            r#"},"U":[{}],"T":{"#.to_owned(),
+        ] {
+            for message in messages(&story(version, &fault)) {
+                for part in [1, 7, 100, 333] {
+                    check(message.as_bytes(), &[part], version);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn places_of_faults_count_what_was_taken() {
+    let stream = br#"{"result":{"T":{"a":1,"b":2,"c":?}}}"#;
+    let mut framer = Framer::new(usize::MAX);
+    framer.push(&stream[..30]);
+    assert!(framer.next_text().unwrap().is_none());
+    framer.arriving(1).unwrap().take(|_| ());
+    framer.push(&stream[30..]);
+    assert_eq!(framer.next_text().unwrap_err().at, 32);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn any_message_in_any_parts(
+        version in select(&VERSIONS[..]),
+        shape in 0..11_usize,
+        parts in vec(1..300_usize, 1..6),
+        changes in vec((any::<prop::sample::Index>(), select(&b"{}[]\",: a\\5\xff\x01"[..]), any::<bool>()), 0..3),
+    ) {
+        let mut stream = messages(&story(version, "")).swap_remove(shape).into_bytes();
+        for (place, byte, replace) in changes {
+            let place = place.index(stream.len());
+            if replace {
+                stream[place] = byte;
+            } else {
+                stream.remove(place);
+            }
+        }
+        check(&stream, &parts, version);
+    }
+}
