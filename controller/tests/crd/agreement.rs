@@ -14,7 +14,8 @@ thread_local! {
     static CLUSTER_NETWORK: Definition = Definition::cluster_network();
 }
 
-fn choices() -> impl Strategy<Value = Vec<u32>> {
+/// Decisions of one object.
+pub(crate) fn choices() -> impl Strategy<Value = Vec<u32>> {
     vec(any::<u32>(), 0..200)
 }
 
@@ -27,15 +28,21 @@ fn check(
 ) -> Result<(), TestCaseError> {
     let mut choices = Choices(numbers.iter());
     let old = spec(good[index % good.len()]);
-    let mut new = old.clone();
-    for _ in 0..=numbers.first().copied().unwrap_or(0) % 3 {
-        mutate(definition.spec(), &mut new, &mut choices);
-    }
+    let new = changed(definition, &old, &mut choices);
     let fail = |difference: Result<(), String>| difference.map_err(TestCaseError::fail);
     fail(definition.agree(&new, None))?;
     fail(definition.agree(&new, Some(&old)))?;
     let other: Value = generate(definition.spec(), &mut choices);
     fail(definition.agree(&other, None))
+}
+
+/// A `spec` with one to three changes.
+pub(crate) fn changed(definition: &Definition, old: &Value, choices: &mut Choices<'_>) -> Value {
+    let mut new = old.clone();
+    for _ in 0..=choices.first() % 3 {
+        mutate(definition.spec(), &mut new, choices);
+    }
+    new
 }
 
 proptest! {

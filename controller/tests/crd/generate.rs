@@ -51,6 +51,11 @@ const TEXTS: [&str; 41] = [
 pub(crate) struct Choices<'a>(pub(crate) std::slice::Iter<'a, u32>);
 
 impl Choices<'_> {
+    /// The next decision as it is, without taking it.
+    pub(crate) fn first(&self) -> u32 {
+        self.0.as_slice().first().copied().unwrap_or(0)
+    }
+
     fn below(&mut self, limit: usize) -> usize {
         // When all are used up: the simplest.
         self.0.next().map_or(0, |choice| *choice as usize % limit)

@@ -13,4 +13,5 @@ mod policies;
 mod refused;
 mod rules;
 mod schema;
+mod server;
 mod structure;

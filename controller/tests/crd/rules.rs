@@ -9,6 +9,7 @@ use crate::definition::Definition;
 use crate::structure::walk;
 
 /// An object, perhaps in place of another, and all that is told about it: field and message, without `spec` before.
+#[derive(Clone, Copy)]
 pub(crate) struct Case {
     pub(crate) new: &'static str,
     pub(crate) old: Option<&'static str>,
@@ -107,13 +108,18 @@ fn networks() {
 
 #[test]
 fn cluster_networks() {
-    // The rules of layer2 and layer3 are those of the other kind, at other paths.
-    let moved: Vec<Case> = crate::refused::NETWORKS.iter().map(moved).collect();
-    let own = crate::refused::CLUSTER_NETWORKS
-        .iter()
-        .map(|case| Case { ..*case });
-    let cases: Vec<_> = moved.into_iter().chain(own).collect();
-    check(&Definition::cluster_network(), &CLUSTER_NETWORKS, &cases);
+    check(
+        &Definition::cluster_network(),
+        &CLUSTER_NETWORKS,
+        &cluster_network_cases(),
+    );
+}
+
+/// The rules of layer2 and layer3 are those of the other kind, at other paths.
+pub(crate) fn cluster_network_cases() -> Vec<Case> {
+    let moved = crate::refused::NETWORKS.iter().map(moved);
+    let own = crate::refused::CLUSTER_NETWORKS.iter().copied();
+    moved.chain(own).collect()
 }
 
 /// A case of a network as one of a network in a cluster-wide one.

@@ -119,9 +119,10 @@ fn list(schema: &Value, items: &[Value], path: &str, findings: &mut Findings) {
         .map_or(&[][..], |keys| keys)
     {
         for (index, item) in items.iter().enumerate() {
-            if items[..index]
-                .iter()
-                .any(|earlier| earlier[key] == item[key])
+            let mut earlier = items[..index].iter();
+            // What is there a third time is not told again.
+            if earlier.by_ref().any(|earlier| earlier[key] == item[key])
+                && !earlier.any(|earlier| earlier[key] == item[key])
             {
                 let message = format!("Duplicate value: {{\"{key}\":{}}}", item[key]);
                 findings.add(&format!("{path}[{index}]"), message);

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::definition::printed;
 
-const KINDS: [&str; 5] = [
+pub(crate) const KINDS: [&str; 5] = [
     "ClusterNetworkConnect",
     "UserDefinedNetwork",
     "ClusterUserDefinedNetwork",

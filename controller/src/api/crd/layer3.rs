@@ -62,15 +62,16 @@ fn subnets(list: &mut JSONSchemaProps) {
             "hostSubnet is immutable",
         )
         .rule(
-            "self.all(a, !isCIDR(a.cidr) || self.all(b, a.cidr == b.cidr || !isCIDR(b.cidr) || \
-             !cidr(a.cidr).containsCIDR(cidr(b.cidr))))",
+            // A list of one, so that this subnet is read once and not for each of the others.
+            "!self.all(s, isCIDR(s.cidr)) || self.all(a, [cidr(a.cidr)].all(range, self.all(b, a.cidr == b.cidr || \
+             !range.containsCIDR(b.cidr))))",
             "Subnets must not overlap or contain each other",
         )
         .rule("self.all(a, !isCIDR(a.cidr) || self.exists_one(b, b.cidr == a.cidr))", "Subnets with same CIDR are not allowed")
         .rule(
             format!(
-                "self.all(a, !isCIDR(a.cidr) || self.all(b, !isCIDR(b.cidr) || cidr(a.cidr).ip().family() != \
-                 cidr(b.cidr).ip().family() || {} == {}))",
+                "self.all(a, !isCIDR(a.cidr) || [cidr(a.cidr).ip().family()].all(family, self.all(b, \
+                 !isCIDR(b.cidr) || cidr(b.cidr).ip().family() != family || {} == {})))",
                 host_subnet("a"),
                 host_subnet("b")
             ),
