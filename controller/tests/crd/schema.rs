@@ -131,19 +131,18 @@ fn list(schema: &Value, items: &[Value], path: &str, findings: &mut Findings) {
     }
 }
 
+/// Only the first of these is told.
 fn string(schema: &Value, text: &str, path: &str, findings: &mut Findings) {
     let count = text.chars().count() as u64;
-    if let Some(least) = schema["minLength"].as_u64()
-        && count < least
-    {
-        findings.add(path, format!("should be at least {least} chars long"));
-    }
     if let Some(most) = schema["maxLength"].as_u64()
         && count > most
     {
         findings.block(path, format!("Too long: may not be more than {most} bytes"));
-    }
-    if let Some(pattern) = schema["pattern"].as_str()
+    } else if let Some(least) = schema["minLength"].as_u64()
+        && count < least
+    {
+        findings.add(path, format!("should be at least {least} chars long"));
+    } else if let Some(pattern) = schema["pattern"].as_str()
         && !regex::Regex::new(pattern).unwrap().is_match(text)
     {
         findings.add(path, format!("should match '{pattern}'"));

@@ -87,7 +87,7 @@ impl Server {
     }
 
     /// Creates a definition in the tests' own group, and waits until it is served.
-    async fn define(&self, kind: &str) -> Kind {
+    async fn define(&self, kind: &str) -> Defined {
         let mut definition = serde_json::to_value(printed(kind)).unwrap();
         let plural = definition["spec"]["names"]["plural"]
             .as_str()
@@ -102,7 +102,7 @@ impl Server {
         let name = format!("{plural}.{GROUP}");
         definition["metadata"] = json!({"name": name});
         definition["spec"]["group"] = json!(GROUP);
-        let kind = Kind {
+        let kind = Defined {
             kind: kind.to_owned(),
             definition: format!("{DEFINITIONS}/{name}"),
             objects,
@@ -111,6 +111,12 @@ impl Server {
         let answer = self.send("POST", DEFINITIONS, &definition).await;
         assert_eq!(answer.code, 201, "{:#}", answer.body["message"]);
         assert_eq!(answer.warnings, [""; 0], "{name}");
+        self.until(&kind.definition, |answer| {
+            let conditions = answer.body["status"]["conditions"].as_array();
+            let mut conditions = conditions.into_iter().flatten();
+            conditions.any(|one| one["type"] == "Established" && one["status"] == "True")
+        })
+        .await;
         self.until(&kind.objects, |answer| answer.code == 200).await;
         let answer = self.send("GET", &kind.definition, &Value::Null).await;
         let conditions = answer.body["status"]["conditions"]
@@ -130,7 +136,7 @@ impl Server {
         kind
     }
 
-    async fn remove(&self, kind: &Kind) {
+    async fn remove(&self, kind: &Defined) {
         self.send("DELETE", &kind.definition, &Value::Null).await;
         self.until(&kind.definition, |answer| answer.code == 404)
             .await;
@@ -138,7 +144,7 @@ impl Server {
 }
 
 /// A definition in the tests' own group.
-struct Kind {
+struct Defined {
     kind: String,
     /// The path of the definition.
     definition: String,
@@ -146,7 +152,7 @@ struct Kind {
     objects: String,
 }
 
-impl Kind {
+impl Defined {
     fn object(&self, spec: &Value) -> Value {
         json!({
             "apiVersion": format!("{GROUP}/v1"), "kind": self.kind,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease as LeaseObject;
@@ -45,11 +46,36 @@ const TUNNEL_KEY: &str = "k8s.ovn.org/connect-router-tunnel-key";
 /// Where the controller keeps objects of its own.
 pub(crate) const NAMESPACE: &str = "default";
 const LEASE: &str = "patchbay-cluster";
+/// Where events about connects are.
+const EVENTS: &str = "default";
 /// On everything that tests make, so that it can be found and deleted.
 const LABEL: &str = "patchbay-test";
 
 /// A real API server is for one test at a time.
 static REAL: Mutex<()> = Mutex::const_new(());
+/// How many tests use the real API server or wait for it.
+static USERS: AtomicUsize = AtomicUsize::new(0);
+
+/// One of the tests that use the real API server.
+struct User;
+
+impl User {
+    fn new() -> Self {
+        USERS.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+
+    /// Whether no other test needs what is there for all of them.
+    fn is_last() -> bool {
+        USERS.load(Ordering::SeqCst) == 1
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        USERS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 /// An API server with the nodes, namespaces and networks of the example.
 pub(crate) struct Bed {
@@ -59,7 +85,7 @@ pub(crate) struct Bed {
     pub(crate) inventory: Inventory,
     /// Whether zones connect networks only where pods are.
     pub(crate) dynamic_udn: bool,
-    _alone: Option<MutexGuard<'static, ()>>,
+    _alone: Option<(User, MutexGuard<'static, ()>)>,
 }
 
 impl Bed {
@@ -75,6 +101,7 @@ impl Bed {
 
     /// A server that is not ours, on which others have left what they like.
     async fn real(kubeconfig: &Path) -> Self {
+        let user = User::new();
         let file = Kubeconfig::read_from(kubeconfig).unwrap();
         let options = KubeConfigOptions::default();
         let config = ClientConfig::from_custom_kubeconfig(file, &options).await;
@@ -83,10 +110,10 @@ impl Bed {
             client: config.unwrap().try_into().unwrap(),
             inventory: example(),
             dynamic_udn: false,
-            _alone: Some(REAL.lock().await),
+            _alone: Some((user, REAL.lock().await)),
         };
         bed.define_resources().await;
-        bed.clear().await;
+        bed.delete_all().await;
         bed
     }
 
@@ -124,7 +151,9 @@ impl Bed {
         for definition in definitions {
             let name = definition.name_any();
             if api.get_opt(&name).await.unwrap().is_none() {
-                let created = api.create(&PostParams::default(), &definition).await;
+                let created = api
+                    .create(&PostParams::default(), &labelled(&definition))
+                    .await;
                 created.unwrap();
             }
             let established = format!("{name} is established");
@@ -139,6 +168,20 @@ impl Bed {
             })
             .await;
         }
+    }
+
+    /// Deletes the definitions that tests have made.
+    async fn remove_definitions(&self) {
+        let api = Api::<CustomResourceDefinition>::all(self.client.clone());
+        let ours = ListParams::default().labels(LABEL);
+        api.delete_collection(&DeleteParams::default(), &ours)
+            .await
+            .unwrap();
+        eventually("the definitions are gone", async || {
+            let left = api.list(&ours).await.unwrap();
+            left.items.is_empty().then_some(())
+        })
+        .await;
     }
 
     async fn make_example(&self) {
@@ -230,7 +273,7 @@ impl Bed {
         let Some(uid) = connect.and_then(|connect| connect.uid()) else {
             return Vec::new();
         };
-        let api = Api::<Event>::namespaced(self.client.clone(), "default");
+        let api = Api::<Event>::namespaced(self.client.clone(), EVENTS);
         let events = api.list(&ListParams::default()).await.unwrap();
         events
             .into_iter()
@@ -333,8 +376,15 @@ impl Bed {
         Running { stop, task }
     }
 
-    /// Deletes everything that tests have made.
-    pub(crate) async fn clear(self: &Bed) {
+    /// Deletes everything that the test has made, and after the last test what all of them have used.
+    pub(crate) async fn clear(self) {
+        self.delete_all().await;
+        if self.api.is_none() && User::is_last() {
+            self.remove_definitions().await;
+        }
+    }
+
+    async fn delete_all(&self) {
         if self.api.is_none() {
             let (all, delete) = (ListParams::default().labels(LABEL), DeleteParams::default());
             self.connects()
@@ -370,6 +420,12 @@ impl Bed {
                 left.items.is_empty().then_some(())
             })
             .await;
+            let events = Api::<Event>::namespaced(self.client.clone(), EVENTS);
+            let told = events.list(&ListParams::default()).await.unwrap();
+            let ours = |event: &Event| event.reporting_controller.as_deref() == Some("patchbay");
+            for event in told.into_iter().filter(ours) {
+                events.delete(&event.name_any(), &delete).await.unwrap();
+            }
         }
     }
 }
@@ -465,6 +521,8 @@ fn labelled<K: Resource + Clone>(object: &K) -> K {
     let meta = object.meta_mut();
     meta.uid = None;
     meta.resource_version = None;
+    // Those who put finalizers on networks, and would take them off, do not run.
+    meta.finalizers = None;
     object
 }
 
@@ -506,15 +564,15 @@ async fn a_server_that_is_not_ours_is_left_as_it_was() {
         bed.connect().await;
         bed.until_allocated(2).await;
         cluster.stop().await;
-        bed.clear().await;
-        assert!(
-            bed.nodes()
-                .list(&ListParams::default())
-                .await
-                .unwrap()
-                .items
-                .is_empty()
+        let (nodes, connects, events) = (
+            bed.nodes(),
+            bed.connects(),
+            Api::<Event>::namespaced(bed.client.clone(), EVENTS),
         );
-        assert!(bed.connects().get_opt(CONNECT).await.unwrap().is_none());
+        bed.clear().await;
+        let all = ListParams::default();
+        assert!(nodes.list(&all).await.unwrap().items.is_empty());
+        assert!(connects.get_opt(CONNECT).await.unwrap().is_none());
+        assert!(events.list(&all).await.unwrap().items.is_empty());
     }
 }

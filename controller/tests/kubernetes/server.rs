@@ -116,6 +116,31 @@ async fn writes_that_are_based_on_old_versions_are_conflicts() {
 }
 
 #[tokio::test]
+async fn what_is_held_goes_when_it_is_let_go() {
+    let server = ApiServer::start().await;
+    let nodes = Api::<Node>::all(server.client());
+    let mut held = node("n", &json!({}));
+    held.metadata.finalizers = Some(vec!["example.org/held".to_owned()]);
+    let params = PostParams::default();
+    let made = nodes.create(&params, &held).await.unwrap();
+    let delete = DeleteParams::default();
+    nodes.delete("n", &delete).await.unwrap();
+    let going = nodes.get("n").await.unwrap();
+    assert!(going.metadata.deletion_timestamp.is_some());
+    assert_ne!(going.resource_version(), made.resource_version());
+    nodes.delete("n", &delete).await.unwrap();
+    let again = nodes.get("n").await.unwrap();
+    assert_eq!(again.resource_version(), going.resource_version());
+    assert_eq!(code(nodes.create(&params, &held).await), 409);
+    let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    nodes
+        .patch("n", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+    assert_eq!(code(nodes.get("n").await), 404);
+}
+
+#[tokio::test]
 async fn managers_own_what_they_apply() {
     let server = ApiServer::start().await;
     let connects = Api::<ClusterNetworkConnect>::all(server.client());

@@ -62,16 +62,17 @@ fn subnets(list: &mut JSONSchemaProps) {
             "hostSubnet is immutable",
         )
         .rule(
-            // A list of one, so that this subnet is read once and not for each of the others.
-            "!self.all(s, isCIDR(s.cidr)) || self.all(a, [cidr(a.cidr)].all(range, self.all(b, a.cidr == b.cidr || \
-             !range.containsCIDR(b.cidr))))",
+            // A list of one, so that this subnet is read once and not for each of the others. What decides most pairs comes
+            // first.
+            "!self.all(s, isCIDR(s.cidr)) || self.all(a, [cidr(a.cidr)].all(range, self.all(b, \
+             !range.containsCIDR(b.cidr) || a.cidr == b.cidr)))",
             "Subnets must not overlap or contain each other",
         )
         .rule("self.all(a, !isCIDR(a.cidr) || self.exists_one(b, b.cidr == a.cidr))", "Subnets with same CIDR are not allowed")
         .rule(
             format!(
-                "self.all(a, !isCIDR(a.cidr) || [cidr(a.cidr).ip().family()].all(family, self.all(b, \
-                 !isCIDR(b.cidr) || cidr(b.cidr).ip().family() != family || {} == {})))",
+                "self.all(a, !isCIDR(a.cidr) || [cidr(a.cidr).ip().family()].all(family, self.all(b, {} == {} || \
+                 !isCIDR(b.cidr) || cidr(b.cidr).ip().family() != family)))",
                 host_subnet("a"),
                 host_subnet("b")
             ),

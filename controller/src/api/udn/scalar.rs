@@ -51,9 +51,9 @@ impl Rules {
     }
 
     /// The number of characters of a text that may not be empty.
-    pub(super) fn length(&mut self, field: &str, text: &str, most: usize) {
+    pub(super) fn length(&mut self, field: &str, text: &str, most: usize) -> bool {
         self.check(!text.is_empty(), field, "should be at least 1 chars long");
-        self.at_most(field, text, most);
+        self.at_most(field, text, most) && !text.is_empty()
     }
 
     /// The number of characters of a text. API servers count characters and speak of bytes.

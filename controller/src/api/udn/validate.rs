@@ -183,12 +183,13 @@ fn check_uplinks(rules: &mut Rules, field: &str, uplinks: &[String], network: &N
     rules.items(field, uplinks.len(), 1);
     for (index, uplink) in uplinks.iter().enumerate() {
         let field = format!("{field}[{index}]");
-        rules.length(&field, uplink, 253);
-        rules.check(
-            is_uplink_name(uplink),
-            field,
-            "should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'",
-        );
+        if rules.length(&field, uplink, 253) {
+            rules.check(
+                is_uplink_name(uplink),
+                field,
+                "should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'",
+            );
+        }
     }
     rules.check(
         network.role() == Some(NetworkRole::Primary),

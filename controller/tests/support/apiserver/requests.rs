@@ -260,8 +260,15 @@ fn create(storage: &mut Storage, call: &Call, target: &Target) -> Result<Answer,
         ));
     }
     let key = (target.namespace.clone().unwrap_or_default(), name);
-    if storage.get(target.resource, &key).is_some() {
-        let message = format!("{} {:?} already exists", target.resource.plural, key.1);
+    if let Some(before) = storage.get(target.resource, &key) {
+        let going = match &before["metadata"]["deletionTimestamp"] {
+            Value::Null => "",
+            _ => "object is being deleted: ",
+        };
+        let message = format!(
+            "{going}{} {:?} already exists",
+            target.resource.plural, key.1
+        );
         return Err(Failure::new(409, "AlreadyExists", message));
     }
     if target.resource.has_status

@@ -101,8 +101,21 @@ impl Storage {
         mut object: Value,
     ) -> Value {
         let before = self.objects[resource][&key].clone();
-        for field in ["uid", "creationTimestamp", "resourceVersion", "generation"] {
-            object["metadata"][field] = before["metadata"][field].clone();
+        for field in [
+            "uid",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "resourceVersion",
+            "generation",
+        ] {
+            match before["metadata"].get(field) {
+                Some(value) => object["metadata"][field] = value.clone(),
+                None => drop(
+                    object["metadata"]
+                        .as_object_mut()
+                        .map(|meta| meta.remove(field)),
+                ),
+            }
         }
         if object == before {
             return before;
@@ -111,10 +124,30 @@ impl Storage {
             let generation = before["metadata"]["generation"].as_i64().unwrap_or(0);
             object["metadata"]["generation"] = (generation + 1).into();
         }
+        if is_over(&object["metadata"]) {
+            return self.remove(resource, &key).unwrap_or(object);
+        }
         self.put(resource, key, Some(before), object)
     }
 
+    /// Deletes an object, or marks it as one that is to go when nobody holds it any more.
     pub(super) fn delete(&mut self, resource: &'static Resource, key: &Key) -> Option<Value> {
+        let before = self.get(resource, key)?.clone();
+        let mut object = before.clone();
+        let meta = &mut object["metadata"];
+        if meta["deletionTimestamp"].is_null() {
+            meta["deletionTimestamp"] = "2026-01-02T00:00:00Z".into();
+        }
+        if is_over(meta) {
+            return self.remove(resource, key);
+        }
+        if object == before {
+            return Some(before);
+        }
+        Some(self.put(resource, key.clone(), Some(before), object))
+    }
+
+    fn remove(&mut self, resource: &'static Resource, key: &Key) -> Option<Value> {
         let mut object = self.objects.get_mut(resource)?.remove(key)?;
         let before = Some(object.clone());
         self.version += 1;
@@ -151,6 +184,12 @@ impl Storage {
         });
         object
     }
+}
+
+/// Whether an object that is to go is held by nobody.
+fn is_over(meta: &Value) -> bool {
+    let finalizers = meta["finalizers"].as_array();
+    !meta["deletionTimestamp"].is_null() && finalizers.is_none_or(Vec::is_empty)
 }
 
 fn merge_into(meta: &mut Value, field: &str, entries: Value) {
