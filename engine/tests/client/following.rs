@@ -115,3 +115,40 @@ async fn what_was_missed_while_there_was_no_connection_is_one_event() {
     let found = snapshot.typed_index(&by_name).unwrap();
     assert!(found.one("new").unwrap().is_some() && found.one("kept").unwrap().is_some());
 }
+
+/// Their text is much longer than what the client decodes at once.
+#[tokio::test]
+async fn large_contents_and_updates_are_those_of_the_server() {
+    const SWITCHES: usize = 3000;
+    let server = RealServer::start(nb::SCHEMA_TEXT);
+    let one = soon(Client::connect(config(&server))).await.unwrap();
+    let with_ids = |number: usize| {
+        let mut switch = switch(&format!("switch number {number}"));
+        let id = format!("an id of switch \"{number}\" with }} and \u{e9}");
+        switch.external_ids = [("k8s.ovn.org/id".into(), id)].into();
+        switch
+    };
+    commit(&one, |txn| {
+        for number in 0..SWITCHES {
+            txn.insert(&with_ids(number)).unwrap();
+        }
+    })
+    .await;
+    let other = soon(Client::connect(config(&server))).await.unwrap();
+    for client in [&one, &other] {
+        let snapshot = client.snapshot();
+        let mut rows: Vec<LogicalSwitch> = snapshot
+            .typed::<LogicalSwitch>()
+            .iter()
+            .map(|row| row.unwrap().1)
+            .collect();
+        rows.sort_by_key(|row| {
+            row.name
+                .trim_start_matches("switch number ")
+                .parse::<usize>()
+                .unwrap()
+        });
+        let made: Vec<_> = (0..SWITCHES).map(with_ids).collect();
+        assert!(rows == made);
+    }
+}

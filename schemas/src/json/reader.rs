@@ -171,15 +171,17 @@ impl<'a> Reader<'a> {
     }
 
     /// A string's bytes, unescaped. They are UTF-8 unless the sender broke the rules of JSON.
+    #[inline]
     pub fn string(&mut self) -> Option<Cow<'a, [u8]>> {
         if self.peek() != b'"' {
             return None;
         }
         let start = self.at + 1;
-        let plain = plain_len(&self.text[start..]);
-        if self.text.get(start + plain) == Some(&b'"') {
+        let rest = &self.text[start..];
+        let plain = plain_len(rest);
+        if let Some((string, [b'"', ..])) = rest.split_at_checked(plain) {
             self.at = start + plain + 1;
-            return Some(Cow::Borrowed(&self.text[start..start + plain]));
+            return Some(Cow::Borrowed(string));
         }
         Some(Cow::Owned(self.unescape(start)))
     }
@@ -231,7 +233,15 @@ impl<'a> Reader<'a> {
     }
 
     /// The next byte that is not white space; 0 at the end.
+    #[inline]
     fn peek(&mut self) -> u8 {
+        match self.text.get(self.at) {
+            Some(&byte) if byte > b' ' => byte,
+            _ => self.peek_behind_space(),
+        }
+    }
+
+    fn peek_behind_space(&mut self) -> u8 {
         loop {
             match self.text.get(self.at) {
                 Some(b' ' | b'\t' | b'\n' | b'\r') => self.at += 1,
@@ -262,6 +272,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    #[cold]
     fn unescape(&mut self, start: usize) -> Vec<u8> {
         let mut out = Vec::new();
         let mut at = start;

@@ -168,6 +168,10 @@ impl Scanner {
                     self.name = self.at;
                     self.at = end;
                     self.expect = Expect::Colon;
+                    if text.get(end) == Some(&b':') {
+                        self.at += 1;
+                        self.expect = Expect::Value;
+                    }
                 }
                 Expect::Colon => {
                     if byte != b':' {
@@ -290,8 +294,24 @@ impl Scanner {
     }
 
     /// The end of the string that begins at `self.at`, or none when it is not complete.
+    #[inline]
     fn string(&mut self, text: &[u8]) -> Result<Option<usize>, JsonError> {
-        let mut at = self.in_string.max(self.at + 1);
+        let start = self.at + 1;
+        if self.in_string == 0
+            && let Some(rest) = text.get(start..)
+        {
+            let end = start + plain_len(rest);
+            if text.get(end) == Some(&b'"') {
+                return Ok(Some(end + 1));
+            }
+            self.in_string = end;
+        }
+        self.string_from(self.in_string.max(start), text)
+    }
+
+    /// The same of a string with escapes or that did not arrive at once.
+    #[cold]
+    fn string_from(&mut self, mut at: usize, text: &[u8]) -> Result<Option<usize>, JsonError> {
         loop {
             at += text.get(at..).map_or(0, plain_len);
             self.in_string = at;
@@ -327,6 +347,7 @@ impl Scanner {
 }
 
 /// How many bytes from the start of `text` are neither quote, backslash nor control character.
+#[inline]
 pub(super) fn plain_len(text: &[u8]) -> usize {
     let (words, rest) = text.as_chunks();
     for (i, word) in words.iter().enumerate() {
@@ -345,10 +366,14 @@ pub(super) fn plain_len(text: &[u8]) -> usize {
 fn special_bytes(word: [u8; 8]) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x80 * ONES;
+    const QUOTES: u64 = b'"' as u64 * ONES;
+    const BACKSLASHES: u64 = b'\\' as u64 * ONES;
     let word = u64::from_le_bytes(word);
-    let below = |word: u64, limit: u64| word.wrapping_sub(limit * ONES) & !word & HIGH;
-    let equal = |byte: u8| below(word ^ (u64::from(byte) * ONES), 1);
-    below(word, 0x20) | equal(b'"') | equal(b'\\')
+    let control = word.wrapping_sub(0x20 * ONES);
+    let quote = (word ^ QUOTES).wrapping_sub(ONES);
+    let backslash = (word ^ BACKSLASHES).wrapping_sub(ONES);
+    // What is not ASCII is none of them.
+    (control | quote | backslash) & !word & HIGH
 }
 
 /// Length of the escape sequence that begins `text`; none when it is cut short.

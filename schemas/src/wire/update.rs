@@ -348,13 +348,9 @@ impl<'a> UpdateReader<'a> {
         self.columns(at, table, uuid, |column, reader, notation| {
             let likely = like.as_ref().and_then(|row| row.values.get(column.index()));
             let datum = notation.datum_like(reader, table.column_type(column), likely)?;
-            row.set(
-                column,
-                likely
-                    .filter(|likely| **likely == datum)
-                    .cloned()
-                    .unwrap_or(datum),
-            );
+            // One atom shares what it can by itself.
+            let same = likely.filter(|likely| likely.len() > 1 && **likely == datum);
+            row.set(column, same.cloned().unwrap_or(datum));
             Ok(())
         })?;
         let row = Arc::new(row);
