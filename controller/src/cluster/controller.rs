@@ -64,15 +64,17 @@ impl ClusterController {
         // Networks are deselected in the first round only. From then on a round that changes an outcome has handed out
         // something more, so there is a last one.
         loop {
+            let mut unreadable = Vec::new();
             let outcomes: Vec<CncOutcome> = objects
                 .connects
                 .iter()
                 .map(|(name, object)| {
                     let served = match self.connects.remove(name) {
                         Some(mut held) => {
-                            let served =
+                            let mut served =
                                 self.serve(name, object, &mut held, objects, &network_keys);
                             self.connects.insert(name.clone(), held);
+                            unreadable.append(&mut served.unreadable);
                             served
                         }
                         None => Served {
@@ -86,6 +88,7 @@ impl ClusterController {
                 })
                 .collect();
             if outcomes.iter().all(CncOutcome::is_accepted) || outcomes == last {
+                warnings.extend(unreadable);
                 warnings.extend(self.lack_of_room(objects));
                 return Report { outcomes, warnings };
             }
@@ -196,16 +199,36 @@ impl ClusterController {
         objects: &Objects<'_>,
         network_keys: &BTreeSet<DatapathKey>,
     ) -> Served {
+        let mut selection = Selection::discover(&object.spec, objects);
+        let unreadable = std::mem::take(&mut selection.unreadable).into_iter();
+        let unreadable = unreadable.map(|(nad, problem)| Warning::Definition {
+            connect: name.to_owned(),
+            nad,
+            problem,
+        });
+        Served {
+            unreadable: unreadable.collect(),
+            ..self.hand_out(name, held, &selection, network_keys)
+        }
+    }
+
+    /// Gives the selected networks what they need.
+    fn hand_out(
+        &mut self,
+        name: &str,
+        held: &mut Held,
+        selection: &Selection<'_>,
+        network_keys: &BTreeSet<DatapathKey>,
+    ) -> Served {
         let stopped = |failures| Served {
             failures,
             ..Served::default()
         };
-        let selection = Selection::discover(&object.spec, objects);
         let errors = validate(&self.config, &held.cidrs, &selection.networks);
         if !errors.is_empty() {
             return stopped(Failure::of(Stage::Validation, name, errors));
         }
-        let shared = self.shared_networks(name, held, &selection);
+        let shared = self.shared_networks(name, held, selection);
         if !shared.is_empty() {
             return stopped(Failure::of(Stage::CrossValidation, name, shared));
         }
@@ -214,13 +237,14 @@ impl ClusterController {
             let cause = format!("failed to allocate the id for the resource {name}");
             return stopped(Failure::of(Stage::TunnelKey, name, [cause]));
         };
-        let errors = held.hand_out(&selection);
+        let errors = held.hand_out(selection);
         let mut failures = Failure::of(Stage::Discovery, name, &selection.errors);
         failures.extend(Failure::of(Stage::Subnets, name, errors));
         Served {
             tunnel_key: Some(key),
             subnets: held.annotation().cloned(),
             failures,
+            ..Served::default()
         }
     }
 
@@ -285,6 +309,7 @@ struct Served {
     tunnel_key: Option<DatapathKey>,
     subnets: Option<ConnectSubnetMap>,
     failures: Vec<Failure>,
+    unreadable: Vec<Warning>,
 }
 
 impl Served {

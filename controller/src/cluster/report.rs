@@ -98,4 +98,14 @@ pub enum Warning {
         /// What is wrong with it.
         reason: String,
     },
+    /// A selected attachment definition cannot be read: its network is not connected anew, and not disconnected.
+    #[error("CNC {connect}: network attachment definition {nad}: {problem}")]
+    Definition {
+        /// Name of the connect.
+        connect: String,
+        /// The definition.
+        nad: NadKey,
+        /// What is wrong with it.
+        problem: String,
+    },
 }

@@ -32,8 +32,6 @@ pub(super) enum DiscoveryError {
         network: String,
         transport: Transport,
     },
-    #[error("network attachment definition {nad}: {problem}")]
-    Definition { nad: NadKey, problem: String },
 }
 
 /// A selected definition whose network is not known, for now.
@@ -56,6 +54,9 @@ pub(super) struct Selection<'a> {
     pub(super) unresolved: Vec<Unresolved>,
     /// What is left out and why: by selector, then by name.
     pub(super) errors: Vec<DiscoveryError>,
+    /// Selected definitions that cannot be read, and why. They are no reason not to accept the connect: what they are
+    /// about may be none of its networks.
+    pub(super) unreadable: Vec<(NadKey, String)>,
 }
 
 impl<'a> Selection<'a> {
@@ -165,10 +166,7 @@ impl<'a> Selection<'a> {
         } else if let Some(problem) = objects.networks.problems().get(key) {
             let unresolved = unresolved(nad, problem);
             if !unresolved.lacks_id {
-                self.errors.push(DiscoveryError::Definition {
-                    nad: key.clone(),
-                    problem: problem.to_string(),
-                });
+                self.unreadable.push((key.clone(), problem.to_string()));
             }
             self.unresolved.push(unresolved);
         }

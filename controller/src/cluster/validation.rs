@@ -76,13 +76,7 @@ pub(super) fn validate(
     cluster_ranges(&mut errors, config, connect);
     network_ranges(&mut errors, connect, networks);
     pod_subnets(&mut errors, networks);
-    families(&mut errors, connect, networks);
-    if !connect
-        .iter()
-        .any(|net| config.runs(IpFamily::of_net(*net)))
-    {
-        errors.push(ValidationError::NoFamily);
-    }
+    families(&mut errors, config, connect, networks);
     errors
 }
 
@@ -170,8 +164,11 @@ fn pod_subnets(errors: &mut Vec<ValidationError>, networks: &BTreeMap<&str, &Net
     }
 }
 
+/// Whether families fit together. A network that does not go with another one, the range that it lacks, and ranges that
+/// are all of no use mostly are one mistake, which is told once.
 fn families(
     errors: &mut Vec<ValidationError>,
+    config: &ClusterConfig,
     connect: &[IpNet],
     networks: &BTreeMap<&str, &Network>,
 ) {
@@ -191,7 +188,9 @@ fn families(
             left_family,
             right: right.name.clone(),
         });
+        return;
     }
+    let before = errors.len();
     for family in IpFamily::BOTH {
         if connect.iter().any(|net| IpFamily::of_net(*net) == family) {
             continue;
@@ -202,6 +201,10 @@ fn families(
                 family,
             });
         }
+    }
+    let is_run = |net: &IpNet| config.runs(IpFamily::of_net(*net));
+    if errors.len() == before && !connect.iter().any(is_run) {
+        errors.push(ValidationError::NoFamily);
     }
 }
 

@@ -135,9 +135,23 @@ fn families_must_fit() {
     // Connected in one family only.
     assert_eq!(check(&dual(), &["192.168.0.0/16"], &[both]), [""; 0]);
     assert_eq!(
-        check(&dual(), &["192.168.0.0/16"], &[six]),
+        check(&dual(), &["192.168.0.0/16"], std::slice::from_ref(&six)),
         [
             "IP family conflict: connected network ant is ipv6-only but connectSubnets do not contain an ipv6 subnet"
+        ]
+    );
+    // That one of them lacks a range, too, is the same mistake.
+    assert_eq!(
+        check(&dual(), &["192.168.0.0/16"], &[four.clone(), six.clone()]),
+        [
+            "IP family conflict: connected network ant has only ipv6 subnets, but another connected network zebra has only ipv4 subnets"
+        ]
+    );
+    let config = ClusterConfig::new(true, false, Vec::new());
+    assert_eq!(
+        check(&config, &["fd01::/112"], std::slice::from_ref(&four)),
+        [
+            "IP family conflict: connected network zebra is ipv4-only but connectSubnets do not contain an ipv4 subnet"
         ]
     );
     assert_eq!(
