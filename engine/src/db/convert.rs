@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use patchbay_schemas::atom::AtomType;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::{Reader, TextBuf};
-use patchbay_schemas::schema::{ColumnType, DatabaseSchema};
+use patchbay_schemas::schema::{BaseType, ColumnType, DatabaseSchema};
 use patchbay_schemas::strings::Strings;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{DecodedTransaction, NotationReader, Operation};
@@ -71,7 +72,7 @@ fn inserts(snapshot: &Snapshot, schema: &DatabaseSchema) -> Result<Vec<Operation
                 let value = if ty == old_ty {
                     value
                 } else {
-                    reread(&value, ty, &mut strings)?
+                    reread(&value, old_ty, ty, &mut strings)?
                 };
                 Ok((*column, value))
             };
@@ -87,14 +88,46 @@ fn inserts(snapshot: &Snapshot, schema: &DatabaseSchema) -> Result<Vec<Operation
 }
 
 /// A value, written and read as one of another type.
-fn reread(value: &Datum, ty: &ColumnType, strings: &mut Strings) -> Result<Datum, OvsdbError> {
+fn reread(
+    value: &Datum,
+    old: &ColumnType,
+    new: &ColumnType,
+    strings: &mut Strings,
+) -> Result<Datum, OvsdbError> {
+    // A real is no integer, whatever its value: its text does not tell.
+    let was_real = |old: &BaseType, new: &BaseType| {
+        old.atom == AtomType::Real && new.atom == AtomType::Integer
+    };
+    let values = old.value.as_ref().zip(new.value.as_ref());
+    let real = if was_real(&old.key, &new.key) {
+        value.atoms().next()
+    } else if values.is_some_and(|(old, new)| was_real(old, new)) {
+        value.atoms().nth(1)
+    } else {
+        None
+    };
+    if let Some(real) = real
+        && (new.min as usize..=new.max as usize).contains(&value.len())
+    {
+        let text = text_of(|text| real.write_json(text))?;
+        return Err(OvsdbError::syntax_at(element(&text), "expected integer"));
+    }
+    let text = text_of(|text| value.write_json(text))?;
+    NotationReader::new(strings).datum(&mut element(&text), new)
+}
+
+/// An array of one element, which `write` writes.
+fn text_of(write: impl FnOnce(&mut Vec<u8>)) -> Result<TextBuf, OvsdbError> {
     let mut text = b"[".to_vec();
-    value.write_json(&mut text);
+    write(&mut text);
     text.push(b']');
-    let text =
-        TextBuf::parse(text).map_err(|e| OvsdbError::new("internal error", e.to_string()))?;
+    TextBuf::parse(text).map_err(|error| OvsdbError::new("internal error", error.to_string()))
+}
+
+/// The only element of an array.
+fn element(text: &TextBuf) -> Reader<'_> {
     let mut reader = Reader::new(text.as_text());
     reader.enter_array();
     reader.next_element();
-    NotationReader::new(strings).datum(&mut reader, ty)
+    reader
 }

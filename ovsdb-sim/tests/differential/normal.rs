@@ -20,6 +20,8 @@ pub(crate) enum Scope {
     Directed,
     /// Whatever comes: which of several rows an error is about may differ, and so may empty changes of rows.
     Random,
+    /// What is broken in several places: which of the values of a row an error is about may differ too.
+    Broken,
 }
 
 /// What one server's UUIDs are called.
@@ -58,8 +60,8 @@ impl Names {
         requests: &[Json],
         scope: Scope,
     ) {
-        if scope == Scope::Random {
-            lenient::forget_what_may_differ(log, requests);
+        if scope != Scope::Directed {
+            lenient::forget_what_may_differ(log, requests, scope);
         }
         // Different monitors of one connection hear of a change, or of their end, in arbitrary order.
         for run in log.chunk_by_mut(|(a, one), (b, other)| {

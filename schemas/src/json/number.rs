@@ -50,7 +50,8 @@ impl Number {
         if real.is_infinite() || (real != 0.0 && real.abs() < f64::MIN_POSITIVE) {
             return Err("number outside valid range");
         }
-        Ok(Self::Real(real))
+        // Zero has no sign.
+        Ok(Self::Real(if real == 0.0 { 0.0 } else { real }))
     }
 }
 

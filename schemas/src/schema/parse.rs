@@ -211,8 +211,11 @@ impl TableSchema {
         };
         let mut columns = Vec::with_capacity(names.len());
         for name in names {
-            let name = name.as_str().ok_or_else(distinct)?;
-            let column = self.column_id(name).ok_or_else(|| {
+            let Json::String(name) = name else {
+                return Err(distinct());
+            };
+            let name = String::from_utf8_lossy(name);
+            let column = self.column_id(&name).ok_or_else(|| {
                 OvsdbError::syntax(json, format!("{name} is not a valid column name"))
             })?;
             columns.push(column);

@@ -2,16 +2,27 @@
 
 use patchbay_schemas::json::Json;
 
-use super::is_reply;
+use super::{Scope, is_reply};
 
 /// Removes from a log what ovsdb-server chooses arbitrarily.
-pub(super) fn forget_what_may_differ(log: &mut Vec<(char, Json)>, requests: &[Json]) {
+pub(super) fn forget_what_may_differ(log: &mut Vec<(char, Json)>, requests: &[Json], scope: Scope) {
     for (_, message) in log.iter_mut() {
+        replace_what_is_no_text(message);
         if let Some(request) = requests.iter().find(|request| is_reply(message, request)) {
-            forget_rows_of_errors(message, request);
+            forget_rows_of_errors(message, request, scope);
         }
     }
     log.retain_mut(|(_, message)| !is_update(message) || has_changes(message));
+}
+
+/// An error's `details` may quote bytes that are no UTF-8, which the simulator replaces as is usual.
+fn replace_what_is_no_text(message: &mut Json) {
+    match message {
+        Json::String(bytes) => *bytes = String::from_utf8_lossy(bytes).into_owned().into_bytes(),
+        Json::Array(elements) => elements.iter_mut().for_each(replace_what_is_no_text),
+        Json::Object(members) => members.values_mut().for_each(replace_what_is_no_text),
+        _ => {}
+    }
 }
 
 /// A member of a cluster executes a transaction once more when it is committed. So new rows get other versions than those
@@ -28,10 +39,16 @@ pub(crate) fn forget_versions(message: &mut Json) {
 }
 
 /// An error may be about any of several rows.
-fn forget_rows_of_errors(reply: &mut Json, request: &Json) {
+fn forget_rows_of_errors(reply: &mut Json, request: &Json, scope: Scope) {
     let (Json::Object(members), Some(Json::Array(params))) = (reply, request.get("params")) else {
         return;
     };
+    if request.get("method").and_then(Json::as_str) == Some("convert") && scope == Scope::Broken {
+        if let Some(error @ Json::Object(_)) = members.get_mut(&b"error"[..]) {
+            *error = Json::string("some error");
+        }
+        return;
+    }
     let Some(Json::Array(results)) = members.get_mut(&b"result"[..]) else {
         return;
     };
@@ -45,6 +62,10 @@ fn forget_rows_of_errors(reply: &mut Json, request: &Json) {
         };
         let kind = match operation {
             None => Some(step_of_commit(details)),
+            Some(operation) if scope == Scope::Broken && has_values(operation) => {
+                members.remove(&b"syntax"[..]);
+                Some("of a value".to_owned())
+            }
             Some(operation) => run_time_error(members.get(&b"error"[..]), operation),
         };
         if let Some(kind) = kind {
@@ -67,6 +88,12 @@ fn run_time_error(tag: Option<&Json>, operation: &Json) -> Option<String> {
     let run_time = ["constraint violation", "range error", "domain error"];
     let mutate = operation.get("op").and_then(Json::as_str) == Some("mutate");
     (mutate && run_time.contains(&tag?.as_str()?)).then(|| "of a row".to_owned())
+}
+
+fn has_values(operation: &Json) -> bool {
+    ["row", "rows"]
+        .iter()
+        .any(|member| operation.get(member).is_some())
 }
 
 fn is_update(message: &Json) -> bool {

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::changed_schema::members;
+
 /// The schema without limits to the lengths of sets and maps. A cluster of ovsdb-server 3.1 writes differences into its
 /// log that it reads wrong: those from a default that is not empty as the new value, those longer than the limit not at
 /// all.
@@ -18,11 +20,6 @@ pub(super) fn without_lengths(schema: &str) -> String {
         }
     }
     schema.to_string()
-}
-
-fn members(object: &mut Value) -> impl Iterator<Item = &mut Value> {
-    let members = object.as_object_mut().into_iter().flatten();
-    members.map(|(_, value)| value)
 }
 
 /// The parameters with one of the last transactions before the step in the place of no transaction.

@@ -3,7 +3,10 @@
 //! A run has a fixed seed. `PATCHBAY_DIFFERENTIAL_SEED` names another, `PATCHBAY_DIFFERENTIAL_CASES` how many
 //! databases are filled and compared.
 
+mod bytes;
+mod changed_schema;
 mod clusters;
+mod conversions;
 mod requests;
 mod schema;
 mod values;

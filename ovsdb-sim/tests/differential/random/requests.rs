@@ -148,7 +148,8 @@ impl Requests {
         wait
     }
 
-    fn operation(&self, seed: u64) -> Value {
+    /// An operation of any kind.
+    pub(super) fn operation(&self, seed: u64) -> Value {
         let rng = &mut StdRng::seed_from_u64(seed);
         let number = rng.random_range(0..self.schema.tables.len());
         let table = &self.schema.tables[number];

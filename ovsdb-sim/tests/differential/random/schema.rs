@@ -65,7 +65,8 @@ pub(super) fn random(seed: u64) -> String {
     json!({"name": "D", "tables": all}).to_string()
 }
 
-fn column_type(rng: &mut StdRng, roots: &[bool]) -> Value {
+/// The type of a column; `roots` has which tables are roots.
+pub(super) fn column_type(rng: &mut StdRng, roots: &[bool]) -> Value {
     let shape = rng.random_range(0..10);
     let key = base_type(rng, roots, shape == 0);
     let mut ty = json!({"key": key});
@@ -101,7 +102,8 @@ fn column_type(rng: &mut StdRng, roots: &[bool]) -> Value {
     ty
 }
 
-fn base_type(rng: &mut StdRng, roots: &[bool], must_have_row: bool) -> Value {
+/// The type of a key or a value. A scalar `must_have_row` to refer to.
+pub(super) fn base_type(rng: &mut StdRng, roots: &[bool], must_have_row: bool) -> Value {
     match rng.random_range(0..16) {
         0 => json!("integer"),
         1 => pick(

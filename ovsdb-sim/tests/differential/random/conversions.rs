@@ -1,0 +1,145 @@
+//! Random conversions: a database gets another schema, and the content stays or the conversion fails.
+
+use ovsdb_sim::Model;
+use ovsdb_sim::testing::Release;
+use patchbay_schemas::json::Json;
+use patchbay_schemas::schema::DatabaseSchema;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::{Value, json};
+
+use crate::normal::Scope;
+use crate::servers::{Comparison, Servers};
+
+use super::changed_schema::{self, Changes};
+use super::number;
+use super::requests::Requests;
+use super::schema;
+
+/// How many databases are converted: as many as take some ten seconds.
+const CASES: u32 = 150;
+const TRIXIE_CASES: u32 = 60;
+/// How many operations a transaction has at most.
+const MAX_OPERATIONS: usize = 4;
+/// The real server 3.1 crashes at some conversions that fail half way.
+const MAX_CRASHES: u32 = 15;
+
+#[test]
+fn random_conversions_keep_the_same() {
+    run(&Release::installed(), CASES);
+}
+
+#[test]
+fn random_conversions_keep_the_same_as_in_trixie() {
+    if let Some(release) = Release::trixie() {
+        run(&release, TRIXIE_CASES);
+    }
+}
+
+fn run(release: &Release, cases: u32) {
+    let cases = number("PATCHBAY_DIFFERENTIAL_CASES").map_or(cases, |cases| cases as u32);
+    let seed = number("PATCHBAY_DIFFERENTIAL_SEED").unwrap_or_default();
+    let mut crashes = 0;
+    for case in 0..u64::from(cases) {
+        match compare(release, seed ^ case << 32) {
+            Ok(()) => {}
+            Err(None) => crashes += 1,
+            Err(Some(difference)) => panic!("{difference}"),
+        }
+    }
+    assert!(
+        crashes * 100 <= MAX_CRASHES * cases,
+        "the real server crashed {crashes} times"
+    );
+}
+
+/// Runs one case.
+///
+/// # Errors
+/// The difference, with what led to it; none when the real server crashed.
+fn compare(release: &Release, seed: u64) -> Result<(), Option<String>> {
+    let rng = &mut StdRng::seed_from_u64(seed);
+    let before = schema::random(rng.random());
+    // With one change and one row it is known what an error is about.
+    let (changes, transactions) = match rng.random_range(0..3) {
+        0 => (Changes::One, 1),
+        _ => (Changes::Some, rng.random_range(1..8)),
+    };
+    let after = changed_schema::changed(&before, rng.random(), changes);
+    let servers = Servers::start(release, Model::Standalone, &before);
+    let scope = match changes {
+        Changes::One => Scope::Random,
+        Changes::Some => Scope::Broken,
+    };
+    let mut conversation = Conversation {
+        comparison: servers.compare(scope),
+        script: vec![format!("schema {before}")],
+    };
+    conversation.send('A', "set_db_change_aware", "[true]")?;
+    let requests = Requests::new(&before);
+    let max_operations = match changes {
+        Changes::One => 1,
+        Changes::Some => MAX_OPERATIONS,
+    };
+    for _ in 0..transactions {
+        let params = transaction(rng, &requests, max_operations);
+        conversation.send('A', "transact", &params)?;
+    }
+    conversation.send('B', "monitor_cond", r#"["D","m",{"T0":{}}]"#)?;
+    conversation.send('A', "convert", &json!(["D", after]).to_string())?;
+    conversation.send('A', "get_schema", r#"["D"]"#)?;
+    for content in [&before, &after.to_string()].map(|schema| select_all(schema)) {
+        conversation.send('A', "transact", &content)?;
+    }
+    if changes == Changes::One {
+        return Ok(());
+    }
+    let is_valid = DatabaseSchema::parse(after.to_string().as_bytes()).is_ok();
+    let requests = if is_valid {
+        Requests::new(&after.to_string())
+    } else {
+        requests
+    };
+    for _ in 0..4 {
+        let params = transaction(rng, &requests, MAX_OPERATIONS);
+        conversation.send('A', "transact", &params)?;
+    }
+    conversation.send('A', "transact", &select_all(&after.to_string()))
+}
+
+/// The parameters of a transaction of so many operations at most.
+fn transaction(rng: &mut StdRng, requests: &Requests, max: usize) -> String {
+    let operations = (0..rng.random_range(1..=max)).map(|_| requests.operation(rng.random()));
+    let params: Vec<Value> = [json!("D")].into_iter().chain(operations).collect();
+    Value::Array(params).to_string()
+}
+
+struct Conversation {
+    comparison: Comparison,
+    script: Vec<String>,
+}
+
+impl Conversation {
+    fn send(&mut self, connection: char, method: &str, params: &str) -> Result<(), Option<String>> {
+        let id = self.script.len();
+        let text = format!(r#"{{"id":{id},"method":"{method}","params":{params}}}"#);
+        self.script.push(format!("{connection} {method} {params}"));
+        let request = Json::parse(text.as_bytes()).expect("a request is JSON");
+        let sent = self
+            .comparison
+            .send(connection, text.as_bytes(), Some(&request));
+        sent.map_err(|difference| {
+            let crashed = self.comparison.real_is_gone();
+            (!crashed).then(|| difference.of("conversion", &self.script.join("\n")))
+        })
+    }
+}
+
+/// The parameters of a transaction that reads all tables of a schema.
+fn select_all(schema: &str) -> String {
+    let schema: Value = serde_json::from_str(schema).expect("a schema is JSON");
+    let tables = schema["tables"].as_object().into_iter().flatten();
+    let select = |(table, _): (&String, _)| json!({"op": "select", "table": table, "where": []});
+    let params: Vec<Value> = [json!("D")].into_iter().chain(tables.map(select)).collect();
+    Value::Array(params).to_string()
+}
