@@ -12,6 +12,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::sync::mpsc;
 
+use super::failure;
 use crate::api::cnc::ClusterNetworkConnect;
 
 /// How many events may wait. Some for each of 100 connects; what is more is not worth waiting for.
@@ -96,7 +97,8 @@ pub(super) fn events(
         while let Some(message) = queue.recv().await {
             let told = message.told;
             if let Err(error) = publisher.publish(message).await {
-                tracing::debug!(%error, ?told, "an event is lost");
+                let error = failure::told(&error);
+                tracing::warn!(error, ?told, "an event is lost");
             }
         }
     };

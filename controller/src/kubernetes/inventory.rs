@@ -8,6 +8,7 @@ use kube::core::DeserializeGuard;
 use kube::{Api, Client, ResourceExt};
 use thiserror::Error;
 
+use super::failure;
 use crate::api::cnc::ClusterNetworkConnect;
 use crate::api::nad::NetworkAttachmentDefinition;
 use crate::api::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
@@ -18,7 +19,7 @@ const PAGE: u32 = 250;
 
 /// Objects of a kind that cannot be listed.
 #[derive(Debug, Error)]
-#[error("cannot list objects of kind {kind}: {source}")]
+#[error("cannot list objects of kind {kind}: {}", failure::told(source))]
 pub struct ListError {
     kind: String,
     source: kube::Error,

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::config::Lease;
+use super::failure;
 
 /// Asks for a lease and keeps it.
 #[derive(Debug)]
@@ -62,7 +63,8 @@ impl Elector {
         if self.renewed.is_some()
             && let Err(error) = self.give_back().await
         {
-            tracing::warn!(%error, "cannot give the lease back");
+            let error = failure::told(&error);
+            tracing::warn!(error, "cannot give the lease back");
         }
     }
 
@@ -76,7 +78,10 @@ impl Elector {
         match timeout(limit, self.acquire()).await {
             Ok(Ok(true)) => self.renewed = Some(begun),
             Ok(Ok(false)) => self.renewed = None,
-            Ok(Err(error)) => tracing::warn!(%error, "cannot renew or get the lease"),
+            Ok(Err(error)) => {
+                let error = failure::told(&error);
+                tracing::warn!(error, "cannot renew or get the lease");
+            }
             Err(_) => tracing::warn!("the API server does not answer about the lease"),
         }
         let deadline = self.lease.renew_deadline;

@@ -48,6 +48,7 @@ mod activity;
 mod cluster;
 mod config;
 mod events;
+mod failure;
 mod inventory;
 mod known;
 mod lease;

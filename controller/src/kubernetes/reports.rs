@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
 use super::config::Timing;
+use super::failure;
 use super::pace::Backoff;
 use crate::zone::ZoneSummary;
 
@@ -133,7 +134,7 @@ impl Publisher {
         let written = tokio::time::timeout(self.timing.request, api.patch(&name, &params, &patch));
         match written.await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(error.to_string()),
+            Ok(Err(error)) => Err(failure::told(&error)),
             Err(_) => Err("the API server does not answer".to_owned()),
         }
     }

@@ -10,6 +10,7 @@ use kube::runtime::watcher::{self, DefaultBackoff, Event, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
+use super::failure;
 use super::store::Writer;
 use crate::source::ObjectKey;
 
@@ -40,10 +41,13 @@ where
             match event {
                 Ok(event) => apply(event, &keep, &mut store),
                 Err(error) => {
-                    tracing::warn!(kind = %K::kind(&()), %error, "cannot watch");
-                    if is_gone(&error) {
+                    let (kind, gone) = (K::kind(&()), is_gone(&error));
+                    let error = failure::of_watch(&error);
+                    if gone {
+                        tracing::info!(%kind, error, "all objects are listed again");
                         break;
                     }
+                    tracing::warn!(%kind, error, "cannot watch");
                 }
             }
         }
@@ -65,11 +69,33 @@ where
     }
 }
 
-/// Whether a watch cannot go on where it ended. The watcher sees that by itself if it is told within a watch; if the API
-/// server refuses to begin one, the watcher would ask for the same for ever.
+/// Whether a watch cannot go on where it ended, as after each restart of the API server: it is there, so nothing is waited for.
+/// The watcher would list everything, too, if it is told so within a watch, but only after the wait that has grown until
+/// the API server answered; and if the API server refuses to begin a watch, it would ask for the same for ever.
 fn is_gone(error: &watcher::Error) -> bool {
-    matches!(
-        error,
-        watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 410
-    )
+    match error {
+        watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => status.code == 410,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn forgotten_places_are_told_from_other_failures() {
+        for (code, gone) in [(410, true), (500, false)] {
+            let status = json!({"status": "Failure", "code": code, "message": "no", "reason": ""});
+            let status: Status = serde_json::from_value(status).unwrap();
+            let refused = kube::Error::Api(status.clone().boxed());
+            assert_eq!(is_gone(&watcher::Error::WatchStartFailed(refused)), gone);
+            assert_eq!(is_gone(&watcher::Error::WatchError(status.boxed())), gone);
+        }
+        assert!(!is_gone(&watcher::Error::NoResourceVersion));
+    }
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::time::timeout;
 
+use super::failure;
 use super::objects::{self, SeenConnect};
 use crate::api::cnc::{ClusterNetworkConnect, ClusterNetworkConnectStatus};
 use crate::cluster::ACCEPTED;
@@ -156,7 +157,7 @@ impl From<kube::Error> for WriteError {
             kube::Error::Api(status) => status,
             other => {
                 return Self::Later {
-                    error: other.to_string(),
+                    error: failure::told(&other),
                     after: None,
                 };
             }
@@ -165,7 +166,8 @@ impl From<kube::Error> for WriteError {
         let asked = asked.map_or(0, |details| details.retry_after_seconds);
         match status.code {
             404 => Self::Gone,
-            408 | 409 | 429 | 500.. => Self::Later {
+            // Credentials run out, and are renewed.
+            401 | 408 | 409 | 429 | 500.. => Self::Later {
                 error: status.message,
                 after: (asked > 0).then(|| Duration::from_secs(asked.into())),
             },
@@ -210,7 +212,7 @@ mod tests {
         assert!(matches!(api_error(404, 0), WriteError::Gone));
         assert!(matches!(api_error(403, 0), WriteError::Refused(_)));
         assert!(matches!(api_error(422, 0), WriteError::Refused(_)));
-        for code in [409, 500, 503] {
+        for code in [401, 409, 500, 503] {
             let later = api_error(code, 0);
             assert!(matches!(later, WriteError::Later { after: None, .. }));
         }
