@@ -1,9 +1,9 @@
 //! The controller on a Kubernetes API: a server in this process, or the one that `PATCHBAY_TEST_KUBECONFIG` names.
 //!
 //! On a real server no controller of connects or networks may run. Definitions of resources that are missing are made. Tests
-//! then run one after the other, make the objects of the documents' example (and delete them), and leave out what only our
-//! own server can be made to do. That the controller may do all this with the roles in `deploy/rbac.yaml` is what our own
-//! server sees to: it allows nothing else.
+//! then run one after the other, and delete what they make. What only our own server can be made to do is tested with it
+//! all the same: those tests ask for `Bed::simulated`. That the controller may do all this with the roles in
+//! `deploy/rbac.yaml` is what our own server sees to: it allows nothing else.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests, too, may stop a test")]
 
