@@ -110,6 +110,11 @@ impl ConnectAllocator {
             .collect()
     }
 
+    /// What has been handed out and how many pairs have been left: as long as this changes, asking again may help.
+    pub(super) fn progress(&self) -> (ConnectSubnetMap, usize) {
+        (self.to_map(), self.left.len())
+    }
+
     /// Gives the owner a subnet of every family: what it has, or for a layer2 network a pair of an earlier block.
     ///
     /// # Errors

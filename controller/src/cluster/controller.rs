@@ -60,9 +60,9 @@ impl ClusterController {
         self.forget_deleted(objects);
         let network_keys = self.network_keys(objects, &mut warnings);
         let failed = self.adopt(objects, &network_keys, &mut warnings);
-        let mut last = Vec::new();
-        // Networks are deselected in the first round only. From then on a round that changes an outcome has handed out
-        // something more, so there is a last one.
+        let mut last = None;
+        // Networks are deselected in the first round only. From then on a round that changes something has handed out
+        // something more or moved a layer2 network to an earlier block, so there is a last one.
         loop {
             let mut unreadable = Vec::new();
             let outcomes: Vec<CncOutcome> = objects
@@ -87,12 +87,15 @@ impl ClusterController {
                     served.into_outcome(name, object, now)
                 })
                 .collect();
-            if outcomes.iter().all(CncOutcome::is_accepted) || outcomes == last {
+            let held = self.connects.values();
+            let progress: Vec<_> = held.map(|held| held.allocator.progress()).collect();
+            let reached = Some((outcomes.clone(), progress));
+            if outcomes.iter().all(CncOutcome::is_accepted) || reached == last {
                 warnings.extend(unreadable);
                 warnings.extend(self.lack_of_room(objects));
                 return Report { outcomes, warnings };
             }
-            last = outcomes;
+            last = reached;
         }
     }
 

@@ -430,6 +430,30 @@ fn a_connect_waits_for_what_a_later_one_gives_back_in_the_same_reconcile() {
 }
 
 #[test]
+fn layer2_networks_make_room_as_long_as_something_is_short() {
+    let mut bed = TestBed::new();
+    for id in 1..=6 {
+        let topology = if id == 1 { "layer3" } else { "layer2" };
+        bed.network(&format!("n{id}"), id, json!({"topology": topology}));
+    }
+    bed.connect("c", &range("192.169.0.0/28", 30)).settle();
+    assert_eq!(bed.message("c"), FINE);
+    // Its pair makes room in the first of three blocks, and so the last one gets empty, which it takes.
+    bed.network("n2", 2, json!({})).settle();
+    assert_eq!(bed.message("c"), FINE);
+    let subnets = bed.subnets("c").map(str::to_owned);
+    assert!(
+        subnets
+            .as_ref()
+            .unwrap()
+            .contains(r#""layer3_2":{"ipv4":"192.169.0.12/30"}"#),
+        "{subnets:?}"
+    );
+    bed.settle();
+    assert_eq!(bed.subnets("c"), subnets.as_deref());
+}
+
+#[test]
 fn a_restart_keeps_everything_even_if_validation_fails() {
     let mut bed = TestBed::new();
     bed.network("red", 1, json!({}))
