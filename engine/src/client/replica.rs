@@ -91,11 +91,8 @@ impl Replica {
         contents: Updates<'_>,
     ) -> Result<ChangeSet, UpdateError> {
         let same_schema = schema.to_json() == self.snapshot.schema().to_json();
-        let mut snapshot = if same_schema {
-            self.snapshot.clone()
-        } else {
-            self.snapshot.empty_like(schema.clone())
-        };
+        let other = (!same_schema).then(|| self.snapshot.empty_like(schema.clone()));
+        let snapshot = other.as_ref().unwrap_or(&self.snapshot);
         let is_new = snapshot.row_count() == 0;
         let mut there: HashSet<(TableId, Uuid), RandomState> = HashSet::default();
         let mut changes = ChangeSet::default();
@@ -124,9 +121,13 @@ impl Replica {
             };
             changes.rows.extend(gone.map(deleted));
         }
-        snapshot.apply(&changes);
-        warn_of_shared_keys(shared_keys(&self.snapshot), &snapshot);
-        self.snapshot = snapshot;
+        let shared_before = shared_keys(&self.snapshot);
+        if let Some(other) = other {
+            self.snapshot = other;
+        }
+        // In place: a snapshot that nobody holds keeps no copy of what has changed since.
+        self.snapshot.apply(&changes);
+        warn_of_shared_keys(shared_before, &self.snapshot);
         if std::mem::replace(&mut self.filled, true) {
             self.news.push(if same_schema {
                 News::Resynced(changes.clone())
