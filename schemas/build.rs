@@ -11,6 +11,8 @@ mod codegen;
 mod datum;
 #[path = "src/error.rs"]
 mod error;
+#[path = "src/hash_order.rs"]
+mod hash_order;
 #[path = "src/json/mod.rs"]
 mod json;
 #[path = "src/schema/mod.rs"]

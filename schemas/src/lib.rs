@@ -8,6 +8,7 @@ pub mod codegen;
 pub mod datum;
 pub mod delta;
 pub mod error;
+pub mod hash_order;
 pub mod json;
 pub mod nb;
 pub mod row;

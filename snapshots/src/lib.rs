@@ -35,7 +35,6 @@ mod policies;
 mod prefix;
 mod routes;
 mod show;
-mod walk;
 
 pub use find::RenderError;
 pub use policies::lr_policy_list;

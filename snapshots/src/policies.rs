@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 
 use patchbay_engine::db::Snapshot;
+use patchbay_schemas::hash_order;
 use patchbay_schemas::nb::LogicalRouterPolicy;
 
 use crate::find::{RenderError, router};
 use crate::output::Output;
 use crate::prefix::normalised;
-use crate::walk;
 
 /// The policies of a router, the highest priority first.
 pub fn lr_policy_list(snapshot: &Snapshot, router_id: &str) -> Result<String, RenderError> {
@@ -45,7 +45,7 @@ fn print(policy: &LogicalRouterPolicy, output: &mut Output) {
         }
     }
     if !policy.options.is_empty() {
-        let keys = walk::keys(policy.options.keys().map(String::as_str));
+        let keys = hash_order::keys(policy.options.keys().map(String::as_str));
         let options: Vec<_> = keys
             .iter()
             .map(|key| format!("{key}={}", policy.options[*key]))

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_engine::db::{Snapshot, TypedTable};
+use patchbay_schemas::hash_order;
 use patchbay_schemas::nb::{
     GatewayChassis, LogicalRouter, LogicalRouterPort, LogicalSwitch, LogicalSwitchPort, Nat,
 };
@@ -11,7 +12,6 @@ use uuid::Uuid;
 
 use crate::find::{RenderError, find};
 use crate::output::Output;
-use crate::walk;
 
 /// All switches, then all routers.
 pub fn show(snapshot: &Snapshot) -> Result<String, RenderError> {
@@ -40,7 +40,7 @@ pub fn show_named(snapshot: &Snapshot, id: &str) -> Result<String, RenderError> 
 /// All rows of a table, in the order of a walk.
 fn all<T: TableRow>(snapshot: &Snapshot) -> Result<Vec<(Uuid, T)>, TypeError> {
     let table = snapshot.typed::<T>();
-    let uuids = walk::rows(table.rows().map(|row| row.uuid).collect());
+    let uuids = hash_order::rows(table.rows().map(|row| row.uuid).collect());
     let rows = uuids
         .into_iter()
         .map(|uuid| Ok(table.get(uuid)?.map(|row| (uuid, row))));

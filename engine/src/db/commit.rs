@@ -1,6 +1,7 @@
 //! What happens between the last operation and the new snapshot.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -385,6 +386,7 @@ impl<'a, 'o> Commit<'a, 'o> {
         second: Uuid,
     ) -> OvsdbError {
         let schema = self.schema.table(table);
+        let (first, second) = self.greater_first(table, first, second);
         let names: Vec<String> = index
             .columns
             .iter()
@@ -400,6 +402,23 @@ impl<'a, 'o> Commit<'a, 'o> {
             self.provenance(table, index, first),
             self.provenance(table, index, second),
         ))
+    }
+
+    /// Two rows in the order in which ovsdb-server names them.
+    fn greater_first(&self, table: TableId, a: Uuid, b: Uuid) -> (Uuid, Uuid) {
+        let (Some(row), Some(other)) = (self.overlay.get(table, a), self.overlay.get(table, b))
+        else {
+            return (a, b);
+        };
+        let columns = self.schema.table(table).columns_in_hash_order();
+        let orders = columns
+            .iter()
+            .map(|column| row.get(*column).cmp(&other.get(*column)));
+        if orders.fold(Ordering::Equal, Ordering::then).is_lt() {
+            (b, a)
+        } else {
+            (a, b)
+        }
     }
 
     fn values(&self, table: TableId, index: &Index, key: &[Datum]) -> String {

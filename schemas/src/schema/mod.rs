@@ -19,6 +19,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 
 use crate::datum::Datum;
+use crate::hash_order;
 
 /// A table's place in [`DatabaseSchema::tables`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -170,6 +171,16 @@ impl TableSchema {
     /// The columns that must be given when a row is inserted, because their defaults break their own constraints.
     pub(crate) fn refused_defaults(&self) -> &[ColumnId] {
         &self.refused_defaults
+    }
+
+    /// All columns, `_uuid` and `_version` included, in the order in which ovsdb-server compares whole rows: that of
+    /// its [hash tables](crate::hash_order). O(columns).
+    pub fn columns_in_hash_order(&self) -> Vec<ColumnId> {
+        let names = hash_order::columns(self.columns.iter().map(|column| &*column.name));
+        names
+            .into_iter()
+            .filter_map(|name| self.column_id(name))
+            .collect()
     }
 
     /// The ids of the columns, `_uuid` and `_version` excluded.

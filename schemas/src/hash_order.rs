@@ -1,25 +1,48 @@
-//! The order in which OVN's programs walk their hash tables.
+//! The order in which the programs of Open vSwitch and OVN walk their hash tables.
 //!
-//! `ovn-nbctl` prints the rows of a table and the pairs of a map in the order of its hash tables. That order is a
-//! function of the hashes and of the order of insertion, so what the program prints can be foretold.
+//! `ovn-nbctl` prints the rows of a table and the pairs of a map in the order of its hash tables, ovsdb-server compares rows
+//! column by column in that of the table's schema. The order is a function of the hashes and of the order of insertion, so
+//! it can be foretold.
 
 use std::collections::VecDeque;
 
 use uuid::Uuid;
 
+/// The columns that every table has.
+const IMPLICIT: [&str; 2] = ["_uuid", "_version"];
+
 /// The rows of a table as a client walks them that has just received them all.
 ///
 /// The server sends rows by UUID. The client keeps the JSON object that they come in by the UUIDs' text and takes
 /// them from there into a table by the UUIDs' first 32 bits.
-pub(crate) fn rows(mut uuids: Vec<Uuid>) -> Vec<Uuid> {
+///
+/// ```
+/// use patchbay_schemas::hash_order;
+/// use uuid::Uuid;
+///
+/// let rows = [4, 1].map(|first| Uuid::from_fields(first, 0, 0, &[0; 8]));
+/// // The hash of a row is its first 32 bits; the second row makes four buckets of one.
+/// assert_eq!(hash_order::rows(rows.to_vec()), rows);
+/// ```
+pub fn rows(mut uuids: Vec<Uuid>) -> Vec<Uuid> {
     uuids.sort_unstable();
     let received = walk(uuids, |uuid| hash(uuid.hyphenated().to_string().as_bytes()));
     walk(received, |uuid| uuid.as_fields().0)
 }
 
 /// The keys of a map of strings as a client walks them; the server sends them sorted.
-pub(crate) fn keys<'a>(sorted: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+pub fn keys<'a>(sorted: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     walk(sorted, |key| hash(key.as_bytes()))
+}
+
+/// The columns of a table, `_uuid` and `_version` included, as ovsdb-server walks them that has read its schema from a
+/// file by ovsdb-tool, which read it from one that has the columns sorted.
+pub(crate) fn columns<'a>(sorted: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    // Each program takes a JSON object apart; ovsdb-tool makes another one of it.
+    let read = |object: Vec<&'a str>| keys(IMPLICIT.into_iter().chain(object));
+    let mut explicit = read(keys(sorted));
+    explicit.retain(|column| !IMPLICIT.contains(column));
+    read(keys(keys(explicit)))
 }
 
 /// Puts items into a hash table one by one and takes them out in its order.
