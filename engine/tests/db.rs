@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use patchbay_engine::db::{Access, Database, Execution, OperationResult};
 use patchbay_engine::txn::TxnBuilder;
+use patchbay_schemas::datum::Datum;
 use patchbay_schemas::json::{Reader, TextBuf};
 use patchbay_schemas::nb::{self, LogicalRouter};
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::strings::Strings;
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_schemas::wire::decode_transaction;
+use patchbay_schemas::wire::{Operation, decode_transaction};
+use uuid::Uuid;
 
 const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{
   "Root":{"isRoot":true,"indexes":[["name"]],"columns":{
@@ -417,4 +419,33 @@ fn a_uuid_that_comes_again_from_a_seed_is_refused() {
     let snapshot = database.snapshot();
     let names: Vec<_> = snapshot.typed::<LogicalRouter>().iter().collect();
     assert_eq!(names[0].as_ref().unwrap().1.name, "one");
+}
+
+#[test]
+fn of_two_rows_with_one_index_value_the_greater_is_named_first() {
+    let schema = r#"{"name":"D","tables":{"ordinals":{"isRoot":true,"indexes":[["number"]],"columns":{
+        "name":{"type":"string"},"number":{"type":"integer"}}}}}"#;
+    let schema = Arc::new(DatabaseSchema::parse(schema.as_bytes()).unwrap());
+    let (table, ordinals) = schema.table_by_name("ordinals").unwrap();
+    let column = |name| ordinals.column_id(name).unwrap();
+    for names in [["one", "another"], ["another", "one"]] {
+        let mut uuids = UuidSource::seeded(7);
+        let rows = names.map(|name| (name, uuids.next_uuid()));
+        let insert = |(name, uuid): &(&str, Uuid)| Operation::Insert {
+            table,
+            uuid: *uuid,
+            given: None,
+            row: vec![
+                (column("name"), Datum::scalar(*name)),
+                (column("number"), Datum::scalar(1)),
+            ],
+        };
+        let operations: Vec<Operation> = rows.iter().map(insert).collect();
+        let error = Database::new(schema.clone())
+            .transact(&operations)
+            .unwrap_err();
+        let (_, first) = rows.iter().find(|(name, _)| *name == "one").unwrap();
+        let named = format!("First row, with UUID {first},");
+        assert!(error.to_string().contains(&named), "{error}");
+    }
 }

@@ -93,12 +93,24 @@ fn hash(bytes: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{hash, walk};
+    use super::{columns, hash, walk};
 
     #[test]
     fn whole_words_hash_as_murmur3_does() {
         assert_eq!(hash(b""), 0);
         assert_eq!(hash(b"test"), 0xba6b_d213);
+    }
+
+    #[test]
+    fn columns_come_as_the_tests_of_open_vswitch_expect() {
+        // Of rows with the same `number` the one with the greater `name` is named first, whatever their UUIDs.
+        let order = columns(["name", "number"]);
+        let place = |name| order.iter().position(|column| *column == name);
+        assert_eq!(order.len(), 4);
+        assert!(
+            place("name") < place("_uuid") && place("name") < place("_version"),
+            "{order:?}"
+        );
     }
 
     #[test]
