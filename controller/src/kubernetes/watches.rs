@@ -3,9 +3,10 @@
 use std::convert::Infallible;
 use std::fmt::Debug;
 use std::pin::pin;
+use std::time::Duration;
 
 use futures_util::StreamExt;
-use kube::runtime::WatchStreamExt;
+use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, DefaultBackoff, Event, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
@@ -33,25 +34,53 @@ where
     V: Clone + PartialEq,
 {
     let config = watcher::Config::default().page_size(PAGE).labels(labels);
-    let mut backoff = DefaultBackoff::default();
+    let mut waits = Waits::default();
     loop {
-        let events = watcher(api.clone(), config.clone()).backoff(DefaultBackoff::default());
-        let mut events = pin!(events);
+        let mut events = pin!(watcher(api.clone(), config.clone()));
         while let Some(event) = events.next().await {
-            match event {
-                Ok(event) => apply(event, &keep, &mut store),
-                Err(error) => {
-                    let (kind, gone) = (K::kind(&()), is_gone(&error));
-                    let error = failure::of_watch(&error);
-                    if gone {
-                        tracing::info!(%kind, error, "all objects are listed again");
-                        break;
-                    }
-                    tracing::warn!(%kind, error, "cannot watch");
+            let error = match event {
+                Ok(event) => {
+                    waits.note(&event);
+                    apply(event, &keep, &mut store);
+                    continue;
                 }
+                Err(error) => error,
+            };
+            let (kind, gone) = (K::kind(&()), is_gone(&error));
+            let error = failure::of_watch(&error);
+            if gone {
+                tracing::info!(%kind, error, "all objects are listed again");
+                break;
             }
+            tracing::warn!(%kind, error, "cannot watch");
+            tokio::time::sleep(waits.after_failure()).await;
         }
-        tokio::time::sleep(backoff.next().unwrap_or_default()).await;
+        tokio::time::sleep(waits.before_list()).await;
+    }
+}
+
+/// How long to wait before something is tried again: longer from time to time, and not all processes as long.
+#[derive(Default)]
+struct Waits {
+    failures: DefaultBackoff,
+    lists: DefaultBackoff,
+}
+
+impl Waits {
+    /// The API server has answered. That a list begins is no answer: it has not been asked for yet.
+    fn note<K>(&mut self, event: &Event<K>) {
+        if !matches!(event, Event::Init) {
+            self.failures.reset();
+        }
+    }
+
+    fn after_failure(&mut self) -> Duration {
+        self.failures.next().unwrap_or_default()
+    }
+
+    /// Before everything is listed again. It was possible to watch in between, so only time makes this wait short again.
+    fn before_list(&mut self) -> Duration {
+        self.lists.next().unwrap_or_default()
     }
 }
 
@@ -69,9 +98,8 @@ where
     }
 }
 
-/// Whether a watch cannot go on where it ended, as after each restart of the API server: it is there, so nothing is waited for.
-/// The watcher would list everything, too, if it is told so within a watch, but only after the wait that has grown until
-/// the API server answered; and if the API server refuses to begin a watch, it would ask for the same for ever.
+/// Whether a watch cannot go on where it ended, as after each restart of the API server. It is there, so the wait that has grown
+/// while it was not is over. And if it refuses to begin the watch, the watcher would ask for the same for ever.
 fn is_gone(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::WatchStartFailed(kube::Error::Api(status))
@@ -82,10 +110,24 @@ fn is_gone(error: &watcher::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::Node;
     use kube::core::Status;
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn waits_grow_until_the_server_answers() {
+        let mut waits = Waits::default();
+        for shortest in [800, 1600, 3200] {
+            // Each attempt to list begins like this.
+            waits.note(&Event::<Node>::Init);
+            let wait = waits.after_failure();
+            assert!(wait >= Duration::from_millis(shortest), "{wait:?}");
+        }
+        waits.note(&Event::<Node>::InitDone);
+        assert!(waits.after_failure() <= Duration::from_millis(1600));
+    }
 
     #[test]
     fn forgotten_places_are_told_from_other_failures() {

@@ -74,7 +74,7 @@ async fn what_happened_while_history_was_forgotten_is_seen() {
         let zone = bed.zone(ZONE).await;
         let (cluster, node) = (bed.run_cluster("one"), bed.run_zone(&zone));
         bed.connect().await;
-        let before = bed.until_allocated(2).await;
+        bed.until_allocated(2).await;
         zone.until("it is connected", |zone| {
             (!connect_routers(zone).is_empty()).then_some(())
         })
@@ -94,8 +94,6 @@ async fn what_happened_while_history_was_forgotten_is_seen() {
             (connect_routers(zone) == ["connect_router_other"]).then_some(())
         })
         .await;
-        let other = bed.connects().get("other").await.unwrap();
-        assert_ne!(tunnel_key(&other), tunnel_key(&before));
         cluster.stop().await;
         node.stop().await;
     }
