@@ -35,6 +35,15 @@ pub fn network_switch(network: &str, topology: Topology, node: &str) -> String {
     }
 }
 
+/// The switch in a zone that belongs to a network's router. None for other routers.
+pub fn switch_beside(router: &str, zone: &str) -> Option<String> {
+    let layer2 = router
+        .strip_suffix("transit_router")
+        .map(|prefix| format!("{prefix}ovn_layer2_switch"));
+    let layer3 = || Some(router.strip_suffix("ovn_cluster_router")?.to_owned() + zone);
+    layer2.or_else(layer3)
+}
+
 /// The port of the network router behind which the pods on `node` are.
 pub fn network_inport(network: &str, topology: Topology, node: &str) -> String {
     let switch = network_switch(network, topology, node);
@@ -71,6 +80,16 @@ pub fn load_balancer_group(connect: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_switch_of_a_router_is_that_of_its_network() {
+        for topology in [Topology::Layer2, Topology::Layer3] {
+            let router = network_router("cluster_udn_blue-network", topology);
+            let switch = network_switch("cluster_udn_blue-network", topology, "n1");
+            assert_eq!(switch_beside(&router, "n1"), Some(switch));
+        }
+        assert_eq!(switch_beside("connect_router_a", "n1"), None);
+    }
 
     #[test]
     fn names_of_a_layer3_network() {

@@ -192,7 +192,16 @@ impl Memory {
                         ids.map(|id| Unit::Link(LinkId::layer3(member.id, id)))
                     })
                     .collect();
-                state.pending.units.extend(links);
+                let frozen: Vec<NetworkId> = if same_id {
+                    Vec::new()
+                } else {
+                    state.frozen().collect()
+                };
+                let frozen = frozen.into_iter().flat_map(|network| {
+                    let ids = ids.into_iter().flatten();
+                    ids.map(move |id| Unit::Link(LinkId::layer3(network, id)))
+                });
+                state.pending.units.extend(links.into_iter().chain(frozen));
             }
         }
     }

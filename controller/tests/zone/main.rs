@@ -13,4 +13,5 @@ mod networks;
 mod ownership;
 mod service_only;
 mod splitting;
+mod unknown;
 mod world;

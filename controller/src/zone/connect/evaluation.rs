@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use patchbay_schemas::nb::{Acl, AddressSet, Copp};
+use patchbay_schemas::nb::{Acl, AddressSet, Copp, LoadBalancerGroup};
 use patchbay_schemas::row::Row;
 use patchbay_schemas::typed::{Ref, TableRow};
 use uuid::Uuid;
 
+use super::frozen::FrozenRows;
 use super::{ConnectState, Pending};
 use crate::model::external_ids::key;
 use crate::model::{Connect, DatapathKey, NetworkId, names};
@@ -63,6 +64,7 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         links: &BTreeMap<LinkId, Link<'a>>,
     ) {
         let router = At::Connect(self.connect_router());
+        let frozen = state.frozen_rows(self.name, &self.around);
         let mut local = BTreeMap::new();
         let units = state.pending.units.clone();
         for unit in &units {
@@ -73,6 +75,8 @@ impl<'a, 'c> Evaluation<'a, 'c> {
                     if let Some(link) = links.get(&id) {
                         let routes = self.link(connect, &state.members[&id.network], link, router);
                         state.set_routes(id, routes);
+                    } else if state.keeps_link(id, &self.around) {
+                        self.keep(*unit);
                     }
                 }
                 Unit::Policies {
@@ -87,6 +91,13 @@ impl<'a, 'c> Evaluation<'a, 'c> {
                         && source.id != destination.id
                     {
                         self.policies(connect, source, link, destination);
+                    } else if state.keeps_policies(
+                        connect,
+                        (source, destination),
+                        link.is_some(),
+                        &frozen,
+                    ) {
+                        self.keep(*unit);
                     }
                 }
                 Unit::Services => {
@@ -94,13 +105,13 @@ impl<'a, 'c> Evaluation<'a, 'c> {
                     state.service_notices.clear();
                     if let Some((rows, notices)) = rows {
                         state.service_notices = notices;
-                        self.services(&rows);
+                        self.services(rows, &frozen);
                     }
                 }
                 Unit::Isolation => {
                     let members = state.members.values();
                     if let Some(rows) = desired::isolation(connect, members, &self.around) {
-                        self.isolation(&rows);
+                        self.isolation(&rows, &frozen);
                     }
                 }
                 Unit::Stray => {}
@@ -303,7 +314,22 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         }
     }
 
-    fn services(&mut self, rows: &desired::ServiceRows) {
+    /// Leaves the rows of a part as they are.
+    fn keep(&mut self, unit: Unit) {
+        self.kept
+            .extend(self.rows(unit).into_iter().map(|(_, row)| row.uuid));
+    }
+
+    /// The switches that frozen networks are attached to.
+    fn frozen_switches(&self, frozen: &FrozenRows) -> BTreeSet<Uuid> {
+        let switches = frozen.switches.iter();
+        switches
+            .filter_map(|name| self.around.index.switch(name))
+            .map(|switch| switch.uuid)
+            .collect()
+    }
+
+    fn services(&mut self, mut rows: desired::ServiceRows, frozen: &FrozenRows) {
         let index = self.around.index;
         let decided = self.decided;
         let existing: Vec<&'a Row> = self
@@ -311,12 +337,19 @@ impl<'a, 'c> Evaluation<'a, 'c> {
             .into_iter()
             .map(|(_, row)| row)
             .collect();
-        let (put, differs) = self.settle(&decided.group, existing.into_iter(), rows.group.clone());
+        if !frozen.linked.is_empty() {
+            let groups = index.snapshot().typed::<LoadBalancerGroup>();
+            let there = existing.iter().filter_map(|row| groups.read(row).ok());
+            rows.group
+                .load_balancer
+                .extend(there.flat_map(|group| group.load_balancer));
+        }
+        let (put, differs) = self.settle(&decided.group, existing.into_iter(), rows.group);
         let group = put.existing.map(|row| row.uuid);
         if differs {
             self.step(Phase::Serve, None, Action::Group(put));
         }
-        let mut wanted = BTreeSet::new();
+        let mut wanted = self.frozen_switches(frozen);
         for switch in rows.switches.iter().filter_map(|name| index.switch(name)) {
             wanted.insert(switch.uuid);
             if group.is_none_or(|group| !index.groups.has(switch.uuid, group)) {
@@ -328,7 +361,7 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         }
     }
 
-    fn isolation(&mut self, rows: &IsolationRows) {
+    fn isolation(&mut self, rows: &IsolationRows, frozen: &FrozenRows) {
         let index = self.around.index;
         let decided = self.decided;
         let there = self.rows(Unit::Isolation);
@@ -338,8 +371,13 @@ impl<'a, 'c> Evaluation<'a, 'c> {
                 .iter()
                 .filter(|(kind, row)| *kind == Kind::AddressSet && names.name(row) == set.name);
             let candidates: Vec<&'a Row> = candidates.map(|(_, row)| *row).collect();
-            let (put, differs) =
-                self.settle(&decided.address_set, candidates.into_iter(), set.clone());
+            let mut set = set.clone();
+            if !frozen.linked.is_empty() {
+                let sets = index.snapshot().typed::<AddressSet>();
+                let there = candidates.iter().filter_map(|row| sets.read(row).ok());
+                set.addresses.extend(there.flat_map(|set| set.addresses));
+            }
+            let (put, differs) = self.settle(&decided.address_set, candidates.into_iter(), set);
             if differs {
                 self.address_set(put);
             }
@@ -375,7 +413,16 @@ impl<'a, 'c> Evaluation<'a, 'c> {
                 self.step(Phase::Isolate, None, action);
             }
         }
-        for (acl, switches) in wanted {
+        let frozen = self.frozen_switches(frozen);
+        // What is on the switches of frozen networks stays there, and only there.
+        for (_, acl) in there.iter().filter(|(kind, _)| *kind == Kind::Acl) {
+            let mut holders = index.acls.of(acl.uuid);
+            if holders.any(|holder| frozen.contains(&holder)) && self.kept.insert(acl.uuid) {
+                wanted.insert(acl.uuid, BTreeSet::new());
+            }
+        }
+        for (acl, mut switches) in wanted {
+            switches.extend(&frozen);
             self.leave_others(Kind::Acl, acl, &switches, Phase::Release);
         }
     }

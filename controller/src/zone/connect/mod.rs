@@ -5,6 +5,7 @@
 
 mod claims;
 mod evaluation;
+mod frozen;
 mod pending;
 mod report;
 
@@ -138,9 +139,11 @@ impl ConnectState {
             Wanted::Rows { connect, key, copp } => {
                 self.refresh_members(connect, &around);
                 self.look_at_known_links();
-                self.pending.expand(name, &self.members, &around);
+                let networks = self.annotated_networks();
+                self.pending.expand(name, &self.members, &networks, &around);
+                self.look_at_what_frozen_networks_hold();
                 let links = self.refresh_links(connect, &around);
-                self.pending.expand_local(&self.members, &around);
+                self.pending.expand_local(&self.members, &networks, &around);
                 evaluation.connect(self, connect, (key, copp), &links);
                 self.report = Some(Arc::new(self.make_report(connect, &around)));
             }
@@ -172,6 +175,7 @@ impl ConnectState {
         }
         for id in std::mem::take(&mut self.pending.networks) {
             let former = self.members.remove(&id);
+            let was_frozen = self.is_frozen(id);
             for topology in [Topology::Layer2, Topology::Layer3] {
                 let owner = OwnerKey {
                     topology,
@@ -190,8 +194,12 @@ impl ConnectState {
                     }
                 }
             }
-            if former.as_ref() != self.members.get(&id) {
+            let is_frozen = self.is_frozen(id);
+            if former.as_ref() != self.members.get(&id) || was_frozen != is_frozen {
                 self.pending.changed.insert(id);
+            }
+            if was_frozen && !is_frozen {
+                self.look_again_beside_frozen();
             }
         }
     }
@@ -319,7 +327,10 @@ impl ConnectState {
             Some(link.connect_name(connect, member)),
             link.is_local.then(|| link.network_name(connect, member)),
         ];
-        let foreign = |name: &String| evaluation::is_foreign_port(name, &connect.name, around);
+        let foreign = |name: &String| {
+            evaluation::is_foreign_port(name, &connect.name, around)
+                || self.is_port_of_frozen(name, &connect.name, around)
+        };
         let taken = if self.names.holder(facts.name) == Some(id) {
             let taken = names.into_iter().flatten().find(foreign);
             self.waiting

@@ -63,6 +63,7 @@ impl Pending {
         &mut self,
         connect: &str,
         members: &BTreeMap<NetworkId, Member>,
+        annotated: &BTreeSet<NetworkId>,
         around: &Around<'_>,
     ) {
         if self.everything {
@@ -79,7 +80,7 @@ impl Pending {
                 let rows = around.index.owned_of(connect, range);
                 self.units.extend(rows.map(|row| row.unit));
             }
-            for other in members.keys().filter(|other| **other != network) {
+            for other in annotated.iter().filter(|other| **other != network) {
                 self.policies(network, *other);
                 self.policies(*other, network);
             }
@@ -94,6 +95,7 @@ impl Pending {
     pub(super) fn expand_local(
         &mut self,
         members: &BTreeMap<NetworkId, Member>,
+        annotated: &BTreeSet<NetworkId>,
         around: &Around<'_>,
     ) {
         let local: Vec<NetworkId> = members
@@ -105,13 +107,13 @@ impl Pending {
             .map(|member| member.id)
             .collect();
         for network in local {
-            for other in members.keys().filter(|other| **other != network) {
+            for other in annotated.iter().filter(|other| **other != network) {
                 self.policies(network, *other);
             }
         }
     }
 
-    fn policies(&mut self, source: NetworkId, destination: NetworkId) {
+    pub(super) fn policies(&mut self, source: NetworkId, destination: NetworkId) {
         self.units.insert(Unit::Policies {
             source,
             destination,

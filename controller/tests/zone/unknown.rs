@@ -1,0 +1,128 @@
+//! What is connected stays connected while nobody knows the network, until the annotation does not name it any more.
+
+use std::sync::Arc;
+
+use patchbay_schemas::nb::{AddressSet, LogicalRouterPolicy, LogicalRouterPort, LogicalSwitch};
+
+use crate::dump::dump;
+use crate::world::World;
+
+const SUBNETS: [(&str, &str); 3] = [
+    ("layer3_1", "192.168.0.0/24"),
+    ("layer3_2", "192.168.1.0/24"),
+    ("layer2_11", "192.168.2.0/31"),
+];
+
+/// Two networks of layer3 and one of layer2, all connected, on two nodes.
+fn connected(connectivity: &[&str]) -> World {
+    let mut world = World::new();
+    world.add_layer3("red", 1, &["10.1.0.0/16"]);
+    world.add_layer3("blue", 2, &["10.2.0.0/16"]);
+    world.add_layer2("lime", 11, &["10.11.0.0/16"]);
+    for network in ["red", "blue", "lime"] {
+        world.add_load_balancer(network, "ns/web");
+    }
+    world.add_node("n1", 1);
+    world.add_node("n2", 2);
+    world.connect("c", connectivity, &SUBNETS);
+    world.pass();
+    world
+}
+
+fn state(world: &World) -> Vec<String> {
+    dump(&world.database.snapshot())
+}
+
+#[test]
+fn rows_stay_as_they_are_until_the_network_is_known_again() {
+    for connectivity in [
+        &["PodNetwork"][..],
+        &["ServiceNetwork"],
+        &["PodNetwork", "ServiceNetwork"],
+    ] {
+        for network in ["blue", "lime"] {
+            let mut world = connected(connectivity);
+            let before = state(&world);
+            let all = world.networks.clone();
+            world.forget_network(network);
+            let report = world.pass_of_c();
+            assert_eq!(report.skipped_networks.len(), 1, "it is told");
+            assert_eq!(state(&world), before, "{network} {connectivity:?}");
+            world.controller.resync();
+            world.pass();
+            assert_eq!(state(&world), before, "{network} {connectivity:?}");
+
+            world.networks = all;
+            world.inputs.networks = Arc::new(world.networks.values().cloned().collect());
+            let report = world.pass_of_c();
+            assert!(report.skipped_networks.is_empty());
+            assert_eq!(state(&world), before, "{network} {connectivity:?}");
+        }
+    }
+}
+
+#[test]
+fn rows_go_when_the_annotation_does_not_name_the_network() {
+    for connectivity in [&["PodNetwork"][..], &["ServiceNetwork"]] {
+        let mut world = connected(connectivity);
+        world.forget_network("blue");
+        world.pass();
+        let left = [SUBNETS[0], SUBNETS[2]];
+        world.connect("c", connectivity, &left);
+        world.pass();
+
+        let mut other = connected(connectivity);
+        other.connect("c", connectivity, &left);
+        other.pass();
+        assert_eq!(state(&world), state(&other), "{connectivity:?}");
+    }
+}
+
+#[test]
+fn nodes_that_leave_take_their_rows_and_new_ones_get_none() {
+    let mut world = connected(&["PodNetwork"]);
+    world.forget_network("blue");
+    world.pass();
+    world.add_node("n3", 3);
+    world.inputs.nodes.remove("n2");
+    world.pass();
+    let ports = world.names::<LogicalRouterPort>();
+    assert!(ports.contains(&"crtor-c_red_n3".to_owned()));
+    assert!(!ports.iter().any(|port| port.contains("n2")), "{ports:?}");
+    assert!(!ports.contains(&"crtor-c_blue_n3".to_owned()));
+    assert!(ports.contains(&"crtor-c_blue_n1".to_owned()));
+}
+
+#[test]
+fn another_network_that_leaves_takes_its_rows() {
+    let mut world = connected(&["ServiceNetwork"]);
+    world.forget_network("blue");
+    world.pass();
+    world.connect("c", &["ServiceNetwork"], &SUBNETS[..2]);
+    world.pass();
+    let ports = world.names::<LogicalRouterPort>();
+    assert!(!ports.iter().any(|port| port.contains("lime")), "{ports:?}");
+    let switch = world.row::<LogicalSwitch>("lime_ovn_layer2_switch");
+    assert!(switch.acls.is_empty() && switch.load_balancer_group.is_empty());
+    let switch = world.row::<LogicalSwitch>("blue_n1");
+    assert_eq!(
+        (switch.acls.len(), switch.load_balancer_group.len()),
+        (3, 1)
+    );
+    // What is dropped on the way to the network that is not known is dropped further on.
+    let sets = world.rows::<AddressSet>();
+    assert!(sets.iter().any(|set| set.addresses.contains("10.2.0.0/16")));
+}
+
+#[test]
+fn what_cannot_be_kept_apart_is_not_connected() {
+    let mut world = connected(&["PodNetwork"]);
+    world.forget_network("blue");
+    world.pass();
+    world.connect("c", &["ServiceNetwork"], &SUBNETS);
+    world.pass();
+    let policies = world.rows::<LogicalRouterPolicy>();
+    let of_blue = |key: &str| policies.iter().any(|row| row.external_ids[key] == "2");
+    assert!(!of_blue("source-network-id") && !of_blue("destination-network-id"));
+    assert_eq!(policies.len(), 2);
+}
