@@ -9,8 +9,9 @@ use super::network::{IpFamily, PodSubnet, Role, Transport};
 
 /// The CNI plugin whose configurations describe our networks.
 const CNI_TYPE: &str = "ovn-k8s-cni-overlay";
-/// Join subnets of a primary network that names none.
-const DEFAULT_JOIN_SUBNETS: &str = "100.65.0.0/16,fd99::/64";
+/// Join subnets, by family, of a primary network that names none of the family.
+const DEFAULT_JOIN_SUBNETS: [(IpFamily, &str); 2] =
+    [(IpFamily::V4, "100.65.0.0/16"), (IpFamily::V6, "fd99::/64")];
 /// Transit subnets, by family, of a primary layer2 network that names none.
 const DEFAULT_TRANSIT_SUBNETS: [(IpFamily, &str); 2] =
     [(IpFamily::V4, "100.88.0.0/16"), (IpFamily::V6, "fd97::/64")];
@@ -111,7 +112,7 @@ impl NetConf {
             _ => return Err(unknown("role", raw.role)),
         };
         let transport = match raw.transport.as_str() {
-            "" | "geneve" => Transport::Overlay,
+            "" => Transport::Overlay,
             "no-overlay" => Transport::NoOverlay,
             "evpn" => Transport::Evpn,
             _ => return Err(unknown("transport", raw.transport)),
@@ -120,10 +121,7 @@ impl NetConf {
             .map(|entry| pod_subnet(entry, topology).ok_or_else(|| bad_subnet("subnets", entry)))
             .collect::<Result<Vec<_>, _>>()?;
         let join_subnets = match role {
-            Role::Primary => subnets(
-                "joinSubnet",
-                raw.join_subnet.as_deref().unwrap_or(DEFAULT_JOIN_SUBNETS),
-            )?,
+            Role::Primary => join_subnets(raw.join_subnet.as_deref().unwrap_or_default())?,
             Role::Secondary => Vec::new(),
         };
         let transit_subnets = match (role, topology, raw.transit_subnet) {
@@ -194,6 +192,23 @@ fn pod_subnet(entry: &str, topology: Topology) -> Option<PodSubnet> {
     Some(PodSubnet { cidr, host_prefix })
 }
 
+/// One join subnet for each family: the last that is given, or the default.
+fn join_subnets(given: &str) -> Result<Vec<IpNet>, NetConfError> {
+    let given = subnets("joinSubnet", given)?;
+    let of_family = |(family, default): &(IpFamily, &str)| {
+        let mut given = given.iter().rev();
+        match given.find(|subnet| IpFamily::of_net(**subnet) == *family) {
+            Some(subnet) => Ok(vec![*subnet]),
+            None => subnets("joinSubnet", default),
+        }
+    };
+    let by_family: Vec<_> = DEFAULT_JOIN_SUBNETS
+        .iter()
+        .map(of_family)
+        .collect::<Result<_, _>>()?;
+    Ok(by_family.concat())
+}
+
 fn default_transit_subnets(pod_subnets: &[PodSubnet]) -> Result<Vec<IpNet>, NetConfError> {
     let wanted = DEFAULT_TRANSIT_SUBNETS
         .iter()
@@ -253,6 +268,21 @@ mod tests {
     }
 
     #[test]
+    fn a_join_subnet_of_one_family_leaves_the_default_of_the_other() {
+        for (given, expected) in [
+            ("10.99.0.0/20", ["10.99.0.0/20", "fd99::/64"]),
+            ("fd77::/64", ["100.65.0.0/16", "fd77::/64"]),
+            ("fd77::/64,10.99.0.0/20", ["10.99.0.0/20", "fd77::/64"]),
+            ("", ["100.65.0.0/16", "fd99::/64"]),
+        ] {
+            let conf = parse(&format!(
+                r#"{{"name":"n","role":"primary","joinSubnet":"{given}","subnets":"10.0.0.0/16","topology":"layer3","type":"ovn-k8s-cni-overlay"}}"#
+            ));
+            assert_eq!(texts(&conf.join_subnets), expected, "{given}");
+        }
+    }
+
+    #[test]
     fn other_definitions_are_not_ours() {
         for config in [
             r#"{"type":"bridge","name":"n"}"#,
@@ -281,6 +311,11 @@ mod tests {
         assert_eq!(
             message(r#","role":"tertiary""#),
             r#"spec.config: role "tertiary" is not known"#
+        );
+        // What is there without a word has none.
+        assert_eq!(
+            message(r#","transport":"geneve""#),
+            r#"spec.config: transport "geneve" is not known"#
         );
         assert!(
             NetConf::parse("{")
