@@ -32,9 +32,9 @@ const LINGER: Duration = Duration::from_secs(5);
 /// After updates were written, further ones may wait so long to be written together, if there are [many](Pace).
 const GATHER: Duration = Duration::from_millis(1);
 /// So many updates are written as they come, one after the other.
-const AT_ONCE: u32 = 32;
+const AT_ONCE: u32 = 16;
 /// After so long one more may be.
-const ONE_MORE: Duration = Duration::from_millis(10);
+const ONE_MORE: Duration = Duration::from_millis(50);
 
 /// Pieces of output are written together up to this size.
 const WRITE_SIZE: usize = 1 << 16;
