@@ -60,6 +60,7 @@ mod lock;
 mod model;
 mod monitor;
 mod outbox;
+mod pace;
 mod reply;
 mod request;
 mod server;

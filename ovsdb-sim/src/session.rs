@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::fault::Direction;
 use crate::hosted::Hosted;
 use crate::outbox::{Batch, Chunk, Outbox};
+use crate::pace::Pace;
 use crate::reply;
 use crate::request::Request;
 use crate::server::Server;
@@ -31,10 +32,6 @@ const LINGER: Duration = Duration::from_secs(5);
 
 /// After updates were written, further ones may wait so long to be written together, if there are [many](Pace).
 const GATHER: Duration = Duration::from_millis(1);
-/// So many updates are written as they come, one after the other.
-const AT_ONCE: u32 = 16;
-/// After so long one more may be.
-const ONE_MORE: Duration = Duration::from_millis(50);
 
 /// Pieces of output are written together up to this size.
 const WRITE_SIZE: usize = 1 << 16;
@@ -244,36 +241,6 @@ async fn write(session: Arc<Session>, mut output: impl AsyncWrite + Unpin) {
         }
     }
     output.shutdown().await.unwrap_or_default();
-}
-
-/// How fast updates come. Programs with two connections expect to hear of a change on one about when it is answered on the
-/// other; those that follow a stream of changes are better off with few pieces.
-struct Pace {
-    /// How many updates may still be written at once.
-    left: u32,
-    counted: Instant,
-}
-
-impl Pace {
-    fn new() -> Self {
-        Self {
-            left: AT_ONCE,
-            counted: Instant::now(),
-        }
-    }
-
-    /// Counts an update; false when many came lately.
-    fn is_one_of_few(&mut self) -> bool {
-        let more = self.counted.elapsed().as_millis() / ONE_MORE.as_millis();
-        if more > 0 {
-            let more = u32::try_from(more).unwrap_or(AT_ONCE);
-            self.left = self.left.saturating_add(more).min(AT_ONCE);
-            self.counted = Instant::now();
-        }
-        let is_one_of_few = self.left > 0;
-        self.left = self.left.saturating_sub(1);
-        is_one_of_few
-    }
 }
 
 /// Writes bytes; false when the connection ends.

@@ -16,8 +16,8 @@ use super::{number, schema};
 /// How many schemas requests are made for, and how many requests for each.
 const SCHEMAS: u32 = 8;
 const REQUESTS: usize = 300;
-/// The real server crashes at some requests.
-const MAX_CRASHES: usize = 40;
+/// The real server crashes at some requests: at no more than so many in a hundred.
+const MAX_CRASHES: usize = 1;
 
 /// What is put into a request.
 const TOKENS: [&str; 30] = [
@@ -64,7 +64,7 @@ fn broken_requests_get_the_same_answers() {
         .map(|case| compare(&release, seed ^ case << 32))
         .sum();
     assert!(
-        crashes <= MAX_CRASHES * schemas as usize,
+        crashes * 100 <= MAX_CRASHES * REQUESTS * schemas as usize,
         "the real server crashed {crashes} times"
     );
 }

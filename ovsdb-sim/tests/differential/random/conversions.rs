@@ -21,8 +21,8 @@ const CASES: u32 = 150;
 const TRIXIE_CASES: u32 = 60;
 /// How many operations a transaction has at most.
 const MAX_OPERATIONS: usize = 4;
-/// The real server 3.1 crashes at some conversions that fail half way.
-const MAX_CRASHES: u32 = 15;
+/// The real server 3.1 crashes at some conversions that fail half way: at no more than so many in a hundred.
+const MAX_CRASHES: u32 = 5;
 
 #[test]
 fn random_conversions_keep_the_same() {
