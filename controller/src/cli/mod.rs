@@ -36,7 +36,12 @@ const CHANGES: u8 = 2;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    let filter = EnvFilter::try_from_default_env();
+    let unreadable = match &filter {
+        Err(error) if std::env::var_os(EnvFilter::DEFAULT_ENV).is_some() => Some(error.to_string()),
+        _ => None,
+    };
+    let filter = filter.unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
@@ -44,6 +49,9 @@ pub fn main() -> ExitCode {
         // It would panic if nobody reads the standard error any more.
         .log_internal_errors(false)
         .init();
+    if let Some(error) = unreadable {
+        tracing::warn!(error, "cannot read {}", EnvFilter::DEFAULT_ENV);
+    }
     let command = match CommandLine::try_parse() {
         Ok(line) => line.command,
         Err(error) => {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::api::{Patch, PatchParams};
-use kube::{Api, Client, Resource};
+use kube::{Api, Client, Resource, ResourceExt};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -65,16 +65,22 @@ pub(super) struct SeenReport {
     pub(super) connects: BTreeMap<String, ConnectSummary>,
 }
 
-/// Reads a zone's object. What cannot be understood is as if it had not been said.
+/// Reads a zone's object. What cannot be understood is logged, and as if it had not been said.
 #[expect(
     clippy::needless_pass_by_value,
     reason = "what is kept is all that is left of an object"
 )]
 pub(super) fn seen(object: ConfigMap) -> Option<Arc<SeenReport>> {
     let owner = object.metadata.owner_references.as_ref()?.first()?;
-    let connects = object.data.iter().flatten();
-    let connects = connects
-        .filter_map(|(connect, text)| Some((connect.clone(), serde_json::from_str(text).ok()?)));
+    let said = object.data.iter().flatten();
+    let connects = said.filter_map(|(connect, text)| match serde_json::from_str(text) {
+        Ok(summary) => Some((connect.clone(), summary)),
+        Err(error) => {
+            let (zone, name) = (&owner.name, object.name_any());
+            tracing::warn!(zone, connect, %error, "cannot read what ConfigMap {name} says");
+            None
+        }
+    });
     Some(Arc::new(SeenReport {
         zone: owner.name.clone(),
         connects: connects.collect(),
@@ -197,8 +203,6 @@ pub(super) fn about<'a>(
 
 #[cfg(test)]
 mod tests {
-    use kube::ResourceExt;
-
     use super::*;
 
     #[test]
@@ -221,8 +225,13 @@ mod tests {
         let object = object("n1", "default", &report);
         let object: ConfigMap = serde_json::from_value(object).unwrap();
         assert_eq!(object.name_any(), "patchbay-zone-n1");
-        let seen = seen(object).unwrap();
-        assert_eq!((&*seen.zone, &seen.connects), ("n1", &report.connects));
+        let mut broken = object.clone();
+        let data = broken.data.get_or_insert_default();
+        data.insert("d".to_owned(), "{".to_owned());
+        for object in [object, broken] {
+            let seen = seen(object).unwrap();
+            assert_eq!((&*seen.zone, &seen.connects), ("n1", &report.connects));
+        }
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Annotations that the cluster half reads and writes.
 
+use std::collections::BTreeMap;
+
+use ipnet::IpNet;
 use kube::core::ObjectMeta;
 
 /// Node: its addresses on transit switches, `{"ipv4": .., "ipv6": ..}`.
@@ -12,6 +15,14 @@ pub(super) fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str>
         .get(key)
         .map(String::as_str)
         .filter(|value| !value.is_empty())
+}
+
+/// A node's addresses on transit switches, IPv4 first, with the length of the range; none if it has no annotation.
+pub(super) fn transit_addresses(meta: &ObjectMeta) -> Result<Vec<IpNet>, serde_json::Error> {
+    let text = annotation(meta, NODE_TRANSIT_ADDRESSES).unwrap_or("{}");
+    // The keys are `ipv4` and `ipv6`.
+    let addresses: BTreeMap<String, IpNet> = serde_json::from_str(text)?;
+    Ok(addresses.into_values().collect())
 }
 
 /// Sets an annotation.

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1 as core;
 use sha2::{Digest, Sha256};
 
 use super::addresses::nth_address;
-use super::annotations::{NODE_TRANSIT_ADDRESSES, annotate, annotation, annotation_field};
+use super::annotations::{self, NODE_TRANSIT_ADDRESSES, annotate, annotation, annotation_field};
 use super::settings::ClusterSettings;
 use crate::model::{IpFamily, NODE_CHASSIS_ID, NODE_ID, NodeId};
 use crate::source::{ObjectKey, Objects, Problem, Sourced};
@@ -23,6 +23,7 @@ pub(super) fn complete(
 ) -> Vec<Problem> {
     let (mut problems, mut ids) = annotated_ids(nodes);
     problems.extend(shared_chassis_ids(nodes));
+    problems.extend(unreadable_transit_addresses(nodes));
     if !problems.is_empty() {
         return problems;
     }
@@ -111,6 +112,16 @@ fn shared_chassis_ids(nodes: &Objects<core::Node>) -> Vec<Problem> {
         }
     }
     problems
+}
+
+fn unreadable_transit_addresses(nodes: &Objects<core::Node>) -> Vec<Problem> {
+    let nodes = nodes.in_order().into_iter();
+    let unreadable = nodes.filter_map(|(key, node)| {
+        let error = annotations::transit_addresses(&node.object.metadata).err()?;
+        let message = format!("cannot read the addresses: {error}");
+        Some(problem(node, key, NODE_TRANSIT_ADDRESSES, message))
+    });
+    unreadable.collect()
 }
 
 fn problem(
@@ -224,6 +235,18 @@ mod tests {
         let twice = node("a", "k8s.ovn.org/node-chassis-id: c1")
             + &node("b", "k8s.ovn.org/node-chassis-id: c1");
         assert!(ids(&twice).unwrap_err()[0].ends_with("chassis id c1 is already that of node a"));
+    }
+
+    #[test]
+    fn addresses_that_cannot_be_read_are_told() {
+        let yaml = node(
+            "a",
+            r#"k8s.ovn.org/node-transit-switch-port-ifaddr: '{"ipv4":"nowhere"}'"#,
+        );
+        let problems = ids(&yaml).unwrap_err();
+        let expected = "Node a: metadata.annotations[k8s.ovn.org/node-transit-switch-port-ifaddr]: \
+                        cannot read the addresses: ";
+        assert!(problems[0].contains(expected), "{problems:?}");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! What rows follow from, beyond what connects need.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::net::IpAddr;
+use std::str::FromStr;
 
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1 as core;
@@ -11,7 +13,7 @@ use super::SkipReason;
 use crate::cluster::TUNNEL_KEYS;
 use crate::model::{DatapathKey, Network, Node, NodeId};
 use crate::source::{Inventory, ObjectKey};
-use crate::udn::annotations::{NODE_TRANSIT_ADDRESSES, annotation};
+use crate::udn::annotations::{annotation, transit_addresses};
 use crate::udn::settings::ClusterSettings;
 
 /// Node annotation: `"false"` if ports of the node cannot tell packets that are too big.
@@ -41,16 +43,12 @@ impl ZoneNode {
             },
             _,
         ) = Node::read(object);
-        let transit = annotation(&object.metadata, NODE_TRANSIT_ADDRESSES)
-            .and_then(|text| serde_json::from_str::<BTreeMap<String, IpNet>>(text).ok())
-            .unwrap_or_default();
         Self {
             name,
             id,
             chassis: chassis_id,
             subnets,
-            // The keys are `ipv4` and `ipv6`.
-            transit: transit.into_values().collect(),
+            transit: transit_addresses(&object.metadata).unwrap_or_default(),
             has_gateway_mtu: annotation(&object.metadata, GATEWAY_MTU_SUPPORT) != Some("false"),
         }
     }
@@ -88,39 +86,49 @@ struct RawDetails {
 
 impl Details {
     /// All definitions of a network say the same; the first one is read.
-    pub(super) fn read(inventory: &Inventory, network: &Network) -> Self {
+    ///
+    /// # Errors
+    /// The definition's configuration or keys cannot be read.
+    pub(super) fn read(inventory: &Inventory, network: &Network) -> Result<Self, SkipReason> {
         let nad = network.nads.first().and_then(|nad| {
             let key = ObjectKey::namespaced(&nad.namespace, &nad.name);
             inventory.network_attachment_definitions.get(&key)
         });
         let Some(nad) = nad.map(|nad| &nad.object) else {
-            return Self::default();
+            return Ok(Self::default());
         };
-        let raw: RawDetails = nad
-            .spec
-            .config
-            .as_deref()
-            .and_then(|config| serde_json::from_str(config).ok())
-            .unwrap_or_default();
-        let keys = annotation(&nad.metadata, TUNNEL_KEYS)
-            .and_then(|text| serde_json::from_str::<Vec<i64>>(text).ok())
-            .unwrap_or_default();
-        Self {
+        let raw: RawDetails = match &nad.spec.config {
+            Some(config) => serde_json::from_str(config)
+                .map_err(|error| SkipReason::Config(error.to_string()))?,
+            None => RawDetails::default(),
+        };
+        let keys = annotation(&nad.metadata, TUNNEL_KEYS).unwrap_or("[]");
+        let keys: Vec<i64> =
+            serde_json::from_str(keys).map_err(|error| SkipReason::Keys(error.to_string()))?;
+        let keys = keys.into_iter().map(DatapathKey::try_new);
+        Ok(Self {
             mtu: raw.mtu,
-            default_gateways: entries(&raw.default_gateway_ips),
-            infrastructure_subnets: entries(&raw.infrastructure_subnets),
+            default_gateways: entries("defaultGatewayIPs", &raw.default_gateway_ips)?,
+            infrastructure_subnets: entries("infrastructureSubnets", &raw.infrastructure_subnets)?,
             tunnel_keys: keys
-                .into_iter()
-                .filter_map(|key| DatapathKey::try_new(key).ok())
-                .collect(),
-        }
+                .collect::<Result<_, _>>()
+                .map_err(|error| SkipReason::Keys(error.to_string()))?,
+        })
     }
 }
 
-fn entries<T: std::str::FromStr>(list: &str) -> Vec<T> {
-    list.split(',')
-        .filter_map(|entry| entry.trim().parse().ok())
-        .collect()
+/// The entries of a comma-separated list.
+fn entries<T: FromStr>(field: &str, list: &str) -> Result<Vec<T>, SkipReason>
+where
+    T::Err: Display,
+{
+    let entries = list.split(',').map(str::trim);
+    let entries = entries.filter(|entry| !entry.is_empty());
+    let read = entries.map(|entry| {
+        let wrong = |error| SkipReason::Config(format!("{field}: {entry:?}: {error}"));
+        entry.parse().map_err(wrong)
+    });
+    read.collect()
 }
 
 /// A network in the zone of a node.

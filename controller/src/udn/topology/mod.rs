@@ -150,6 +150,12 @@ pub enum SkipReason {
     /// The network's datapaths have no keys yet.
     #[error("the network has no tunnel keys")]
     NoTunnelKeys,
+    /// What the network's definition says cannot be read.
+    #[error("spec.config: {0}")]
+    Config(String),
+    /// The keys that the network's definition is annotated with cannot be read.
+    #[error("the network's tunnel keys: {0}")]
+    Keys(String),
     /// The network is on a fabric.
     #[error("transport evpn is not supported")]
     Evpn,
@@ -183,8 +189,8 @@ pub fn zone_rows(inventory: &Inventory, zone: &str, settings: &ClusterSettings) 
         ..ZoneRows::default()
     };
     for network in networks.iter() {
-        let details = Details::read(inventory, network);
         let made = local.first().ok_or(SkipReason::NoNode).and_then(|local| {
+            let details = Details::read(inventory, network)?;
             let site = input::Site::new(network, &details, local, &remote, settings)?;
             match (network.transport, network.topology) {
                 (Transport::Evpn, _) => Err(SkipReason::Evpn),

@@ -370,6 +370,39 @@ fn networks_without_a_place_say_why() {
 }
 
 #[test]
+fn a_definition_that_cannot_be_read_keeps_its_network_out() {
+    let definition = |config: &str| {
+        format!(
+            "---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {{name: net, namespace: blue}}
+spec: {{config: '{{\"name\":\"n\",\"type\":\"ovn-k8s-cni-overlay\",\"topology\":\"layer2\",{config}}}'}}
+"
+        )
+    };
+    for (config, reason) in [
+        (
+            r#""mtu":"big""#,
+            r#"spec.config: invalid type: string "big", expected u32"#,
+        ),
+        (
+            r#""defaultGatewayIPs":"10.0.0.1,none""#,
+            r#"spec.config: defaultGatewayIPs: "none": invalid IP address syntax"#,
+        ),
+        (
+            r#""infrastructureSubnets":"10.0.0.0/33""#,
+            r#"spec.config: infrastructureSubnets: "10.0.0.0/33": invalid IP address syntax"#,
+        ),
+    ] {
+        let rows = rows(&(CLUSTER.to_owned() + &definition(config)), "n1");
+        assert!(rows.networks.is_empty());
+        let told = rows.skipped[0].reason.to_string();
+        assert!(told.starts_with(reason), "{told}");
+    }
+}
+
+#[test]
 fn the_zone_has_one_control_plane_protection() {
     let rows = rows(CLUSTER, "n1");
     assert_eq!(rows.copp.name, "ovnkube-default");

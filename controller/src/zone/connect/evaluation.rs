@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use patchbay_schemas::nb::{Acl, AddressSet, Copp, LoadBalancerGroup};
 use patchbay_schemas::row::Row;
-use patchbay_schemas::typed::{Ref, TableRow};
+use patchbay_schemas::typed::{Ref, TableRow, TypeError};
 use uuid::Uuid;
 
 use super::frozen::FrozenRows;
@@ -56,13 +56,16 @@ impl<'a, 'c> Evaluation<'a, 'c> {
     }
 
     /// The pending parts become what the connect says.
+    ///
+    /// # Errors
+    /// A row that is there holds what its table's type does not allow.
     pub(super) fn connect(
         &mut self,
         state: &mut ConnectState,
         connect: &Connect,
         (key, copp): (DatapathKey, Ref<Copp>),
         links: &BTreeMap<LinkId, Link<'a>>,
-    ) {
+    ) -> Result<(), TypeError> {
         let router = At::Connect(self.connect_router());
         let frozen = state.frozen_rows(self.name, &self.around);
         let mut local = BTreeMap::new();
@@ -105,19 +108,20 @@ impl<'a, 'c> Evaluation<'a, 'c> {
                     state.service_notices.clear();
                     if let Some((rows, notices)) = rows {
                         state.service_notices = notices;
-                        self.services(rows, &frozen);
+                        self.services(rows, &frozen)?;
                     }
                 }
                 Unit::Isolation => {
                     let members = state.members.values();
                     if let Some(rows) = desired::isolation(connect, members, &self.around) {
-                        self.isolation(&rows, &frozen);
+                        self.isolation(&rows, &frozen)?;
                     }
                 }
                 Unit::Stray => {}
             }
         }
         self.remove_stale(&units);
+        Ok(())
     }
 
     /// The pending parts that are as they should be.
@@ -266,8 +270,8 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         let count = routes.len();
         let rows = self.rows(self.unit);
         for route in routes {
-            let candidates = identical(&rows, Kind::Route, self.around, identity(&route));
-            let candidates: Vec<&'a Row> = candidates.collect();
+            let id = identity(&route.external_ids);
+            let candidates: Vec<&'a Row> = identical(&rows, Kind::Route, self.around, id).collect();
             let child = self.child(
                 &decided.route,
                 candidates.into_iter(),
@@ -297,10 +301,9 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         };
         let rows = self.rows(self.unit);
         for policy in desired::policies(connect, source, link, destination) {
-            let id = policy.external_ids.get(key::ID).cloned();
-            let id = id.unwrap_or_default();
+            let id = identity(&policy.external_ids);
             let candidates: Vec<&'a Row> =
-                identical(&rows, Kind::Policy, self.around, &id).collect();
+                identical(&rows, Kind::Policy, self.around, id).collect();
             let child = self.child(
                 &decided.policy,
                 candidates.into_iter(),
@@ -329,7 +332,11 @@ impl<'a, 'c> Evaluation<'a, 'c> {
             .collect()
     }
 
-    fn services(&mut self, mut rows: desired::ServiceRows, frozen: &FrozenRows) {
+    fn services(
+        &mut self,
+        mut rows: desired::ServiceRows,
+        frozen: &FrozenRows,
+    ) -> Result<(), TypeError> {
         let index = self.around.index;
         let decided = self.decided;
         let existing: Vec<&'a Row> = self
@@ -339,10 +346,10 @@ impl<'a, 'c> Evaluation<'a, 'c> {
             .collect();
         if !frozen.linked.is_empty() {
             let groups = index.snapshot().typed::<LoadBalancerGroup>();
-            let there = existing.iter().filter_map(|row| groups.read(row).ok());
-            rows.group
-                .load_balancer
-                .extend(there.flat_map(|group| group.load_balancer));
+            for row in &existing {
+                let there = groups.read(row)?.load_balancer;
+                rows.group.load_balancer.extend(there);
+            }
         }
         let (put, differs) = self.settle(&decided.group, existing.into_iter(), rows.group);
         let group = put.existing.map(|row| row.uuid);
@@ -359,9 +366,10 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         if let Some(group) = group {
             self.leave_others(Kind::Group, group, &wanted, Phase::Disconnect);
         }
+        Ok(())
     }
 
-    fn isolation(&mut self, rows: &IsolationRows, frozen: &FrozenRows) {
+    fn isolation(&mut self, rows: &IsolationRows, frozen: &FrozenRows) -> Result<(), TypeError> {
         let index = self.around.index;
         let decided = self.decided;
         let there = self.rows(Unit::Isolation);
@@ -374,12 +382,13 @@ impl<'a, 'c> Evaluation<'a, 'c> {
             let mut set = set.clone();
             if !frozen.linked.is_empty() {
                 let sets = index.snapshot().typed::<AddressSet>();
-                let there = candidates.iter().filter_map(|row| sets.read(row).ok());
-                set.addresses.extend(there.flat_map(|set| set.addresses));
+                for row in &candidates {
+                    set.addresses.extend(sets.read(row)?.addresses);
+                }
             }
             let (put, differs) = self.settle(&decided.address_set, candidates.into_iter(), set);
             if differs {
-                self.address_set(put);
+                self.address_set(put)?;
             }
         }
         // For each ACL, the row that is there or the place among those that come.
@@ -425,6 +434,7 @@ impl<'a, 'c> Evaluation<'a, 'c> {
             switches.extend(&frozen);
             self.leave_others(Kind::Acl, acl, &switches, Phase::Release);
         }
+        Ok(())
     }
 
     /// The row of an ACL, or its place among those that come.
@@ -435,7 +445,7 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         phase: Phase,
         network: Option<NetworkId>,
     ) -> Result<Uuid, usize> {
-        let id = acl.external_ids.get(key::ID).map_or("", String::as_str);
+        let id = identity(&acl.external_ids);
         let candidates: Vec<&'a Row> = identical(there, Kind::Acl, self.around, id).collect();
         let decided = self.decided;
         let (put, differs) = self.settle(&decided.acl, candidates.into_iter(), acl.clone());
@@ -449,14 +459,14 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         Ok(existing.uuid)
     }
 
-    fn address_set(&mut self, put: Put<'a, AddressSet>) {
+    fn address_set(&mut self, put: Put<'a, AddressSet>) -> Result<(), TypeError> {
         let Some(existing) = put.existing else {
             let meanwhile = put.wanted.clone();
             self.step(Phase::Isolate, None, Action::Grow { put, meanwhile });
-            return;
+            return Ok(());
         };
         let have = self.around.index.snapshot().typed::<AddressSet>();
-        let have = have.read(existing).unwrap_or_default();
+        let have = have.read(existing)?;
         let mut meanwhile = put.wanted.clone();
         meanwhile.addresses.extend(have.addresses.iter().cloned());
         let shrinks = meanwhile.addresses != put.wanted.addresses;
@@ -472,6 +482,7 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         if grows {
             self.step(Phase::Isolate, None, Action::Grow { put, meanwhile });
         }
+        Ok(())
     }
 
     /// Lets only the wanted switches hold a row.
@@ -541,8 +552,9 @@ fn identical<'r, 'a>(
         .filter(move |row| marks.id(row) == id)
 }
 
-fn identity(route: &patchbay_schemas::nb::LogicalRouterStaticRoute) -> &str {
-    route.external_ids.get(key::ID).map_or("", String::as_str)
+/// The identity that a row is to have.
+fn identity(external_ids: &BTreeMap<String, String>) -> &str {
+    external_ids.get(key::ID).map_or("", String::as_str)
 }
 
 /// Whether a port of this name is there that the connect cannot have, because it is somebody else's.

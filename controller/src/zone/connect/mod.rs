@@ -144,8 +144,9 @@ impl ConnectState {
                 self.look_at_what_frozen_networks_hold();
                 let links = self.refresh_links(connect, &around);
                 self.pending.expand_local(&self.members, &networks, &around);
-                evaluation.connect(self, connect, (key, copp), &links);
+                let evaluated = evaluation.connect(self, connect, (key, copp), &links);
                 self.report = Some(Arc::new(self.make_report(connect, &around)));
+                evaluated?;
             }
         }
         let done = evaluation.done(&self.pending);
