@@ -74,35 +74,74 @@ fn requirement_violations(field: &str, requirement: &LabelSelectorRequirement) -
     found
 }
 
+/// Longest name in a key, and longest value, in bytes.
+const LABEL_LENGTH: usize = 63;
+const TOO_LONG: &str = "must be no more than 63 bytes";
+const EMPTY: &str = "must be non-empty";
+/// What names in keys are made of.
+const NAME_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+    alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
+    and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
+    validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const PREFIX_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
+    '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+
 /// What is wrong with a label or annotation key: an optional DNS prefix and `/`, then a name of at most 63
 /// characters.
 pub fn key_problem(key: &str) -> Option<String> {
-    let (prefix, name) = key
-        .split_once('/')
-        .map_or((None, key), |(prefix, name)| (Some(prefix), name));
-    let good = !name.is_empty() && is_label_text(name) && prefix.is_none_or(is_dns_subdomain);
-    (!good).then(|| {
-        format!(
-            "Invalid value: \"{key}\": a qualified name must consist of alphanumeric characters, '-', '_' or '.', \
-             and must start and end with an alphanumeric character, with an optional DNS subdomain prefix and '/'"
-        )
-    })
+    let parts: Vec<&str> = key.split('/').collect();
+    let problems = match parts[..] {
+        [name] => name_problems(name),
+        [prefix, name] => {
+            let prefix = match prefix {
+                "" => Some(EMPTY),
+                prefix => (!is_dns_subdomain(prefix)).then_some(PREFIX_RULE),
+            };
+            let prefix = prefix.map(|problem| format!("prefix part {problem}"));
+            prefix.into_iter().chain(name_problems(name)).collect()
+        }
+        _ => vec![format!(
+            "a valid label key {NAME_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        )],
+    };
+    invalid(key, &problems)
+}
+
+fn name_problems(name: &str) -> Vec<String> {
+    let length = match name.len() {
+        0 => Some(EMPTY),
+        length => (length > LABEL_LENGTH).then_some(TOO_LONG),
+    };
+    let text = (!is_label_text(name)).then_some(NAME_RULE);
+    let problems = length.into_iter().chain(text);
+    problems
+        .map(|problem| format!("name part {problem}"))
+        .collect()
 }
 
 /// What is wrong with a label value: at most 63 characters, or nothing at all.
 pub fn value_problem(value: &str) -> Option<String> {
-    (!value.is_empty() && !is_label_text(value)).then(|| {
-        format!(
-            "Invalid value: \"{value}\": a valid label must be an empty string or consist of alphanumeric \
-             characters, '-', '_' or '.', and must start and end with an alphanumeric character"
-        )
+    let length = (value.len() > LABEL_LENGTH).then_some(TOO_LONG);
+    let text = (!value.is_empty() && !is_label_text(value)).then_some(VALUE_RULE);
+    let problems: Vec<&str> = length.into_iter().chain(text).collect();
+    invalid(value, &problems)
+}
+
+fn invalid(value: &str, problems: &[impl std::borrow::Borrow<str>]) -> Option<String> {
+    (!problems.is_empty()).then(|| {
+        let problems = problems.iter().map(std::borrow::Borrow::borrow);
+        let problems: Vec<&str> = problems.collect();
+        format!("Invalid value: \"{value}\": {}", problems.join("; "))
     })
 }
 
+/// Whether the text is a name but for its length.
 fn is_label_text(text: &str) -> bool {
     let bytes = text.as_bytes();
-    text.len() <= 63
-        && bytes.first().is_some_and(u8::is_ascii_alphanumeric)
+    bytes.first().is_some_and(u8::is_ascii_alphanumeric)
         && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
         && bytes
             .iter()

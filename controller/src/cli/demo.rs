@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::args::{self, Format};
 use super::resolve::{Resolved, load};
 use super::run::{Console, Failure, Served, embedded, embedded_uuids, now};
-use crate::udn::ClusterSettings;
+use crate::model::ClusterSettings;
 use crate::zone::ZoneController;
 
 /// The example's manifests.

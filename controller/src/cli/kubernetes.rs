@@ -9,7 +9,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use uuid::Uuid;
 
 use super::args::{self, Mode};
-use super::resolve::cluster_config;
 use super::run::{Console, Failure};
 use crate::kubernetes::{ClusterHalf, Config, Lease, Timing, ZoneHalf, run as run_halves};
 use crate::northbound::OpenError;
@@ -41,7 +40,7 @@ pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Res
 fn config(arguments: &args::Run, namespace: String) -> Result<Config, Failure> {
     let settings = arguments.ranges.settings()?;
     let cluster = (arguments.mode != Mode::Zone).then(|| ClusterHalf {
-        config: cluster_config(&settings),
+        settings: settings.clone(),
         lease: Lease::new(&*namespace, LEASE),
     });
     let zone = match (&arguments.mode, &arguments.zone) {

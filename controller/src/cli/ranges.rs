@@ -4,8 +4,7 @@ use clap::Args;
 use ipnet::IpNet;
 
 use super::run::Failure;
-use crate::model::IpFamily;
-use crate::udn::ClusterSettings;
+use crate::model::{ClusterSettings, IpFamily};
 
 /// The ranges of a cluster. Connect subnets must keep clear of all of them.
 #[derive(Debug, Default, Args)]

@@ -10,12 +10,12 @@ use kube::ResourceExt;
 
 use super::warnings;
 use crate::api::cnc::ClusterNetworkConnect;
-use crate::cluster::{ClusterConfig, ClusterController, Objects, with_verdict};
-use crate::model::{IpFamily, Networks, Node};
+use crate::cluster::{ClusterController, Objects, with_verdict};
+use crate::model::{ClusterSettings, Networks, Node};
 use crate::source::{Inventory, Kind, LoadError, Objects as Sources, read_manifests};
 use crate::state::{StateFolder, restore};
+use crate::udn;
 use crate::udn::topology::{ZoneRows, zone_rows};
-use crate::udn::{self, ClusterSettings};
 use crate::zone::{ClusterIpService, ConnectInput, ConnectReport, Inputs, ZoneSummary, connected};
 
 /// All objects of a run, complete.
@@ -88,8 +88,7 @@ impl Resolved {
             objects(&inventory.cluster_network_connects),
         )
         .with_nodes(ids.filter_map(|node| Some((&*node.name, node.id?))));
-        let report =
-            ClusterController::new(cluster_config(&self.settings)).reconcile(&objects, &self.now);
+        let report = ClusterController::new(self.settings.clone()).reconcile(&objects, &self.now);
         self.warnings
             .extend(report.warnings.iter().map(ToString::to_string));
         for outcome in report.outcomes {
@@ -192,18 +191,4 @@ impl Resolved {
 
 fn objects<T: Kind>(objects: &Sources<T>) -> impl Iterator<Item = &T> {
     objects.iter().map(|(_, sourced)| &sourced.object)
-}
-
-/// What connect subnets must keep clear of.
-pub(super) fn cluster_config(settings: &ClusterSettings) -> ClusterConfig {
-    let config = ClusterConfig::new(
-        settings.has_family(IpFamily::V4),
-        settings.has_family(IpFamily::V6),
-        settings.service_cidrs.clone(),
-    );
-    config
-        .with_range("masquerade", settings.masquerade_subnets.clone())
-        .with_range("cluster", settings.cluster_subnets.clone())
-        .with_range("join", settings.join_subnets.clone())
-        .with_range("transit switch", settings.transit_subnets.clone())
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use ipnet::IpNet;
 use thiserror::Error;
 
-use super::subnet_pool::SubnetPool;
 use crate::model::{
-    ConnectRange, ConnectRanges, ConnectSubnetMap, ConnectSubnets, IpFamily, OwnerKey, Topology,
+    ConnectRange, ConnectRanges, ConnectSubnetMap, ConnectSubnets, IpFamily, OwnerKey, SubnetPool,
+    Topology,
 };
 
 /// Everything is handed out.
@@ -57,8 +57,8 @@ impl ConnectAllocator {
         for range in ranges.iter() {
             let (cidr, prefix) = (range.cidr(), range.network_prefix());
             let pool = match count {
-                None => SubnetPool::new(cidr, prefix, range.usable_blocks()),
-                Some(count) => SubnetPool::with_count(cidr, prefix, count),
+                None => SubnetPool::of_first(cidr, prefix, range.usable_blocks().into()),
+                Some(count) => SubnetPool::of_count(cidr, prefix, count),
             };
             count = Some(pool.len());
             blocks.insert(range.family(), pool);
@@ -217,7 +217,20 @@ impl ConnectAllocator {
             self.owners.insert(owner, restored);
         }
         self.close_unused_blocks();
+        self.sort_blocks();
         restored == *annotated
+    }
+
+    /// Puts the shared blocks into the order in which they are handed out, which mostly is the one in which they were
+    /// opened: networks then gather in the same blocks as before a restart.
+    fn sort_blocks(&mut self) {
+        let blocks = &self.blocks;
+        self.shared.sort_by_key(|shared| {
+            let mut numbers = blocks
+                .iter()
+                .map(|(family, pool)| pool.number_of(shared.subnets.of(*family)?));
+            numbers.find_map(|number| number)
+        });
     }
 
     fn take(&mut self, topology: Topology, family: IpFamily) -> Option<IpNet> {
@@ -264,9 +277,9 @@ impl ConnectAllocator {
         let range = self.ranges.of(family)?;
         let pair_prefix = block.max_prefix_len() - 1;
         let pool = if self.blocks.keys().next() == Some(&family) {
-            SubnetPool::new(block, pair_prefix, usable_pairs(range, block)?)
+            SubnetPool::of_first(block, pair_prefix, usable_pairs(range, block)?.into())
         } else {
-            SubnetPool::with_count(block, pair_prefix, range.usable_pairs(0))
+            SubnetPool::of_count(block, pair_prefix, range.usable_pairs(0).into())
         };
         Some(pool)
     }

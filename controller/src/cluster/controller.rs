@@ -6,7 +6,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use thiserror::Error;
 
-use super::config::ClusterConfig;
 use super::error::{Failure, Stage, listed};
 use super::held::{AllocatorError, Held};
 use super::objects::Objects;
@@ -16,16 +15,18 @@ use super::selection::Selection;
 use super::status::{Verdict, with_verdict};
 use super::validation::{SharedNetworks, overlap, validate};
 use crate::api::cnc::ClusterNetworkConnect;
-use crate::model::{ConnectSubnetMap, DatapathKey, IdError, OwnerKey, ROUTER_TUNNEL_KEY};
+use crate::model::{
+    ClusterSettings, ConnectSubnetMap, DatapathKey, IdError, OwnerKey, ROUTER_TUNNEL_KEY,
+};
 
 /// Hands out keys and subnets to all connects of a cluster.
 ///
 /// ```
-/// # use patchbay_controller::cluster::{ClusterConfig, ClusterController, Objects};
-/// # use patchbay_controller::model::Networks;
+/// # use patchbay_controller::cluster::{ClusterController, Objects};
+/// # use patchbay_controller::model::{ClusterSettings, Networks};
 /// # use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 /// # let (nads, namespaces, connects) = (vec![], vec![], vec![]);
-/// let mut controller = ClusterController::new(ClusterConfig::new(true, false, vec![]));
+/// let mut controller = ClusterController::new(ClusterSettings::default());
 /// let networks = Networks::read(&nads, &namespaces);
 /// let objects = Objects::new(&networks, &nads, &namespaces, &connects);
 /// let report = controller.reconcile(&objects, &Time(Timestamp::UNIX_EPOCH));
@@ -35,19 +36,29 @@ use crate::model::{ConnectSubnetMap, DatapathKey, IdError, OwnerKey, ROUTER_TUNN
 /// ```
 #[derive(Debug)]
 pub struct ClusterController {
-    config: ClusterConfig,
+    settings: ClusterSettings,
+    /// Tunnel keys that networks use and no attachment definition tells.
+    reserved_keys: BTreeSet<DatapathKey>,
     connects: BTreeMap<String, Held>,
     keys: RouterKeys,
 }
 
 impl ClusterController {
     /// A controller that holds nothing yet. What was handed out before is taken from the connects' annotations.
-    pub fn new(config: ClusterConfig) -> Self {
+    pub fn new(settings: ClusterSettings) -> Self {
         Self {
-            config,
+            settings,
+            reserved_keys: BTreeSet::new(),
             connects: BTreeMap::new(),
             keys: RouterKeys::new(),
         }
+    }
+
+    /// The same controller with tunnel keys that it never hands out: networks use them that no attachment definition tells.
+    #[must_use]
+    pub fn with_reserved_keys(mut self, keys: BTreeSet<DatapathKey>) -> Self {
+        self.reserved_keys = keys;
+        self
     }
 
     /// Brings all connects to where they should be, given all objects there are. `now` becomes the time of the conditions
@@ -119,7 +130,7 @@ impl ClusterController {
         warnings: &mut Vec<Warning>,
     ) -> BTreeSet<DatapathKey> {
         let (mut keys, unreadable) = objects.network_keys();
-        keys.extend(&self.config.reserved_keys);
+        keys.extend(&self.reserved_keys);
         warnings.extend(
             unreadable
                 .into_iter()
@@ -157,7 +168,7 @@ impl ClusterController {
             if self.connects.contains_key(name) {
                 continue;
             }
-            let held = Held::adopt(name, object, &self.config, warnings);
+            let held = Held::adopt(name, object, &self.settings, warnings);
             let adopted = held.map_err(AdoptError::from).and_then(|held| {
                 self.adopt_key(name, object, network_keys)?;
                 Ok(held)
@@ -227,7 +238,7 @@ impl ClusterController {
             failures,
             ..Served::default()
         };
-        let errors = validate(&self.config, &held.cidrs, &selection.networks);
+        let errors = validate(&self.settings, &held.cidrs, &selection.networks);
         if !errors.is_empty() {
             return stopped(Failure::of(Stage::Validation, name, errors));
         }

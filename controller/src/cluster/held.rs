@@ -7,13 +7,12 @@ use kube::ResourceExt;
 use thiserror::Error;
 
 use super::allocator::{ConnectAllocator, NoSubnets};
-use super::config::ClusterConfig;
 use super::report::Warning;
 use super::selection::Selection;
 use crate::api::cnc::{ClusterNetworkConnect, ConnectSubnet};
 use crate::model::{
-    ConnectRange, ConnectRangeError, ConnectRanges, ConnectSubnetMap, ConnectSubnets, IpFamily,
-    Network, NodeId, OwnerKey, SubnetAnnotationError, Topology,
+    ClusterSettings, ConnectRange, ConnectRangeError, ConnectRanges, ConnectSubnetMap,
+    ConnectSubnets, IpFamily, Network, NodeId, OwnerKey, SubnetAnnotationError, Topology,
 };
 
 /// Why a connect cannot be taken over.
@@ -84,7 +83,7 @@ impl Held {
     pub(super) fn adopt(
         name: &str,
         object: &ClusterNetworkConnect,
-        config: &ClusterConfig,
+        settings: &ClusterSettings,
         warnings: &mut Vec<Warning>,
     ) -> Result<Self, AllocatorError> {
         let entries = &object.spec.connect_subnets;
@@ -94,7 +93,7 @@ impl Held {
             .collect::<Result<Vec<_>, _>>()?;
         let mut held = Self {
             uid: object.uid(),
-            allocator: ConnectAllocator::new(usable_ranges(name, entries, &cidrs, config)?),
+            allocator: ConnectAllocator::new(usable_ranges(name, entries, &cidrs, settings)?),
             cidrs: cidrs.iter().map(IpNet::trunc).collect(),
             names: BTreeMap::new(),
             annotation: None,
@@ -128,13 +127,13 @@ impl Held {
         Ok(())
     }
 
-    /// Gives every selected network its subnets and takes back those of the others. Networks that have some are served
-    /// first, then new ones in the order of their ids.
+    /// Gives every selected network its subnets and takes back those of the others. New networks are served first, in the
+    /// order of their ids: a layer2 network that is connected already moves only into a place that they leave free.
     ///
     /// Returns what failed, by name of the network.
     pub(super) fn hand_out(&mut self, selection: &Selection<'_>) -> Vec<SubnetError> {
         let mut networks: Vec<&Network> = selection.networks.values().copied().collect();
-        networks.sort_by_key(|network| (!self.allocator.has(network.owner_key()), network.id));
+        networks.sort_by_key(|network| (self.allocator.has(network.owner_key()), network.id));
         let mut errors: Vec<SubnetError> = selection
             .unresolved
             .iter()
@@ -266,12 +265,12 @@ fn usable_ranges(
     name: &str,
     entries: &[ConnectSubnet],
     cidrs: &[IpNet],
-    config: &ClusterConfig,
+    settings: &ClusterSettings,
 ) -> Result<ConnectRanges, AllocatorError> {
     entries
         .iter()
         .zip(cidrs)
-        .filter(|(_, cidr)| config.runs(IpFamily::of_net(**cidr)))
+        .filter(|(_, cidr)| settings.has_family(IpFamily::of_net(**cidr)))
         .map(|(entry, cidr)| {
             ConnectRange::try_new(*cidr, entry.network_prefix).map_err(|source| {
                 AllocatorError::Range {

@@ -22,19 +22,17 @@
 //! - A connect that fails validation, or whose annotations cannot be read, keeps what it has.
 
 mod allocator;
-mod config;
 mod controller;
 mod error;
 mod held;
+mod label_selector;
 mod objects;
 mod report;
 mod router_keys;
 mod selection;
 mod status;
-mod subnet_pool;
 mod validation;
 
-pub use config::{ClusterConfig, ClusterRange};
 pub use controller::ClusterController;
 pub use objects::{Objects, TUNNEL_KEYS};
 pub use report::{CncOutcome, Report, Warning};

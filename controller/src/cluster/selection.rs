@@ -7,10 +7,10 @@ use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
 use thiserror::Error;
 
+use super::label_selector;
 use super::objects::Objects;
 use crate::api::cnc::{ClusterNetworkConnectSpec, NetworkSelectionType};
 use crate::api::nad::NetworkAttachmentDefinition;
-use crate::api::selector;
 use crate::model::{
     NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Network, NetworkId, PRIMARY_NETWORK_LABEL, Role,
     Transport,
@@ -175,7 +175,7 @@ impl<'a> Selection<'a> {
 
 fn parse(member: &str, selector: Option<&LabelSelector>) -> Result<Selector, String> {
     let selector = selector.ok_or_else(|| format!("{member} is not set"))?;
-    selector::parse(member, selector).map_err(|violations| super::error::joined(&violations))
+    label_selector::parse(selector)
 }
 
 /// Whether a ClusterUserDefinedNetwork controls the definition.

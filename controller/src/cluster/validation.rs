@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use ipnet::IpNet;
 use thiserror::Error;
 
-use super::config::ClusterConfig;
 use super::error::listed;
-use crate::model::{IpFamily, Network};
+use crate::model::{ClusterSettings, IpFamily, Network};
 
 /// Why networks cannot be connected through the ranges of a connect. Declared, and found, in the order of the checks.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub(super) enum ValidationError {
     #[error(
-        "cluster subnets overlap with cluster network connect subnets: {range} with subnets {subnets} and ClusterNetworkConnect.connectSubnets with subnets {connect}"
+        "cluster subnets overlap with cluster network connect subnets: {range} subnet with subnets {subnets} and ClusterNetworkConnect.connectSubnets with subnets {connect}"
     )]
     ClusterRange {
-        range: String,
+        /// What the range is for.
+        range: &'static str,
         subnets: String,
         connect: String,
     },
@@ -68,15 +68,15 @@ pub(super) struct SharedNetworks {
 /// Checks the selected networks, by name, and the ranges of a connect. Everything found is returned, in the order of
 /// the checks and then of the names.
 pub(super) fn validate(
-    config: &ClusterConfig,
+    settings: &ClusterSettings,
     connect: &[IpNet],
     networks: &BTreeMap<&str, &Network>,
 ) -> Vec<ValidationError> {
     let mut errors = Vec::new();
-    cluster_ranges(&mut errors, config, connect);
+    cluster_ranges(&mut errors, settings, connect);
     network_ranges(&mut errors, connect, networks);
     pod_subnets(&mut errors, networks);
-    families(&mut errors, config, connect, networks);
+    families(&mut errors, settings, connect, networks);
     errors
 }
 
@@ -89,12 +89,22 @@ pub(super) fn overlap(left: &[IpNet], right: &[IpNet]) -> bool {
     })
 }
 
-fn cluster_ranges(errors: &mut Vec<ValidationError>, config: &ClusterConfig, connect: &[IpNet]) {
-    for range in &config.ranges {
-        if overlap(&range.subnets, connect) {
+fn cluster_ranges(
+    errors: &mut Vec<ValidationError>,
+    settings: &ClusterSettings,
+    connect: &[IpNet],
+) {
+    for (range, subnets) in [
+        ("service", &settings.service_cidrs),
+        ("masquerade", &settings.masquerade_subnets),
+        ("cluster", &settings.cluster_subnets),
+        ("join", &settings.join_subnets),
+        ("transit switch", &settings.transit_subnets),
+    ] {
+        if overlap(subnets, connect) {
             errors.push(ValidationError::ClusterRange {
-                range: range.to_string(),
-                subnets: listed(&range.subnets),
+                range,
+                subnets: listed(subnets),
                 connect: listed(connect),
             });
         }
@@ -168,7 +178,7 @@ fn pod_subnets(errors: &mut Vec<ValidationError>, networks: &BTreeMap<&str, &Net
 /// are all of no use mostly are one mistake, which is told once.
 fn families(
     errors: &mut Vec<ValidationError>,
-    config: &ClusterConfig,
+    settings: &ClusterSettings,
     connect: &[IpNet],
     networks: &BTreeMap<&str, &Network>,
 ) {
@@ -202,7 +212,7 @@ fn families(
             });
         }
     }
-    let is_run = |net: &IpNet| config.runs(IpFamily::of_net(*net));
+    let is_run = |net: &IpNet| settings.has_family(IpFamily::of_net(*net));
     if errors.len() == before && !connect.iter().any(is_run) {
         errors.push(ValidationError::NoFamily);
     }

@@ -23,9 +23,9 @@ use super::writes::{Annotation, WriteError, Writes, own_part};
 use crate::api::cnc::{ClusterNetworkConnect, ClusterNetworkConnectStatus};
 use crate::api::nad::NetworkAttachmentDefinition;
 use crate::cluster::{
-    ACCEPTED, ClusterConfig, ClusterController, CncOutcome, Holds, Objects, Verdict, with_verdict,
+    ACCEPTED, ClusterController, CncOutcome, Holds, Objects, Verdict, with_verdict,
 };
-use crate::model::{Networks, NodeId};
+use crate::model::{ClusterSettings, Networks, NodeId};
 use crate::zone::{CONNECTED, connected};
 
 /// How long a watch may be behind a list before the list may be outdated itself.
@@ -70,7 +70,7 @@ pub(super) struct ClusterSources {
 /// The cluster-wide half. It works while this process leads.
 #[derive(Debug)]
 pub(super) struct ClusterTask {
-    pub(super) config: ClusterConfig,
+    pub(super) settings: ClusterSettings,
     pub(super) sources: ClusterSources,
     pub(super) writes: Writes,
     pub(super) events: Events,
@@ -128,7 +128,7 @@ impl<'a> Term<'a> {
             node_ids: BTreeMap::new(),
             reports: task.sources.reports.clone(),
             reports_due: None,
-            controller: ClusterController::new(task.config.clone()),
+            controller: ClusterController::new(task.settings.clone()),
             known: Known::default(),
             warned: BTreeSet::new(),
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use patchbay_engine::client::{Remotes, Tls};
 
-use crate::cluster::ClusterConfig;
+use crate::model::ClusterSettings;
 use crate::model::IpFamily;
 
 /// What [`run`](super::run) runs.
@@ -27,7 +27,7 @@ pub struct Config {
 #[derive(Clone, Debug)]
 pub struct ClusterHalf {
     /// What it must know about the cluster.
-    pub config: ClusterConfig,
+    pub settings: ClusterSettings,
     /// The lease.
     pub lease: Lease,
 }
@@ -90,6 +90,8 @@ pub struct Timing {
     pub request: Duration,
     /// How long what zones report is collected before it is written.
     pub report: Duration,
+    /// How often zones write what they have reported although nothing is new, should somebody have deleted it.
+    pub repeat: Duration,
 }
 
 impl Default for Timing {
@@ -100,6 +102,7 @@ impl Default for Timing {
             retry: (Duration::from_millis(100), Duration::from_secs(30)),
             request: Duration::from_secs(30),
             report: Duration::from_secs(10),
+            repeat: Duration::from_secs(600),
         }
     }
 }

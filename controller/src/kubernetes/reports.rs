@@ -87,7 +87,8 @@ pub(super) fn seen(object: ConfigMap) -> Option<Arc<SeenReport>> {
     }))
 }
 
-/// Writes what a zone says, whenever it is something new.
+/// Writes what a zone says, whenever it is something new, and now and then all the same: somebody may have deleted the
+/// object, and zones do not watch it.
 pub(super) struct Publisher {
     pub(super) client: Client,
     pub(super) namespace: String,
@@ -102,7 +103,12 @@ impl Publisher {
         let api = Api::<ConfigMap>::namespaced(self.client.clone(), &self.namespace);
         let mut written = ZoneReport::default();
         let mut backoff = Backoff::new(&self.timing);
-        while self.says.changed().await.is_ok() {
+        loop {
+            match tokio::time::timeout(self.timing.repeat, self.says.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return,
+                Err(_) => written = ZoneReport::default(),
+            }
             // More will be said in a moment, and all zones have something to say at once.
             tokio::time::sleep(self.pause()).await;
             loop {

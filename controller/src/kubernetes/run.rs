@@ -70,7 +70,7 @@ pub async fn run(
         let (candidate, leads) = Elector::new(client.clone(), half.lease, identity);
         elector.spawn(candidate.run(stopped));
         let task = ClusterTask {
-            config: half.config,
+            settings: half.settings,
             sources: ClusterSources {
                 common: sources.clone(),
                 nodes: nodes.clone(),

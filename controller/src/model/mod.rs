@@ -14,6 +14,8 @@ mod net_conf;
 mod network;
 mod networks;
 mod node;
+mod settings;
+mod subnet_pool;
 mod subnetting;
 mod tunnel_key;
 
@@ -26,5 +28,6 @@ pub use net_conf::{NetConf, NetConfError};
 pub use network::{IpFamily, Network, PodSubnet, Role, Transport};
 pub use networks::{NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Networks, PRIMARY_NETWORK_LABEL};
 pub use node::{NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, Node, NodeError, NodeErrorReason};
-pub(crate) use subnetting::Subnetting;
+pub use settings::ClusterSettings;
+pub(crate) use subnet_pool::SubnetPool;
 pub use tunnel_key::{TunnelKeyError, port_tunnel_key};

@@ -7,8 +7,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tempfile::TempDir;
 
 use super::*;
+use crate::model::ClusterSettings;
 use crate::source::{Inventory, LoadError, ObjectKey, read_manifests};
-use crate::udn::{ClusterSettings, resolve};
+use crate::udn::resolve;
 
 const EXAMPLE: &str = "
 apiVersion: v1

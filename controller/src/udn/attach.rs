@@ -10,12 +10,11 @@ use thiserror::Error;
 
 use super::cni::Cni;
 use super::render::{ConfigError, NetworkRequest, RequestError};
-use super::settings::ClusterSettings;
 use super::status;
 use crate::api::nad::{NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec};
 use crate::api::selector;
 use crate::api::udn::{ClusterUserDefinedNetwork, NetworkRole, Transport, UserDefinedNetwork};
-use crate::model::PRIMARY_NETWORK_LABEL;
+use crate::model::{ClusterSettings, PRIMARY_NETWORK_LABEL};
 use crate::source::{Inventory, Kind, ObjectKey, Origin, Problem, Sourced, describe};
 
 /// Label of every attachment definition that was made for a custom resource.

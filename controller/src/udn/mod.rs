@@ -8,13 +8,11 @@ mod addresses;
 mod annotations;
 mod attach;
 mod cni;
-mod host_subnets;
 mod names;
 mod network_ids;
 mod node_subnets;
 mod nodes;
 mod render;
-mod settings;
 mod status;
 #[cfg(test)]
 mod testing;
@@ -25,8 +23,8 @@ pub mod topology;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 pub use annotations::NODE_TRANSIT_ADDRESSES;
-pub use settings::ClusterSettings;
 
+use crate::model::ClusterSettings;
 use crate::source::{Inventory, LoadError};
 
 /// Completes an inventory: nodes get ids, chassis ids, transit addresses and a subnet of every layer3 network; UDNs and

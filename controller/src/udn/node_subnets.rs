@@ -6,9 +6,8 @@ use ipnet::IpNet;
 use k8s_openapi::api::core::v1 as core;
 
 use super::annotations::{annotate, annotation_field};
-use super::host_subnets::HostSubnets;
 use super::names;
-use crate::model::{IpFamily, NODE_SUBNETS, NetConf, Node, Topology};
+use crate::model::{IpFamily, NODE_SUBNETS, NetConf, Node, SubnetPool, Topology};
 use crate::source::{Inventory, ObjectKey, Problem, Sourced};
 
 /// The default network's entry, which is not ours to touch.
@@ -159,7 +158,7 @@ struct Restored {
 /// The ranges of a network, and who has what of them.
 struct Pool {
     network: String,
-    ranges: Vec<HostSubnets>,
+    ranges: Vec<SubnetPool>,
     owners: BTreeMap<IpNet, String>,
 }
 
@@ -168,7 +167,7 @@ impl Pool {
         let ranges = network.pod_subnets.iter().filter_map(|subnet| {
             subnet
                 .host_prefix
-                .map(|length| HostSubnets::new(subnet.cidr, length))
+                .map(|length| SubnetPool::new(subnet.cidr, length))
         });
         Self {
             network: network.name.clone(),
@@ -184,7 +183,7 @@ impl Pool {
             return restored;
         };
         subnets.retain(|subnet| {
-            let Some(range) = self.ranges.iter_mut().find(|range| range.is_one(*subnet)) else {
+            let Some(range) = self.ranges.iter_mut().find(|range| range.contains(*subnet)) else {
                 let network = &self.network;
                 restored.foreign.push(format!(
                     "{subnet} is no node subnet of network {network} and gets replaced"
@@ -217,7 +216,7 @@ impl Pool {
                 .iter()
                 .all(|subnet| IpFamily::of_net(*subnet) != family);
             if missing && ranges.peek().is_some() {
-                subnets.push(ranges.find_map(HostSubnets::allocate).ok_or(NoSubnet)?);
+                subnets.push(ranges.find_map(SubnetPool::allocate).ok_or(NoSubnet)?);
             }
         }
         Ok(())

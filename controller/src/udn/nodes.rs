@@ -7,8 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::addresses::nth_address;
 use super::annotations::{self, NODE_TRANSIT_ADDRESSES, annotate, annotation, annotation_field};
-use super::settings::ClusterSettings;
-use crate::model::{IpFamily, NODE_CHASSIS_ID, NODE_ID, NodeId};
+use crate::model::{ClusterSettings, IpFamily, NODE_CHASSIS_ID, NODE_ID, NodeId};
 use crate::source::{ObjectKey, Objects, Problem, Sourced};
 
 /// The ids that nodes may have; 0 and 1 are not theirs.

@@ -12,11 +12,10 @@ pub(super) use check::ConfigError;
 pub(super) use request::{Config, NetworkRequest, RequestError};
 
 use super::addresses::overlap;
-use super::settings::ClusterSettings;
 use crate::api::udn::{
     IpamConfig, IpamLifecycle, Layer3Subnet, NetworkRole, OutboundSnat, Transport,
 };
-use crate::model::IpFamily;
+use crate::model::{ClusterSettings, IpFamily};
 
 /// Join ranges of a primary network that names none.
 const DEFAULT_JOIN_SUBNETS: &str = "100.65.0.0/16,fd99::/64";

@@ -9,9 +9,9 @@ use k8s_openapi::jiff::Timestamp;
 use kube::{Resource, ResourceExt};
 use patchbay_controller::api::cnc::ClusterNetworkConnect;
 use patchbay_controller::api::nad::NetworkAttachmentDefinition;
-use patchbay_controller::cluster::{ClusterConfig, ClusterController, Objects};
+use patchbay_controller::cluster::{ClusterController, Objects};
 use patchbay_controller::model::{
-    ConnectSubnetMap, DatapathKey, NadKey, Networks, ROUTER_TUNNEL_KEY,
+    ClusterSettings, ConnectSubnetMap, DatapathKey, IpFamily, NadKey, Networks, ROUTER_TUNNEL_KEY,
 };
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -123,7 +123,8 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
 
 /// All objects, and the controller if it runs. It is given all objects after every op, as watches would.
 struct Cluster {
-    config: ClusterConfig,
+    settings: ClusterSettings,
+    reserved_keys: BTreeSet<DatapathKey>,
     controller: Option<ClusterController>,
     namespaces: BTreeMap<String, Namespace>,
     nads: BTreeMap<NadKey, NetworkAttachmentDefinition>,
@@ -135,9 +136,19 @@ struct Cluster {
 impl Cluster {
     /// The scenarios were recorded with the default masquerade subnets, and without a test of further ranges.
     fn new(config: &Config) -> Result<Self, String> {
-        let mut cluster =
-            ClusterConfig::new(config.ipv4, config.ipv6, config.service_cidrs.clone());
-        cluster.reserved_keys = config
+        let families = [(config.ipv4, IpFamily::V4), (config.ipv6, IpFamily::V6)];
+        let families = families.into_iter().filter(|(runs, _)| *runs);
+        let masquerade = ["169.254.169.0/29", "fd69::/125"];
+        let masquerade = masquerade.map(|range| range.parse().expect("it is a range"));
+        let settings = ClusterSettings {
+            families: families.map(|(_, family)| family).collect(),
+            service_cidrs: config.service_cidrs.clone(),
+            masquerade_subnets: masquerade.to_vec(),
+            join_subnets: Vec::new(),
+            transit_subnets: Vec::new(),
+            ..ClusterSettings::default()
+        };
+        let reserved_keys = config
             .reserved_tunnel_keys
             .values()
             .flatten()
@@ -145,7 +156,8 @@ impl Cluster {
             .collect::<Result<_, _>>()
             .map_err(|error| error.to_string())?;
         Ok(Self {
-            config: cluster,
+            settings,
+            reserved_keys,
             controller: None,
             namespaces: BTreeMap::new(),
             nads: BTreeMap::new(),
@@ -158,7 +170,8 @@ impl Cluster {
         self.ops += 1;
         match op {
             Op::StartController => {
-                self.controller = Some(ClusterController::new(self.config.clone()));
+                let controller = ClusterController::new(self.settings.clone());
+                self.controller = Some(controller.with_reserved_keys(self.reserved_keys.clone()));
             }
             Op::StopController => self.controller = None,
             Op::CreateNamespace { object } => {

@@ -20,13 +20,12 @@ use patchbay_controller::api::cnc::ClusterNetworkConnect;
 use patchbay_controller::api::crd;
 use patchbay_controller::api::nad::NetworkAttachmentDefinition;
 use patchbay_controller::api::udn::ClusterUserDefinedNetwork;
-use patchbay_controller::cluster::ClusterConfig;
 use patchbay_controller::kubernetes::{
     ClusterHalf, Config, Lease, RunError, Timing, ZoneHalf, run,
 };
-use patchbay_controller::model::IpFamily;
+use patchbay_controller::model::{ClusterSettings, IpFamily};
 use patchbay_controller::source::{Inventory, read_manifests};
-use patchbay_controller::udn::{ClusterSettings, resolve};
+use patchbay_controller::udn::resolve;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -85,6 +84,8 @@ pub(crate) struct Bed {
     pub(crate) inventory: Inventory,
     /// Whether zones connect networks only where pods are.
     pub(crate) dynamic_udn: bool,
+    /// How often zones report although nothing is new.
+    pub(crate) repeat: Duration,
     _alone: Option<(User, MutexGuard<'static, ()>)>,
 }
 
@@ -110,6 +111,7 @@ impl Bed {
             client: config.unwrap().try_into().unwrap(),
             inventory: example(),
             dynamic_udn: false,
+            repeat: Timing::default().repeat,
             _alone: Some((user, REAL.lock().await)),
         };
         bed.define_resources().await;
@@ -131,6 +133,7 @@ impl Bed {
             api: Some(api),
             inventory: example(),
             dynamic_udn: false,
+            repeat: Timing::default().repeat,
             _alone: None,
         }
     }
@@ -337,7 +340,11 @@ impl Bed {
         };
         let config = Config {
             cluster: cluster.then(|| ClusterHalf {
-                config: ClusterConfig::new(true, false, vec!["10.96.0.0/16".parse().unwrap()]),
+                settings: ClusterSettings {
+                    families: vec![IpFamily::V4],
+                    service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
+                    ..ClusterSettings::default()
+                },
                 lease,
             }),
             zone: zone.map(|(name, remote)| ZoneHalf {
@@ -356,6 +363,7 @@ impl Bed {
                 retry: (Duration::from_millis(20), Duration::from_millis(200)),
                 request: Duration::from_secs(5),
                 report: Duration::from_millis(50),
+                repeat: self.repeat,
             },
         };
         // Connections of its own, as another process has, and the rights of our service accounts.

@@ -1,5 +1,7 @@
 //! The cluster-wide half: from selectors to annotations and status.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
@@ -391,6 +393,33 @@ async fn what_nobody_can_mean_is_told_by_name_and_the_rest_goes_on() {
     .await;
     let cluster = bed.run_cluster("two");
     bed.until_allocated(2).await;
+    cluster.stop().await;
+    node.stop().await;
+    bed.clear().await;
+}
+
+#[tokio::test]
+async fn a_report_that_is_deleted_is_written_again() {
+    let mut bed = Bed::new().await;
+    bed.repeat = Duration::from_millis(200);
+    let zone = bed.zone(ZONE).await;
+    let (cluster, node) = (bed.run_cluster("one"), bed.run_zone(&zone));
+    bed.connect().await;
+    let reports = Api::<ConfigMap>::namespaced(bed.client.clone(), NAMESPACE);
+    let name = format!("patchbay-zone-{ZONE}");
+    let reported = async || {
+        let report = reports.get_opt(&name).await.unwrap()?;
+        let said = report.data?.remove(CONNECT)?;
+        said.contains(r#""networks":2"#)
+            .then_some(report.metadata.uid)
+    };
+    let first = eventually("the zone reports", reported).await;
+    reports
+        .delete(&name, &DeleteParams::default())
+        .await
+        .unwrap();
+    let second = eventually("the zone reports again", reported).await;
+    assert_ne!(first, second);
     cluster.stop().await;
     node.stop().await;
     bed.clear().await;

@@ -1,8 +1,8 @@
 //! The Northbound database of a zone.
 
 use ovsdb_sim::{Listener, Sim, SimDatabase};
+use patchbay_controller::model::ClusterSettings;
 use patchbay_controller::source::Inventory;
-use patchbay_controller::udn::ClusterSettings;
 use patchbay_controller::udn::topology::zone_rows;
 use patchbay_controller::zone::ZoneController;
 use patchbay_engine::db::Snapshot;

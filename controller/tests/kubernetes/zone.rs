@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use ovsdb_sim::testing::{RealServer, installed_nb_schema};
-use patchbay_controller::udn::ClusterSettings;
+use patchbay_controller::model::ClusterSettings;
 use patchbay_controller::udn::topology::zone_rows;
 use patchbay_controller::zone::ZoneController;
 use patchbay_engine::client::{Client, Config};

@@ -153,6 +153,29 @@ fn what_was_annotated_is_taken_and_nothing_else() {
 }
 
 #[test]
+fn networks_gather_after_a_restart_as_before() {
+    let entries = [("192.168.0.0/28", 30)];
+    let mut allocator = allocator(&entries);
+    // The blocks are opened in another order than that of the owners.
+    allocate(
+        &mut allocator,
+        &["layer2_8", "layer2_9", "layer2_1", "layer2_2", "layer2_3"],
+    );
+    allocator.release(owner("layer2_9"));
+    let mut restarted = ConnectAllocator::new(ranges(&entries));
+    for (owner, subnets) in allocator.to_map().iter() {
+        assert!(restarted.restore(owner, subnets));
+    }
+    for allocator in [&mut allocator, &mut restarted] {
+        allocate(allocator, &["layer2_8", "layer2_1", "layer2_2", "layer2_3"]);
+        assert_eq!(
+            allocator.to_map().to_string(),
+            r#"{"layer2_1":{"ipv4":"192.168.0.2/31"},"layer2_2":{"ipv4":"192.168.0.6/31"},"layer2_3":{"ipv4":"192.168.0.8/31"},"layer2_8":{"ipv4":"192.168.0.0/31"}}"#
+        );
+    }
+}
+
+#[test]
 fn what_cannot_be_restored_is_left_out() {
     let mut allocator = allocator(&[("172.16.0.0/12", 20)]);
     let mut restore = |text: &str, subnet: &str| {

@@ -21,7 +21,7 @@ struct TestBed {
 impl TestBed {
     fn new() -> Self {
         Self {
-            controller: ClusterController::new(config()),
+            controller: ClusterController::new(settings()),
             nads: BTreeMap::new(),
             namespaces: BTreeMap::new(),
             connects: BTreeMap::new(),
@@ -111,7 +111,7 @@ impl TestBed {
     }
 
     fn restart(&mut self) -> &mut Self {
-        self.controller = ClusterController::new(config());
+        self.controller = ClusterController::new(settings());
         self
     }
 
@@ -167,8 +167,11 @@ impl TestBed {
     }
 }
 
-fn config() -> ClusterConfig {
-    ClusterConfig::new(true, true, vec!["10.96.0.0/16".parse().unwrap()])
+fn settings() -> ClusterSettings {
+    ClusterSettings {
+        service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
+        ..ClusterSettings::default()
+    }
 }
 
 fn range(cidr: &str, prefix: i32) -> Value {

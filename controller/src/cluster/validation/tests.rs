@@ -28,34 +28,49 @@ fn network(name: &str, subnets: &[&str]) -> Network {
     }
 }
 
-fn check(config: &ClusterConfig, connect: &[&str], networks: &[Network]) -> Vec<String> {
+fn check(settings: &ClusterSettings, connect: &[&str], networks: &[Network]) -> Vec<String> {
     let networks = networks
         .iter()
         .map(|network| (network.name.as_str(), network))
         .collect();
-    validate(config, &nets(connect), &networks)
+    validate(settings, &nets(connect), &networks)
         .iter()
         .map(ToString::to_string)
         .collect()
 }
 
-fn dual() -> ClusterConfig {
-    ClusterConfig::new(true, true, nets(&["10.96.0.0/16", "fd02::/112"]))
+fn dual() -> ClusterSettings {
+    ClusterSettings {
+        service_cidrs: nets(&["10.96.0.0/16", "fd02::/112"]),
+        join_subnets: Vec::new(),
+        transit_subnets: Vec::new(),
+        ..ClusterSettings::default()
+    }
+}
+
+fn ipv4_only() -> ClusterSettings {
+    ClusterSettings {
+        families: vec![IpFamily::V4],
+        ..ClusterSettings::default()
+    }
 }
 
 #[test]
 fn ranges_of_the_cluster() {
-    let config = dual().with_range("pod", nets(&["10.244.0.0/16"]));
+    let settings = ClusterSettings {
+        cluster_subnets: nets(&["10.244.0.0/16"]),
+        ..dual()
+    };
     assert_eq!(
-        check(&config, &["10.0.0.0/8", "fd69::/64"], &[]),
+        check(&settings, &["10.0.0.0/8", "fd69::/64"], &[]),
         [
             "cluster subnets overlap with cluster network connect subnets: service subnet with subnets [10.96.0.0/16 fd02::/112] and ClusterNetworkConnect.connectSubnets with subnets [10.0.0.0/8 fd69::/64]",
-            "cluster subnets overlap with cluster network connect subnets: masquerade subnet with subnets [169.254.169.0/29 fd69::/125] and ClusterNetworkConnect.connectSubnets with subnets [10.0.0.0/8 fd69::/64]",
-            "cluster subnets overlap with cluster network connect subnets: pod subnet with subnets [10.244.0.0/16] and ClusterNetworkConnect.connectSubnets with subnets [10.0.0.0/8 fd69::/64]",
+            "cluster subnets overlap with cluster network connect subnets: masquerade subnet with subnets [169.254.0.0/17 fd69::/112] and ClusterNetworkConnect.connectSubnets with subnets [10.0.0.0/8 fd69::/64]",
+            "cluster subnets overlap with cluster network connect subnets: cluster subnet with subnets [10.244.0.0/16] and ClusterNetworkConnect.connectSubnets with subnets [10.0.0.0/8 fd69::/64]",
         ]
     );
     assert_eq!(
-        check(&config, &["192.168.0.0/16", "fd01::/112"], &[]),
+        check(&settings, &["192.168.0.0/16", "fd01::/112"], &[]),
         [""; 0]
     );
 }
@@ -147,9 +162,8 @@ fn families_must_fit() {
             "IP family conflict: connected network ant has only ipv6 subnets, but another connected network zebra has only ipv4 subnets"
         ]
     );
-    let config = ClusterConfig::new(true, false, Vec::new());
     assert_eq!(
-        check(&config, &["fd01::/112"], std::slice::from_ref(&four)),
+        check(&ipv4_only(), &["fd01::/112"], std::slice::from_ref(&four)),
         [
             "IP family conflict: connected network zebra is ipv4-only but connectSubnets do not contain an ipv4 subnet"
         ]
@@ -164,9 +178,8 @@ fn families_must_fit() {
 
 #[test]
 fn a_range_of_no_use_is_refused() {
-    let config = ClusterConfig::new(true, false, Vec::new());
     assert_eq!(
-        check(&config, &["fd01::/112"], &[]),
+        check(&ipv4_only(), &["fd01::/112"], &[]),
         [
             "IP family conflict: connectSubnets contain no subnet of an IP family that the cluster runs"
         ]

@@ -6,9 +6,8 @@ use thiserror::Error;
 use super::request::{default_host_subnet, parsed};
 use super::{Config, DEFAULT_JOIN_SUBNETS, NetworkRequest};
 use crate::api::udn::{IpamConfig, IpamLifecycle, IpamMode, Layer3Config, NetworkRole};
-use crate::model::IpFamily;
+use crate::model::{ClusterSettings, IpFamily};
 use crate::udn::addresses::overlap;
-use crate::udn::settings::ClusterSettings;
 
 /// A network that cannot be had in this cluster.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]

@@ -11,10 +11,9 @@ use serde::Deserialize;
 
 use super::SkipReason;
 use crate::cluster::TUNNEL_KEYS;
-use crate::model::{DatapathKey, Network, Node, NodeId};
+use crate::model::{ClusterSettings, DatapathKey, Network, Node, NodeId};
 use crate::source::{Inventory, ObjectKey};
 use crate::udn::annotations::{annotation, transit_addresses};
-use crate::udn::settings::ClusterSettings;
 
 /// Node annotation: `"false"` if ports of the node cannot tell packets that are too big.
 const GATEWAY_MTU_SUPPORT: &str = "k8s.ovn.org/gateway-mtu-support";

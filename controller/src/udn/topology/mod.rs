@@ -34,8 +34,7 @@ use patchbay_schemas::nb::{
 };
 use thiserror::Error;
 
-use super::settings::ClusterSettings;
-use crate::model::{Networks, Topology, Transport};
+use crate::model::{ClusterSettings, Networks, Topology, Transport};
 use crate::source::Inventory;
 use input::{Details, ZoneNode};
 

@@ -1,10 +1,30 @@
 //! What the cluster's administrator has decided.
 
-use ipnet::IpNet;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::model::IpFamily;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// Settings of a cluster that networks depend on.
+use super::network::IpFamily;
+
+const JOIN_SUBNETS: [IpNet; 2] = [v4([100, 64], 16), v6(0xfd98, 64)];
+const MASQUERADE_SUBNETS: [IpNet; 2] = [v4([169, 254], 17), v6(0xfd69, 112)];
+const TRANSIT_SUBNETS: [IpNet; 2] = [v4([100, 88], 16), v6(0xfd97, 64)];
+
+const fn v4([first, second]: [u8; 2], length: u8) -> IpNet {
+    IpNet::V4(Ipv4Net::new_assert(
+        Ipv4Addr::new(first, second, 0, 0),
+        length,
+    ))
+}
+
+const fn v6(first: u16, length: u8) -> IpNet {
+    IpNet::V6(Ipv6Net::new_assert(
+        Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, 0),
+        length,
+    ))
+}
+
+/// Settings of a cluster that networks and connects depend on.
 ///
 /// Ranges that are not told are not known to overlap with anything.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -15,7 +35,7 @@ pub struct ClusterSettings {
     pub mtu: u32,
     /// Pod ranges of the default network.
     pub cluster_subnets: Vec<IpNet>,
-    /// Service ranges.
+    /// Service ranges, in configured order.
     pub service_cidrs: Vec<IpNet>,
     /// Join ranges of the default network.
     pub join_subnets: Vec<IpNet>,
@@ -28,15 +48,14 @@ pub struct ClusterSettings {
 impl Default for ClusterSettings {
     /// Both families, the ranges that OVN-Kubernetes uses by itself, and none that an installer chooses.
     fn default() -> Self {
-        let parse = |texts: [&str; 2]| texts.iter().filter_map(|text| text.parse().ok()).collect();
         Self {
             families: IpFamily::BOTH.to_vec(),
             mtu: 1400,
             cluster_subnets: Vec::new(),
             service_cidrs: Vec::new(),
-            join_subnets: parse(["100.64.0.0/16", "fd98::/64"]),
-            masquerade_subnets: parse(["169.254.0.0/17", "fd69::/112"]),
-            transit_subnets: parse(["100.88.0.0/16", "fd97::/64"]),
+            join_subnets: JOIN_SUBNETS.to_vec(),
+            masquerade_subnets: MASQUERADE_SUBNETS.to_vec(),
+            transit_subnets: TRANSIT_SUBNETS.to_vec(),
         }
     }
 }
