@@ -2,14 +2,18 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::iter::Zip;
+use std::slice::Iter;
 
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use triomphe::ThinArc;
 
+use super::keys::{self, Keys};
 use crate::atom::Atom;
 
-/// Up to this many pairs a map is one sorted slice; longer ones are trees that share structure.
+/// Up to this many pairs a map is a sorted list of keys, shared with maps of the same keys, and its values; longer ones
+/// are trees that share structure.
 const FEW: usize = 32;
 
 /// A map from atoms of one type to atoms of one type, sorted by key.
@@ -19,7 +23,8 @@ pub struct Map(Repr);
 #[derive(Clone)]
 enum Repr {
     Empty,
-    Few(ThinArc<(), (Atom, Atom)>),
+    /// The values, in the order of the keys.
+    Few(ThinArc<Keys, Atom>),
     Many(Box<OrdMap<Atom, Atom>>),
 }
 
@@ -45,16 +50,44 @@ impl Map {
     fn drain_sorted(pairs: &mut Vec<(Atom, Atom)>) -> Self {
         Self(match pairs.len() {
             0 => Repr::Empty,
-            1..=FEW => Repr::Few(ThinArc::from_header_and_iter((), pairs.drain(..))),
+            1..=FEW => {
+                let keys = keys::shared(pairs);
+                Repr::Few(ThinArc::from_header_and_iter(
+                    keys,
+                    pairs.drain(..).map(|(_, value)| value),
+                ))
+            }
             _ => Repr::Many(Box::new(pairs.drain(..).collect())),
         })
+    }
+
+    /// A map with all the keys of another one, if that is short, and other values, as many, in the order of the keys.
+    pub(super) fn with_values(&self, values: &mut Vec<Atom>) -> Option<Self> {
+        match &self.0 {
+            Repr::Few(like) if like.slice.len() == values.len() => {
+                let keys = like.header.header.clone();
+                Some(Self(Repr::Few(ThinArc::from_header_and_iter(
+                    keys,
+                    values.drain(..),
+                ))))
+            }
+            _ => None,
+        }
+    }
+
+    /// The pair at a place in the order of the keys; none of a long map.
+    pub(super) fn pair(&self, at: usize) -> Option<(&Atom, &Atom)> {
+        match &self.0 {
+            Repr::Few(values) => Some((keys_of(values).get(at)?, values.slice.get(at)?)),
+            Repr::Empty | Repr::Many(_) => None,
+        }
     }
 
     /// How many pairs.
     pub fn len(&self) -> usize {
         match &self.0 {
             Repr::Empty => 0,
-            Repr::Few(pairs) => pairs.slice.len(),
+            Repr::Few(values) => values.slice.len(),
             Repr::Many(pairs) => pairs.len(),
         }
     }
@@ -68,11 +101,10 @@ impl Map {
     pub fn get(&self, key: &Atom) -> Option<&Atom> {
         match &self.0 {
             Repr::Empty => None,
-            Repr::Few(pairs) => pairs
-                .slice
-                .binary_search_by(|(have, _)| have.cmp(key))
-                .ok()
-                .map(|i| &pairs.slice[i].1),
+            Repr::Few(values) => {
+                let at = keys_of(values).binary_search(key).ok()?;
+                values.slice.get(at)
+            }
             Repr::Many(pairs) => pairs.get(key),
         }
     }
@@ -81,12 +113,11 @@ impl Map {
     pub fn get_str(&self, key: &str) -> Option<&str> {
         match &self.0 {
             Repr::Empty => None,
-            Repr::Few(pairs) => pairs
-                .slice
-                .iter()
-                .find(|(have, _)| have.as_str() == Some(key))?
-                .1
-                .as_str(),
+            Repr::Few(values) => {
+                let mut keys = keys_of(values).iter();
+                let at = keys.position(|have| have.as_str() == Some(key))?;
+                values.slice.get(at)?.as_str()
+            }
             Repr::Many(pairs) => pairs.get(&Atom::from(key))?.as_str(),
         }
     }
@@ -94,8 +125,8 @@ impl Map {
     /// The pairs in order of their keys.
     pub fn iter(&self) -> MapIter<'_> {
         MapIter(match &self.0 {
-            Repr::Empty => IterRepr::Slice([].iter()),
-            Repr::Few(pairs) => IterRepr::Slice(pairs.slice.iter()),
+            Repr::Empty => IterRepr::Slices([].iter().zip(&[])),
+            Repr::Few(values) => IterRepr::Slices(keys_of(values).iter().zip(&values.slice)),
             Repr::Many(pairs) => IterRepr::Tree(Box::new(pairs.iter())),
         })
     }
@@ -105,14 +136,15 @@ impl Map {
         if let Repr::Many(pairs) = &mut self.0 {
             return pairs.insert(key, value);
         }
-        let former = self.get(&key).cloned();
-        let mut all: Vec<(Atom, Atom)> = self.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-        match all.binary_search_by(|(have, _)| have.cmp(&key)) {
-            Ok(at) => all[at].1 = value,
-            Err(at) => all.insert(at, (key, value)),
+        if let Repr::Few(values) = &mut self.0
+            && let Ok(at) = keys_of(values).binary_search(&key)
+        {
+            return Some(replace_value(values, at, value));
         }
+        let mut all: Vec<(Atom, Atom)> = self.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+        all.insert(all.partition_point(|(have, _)| *have < key), (key, value));
         *self = Self::from_sorted(all);
-        former
+        None
     }
 
     /// Removes a key and returns its value. O(log n).
@@ -200,6 +232,19 @@ impl Map {
     }
 }
 
+fn keys_of(values: &ThinArc<Keys, Atom>) -> &[Atom] {
+    &values.header.header.slice
+}
+
+/// Sets the value at a place and returns the former one.
+fn replace_value(values: &mut ThinArc<Keys, Atom>, at: usize, value: Atom) -> Atom {
+    let former = values.slice[at].clone();
+    let mut new: Vec<Atom> = values.slice.to_vec();
+    new[at] = value;
+    *values = ThinArc::from_header_and_iter(values.header.header.clone(), new.into_iter());
+    former
+}
+
 impl PartialEq for Map {
     fn eq(&self, other: &Self) -> bool {
         if self.len() != other.len() {
@@ -251,7 +296,7 @@ impl fmt::Debug for Map {
 pub struct MapIter<'a>(IterRepr<'a>);
 
 enum IterRepr<'a> {
-    Slice(std::slice::Iter<'a, (Atom, Atom)>),
+    Slices(Zip<Iter<'a, Atom>, Iter<'a, Atom>>),
     Tree(Box<imbl::ordmap::Iter<'a, Atom, Atom, imbl::shared_ptr::DefaultSharedPtr>>),
 }
 
@@ -260,7 +305,7 @@ impl<'a> Iterator for MapIter<'a> {
 
     fn next(&mut self) -> Option<(&'a Atom, &'a Atom)> {
         match &mut self.0 {
-            IterRepr::Slice(iter) => iter.next().map(|(key, value)| (key, value)),
+            IterRepr::Slices(iter) => iter.next(),
             IterRepr::Tree(iter) => iter.next(),
         }
     }

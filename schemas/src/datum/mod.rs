@@ -1,9 +1,12 @@
 //! Column values: sets (scalars and optionals included) and maps.
 
+mod keys;
 mod map;
+mod map_builder;
 mod set;
 
 pub use map::Map;
+pub(crate) use map_builder::{Key, MapBuffers, MapBuilder};
 pub use set::Set;
 
 use std::cmp::Ordering;

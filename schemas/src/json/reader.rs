@@ -186,6 +186,19 @@ impl<'a> Reader<'a> {
         Some(Cow::Owned(self.unescape(start)))
     }
 
+    /// Passes the next value if it is this string.
+    #[inline]
+    pub(crate) fn is_string(&mut self, text: &str) -> bool {
+        let mut ahead = *self;
+        let is_next = ahead
+            .string()
+            .is_some_and(|string| *string == *text.as_bytes());
+        if is_next {
+            *self = ahead;
+        }
+        is_next
+    }
+
     /// A number.
     pub fn number(&mut self) -> Option<Number> {
         if self.kind() != Kind::Number {

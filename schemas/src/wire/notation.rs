@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use uuid::Uuid;
 
 use crate::atom::{Atom, AtomType, Real, parse_uuid};
-use crate::datum::{Datum, Map, Set};
+use crate::datum::{Datum, Key, MapBuffers, MapBuilder, Set};
 use crate::error::OvsdbError;
 use crate::json::{Kind, Number, Reader};
 use crate::schema::{BaseType, ColumnType, is_id};
@@ -19,7 +19,7 @@ pub struct NotationReader<'s, 'n, 'u> {
     named: Option<&'n mut NamedUuids<'u>>,
     /// Emptied and used again for each set and map.
     atoms: Vec<Atom>,
-    pairs: Vec<(Atom, Atom)>,
+    pairs: MapBuffers,
 }
 
 impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
@@ -29,7 +29,7 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
             strings,
             named: None,
             atoms: Vec::new(),
-            pairs: Vec::new(),
+            pairs: MapBuffers::default(),
         }
     }
 
@@ -39,7 +39,7 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
             strings,
             named: Some(named),
             atoms: Vec::new(),
-            pairs: Vec::new(),
+            pairs: MapBuffers::default(),
         }
     }
 
@@ -73,17 +73,18 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
                 let inner = enter_tagged(reader, "map", start)?;
                 let mut pairs = std::mem::take(&mut self.pairs);
                 let likely = likely.and_then(Datum::as_map);
-                let outcome = self.pairs(reader, &ty.key, value, likely, &mut pairs);
+                let mut builder = MapBuilder::new(&mut pairs, likely);
+                let outcome = self.pairs(reader, &ty.key, value, &mut builder);
                 check_count(
                     ty,
                     "map",
-                    outcome.is_ok().then_some(pairs.len()),
+                    outcome.is_ok().then_some(builder.len()),
                     inner,
                     start,
                 )?;
                 outcome?;
                 leave_tagged(reader, "map", start)?;
-                let map = Map::from_distinct(&mut pairs);
+                let map = builder.finish();
                 self.pairs = pairs;
                 map.map(Datum::Map)
                     .ok_or_else(|| OvsdbError::new("ovsdb error", "map contains duplicate key"))
@@ -146,15 +147,13 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
         reader: &mut Reader<'_>,
         key: &BaseType,
         value: &BaseType,
-        likely: Option<&Map>,
-        out: &mut Vec<(Atom, Atom)>,
+        builder: &mut MapBuilder<'_, '_>,
     ) -> Result<(), OvsdbError> {
-        let mut likely = likely.into_iter().flat_map(Map::iter);
         while reader.next_element() {
             let start = *reader;
             // That it is a pair matters before what is wrong in it.
-            match self.pair(reader, key, value, likely.next()) {
-                Ok(Some(pair)) => out.push(pair),
+            match self.pair(reader, key, value, builder.expected()) {
+                Ok(Some((key, value))) => builder.push(key, value),
                 Err(error) if array_len(start) == Some(2) => return Err(error),
                 Ok(None) | Err(_) => {
                     return Err(OvsdbError::syntax_at(start, "expected 2-element array"));
@@ -165,17 +164,22 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
     }
 
     /// None for what is no array of two elements.
-    fn pair(
+    fn pair<'l>(
         &mut self,
         reader: &mut Reader<'_>,
         key: &BaseType,
         value: &BaseType,
-        likely: Option<(&Atom, &Atom)>,
-    ) -> Result<Option<(Atom, Atom)>, OvsdbError> {
+        likely: Option<(&'l Atom, &'l Atom)>,
+    ) -> Result<Option<(Key<'l>, Atom)>, OvsdbError> {
         if !reader.enter_array() || !reader.next_element() {
             return Ok(None);
         }
-        let key = self.checked_atom(reader, key, likely.map(|(key, _)| key))?;
+        let key = match likely {
+            Some((likely @ Atom::String(text), _)) if reader.is_string(text) => {
+                Key::Expected(likely)
+            }
+            _ => Key::Other(self.checked_atom(reader, key, None)?),
+        };
         if !reader.next_element() {
             return Ok(None);
         }
