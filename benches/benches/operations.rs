@@ -67,7 +67,6 @@ fn decode(request: &str) -> DecodedTransaction {
     params.skip();
     decode_transaction(
         params,
-        text.cuts(),
         &nb::schema(),
         &mut Strings::default(),
         &mut UuidSource::random(),

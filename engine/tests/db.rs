@@ -53,13 +53,8 @@ impl Bed {
         assert!(reader.enter_array() && reader.next_element());
         reader.skip();
         let schema = self.database.schema().clone();
-        let mut decoded = decode_transaction(
-            reader,
-            text.cuts(),
-            &schema,
-            &mut Strings::default(),
-            &mut self.uuids,
-        );
+        let mut decoded =
+            decode_transaction(reader, &schema, &mut Strings::default(), &mut self.uuids);
         self.database.execute(&mut decoded, &Access::unrestricted())
     }
 

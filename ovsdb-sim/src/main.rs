@@ -6,10 +6,15 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
+use mimalloc::MiMalloc;
 use ovsdb_sim::{Model, Sim, SimBuilder};
 use patchbay_schemas::schema::{DatabaseSchema, is_id};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
+
+/// Requests, rows and replies are millions of small pieces, made by several threads.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// An in-memory OVSDB server, for tests and load.
 #[derive(Debug, Parser)]

@@ -12,7 +12,7 @@ use crate::hosted::Hosted;
 use crate::lock::Mode;
 use crate::monitor::Spec;
 use crate::reply;
-use crate::session::{Context, Session};
+use crate::session::{ArrivedTransaction, Context, Session};
 
 mod condition_change;
 
@@ -22,9 +22,9 @@ pub(crate) struct Request<'a> {
     pub(crate) method: &'a str,
     /// At the array of parameters.
     pub(crate) params: Reader<'a>,
-    /// Where the text can be cut in parts.
-    pub(crate) cuts: &'a [usize],
     pub(crate) id: Json,
+    /// What was decoded already.
+    pub(crate) arrived: Option<ArrivedTransaction>,
 }
 
 /// What a method comes to.
@@ -51,7 +51,7 @@ type Outcome<T = Answer> = Result<T, Refusal>;
 
 impl Request<'_> {
     /// Executes the request and sends the reply.
-    pub(crate) fn answer(self, context: &mut Context) {
+    pub(crate) fn answer(mut self, context: &mut Context) {
         let faults = self.session.server().faults();
         let outcome = match faults.refusal(self.session.id(), self.method) {
             Some(error) => Err(error.into()),
@@ -68,7 +68,7 @@ impl Request<'_> {
         self.session.reply(reply);
     }
 
-    fn outcome(&self, context: &mut Context) -> Outcome {
+    fn outcome(&mut self, context: &mut Context) -> Outcome {
         match self.method {
             "echo" => Ok(json(&self.params_json())),
             "transact" => self.transact(context),
@@ -138,17 +138,21 @@ impl Request<'_> {
         Ok(json(&database.schema().to_json()))
     }
 
-    fn transact(&self, context: &mut Context) -> Outcome {
+    fn transact(&mut self, context: &mut Context) -> Outcome {
+        let arrived = self.arrived.take();
         let (database, params) = self.database()?;
         self.check_id()?;
-        let schema = database.schema();
-        let transaction = decode_transaction(
-            params,
-            self.cuts,
-            &schema,
-            &mut context.strings,
-            &mut context.uuids,
-        );
+        let ArrivedTransaction {
+            transaction,
+            schema,
+        } = arrived.unwrap_or_else(|| {
+            let schema = database.schema();
+            let (strings, uuids) = (&mut context.strings, &mut context.uuids);
+            ArrivedTransaction {
+                transaction: decode_transaction(params, &schema, strings, uuids),
+                schema,
+            }
+        });
         database.transact(self.session, self.id.clone(), transaction, &schema);
         Ok(Answer::Later)
     }

@@ -1,5 +1,7 @@
 //! One client's connection: reads messages, answers requests.
 
+mod arriving;
+
 use std::collections::HashMap;
 use std::hash::RandomState;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +23,9 @@ use crate::pace::Pace;
 use crate::reply;
 use crate::request::Request;
 use crate::server::Server;
+
+pub(crate) use arriving::ArrivedTransaction;
+use arriving::Partial;
 
 /// Requests are not read while more than this waits to be written to the client.
 const READ_BELOW: usize = 1 << 20;
@@ -65,6 +70,8 @@ pub(crate) enum SessionError {
     Message(#[from] patchbay_schemas::wire::MessageError),
     #[error("a reply that nobody asked for")]
     UnexpectedReply,
+    #[error("a request that does not end as what it began as, a transaction")]
+    OtherEnd,
     #[error("no answer to an inactivity probe")]
     Inactive,
     #[error(transparent)]
@@ -273,17 +280,20 @@ async fn read(
     let faults = session.server.faults();
     let mut probed = false;
     let mut is_cut = false;
+    let mut partial = Partial::default();
     loop {
         while let Some(text) = framer.next_text()? {
             faults.until_reading(session.id).await;
-            match Message::decode(&text)? {
+            let message = Message::decode(&text)?;
+            let arrived = partial.end(&message).await?;
+            match message {
                 Message::Request { method, params, id } => {
                     Request {
                         session,
                         method: &method,
                         params,
-                        cuts: text.cuts(),
                         id,
+                        arrived,
                     }
                     .answer(&mut context);
                 }
@@ -301,6 +311,7 @@ async fn read(
         if is_cut {
             return Ok(());
         }
+        partial.take(&mut framer, session, &context.uuids).await;
         faults.until_reading(session.id).await;
         let buffer = framer.buffer_mut();
         buffer.reserve(READ_SIZE);

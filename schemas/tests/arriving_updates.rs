@@ -126,11 +126,11 @@ fn while_it_arrives(
                 }
             }
         }
-        if let Some(arriving) = framer.arriving(1) {
+        if let Some(arriving) = framer.arriving_rows(1) {
             let head = arriving.head().unwrap();
             assert!(!head.as_text().bytes().starts_with(b" "));
             arrived.take(arriving, schema, version, &mut strings);
-            assert!(framer.arriving(1).is_none(), "everything was taken");
+            assert!(framer.arriving_rows(1).is_none(), "everything was taken");
         }
     }
     found
@@ -258,7 +258,7 @@ fn places_of_faults_count_what_was_taken() {
     let mut framer = Framer::new(usize::MAX);
     framer.push(&stream[..30]);
     assert!(framer.next_text().unwrap().is_none());
-    framer.arriving(1).unwrap().take(|_| ());
+    framer.arriving_rows(1).unwrap().take(|_| ());
     framer.push(&stream[30..]);
     assert_eq!(framer.next_text().unwrap_err().at, 32);
 }

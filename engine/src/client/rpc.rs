@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use patchbay_schemas::json::{Arriving, Framer, Json, JsonError, Text, TextBuf, write};
+use patchbay_schemas::json::{ArrivingRows, Framer, Json, JsonError, Text, TextBuf, write};
 
 /// Messages to send are gathered in chunks of this size; a longer message is a chunk of its own.
 const CHUNK: usize = 16 << 10;
@@ -90,8 +90,8 @@ impl Rpc {
     }
 
     /// Of a long message that is arriving, what can be decoded now; to be asked when there is no whole one.
-    pub(super) fn arriving(&mut self) -> Option<Arriving<'_>> {
-        self.framer.arriving(PIECE)
+    pub(super) fn arriving(&mut self) -> Option<ArrivingRows<'_>> {
+        self.framer.arriving_rows(PIECE)
     }
 
     /// Sends a request and returns its id.

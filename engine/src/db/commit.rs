@@ -17,11 +17,9 @@ use uuid::Uuid;
 use super::change::{ChangeSet, RowChange};
 use super::index::Index;
 use super::overlay::{Overlay, Touched, TouchedRows};
-use super::references::{ReferenceColumn, ReferenceColumns, References, RowId};
+use super::references::{ReferenceColumn, ReferenceColumns, References, RowId, StrongDeltas};
 
 type RowMap<V> = HashMap<RowId, V, RandomState>;
-/// By how much the number of strong references to rows changes.
-pub(super) type StrongDeltas = Vec<(RowId, i64)>;
 
 /// Checks a transaction's constraints in ovsdb-server's order and turns its overlay into changes.
 pub(super) struct Commit<'a, 'o> {

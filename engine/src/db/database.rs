@@ -8,12 +8,12 @@ use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{DecodedTransaction, Operation};
 
 use super::change::{ChangeSet, RowChange};
-use super::commit::{Commit, StrongDeltas};
+use super::commit::Commit;
 use super::execute::{Access, Execution, Executor, Stop};
 use super::index_spec::IndexSpec;
 use super::overlay::Overlay;
-use super::references::{ReferenceColumns, References};
-use super::snapshot::Snapshot;
+use super::references::{ReferenceColumns, References, StrongDeltas};
+use super::snapshot::{self, Snapshot};
 
 /// Why [`Database::transact`] changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -183,23 +183,37 @@ impl Database {
         if changes.rows.is_empty() {
             return;
         }
-        for (row, delta) in strong {
-            self.references.add_strong(row, delta);
+        let Self {
+            columns,
+            references,
+            snapshot,
+            ..
+        } = self;
+        let refer = || {
+            references.add_strong(strong);
+            for change in &changes.rows {
+                count_weak_references(columns, references, change);
+            }
+        };
+        if changes.rows.len() < snapshot::MANY {
+            refer();
+            snapshot.apply(changes);
+        } else {
+            rayon::join(refer, || snapshot.apply(changes));
         }
-        for change in &changes.rows {
-            self.count_weak_references(change);
-        }
-        self.snapshot.apply(changes);
     }
+}
 
-    fn count_weak_references(&mut self, change: &RowChange) {
-        let (old, new) = (change.old.as_deref(), change.new.as_deref());
-        let row = (change.table, change.uuid());
-        let references = &mut self.references;
-        for column in self.columns.of(change.table, RefType::Weak) {
-            column.diff(old, new, |target, delta| {
-                references.add_weak((column.target, target), row, delta);
-            });
-        }
+fn count_weak_references(
+    columns: &ReferenceColumns,
+    references: &mut References,
+    change: &RowChange,
+) {
+    let (old, new) = (change.old.as_deref(), change.new.as_deref());
+    let row = (change.table, change.uuid());
+    for column in columns.of(change.table, RefType::Weak) {
+        column.diff(old, new, |target, delta| {
+            references.add_weak((column.target, target), row, delta);
+        });
     }
 }

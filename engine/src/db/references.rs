@@ -13,6 +13,8 @@ use uuid::Uuid;
 /// A row of a table.
 pub(super) type RowId = (TableId, Uuid);
 type RowMap<V> = HashMap<RowId, V, RandomState>;
+/// By how much the number of strong references to rows changes.
+pub(super) type StrongDeltas = Vec<(RowId, i64)>;
 
 /// References between committed rows. Rows with none of a kind have no entry.
 #[derive(Clone, Debug, Default)]
@@ -36,15 +38,17 @@ impl References {
             .flat_map(|referrers| referrers.keys().copied())
     }
 
-    pub(super) fn add_strong(&mut self, row: RowId, delta: i64) {
-        if delta == 0 {
-            return;
-        }
-        let count = i64::from(self.strong_count(row)) + delta;
-        if count > 0 {
-            self.strong.insert(row, count as u32);
-        } else {
-            self.strong.remove(&row);
+    /// Changes counts by so much.
+    pub(super) fn add_strong(&mut self, deltas: StrongDeltas) {
+        let gained = deltas.iter().filter(|(_, delta)| *delta > 0);
+        self.strong.reserve(gained.count());
+        for (row, delta) in deltas {
+            let count = i64::from(self.strong_count(row)) + delta;
+            if count > 0 {
+                self.strong.insert(row, count as u32);
+            } else {
+                self.strong.remove(&row);
+            }
         }
     }
 

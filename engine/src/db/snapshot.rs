@@ -5,6 +5,7 @@ use std::sync::Arc;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{DatabaseSchema, TableId};
 use patchbay_schemas::typed::{Ref, TableRow, TypeError};
+use rayon::prelude::*;
 use uuid::Uuid;
 
 use super::change::{ChangeSet, RowChange};
@@ -13,6 +14,9 @@ use super::history::History;
 use super::index_spec::IndexSpec;
 use super::table::Table;
 use super::typed::TypedTable;
+
+/// From so many changes on, tables are changed at the same time.
+pub(super) const MANY: usize = 4096;
 
 /// One committed state of a database. Clones are cheap; nothing changes under a reader.
 #[derive(Clone, Debug)]
@@ -146,11 +150,22 @@ impl Snapshot {
     /// Puts new versions of rows in the place of old ones, without any check.
     pub(crate) fn apply(&mut self, changes: &ChangeSet) {
         let tables = Arc::make_mut(&mut self.tables);
-        for change in &changes.rows {
-            tables[change.table.index()].remove_keys(change.old.as_ref(), change.new.as_ref());
-        }
-        for change in &changes.rows {
-            tables[change.table.index()].apply(change.old.as_ref(), change.new.as_ref());
+        if changes.rows.len() < MANY {
+            for change in &changes.rows {
+                tables[change.table.index()].remove_keys(change);
+            }
+            for change in &changes.rows {
+                tables[change.table.index()].apply(change);
+            }
+        } else {
+            let runs = changes.rows.chunk_by(|a, b| a.table == b.table);
+            let runs: Vec<&[RowChange]> = runs.collect();
+            tables.par_iter_mut().enumerate().for_each(|(i, table)| {
+                let of_table = runs.iter().filter(|run| run[0].table.index() == i);
+                let rows = of_table.flat_map(|run| run.iter());
+                rows.clone().for_each(|change| table.remove_keys(change));
+                rows.for_each(|change| table.apply(change));
+            });
         }
         let rows = self.row_count();
         self.history.step(&changes.rows, rows);

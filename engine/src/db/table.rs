@@ -8,6 +8,7 @@ use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::TableSchema;
 use uuid::Uuid;
 
+use super::change::RowChange;
 use super::declared::DeclaredIndex;
 use super::index::Index;
 
@@ -64,9 +65,10 @@ impl Table {
 
     /// Removes the index keys that a row loses. All rows of a transaction lose theirs before any gains new ones,
     /// so that rows can swap keys.
-    pub(super) fn remove_keys(&mut self, old: Option<&Arc<Row>>, new: Option<&Arc<Row>>) {
-        let Some(old) = old else { return };
+    pub(super) fn remove_keys(&mut self, change: &RowChange) {
+        let Some(old) = &change.old else { return };
         for index in &mut self.indexes {
+            let new = change.new.as_ref();
             if new.is_none_or(|new| !index.same_key(old, new)) {
                 index.remove(old);
             }
@@ -74,14 +76,14 @@ impl Table {
     }
 
     /// Puts the new version of a row in the place of the old one and enters the index keys that it gains.
-    pub(super) fn apply(&mut self, old: Option<&Arc<Row>>, new: Option<&Arc<Row>>) {
+    pub(super) fn apply(&mut self, change: &RowChange) {
         for index in &mut self.declared {
-            index.apply(old.map(AsRef::as_ref), new.map(AsRef::as_ref));
+            index.apply(change.old.as_deref(), change.new.as_deref());
         }
-        match (old, new) {
+        match (&change.old, &change.new) {
             (old, Some(new)) => {
                 for index in &mut self.indexes {
-                    if old.is_none_or(|old| !index.same_key(old, new)) {
+                    if old.as_ref().is_none_or(|old| !index.same_key(old, new)) {
                         index.insert(new);
                     }
                 }

@@ -124,6 +124,11 @@ impl Hosted {
         self.state().blocked.place(session, id).is_some()
     }
 
+    /// Whether any request of this session is still waiting.
+    pub(crate) fn has_blocked(&self, session: SessionId) -> bool {
+        self.state().blocked.count(session) > 0
+    }
+
     /// Forgets a waiting transaction; whether there was one.
     pub(crate) fn cancel(&self, session: SessionId, id: &Json) -> bool {
         let mut state = self.state();

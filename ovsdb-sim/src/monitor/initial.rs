@@ -1,9 +1,7 @@
 //! What a monitor hears at its beginning: the rows of many tables, of which those of a long one are written by several
 //! threads.
 
-use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::thread;
 
 use patchbay_engine::db::Snapshot;
 use patchbay_schemas::atom::write_uuid;
@@ -11,13 +9,12 @@ use patchbay_schemas::json::write;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{DatabaseSchema, TableSchema};
 use patchbay_schemas::wire::{MonitorTable, MonitorVersion, RowEvent};
+use rayon::prelude::*;
 
 use super::Spec;
 
-/// A thread of its own is worth while for so many rows.
+/// Threads are worth while for parts of so many rows.
 const PART: usize = 2048;
-/// More threads would wait for memory.
-const MAX_PARTS: usize = 4;
 
 /// The `<table-updates>` in pieces: all rows that a monitor sees, in the order of their UUIDs as ovsdb-server sends them:
 /// what ovn-nbctl prints can depend on it.
@@ -69,24 +66,10 @@ struct Rows<'a> {
 impl Rows<'_> {
     /// The members of the table's object, in pieces.
     fn write(self, rows: &[&Arc<Row>]) -> Vec<Vec<u8>> {
-        let parts = (rows.len() / PART).clamp(1, MAX_PARTS);
-        let mut parts = rows.chunks(rows.len().div_ceil(parts));
-        let first = parts.next().unwrap_or_default();
-        thread::scope(|scope| {
-            let later: Vec<_> = parts
-                .map(|part| {
-                    let write = move || self.write_part(part, false);
-                    (part, thread::Builder::new().spawn_scoped(scope, write).ok())
-                })
-                .collect();
-            let mut pieces = vec![self.write_part(first, true)];
-            pieces.extend(later.into_iter().map(|(part, thread)| match thread {
-                Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                // Where there is no thread to be had, this one does its work.
-                None => self.write_part(part, false),
-            }));
-            pieces
-        })
+        let parts = rows.par_chunks(PART).enumerate();
+        parts
+            .map(|(i, part)| self.write_part(part, i == 0))
+            .collect()
     }
 
     fn write_part(self, rows: &[&Arc<Row>], is_first: bool) -> Vec<u8> {

@@ -95,7 +95,6 @@ impl Bed {
         let schema = self.database.schema().clone();
         Some(decode_transaction(
             reader,
-            text.cuts(),
             &schema,
             &mut self.strings,
             &mut self.uuids,

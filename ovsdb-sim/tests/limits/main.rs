@@ -1,6 +1,7 @@
 //! Clients that go to the server's limits: its memory stays bounded, and others notice nothing.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod arriving;
 mod client;
 mod per_connection;
 mod slow_readers;

@@ -7,9 +7,10 @@ use foldhash::fast::RandomState;
 use triomphe::ThinArc;
 
 use crate::atom::Atom;
+use crate::json::is_plain;
 
-/// The keys of a short map, sorted.
-pub(super) type Keys = ThinArc<(), Atom>;
+/// The keys of a short map, sorted. The header says whether all of them are strings that stand in JSON as they are.
+pub(super) type Keys = ThinArc<bool, Atom>;
 
 /// How many lists are remembered; a power of two.
 const REMEMBERED: usize = 256;
@@ -52,7 +53,8 @@ impl KeyLists {
         {
             return list.clone();
         }
-        let new = Keys::from_header_and_iter((), keys().cloned());
+        let is_plain = |key: &Atom| key.as_str().is_some_and(is_plain);
+        let new = Keys::from_header_and_iter(keys().all(is_plain), keys().cloned());
         let is_short = |key: &Atom| key.as_str().is_none_or(|text| text.len() <= MAX_LEN);
         *list = (*seen == hash && keys().all(is_short)).then(|| new.clone());
         *seen = hash;

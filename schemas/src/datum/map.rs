@@ -75,6 +75,11 @@ impl Map {
         }
     }
 
+    /// Whether all keys are known to be strings that stand in JSON as they are.
+    pub(super) fn has_plain_keys(&self) -> bool {
+        matches!(&self.0, Repr::Few(values) if values.header.header.header.header)
+    }
+
     /// The pair at a place in the order of the keys; none of a long map.
     pub(super) fn pair(&self, at: usize) -> Option<(&Atom, &Atom)> {
         match &self.0 {

@@ -49,6 +49,11 @@ impl<'b, 'l> MapBuilder<'b, 'l> {
             .pair(self.buffers.values.len())
     }
 
+    /// Whether the expected key is a string that stands in JSON as it is.
+    pub(crate) fn expects_plain(&self) -> bool {
+        self.like.is_some_and(Map::has_plain_keys)
+    }
+
     /// Adds a pair.
     pub(crate) fn push(&mut self, key: Key<'l>, value: Atom) {
         match (key, self.expected()) {

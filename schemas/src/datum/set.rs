@@ -35,16 +35,14 @@ impl Set {
 
     /// A set of the elements of a vector that may be unsorted and hold duplicates.
     pub fn from_vec(mut atoms: Vec<Atom>) -> Self {
-        atoms.sort_unstable();
+        sort(&mut atoms);
         atoms.dedup();
         Self::from_sorted(atoms)
     }
 
     /// A set of the elements of a vector, which is left empty; none when there are duplicates.
     pub fn from_distinct(atoms: &mut Vec<Atom>) -> Option<Self> {
-        if !atoms.is_sorted() {
-            atoms.sort_unstable();
-        }
+        sort(atoms);
         let distinct = atoms.windows(2).all(|pair| pair[0] != pair[1]);
         let set = distinct.then(|| Self::drain_sorted(atoms));
         atoms.clear();
@@ -209,6 +207,18 @@ impl Set {
             atom.write_json(out);
         }
         out.extend_from_slice(b"]]");
+    }
+}
+
+fn sort(atoms: &mut [Atom]) {
+    if atoms.is_sorted() {
+        return;
+    }
+    if let [Atom::Uuid(_), ..] = atoms {
+        // Long sets are of references; as numbers they are compared in a few instructions.
+        atoms.sort_unstable_by_key(|atom| atom.as_uuid().map_or(0, |uuid| uuid.as_u128()));
+    } else {
+        atoms.sort_unstable();
     }
 }
 

@@ -1,9 +1,6 @@
 //! Cuts a byte stream into JSON texts, proving each well-formed on the way.
 
-use std::borrow::Cow;
-
-use super::reader::Reader;
-use super::scanner::{OpenObject, Places, Scanner, is_space};
+use super::scanner::{Places, Scanner, is_space};
 
 /// So much of the memory that a long text took is kept for the next ones.
 const SPARE: usize = 1 << 20;
@@ -33,8 +30,8 @@ impl<'a> Text<'a> {
 /// One well-formed JSON text, owned.
 #[derive(Clone, Debug)]
 pub struct TextBuf {
-    bytes: Vec<u8>,
-    places: Places,
+    pub(super) bytes: Vec<u8>,
+    pub(super) places: Places,
 }
 
 impl TextBuf {
@@ -69,11 +66,6 @@ impl TextBuf {
     pub(crate) fn member_places(&self) -> Option<&[usize]> {
         self.places.members()
     }
-
-    /// Places at which the outermost object's long arrays can be cut in parts: commas between elements, far between.
-    pub fn cuts(&self) -> &[usize] {
-        self.places.cuts()
-    }
 }
 
 /// Cuts a stream of concatenated JSON texts into its texts.
@@ -90,19 +82,12 @@ impl TextBuf {
 /// ```
 #[derive(Debug)]
 pub struct Framer {
-    buffer: Vec<u8>,
-    start: usize,
-    scanner: Scanner,
+    pub(super) buffer: Vec<u8>,
+    pub(super) start: usize,
+    pub(super) scanner: Scanner,
     /// How many bytes were taken out of the text that is arriving.
-    taken: usize,
+    pub(super) taken: usize,
     max_len: usize,
-}
-
-/// Whole members of an object of objects, such as the rows of a table, in a text whose end has not arrived.
-#[derive(Debug)]
-pub struct Arriving<'a> {
-    framer: &'a mut Framer,
-    object: OpenObject,
 }
 
 impl Framer {
@@ -169,35 +154,6 @@ impl Framer {
         Ok(Some(TextBuf { bytes, places }))
     }
 
-    /// To be asked when there is no complete text: of one that is arriving, what can be looked at now and taken out, if
-    /// it is at least so many bytes.
-    ///
-    /// These are members of an object that is a member of an object which in turn is a member of the text, or an element
-    /// of an array that is one: rows of a table in what a monitor reports.
-    ///
-    /// ```
-    /// # use patchbay_schemas::json::Framer;
-    /// let mut framer = Framer::new(usize::MAX);
-    /// framer.push(br#"{"id":1,"result":{"T":{"one":{"a":[]},"two":5,"thr"#);
-    /// assert!(framer.next_text()?.is_none());
-    /// let rows = framer.arriving(1).unwrap();
-    /// assert_eq!(rows.head()?.as_text().bytes(), br#"{"id":1,"result":{"T":{}}}"#);
-    /// assert_eq!(&*rows.name(), b"T");
-    /// rows.take(|rows| assert_eq!(rows.bytes(), br#"{"one":{"a":[]},"two":5}"#));
-    /// framer.push(br#"ee":0}}}"#);
-    /// let rest = framer.next_text()?.unwrap();
-    /// assert_eq!(rest.as_text().bytes(), br#"{"id":1,"result":{"T":{"three":0}}}"#);
-    /// # Ok::<(), patchbay_schemas::json::JsonError>(())
-    /// ```
-    pub fn arriving(&mut self, at_least: usize) -> Option<Arriving<'_>> {
-        let object = self.scanner.table()?;
-        let is_enough = self.start == 0 && object.end - object.begin >= at_least.max(1);
-        is_enough.then_some(Arriving {
-            framer: self,
-            object,
-        })
-    }
-
     fn compact(&mut self) {
         if self.start > 0 {
             self.buffer.drain(..self.start);
@@ -206,54 +162,15 @@ impl Framer {
         }
     }
 
-    fn shrink(&mut self) {
+    pub(super) fn shrink(&mut self) {
         if self.buffer.len() < SPARE / 2 {
             self.buffer.shrink_to(SPARE);
         }
     }
 }
 
-impl Arriving<'_> {
-    /// What has arrived before the object, without what was taken, as if the object had no members and the text ended
-    /// with it.
-    ///
-    /// # Errors
-    /// None are known: it is as well-formed as what it is the beginning of.
-    pub fn head(&self) -> Result<TextBuf, JsonError> {
-        let mut head = self.framer.buffer[..self.object.begin].to_vec();
-        head.drain(..lead(&head));
-        head.extend(self.framer.scanner.closing());
-        TextBuf::parse(head)
-    }
-
-    /// The object's name.
-    pub fn name(&self) -> Cow<'_, [u8]> {
-        let mut reader = Reader::new(Text(&self.framer.buffer[self.object.name..]));
-        reader.string().unwrap_or_default()
-    }
-
-    /// Where the object's members will begin in the text, behind the opening brace.
-    pub fn place(&self) -> usize {
-        self.object.begin - lead(&self.framer.buffer)
-    }
-
-    /// Gives the members to `read`, as an object, and takes them out of the text.
-    pub fn take<T>(self, read: impl FnOnce(Text<'_>) -> T) -> T {
-        let OpenObject { begin, end, .. } = self.object;
-        let framer = self.framer;
-        // The comma goes with the members.
-        framer.buffer[end] = b'}';
-        let result = read(Text(&framer.buffer[begin - 1..=end]));
-        framer.buffer.drain(begin..=end);
-        framer.taken += end + 1 - begin;
-        framer.scanner.taken_out();
-        framer.shrink();
-        result
-    }
-}
-
 /// How much white space is before a text.
-fn lead(text: &[u8]) -> usize {
+pub(super) fn lead(text: &[u8]) -> usize {
     text.iter().take_while(|b| is_space(**b)).count()
 }
 

@@ -6,11 +6,12 @@
 //! values straight into schema-typed form. So the layers are:
 //!
 //! * [`Framer`] cuts a byte stream into texts and proves each well-formed ([`Text`]), and gives out parts of long ones
-//!   while they arrive ([`Arriving`]);
+//!   while they arrive ([`ArrivingRows`], [`ArrivingElements`]);
 //! * [`Reader`] walks a proven text without building anything;
 //! * [`Json`] is the tree, for ids, error `syntax` members and other rare needs;
 //! * [`write`](mod@write) has the escapes and number formats of the output.
 
+mod arriving;
 mod framer;
 mod number;
 mod reader;
@@ -18,7 +19,9 @@ mod scanner;
 mod value;
 pub mod write;
 
-pub use framer::{Arriving, Framer, JsonError, Text, TextBuf};
+pub use arriving::{ArrivingElements, ArrivingRows};
+pub use framer::{Framer, JsonError, Text, TextBuf};
 pub use number::{Number, format_real};
 pub use reader::{Kind, Reader};
+pub(crate) use scanner::is_plain;
 pub use value::Json;

@@ -75,11 +75,6 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The same text at a place between elements.
-    pub(crate) fn at_comma(self, place: usize) -> Self {
-        Self { at: place, ..self }
-    }
-
     /// Whether it has come to a place between elements.
     pub(crate) fn is_at_comma(&mut self, place: usize) -> bool {
         self.peek() == b',' && self.at == place
@@ -170,6 +165,22 @@ impl<'a> Reader<'a> {
         Some(name)
     }
 
+    /// Passes the name of the next member if it is this one, which must be [plain](super::is_plain), written as it is.
+    #[inline]
+    pub(crate) fn is_plain_member(&mut self, name: &str) -> bool {
+        let mut ahead = *self;
+        if ahead.peek() == b',' {
+            ahead.at += 1;
+        }
+        let is_next = ahead.is_plain_string(name);
+        if is_next {
+            ahead.peek();
+            ahead.at += 1;
+            *self = ahead;
+        }
+        is_next
+    }
+
     /// A string's bytes, unescaped. They are UTF-8 unless the sender broke the rules of JSON.
     #[inline]
     pub fn string(&mut self) -> Option<Cow<'a, [u8]>> {
@@ -186,15 +197,15 @@ impl<'a> Reader<'a> {
         Some(Cow::Owned(self.unescape(start)))
     }
 
-    /// Passes the next value if it is this string.
+    /// Passes the next value if it is this string, which must be [plain](super::is_plain), written as it is.
     #[inline]
-    pub(crate) fn is_string(&mut self, text: &str) -> bool {
-        let mut ahead = *self;
-        let is_next = ahead
-            .string()
-            .is_some_and(|string| *string == *text.as_bytes());
+    pub(crate) fn is_plain_string(&mut self, text: &str) -> bool {
+        let is_next = self.peek() == b'"'
+            && self.text[self.at + 1..]
+                .strip_prefix(text.as_bytes())
+                .is_some_and(|rest| rest.first() == Some(&b'"'));
         if is_next {
-            *self = ahead;
+            self.at += text.len() + 2;
         }
         is_next
     }

@@ -6,17 +6,12 @@ use super::number::Number;
 /// Containers may be nested this deep, the outermost included.
 const MAX_DEPTH: usize = 1000;
 
-/// Between places where a long array can be cut there are at least so many bytes.
-const BETWEEN_CUTS: usize = 1 << 16;
-
 /// Where the parts of a message are.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
     /// Where the members of the outermost object begin. No message has more than five, so that few are remembered.
     members: [usize; 6],
     count: usize,
-    /// Some of the commas in the arrays that are members, far between.
-    cuts: Vec<usize>,
 }
 
 impl Places {
@@ -27,24 +22,14 @@ impl Places {
         self.count += 1;
     }
 
-    fn push_comma(&mut self, place: usize) {
-        if place >= self.cuts.last().unwrap_or(&0) + BETWEEN_CUTS {
-            self.cuts.push(place);
-        }
-    }
-
     /// Where all members begin, unless there are too many.
     pub(super) fn members(&self) -> Option<&[usize]> {
         self.members.get(..self.count)
     }
 
-    pub(super) fn cuts(&self) -> &[usize] {
-        &self.cuts
-    }
-
     /// The places in a text that begins so many bytes later.
     pub(super) fn after(mut self, lead: usize) -> Self {
-        for at in self.members.iter_mut().chain(&mut self.cuts) {
+        for at in &mut self.members {
             *at = at.saturating_sub(lead);
         }
         self
@@ -65,7 +50,17 @@ pub(super) struct OpenObject {
     pub(super) begin: usize,
     /// At the comma behind the last whole member; the same as `begin` where there is none.
     pub(super) end: usize,
-    depth: usize,
+    /// How many containers are open in it, itself included.
+    pub(super) depth: usize,
+}
+
+/// An array that is a member of the outermost object, such as the parameters of a request, that the scanner is in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenArray {
+    /// Behind the comma behind the first element.
+    pub(super) begin: usize,
+    /// At the comma behind the last whole element; the same as `begin` where there is only the first.
+    pub(super) end: usize,
 }
 
 /// What may come next.
@@ -98,6 +93,12 @@ pub(super) struct Scanner {
     /// Where the name of the last member begins.
     name: usize,
     table: Option<OpenObject>,
+    array: Option<OpenArray>,
+}
+
+impl OpenArray {
+    /// How many containers are open in it, itself included.
+    pub(super) const DEPTH: usize = 2;
 }
 
 impl Scanner {
@@ -111,22 +112,45 @@ impl Scanner {
         self.table
     }
 
-    /// The brackets that close the table and what is around it.
-    pub(super) fn closing(&self) -> impl Iterator<Item = u8> {
-        let depth = self.table.map_or(0, |table| table.depth);
+    /// The array whose elements are being scanned.
+    pub(super) fn array(&self) -> Option<OpenArray> {
+        self.array
+    }
+
+    /// The brackets that close the outermost containers, down to a depth.
+    pub(super) fn closing(&self, depth: usize) -> impl Iterator<Item = u8> {
         let open = self.open[..depth].iter().rev();
         open.map(|is_object| if *is_object { b'}' } else { b']' })
     }
 
-    /// The whole members of the table were taken out of the text, and the comma behind them.
-    pub(super) fn taken_out(&mut self) {
-        let Some(table) = &mut self.table else { return };
-        let len = table.end + 1 - table.begin;
-        table.end = table.begin;
-        self.at -= len;
-        // 0, which stands for none, stays 0; all else lies behind what was taken.
-        self.in_string = self.in_string.saturating_sub(len);
-        self.in_token = self.in_token.saturating_sub(len);
+    /// Something was taken out of the text: the whole members of the table, or the whole elements of the array but for
+    /// the first, and the comma behind them.
+    pub(super) fn taken_out(&mut self, begin: usize, len: usize) {
+        let moved = |place: usize| {
+            if place >= begin + len {
+                place - len
+            } else {
+                place.min(begin)
+            }
+        };
+        if let Some(OpenObject {
+            name,
+            begin: first,
+            end,
+            ..
+        }) = &mut self.table
+        {
+            for place in [name, first, end] {
+                *place = moved(*place);
+            }
+        }
+        if let Some(OpenArray { end, .. }) = &mut self.array {
+            *end = moved(*end);
+        }
+        self.at = moved(self.at);
+        self.in_string = moved(self.in_string);
+        self.in_token = moved(self.in_token);
+        self.name = moved(self.name);
     }
 
     /// Continues over `text`, which begins with what was scanned before. Returns the end of the first text.
@@ -184,8 +208,16 @@ impl Scanner {
                     let in_object = self.open.last() == Some(&true);
                     match byte {
                         b',' => {
-                            if self.open.len() == 2 && !in_object {
-                                self.places.push_comma(self.at);
+                            if self.open.len() == OpenArray::DEPTH && !in_object {
+                                let behind = self.at + 1;
+                                let array = OpenArray {
+                                    begin: behind,
+                                    end: behind,
+                                };
+                                match &mut self.array {
+                                    Some(array) => array.end = self.at,
+                                    none => *none = Some(array),
+                                }
                             }
                             if let Some(table) = &mut self.table
                                 && table.depth == self.open.len()
@@ -288,6 +320,9 @@ impl Scanner {
         {
             self.table = None;
         }
+        if self.open.len() == OpenArray::DEPTH {
+            self.array = None;
+        }
         self.open.pop();
         self.expect = Expect::CommaOrEnd;
         self.open.is_empty().then_some(self.at)
@@ -344,6 +379,11 @@ impl Scanner {
             problem,
         })
     }
+}
+
+/// Whether a string stands in JSON as it is, without escapes.
+pub(crate) fn is_plain(text: &str) -> bool {
+    plain_len(text.as_bytes()) == text.len()
 }
 
 /// How many bytes from the start of `text` are neither quote, backslash nor control character.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::json::{Arriving, Reader, Text};
+use crate::json::{ArrivingRows, Reader, Text};
 use crate::row::Row;
 use crate::schema::{DatabaseSchema, TableId};
 use crate::strings::Strings;
@@ -29,7 +29,7 @@ use super::update::{RowUpdate, UpdateError, UpdateReader};
 ///     "550e8400-e29b-41d4-a716-446655440000":{"insert":{"name":"sw0"}},
 ///     "550e8400-e29b-41"#);
 /// assert!(framer.next_text()?.is_none());
-/// arrived.take(framer.arriving(1).unwrap(), &schema, version, &mut strings);
+/// arrived.take(framer.arriving_rows(1).unwrap(), &schema, version, &mut strings);
 /// framer.push(br#"d4-a716-446655440001":{"delete":null}}},"id":1}"#);
 ///
 /// let rest = framer.next_text()?.unwrap();
@@ -66,7 +66,7 @@ impl ArrivedRows {
     /// Decodes rows and takes them out of their message, which must be one with updates of that kind.
     pub fn take(
         &mut self,
-        arriving: Arriving<'_>,
+        arriving: ArrivingRows<'_>,
         schema: &DatabaseSchema,
         version: MonitorVersion,
         strings: &mut Strings,

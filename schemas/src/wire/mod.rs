@@ -21,7 +21,10 @@ pub use monitor::{MonitorRequests, MonitorTable, MonitorVersion, Select};
 pub use mutation::{Mutation, Mutator};
 pub use named_uuids::NamedUuids;
 pub use notation::NotationReader;
-pub use operation::{ColumnValues, DecodedTransaction, Failure, Operation, decode_transaction};
+pub use operation::{
+    ArrivedOperations, ArrivingTransaction, ColumnValues, DecodedOperations, DecodedTransaction,
+    Failure, LastOperations, Operation, decode_transaction,
+};
 pub use request::{Message, MessageError, Reply};
 pub use row_event::RowEvent;
 pub use update::{RowUpdate, UpdateError, UpdateReader};

@@ -89,6 +89,11 @@ impl<'a> NamedUuids<'a> {
         }
     }
 
+    /// Goes on where others have taken names.
+    pub(super) fn with_taken(self, taken: TakenNames) -> Self {
+        Self { taken, ..self }
+    }
+
     pub(super) fn into_taken(self) -> TakenNames {
         self.taken
     }

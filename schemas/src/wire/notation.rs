@@ -152,7 +152,8 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
         while reader.next_element() {
             let start = *reader;
             // That it is a pair matters before what is wrong in it.
-            match self.pair(reader, key, value, builder.expected()) {
+            let likely = builder.expected();
+            match self.pair(reader, key, value, likely, builder.expects_plain()) {
                 Ok(Some((key, value))) => builder.push(key, value),
                 Err(error) if array_len(start) == Some(2) => return Err(error),
                 Ok(None) | Err(_) => {
@@ -170,12 +171,13 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
         key: &BaseType,
         value: &BaseType,
         likely: Option<(&'l Atom, &'l Atom)>,
+        is_plain: bool,
     ) -> Result<Option<(Key<'l>, Atom)>, OvsdbError> {
         if !reader.enter_array() || !reader.next_element() {
             return Ok(None);
         }
         let key = match likely {
-            Some((likely @ Atom::String(text), _)) if reader.is_string(text) => {
+            Some((likely @ Atom::String(text), _)) if is_plain && reader.is_plain_string(text) => {
                 Key::Expected(likely)
             }
             _ => Key::Other(self.checked_atom(reader, key, None)?),

@@ -1,10 +1,12 @@
 //! The operations of `transact` (RFC 7047 §5.2).
 
+mod arriving;
 mod decode;
 mod insert;
 mod row;
 mod transaction;
 
+pub use arriving::{ArrivedOperations, ArrivingTransaction, DecodedOperations, LastOperations};
 pub use transaction::decode_transaction;
 
 use uuid::Uuid;

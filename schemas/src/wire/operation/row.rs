@@ -21,15 +21,18 @@ pub(super) fn decode_row(
     }
     let mut likely = like.into_iter().flatten();
     let mut row = ColumnValues::with_capacity(likely.size_hint().0);
-    while let Some(name) = reader.next_member() {
-        let likely = likely
-            .next()
-            .filter(|(column, _)| *table.column_name(*column).as_bytes() == *name);
-        let column = match likely {
-            Some((column, _)) => *column,
-            None => column_of(&name, table, start)?,
+    loop {
+        // Names of columns are identifiers.
+        let expected = likely.next();
+        let (column, likely) = match expected {
+            Some((column, datum)) if reader.is_plain_member(table.column_name(*column)) => {
+                (*column, Some(datum))
+            }
+            _ => match reader.next_member() {
+                Some(name) => (column_of(&name, table, start)?, None),
+                None => break,
+            },
         };
-        let likely = likely.map(|(_, datum)| datum);
         let datum = notation.datum_like(reader, table.column_type(column), likely)?;
         match row.iter_mut().find(|(have, _)| *have == column) {
             Some((_, earlier)) => *earlier = datum,
