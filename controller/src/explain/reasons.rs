@@ -55,6 +55,7 @@ impl Reason {
             NetworkSkip::NoSwitch(switch) => {
                 (format!("Northbound row Logical_Switch {switch}"), None)
             }
+            NetworkSkip::NoLocalId(node) => (format!("Node {node}"), Some(annotation(NODE_ID))),
             NetworkSkip::NoSubnets => (network.to_owned(), Some("spec".to_owned())),
             NetworkSkip::NoPassAction => (
                 "Northbound schema".to_owned(),

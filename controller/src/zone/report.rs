@@ -41,6 +41,9 @@ pub enum NetworkSkip {
     /// The switch that must drop traffic between pods does not exist (yet).
     #[error("its switch {0} does not exist yet, so traffic between pods could not be dropped")]
     NoSwitch(String),
+    /// Its addresses and keys in this zone follow from the id of the zone's node.
+    #[error("node {0} of this zone has no id yet")]
+    NoLocalId(String),
     /// There is nothing to route to.
     #[error("it has no subnets")]
     NoSubnets,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use ovsdb_sim::testing::{RealServer, ScratchDir, installed_nb_schema, nbctl};
 
-use crate::command::{Run, example, patchbay, run, section};
+use crate::command::{Run, example, example_text, patchbay, run, run_on, section};
 use crate::demo::{ROUTER, is_as_documented};
 
 fn print(server: &RealServer, arguments: &[&str]) -> String {
@@ -100,6 +100,38 @@ fn a_plan_names_what_goes_and_apply_removes_it() {
     let mut policies = nbctl(&server.remote());
     let policies = policies.args(["find", "Logical_Router_Policy", "priority=9001"]);
     assert_eq!(policies.output().unwrap().stdout, b"");
+}
+
+#[test]
+fn a_network_that_is_dropped_between_two_runs_is_disconnected() {
+    let (server, folder) = (
+        RealServer::start([installed_nb_schema()]),
+        ScratchDir::new(),
+    );
+    let apply = format!(
+        "{} --state {}",
+        on(&server, "apply"),
+        folder.path().display()
+    );
+    let all = example_text();
+    run_on(&apply, &all).succeeded();
+    let is_of_green = |document: &&str| {
+        document.contains("kind: ClusterUserDefinedNetwork") && document.contains("green-network")
+    };
+    let documents = all.split("---\n").filter(|document| !is_of_green(document));
+    let left: Vec<&str> = documents.collect();
+    run_on(&apply, &left.join("---\n")).succeeded();
+    let columns = ["--bare", "--columns=name", "list", "Logical_Router_Port"];
+    let ports = print(&server, &columns);
+    let ours: Vec<&str> = ports
+        .split_whitespace()
+        .filter(|port| port.starts_with("crtor-"))
+        .collect();
+    assert_eq!(ours.len(), 3, "{ours:?}");
+    assert!(
+        ours.iter().all(|port| port.contains("blue-network")),
+        "{ours:?}"
+    );
 }
 
 #[test]

@@ -115,6 +115,59 @@ fn another_network_that_leaves_takes_its_rows() {
 }
 
 #[test]
+fn layer3_networks_wait_for_the_id_of_the_zones_node() {
+    for connectivity in [
+        &["PodNetwork"][..],
+        &["ServiceNetwork"],
+        &["PodNetwork", "ServiceNetwork"],
+    ] {
+        let expected = state(&connected(connectivity));
+        let mut world = connected(connectivity);
+        world.connect("c", connectivity, &[]);
+        world.pass();
+        let id = world.node("n1").id.take();
+        world.connect("c", connectivity, &SUBNETS);
+        let report = world.pass_of_c();
+        let messages = report.messages();
+        assert!(
+            messages.contains(&"network red: node n1 of this zone has no id yet".to_owned()),
+            "{messages:?}"
+        );
+        let ports = world.names::<LogicalRouterPort>();
+        assert_eq!(ports, ["crtor-c_lime", "rtocr-lime_c"], "{connectivity:?}");
+        // Pods of the others are kept apart from these all the same.
+        let sets = world.rows::<AddressSet>();
+        assert!(
+            sets.iter()
+                .all(|set| set.addresses.len() == 3 || set.addresses.is_empty())
+        );
+
+        world.node("n1").id = id;
+        world.pass();
+        assert_eq!(state(&world), expected, "{connectivity:?}");
+
+        world.node("n1").id = None;
+        world.pass();
+        let ports = world.names::<LogicalRouterPort>();
+        let left = [
+            "crtor-c_blue_n2",
+            "crtor-c_lime",
+            "crtor-c_red_n2",
+            "rtocr-lime_c",
+        ];
+        assert_eq!(ports, left, "{connectivity:?}");
+        let policies = world.rows::<LogicalRouterPolicy>();
+        let sources = policies
+            .iter()
+            .map(|row| &*row.external_ids["source-network-id"]);
+        assert!(sources.eq(["11", "11"]), "{connectivity:?}");
+        world.node("n1").id = id;
+        world.pass();
+        assert_eq!(state(&world), expected, "{connectivity:?}");
+    }
+}
+
+#[test]
 fn what_cannot_be_kept_apart_is_not_connected() {
     let mut world = connected(&["PodNetwork"]);
     world.forget_network("blue");

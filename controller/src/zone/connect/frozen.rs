@@ -1,7 +1,8 @@
-//! Networks that the annotation names and nobody knows at the moment.
+//! Networks that the annotation names and of which nobody knows at the moment what they should have.
 //!
-//! What is connected stays connected until the input says otherwise: the rows of such a network are left as they are
-//! until it is known again or the annotation does not name it any more. Then they are what they should be, or go.
+//! What is connected stays connected until the input says otherwise: the rows of a network that is not known are left as
+//! they are until it is known again or the annotation does not name it any more. Then they are what they should be, or go.
+//! The same holds for the links of layer3 networks while the zone's node has no id.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use uuid::Uuid;
 use super::ConnectState;
 use crate::model::external_ids::{AclKind, OwnedRow};
 use crate::model::{Connect, NetworkId, NodeId, OwnerKey, Topology, names};
-use crate::zone::desired::Around;
+use crate::zone::desired::{Around, Member};
 use crate::zone::index::Kind;
 use crate::zone::report::NetworkSkip;
 use crate::zone::unit::{LinkId, Unit};
@@ -27,8 +28,14 @@ pub(super) struct FrozenRows {
 }
 
 impl ConnectState {
-    /// Whether the annotation names this network and nobody knows it.
+    /// Whether the rows of this network are left as they are.
     pub(super) fn is_frozen(&self, network: NetworkId) -> bool {
+        let member = self.members.get(&network);
+        self.is_unknown(network) || member.is_some_and(is_held)
+    }
+
+    /// Whether the annotation names this network and nobody knows it.
+    fn is_unknown(&self, network: NetworkId) -> bool {
         [Topology::Layer2, Topology::Layer3]
             .into_iter()
             .any(|topology| {
@@ -43,9 +50,10 @@ impl ConnectState {
     /// The networks whose rows are left as they are.
     pub(in crate::zone) fn frozen(&self) -> impl Iterator<Item = NetworkId> {
         let unknown = self.unknown.iter();
-        unknown
-            .filter(|(_, (_, reason))| matches!(reason, NetworkSkip::Unknown))
-            .map(|(owner, _)| owner.network_id)
+        let unknown = unknown.filter(|(_, (_, reason))| matches!(reason, NetworkSkip::Unknown));
+        let held = self.members.values().filter(|member| is_held(member));
+        let unknown = unknown.map(|(owner, _)| owner.network_id);
+        unknown.chain(held.map(|member| member.id))
     }
 
     /// All networks that policies may lead from or to.
@@ -98,7 +106,7 @@ impl ConnectState {
         rows: &FrozenRows,
     ) -> bool {
         let is_connected = |network| {
-            if self.is_frozen(network) {
+            if self.is_unknown(network) {
                 let is_service_only = connect.connectivity.is_service_only();
                 rows.linked.contains(&network)
                     && (!is_service_only || rows.isolated.contains(&network))
@@ -106,7 +114,7 @@ impl ConnectState {
                 self.members.contains_key(&network)
             }
         };
-        (is_linked || self.is_frozen(source)) && is_connected(source) && is_connected(destination)
+        (is_linked || self.is_unknown(source)) && is_connected(source) && is_connected(destination)
     }
 
     /// What frozen networks keep, as their own ports say.
@@ -151,6 +159,11 @@ impl ConnectState {
             })
         })
     }
+}
+
+/// Whether a network waits for the id of the zone's node.
+fn is_held(member: &Member) -> bool {
+    matches!(member.obstacle, Some(NetworkSkip::NoLocalId(_)))
 }
 
 /// Whether a switch has the ACLs that keep the network's pods apart from others.

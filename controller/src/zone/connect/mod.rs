@@ -175,8 +175,8 @@ impl ConnectState {
             self.pending.networks = networks;
         }
         for id in std::mem::take(&mut self.pending.networks) {
-            let former = self.members.remove(&id);
             let was_frozen = self.is_frozen(id);
+            let former = self.members.remove(&id);
             for topology in [Topology::Layer2, Topology::Layer3] {
                 let owner = OwnerKey {
                     topology,

@@ -86,6 +86,8 @@ impl Member {
             Some(NetworkSkip::NoSwitch(self.switch.clone()))
         } else if network.pod_subnets.is_empty() {
             Some(NetworkSkip::NoSubnets)
+        } else if self.topology == Topology::Layer3 && around.lacks_local_id() {
+            Some(NetworkSkip::NoLocalId(around.inputs.zone.clone()))
         } else {
             None
         }

@@ -48,6 +48,12 @@ impl Around<'_> {
     pub(super) fn has_local_node(&self) -> bool {
         self.inputs.nodes.contains_key(&self.inputs.zone)
     }
+
+    /// Whether the zone's node is there without an id.
+    pub(super) fn lacks_local_id(&self) -> bool {
+        let local = self.inputs.nodes.get(&self.inputs.zone);
+        local.is_some_and(|node| node.id.is_none())
+    }
 }
 
 /// The connect router, without its ports and routes.
