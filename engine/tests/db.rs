@@ -12,7 +12,7 @@ use patchbay_schemas::nb::{self, LogicalRouter};
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::strings::Strings;
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_schemas::wire::{Operation, decode_transaction};
+use patchbay_schemas::wire::{InsertRow, Operation, decode_transaction};
 use uuid::Uuid;
 
 const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{
@@ -430,10 +430,13 @@ fn of_two_rows_with_one_index_value_the_greater_is_named_first() {
             table,
             uuid: *uuid,
             given: None,
-            row: vec![
-                (column("name"), Datum::scalar(*name)),
-                (column("number"), Datum::scalar(1)),
-            ],
+            row: InsertRow::new(
+                ordinals,
+                [
+                    (column("name"), Datum::scalar(*name)),
+                    (column("number"), Datum::scalar(1)),
+                ],
+            ),
         };
         let operations: Vec<Operation> = rows.iter().map(insert).collect();
         let error = Database::new(schema.clone())

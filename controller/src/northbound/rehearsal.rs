@@ -7,7 +7,7 @@ use patchbay_engine::db::{ChangeSet, Database, DatabaseError, RowChange, Snapsho
 use patchbay_engine::txn::Transaction;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::TableId;
-use patchbay_schemas::wire::Operation;
+use patchbay_schemas::wire::{InsertRow, Operation};
 use uuid::Uuid;
 
 use super::{CommitError, Northbound};
@@ -29,14 +29,12 @@ impl Rehearsal {
         let mut copy = Database::new(schema.clone());
         let mut rows = Vec::with_capacity(original.row_count());
         for table in schema.table_ids() {
-            let columns: Vec<_> = schema.table(table).column_ids().collect();
             for row in original.table(table).iter() {
-                let values = columns.iter().copied().zip(row.values.iter().cloned());
                 rows.push(Operation::Insert {
                     table,
                     uuid: row.uuid,
                     given: None,
-                    row: values.collect(),
+                    row: InsertRow::whole(&row.values),
                 });
             }
         }

@@ -19,7 +19,7 @@ use patchbay_schemas::nb::{self, Copp, LoadBalancer, LogicalRouter, LogicalSwitc
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::typed::{Ref, TableRow};
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_schemas::wire::Operation;
+use patchbay_schemas::wire::{InsertRow, Operation};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -131,14 +131,12 @@ impl World {
         let schema = original.schema().clone();
         let mut rows = Vec::new();
         for table in schema.table_ids() {
-            let columns: Vec<_> = schema.table(table).column_ids().collect();
             for row in original.table(table).iter() {
-                let values = columns.iter().copied().zip(row.values.iter().cloned());
                 rows.push(Operation::Insert {
                     table,
                     uuid: row.uuid,
                     given: None,
-                    row: values.collect(),
+                    row: InsertRow::whole(&row.values),
                 });
             }
         }

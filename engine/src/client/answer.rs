@@ -147,7 +147,7 @@ fn failed_operation(
         .map(|table| transaction.schema().table(table));
     let (row, columns): (_, Vec<ColumnId>) = match operation {
         Operation::Insert { uuid, row, .. } => {
-            let row_columns = row.iter().map(|(column, _)| *column).collect();
+            let row_columns = row.iter().map(|(column, _)| column).collect();
             let named = !transaction.is_placeholder(*uuid);
             (named.then_some(*uuid), row_columns)
         }

@@ -9,7 +9,9 @@ use patchbay_schemas::json::{Reader, TextBuf};
 use patchbay_schemas::schema::{BaseType, ColumnType, DatabaseSchema};
 use patchbay_schemas::strings::Strings;
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_schemas::wire::{DecodedTransaction, NotationReader, Operation};
+use patchbay_schemas::wire::{
+    ColumnValues, DecodedTransaction, InsertRow, NotationReader, Operation,
+};
 
 use super::database::Database;
 use super::execute::{Access, Execution};
@@ -80,7 +82,12 @@ fn inserts(snapshot: &Snapshot, schema: &DatabaseSchema) -> Result<Vec<Operation
                 table,
                 uuid: row.uuid,
                 given: None,
-                row: kept.iter().map(value).collect::<Result<_, OvsdbError>>()?,
+                row: InsertRow::new(
+                    new,
+                    kept.iter()
+                        .map(value)
+                        .collect::<Result<ColumnValues, OvsdbError>>()?,
+                ),
             });
         }
     }

@@ -181,7 +181,7 @@ impl<'a, 'o> Executor<'a, 'o> {
                 } else {
                     std::mem::take(row)
                 };
-                self.insert(*table, *uuid, row);
+                self.insert(*table, *uuid, row.into_values());
                 OperationResult::Inserted(*uuid)
             }
             Operation::Select {
@@ -268,14 +268,12 @@ impl<'a, 'o> Executor<'a, 'o> {
         Err(OvsdbError::new("duplicate uuid", details).with_syntax(&Json::string(text)))
     }
 
-    fn insert(&mut self, table: TableId, uuid: Uuid, values: ColumnValues) {
-        let mut row = Row::new(uuid, self.schema.table(table));
-        row.version = self.uuids.next_uuid();
-        for (column, datum) in values {
-            if !column.is_implicit() {
-                row.values[column.index()] = datum;
-            }
-        }
+    fn insert(&mut self, table: TableId, uuid: Uuid, values: Box<[Datum]>) {
+        let row = Row {
+            uuid,
+            version: self.uuids.next_uuid(),
+            values,
+        };
         self.overlay.insert(table, row);
     }
 

@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableId};
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_schemas::wire::{ColumnValues, Condition, Mutation, Mutator, Operation};
+use patchbay_schemas::wire::{ColumnValues, Condition, InsertRow, Mutation, Mutator, Operation};
 use uuid::Uuid;
 
 use crate::db::Snapshot;
@@ -159,6 +159,7 @@ impl TxnBuilder {
                 !schema.table(table).column_type(*column).is_default(datum)
             }));
         }
+        let row = InsertRow::new(schema.table(table), row);
         self.operations().insert(table, uuid, given, row);
         Ok(())
     }

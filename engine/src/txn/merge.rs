@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableId};
-use patchbay_schemas::wire::{ColumnValues, Condition, Mutation, Operation};
+use patchbay_schemas::wire::{ColumnValues, Condition, InsertRow, Mutation, Operation};
 use uuid::Uuid;
 
 use patchbay_schemas::error::OvsdbError;
@@ -60,7 +60,7 @@ impl Operations {
         table: TableId,
         uuid: Uuid,
         given: Option<String>,
-        row: ColumnValues,
+        row: InsertRow,
     ) {
         let insert = Some(self.list.len());
         self.rows.insert(
@@ -79,7 +79,7 @@ impl Operations {
     }
 
     /// What the transaction inserts a row with, if it does and nothing but that has happened to the row.
-    pub(super) fn inserted(&self, table: TableId, row: Uuid) -> Option<&ColumnValues> {
+    pub(super) fn inserted(&self, table: TableId, row: Uuid) -> Option<&InsertRow> {
         let place = self.rows.get(&(table, row))?.insert?;
         match self.list.get(place)? {
             Some(Operation::Insert { row, .. }) => Some(row),
@@ -96,13 +96,14 @@ impl Operations {
     pub(super) fn value(&self, table: TableId, row: Uuid, column: ColumnId) -> Option<&Datum> {
         let places = self.rows.get(&(table, row))?;
         let place = places.insert.or(places.update)?;
-        let Some(Operation::Insert { row: values, .. } | Operation::Update { row: values, .. }) =
-            self.list.get(place)?
-        else {
-            return None;
-        };
-        let (_, value) = values.iter().find(|(have, _)| *have == column)?;
-        Some(value)
+        match self.list.get(place)? {
+            Some(Operation::Insert { row, .. }) => row.get(column),
+            Some(Operation::Update { row, .. }) => {
+                let (_, value) = row.iter().find(|(have, _)| *have == column)?;
+                Some(value)
+            }
+            _ => None,
+        }
     }
 
     /// Gives columns of a row these values.
@@ -122,18 +123,18 @@ impl Operations {
             }
         }
         let place = places.insert.or(places.update);
-        if let Some(place) = place
-            && let Some(Some(
-                Operation::Insert { row: have, .. } | Operation::Update { row: have, .. },
-            )) = self.list.get_mut(place)
-        {
-            for (column, value) in values {
-                match have.iter_mut().find(|(have, _)| *have == column) {
-                    Some((_, have)) => *have = value,
-                    None => have.push((column, value)),
+        match place.and_then(|place| self.list.get_mut(place)?.as_mut()) {
+            Some(Operation::Insert { row, .. }) => return row.set(values),
+            Some(Operation::Update { row, .. }) => {
+                for (column, value) in values {
+                    match row.iter_mut().find(|(have, _)| *have == column) {
+                        Some((_, have)) => *have = value,
+                        None => row.push((column, value)),
+                    }
                 }
+                return;
             }
-            return;
+            _ => {}
         }
         places.update = Some(self.list.len());
         self.push(Operation::Update {

@@ -81,7 +81,7 @@ fn each_datum(operation: &mut Operation, with: &mut impl FnMut(&mut Datum)) {
         }
     };
     match operation {
-        Operation::Insert { row, .. } => row.iter_mut().for_each(|(_, datum)| with(datum)),
+        Operation::Insert { row, .. } => row.values_mut().for_each(with),
         Operation::Update { condition, row, .. } => {
             clauses(condition, with);
             for (_, datum) in row {

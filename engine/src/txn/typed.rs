@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_schemas::datum::{Datum, Map, Set};
 use patchbay_schemas::typed::{Column, Field, Ref, TableRow, Value};
-use patchbay_schemas::wire::{Clause, ColumnValues, Condition, Function, Mutator};
+use patchbay_schemas::wire::{Clause, Condition, Function, Mutator};
 use uuid::Uuid;
 
 use crate::db::Index;
@@ -97,19 +97,8 @@ impl TxnBuilder {
             .map(|name| schema.table(table).column_id(name))
             .collect();
         let column = |place: usize| columns.get(place).copied().flatten();
-        if let Some(inserted) = self.operations().inserted(table, row.uuid).cloned() {
-            let find = |values: &ColumnValues, column| {
-                let found = values.iter().find(|(have, _)| *have == column);
-                found.map(|(_, value)| value.clone())
-            };
-            let values: Vec<Option<Datum>> = (0..T::COLUMNS.len())
-                .map(|place| {
-                    let column = column(place)?;
-                    let default = || schema.table(table).column_type(column).default_datum();
-                    Some(find(&inserted, column).unwrap_or_else(default))
-                })
-                .collect();
-            return Ok(T::from_data(|place| values.get(place)?.as_ref())?);
+        if let Some(inserted) = self.operations().inserted(table, row.uuid) {
+            return Ok(T::from_data(|place| inserted.value(column(place)?))?);
         }
         let existing = self.snapshot.row(table, row.uuid).cloned();
         let existing = existing.ok_or_else(|| BuildError::NoRow {

@@ -9,7 +9,7 @@ use patchbay_engine::db::{ChangeSet, Database, Snapshot};
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema};
-use patchbay_schemas::wire::{Condition, Operation};
+use patchbay_schemas::wire::{Condition, InsertRow, Operation};
 
 use super::{DatabaseFile, FileError, record, writer};
 
@@ -236,7 +236,7 @@ pub(crate) fn inverse(changes: &ChangeSet) -> Vec<Operation> {
                 table,
                 uuid,
                 given: None,
-                row: values(old),
+                row: InsertRow::whole(&old.values),
             }),
         }
     });

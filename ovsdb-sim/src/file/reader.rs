@@ -15,7 +15,7 @@ use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{DatabaseSchema, TableId, TableSchema};
 use patchbay_schemas::strings::Strings;
 use patchbay_schemas::wire::{
-    ColumnValues, Condition, DecodedTransaction, NotationReader, Operation,
+    ColumnValues, Condition, DecodedTransaction, InsertRow, NotationReader, Operation,
 };
 
 use super::FileError;
@@ -221,7 +221,7 @@ impl Decoder<'_> {
                 table,
                 uuid,
                 given: None,
-                row: self.columns(schema, reader, None)?,
+                row: InsertRow::new(schema, self.columns(schema, reader, None)?),
             }),
             _ => Err(OvsdbError::new("syntax error", "row must be JSON object")),
         }

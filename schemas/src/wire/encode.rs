@@ -56,7 +56,7 @@ impl<'a> OperationWriter<'a> {
                     out.extend_from_slice(b",\"uuid-name\":");
                     write_name(out, *uuid);
                 }
-                self.row(b",\"row\":", table, row, out);
+                self.row(b",\"row\":", table, row.iter(), out);
             }
             Operation::Select {
                 table,
@@ -78,7 +78,7 @@ impl<'a> OperationWriter<'a> {
             } => {
                 let table = self.table(*table, out);
                 self.condition(table, condition, out);
-                self.row(b",\"row\":", table, row, out);
+                self.row(b",\"row\":", table, pairs(row), out);
             }
             Operation::Mutate {
                 table,
@@ -125,7 +125,7 @@ impl<'a> OperationWriter<'a> {
                 });
                 out.extend_from_slice(b",\"rows\":[");
                 for (i, row) in rows.iter().enumerate() {
-                    self.row(if i > 0 { b"," } else { b"" }, table, row, out);
+                    self.row(if i > 0 { b"," } else { b"" }, table, pairs(row), out);
                 }
                 out.push(b']');
             }
@@ -161,14 +161,20 @@ impl<'a> OperationWriter<'a> {
         condition.write_json(table, out, &|datum, out| self.datum(datum, out));
     }
 
-    fn row(&self, lead: &[u8], table: &TableSchema, row: &ColumnValues, out: &mut Vec<u8>) {
+    fn row<'r>(
+        &self,
+        lead: &[u8],
+        table: &TableSchema,
+        row: impl Iterator<Item = (ColumnId, &'r Datum)>,
+        out: &mut Vec<u8>,
+    ) {
         out.extend_from_slice(lead);
         out.push(b'{');
-        for (i, (column, datum)) in row.iter().enumerate() {
+        for (i, (column, datum)) in row.enumerate() {
             if i > 0 {
                 out.push(b',');
             }
-            write::string(out, table.column_name(*column).as_bytes());
+            write::string(out, table.column_name(column).as_bytes());
             out.push(b':');
             self.datum(datum, out);
         }
@@ -216,6 +222,10 @@ impl<'a> OperationWriter<'a> {
             atom => atom.write_json(out),
         }
     }
+}
+
+fn pairs(row: &ColumnValues) -> impl Iterator<Item = (ColumnId, &Datum)> {
+    row.iter().map(|(column, datum)| (*column, datum))
 }
 
 fn columns_of(lead: &[u8], table: &TableSchema, columns: &[ColumnId], out: &mut Vec<u8>) {

@@ -2,6 +2,7 @@
 //! by the schema and encoded straight to text.
 
 mod arrived;
+mod column_order;
 mod condition;
 mod encode;
 mod monitor;
@@ -23,7 +24,7 @@ pub use named_uuids::NamedUuids;
 pub use notation::NotationReader;
 pub use operation::{
     ArrivedOperations, ArrivingTransaction, ColumnValues, DecodedOperations, DecodedTransaction,
-    Failure, LastOperations, Operation, decode_transaction,
+    Failure, InsertRow, LastOperations, Operation, decode_transaction,
 };
 pub use request::{Message, MessageError, Reply};
 pub use row_event::RowEvent;

@@ -3,10 +3,12 @@
 mod arriving;
 mod decode;
 mod insert;
+mod insert_row;
 mod row;
 mod transaction;
 
 pub use arriving::{ArrivedOperations, ArrivingTransaction, DecodedOperations, LastOperations};
+pub use insert_row::InsertRow;
 pub use transaction::decode_transaction;
 
 use uuid::Uuid;
@@ -32,8 +34,8 @@ pub enum Operation {
         uuid: Uuid,
         /// The `uuid` member as it was sent: the caller chose the UUID, and it may be taken.
         given: Option<String>,
-        /// The columns that do not get their defaults.
-        row: ColumnValues,
+        /// Its values.
+        row: InsertRow,
     },
     /// Reads rows.
     Select {

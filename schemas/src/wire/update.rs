@@ -15,6 +15,7 @@ use crate::schema::{ColumnId, DatabaseSchema, TableId, TableSchema};
 use crate::strings::Strings;
 
 use super::arrived::ArrivedRows;
+use super::column_order::ColumnOrder;
 use super::monitor::MonitorVersion;
 use super::notation::NotationReader;
 use super::operation::ColumnValues;
@@ -146,6 +147,7 @@ pub struct UpdateReader<'a> {
     place: Place,
     /// The last row that was inserted into the table. Servers write rows alike: it tells what the next one may share.
     like: Option<Arc<Row>>,
+    order: ColumnOrder,
     unknown_columns: BTreeSet<String>,
     /// What was taken out of the text before.
     arrived: ArrivedRows,
@@ -180,6 +182,7 @@ impl<'a> UpdateReader<'a> {
             notation: NotationReader::new(strings),
             place: Place::Start,
             like: None,
+            order: ColumnOrder::default(),
             unknown_columns: BTreeSet::new(),
             arrived: ArrivedRows::default(),
             early: Vec::new().into_iter().flatten(),
@@ -242,6 +245,7 @@ impl<'a> UpdateReader<'a> {
                     }
                     self.place = Place::Rows(id);
                     self.like = None;
+                    self.order = ColumnOrder::default();
                     if let Some(early) = self.arrived.taken_at(self.reader.place()) {
                         self.early = early.rows.into_iter().flatten();
                         self.early_error = early.error;
@@ -387,20 +391,32 @@ impl<'a> UpdateReader<'a> {
         if !at.enter_object() {
             return Err(malformed(Some(table), "a row is not an object"));
         }
-        while let Some(name) = at.next_member() {
-            let column = std::str::from_utf8(&name)
-                .ok()
-                .and_then(|name| table.column_id(name));
-            let Some(column) = column else {
-                let name = format!("{}.{}", table.name, String::from_utf8_lossy(&name));
-                self.unknown_columns.insert(name);
-                at.skip();
-                continue;
+        self.order.begin_row();
+        loop {
+            // Names of columns are identifiers.
+            let expected = self.order.expected();
+            let expected = expected.filter(|column| at.is_plain_member(table.column_name(*column)));
+            let column = if let Some(column) = expected {
+                column
+            } else {
+                let Some(name) = at.next_member() else {
+                    return Ok(());
+                };
+                let column = std::str::from_utf8(&name)
+                    .ok()
+                    .and_then(|name| table.column_id(name));
+                let Some(column) = column else {
+                    let name = format!("{}.{}", table.name, String::from_utf8_lossy(&name));
+                    self.unknown_columns.insert(name);
+                    at.skip();
+                    continue;
+                };
+                column
             };
+            self.order.came(column);
             read(column, at, &mut self.notation)
                 .map_err(|error| value_error(table, uuid, column, error))?;
         }
-        Ok(())
     }
 }
 

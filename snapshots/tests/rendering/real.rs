@@ -5,7 +5,7 @@ use std::process::Command;
 use ovsdb_sim::testing::{RealServer, ScratchDir, nbctl, program};
 use patchbay_engine::db::Snapshot;
 use patchbay_schemas::nb;
-use patchbay_schemas::wire::{Operation, OperationWriter};
+use patchbay_schemas::wire::{InsertRow, Operation, OperationWriter};
 
 /// A server that holds the rows of a snapshot under their UUIDs.
 pub(crate) struct RealNorthbound {
@@ -64,10 +64,7 @@ fn inserts(northbound: &Snapshot) -> String {
             table,
             uuid: row.uuid,
             given: Some(row.uuid.to_string()),
-            row: (0..)
-                .map(patchbay_schemas::schema::ColumnId)
-                .zip(row.values.iter().cloned())
-                .collect(),
+            row: InsertRow::whole(&row.values),
         })
         .collect();
     let mut params = Vec::new();

@@ -10,7 +10,7 @@ use patchbay_schemas::nb;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{BaseType, ColumnType, TableId, TableSchema};
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_schemas::wire::{Condition, Operation};
+use patchbay_schemas::wire::{Condition, InsertRow, Operation};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -107,12 +107,12 @@ impl Northbound {
                 let datum = self.datum(schema.column_type(id), value)?;
                 Ok((id, datum))
             })
-            .collect::<Result<_, String>>()?;
+            .collect::<Result<Vec<_>, String>>()?;
         Ok(Operation::Insert {
             table,
             uuid,
             given: None,
-            row: values,
+            row: InsertRow::new(schema, values),
         })
     }
 

@@ -10,8 +10,8 @@ use crate::wire::notation::NotationReader;
 use crate::wire::object::OperationMembers;
 
 use super::decode::{string, table_of};
-use super::row::decode_row;
-use super::{ColumnValues, Failure, Operation};
+use super::row::decode_insert_row;
+use super::{Failure, InsertRow, Operation};
 
 /// The rows that a transaction has inserted last, by table.
 #[derive(Default)]
@@ -28,7 +28,7 @@ impl LastInserts {
         }
     }
 
-    fn row<'o>(&self, table: TableId, operations: &'o [Operation]) -> Option<&'o ColumnValues> {
+    fn row<'o>(&self, table: TableId, operations: &'o [Operation]) -> Option<&'o InsertRow> {
         match operations.get((*self.0.get(table.index())?)?)? {
             Operation::Insert { row, .. } => Some(row),
             _ => None,
@@ -69,7 +69,8 @@ pub(super) fn insert_at_once(
                     None => named.fresh(),
                 };
                 let (operations, last) = earlier;
-                let row = decode_row(reader, schema, notation, last.row(id, operations)).ok()?;
+                let like = last.row(id, operations);
+                let row = decode_insert_row(reader, schema, notation, like).ok()?;
                 check_defaults(schema, &row).ok()?;
                 inserted = Some((uuid, row));
             }
@@ -139,7 +140,7 @@ pub(super) fn insert(
         (_, None, Some(named)) => named.fresh(),
         (_, None, None) => Uuid::nil(),
     };
-    let row = decode_row(&mut row, table, notation, None).map_err(fail)?;
+    let row = decode_insert_row(&mut row, table, notation, None).map_err(fail)?;
     check_defaults(table, &row).map_err(fail)?;
     Ok(Operation::Insert {
         table: id,
@@ -150,9 +151,9 @@ pub(super) fn insert(
 }
 
 /// A column that is left out gets its default, which may break its own constraints.
-fn check_defaults(table: &TableSchema, row: &ColumnValues) -> Result<(), OvsdbError> {
+fn check_defaults(table: &TableSchema, row: &InsertRow) -> Result<(), OvsdbError> {
     for column in table.refused_defaults() {
-        if !row.iter().any(|(have, _)| have == column) {
+        if row.get(*column).is_none() {
             let ty = table.column_type(*column);
             ty.check(&ty.default_datum())?;
         }

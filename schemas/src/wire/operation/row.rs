@@ -5,34 +5,45 @@ use crate::json::Reader;
 use crate::schema::{ColumnId, TableSchema};
 use crate::wire::notation::NotationReader;
 
-use super::ColumnValues;
+use super::insert_row::InsertRowBuilder;
+use super::{ColumnValues, InsertRow};
 
-/// Decodes a `<row>`. Programs write their rows alike: `like`, the one before, tells which columns probably come in
-/// which order, and what they may share.
+/// Decodes the `<row>` of an `insert`. Programs write their rows alike: `like`, the one before, tells which columns
+/// probably come in which order, and what they may share.
+pub(super) fn decode_insert_row(
+    reader: &mut Reader<'_>,
+    table: &TableSchema,
+    notation: &mut NotationReader<'_, '_, '_>,
+    like: Option<&InsertRow>,
+) -> Result<InsertRow, OvsdbError> {
+    let start = enter(reader)?;
+    let mut row = InsertRowBuilder::new(table, like);
+    while let Some(column) = next_column(reader, table, row.expected(), start)? {
+        let likely = row.likely(column);
+        let datum = notation.datum_like(reader, table.column_type(column), likely)?;
+        row.set(column, datum);
+    }
+    Ok(row.finish())
+}
+
+/// Decodes the `<row>` of another operation; the same of `like`.
 pub(super) fn decode_row(
     reader: &mut Reader<'_>,
     table: &TableSchema,
     notation: &mut NotationReader<'_, '_, '_>,
     like: Option<&ColumnValues>,
 ) -> Result<ColumnValues, OvsdbError> {
-    let start = *reader;
-    if !reader.enter_object() {
-        return Err(OvsdbError::syntax_at(start, "row must be JSON object"));
-    }
+    let start = enter(reader)?;
     let mut likely = like.into_iter().flatten();
     let mut row = ColumnValues::with_capacity(likely.size_hint().0);
     loop {
-        // Names of columns are identifiers.
-        let expected = likely.next();
-        let (column, likely) = match expected {
-            Some((column, datum)) if reader.is_plain_member(table.column_name(*column)) => {
-                (*column, Some(datum))
-            }
-            _ => match reader.next_member() {
-                Some(name) => (column_of(&name, table, start)?, None),
-                None => break,
-            },
+        let likely = likely.next();
+        let expected = likely.map(|(column, _)| *column);
+        let Some(column) = next_column(reader, table, expected, start)? else {
+            break;
         };
+        let likely = likely.filter(|(expected, _)| *expected == column);
+        let likely = likely.map(|(_, datum)| datum);
         let datum = notation.datum_like(reader, table.column_type(column), likely)?;
         match row.iter_mut().find(|(have, _)| *have == column) {
             Some((_, earlier)) => *earlier = datum,
@@ -40,6 +51,32 @@ pub(super) fn decode_row(
         }
     }
     Ok(row)
+}
+
+/// Where the row begins.
+fn enter<'a>(reader: &mut Reader<'a>) -> Result<Reader<'a>, OvsdbError> {
+    let start = *reader;
+    if reader.enter_object() {
+        return Ok(start);
+    }
+    Err(OvsdbError::syntax_at(start, "row must be JSON object"))
+}
+
+/// The next column of a row; none at the row's end.
+fn next_column(
+    reader: &mut Reader<'_>,
+    table: &TableSchema,
+    expected: Option<ColumnId>,
+    row: Reader<'_>,
+) -> Result<Option<ColumnId>, OvsdbError> {
+    // Names of columns are identifiers.
+    if let Some(column) = expected
+        && reader.is_plain_member(table.column_name(column))
+    {
+        return Ok(Some(column));
+    }
+    let name = reader.next_member();
+    name.map(|name| column_of(&name, table, row)).transpose()
 }
 
 fn column_of(name: &[u8], table: &TableSchema, row: Reader<'_>) -> Result<ColumnId, OvsdbError> {
