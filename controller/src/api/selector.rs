@@ -85,9 +85,15 @@ const NAME_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.
 const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
     and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
     validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-const PREFIX_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
+/// What names of objects and prefixes of keys are made of.
+pub(crate) const DNS_SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
     '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+
+/// What names of namespaces are made of.
+pub(crate) const DNS_LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or \
+    '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation \
+    is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
 /// What is wrong with a label or annotation key: an optional DNS prefix and `/`, then a name of at most 63
 /// characters.
@@ -98,7 +104,7 @@ pub fn key_problem(key: &str) -> Option<String> {
         [prefix, name] => {
             let prefix = match prefix {
                 "" => Some(EMPTY),
-                prefix => (!is_dns_subdomain(prefix)).then_some(PREFIX_RULE),
+                prefix => (!is_dns_subdomain(prefix)).then_some(DNS_SUBDOMAIN_RULE),
             };
             let prefix = prefix.map(|problem| format!("prefix part {problem}"));
             prefix.into_iter().chain(name_problems(name)).collect()

@@ -12,6 +12,7 @@ use super::run::{Console, Failure, embedded, now, open};
 use super::zones::networks;
 use crate::explain::explain as explain_connect;
 use crate::kubernetes::inventory;
+use crate::model::Node;
 use crate::northbound::{Northbound, OneOf};
 use crate::state::StateFolder;
 use crate::zone::{ConnectReport, ZoneController};
@@ -82,17 +83,29 @@ async fn resolve(
     Ok(Resolved::new(inventory, settings, now())?)
 }
 
-/// The zones that are asked.
+/// The zones that are asked: those whose nodes are ready, if there are any. In the others nothing is there to connect.
 fn zones(arguments: &args::Explain, resolved: &Resolved) -> Result<Vec<String>, Failure> {
     let nodes = resolved.zones();
     match &arguments.zone {
-        None => Ok(nodes.into_iter().take(ZONES).collect()),
+        None => {
+            let ready = nodes.iter().filter(|zone| is_ready(zone, resolved));
+            let ready: Vec<String> = ready.take(ZONES).cloned().collect();
+            let zones = if ready.is_empty() { nodes } else { ready };
+            Ok(zones.into_iter().take(ZONES).collect())
+        }
         Some(zone) if nodes.contains(zone) => Ok(vec![zone.clone()]),
         Some(zone) => Err(Failure::NoSuchZone {
             zone: zone.clone(),
             nodes,
         }),
     }
+}
+
+/// Whether the zone's node has what its networks' rows follow from.
+fn is_ready(zone: &str, resolved: &Resolved) -> bool {
+    let node = resolved.inventory.nodes.named(zone);
+    let node = node.map(|node| Node::read(node).0);
+    node.is_some_and(|node| node.id.is_some() && node.chassis_id.is_some())
 }
 
 /// What a zone would report. A server's database is only read; an embedded one gets the networks' own rows first.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config as ClientConfig};
 use patchbay_engine::client::Remotes;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -71,8 +71,18 @@ fn remotes(text: &str) -> Result<Remotes, Failure> {
 }
 
 pub(super) async fn from_file(file: &Path) -> Result<ClientConfig, Failure> {
-    let failed = |error: kube::config::KubeconfigError| {
-        Failure::Cluster(format!("{}: {error}", file.display()))
+    let failed = |error: KubeconfigError| {
+        let name = file.display();
+        Failure::Cluster(match error {
+            KubeconfigError::ReadConfig(error, _) => format!("cannot read {name}: {error}"),
+            // What follows the first line shows the place once more.
+            KubeconfigError::Parse(error) => {
+                let text = error.to_string();
+                let first = text.lines().next().unwrap_or_default();
+                format!("{name}: {}", first.trim_start_matches("error: "))
+            }
+            error => format!("{name}: {error}"),
+        })
     };
     let kubeconfig = Kubeconfig::read_from(file).map_err(failed)?;
     let options = KubeConfigOptions::default();

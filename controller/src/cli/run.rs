@@ -21,7 +21,7 @@ use crate::api::crd::{self, UnknownDefinition};
 use crate::northbound::{Embedded, Northbound, OneOf, OpenError, Rehearsal, Remote};
 use crate::source::{Inventory, LoadError};
 use crate::state::{StateError, StateFolder};
-use crate::zone::{ConnectReport, ZoneController};
+use crate::zone::{ConnectReport, HeldReason, ZoneController};
 
 /// Where a command reads and writes.
 pub(super) struct Console<'a> {
@@ -105,6 +105,7 @@ pub(super) enum Failure {
 fn known_names(names: &[String]) -> String {
     match names {
         [] => ", nor any other".to_owned(),
+        [name] => format!(": there is {name}"),
         names => format!(": there are {}", names.join(", ")),
     }
 }
@@ -305,7 +306,11 @@ impl Served {
 
 /// What a zone has to say, connect by connect.
 fn messages(outcome: &ZoneOutcome) -> impl Iterator<Item = String> {
-    let reports = outcome.reports.iter().flat_map(|(connect, report)| {
+    let reports = outcome.reports.iter();
+    // Why a connect has got no key has been told, once for all zones.
+    let reports =
+        reports.filter(|(_, report)| !matches!(report.held, Some(HeldReason::NoTunnelKey)));
+    let reports = reports.flat_map(|(connect, report)| {
         let messages = report.messages().into_iter();
         messages.map(move |message| format!("ClusterNetworkConnect {connect}: {message}"))
     });

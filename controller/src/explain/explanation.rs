@@ -12,7 +12,7 @@ use crate::api::cnc::ClusterNetworkConnect;
 use crate::cluster::ACCEPTED;
 use crate::model::{Connect, ConnectRange, ConnectSubnetMap, DatapathKey, Networks, Topology};
 use crate::source::Inventory;
-use crate::zone::ConnectReport;
+use crate::zone::{ConnectReport, NetworkSkip, NodeSkip};
 
 /// What became of a connect, and why.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -189,7 +189,10 @@ impl Known<'_> {
         }
         for report in self.reports.values() {
             let skipped = report.skipped_networks.iter();
-            let of_this = skipped.filter(|skipped| skipped.owner == owner);
+            // That a zone's own node has no id is told of the node.
+            let of_this = skipped.filter(|skipped| {
+                skipped.owner == owner && !matches!(skipped.reason, NetworkSkip::NoLocalId(_))
+            });
             reasons.extend(
                 of_this.map(|skipped| Reason::of_network(&skipped.reason, self.name, &object)),
             );
@@ -248,6 +251,13 @@ impl Known<'_> {
     fn node(&self, node: &str, network: &str, is_possible: bool) -> NodeExplanation {
         let mut reasons = BTreeSet::new();
         for report in self.reports.values() {
+            let mut networks = report.skipped_networks.iter();
+            if networks.any(|skipped| {
+                skipped.network.as_deref() == Some(network)
+                    && skipped.reason == NetworkSkip::NoLocalId(node.to_owned())
+            }) {
+                reasons.insert(Reason::of_node(&NodeSkip::NoId, self.name, Some(node)));
+            }
             let skipped = report.skipped_nodes.iter().filter(|skipped| {
                 skipped.network == network
                     && skipped.node.as_ref().is_none_or(|skipped| skipped == node)

@@ -340,24 +340,15 @@ fn complete<T: Kind>(object: &mut T) {
 /// What is wrong with a name, in the API server's words; names of namespaces are labels.
 fn name_problem(name: &str, is_label: bool) -> Option<String> {
     let (is_good, limit, rule) = if is_label {
-        (
-            selector::is_dns_label(name),
-            63,
-            "label must consist of lower case alphanumeric characters or '-'",
-        )
+        (selector::is_dns_label(name), 63, selector::DNS_LABEL_RULE)
     } else {
-        (
-            selector::is_dns_subdomain(name),
-            253,
-            "subdomain must consist of lower case alphanumeric characters, '-' or '.'",
-        )
+        let is_good = selector::is_dns_subdomain(name);
+        (is_good, 253, selector::DNS_SUBDOMAIN_RULE)
     };
     let problem = if name.len() > limit {
         format!("must be no more than {limit} characters")
     } else {
-        format!(
-            "a lowercase RFC 1123 {rule}, and must start and end with an alphanumeric character"
-        )
+        rule.to_owned()
     };
     (!is_good).then(|| format!("Invalid value: \"{name}\": {problem}"))
 }

@@ -73,7 +73,23 @@ fn mistakes_are_told() {
     assert!(error.contains("--zone <NODE>"), "{error}");
     let error = told(&["run", "--mode", "cluster", "--kubeconfig", "none"]);
     assert!(
-        error.starts_with("error: cannot use the cluster: none: "),
+        error.starts_with("error: cannot use the cluster: cannot read none: "),
         "{error}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config");
+    let broken = |content: &str| {
+        std::fs::write(&file, content).unwrap();
+        let file = file.to_str().unwrap();
+        told(&["run", "--mode", "cluster", "--kubeconfig", file])
+    };
+    let place = format!("error: cannot use the cluster: {}: ", file.display());
+    let error = broken("{");
+    assert!(error.starts_with(&format!("{place}line 1")), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+    let error = broken("apiVersion: v1");
+    assert_eq!(
+        error,
+        format!("{place}failed to determine current context\n")
     );
 }

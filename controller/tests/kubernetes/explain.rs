@@ -33,13 +33,14 @@ async fn a_cluster_is_explained() {
     let annotations = json!({"k8s.ovn.org/node-id": null, "k8s.ovn.org/node-chassis-id": null});
     let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
     let nodes = bed.nodes();
-    nodes
-        .patch("ovn-worker2", &PatchParams::default(), &patch)
-        .await
-        .unwrap();
+    for node in ["ovn-control-plane", "ovn-worker2"] {
+        let params = PatchParams::default();
+        nodes.patch(node, &params, &patch).await.unwrap();
+    }
     let (text, _) = explain(&[]);
     for told in [
         "network cluster_udn_green-network: connected on some nodes\n",
+        "  node ovn-control-plane: not connected: the node has no id yet -> Node ovn-control-plane: metadata.annotations[k8s.ovn.org/node-id]\n",
         "  node ovn-worker2: not connected: the node has no id yet -> Node ovn-worker2: metadata.annotations[k8s.ovn.org/node-id]\n",
     ] {
         assert!(text.contains(told), "{told}\nin {text}");
