@@ -63,12 +63,15 @@ impl SubnetPool {
 
     /// Takes the next free subnet.
     pub(crate) fn allocate(&mut self) -> Option<IpNet> {
+        let is_full = self.taken.len() as u64 >= self.len();
         let (subnetting, taken) = (&self.subnetting, &self.taken);
         let free = |number| {
             let place = subnetting.place(number)?;
             (!taken.contains(&place)).then_some((number, place))
         };
         let found = match &self.numbers {
+            // Shared blocks that are full are asked again and again.
+            _ if is_full => None,
             Some(numbers) => {
                 let (before, after) = numbers.split_at(numbers.partition_point(|n| *n < self.next));
                 after.iter().chain(before).copied().find_map(free)
