@@ -10,6 +10,9 @@ use patchbay_schemas::schema::DatabaseSchema;
 
 use crate::outbox::Chunk;
 
+/// About as long is the result of an `insert`.
+const INSERTED: usize = br#"{"uuid":["uuid","550e8400-e29b-41d4-a716-446655440000"]},"#.len();
+
 /// A successful reply around `result`, which is JSON text.
 pub(crate) fn success(id: &Json, write_result: impl FnOnce(&mut Vec<u8>)) -> Chunk {
     let mut out = b"{\"id\":".to_vec();
@@ -75,6 +78,7 @@ pub(crate) fn transaction(
 ) -> Option<Chunk> {
     let mut complete = true;
     let reply = success(id, |out| {
+        out.reserve(results.len().saturating_mul(INSERTED).min(limit));
         out.push(b'[');
         for (i, result) in results.iter().enumerate() {
             if i > 0 {

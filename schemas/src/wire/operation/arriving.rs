@@ -7,7 +7,7 @@ use crate::json::{ArrivingElements, Reader, TextBuf};
 use crate::schema::DatabaseSchema;
 use crate::strings::Strings;
 use crate::uuids::UuidSource;
-use crate::wire::named_uuids::{NameKey, NamedUuids};
+use crate::wire::named_uuids::{NameKey, NamedUuids, TakenNames};
 
 use super::DecodedTransaction;
 use super::transaction::Part;
@@ -48,7 +48,10 @@ pub struct ArrivingTransaction {
     key: NameKey,
     /// Where the operations begin.
     place: usize,
-    whole: Part,
+    /// The names that the parts took.
+    names: TakenNames,
+    /// In their order.
+    parts: Vec<DecodedTransaction>,
 }
 
 /// Operations that follow each other, still text.
@@ -86,7 +89,8 @@ impl ArrivingTransaction {
             schema,
             key: NameKey::new(&mut UuidSource::random()),
             place: elements.place(),
-            whole: Part::default(),
+            names: TakenNames::default(),
+            parts: Vec::new(),
         })
     }
 
@@ -127,23 +131,23 @@ impl ArrivingTransaction {
     /// All operations.
     pub fn finish(mut self, rest: LastOperations<'_>) -> DecodedTransaction {
         self.append_part(rest.part, behind_first(rest.params));
-        self.whole.into_whole()
+        DecodedTransaction::of_parts(self.parts)
     }
 
     /// `text` is what the part was decoded from. It is decoded again if what it means depends on what came before it.
     fn append_part(&mut self, next: Part, text: Option<Reader<'_>>) {
-        let is_needless = self.whole.decoded.failure.is_some();
-        if is_needless || self.whole.names.agree_with(&next.names) {
-            self.whole.names.extend(next.names);
-            self.whole.append(next.decoded);
+        let is_needless = self.parts.iter().any(|part| part.failure.is_some());
+        if is_needless || self.names.agree_with(&next.names) {
+            self.names.extend(next.names);
+            self.parts.push(next.decoded);
         } else if let Some(text) = text {
             let mut uuids = UuidSource::random();
-            let names = std::mem::take(&mut self.whole.names);
+            let names = std::mem::take(&mut self.names);
             let names = NamedUuids::with_key(&mut uuids, self.key).with_taken(names);
             let Part { decoded, names } =
                 Part::decode(text, &self.schema, &mut Strings::default(), names);
-            self.whole.names = names;
-            self.whole.append(decoded);
+            self.names = names;
+            self.parts.push(decoded);
         }
     }
 }

@@ -1,6 +1,5 @@
 //! All operations of a `transact` request, from text.
 
-use crate::error::OvsdbError;
 use crate::json::Reader;
 use crate::schema::DatabaseSchema;
 use crate::strings::Strings;
@@ -8,9 +7,9 @@ use crate::uuids::UuidSource;
 use crate::wire::named_uuids::{NamedUuids, TakenNames};
 use crate::wire::notation::NotationReader;
 
+use super::DecodedTransaction;
 use super::decode::{CONTEXT, decode_operation};
 use super::insert::{LastInserts, insert_at_once};
-use super::{DecodedTransaction, Failure};
 
 /// Decodes the operations of a `transact` request. `params` is in the array of parameters, behind the
 /// name of the database.
@@ -22,7 +21,8 @@ pub fn decode_transaction(
     strings: &mut Strings,
     uuids: &mut UuidSource,
 ) -> DecodedTransaction {
-    Part::decode(params, schema, strings, NamedUuids::new(uuids)).into_whole()
+    let part = Part::decode(params, schema, strings, NamedUuids::new(uuids));
+    part.decoded.with_named_operation()
 }
 
 /// Operations that follow each other.
@@ -76,37 +76,38 @@ impl Part {
             names: names.into_taken(),
         }
     }
-
-    /// Puts the operations of the next part behind these.
-    pub(super) fn append(&mut self, next: DecodedTransaction) {
-        self.decoded.total += next.total;
-        if self.decoded.failure.is_none() {
-            self.decoded.operations.extend(next.operations);
-            self.decoded.failure = next.failure;
-        }
-    }
-
-    /// The transaction, of which this is all.
-    pub(super) fn into_whole(self) -> DecodedTransaction {
-        let mut decoded = self.decoded;
-        if let Some(Failure {
-            error:
-                OvsdbError {
-                    details: Some(details),
-                    ..
-                },
-            ..
-        }) = &mut decoded.failure
-        {
-            name_operation(details, decoded.operations.len() + 1, decoded.total);
-        }
-        decoded
-    }
 }
 
-fn name_operation(details: &mut String, i: usize, n: usize) {
-    let vague = format!("Parsing {CONTEXT} failed:");
-    if let Some(rest) = details.strip_prefix(&vague) {
-        *details = format!("Parsing {CONTEXT} {i} of {n} failed:{rest}");
+impl DecodedTransaction {
+    /// The whole, of parts that follow each other.
+    pub(super) fn of_parts(parts: Vec<Self>) -> Self {
+        let failed = parts.iter().position(|part| part.failure.is_some());
+        let before_failure = failed.map_or(parts.len(), |failed| failed + 1);
+        let count = parts[..before_failure]
+            .iter()
+            .map(|part| part.operations.len());
+        let mut whole = Self {
+            operations: Vec::with_capacity(count.sum()),
+            failure: None,
+            total: parts.iter().map(|part| part.total).sum(),
+        };
+        for part in parts.into_iter().take(before_failure) {
+            whole.operations.extend(part.operations);
+            whole.failure = part.failure;
+        }
+        whole.with_named_operation()
+    }
+
+    /// The number of the operation that failed, and of all, is known only now.
+    fn with_named_operation(mut self) -> Self {
+        let (i, n) = (self.operations.len() + 1, self.total);
+        let error = self.failure.as_mut().map(|failure| &mut failure.error);
+        if let Some(details) = error.and_then(|error| error.details.as_mut()) {
+            let vague = format!("Parsing {CONTEXT} failed:");
+            if let Some(rest) = details.strip_prefix(&vague) {
+                *details = format!("Parsing {CONTEXT} {i} of {n} failed:{rest}");
+            }
+        }
+        self
     }
 }
