@@ -20,7 +20,7 @@ use super::{Session, SessionError};
 /// Operations are taken out of a request in pieces of at least so many bytes.
 const PIECE: usize = 1 << 19;
 /// So many pieces may wait to be decoded before more is read.
-const MAX_PIECES: usize = 8;
+const MAX_PIECES: usize = 4;
 
 /// What is done with a request that is arriving.
 #[derive(Debug, Default)]

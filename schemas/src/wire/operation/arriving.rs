@@ -1,7 +1,7 @@
 //! The operations of a long request, decoded while it arrives: by several threads, and without its text ever being there
 //! as a whole.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::json::{ArrivingElements, Reader, TextBuf};
 use crate::schema::DatabaseSchema;
@@ -48,6 +48,7 @@ pub struct ArrivingTransaction {
     key: NameKey,
     /// Where the operations begin.
     place: usize,
+    strings: IdleStrings,
     /// The names that the parts took.
     names: TakenNames,
     /// In their order.
@@ -60,6 +61,7 @@ pub struct ArrivedOperations {
     text: TextBuf,
     schema: Arc<DatabaseSchema>,
     key: NameKey,
+    strings: IdleStrings,
 }
 
 /// Operations that follow each other.
@@ -89,6 +91,7 @@ impl ArrivingTransaction {
             schema,
             key: NameKey::new(&mut UuidSource::random()),
             place: elements.place(),
+            strings: IdleStrings::default(),
             names: TakenNames::default(),
             parts: Vec::new(),
         })
@@ -105,6 +108,7 @@ impl ArrivingTransaction {
             text: elements.take(),
             schema: self.schema.clone(),
             key: self.key,
+            strings: self.strings.clone(),
         }
     }
 
@@ -116,7 +120,7 @@ impl ArrivingTransaction {
     /// Decodes the operations that are left in the parameters.
     pub fn rest<'a>(&self, params: Reader<'a>) -> LastOperations<'a> {
         LastOperations {
-            part: decode(behind_first(params), &self.schema, self.key),
+            part: decode(behind_first(params), &self.schema, self.key, &self.strings),
             params,
         }
     }
@@ -144,8 +148,8 @@ impl ArrivingTransaction {
             let mut uuids = UuidSource::random();
             let names = std::mem::take(&mut self.names);
             let names = NamedUuids::with_key(&mut uuids, self.key).with_taken(names);
-            let Part { decoded, names } =
-                Part::decode(text, &self.schema, &mut Strings::default(), names);
+            let decode = |strings: &mut Strings| Part::decode(text, &self.schema, strings, names);
+            let Part { decoded, names } = self.strings.lend(decode);
             self.names = names;
             self.parts.push(decoded);
         }
@@ -158,18 +162,37 @@ impl ArrivedOperations {
         let mut elements = Reader::new(self.text.as_text());
         elements.enter_array();
         DecodedOperations {
-            part: decode(Some(elements), &self.schema, self.key),
+            part: decode(Some(elements), &self.schema, self.key, &self.strings),
             text: self.text,
         }
     }
 }
 
-fn decode(elements: Option<Reader<'_>>, schema: &DatabaseSchema, key: NameKey) -> Part {
+fn decode(
+    elements: Option<Reader<'_>>,
+    schema: &DatabaseSchema,
+    key: NameKey,
+    strings: &IdleStrings,
+) -> Part {
     let mut uuids = UuidSource::random();
     let names = NamedUuids::with_key(&mut uuids, key);
     elements.map_or_else(Part::default, |elements| {
-        Part::decode(elements, schema, &mut Strings::default(), names)
+        strings.lend(|strings| Part::decode(elements, schema, strings, names))
     })
+}
+
+/// What the strings of a request are shared through, as many as parts are decoded at once.
+#[derive(Clone, Debug, Default)]
+struct IdleStrings(Arc<Mutex<Vec<Strings>>>);
+
+impl IdleStrings {
+    fn lend<T>(&self, with: impl FnOnce(&mut Strings) -> T) -> T {
+        let idle = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut strings = idle().pop().unwrap_or_default();
+        let result = with(&mut strings);
+        idle().push(strings);
+        result
+    }
 }
 
 /// Behind the first element of an array.
