@@ -176,12 +176,12 @@ impl<'a, 'o> Executor<'a, 'o> {
                 row,
             } => {
                 self.check_unique(*table, *uuid, given.as_deref())?;
-                let row = if self.may_block {
-                    row.clone()
+                let values = if self.may_block {
+                    row.clone().into_values()
                 } else {
-                    std::mem::take(row)
+                    row.take_values()
                 };
-                self.insert(*table, *uuid, row.into_values());
+                self.insert(*table, *uuid, values);
                 OperationResult::Inserted(*uuid)
             }
             Operation::Select {

@@ -23,7 +23,7 @@ use super::ColumnValues;
 /// assert_eq!(row.into_values().len(), table.columns.len());
 /// # Ok::<(), &str>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct InsertRow {
     /// By [`ColumnId`].
     values: Box<[Datum]>,
@@ -91,6 +91,12 @@ impl InsertRow {
     /// A value for each column of the table.
     pub fn into_values(self) -> Box<[Datum]> {
         self.values
+    }
+
+    /// The same of a row that is not needed any more, and stays behind without columns.
+    pub fn take_values(&mut self) -> Box<[Datum]> {
+        self.given = Arc::default();
+        std::mem::take(&mut self.values)
     }
 }
 
