@@ -183,14 +183,16 @@ impl Request<'_> {
             return Err(OvsdbError::new("invalid parameters", details).into());
         }
         let server = self.session.server();
-        database.convert(schema)?;
+        let canceled = database.convert(schema)?;
         let reply = reply::success(&self.id, |out| out.extend_from_slice(b"{}"));
         if database.is_clustered() {
             // As there, where the reply comes later than the change.
+            canceled.refuse();
             server.close_unaware_sessions();
             self.session.reply(reply);
         } else {
             self.session.reply(reply);
+            canceled.refuse();
             server.close_unaware_sessions();
         }
         Ok(Answer::Later)

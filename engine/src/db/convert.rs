@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use patchbay_schemas::atom::AtomType;
+use patchbay_schemas::atom::{Atom, AtomType};
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::{Reader, TextBuf};
@@ -116,11 +116,51 @@ fn reread(
     if let Some(real) = real
         && (new.min as usize..=new.max as usize).contains(&value.len())
     {
-        let text = text_of(|text| real.write_json(text))?;
+        let text = text_of(|text| write_atom(text, real))?;
         return Err(OvsdbError::syntax_at(element(&text), "expected integer"));
     }
-    let text = text_of(|text| value.write_json(text))?;
+    let text = text_of(|text| write_value(text, value))?;
     NotationReader::new(strings).datum(&mut element(&text), new)
+}
+
+/// Writes a value as clients see it, but with all digits of its reals.
+fn write_value(out: &mut Vec<u8>, value: &Datum) {
+    match value {
+        Datum::Set(set) if set.len() == 1 => set.iter().for_each(|atom| write_atom(out, atom)),
+        Datum::Set(set) => {
+            out.extend_from_slice(b"[\"set\",[");
+            for (i, atom) in set.iter().enumerate() {
+                separate(out, i);
+                write_atom(out, atom);
+            }
+            out.extend_from_slice(b"]]");
+        }
+        Datum::Map(map) => {
+            out.extend_from_slice(b"[\"map\",[");
+            for (i, (key, value)) in map.iter().enumerate() {
+                separate(out, i);
+                out.push(b'[');
+                write_atom(out, key);
+                out.push(b',');
+                write_atom(out, value);
+                out.push(b']');
+            }
+            out.extend_from_slice(b"]]");
+        }
+    }
+}
+
+fn separate(out: &mut Vec<u8>, i: usize) {
+    if i > 0 {
+        out.push(b',');
+    }
+}
+
+fn write_atom(out: &mut Vec<u8>, atom: &Atom) {
+    match atom {
+        Atom::Real(real) => out.extend_from_slice(format!("{:?}", real.0).as_bytes()),
+        other => other.write_json(out),
+    }
 }
 
 /// An array of one element, which `write` writes.

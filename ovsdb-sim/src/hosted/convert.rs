@@ -6,14 +6,15 @@ use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::schema::DatabaseSchema;
 
 use super::Hosted;
+use super::blocked::Blocked;
 
 impl Hosted {
-    /// Puts the database under another schema. All its monitors and waiting transactions end; clients that are
-    /// aware of changes are told.
+    /// Puts the database under another schema. All its monitors end; clients that are aware of changes are told. So do
+    /// the transactions that wait, which are left to be refused.
     ///
     /// # Errors
     /// The content does not fit, or the database may not be converted. Nothing changed.
-    pub(crate) fn convert(&self, schema: Arc<DatabaseSchema>) -> Result<(), OvsdbError> {
+    pub(crate) fn convert(&self, schema: Arc<DatabaseSchema>) -> Result<Canceled, OvsdbError> {
         let refuse = |why| {
             let details = format!("conversion of database {} is not allowed: {why}", self.name);
             Err(OvsdbError::new("not allowed", details))
@@ -51,10 +52,20 @@ impl Hosted {
                 session.monitor_canceled(&id);
             }
         }
-        for transaction in blocked {
+        Ok(Canceled(blocked.collect()))
+    }
+}
+
+/// Transactions that waited in a database that has another schema now.
+#[must_use]
+pub(crate) struct Canceled(Vec<Blocked>);
+
+impl Canceled {
+    /// Tells clients that are aware of changes.
+    pub(crate) fn refuse(self) {
+        for transaction in self.0 {
             transaction.refuse();
         }
-        Ok(())
     }
 }
 
@@ -99,7 +110,7 @@ mod tests {
         let hosted = sim.hosted("D").unwrap();
         let transaction = DecodedTransaction::default();
         assert!(hosted.execute(transaction.clone(), &old).is_ok());
-        hosted.convert(new.clone()).unwrap();
+        hosted.convert(new.clone()).unwrap().refuse();
         let error = hosted.execute(transaction.clone(), &old).unwrap_err();
         assert!(error.to_string().contains("unknown schema"), "{error}");
         assert!(hosted.execute(transaction.clone(), &new).is_ok());

@@ -166,8 +166,8 @@ impl Json {
 
     /// A number, an integer where its value is one.
     fn from_real(real: f64) -> Self {
-        // Beyond this bound not every integer is a double, and ovsdb-server prints the double.
-        const EXACT: f64 = 9.0e15;
+        // From here on ovsdb-server prints an exponent.
+        const EXACT: f64 = 1.0e15;
         if real.abs() < EXACT && real.fract() == 0.0 {
             Self::Integer(real as i64)
         } else {

@@ -75,6 +75,7 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
                 let likely = likely.and_then(Datum::as_map);
                 let mut builder = MapBuilder::new(&mut pairs, likely);
                 let outcome = self.pairs(reader, &ty.key, value, &mut builder);
+                leave_tagged(reader, "map", start, outcome.is_ok())?;
                 check_count(
                     ty,
                     "map",
@@ -83,7 +84,6 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
                     start,
                 )?;
                 outcome?;
-                leave_tagged(reader, "map", start)?;
                 let map = builder.finish();
                 self.pairs = pairs;
                 map.map(Datum::Map)
@@ -93,6 +93,7 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
                 let inner = enter_tagged(reader, "set", start)?;
                 let mut atoms = std::mem::take(&mut self.atoms);
                 let outcome = self.elements(reader, &ty.key, &mut atoms);
+                leave_tagged(reader, "set", start, outcome.is_ok())?;
                 check_count(
                     ty,
                     "set",
@@ -101,7 +102,6 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
                     start,
                 )?;
                 outcome?;
-                leave_tagged(reader, "set", start)?;
                 let set = Set::from_distinct(&mut atoms);
                 self.atoms = atoms;
                 set.map(Datum::Set)
@@ -305,8 +305,20 @@ fn enter_tagged<'a>(
     ))
 }
 
-fn leave_tagged(reader: &mut Reader<'_>, tag: &str, start: Reader<'_>) -> Result<(), OvsdbError> {
-    if reader.next_element() {
+/// Leaves `[tag, [...]]`. That nothing follows the inner array matters before what is wrong in it, where the reader has
+/// stopped in the middle then.
+fn leave_tagged(
+    reader: &mut Reader<'_>,
+    tag: &str,
+    start: Reader<'_>,
+    at_end: bool,
+) -> Result<(), OvsdbError> {
+    let is_longer = if at_end {
+        reader.next_element()
+    } else {
+        array_len(start) != Some(2)
+    };
+    if is_longer {
         return Err(OvsdbError::syntax_at(
             start,
             format!("expected [\"{tag}\", <array>]"),

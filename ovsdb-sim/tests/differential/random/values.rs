@@ -137,6 +137,8 @@ pub(super) fn garbage(rng: &mut StdRng) -> Value {
             json!(true),
             json!(["set"]),
             json!(["set", [1, "x"]]),
+            json!(["set", [], 1]),
+            json!(["map", [[]], 1]),
             json!(["map", [[1]]]),
             json!(["uuid", "x"]),
             json!(["named-uuid", "9"]),

@@ -97,10 +97,9 @@ pub(super) fn insert(
     notation: &mut NotationReader<'_, '_, '_>,
 ) -> Result<Operation, Failure> {
     let table = table_of(members, schema);
-    let name = members.optional("uuid-name", Kind::String);
-    let row = members.required("row", Kind::Object);
+    // The first of several faults is reported, in this order.
     let given = members.optional("uuid", Kind::String);
-    let name = match name {
+    let name = match members.optional("uuid-name", Kind::String) {
         Some(mut at) => {
             let text = string(&mut at);
             if !is_id(&text) {
@@ -110,6 +109,7 @@ pub(super) fn insert(
         }
         None => None,
     };
+    let row = members.required("row", Kind::Object);
     let (Some((id, table)), Some(mut row), false) = (table, row, members.has_error()) else {
         return Err(members.error().into());
     };
