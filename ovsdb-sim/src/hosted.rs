@@ -163,6 +163,22 @@ impl Hosted {
         }
     }
 
+    /// Writes the journal anew, if there is one: the content in one transaction.
+    ///
+    /// # Errors
+    /// It could not be written. The former one stays.
+    pub(crate) fn compact(&self) -> Result<(), OvsdbError> {
+        let mut state = self.state();
+        let snapshot = state.database.snapshot();
+        let journal = state.journal.as_mut();
+        journal.map_or(Ok(()), |journal| journal.rewrite(&snapshot))
+    }
+
+    /// How many transactions wait.
+    pub(crate) fn blocked_count(&self) -> usize {
+        self.state().blocked.len()
+    }
+
     /// Forgets all that belongs to a session.
     pub(crate) fn disconnect(&self, session: SessionId) {
         let mut state = self.state();

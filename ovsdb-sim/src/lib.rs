@@ -35,7 +35,7 @@
 //! # }
 //! ```
 //!
-//! **Ways in.** [`Sim::listen`] opens unix sockets and TCP ports, [`Sim::connector`] is the way for the engine's client in
+//! **Ways in.** [`Sim::listen`] opens unix sockets and TCP ports, [`Sim::dial`] connects to clients that wait, [`Sim::connector`] is the way for the engine's client in
 //! the same process, [`Sim::connect`] is a bare stream of bytes, and [`SimDatabase`] reads and commits without messages.
 //!
 //! **Faults.** [`Sim::set_fault`] makes something go wrong: connections end, replies get lost or late, requests are refused.
@@ -51,6 +51,7 @@
 
 mod control;
 mod database;
+mod dial;
 mod fault;
 mod file;
 mod history;
@@ -61,6 +62,7 @@ mod model;
 mod monitor;
 mod outbox;
 mod pace;
+mod remotes;
 mod reply;
 mod request;
 mod server;
@@ -68,16 +70,20 @@ mod server_database;
 mod session;
 mod sim;
 pub mod testing;
+mod unixctl;
 
 pub use control::{ControlApiClient, DatabaseStats, SimStats};
 pub use database::{SimDatabase, TransactError};
+pub use dial::Dialer;
 pub use fault::{ConnectionId, Connections, Fault, FaultId, FaultRule, FaultStatus, Loss};
 pub use file::FileError;
 pub use hosted::NotClustered;
 pub use listen::{ListenError, Listener};
 pub use model::{Model, Role};
+pub use remotes::Remotes;
 pub use server::{Limits, NoConnection};
 pub use sim::{Sim, SimBuilder};
+pub use unixctl::Unixctl;
 
 /// Its examples are run.
 #[cfg(doctest)]

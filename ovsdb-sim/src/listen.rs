@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 
 use crate::server::Server;
 use crate::session;
 
 /// A TCP client that is silent for so long must answer a probe, as with ovsdb-server.
-const TCP_PROBE: Duration = Duration::from_secs(5);
+pub(crate) const TCP_PROBE: Duration = Duration::from_secs(5);
 /// Pause after a failed `accept` (out of file descriptors, mostly).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// So many bytes fit into a pipe within the process, each way, as into a unix socket.
@@ -26,6 +27,9 @@ pub enum ListenError {
     /// Not `punix:PATH` or `ptcp:PORT[:HOST]`.
     #[error("{0}: expected punix:PATH or ptcp:PORT[:HOST], HOST being an IP address")]
     Target(String),
+    /// Not `unix:PATH` or `tcp:HOST[:PORT]`.
+    #[error("{0}: expected unix:PATH or tcp:HOST[:PORT]")]
+    Peer(String),
     /// The system refused.
     #[error("{target}: {source}")]
     Io {
@@ -225,12 +229,7 @@ fn spawn<S>(server: &Arc<Server>, stream: S, probe: Option<Duration>) -> bool
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
-    if !server.is_up() {
-        return false;
-    }
-    let Ok(place) = server.places().clone().try_acquire_owned() else {
-        let limit = server.limits().connections;
-        tracing::warn!(limit, "too many connections: refusing one");
+    let Some(place) = admit(server) else {
         return false;
     };
     let server = server.clone();
@@ -241,13 +240,26 @@ where
     true
 }
 
-async fn pause(error: &io::Error) {
+/// A place for a connection, if the server takes one more.
+pub(crate) fn admit(server: &Server) -> Option<OwnedSemaphorePermit> {
+    if !server.is_up() {
+        return None;
+    }
+    let place = server.places().clone().try_acquire_owned().ok();
+    if place.is_none() {
+        let limit = server.limits().connections;
+        tracing::warn!(limit, "too many connections: refusing one");
+    }
+    place
+}
+
+pub(crate) async fn pause(error: &io::Error) {
     tracing::warn!(%error, "cannot accept a connection");
     tokio::time::sleep(ACCEPT_PAUSE).await;
 }
 
 /// A socket that a former process left behind is in the way; anything else is not ours to remove.
-fn remove_stale(path: &Path) -> io::Result<()> {
+pub(crate) fn remove_stale(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::FileTypeExt;
     match std::fs::symlink_metadata(path) {
         Ok(metadata) if metadata.file_type().is_socket() => std::fs::remove_file(path),

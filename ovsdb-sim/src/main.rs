@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
 use mimalloc::MiMalloc;
-use ovsdb_sim::{Model, Sim, SimBuilder};
+use ovsdb_sim::{Model, Remotes, Sim, SimBuilder};
 use patchbay_schemas::schema::{DatabaseSchema, is_id};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -20,9 +20,14 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Args {
-    /// Serve OVSDB clients here: punix:PATH or ptcp:PORT[:HOST]. May be repeated.
-    #[arg(long, required = true, value_name = "TARGET")]
+    /// Serve OVSDB clients here: punix:PATH or ptcp:PORT[:HOST]. Or connect to one that waits at unix:PATH or
+    /// tcp:HOST[:PORT], again and again. May be repeated.
+    #[arg(long, visible_alias = "remote", required = true, value_name = "TARGET")]
     listen: Vec<String>,
+
+    /// Serve ovs-appctl at a unix socket: ovs-appctl -t PATH list-commands.
+    #[arg(long, value_name = "PATH")]
+    unixctl: Option<PathBuf>,
 
     /// Serve an empty database of this schema. May be repeated. Without any database, OVN_Northbound is served.
     #[arg(long, value_name = "FILE")]
@@ -88,6 +93,7 @@ async fn main() -> anyhow::Result<()> {
         .init();
     let Args {
         listen,
+        unixctl,
         schema,
         load,
         journal,
@@ -118,12 +124,24 @@ async fn main() -> anyhow::Result<()> {
     // Before the listeners, so that a signal just after "listening" already ends the server cleanly.
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let mut listeners = Vec::new();
+    let remotes = Remotes::of(&sim);
     for target in &listen {
-        let listener = sim.listen(target).await?;
-        say(&format!("listening on {}", listener.remote()));
-        listeners.push(listener);
+        say(&remotes.add(target).await?);
     }
+    let unixctl = match unixctl {
+        Some(path) => {
+            let shown = path.display().to_string();
+            let served = sim.serve_unixctl(path, &remotes);
+            Some(served.with_context(|| format!("unixctl at {shown}"))?)
+        }
+        None => None,
+    };
+    let exit_asked = async {
+        match &unixctl {
+            Some(unixctl) => unixctl.exit_asked().await,
+            None => std::future::pending().await,
+        }
+    };
     let _control = match control {
         Some(address) => {
             let control = sim
@@ -138,6 +156,7 @@ async fn main() -> anyhow::Result<()> {
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
+        () = exit_asked => {}
     }
     Ok(())
 }

@@ -69,7 +69,11 @@ impl Request<'_> {
     }
 
     fn outcome(&mut self, context: &mut Context) -> Outcome {
+        let is_conditional = ["monitor_cond", "monitor_cond_since"].contains(&self.method);
         match self.method {
+            _ if is_conditional && !self.session.server().knows_monitor_cond() => {
+                Err(Refusal::Text("unknown method"))
+            }
             "echo" => Ok(json(&self.params_json())),
             "transact" => self.transact(context),
             "convert" => self.convert(),

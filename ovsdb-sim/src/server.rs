@@ -74,6 +74,8 @@ pub(crate) struct Server {
     endpoints: Mutex<Vec<Weak<Endpoint>>>,
     /// Whether clients may connect.
     up: AtomicBool,
+    /// Whether the methods that came with OVS 2.6 are known.
+    monitor_cond: AtomicBool,
     /// A session has ended.
     left: Notify,
     /// One for each connection that may still be made.
@@ -137,6 +139,7 @@ impl Server {
             faults: Faults::default(),
             endpoints: Mutex::default(),
             up: AtomicBool::new(true),
+            monitor_cond: AtomicBool::new(true),
             left: Notify::new(),
             places: Arc::new(Semaphore::new(
                 limits.connections.min(Semaphore::MAX_PERMITS),
@@ -306,6 +309,24 @@ impl Server {
         for session in self.sessions.iter().filter(|s| !s.is_change_aware()) {
             session.outbox().close();
         }
+    }
+
+    /// Hangs up on all clients, so that they connect anew.
+    pub(crate) fn close_sessions(&self) {
+        for session in &self.sessions {
+            session.outbox().close();
+        }
+    }
+
+    /// Whether clients may monitor with conditions.
+    pub(crate) fn knows_monitor_cond(&self) -> bool {
+        self.monitor_cond.load(Ordering::Relaxed)
+    }
+
+    /// Answers from now on as an old server that does not know of conditions, for tests of clients.
+    pub(crate) fn disable_monitor_cond(&self) {
+        self.monitor_cond.store(false, Ordering::Relaxed);
+        self.close_sessions();
     }
 
     /// A source of UUIDs for a transaction of the server's owner.

@@ -15,12 +15,15 @@ use uuid::Uuid;
 
 use crate::control;
 use crate::database::SimDatabase;
+use crate::dial::{self, Dialer};
 use crate::fault::{ConnectionId, FaultId, FaultRule, FaultStatus};
 use crate::file::Given;
 use crate::hosted::Hosted;
 use crate::listen::{self, ListenError, Listener};
 use crate::model::Model;
+use crate::remotes::Remotes;
 use crate::server::{Limits, NoConnection, Server};
+use crate::unixctl::{self, Unixctl};
 
 /// A running simulator. Clones are handles to the same one; listeners end when they are dropped.
 #[derive(Clone, Debug)]
@@ -47,6 +50,30 @@ impl Sim {
     /// The target is malformed or cannot be bound.
     pub async fn listen(&self, target: &str) -> Result<Listener, ListenError> {
         listen::listen(self.server.clone(), target).await
+    }
+
+    /// Connects to the client at `unix:PATH` or `tcp:HOST[:PORT]` and serves it, and does so again whenever the connection
+    /// ends, with a pause of one to eight seconds.
+    ///
+    /// # Errors
+    /// The target is malformed.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn dial(&self, target: &str) -> Result<Dialer, ListenError> {
+        dial::dial(self.server.clone(), target)
+    }
+
+    /// Serves `ovs-appctl` at a unix socket. `remotes` are those that its commands list and change.
+    ///
+    /// # Errors
+    /// The socket cannot be bound.
+    pub fn serve_unixctl(
+        &self,
+        path: impl Into<PathBuf>,
+        remotes: &Remotes,
+    ) -> std::io::Result<Unixctl> {
+        unixctl::serve(self.server.clone(), path.into(), remotes.clone())
     }
 
     /// Serves the control API (JSON-RPC 2.0 over HTTP and WebSocket) and returns the address it is at.

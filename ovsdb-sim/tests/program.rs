@@ -117,8 +117,16 @@ fn a_socket_left_behind_is_replaced_and_a_file_is_not() {
 fn bad_arguments_name_what_is_wrong() {
     for (arguments, complaint) in [
         (
-            &["--listen=tcp:127.0.0.1:1"][..],
-            "tcp:127.0.0.1:1: expected punix:PATH or ptcp:PORT[:HOST]",
+            &["--listen=ssl:127.0.0.1:1"][..],
+            "ssl:127.0.0.1:1: expected punix:PATH or ptcp:PORT[:HOST]",
+        ),
+        (
+            &["--listen=tcp:127.0.0.1:x"],
+            "tcp:127.0.0.1:x: expected unix:PATH or tcp:HOST[:PORT]",
+        ),
+        (
+            &["--listen=ptcp:0", "--unixctl=/nowhere/at/all/ctl"],
+            "unixctl at /nowhere/at/all/ctl",
         ),
         (
             &["--listen=punix:/nowhere/at/all/sock"],

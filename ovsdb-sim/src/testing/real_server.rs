@@ -22,6 +22,7 @@ pub struct RealServer {
     child: Child,
     databases: Vec<PathBuf>,
     socket: PathBuf,
+    unixctl: PathBuf,
     // Dropped after the server has ended.
     _dir: ScratchDir,
 }
@@ -108,14 +109,12 @@ impl RealServer {
 
     fn serve(release: &Release, dir: ScratchDir, databases: Vec<PathBuf>) -> Self {
         let socket = dir.path().join("db.sock");
+        let unixctl = dir.path().join("ctl.sock");
         let log = dir.path().join("log");
         let child = release
             .command("ovsdb-server")
             .arg(format!("--remote=punix:{}", socket.display()))
-            .arg(format!(
-                "--unixctl={}",
-                dir.path().join("ctl.sock").display()
-            ))
+            .arg(format!("--unixctl={}", unixctl.display()))
             .args(&databases)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -126,6 +125,7 @@ impl RealServer {
             child,
             databases,
             socket,
+            unixctl,
             _dir: dir,
         };
         server.wait_until_ready(&log);
@@ -135,6 +135,11 @@ impl RealServer {
     /// The socket that the server listens on.
     pub fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// The socket for `ovs-appctl`.
+    pub fn unixctl(&self) -> &Path {
+        &self.unixctl
     }
 
     /// The server's address as OVSDB clients spell it, `unix:PATH`.

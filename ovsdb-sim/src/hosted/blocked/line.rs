@@ -95,6 +95,11 @@ impl Line {
         }
     }
 
+    /// How many there are.
+    pub(in crate::hosted) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// The transactions in their order.
     pub(in crate::hosted) fn into_transactions(self) -> impl Iterator<Item = Blocked> {
         self.waiting.into_values()

@@ -1,0 +1,300 @@
+//! `ovs-appctl` on the program and on the real ovsdb-server: the same commands have the same answers. With its help,
+//! active remotes: clients that wait for both.
+
+#![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use ovsdb_sim::testing::{RealServer, Release, ScratchDir, program};
+
+const SCHEMA: &str = r#"{"name":"D","tables":{"T":{"columns":{
+    "i":{"type":"integer"},"set":{"type":{"key":"string","min":0,"max":"unlimited"}},
+    "map":{"type":{"key":"string","value":"integer","min":0,"max":"unlimited"}}}}}}"#;
+
+/// A server with its two sockets.
+struct Server {
+    socket: PathBuf,
+    unixctl: PathBuf,
+    process: Process,
+}
+
+enum Process {
+    Real { _server: RealServer },
+    Sim { child: Child, _folder: ScratchDir },
+}
+
+impl Server {
+    fn real(schema: &Path) -> Self {
+        let server = RealServer::start([schema]);
+        Self {
+            socket: server.socket().to_owned(),
+            unixctl: server.unixctl().to_owned(),
+            process: Process::Real { _server: server },
+        }
+    }
+
+    fn sim(schema: &Path) -> Self {
+        let folder = ScratchDir::new();
+        let [socket, unixctl] = ["db.sock", "ctl.sock"].map(|name| folder.path().join(name));
+        let mut child = Command::new(env!("CARGO_BIN_EXE_ovsdb-sim"))
+            .arg(format!("--listen=punix:{}", socket.display()))
+            .arg(format!("--unixctl={}", unixctl.display()))
+            .args(["--listen=unix:/nowhere/at/all", "--control=127.0.0.1:0"])
+            .arg("--schema")
+            .arg(schema)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let lines: Vec<String> = out.lines().take(3).map(Result::unwrap).collect();
+        assert_eq!(lines[1], "connecting to unix:/nowhere/at/all");
+        let mut server = Self {
+            socket,
+            unixctl,
+            process: Process::Sim {
+                child,
+                _folder: folder,
+            },
+        };
+        // The real one has one remote.
+        let (said, code) = server.appctl("ovsdb-server/remove-remote unix:/nowhere/at/all");
+        assert_eq!((said.as_str(), code), ("", Some(0)));
+        server
+    }
+
+    /// What `ovs-appctl` prints, the server's sockets replaced, and its exit code.
+    fn appctl(&mut self, command: &str) -> (String, Option<i32>) {
+        let output = Command::new(program("ovs-appctl"))
+            .args(["--timeout=20", "-t"])
+            .arg(&self.unixctl)
+            .args(command.split(' ').filter(|word| !word.is_empty()))
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8(said).unwrap();
+        let said = said.replace(&self.socket.display().to_string(), "<socket>");
+        let said = said.replace(&self.unixctl.display().to_string(), "<unixctl>");
+        (said, output.status.code())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Process::Sim { child, .. } = &mut self.process {
+            // Both fail only when the program has ended already.
+            child.kill().unwrap_or_default();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Sends requests on a connection, and reads what comes back until the server hangs up.
+fn converse(socket: &Path, requests: &str) -> String {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    stream.write_all(requests.as_bytes()).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    std::io::read_to_string(stream).unwrap()
+}
+
+fn both() -> (ScratchDir, [Server; 2]) {
+    let folder = ScratchDir::new();
+    let schema = folder.path().join("ovsschema");
+    std::fs::write(&schema, SCHEMA).unwrap();
+    let servers = [Server::real(&schema), Server::sim(&schema)];
+    (folder, servers)
+}
+
+/// A command's answer, which is the same on both servers.
+fn same(servers: &mut [Server; 2], command: &str) -> (String, Option<i32>) {
+    let [real, sim] = servers.each_mut().map(|server| server.appctl(command));
+    assert_eq!(real, sim, "{command}");
+    real
+}
+
+#[test]
+fn commands_answer_as_those_of_ovsdb_server() {
+    let (folder, mut servers) = both();
+    for command in [
+        "ovsdb-server/list-dbs",
+        "ovsdb-server/list-remotes",
+        "ovsdb-server/sync-status",
+        "ovsdb-server/get-db-storage-status D",
+        "ovsdb-server/get-db-storage-status none",
+        "ovsdb-server/compact",
+        "ovsdb-server/compact D",
+        "ovsdb-server/compact none",
+        "ovsdb-server/compact _Server",
+        "ovsdb-server/remove-remote none",
+        "ovsdb-server/list-dbs x",
+        "ovsdb-server/compact x y",
+        "ovsdb-server/add-remote",
+        "none",
+        "Exit",
+    ] {
+        same(&mut servers, command);
+    }
+    let more = format!("punix:{}", folder.path().join("more").display());
+    for server in &mut servers {
+        assert_eq!(
+            server.appctl(&format!("ovsdb-server/add-remote {more}")).1,
+            Some(0)
+        );
+        let remotes = server.appctl("ovsdb-server/list-remotes").0;
+        assert!(remotes.contains(&more), "{remotes}");
+        let dbs = converse(
+            &folder.path().join("more"),
+            r#"{"id":1,"method":"list_dbs","params":[]}"#,
+        );
+        assert!(dbs.contains(r#""_Server""#), "{dbs}");
+        assert_eq!(
+            server
+                .appctl(&format!("ovsdb-server/remove-remote {more}"))
+                .1,
+            Some(0)
+        );
+        assert!(!folder.path().join("more").exists());
+    }
+    let [listed, commands] = servers
+        .each_mut()
+        .map(|server| server.appctl("list-commands").0);
+    for line in commands.lines() {
+        assert!(listed.contains(line), "{line}");
+    }
+    let version = servers[1].appctl("version").0;
+    assert!(version.starts_with("ovsdb-sim "), "{version}");
+}
+
+#[test]
+fn memory_is_counted_as_ovsdb_server_counts_it() {
+    let (_folder, mut servers) = both();
+    let requests = r#"
+        {"id":1,"method":"transact","params":["D",
+            {"op":"insert","table":"T","row":{"i":1,"set":["set",["a","b"]],"map":["map",[["a",1],["b",2]]]}},
+            {"op":"insert","table":"T","row":{"set":"a"}}]}
+        {"id":2,"method":"monitor","params":["D",1,{"T":{}}]}
+        {"id":3,"method":"transact","params":["D",
+            {"op":"wait","table":"T","where":[["i","==",2]],"columns":[],"until":"!=","rows":[]}]}
+        {"id":4,"method":"echo","params":[]}"#;
+    let shown = servers.each_mut().map(|server| {
+        let stream = UnixStream::connect(&server.socket).unwrap();
+        (&stream).write_all(requests.as_bytes()).unwrap();
+        // Until all is answered that will be.
+        let mut read = Vec::new();
+        while !String::from_utf8_lossy(&read).contains(r#""id":4"#) {
+            let mut reader = BufReader::new(&stream);
+            read.extend_from_slice(reader.fill_buf().unwrap());
+        }
+        server.appctl("memory/show").0
+    });
+    let [real, sim] = shown.map(|shown| {
+        let counts = shown.split_whitespace();
+        counts
+            .filter(|count| !count.starts_with("n-weak-refs") && !count.starts_with("json-caches"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    });
+    assert_eq!(real, sim);
+    assert!(sim.contains(&"triggers:1".to_owned()), "{sim:?}");
+}
+
+#[test]
+fn connections_end_and_conditions_are_forgotten() {
+    let (_folder, mut servers) = both();
+    for command in [
+        "ovsdb-server/reconnect",
+        "ovsdb-server/disable-monitor-cond",
+    ] {
+        let open = servers
+            .each_ref()
+            .map(|server| UnixStream::connect(&server.socket).unwrap());
+        // Answered, so that it is known to the server.
+        for mut stream in &open {
+            stream
+                .write_all(br#"{"id":1,"method":"echo","params":[]}"#)
+                .unwrap();
+            let mut reader = BufReader::new(stream);
+            assert!(!reader.fill_buf().unwrap().is_empty());
+        }
+        same(&mut servers, command);
+        for stream in open {
+            assert_eq!(std::io::read_to_string(stream).unwrap(), "", "{command}");
+        }
+    }
+    for method in [
+        "monitor_cond",
+        "monitor_cond_since",
+        "monitor_cond_change",
+        "monitor",
+    ] {
+        let request = format!(r#"{{"id":1,"method":"{method}","params":["D",1,{{}}]}}"#);
+        let [real, sim] = servers
+            .each_ref()
+            .map(|server| converse(&server.socket, &request));
+        assert_eq!(real.len(), sim.len(), "{method}: {real} {sim}");
+        assert_eq!(
+            real.contains("unknown method"),
+            sim.contains("unknown method"),
+            "{method}"
+        );
+        assert_eq!(
+            sim.contains("unknown method"),
+            method.starts_with("monitor_cond") && method != "monitor_cond_change"
+        );
+    }
+}
+
+#[test]
+fn exit_is_answered_and_ends_the_program() {
+    let (_folder, [_, mut sim]) = both();
+    assert_eq!(sim.appctl("exit"), (String::new(), Some(0)));
+    let Process::Sim { child, .. } = &mut sim.process else {
+        unreachable!("it is the simulator")
+    };
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(!sim.unixctl.exists() && !sim.socket.exists());
+}
+
+#[test]
+fn clients_that_wait_are_connected_to_again_and_again() {
+    let (folder, mut servers) = both();
+    let release = Release::installed();
+    // At once, because the servers pause between their attempts.
+    let answers = thread::scope(|scope| {
+        let folders = ["real", "sim"].map(|name| folder.path().join(name));
+        let mut number = 0;
+        let runs = servers.each_mut().map(|server| {
+            let waiting = folders[number].display().to_string();
+            number += 1;
+            let release = &release;
+            scope.spawn(move || dumps(server, release, &waiting))
+        });
+        runs.map(|run| run.join().unwrap())
+    });
+    assert_eq!(answers[0], answers[1]);
+    assert!(
+        answers[1].iter().all(|dump| dump.starts_with("T table\n")),
+        "{answers:?}"
+    );
+}
+
+/// What ovsdb-client prints, twice, when it waits for the server to connect.
+fn dumps(server: &mut Server, release: &Release, waiting: &str) -> [String; 2] {
+    let added = server.appctl(&format!("ovsdb-server/add-remote unix:{waiting}"));
+    assert_eq!(added, (String::new(), Some(0)));
+    let dumps = [(); 2].map(|()| {
+        let output = release
+            .command("ovsdb-client")
+            .args(["--timeout=60", "dump", &format!("punix:{waiting}"), "D"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    });
+    server.appctl(&format!("ovsdb-server/remove-remote unix:{waiting}"));
+    dumps
+}
