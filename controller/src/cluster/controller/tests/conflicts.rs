@@ -1,0 +1,60 @@
+//! Networks and ranges that do not go together.
+
+use serde_json::json;
+
+use super::bed::{FINE, TestBed, range};
+
+#[test]
+fn causes_come_in_the_order_of_the_checks() {
+    let mut bed = TestBed::new();
+    bed.network("red", 1, json!({"subnets": "192.168.7.0/24/26"}))
+        .network("blue", 2, json!({"subnets": "192.168.7.0/25/26"}))
+        .connect("c", &range("192.168.0.0/16", 24));
+    bed.settle();
+    let message = bed.message("c");
+    let parts = [
+        "validation failed for CNC c: [selected networks overlap with cluster network connect subnets: network cluster_udn_blue with subnets [192.168.7.0/25/26]",
+        ", selected networks overlap with cluster network connect subnets: network cluster_udn_red with subnets [192.168.7.0/24/26]",
+        ", can not connect selected networks: selected networks have overlapping subnets: network cluster_udn_blue with subnets [192.168.7.0/25] and network cluster_udn_red with subnets [192.168.7.0/24]]",
+    ];
+    let mut rest = message;
+    for part in parts {
+        let at = rest
+            .find(part)
+            .unwrap_or_else(|| panic!("{part} is not in {message}"));
+        rest = &rest[at + part.len()..];
+    }
+    assert_eq!((bed.key("c"), bed.subnets("c")), (None, None));
+}
+
+#[test]
+fn the_connect_that_has_the_networks_keeps_them() {
+    let mut bed = TestBed::new();
+    bed.network("red", 1, json!({}))
+        .connect("later", &range("192.168.0.0/16", 24));
+    bed.settle();
+    bed.connect("earlier", &range("192.168.0.0/20", 24))
+        .settle();
+    let conflict = "cross-validation failed for CNC earlier: connectSubnets overlap detected between CNC earlier and CNC later which both select networks [layer3_1]";
+    assert_eq!(bed.message("earlier"), conflict);
+    // A restart does not turn this round.
+    bed.restart().settle();
+    assert_eq!(bed.message("earlier"), conflict);
+    assert_eq!(bed.message("later"), FINE);
+    bed.connects.remove("later");
+    bed.settle();
+    assert_eq!(bed.message("earlier"), FINE);
+}
+
+#[test]
+fn a_connect_waits_for_what_a_later_one_gives_back_in_the_same_reconcile() {
+    let mut bed = TestBed::new();
+    bed.network("red", 1, json!({}))
+        .connect("b", &range("192.168.0.0/16", 24));
+    bed.settle();
+    bed.connect("a", &range("192.168.0.0/16", 24))
+        .select_namespaces("b", &json!({"team": "nobody"}));
+    bed.settle();
+    assert_eq!(bed.message("a"), FINE);
+    assert_eq!(bed.subnets("b"), Some("{}"));
+}
