@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use super::config::Timing;
 use super::failure;
 use super::pace::Backoff;
-use crate::zone::ZoneSummary;
+use crate::zone::{ConnectReport, ZoneSummary};
 
 /// On all objects of zones.
 pub(super) const LABEL: &str = "app.kubernetes.io/component=patchbay-zone";
@@ -43,8 +43,8 @@ pub(super) struct ConnectSummary {
 }
 
 impl ConnectSummary {
-    pub(super) fn new(uid: Option<String>, summary: ZoneSummary) -> Self {
-        let summary = summary.shortened(OBSTACLES);
+    pub(super) fn new(uid: Option<String>, report: &ConnectReport) -> Self {
+        let summary = ZoneSummary::short(report, OBSTACLES);
         Self { uid, summary }
     }
 }
@@ -210,16 +210,20 @@ pub(super) fn about<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::zone::{NetworkSkip, SkippedNetwork};
 
     #[test]
     fn what_is_written_is_read_again() {
-        let summary = ZoneSummary {
-            networks: 2,
-            ports: 6,
-            obstacles: (0..7).map(|number| number.to_string()).collect(),
-            more: 0,
+        let skipped = (1..8).map(|number| SkippedNetwork {
+            owner: format!("layer3_{number}").parse().unwrap(),
+            network: None,
+            reason: NetworkSkip::Unknown,
+        });
+        let report = ConnectReport {
+            skipped_networks: skipped.collect(),
+            ..ConnectReport::default()
         };
-        let summary = ConnectSummary::new(Some("u".to_owned()), summary);
+        let summary = ConnectSummary::new(Some("u".to_owned()), &report);
         assert_eq!(
             (summary.summary.obstacles.len(), summary.summary.more),
             (5, 2)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use patchbay_engine::client::{Changes, Client, CommitOutcome, Config as ClientConfig, Ended};
 use patchbay_schemas::nb::{
@@ -18,6 +19,9 @@ use super::store::WatchEnded;
 use super::zone_inputs::{ZoneInputs, ZoneSources};
 use crate::northbound::DATABASE;
 use crate::zone::{ConnectPlan, ConnectReport, HeldReason, ZoneController};
+
+/// How many problems of a connect are logged: there may be one for each node of each network.
+const PROBLEMS: usize = 20;
 
 /// The zone half. It follows the Kubernetes objects and the Northbound database alike: a network's router that appears
 /// there late is connected then.
@@ -120,7 +124,7 @@ struct Work {
     client: Client,
     changes: Changes,
     /// What was told last about each connect.
-    told: BTreeMap<String, Vec<String>>,
+    told: BTreeMap<String, Told>,
     /// What is reported of each connect.
     summaries: BTreeMap<String, ConnectSummary>,
 }
@@ -205,27 +209,59 @@ impl Work {
     }
 
     /// Notes what is connected, and logs it when it is something else than before.
-    fn tell(&mut self, connect: &str, report: &ConnectReport) {
+    fn tell(&mut self, connect: &str, report: &Arc<ConnectReport>) {
+        let known = self.told.get(connect);
+        if known.is_some_and(|told| Arc::ptr_eq(&told.report, report)) {
+            return;
+        }
         let seen = self.inputs.connect(connect);
         let uid = seen.and_then(|seen| seen.object.metadata.uid.clone());
-        let summary = ConnectSummary::new(uid, report.into());
+        let summary = ConnectSummary::new(uid, report);
         self.summaries.insert(connect.to_owned(), summary);
+        let mut told = Told::of(report);
         // The cluster-wide half comes first: nothing is wrong as long as there is nothing to do.
         if matches!(report.held, Some(HeldReason::NoTunnelKey)) {
-            return;
+            told.message = known.map_or_else(Message::default, |told| told.message.clone());
+        } else if known.is_none_or(|known| known.message != told.message) {
+            let Message { networks, problems } = &told.message;
+            tracing::info!(connect, networks, problems, "connected");
         }
-        let networks = report
+        self.told.insert(connect.to_owned(), told);
+    }
+}
+
+/// What was told about a connect.
+struct Told {
+    report: Arc<ConnectReport>,
+    message: Message,
+}
+
+/// The part of a report that is logged.
+#[derive(Clone, Default, PartialEq)]
+struct Message {
+    networks: String,
+    problems: String,
+}
+
+impl Told {
+    fn of(report: &Arc<ConnectReport>) -> Self {
+        let networks: Vec<&str> = report
             .connected
             .iter()
-            .map(|network| network.network.as_str());
-        let networks: Vec<&str> = networks.collect();
-        let mut told = vec![networks.join(", ")];
-        told.extend(report.messages());
-        if self.told.get(connect) == Some(&told) {
-            return;
+            .map(|network| network.network.as_str())
+            .collect();
+        let notices = report.notices.iter().map(ToString::to_string);
+        let mut problems: Vec<String> = report.obstacles().chain(notices).take(PROBLEMS).collect();
+        let more = (report.obstacle_count() + report.notices.len()).saturating_sub(PROBLEMS);
+        if more > 0 {
+            problems.push(format!("and {more} more"));
         }
-        let problems = told[1..].join("; ");
-        tracing::info!(connect, networks = told[0], problems, "connected");
-        self.told.insert(connect.to_owned(), told);
+        Self {
+            report: Arc::clone(report),
+            message: Message {
+                networks: networks.join(", "),
+                problems: problems.join("; "),
+            },
+        }
     }
 }

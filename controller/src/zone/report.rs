@@ -192,8 +192,13 @@ impl ConnectReport {
         self.held.is_none() && self.skipped_networks.is_empty() && self.skipped_nodes.is_empty()
     }
 
-    /// What is not connected and why, a sentence each.
-    pub fn obstacles(&self) -> Vec<String> {
+    /// How much is not connected.
+    pub fn obstacle_count(&self) -> usize {
+        usize::from(self.held.is_some()) + self.skipped_networks.len() + self.skipped_nodes.len()
+    }
+
+    /// What is not connected and why, a sentence each. There may be one for each node of each network.
+    pub fn obstacles(&self) -> impl Iterator<Item = String> {
         let held = self.held.iter().map(ToString::to_string);
         let networks = self.skipped_networks.iter().map(|skipped| {
             let name = skipped.network.as_ref();
@@ -211,14 +216,13 @@ impl ConnectReport {
                 None => format!("network {network}: {reason}"),
             }
         });
-        held.chain(networks).chain(nodes).collect()
+        held.chain(networks).chain(nodes)
     }
 
     /// What is not connected and what is odd, a sentence each.
     pub fn messages(&self) -> Vec<String> {
-        let mut messages = self.obstacles();
-        messages.extend(self.notices.iter().map(ToString::to_string));
-        messages
+        let notices = self.notices.iter().map(ToString::to_string);
+        self.obstacles().chain(notices).collect()
     }
 }
 
@@ -242,6 +246,7 @@ mod tests {
             ..ConnectReport::default()
         };
         assert!(!report.is_complete());
+        assert_eq!(report.obstacle_count(), 2);
         assert_eq!(
             report.messages(),
             [

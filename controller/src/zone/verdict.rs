@@ -30,22 +30,19 @@ pub struct ZoneSummary {
 
 impl From<&ConnectReport> for ZoneSummary {
     fn from(report: &ConnectReport) -> Self {
-        Self {
-            networks: report.connected.len(),
-            ports: report.connected.iter().map(|network| network.ports).sum(),
-            obstacles: report.obstacles(),
-            more: 0,
-        }
+        Self::short(report, usize::MAX)
     }
 }
 
 impl ZoneSummary {
-    /// The same with at most so many obstacles.
-    #[must_use]
-    pub fn shortened(mut self, obstacles: usize) -> Self {
-        self.more += self.obstacles.len().saturating_sub(obstacles);
-        self.obstacles.truncate(obstacles);
-        self
+    /// What a report says, with at most so many of its obstacles.
+    pub fn short(report: &ConnectReport, obstacles: usize) -> Self {
+        Self {
+            networks: report.connected.len(),
+            ports: report.connected.iter().map(|network| network.ports).sum(),
+            obstacles: report.obstacles().take(obstacles).collect(),
+            more: report.obstacle_count().saturating_sub(obstacles),
+        }
     }
 }
 
@@ -115,7 +112,7 @@ fn counted(number: usize, what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::zone::report::{ConnectedNetwork, HeldReason};
+    use crate::zone::report::{ConnectedNetwork, HeldReason, NetworkSkip, SkippedNetwork};
 
     fn complete() -> ZoneSummary {
         let network = ConnectedNetwork {
@@ -152,17 +149,22 @@ mod tests {
 
     #[test]
     fn what_many_zones_say_is_told_once() {
-        let summary = ZoneSummary {
-            obstacles: ["a", "b", "c"].map(str::to_owned).into(),
-            ..ZoneSummary::default()
+        let skipped = ["layer3_1", "layer3_2", "layer3_3"].map(|owner| SkippedNetwork {
+            owner: owner.parse().unwrap(),
+            network: None,
+            reason: NetworkSkip::Unknown,
+        });
+        let report = ConnectReport {
+            skipped_networks: skipped.into(),
+            ..ConnectReport::default()
         };
-        let summary = summary.shortened(1);
+        let summary = ZoneSummary::short(&report, 1);
         let names: Vec<String> = (1..=5).map(|number| format!("n{number}")).collect();
         let zones = names.iter().map(|name| (name.as_str(), &summary));
         assert_eq!(
             connected(zones, &[]).message,
             "connected: 0 networks with 0 ports in 5 zones; \
-             skipped: zones n1, n2, n3 and 2 more: a; and 10 more"
+             skipped: zones n1, n2, n3 and 2 more: network layer3_1: the network is not known; and 10 more"
         );
     }
 
