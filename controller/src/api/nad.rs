@@ -27,3 +27,37 @@ pub struct NetworkAttachmentDefinitionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<String>,
 }
+
+impl NetworkAttachmentDefinition {
+    /// Name of the `ClusterUserDefinedNetwork` that controls the definition; none for definitions of others.
+    pub fn cluster_network(&self) -> Option<&str> {
+        let mut owners = self.metadata.owner_references.iter().flatten();
+        let owner = owners.find(|owner| owner.controller == Some(true))?;
+        (owner.kind == "ClusterUserDefinedNetwork" && owner.api_version == "k8s.ovn.org/v1")
+            .then_some(owner.name.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_definition_is_of_the_cluster_network_that_controls_it() {
+        let of = |kind: &str, version: &str, controls: bool| {
+            let owner = json!({
+                "apiVersion": version, "kind": kind, "name": "red", "uid": "1", "controller": controls,
+            });
+            let mut nad = NetworkAttachmentDefinition::default();
+            nad.metadata.owner_references = Some(vec![serde_json::from_value(owner).unwrap()]);
+            nad.cluster_network().map(str::to_owned)
+        };
+        let (kind, version) = ("ClusterUserDefinedNetwork", "k8s.ovn.org/v1");
+        assert_eq!(of(kind, version, true).as_deref(), Some("red"));
+        assert_eq!(of(kind, version, false), None);
+        assert_eq!(of(kind, "k8s.ovn.org/v2", true), None);
+        assert_eq!(of("UserDefinedNetwork", version, true), None);
+    }
+}

@@ -116,7 +116,10 @@ async fn report(
     database: &mut OneOf,
 ) -> Result<Option<Arc<ConnectReport>>, Failure> {
     let mut controller = ZoneController::default();
+    let mut inputs = resolved.inputs(zone);
     if let OneOf::Embedded(_) = database {
+        // Load balancers are somebody else's, too, and taken to be there.
+        inputs.services = Arc::default();
         let rows = resolved.network_rows(zone);
         let made = networks(database, &mut controller, &rows).await;
         made.map_err(|source| Failure::Zone {
@@ -124,7 +127,7 @@ async fn report(
             source,
         })?;
     }
-    let plan = controller.plan(&resolved.inputs(zone), &database.snapshot());
+    let plan = controller.plan(&inputs, &database.snapshot());
     let mut plans = plan.connects.into_iter();
     let plan = plans.find(|plan| plan.connect == connect && plan.report.is_some());
     Ok(plan.and_then(|plan| plan.report))

@@ -36,8 +36,14 @@ fn of_selector(
 ) -> (&'static str, Vec<String>) {
     if let Some(member) = &entry.cluster_user_defined_network_selector {
         let labels = &member.network_selector;
-        let mut all = inventory.cluster_user_defined_networks.iter();
-        let found = all.any(|(_, network)| selector::matches(labels, network.object.labels()));
+        let mut networks = inventory.cluster_user_defined_networks.iter();
+        let mut nads = inventory.network_attachment_definitions.iter();
+        // Definitions may be given without the network that they are of.
+        let found = networks.any(|(_, network)| selector::matches(labels, network.object.labels()))
+            || nads.any(|(_, nad)| {
+                nad.object.cluster_network().is_some()
+                    && selector::matches(labels, nad.object.labels())
+            });
         let messages = (!found).then(|| "matches no network".to_owned());
         return (
             "clusterUserDefinedNetworkSelector.networkSelector",

@@ -104,7 +104,7 @@ impl<'a> Selection<'a> {
         seen: &mut BTreeSet<NadKey>,
     ) {
         for (key, nad) in &objects.nads {
-            if labels.matches(nad.labels()) && is_of_cluster_network(nad) {
+            if labels.matches(nad.labels()) && nad.cluster_network().is_some() {
                 self.definition(key, nad, objects, seen);
             }
         }
@@ -176,15 +176,6 @@ impl<'a> Selection<'a> {
 fn parse(member: &str, selector: Option<&LabelSelector>) -> Result<Selector, String> {
     let selector = selector.ok_or_else(|| format!("{member} is not set"))?;
     label_selector::parse(selector)
-}
-
-/// Whether a ClusterUserDefinedNetwork controls the definition.
-fn is_of_cluster_network(nad: &NetworkAttachmentDefinition) -> bool {
-    nad.owner_references().iter().any(|owner| {
-        owner.controller == Some(true)
-            && owner.kind == "ClusterUserDefinedNetwork"
-            && owner.api_version == "k8s.ovn.org/v1"
-    })
 }
 
 fn unresolved(nad: &NetworkAttachmentDefinition, problem: &NadProblem) -> Unresolved {

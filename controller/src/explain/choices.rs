@@ -64,7 +64,7 @@ impl<'a> Choices<'a> {
     ) {
         let mut owners = BTreeSet::new();
         for (_, nad) in inventory.network_attachment_definitions.iter() {
-            let Some(owner) = cluster_network(&nad.object) else {
+            let Some(owner) = nad.object.cluster_network() else {
                 continue;
             };
             if selector::matches(labels, nad.object.labels()) {
@@ -193,7 +193,7 @@ fn without_definition(cudn: &Sourced<ClusterUserDefinedNetwork>, inventory: &Inv
     let name = cudn.object.name_any();
     let mut nads = inventory.network_attachment_definitions.iter();
     let labelled_otherwise =
-        nads.find(|(_, nad)| cluster_network(&nad.object) == Some(name.as_str()));
+        nads.find(|(_, nad)| nad.object.cluster_network() == Some(name.as_str()));
     if let Some((_, nad)) = labelled_otherwise {
         return Reason::new(
             format!("network attachment definitions of {name} do not have its labels yet"),
@@ -219,14 +219,6 @@ fn of_problem(problem: &NadProblem, nad: &Sourced<NetworkAttachmentDefinition>) 
         _ => "spec.config".to_owned(),
     };
     Reason::new(problem, describe(&nad.object), Some(field))
-}
-
-/// The ClusterUserDefinedNetwork that controls the definition.
-fn cluster_network(nad: &NetworkAttachmentDefinition) -> Option<&str> {
-    let mut owners = nad.metadata.owner_references.iter().flatten();
-    let owner = owners
-        .find(|owner| owner.controller == Some(true) && owner.kind == "ClusterUserDefinedNetwork");
-    owner.map(|owner| owner.name.as_str())
 }
 
 /// What controls the definition, as messages name it.

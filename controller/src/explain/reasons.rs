@@ -84,6 +84,18 @@ impl Reason {
         };
         Self::new(reason, object, field)
     }
+
+    /// What to mend, the same for all nodes on which it is the same: object and field, without the name of a node.
+    pub(super) fn mend(&self) -> String {
+        let object = match self.object.split_once(' ') {
+            Some((kind @ "Node", _)) => kind,
+            _ => &self.object,
+        };
+        match &self.field {
+            Some(field) => format!("{object}: {field}"),
+            None => object.to_owned(),
+        }
+    }
 }
 
 impl fmt::Display for Reason {

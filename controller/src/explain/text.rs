@@ -1,10 +1,11 @@
 //! An explanation for people.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
 use super::explanation::{Explanation, NetworkExplanation, NetworkState, NodeExplanation};
 
-/// How many nodes on which a network is connected are named.
+/// How many nodes are named on which a network is connected, or on which it is not for like reasons.
 const NAMED: usize = 10;
 
 impl Display for Explanation {
@@ -76,9 +77,19 @@ impl Display for NetworkExplanation {
         if self.state != NetworkState::NotConnected {
             writeln!(f, "  connected on {}", names(&connected))?;
         }
+        let mut alike = BTreeMap::<_, usize>::new();
         for node in others {
             for reason in &node.reasons {
-                writeln!(f, "  node {}: not connected: {reason}", node.node)?;
+                let count = alike.entry(reason.mend()).or_default();
+                *count += 1;
+                if *count <= NAMED {
+                    writeln!(f, "  node {}: not connected: {reason}", node.node)?;
+                }
+            }
+        }
+        for (mend, count) in alike {
+            if let Some(more @ 1..) = count.checked_sub(NAMED) {
+                writeln!(f, "  {more} more nodes: not connected -> {mend}")?;
             }
         }
         Ok(())

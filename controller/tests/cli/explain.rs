@@ -87,6 +87,69 @@ fn everything_that_is_wrong_comes_with_what_to_mend() {
     insta::assert_snapshot!(explained.stdout);
 }
 
+/// Objects as a cluster has them: a definition without the network that it is of, a service without load balancers.
+const AS_IN_A_CLUSTER: &str = r#"
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: red, labels: {k8s.ovn.org/primary-user-defined-network: ''}}
+---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata:
+  name: red
+  namespace: red
+  labels: {tier: app}
+  annotations: {k8s.ovn.org/network-id: '7', k8s.ovn.org/network-name: cluster_udn_red}
+  ownerReferences:
+  - {apiVersion: k8s.ovn.org/v1, kind: ClusterUserDefinedNetwork, name: red, uid: '1', controller: true}
+spec:
+  config: '{"type": "ovn-k8s-cni-overlay", "name": "cluster_udn_red", "netAttachDefName": "red/red", "role": "primary", "topology": "layer2", "subnets": "10.1.0.0/16"}'
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: red}
+spec: {clusterIP: 10.96.0.10, ports: [{port: 80}]}
+---
+apiVersion: k8s.ovn.org/v1
+kind: ClusterNetworkConnect
+metadata: {name: c}
+spec:
+  networkSelectors:
+  - networkSelectionType: ClusterUserDefinedNetworks
+    clusterUserDefinedNetworkSelector: {networkSelector: {matchLabels: {tier: app}}}
+  connectSubnets: [{cidr: 192.168.0.0/16, networkPrefix: 24}]
+  connectivity: [PodNetwork, ServiceNetwork]
+"#;
+
+#[test]
+fn what_others_make_is_taken_to_be_there() {
+    let explained = run_on("explain cnc c", AS_IN_A_CLUSTER);
+    tells(&explained, &["network cluster_udn_red: connected"]);
+    assert_eq!(explained.stderr, "");
+    assert!(!explained.stdout.contains("note:"), "{}", explained.stdout);
+}
+
+#[test]
+fn like_reasons_of_many_nodes_are_told_in_short() {
+    let node =
+        |number: usize| format!("\n---\napiVersion: v1\nkind: Node\nmetadata: {{name: n{number}}}");
+    let nodes = (10..30).map(node).collect::<Vec<_>>().concat();
+    let manifests = AS_IN_A_CLUSTER.replace("layer2", "layer3");
+    // Blocks for node ids below 8, and 21 nodes from id 2 on.
+    let manifests = manifests.replace("networkPrefix: 24", "networkPrefix: 28");
+    let explained = run_on("explain cnc c", &(manifests + &nodes));
+    let of_a_node = "  node n17: not connected: generated ip 192.168.0.20 from the idx 10 is out of range in the network \
+                     192.168.0.0/28 -> ClusterNetworkConnect c: spec.connectSubnets";
+    let rest = "  5 more nodes: not connected -> ClusterNetworkConnect c: spec.connectSubnets";
+    tells(&explained, &[of_a_node, rest]);
+    let lines = explained.stdout.lines();
+    assert_eq!(lines.filter(|line| line.starts_with("  node ")).count(), 10);
+}
+
 #[test]
 fn a_connect_that_is_refused_says_why_for_its_networks() {
     let manifests = example_text().replace("192.168.0.0/16", "103.103.0.0/17");
