@@ -64,32 +64,33 @@ impl ClusterController {
     /// Brings all connects to where they should be, given all objects there are. `now` becomes the time of the conditions
     /// that change.
     ///
-    /// Connects are served in the order of their names. As long as one of them is short of something, all are served
+    /// Connects are served from the oldest to the newest. As long as one of them is short of something, all are served
     /// again: what it lacks may have been given back by a later one, or by itself.
     pub fn reconcile(&mut self, objects: &Objects<'_>, now: &Time) -> Report {
         let mut warnings = Vec::new();
         self.forget_deleted(objects);
         let network_keys = self.network_keys(objects, &mut warnings);
-        let failed = self.adopt(objects, &network_keys, &mut warnings);
+        let connects = objects.connects_by_age();
+        let failed = self.adopt(&connects, &network_keys, &mut warnings);
         let mut last = None;
         // Networks are deselected in the first round only. From then on a round that changes something has handed out
         // something more or moved a layer2 network to an earlier block, so there is a last one.
         loop {
             let mut unreadable = Vec::new();
-            let outcomes: Vec<CncOutcome> = objects
-                .connects
+            let mut outcomes: Vec<CncOutcome> = connects
                 .iter()
                 .map(|(name, object)| {
+                    let name = name.as_str();
                     let served = match self.connects.remove(name) {
                         Some(mut held) => {
                             let mut served =
                                 self.serve(name, object, &mut held, objects, &network_keys);
-                            self.connects.insert(name.clone(), held);
+                            self.connects.insert(name.to_owned(), held);
                             unreadable.append(&mut served.unreadable);
                             served
                         }
                         None => Served {
-                            failures: failed.get(name.as_str()).map_or_else(Vec::new, |error| {
+                            failures: failed.get(name).map_or_else(Vec::new, |error| {
                                 Failure::of(error.stage(), name, [error])
                             }),
                             ..Served::default()
@@ -98,6 +99,7 @@ impl ClusterController {
                     served.into_outcome(name, object, now)
                 })
                 .collect();
+            outcomes.sort_by(|left, right| left.name.cmp(&right.name));
             let held = self.connects.values();
             let progress: Vec<_> = held.map(|held| held.allocator.progress()).collect();
             let reached = Some((outcomes.clone(), progress));
@@ -159,12 +161,12 @@ impl ClusterController {
     /// be taken over: nothing of them is touched until their annotations can be read.
     fn adopt<'a>(
         &mut self,
-        objects: &'a Objects<'_>,
+        connects: &[(&'a String, &ClusterNetworkConnect)],
         network_keys: &BTreeSet<DatapathKey>,
         warnings: &mut Vec<Warning>,
     ) -> BTreeMap<&'a str, AdoptError> {
         let mut failed = BTreeMap::new();
-        for (name, object) in &objects.connects {
+        for (name, object) in connects.iter().copied() {
             if self.connects.contains_key(name) {
                 continue;
             }

@@ -54,6 +54,14 @@ impl<'a> Objects<'a> {
         self
     }
 
+    /// The connects from the oldest to the newest: a new one does not take what an older one is about to get.
+    pub(super) fn connects_by_age(&self) -> Vec<(&String, &'a ClusterNetworkConnect)> {
+        let connects = self.connects.iter();
+        let mut connects: Vec<_> = connects.map(|(name, object)| (name, *object)).collect();
+        connects.sort_by_key(|(name, object)| (object.creation_timestamp(), *name));
+        connects
+    }
+
     /// The tunnel keys that attachment definitions tell, and the definitions whose annotation cannot be read.
     pub(super) fn network_keys(&self) -> (BTreeSet<DatapathKey>, Vec<(NadKey, String)>) {
         let mut keys = BTreeSet::new();

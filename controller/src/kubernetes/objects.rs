@@ -139,6 +139,7 @@ pub(super) fn connect(object: DeserializeGuard<ClusterNetworkConnect>) -> Arc<Se
     object.metadata = ObjectMeta {
         name: meta.name,
         uid: meta.uid,
+        creation_timestamp: meta.creation_timestamp,
         generation: meta.generation,
         resource_version: meta.resource_version,
         annotations: only(
@@ -204,7 +205,10 @@ mod tests {
     #[test]
     fn a_connect_that_cannot_be_understood_is_still_there() {
         let object = json!({
-            "metadata": {"name": "c", "uid": "u", "annotations": {ROUTER_TUNNEL_KEY: "16715779", "other": "x"}},
+            "metadata": {
+                "name": "c", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z",
+                "annotations": {ROUTER_TUNNEL_KEY: "16715779", "other": "x"},
+            },
             "spec": {"networkSelectors": "all"},
         });
         let seen = connect(serde_json::from_value(object).unwrap());
@@ -214,6 +218,7 @@ mod tests {
             )
         );
         assert_eq!(seen.object.metadata.uid.as_deref(), Some("u"));
+        assert!(seen.object.creation_timestamp().is_some());
         assert_eq!(seen.object.annotations().len(), 1);
     }
 

@@ -1,5 +1,6 @@
 //! Networks and ranges that do not go together.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use super::bed::{FINE, TestBed, range};
@@ -57,4 +58,29 @@ fn a_connect_waits_for_what_a_later_one_gives_back_in_the_same_reconcile() {
     bed.settle();
     assert_eq!(bed.message("a"), FINE);
     assert_eq!(bed.subnets("b"), Some("{}"));
+}
+
+#[test]
+fn of_two_connects_that_select_a_new_network_the_older_one_gets_it() {
+    let mut bed = TestBed::new();
+    bed.connect("young", &range("192.168.0.0/20", 24))
+        .connect("z-old", &range("192.168.0.0/16", 24));
+    for (name, age) in [
+        ("young", "2026-01-02T00:00:00Z"),
+        ("z-old", "2026-01-01T00:00:00Z"),
+    ] {
+        let object = bed.connects.get_mut(name).unwrap();
+        object.metadata.creation_timestamp = Some(Time(age.parse().unwrap()));
+    }
+    bed.settle();
+    assert_eq!(
+        [bed.key("z-old"), bed.key("young")],
+        [Some("16715779"), Some("16715780")]
+    );
+    bed.network("red", 1, json!({})).settle();
+    assert_eq!(bed.message("z-old"), FINE);
+    assert_eq!(
+        bed.message("young"),
+        "cross-validation failed for CNC young: connectSubnets overlap detected between CNC young and CNC z-old which both select networks [layer3_1]"
+    );
 }
