@@ -73,19 +73,19 @@ impl Peer {
     }
 
     /// Connects once, and serves the client until the connection ends.
-    async fn serve(&self, server: &Arc<Server>) -> io::Result<()> {
+    async fn serve(&self, server: &Arc<Server>, probe: Option<Duration>) -> io::Result<()> {
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         match self {
             Self::Unix(path) => {
                 let stream = UnixStream::connect(path).await?;
                 let _place = listen::admit(server).ok_or_else(refused)?;
-                session::serve(server.clone(), stream, None).await;
+                session::serve(server.clone(), stream, probe).await;
             }
             Self::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
                 let _place = listen::admit(server).ok_or_else(refused)?;
-                session::serve(server.clone(), stream, Some(listen::TCP_PROBE)).await;
+                session::serve(server.clone(), stream, probe).await;
             }
         }
         Ok(())
@@ -93,22 +93,26 @@ impl Peer {
 }
 
 /// Begins to connect to a client.
-pub(crate) fn dial(server: Arc<Server>, target: &str) -> Result<Dialer, ListenError> {
+pub(crate) fn dial(
+    server: Arc<Server>,
+    target: &str,
+    probe: Option<Duration>,
+) -> Result<Dialer, ListenError> {
     let peer = Peer::parse(target).ok_or_else(|| ListenError::Peer(target.to_owned()))?;
-    let task = tokio::spawn(call(server, peer, target.to_owned()));
+    let task = tokio::spawn(call(server, peer, target.to_owned(), probe));
     Ok(Dialer {
         target: target.to_owned(),
         task,
     })
 }
 
-async fn call(server: Arc<Server>, peer: Peer, target: String) {
+async fn call(server: Arc<Server>, peer: Peer, target: String, probe: Option<Duration>) {
     let mut backoff = Duration::ZERO;
     loop {
         let start = Instant::now();
         // A server that is down does not call, either.
         if server.is_up() {
-            match peer.serve(&server).await {
+            match peer.serve(&server, probe).await {
                 Ok(()) => tracing::info!(target, "a connection has ended"),
                 Err(error) => tracing::info!(target, %error, "cannot connect"),
             }

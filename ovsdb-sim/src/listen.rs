@@ -15,7 +15,7 @@ use crate::server::Server;
 use crate::session;
 
 /// A TCP client that is silent for so long must answer a probe, as with ovsdb-server.
-pub(crate) const TCP_PROBE: Duration = Duration::from_secs(5);
+const TCP_PROBE: Duration = Duration::from_secs(5);
 /// Pause after a failed `accept` (out of file descriptors, mostly).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// So many bytes fit into a pipe within the process, each way, as into a unix socket.
@@ -30,6 +30,14 @@ pub enum ListenError {
     /// Not `unix:PATH` or `tcp:HOST[:PORT]`.
     #[error("{0}: expected unix:PATH or tcp:HOST[:PORT]")]
     Peer(String),
+    /// `db:DATABASE,TABLE,COLUMN` that names no column.
+    #[error("\"{target}\": {problem}")]
+    Column {
+        /// The target.
+        target: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The system refused.
     #[error("{target}: {source}")]
     Io {
@@ -77,6 +85,7 @@ impl Drop for Listener {
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     place: Place,
+    probe: Option<Duration>,
     accepting: Mutex<Accepting>,
 }
 
@@ -110,7 +119,8 @@ impl Endpoint {
         })?;
         let mut accepting = self.accepting();
         if matches!(*accepting, Accepting::Closed) {
-            *accepting = Accepting::Open(tokio::spawn(accept(server.clone(), socket)));
+            let task = tokio::spawn(accept(server.clone(), socket, self.probe));
+            *accepting = Accepting::Open(task);
         }
         Ok(())
     }
@@ -178,7 +188,16 @@ impl Place {
     }
 }
 
-pub(crate) async fn listen(server: Arc<Server>, target: &str) -> Result<Listener, ListenError> {
+/// The time of silence after which clients must prove to be there, if nothing else is said.
+pub(crate) fn default_probe(target: &str) -> Option<Duration> {
+    (target.starts_with("ptcp:") || target.starts_with("tcp:")).then_some(TCP_PROBE)
+}
+
+pub(crate) async fn listen(
+    server: Arc<Server>,
+    target: &str,
+    probe: Option<Duration>,
+) -> Result<Listener, ListenError> {
     let mut place = Place::parse(target).ok_or_else(|| ListenError::Target(target.to_owned()))?;
     let io_error = |source| ListenError::Io {
         target: target.to_owned(),
@@ -188,9 +207,10 @@ pub(crate) async fn listen(server: Arc<Server>, target: &str) -> Result<Listener
     if let Socket::Tcp(listener) = &socket {
         place = Place::Tcp(listener.local_addr().map_err(io_error)?);
     }
-    let task = tokio::spawn(accept(server.clone(), socket));
+    let task = tokio::spawn(accept(server.clone(), socket, probe));
     let endpoint = Arc::new(Endpoint {
         place,
+        probe,
         accepting: Mutex::new(Accepting::Open(task)),
     });
     server.add_endpoint(&endpoint);
@@ -207,15 +227,15 @@ pub(crate) fn connect(server: &Arc<Server>) -> io::Result<DuplexStream> {
     }
 }
 
-async fn accept(server: Arc<Server>, socket: Socket) {
+async fn accept(server: Arc<Server>, socket: Socket, probe: Option<Duration>) {
     loop {
         let accepted = match &socket {
             Socket::Unix(listener) => listener.accept().await.map(|(stream, _)| {
-                spawn(&server, stream, None);
+                spawn(&server, stream, probe);
             }),
             Socket::Tcp(listener) => listener.accept().await.map(|(stream, _)| {
                 stream.set_nodelay(true).unwrap_or_default();
-                spawn(&server, stream, Some(TCP_PROBE));
+                spawn(&server, stream, probe);
             }),
         };
         if let Err(error) = accepted {

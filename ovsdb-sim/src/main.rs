@@ -21,7 +21,8 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 #[command(version)]
 struct Args {
     /// Serve OVSDB clients here: punix:PATH or ptcp:PORT[:HOST]. Or connect to one that waits at unix:PATH or
-    /// tcp:HOST[:PORT], again and again. May be repeated.
+    /// tcp:HOST[:PORT], again and again. Or do what a column of a database says, now and whenever it changes, such as
+    /// that of ovn-nbctl set-connection: db:DATABASE,TABLE,COLUMN. May be repeated.
     #[arg(long, visible_alias = "remote", required = true, value_name = "TARGET")]
     listen: Vec<String>,
 

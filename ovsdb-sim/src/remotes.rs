@@ -1,20 +1,34 @@
 //! The places at which a server is reached, by the names that they were given.
 
+mod configured;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use crate::dial::Dialer;
-use crate::listen::{ListenError, Listener};
+use crate::dial::{self, Dialer};
+use crate::listen::{self, ListenError, Listener};
+use crate::server::Server;
 use crate::sim::Sim;
+
+use configured::Configured;
 
 /// Listeners and active connections that can be added and removed while the server runs. Clones are handles to the same
 /// ones; with the last of them they end.
 #[derive(Clone, Debug)]
 pub struct Remotes {
-    sim: Sim,
-    open: Arc<Mutex<BTreeMap<String, Remote>>>,
+    server: Arc<Server>,
+    named: Arc<Mutex<BTreeMap<String, Named>>>,
 }
 
+#[derive(Debug)]
+enum Named {
+    One(Remote),
+    /// What a database says.
+    Configured(Configured),
+}
+
+/// One that is open.
 #[derive(Debug)]
 enum Remote {
     Passive(Listener),
@@ -25,52 +39,72 @@ impl Remotes {
     /// None yet, of this server.
     pub fn of(sim: &Sim) -> Self {
         Self {
-            sim: sim.clone(),
-            open: Arc::default(),
+            server: sim.server().clone(),
+            named: Arc::default(),
         }
     }
 
     /// Serves clients at `punix:PATH` or `ptcp:PORT[:HOST]`, or connects to the one at `unix:PATH` or `tcp:HOST[:PORT]`.
+    /// `db:DATABASE,TABLE,COLUMN` stands for the targets in a column of strings, or in the column `target` of the rows
+    /// that a column refers to, now and whenever they change; one of them that cannot be opened is tried again.
+    ///
     /// Returns what it does, in words: `listening on tcp:127.0.0.1:6641`. One that is there already stays as it is.
     ///
     /// # Errors
-    /// The target is malformed or cannot be bound.
+    /// The target is malformed or cannot be bound, or there is no such column.
     pub async fn add(&self, target: &str) -> Result<String, ListenError> {
-        if let Some(remote) = self.open().get(target) {
-            return Ok(remote.says());
+        if let Some(named) = self.named().get(target) {
+            return Ok(named.says());
         }
-        let is_active = target.starts_with("unix:") || target.starts_with("tcp:");
-        let remote = if is_active {
-            Remote::Active(self.sim.dial(target)?)
+        let named = if target.starts_with("db:") {
+            Named::Configured(Configured::start(&self.server, target)?)
         } else {
-            Remote::Passive(self.sim.listen(target).await?)
+            let probe = listen::default_probe(target);
+            Named::One(Remote::open(&self.server, target, probe).await?)
         };
-        let says = remote.says();
-        self.open().insert(target.to_owned(), remote);
+        let says = named.says();
+        self.named().insert(target.to_owned(), named);
         Ok(says)
     }
 
     /// Ends one; false when there is none of this name. The connections of a listener go on.
     pub fn remove(&self, target: &str) -> bool {
-        self.open().remove(target).is_some()
+        self.named().remove(target).is_some()
     }
 
     /// What they were added as, sorted.
     pub fn targets(&self) -> Vec<String> {
-        self.open().keys().cloned().collect()
+        self.named().keys().cloned().collect()
     }
 
-    fn open(&self) -> MutexGuard<'_, BTreeMap<String, Remote>> {
+    fn named(&self) -> MutexGuard<'_, BTreeMap<String, Named>> {
         // Each change is one call.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.named.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Named {
+    fn says(&self) -> String {
+        match self {
+            Self::One(Remote::Passive(listener)) => format!("listening on {}", listener.remote()),
+            Self::One(Remote::Active(dialer)) => format!("connecting to {}", dialer.target()),
+            Self::Configured(configured) => format!("following {}", configured.target()),
+        }
     }
 }
 
 impl Remote {
-    fn says(&self) -> String {
-        match self {
-            Self::Passive(listener) => format!("listening on {}", listener.remote()),
-            Self::Active(dialer) => format!("connecting to {}", dialer.target()),
+    async fn open(
+        server: &Arc<Server>,
+        target: &str,
+        probe: Option<Duration>,
+    ) -> Result<Self, ListenError> {
+        let is_active = target.starts_with("unix:") || target.starts_with("tcp:");
+        if is_active {
+            dial::dial(server.clone(), target, probe).map(Self::Active)
+        } else {
+            let listener = listen::listen(server.clone(), target, probe).await?;
+            Ok(Self::Passive(listener))
         }
     }
 }

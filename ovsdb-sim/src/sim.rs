@@ -49,7 +49,7 @@ impl Sim {
     /// # Errors
     /// The target is malformed or cannot be bound.
     pub async fn listen(&self, target: &str) -> Result<Listener, ListenError> {
-        listen::listen(self.server.clone(), target).await
+        listen::listen(self.server.clone(), target, listen::default_probe(target)).await
     }
 
     /// Connects to the client at `unix:PATH` or `tcp:HOST[:PORT]` and serves it, and does so again whenever the connection
@@ -61,7 +61,7 @@ impl Sim {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn dial(&self, target: &str) -> Result<Dialer, ListenError> {
-        dial::dial(self.server.clone(), target)
+        dial::dial(self.server.clone(), target, listen::default_probe(target))
     }
 
     /// Serves `ovs-appctl` at a unix socket. `remotes` are those that its commands list and change.
@@ -189,6 +189,10 @@ impl Sim {
     pub fn database(&self, name: &str) -> Option<SimDatabase> {
         let hosted = self.hosted(name)?;
         Some(SimDatabase::new(self.server.clone(), hosted))
+    }
+
+    pub(crate) fn server(&self) -> &Arc<Server> {
+        &self.server
     }
 
     pub(crate) fn hosted(&self, name: &str) -> Option<Arc<Hosted>> {

@@ -9,12 +9,17 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use ovsdb_sim::testing::{RealServer, Release, ScratchDir, program};
 
 const SCHEMA: &str = r#"{"name":"D","tables":{"T":{"columns":{
     "i":{"type":"integer"},"set":{"type":{"key":"string","min":0,"max":"unlimited"}},
-    "map":{"type":{"key":"string","value":"integer","min":0,"max":"unlimited"}}}}}}"#;
+    "map":{"type":{"key":"string","value":"integer","min":0,"max":"unlimited"}}}},
+    "Global":{"columns":{
+    "targets":{"type":{"key":"string","min":0,"max":"unlimited"}},"number":{"type":"integer"},
+    "connections":{"type":{"key":{"type":"uuid","refTable":"Connection"},"min":0,"max":"unlimited"}}}},
+    "Connection":{"columns":{"target":{"type":"string"},"inactivity_probe":{"type":{"key":"integer","min":0}}}}}}"#;
 
 /// A server with its two sockets.
 struct Server {
@@ -249,6 +254,73 @@ fn connections_end_and_conditions_are_forgotten() {
 }
 
 #[test]
+fn remotes_that_a_database_names_come_and_go() {
+    let (folder, mut servers) = both();
+    for command in [
+        "ovsdb-server/add-remote db:",
+        "ovsdb-server/add-remote db:D,,Global",
+        "ovsdb-server/add-remote db:none,Global,targets",
+        "ovsdb-server/add-remote db:D,none,targets",
+        "ovsdb-server/add-remote db:D,Global,none",
+        "ovsdb-server/add-remote db:D,Global,number",
+        "ovsdb-server/add-remote db:D,Global,targets",
+        "ovsdb-server/add-remote db:D,Global,connections",
+    ] {
+        same(&mut servers, command);
+    }
+    for (name, server) in ["real", "sim"].into_iter().zip(&mut servers) {
+        let remotes = server.appctl("ovsdb-server/list-remotes").0;
+        assert!(
+            remotes.starts_with("db:D,Global,connections\ndb:D,Global,number\n"),
+            "{remotes}"
+        );
+        let [one, two] =
+            ["one", "two"].map(|number| folder.path().join(format!("{name}-{number}")));
+        let transact = |operations: &str| {
+            let request = format!(r#"{{"id":1,"method":"transact","params":["D",{operations}]}}"#);
+            let reply = converse(&server.socket, &request);
+            assert!(!reply.contains("details"), "{reply}");
+        };
+        transact(&format!(
+            r#"{{"op":"insert","table":"Connection","uuid-name":"c","row":{{"target":"punix:{}","inactivity_probe":0}}}},
+            {{"op":"insert","table":"Global","row":{{"connections":["named-uuid","c"],"targets":"punix:{}"}}}}"#,
+            one.display(),
+            two.display()
+        ));
+        let list = r#"{"id":1,"method":"list_dbs","params":[]}"#;
+        for socket in [&one, &two] {
+            until(|| UnixStream::connect(socket).is_ok());
+            assert!(converse(socket, list).contains(r#""D""#), "{name}");
+        }
+        transact(r#"{"op":"update","table":"Global","where":[],"row":{"connections":["set",[]]}}"#);
+        until(|| !one.exists());
+        assert!(two.exists(), "{name}");
+        succeeds(server, "ovsdb-server/remove-remote db:D,Global,targets");
+        until(|| !two.exists());
+    }
+}
+
+fn succeeds(server: &mut Server, command: &str) {
+    assert_eq!(
+        server.appctl(command),
+        (String::new(), Some(0)),
+        "{command}"
+    );
+}
+
+/// Waits for what a server does when it comes to it.
+fn until(condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "it does not come"
+        );
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
 fn exit_is_answered_and_ends_the_program() {
     let (_folder, [_, mut sim]) = both();
     assert_eq!(sim.appctl("exit"), (String::new(), Some(0)));
@@ -277,7 +349,7 @@ fn clients_that_wait_are_connected_to_again_and_again() {
     });
     assert_eq!(answers[0], answers[1]);
     assert!(
-        answers[1].iter().all(|dump| dump.starts_with("T table\n")),
+        answers[1].iter().all(|dump| dump.contains("T table\n")),
         "{answers:?}"
     );
 }

@@ -42,6 +42,8 @@ impl Hosted {
             history.restart(&snapshot);
         }
         drop(snapshot);
+        // No transaction, but whoever follows the content looks again.
+        state.commits.send_modify(|_| {});
         let monitors = state.monitors.remove_all();
         let blocked = std::mem::take(&mut state.blocked).into_transactions();
         // Sessions take the lock of their monitors before that of the state.
