@@ -5,7 +5,7 @@ use std::sync::Arc;
 use patchbay_schemas::atom::{Atom, AtomType};
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::json::{Reader, TextBuf};
+use patchbay_schemas::json::{Json, Reader, TextBuf};
 use patchbay_schemas::schema::{BaseType, ColumnType, DatabaseSchema};
 use patchbay_schemas::strings::Strings;
 use patchbay_schemas::uuids::UuidSource;
@@ -113,14 +113,34 @@ fn reread(
     } else {
         None
     };
-    if let Some(real) = real
+    let outcome = if let Some(real) = real
         && (new.min as usize..=new.max as usize).contains(&value.len())
     {
         let text = text_of(|text| write_atom(text, real))?;
-        return Err(OvsdbError::syntax_at(element(&text), "expected integer"));
+        Err(OvsdbError::syntax_at(element(&text), "expected integer"))
+    } else {
+        let text = text_of(|text| write_value(text, value))?;
+        NotationReader::new(strings).datum(&mut element(&text), new)
+    };
+    outcome.map_err(|error| respelled(error, value))
+}
+
+/// The error with reals as they are printed: what was read of them may have become integers.
+fn respelled(mut error: OvsdbError, value: &Datum) -> OvsdbError {
+    type Write<'w> = &'w dyn Fn(&mut Vec<u8>);
+    let mut respell = |exactly: Write<'_>, printed: Write<'_>| {
+        let Ok(text) = text_of(exactly) else { return };
+        if error.syntax == Some(Json::read(&mut element(&text)).to_text()) {
+            let mut out = Vec::new();
+            printed(&mut out);
+            error.syntax = Some(String::from_utf8_lossy(&out).into_owned());
+        }
+    };
+    respell(&|out| write_value(out, value), &|out| value.write_json(out));
+    for atom in value.atoms().filter(|atom| matches!(atom, Atom::Real(_))) {
+        respell(&|out| write_atom(out, atom), &|out| atom.write_json(out));
     }
-    let text = text_of(|text| write_value(text, value))?;
-    NotationReader::new(strings).datum(&mut element(&text), new)
+    error
 }
 
 /// Writes a value as clients see it, but with all digits of its reals.

@@ -21,6 +21,9 @@ const CASES: u32 = 150;
 const TRIXIE_CASES: u32 = 60;
 /// How many operations a transaction has at most.
 const MAX_OPERATIONS: usize = 4;
+/// A transaction that waits for ever.
+const WAIT: &str = r#"["D",{"op":"wait","table":"T0","where":[["_uuid","==",["uuid","00000000-0000-4000-8000-0000000fffff"]]],
+    "columns":[],"until":"!=","rows":[]}]"#;
 /// The real server 3.1 crashes at some conversions that fail half way: at no more than so many in a hundred.
 const MAX_CRASHES: u32 = 5;
 
@@ -86,6 +89,9 @@ fn compare(release: &Release, seed: u64) -> Result<(), Option<String>> {
         conversation.send('A', "transact", &params)?;
     }
     conversation.send('B', "monitor_cond", r#"["D","m",{"T0":{}}]"#)?;
+    // What ends with the conversion, of the client that asks for it.
+    conversation.send('A', "monitor", r#"["D","m",{"T0":{}}]"#)?;
+    conversation.send('A', "transact", WAIT)?;
     conversation.send('A', "convert", &json!(["D", after]).to_string())?;
     conversation.send('A', "get_schema", r#"["D"]"#)?;
     for content in [&before, &after.to_string()].map(|schema| select_all(schema)) {
