@@ -98,8 +98,8 @@ impl Delta {
     /// # Errors
     /// It is malformed, or an element breaks the type's constraints. The number of elements matters
     /// only when the difference is applied.
-    pub fn decode(
-        reader: &mut Reader<'_>,
+    pub fn decode<const PROVING: bool>(
+        reader: &mut Reader<'_, PROVING>,
         ty: &ColumnType,
         notation: &mut NotationReader<'_, '_, '_>,
     ) -> Result<Self, OvsdbError> {

@@ -34,8 +34,15 @@ impl OvsdbError {
     }
 
     /// A `syntax error` about the value that `at` reads next.
-    pub fn syntax_at(mut at: Reader<'_>, details: impl Into<String>) -> Self {
-        Self::syntax(&Json::read(&mut at), details)
+    pub fn syntax_at<const PROVING: bool>(
+        at: Reader<'_, PROVING>,
+        details: impl Into<String>,
+    ) -> Self {
+        let error = Self::new("syntax error", details);
+        match at.proven() {
+            Some(mut at) => error.with_syntax(&Json::read(&mut at)),
+            None => error,
+        }
     }
 
     /// A `constraint violation`.

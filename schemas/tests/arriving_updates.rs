@@ -101,22 +101,42 @@ fn as_a_whole(stream: &[u8], max_len: usize, version: MonitorVersion) -> Found {
     }
 }
 
+/// Whether rows are decoded that nobody has looked at, once a message is known to report rows.
+#[derive(Clone, Copy, Debug)]
+enum Rows {
+    Proven,
+    Unproven,
+}
+
 /// The same of a stream that comes in parts of these lengths, again and again.
 fn while_it_arrives(
     stream: &[u8],
     parts: &[usize],
     max_len: usize,
     version: MonitorVersion,
+    rows: Rows,
 ) -> Found {
     let (schema, mut strings) = (schema(), Strings::default());
     let (mut framer, mut found) = (Framer::new(max_len), Found::default());
-    let mut arrived = ArrivedRows::default();
+    let (mut arrived, mut is_report) = (ArrivedRows::default(), false);
     let (mut rest, mut parts) = (stream, parts.iter().cycle());
     while !rest.is_empty() {
         let part;
         (part, rest) = rest.split_at(rest.len().min(*parts.next().unwrap()));
         framer.push(part);
         loop {
+            if is_report && let Rows::Unproven = rows {
+                match framer.unproven_members() {
+                    Ok(Some(members)) => {
+                        arrived.take_unproven(members, schema, version, &mut strings);
+                    }
+                    Ok(None) => {}
+                    Err(error) => {
+                        found.broken = Some(error.problem);
+                        return found;
+                    }
+                }
+            }
             match framer.next_text() {
                 Ok(Some(text)) => found.message(&text, version, std::mem::take(&mut arrived)),
                 Ok(None) => break,
@@ -125,11 +145,13 @@ fn while_it_arrives(
                     return found;
                 }
             }
+            is_report = false;
         }
         if let Some(arriving) = framer.arriving_rows(1) {
             let head = arriving.head().unwrap();
             assert!(!head.as_text().bytes().starts_with(b" "));
             arrived.take(arriving, schema, version, &mut strings);
+            is_report = true;
             assert!(framer.arriving_rows(1).is_none(), "everything was taken");
         }
     }
@@ -137,15 +159,20 @@ fn while_it_arrives(
 }
 
 fn check(stream: &[u8], parts: &[usize], version: MonitorVersion) {
-    for max_len in [usize::MAX, stream.len() / 2] {
+    for (max_len, rows) in [
+        (usize::MAX, Rows::Proven),
+        (usize::MAX, Rows::Unproven),
+        (stream.len() / 2, Rows::Proven),
+        (stream.len() / 2, Rows::Unproven),
+    ] {
         // A message that is too long is known to be as soon as its end has not come within the limit.
         let (whole, arriving) = (
             as_a_whole(stream, max_len, version),
-            while_it_arrives(stream, parts, max_len, version),
+            while_it_arrives(stream, parts, max_len, version, rows),
         );
         let shown = String::from_utf8_lossy(stream);
         if max_len == usize::MAX || whole.broken.is_none() {
-            assert_eq!(whole, arriving, "{shown} in parts of {parts:?}");
+            assert_eq!(whole, arriving, "{shown} in parts of {parts:?}, {rows:?}");
         } else {
             assert!(arriving.broken.is_some(), "{shown} in parts of {parts:?}");
         }
@@ -214,8 +241,11 @@ fn a_message_cut_at_every_byte() {
             let whole = as_a_whole(&stream, usize::MAX, version);
             assert!(whole.errors.is_empty() && whole.broken.is_none());
             for cut in 1..stream.len() {
-                let arriving = while_it_arrives(&stream, &[cut, stream.len()], usize::MAX, version);
-                assert_eq!(whole, arriving, "cut at {cut}");
+                for rows in [Rows::Proven, Rows::Unproven] {
+                    let parts = [cut, stream.len()];
+                    let arriving = while_it_arrives(&stream, &parts, usize::MAX, version, rows);
+                    assert_eq!(whole, arriving, "cut at {cut}, {rows:?}");
+                }
             }
             check(&stream, &[1], version);
         }

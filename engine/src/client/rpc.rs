@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use patchbay_schemas::json::{ArrivingRows, Framer, Json, JsonError, Text, TextBuf, write};
+use patchbay_schemas::json::{
+    ArrivingRows, Framer, Json, JsonError, Text, TextBuf, UnprovenMembers, write,
+};
 
 /// Messages to send are gathered in chunks of this size; a longer message is a chunk of its own.
 const CHUNK: usize = 16 << 10;
@@ -92,6 +94,12 @@ impl Rpc {
     /// Of a long message that is arriving, what can be decoded now; to be asked when there is no whole one.
     pub(super) fn arriving(&mut self) -> Option<ArrivingRows<'_>> {
         self.framer.arriving_rows(PIECE)
+    }
+
+    /// Of a message whose rows are decoded while it arrives, what nobody has looked at; to be asked before there is a
+    /// whole one.
+    pub(super) fn unproven(&mut self) -> Result<Option<UnprovenMembers<'_>>, JsonError> {
+        self.framer.unproven_members()
     }
 
     /// Sends a request and returns its id.

@@ -224,7 +224,7 @@ impl Session {
 
     /// Deals with received messages until one means something to the owner; none when there are no more.
     pub(super) fn next_event(&mut self, known: &mut Known) -> Result<Option<Event>, SessionError> {
-        while let Some(text) = self.rpc.next_text()? {
+        while let Some(text) = self.next_text(known)? {
             let event = match Message::decode(&text)? {
                 Message::Request {
                     method,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::framer::{Framer, JsonError, Text, TextBuf, lead};
-use super::reader::Reader;
+use super::reader::{Reader, Stop};
 use super::scanner::{OpenArray, OpenObject, Places};
 
 /// Whole members of an object of objects, such as the rows of a table, in a text whose end has not arrived.
@@ -12,6 +12,17 @@ pub struct ArrivingRows<'a> {
     framer: &'a mut Framer,
     object: OpenObject,
 }
+
+/// Members of an object of objects that have arrived and that nobody has looked at yet, in a text whose end has not
+/// arrived. Who decodes them proves them well-formed at the same time.
+#[derive(Debug)]
+pub struct UnprovenMembers<'a> {
+    framer: &'a mut Framer,
+    object: OpenObject,
+}
+
+/// So much of a member that has arrived in part is looked at again when more of it has come.
+const MAX_AWAITING: usize = 64 << 10;
 
 /// Whole elements of an array that is a member of the text, all but its first, such as the operations of a request, in a
 /// text whose end has not arrived.
@@ -51,6 +62,43 @@ impl Framer {
         })
     }
 
+    /// To be asked before there is a complete text, if rows are taken out of the one that is arriving: what has arrived
+    /// behind the row that the framer is in, which is looked at first and can be taken as [`arriving_rows`] gives it.
+    ///
+    /// # Errors
+    /// As those of [`next_text`](Self::next_text).
+    ///
+    /// [`arriving_rows`]: Self::arriving_rows
+    ///
+    /// ```
+    /// # use patchbay_schemas::json::Framer;
+    /// let mut framer = Framer::new(usize::MAX);
+    /// framer.push(br#"{"id":1,"result":{"T":{"one":1,"two":[],"thr"#);
+    /// assert!(framer.next_text()?.is_none());
+    /// framer.push(br#"ee":3,"four":4,"five":5"#);
+    /// let members = framer.unproven_members()?.unwrap();
+    /// let numbers = members.take(|reader| reader.next_member().and_then(|_| reader.integer()));
+    /// assert_eq!(numbers, [4]);
+    /// framer.push(br#"}}}"#);
+    /// let rest = framer.next_text()?.unwrap();
+    /// assert_eq!(rest.as_text().bytes(), br#"{"id":1,"result":{"T":{"one":1,"two":[],"three":3,"five":5}}}"#);
+    /// # Ok::<(), patchbay_schemas::json::JsonError>(())
+    /// ```
+    pub fn unproven_members(&mut self) -> Result<Option<UnprovenMembers<'_>>, JsonError> {
+        if self.start > 0 || self.scanner.table().is_none() {
+            return Ok(None);
+        }
+        let is_between = self.scanner.scan_member(&self.buffer);
+        if !is_between.map_err(|error| error.behind(self.taken))? {
+            return Ok(None);
+        }
+        let object = self.scanner.table();
+        Ok(object.map(|object| UnprovenMembers {
+            framer: self,
+            object,
+        }))
+    }
+
     /// The same of the elements, from the second on, of an array that is a member of the text: the operations in the
     /// parameters of a request.
     ///
@@ -84,6 +132,11 @@ impl Framer {
         TextBuf::parse(head)
     }
 
+    fn member_name(&self, object: OpenObject) -> Cow<'_, [u8]> {
+        let mut reader = Reader::new(Text(&self.buffer[object.name..]));
+        reader.string().unwrap_or_default()
+    }
+
     /// Takes a piece out of the text that is arriving.
     fn cut_out(&mut self, begin: usize, end: usize) {
         self.buffer.drain(begin..end);
@@ -105,8 +158,7 @@ impl ArrivingRows<'_> {
 
     /// The object's name.
     pub fn name(&self) -> Cow<'_, [u8]> {
-        let mut reader = Reader::new(Text(&self.framer.buffer[self.object.name..]));
-        reader.string().unwrap_or_default()
+        self.framer.member_name(self.object)
     }
 
     /// Where the object's members will begin in the text, behind the opening brace.
@@ -123,6 +175,42 @@ impl ArrivingRows<'_> {
         let result = read(Text(&framer.buffer[begin - 1..=end]));
         framer.cut_out(begin, end + 1);
         result
+    }
+}
+
+impl UnprovenMembers<'_> {
+    /// What of the object was looked at and can be taken.
+    pub fn proven(&mut self) -> Option<ArrivingRows<'_>> {
+        self.framer.arriving_rows(1)
+    }
+
+    /// See [`ArrivingRows::name`].
+    pub fn name(&self) -> Cow<'_, [u8]> {
+        self.framer.member_name(self.object)
+    }
+
+    /// See [`ArrivingRows::place`].
+    pub fn place(&self) -> usize {
+        self.object.begin - lead(&self.framer.buffer)
+    }
+
+    /// Takes members out of the text, one after the other, as long as `read` understands them. The others are left
+    /// there, and so is the last one of an object, and all that is behind it.
+    pub fn take<T>(self, mut read: impl FnMut(&mut Reader<'_, true>) -> Option<T>) -> Vec<T> {
+        let begin = self.framer.scanner.place();
+        let mut reader = Reader::proving(&self.framer.buffer[begin..]);
+        let (mut members, mut len) = (Vec::new(), 0);
+        while let Some(member) = read(&mut reader)
+            && reader.pass_comma()
+        {
+            members.push(member);
+            len = reader.place();
+        }
+        let is_in_part = reader.stopped() == Some(Stop::RanOut);
+        let framer = self.framer;
+        framer.cut_out(begin, begin + len);
+        framer.is_awaiting = is_in_part && framer.buffer.len() - begin <= MAX_AWAITING;
+        members
     }
 }
 

@@ -15,6 +15,16 @@ pub struct JsonError {
     pub problem: &'static str,
 }
 
+impl JsonError {
+    /// The same of a text of which so many bytes were taken out before it.
+    pub(super) fn behind(self, taken: usize) -> Self {
+        Self {
+            at: self.at + taken,
+            ..self
+        }
+    }
+}
+
 /// One well-formed JSON text, borrowed. Made only by [`Framer`], [`TextBuf`] and this crate's writers,
 /// so a [`Reader`](super::Reader) need not expect broken syntax.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +97,8 @@ pub struct Framer {
     pub(super) scanner: Scanner,
     /// How many bytes were taken out of the text that is arriving.
     pub(super) taken: usize,
+    /// Whether what has arrived is only looked at together with what comes next.
+    pub(super) is_awaiting: bool,
     max_len: usize,
 }
 
@@ -98,6 +110,7 @@ impl Framer {
             start: 0,
             scanner: Scanner::default(),
             taken: 0,
+            is_awaiting: false,
             max_len,
         }
     }
@@ -118,13 +131,14 @@ impl Framer {
     /// The stream is not OVSDB JSON or a text is too long. The framer is unusable afterwards.
     pub fn next_text(&mut self) -> Result<Option<TextBuf>, JsonError> {
         let pending = &self.buffer[self.start..];
-        let taken = self.taken;
-        let found = self.scanner.scan(pending).map_err(|error| JsonError {
-            at: error.at + taken,
-            ..error
-        })?;
+        let found = if std::mem::take(&mut self.is_awaiting) {
+            None
+        } else {
+            let found = self.scanner.scan(pending);
+            found.map_err(|error| error.behind(self.taken))?
+        };
         let len = found.unwrap_or(pending.len());
-        if len + taken > self.max_len {
+        if len + self.taken > self.max_len {
             return Err(JsonError {
                 at: self.max_len,
                 problem: "message is longer than the limit",

@@ -6,7 +6,7 @@
 //! values straight into schema-typed form. So the layers are:
 //!
 //! * [`Framer`] cuts a byte stream into texts and proves each well-formed ([`Text`]), and gives out parts of long ones
-//!   while they arrive ([`ArrivingRows`], [`ArrivingElements`]);
+//!   while they arrive ([`ArrivingRows`], [`UnprovenMembers`], [`ArrivingElements`]);
 //! * [`Reader`] walks a proven text without building anything;
 //! * [`Json`] is the tree, for ids, error `syntax` members and other rare needs;
 //! * [`write`](mod@write) has the escapes and number formats of the output.
@@ -19,7 +19,7 @@ mod scanner;
 mod value;
 pub mod write;
 
-pub use arriving::{ArrivingElements, ArrivingRows};
+pub use arriving::{ArrivingElements, ArrivingRows, UnprovenMembers};
 pub use framer::{Framer, JsonError, Text, TextBuf};
 pub use number::{Number, format_real};
 pub use reader::{Kind, Reader};

@@ -42,10 +42,26 @@ pub enum Kind {
 /// assert!(reader.next_member().is_none());
 /// # Ok::<(), patchbay_schemas::json::JsonError>(())
 /// ```
+///
+/// One that is `PROVING` walks a text that nobody has looked at yet, and proves it on the way: see
+/// [`UnprovenMembers`](super::UnprovenMembers).
 #[derive(Clone, Copy, Debug)]
-pub struct Reader<'a> {
+pub struct Reader<'a, const PROVING: bool = false> {
     text: &'a [u8],
     at: usize,
+    /// Of a proving reader: nothing has come in the innermost container yet.
+    is_first: bool,
+    /// Of a proving reader: why it is at the end of the text, where nothing comes any more.
+    stopped: Option<Stop>,
+}
+
+/// Why a proving reader does not go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The text that is there ends.
+    RanOut,
+    /// What comes is malformed, or written in a way that is rare.
+    GaveUp,
 }
 
 impl<'a> Reader<'a> {
@@ -54,6 +70,8 @@ impl<'a> Reader<'a> {
         Self {
             text: text.0,
             at: 0,
+            is_first: false,
+            stopped: None,
         }
     }
 
@@ -79,9 +97,49 @@ impl<'a> Reader<'a> {
     pub(crate) fn is_at_comma(&mut self, place: usize) -> bool {
         self.peek() == b',' && self.at == place
     }
+}
 
+impl<'a> Reader<'a, true> {
+    /// Behind the opening bracket of a container, or behind a comma in it.
+    pub(super) fn proving(text: &'a [u8]) -> Self {
+        Self {
+            text,
+            at: 0,
+            is_first: true,
+            stopped: None,
+        }
+    }
+
+    /// Passes a comma: what is before it, is proven. Behind it another element or member follows.
+    pub(crate) fn pass_comma(&mut self) -> bool {
+        let is_next = self.peek() == b',' && self.stopped.is_none();
+        if is_next {
+            self.at += 1;
+            self.is_first = true;
+        }
+        is_next
+    }
+
+    /// Why it does not go on.
+    pub(crate) fn stopped(&self) -> Option<Stop> {
+        self.stopped
+    }
+}
+
+impl<'a, const PROVING: bool> Reader<'a, PROVING> {
     pub(crate) fn place(&self) -> usize {
         self.at
+    }
+
+    /// The same of a text that is known to be well-formed.
+    pub(crate) fn proven(self) -> Option<Reader<'a>> {
+        let Self { text, at, .. } = self;
+        (!PROVING).then_some(Reader {
+            text,
+            at,
+            is_first: false,
+            stopped: None,
+        })
     }
 
     /// The kind of the next value.
@@ -96,8 +154,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes the next value and returns its text.
+    /// Passes the next value and returns its text. A proving reader leaves values that nobody reads to others.
     pub fn skip(&mut self) -> Text<'a> {
+        if PROVING {
+            self.stop(Stop::GaveUp);
+            return Text(&[]);
+        }
         self.peek();
         let start = self.at;
         let mut depth = 0_usize;
@@ -131,14 +193,21 @@ impl<'a> Reader<'a> {
 
     /// Moves to the next element of the array; false at its end, which is passed.
     pub fn next_element(&mut self) -> bool {
+        let is_first = self.leave_first();
         match self.peek() {
             b']' => {
                 self.at += 1;
                 false
             }
-            b',' => {
+            b',' if !(PROVING && is_first) => {
                 self.at += 1;
                 true
+            }
+            _ if PROVING => {
+                if !is_first {
+                    self.stop(Stop::GaveUp);
+                }
+                is_first
             }
             _ => self.at < self.text.len(),
         }
@@ -151,31 +220,35 @@ impl<'a> Reader<'a> {
 
     /// The name of the next member, its value coming next; none at the object's end, which is passed.
     pub fn next_member(&mut self) -> Option<Cow<'a, [u8]>> {
+        let is_first = self.leave_first();
         match self.peek() {
             b'}' => {
                 self.at += 1;
                 return None;
             }
-            b',' => self.at += 1,
+            b',' if !(PROVING && is_first) => self.at += 1,
+            _ if PROVING && !is_first => self.stop(Stop::GaveUp),
             _ => {}
         }
-        let name = self.string()?;
-        self.peek();
-        self.at += 1;
-        Some(name)
+        let name = self.string();
+        if PROVING && name.is_none() {
+            self.stop(Stop::GaveUp);
+        }
+        name.filter(|_| self.pass_colon())
     }
 
     /// Passes the name of the next member if it is this one, which must be [plain](super::is_plain), written as it is.
     #[inline]
     pub(crate) fn is_plain_member(&mut self, name: &str) -> bool {
         let mut ahead = *self;
-        if ahead.peek() == b',' {
+        let is_first = ahead.leave_first();
+        let is_behind_comma = ahead.peek() == b',';
+        if is_behind_comma {
             ahead.at += 1;
         }
-        let is_next = ahead.is_plain_string(name);
+        let is_separated = !PROVING || is_first != is_behind_comma;
+        let is_next = is_separated && ahead.is_plain_string(name) && ahead.pass_colon();
         if is_next {
-            ahead.peek();
-            ahead.at += 1;
             *self = ahead;
         }
         is_next
@@ -193,6 +266,11 @@ impl<'a> Reader<'a> {
         if let Some((string, [b'"', ..])) = rest.split_at_checked(plain) {
             self.at = start + plain + 1;
             return Some(Cow::Borrowed(string));
+        }
+        if PROVING {
+            let is_all = plain == rest.len();
+            self.stop(if is_all { Stop::RanOut } else { Stop::GaveUp });
+            return None;
         }
         Some(Cow::Owned(self.unescape(start)))
     }
@@ -218,11 +296,16 @@ impl<'a> Reader<'a> {
         let start = self.at;
         self.skip_token();
         let token = &self.text[start..self.at];
-        if token.len() <= 18 && token.iter().all(u8::is_ascii_digit) {
+        let is_short = token.len() <= 18 && token.iter().all(u8::is_ascii_digit);
+        if is_short && !(PROVING && token.starts_with(b"0")) {
             let value = token
                 .iter()
                 .fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
             return Some(Number::Integer(value));
+        }
+        if PROVING && self.at == self.text.len() {
+            self.stop(Stop::RanOut);
+            return None;
         }
         Number::parse(token).ok()
     }
@@ -233,27 +316,63 @@ impl<'a> Reader<'a> {
         if let Some(Number::Integer(integer)) = self.number() {
             return Some(integer);
         }
-        self.at = before;
+        if self.stopped.is_none() {
+            self.at = before;
+        }
         None
     }
 
     /// `true` or `false`.
     pub fn boolean(&mut self) -> Option<bool> {
-        let value = match self.peek() {
-            b't' => true,
-            b'f' => false,
-            _ => return None,
+        self.peek();
+        let rest = &self.text[self.at..];
+        let (value, word) = if rest.starts_with(b"t") {
+            (true, &b"true"[..])
+        } else {
+            (false, &b"false"[..])
         };
-        self.skip_token();
-        Some(value)
+        if rest.starts_with(word) {
+            self.at += word.len();
+            return Some(value);
+        }
+        if PROVING && word.starts_with(rest) {
+            self.stop(Stop::RanOut);
+        }
+        None
     }
 
     fn enter(&mut self, open: u8) -> bool {
         let entered = self.peek() == open;
         if entered {
             self.at += 1;
+            self.is_first = true;
         }
         entered
+    }
+
+    /// What `is_first` was.
+    #[inline]
+    fn leave_first(&mut self) -> bool {
+        std::mem::take(&mut self.is_first)
+    }
+
+    /// Passes the colon behind a name.
+    #[inline]
+    fn pass_colon(&mut self) -> bool {
+        let is_next = self.peek() == b':';
+        if PROVING && !is_next {
+            self.stop(Stop::GaveUp);
+            return false;
+        }
+        self.at += 1;
+        true
+    }
+
+    /// Does not go on, unless it has stopped before.
+    #[cold]
+    fn stop(&mut self, why: Stop) {
+        self.stopped.get_or_insert(why);
+        self.at = self.text.len();
     }
 
     /// The next byte that is not white space; 0 at the end.
@@ -270,7 +389,12 @@ impl<'a> Reader<'a> {
             match self.text.get(self.at) {
                 Some(b' ' | b'\t' | b'\n' | b'\r') => self.at += 1,
                 Some(&byte) => return byte,
-                None => return 0,
+                None => {
+                    if PROVING {
+                        self.stop(Stop::RanOut);
+                    }
+                    return 0;
+                }
             }
         }
     }
@@ -280,7 +404,8 @@ impl<'a> Reader<'a> {
         let len = rest
             .iter()
             .position(|b| matches!(b, b',' | b']' | b'}' | b' ' | b'\t' | b'\n' | b'\r'));
-        self.at += len.unwrap_or(rest.len()).max(1);
+        let end = self.at + len.unwrap_or(rest.len()).max(1);
+        self.at = end.min(self.text.len());
     }
 
     fn skip_string(&mut self) {

@@ -94,6 +94,8 @@ pub(super) struct Scanner {
     name: usize,
     table: Option<OpenObject>,
     array: Option<OpenArray>,
+    /// To stop behind the member of the table that it is in.
+    pausing: bool,
 }
 
 impl OpenArray {
@@ -110,6 +112,28 @@ impl Scanner {
     /// The object of objects whose members are being scanned.
     pub(super) fn table(&self) -> Option<OpenObject> {
         self.table
+    }
+
+    /// Continues, but not farther than behind the comma that follows the member of the table that it is in, or behind
+    /// the table if none follows. True when it is between members then.
+    pub(super) fn scan_member(&mut self, text: &[u8]) -> Result<bool, JsonError> {
+        if self.table.is_some() && !self.is_between_members() {
+            self.pausing = true;
+            self.scan(text)?;
+            self.pausing = false;
+        }
+        Ok(self.is_between_members())
+    }
+
+    fn is_between_members(&self) -> bool {
+        let is_next = matches!(self.expect, Expect::Key | Expect::KeyOrEnd);
+        let depth = self.table.map(|table| table.depth);
+        is_next && depth == Some(self.open.len()) && self.in_string == 0
+    }
+
+    /// Where it goes on.
+    pub(super) fn place(&self) -> usize {
+        self.at
     }
 
     /// The array whose elements are being scanned.
@@ -230,10 +254,16 @@ impl Scanner {
                             } else {
                                 Expect::Value
                             };
+                            if self.pausing && self.is_between_members() {
+                                return Ok(None);
+                            }
                         }
                         b'}' if in_object => {
                             if let Some(end) = self.close() {
                                 return Ok(Some(end));
+                            }
+                            if self.pausing && self.table.is_none() {
+                                return Ok(None);
                             }
                         }
                         b']' if !in_object => {

@@ -1,20 +1,19 @@
 //! What monitors report, read while it arrives.
 
-use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 use uuid::Uuid;
 
-use crate::json::{ArrivingRows, Reader, Text};
-use crate::row::Row;
+use crate::json::{ArrivingRows, Reader, Text, UnprovenMembers};
 use crate::schema::{DatabaseSchema, TableId};
 use crate::strings::Strings;
 
 use super::monitor::MonitorVersion;
-use super::update::{RowUpdate, UpdateError, UpdateReader};
+use super::update::{RowUpdate, UpdateError};
+use super::update_row::{LastRow, RowReader};
 
 /// Row updates that were taken out of a long message while it arrived, so that its text is never there as a whole. Give
-/// them to the [`UpdateReader`] that reads the rest: together they give the same as if nothing had been taken out.
+/// them to the [`UpdateReader`](super::UpdateReader) that reads the rest: together they give the same as if nothing had been taken out.
 ///
 /// ```
 /// use patchbay_schemas::json::{Framer, Reader};
@@ -43,7 +42,7 @@ use super::update::{RowUpdate, UpdateError, UpdateReader};
 #[derive(Debug, Default)]
 pub struct ArrivedRows {
     /// In the order of their places.
-    tables: VecDeque<ArrivedTable>,
+    tables: Vec<ArrivedTable>,
 }
 
 /// Rows of one table.
@@ -57,8 +56,7 @@ pub(super) struct ArrivedTable {
     pub(super) rows: Vec<Vec<(Uuid, RowUpdate)>>,
     /// Why nothing follows the last of them.
     pub(super) error: Option<UpdateError>,
-    /// The last row that was inserted.
-    pub(super) like: Option<Arc<Row>>,
+    pub(super) last: LastRow,
     pub(super) unknown_columns: BTreeSet<String>,
 }
 
@@ -71,36 +69,53 @@ impl ArrivedRows {
         version: MonitorVersion,
         strings: &mut Strings,
     ) {
-        let place = arriving.place();
-        if self.tables.back().is_none_or(|last| last.place != place) {
-            let name = arriving.name();
-            let table = schema.table_by_name(&String::from_utf8_lossy(&name));
-            self.tables.push_back(ArrivedTable {
+        let table = self.table(arriving.place(), &arriving.name(), schema);
+        arriving.take(|rows| table.decode(rows, schema, version, strings));
+    }
+
+    /// The same of rows that nobody has looked at yet, if they are written as servers write them. The others stay.
+    pub fn take_unproven(
+        &mut self,
+        mut arriving: UnprovenMembers<'_>,
+        schema: &DatabaseSchema,
+        version: MonitorVersion,
+        strings: &mut Strings,
+    ) {
+        if let Some(rows) = arriving.proven() {
+            self.take(rows, schema, version, strings);
+        }
+        let table = self.table(arriving.place(), &arriving.name(), schema);
+        let Some(id) = table.id.filter(|_| table.error.is_none()) else {
+            return;
+        };
+        let rows = table.read(version, strings, |reader| {
+            arriving.take(|text| reader.next(text, schema.table(id)).ok().flatten())
+        });
+        table.rows.push(rows);
+    }
+
+    /// The table whose rows come at this place.
+    fn table(&mut self, place: usize, name: &[u8], schema: &DatabaseSchema) -> &mut ArrivedTable {
+        if self.tables.last().is_none_or(|last| last.place != place) {
+            let table = schema.table_by_name(&String::from_utf8_lossy(name));
+            self.tables.push(ArrivedTable {
                 place,
                 id: table.map(|(id, _)| id),
                 rows: Vec::new(),
                 error: None,
-                like: None,
+                last: LastRow::default(),
                 unknown_columns: BTreeSet::new(),
             });
         }
-        let table = self.tables.back_mut();
-        arriving.take(|rows| {
-            if let Some(table) = table {
-                table.decode(rows, schema, version, strings);
-            }
-        });
+        let last = self.tables.len() - 1;
+        &mut self.tables[last]
     }
 
     /// What was taken out of the table whose rows begin at this place.
     pub(super) fn taken_at(&mut self, place: usize) -> Option<ArrivedTable> {
-        while self.tables.front()?.place < place {
-            self.tables.pop_front();
-        }
-        if self.tables.front()?.place > place {
-            return None;
-        }
-        self.tables.pop_front()
+        let at = self.tables.iter().position(|table| table.place >= place)?;
+        self.tables.drain(..at);
+        (self.tables[0].place == place).then(|| self.tables.remove(0))
     }
 }
 
@@ -112,24 +127,38 @@ impl ArrivedTable {
         version: MonitorVersion,
         strings: &mut Strings,
     ) {
-        let Some(id) = self.id else { return };
-        if self.error.is_some() {
+        let Some(id) = self.id.filter(|_| self.error.is_none()) else {
             return;
-        }
-        let reader = Reader::new(rows);
-        let mut updates =
-            UpdateReader::of_table(reader, schema, version, strings, id, self.like.take());
+        };
+        let mut text = Reader::new(rows);
+        text.enter_object();
         let mut decoded = Vec::new();
-        for update in &mut updates {
-            match update {
-                Ok((_, uuid, update)) => decoded.push((uuid, update)),
-                Err(error) => self.error = Some(error),
+        self.error = self.read(version, strings, |reader| {
+            loop {
+                match reader.next(&mut text, schema.table(id)) {
+                    Ok(Some(row)) => decoded.push(row),
+                    Ok(None) => return None,
+                    Err(error) => return Some(error),
+                }
             }
-        }
-        let (like, unknown_columns) = updates.into_parts();
-        self.like = like;
-        self.unknown_columns.extend(unknown_columns);
+        });
         decoded.shrink_to_fit();
         self.rows.push(decoded);
+    }
+
+    /// Goes on where it was left.
+    fn read<T>(
+        &mut self,
+        version: MonitorVersion,
+        strings: &mut Strings,
+        read: impl FnOnce(&mut RowReader<'_>) -> T,
+    ) -> T {
+        let mut reader = RowReader::new(version, strings);
+        std::mem::swap(&mut reader.last, &mut self.last);
+        std::mem::swap(&mut reader.unknown_columns, &mut self.unknown_columns);
+        let result = read(&mut reader);
+        self.last = reader.last;
+        self.unknown_columns = reader.unknown_columns;
+        result
     }
 }

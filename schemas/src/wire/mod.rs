@@ -14,6 +14,7 @@ mod operation;
 mod request;
 mod row_event;
 mod update;
+mod update_row;
 
 pub use arrived::ArrivedRows;
 pub use condition::{Clause, Condition, Function};

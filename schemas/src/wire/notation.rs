@@ -52,7 +52,11 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
     ///
     /// # Errors
     /// ovsdb-server's complaint. The reader's position is then undefined.
-    pub fn datum(&mut self, reader: &mut Reader<'_>, ty: &ColumnType) -> Result<Datum, OvsdbError> {
+    pub fn datum<const PROVING: bool>(
+        &mut self,
+        reader: &mut Reader<'_, PROVING>,
+        ty: &ColumnType,
+    ) -> Result<Datum, OvsdbError> {
         self.datum_like(reader, ty, None)
     }
 
@@ -61,9 +65,9 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
     ///
     /// # Errors
     /// As of [`datum`](Self::datum).
-    pub fn datum_like(
+    pub fn datum_like<const PROVING: bool>(
         &mut self,
-        reader: &mut Reader<'_>,
+        reader: &mut Reader<'_, PROVING>,
         ty: &ColumnType,
         likely: Option<&Datum>,
     ) -> Result<Datum, OvsdbError> {
@@ -102,7 +106,14 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
                     start,
                 )?;
                 outcome?;
-                let set = Set::from_distinct(&mut atoms);
+                let likely = likely.and_then(Datum::as_set);
+                let set = match likely.filter(|likely| likely.iter().eq(&atoms)) {
+                    Some(likely) => {
+                        atoms.clear();
+                        Some(likely.clone())
+                    }
+                    None => Set::from_distinct(&mut atoms),
+                };
                 self.atoms = atoms;
                 set.map(Datum::Set)
                     .ok_or_else(|| OvsdbError::new("ovsdb error", "set contains duplicate"))
@@ -130,9 +141,9 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
         reader.next_element().then_some((first, second))
     }
 
-    fn elements(
+    fn elements<const PROVING: bool>(
         &mut self,
-        reader: &mut Reader<'_>,
+        reader: &mut Reader<'_, PROVING>,
         key: &BaseType,
         out: &mut Vec<Atom>,
     ) -> Result<(), OvsdbError> {
@@ -142,9 +153,9 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
         Ok(())
     }
 
-    fn pairs(
+    fn pairs<const PROVING: bool>(
         &mut self,
-        reader: &mut Reader<'_>,
+        reader: &mut Reader<'_, PROVING>,
         key: &BaseType,
         value: &BaseType,
         builder: &mut MapBuilder<'_, '_>,
@@ -165,9 +176,9 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
     }
 
     /// None for what is no array of two elements.
-    fn pair<'l>(
+    fn pair<'l, const PROVING: bool>(
         &mut self,
-        reader: &mut Reader<'_>,
+        reader: &mut Reader<'_, PROVING>,
         key: &BaseType,
         value: &BaseType,
         likely: Option<(&'l Atom, &'l Atom)>,
@@ -189,9 +200,9 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
         Ok((!reader.next_element()).then_some((key, value)))
     }
 
-    fn checked_atom(
+    fn checked_atom<const PROVING: bool>(
         &mut self,
-        reader: &mut Reader<'_>,
+        reader: &mut Reader<'_, PROVING>,
         base: &BaseType,
         likely: Option<&Atom>,
     ) -> Result<Atom, OvsdbError> {
@@ -201,9 +212,9 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
     }
 
     /// Decodes one atom.
-    fn atom(
+    fn atom<const PROVING: bool>(
         &mut self,
-        reader: &mut Reader<'_>,
+        reader: &mut Reader<'_, PROVING>,
         ty: AtomType,
         likely: Option<&Atom>,
     ) -> Result<Atom, OvsdbError> {
@@ -229,7 +240,10 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
         atom.ok_or_else(|| OvsdbError::syntax_at(start, format!("expected {}", ty.name())))
     }
 
-    fn uuid(&mut self, reader: &mut Reader<'_>) -> Result<Uuid, OvsdbError> {
+    fn uuid<const PROVING: bool>(
+        &mut self,
+        reader: &mut Reader<'_, PROVING>,
+    ) -> Result<Uuid, OvsdbError> {
         let start = *reader;
         let malformed = || OvsdbError::syntax_at(start, "expected [\"uuid\", <string>]");
         if !reader.enter_array() || !reader.next_element() {
@@ -281,16 +295,16 @@ fn lossy(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
 }
 
 /// Whether the value is an array that begins with `"set"`, and so must be a `<set>`.
-fn is_set(mut at: Reader<'_>) -> bool {
+fn is_set<const PROVING: bool>(mut at: Reader<'_, PROVING>) -> bool {
     at.enter_array() && at.next_element() && at.string().as_deref() == Some(b"set")
 }
 
 /// Enters `[tag, [`; returns the position of the inner array.
-fn enter_tagged<'a>(
-    reader: &mut Reader<'a>,
+fn enter_tagged<'a, const PROVING: bool>(
+    reader: &mut Reader<'a, PROVING>,
     tag: &str,
-    start: Reader<'a>,
-) -> Result<Reader<'a>, OvsdbError> {
+    start: Reader<'a, PROVING>,
+) -> Result<Reader<'a, PROVING>, OvsdbError> {
     let entered = reader.enter_array()
         && reader.next_element()
         && reader.string().as_deref() == Some(tag.as_bytes())
@@ -307,10 +321,10 @@ fn enter_tagged<'a>(
 
 /// Leaves `[tag, [...]]`. That nothing follows the inner array matters before what is wrong in it, where the reader has
 /// stopped in the middle then.
-fn leave_tagged(
-    reader: &mut Reader<'_>,
+fn leave_tagged<const PROVING: bool>(
+    reader: &mut Reader<'_, PROVING>,
     tag: &str,
-    start: Reader<'_>,
+    start: Reader<'_, PROVING>,
     at_end: bool,
 ) -> Result<(), OvsdbError> {
     let is_longer = if at_end {
@@ -328,7 +342,7 @@ fn leave_tagged(
 }
 
 /// The number of elements of an array.
-fn array_len(mut at: Reader<'_>) -> Option<usize> {
+fn array_len<const PROVING: bool>(mut at: Reader<'_, PROVING>) -> Option<usize> {
     if at.kind() != Kind::Array {
         return None;
     }
@@ -342,12 +356,12 @@ fn array_len(mut at: Reader<'_>) -> Option<usize> {
 }
 
 /// The count of elements matters before any fault of an element; `decoded` is none when one had a fault.
-fn check_count(
+fn check_count<const PROVING: bool>(
     ty: &ColumnType,
     class: &str,
     decoded: Option<usize>,
-    inner: Reader<'_>,
-    start: Reader<'_>,
+    inner: Reader<'_, PROVING>,
+    start: Reader<'_, PROVING>,
 ) -> Result<(), OvsdbError> {
     let n = decoded.or_else(|| array_len(inner)).unwrap_or(0);
     if n >= ty.min as usize && n <= ty.max as usize {

@@ -1,12 +1,9 @@
 //! What monitors report, read: the bodies of `update`, `update2` and `update3` and of a monitor's first reply.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::atom::parse_uuid;
-use crate::datum::Datum;
 use crate::delta::Delta;
 use crate::error::OvsdbError;
 use crate::json::Reader;
@@ -15,10 +12,9 @@ use crate::schema::{ColumnId, DatabaseSchema, TableId, TableSchema};
 use crate::strings::Strings;
 
 use super::arrived::ArrivedRows;
-use super::column_order::ColumnOrder;
 use super::monitor::MonitorVersion;
-use super::notation::NotationReader;
 use super::operation::ColumnValues;
+use super::update_row::{LastRow, RowReader, malformed, value_error};
 
 /// What happened to one row.
 #[derive(Clone, Debug, PartialEq)]
@@ -142,13 +138,8 @@ impl RowUpdate {
 pub struct UpdateReader<'a> {
     reader: Reader<'a>,
     schema: &'a DatabaseSchema,
-    version: MonitorVersion,
-    notation: NotationReader<'a, 'a, 'static>,
+    rows: RowReader<'a>,
     place: Place,
-    /// The last row that was inserted into the table. Servers write rows alike: it tells what the next one may share.
-    like: Option<Arc<Row>>,
-    order: ColumnOrder,
-    unknown_columns: BTreeSet<String>,
     /// What was taken out of the text before.
     arrived: ArrivedRows,
     /// What of that comes before the next row.
@@ -178,12 +169,8 @@ impl<'a> UpdateReader<'a> {
         Self {
             reader,
             schema,
-            version,
-            notation: NotationReader::new(strings),
+            rows: RowReader::new(version, strings),
             place: Place::Start,
-            like: None,
-            order: ColumnOrder::default(),
-            unknown_columns: BTreeSet::new(),
             arrived: ArrivedRows::default(),
             early: Vec::new().into_iter().flatten(),
             early_error: None,
@@ -196,31 +183,9 @@ impl<'a> UpdateReader<'a> {
         Self { arrived, ..self }
     }
 
-    /// Begins at the object with rows of one table; `like` is the row before.
-    pub(super) fn of_table(
-        mut reader: Reader<'a>,
-        schema: &'a DatabaseSchema,
-        version: MonitorVersion,
-        strings: &'a mut Strings,
-        table: TableId,
-        like: Option<Arc<Row>>,
-    ) -> Self {
-        reader.enter_object();
-        Self {
-            place: Place::Rows(table),
-            like,
-            ..Self::new(reader, schema, version, strings)
-        }
-    }
-
-    /// The last row that was inserted, and the unknown columns.
-    pub(super) fn into_parts(self) -> (Option<Arc<Row>>, BTreeSet<String>) {
-        (self.like, self.unknown_columns)
-    }
-
     /// The columns that the schema lacks, as `table.column`; their values were skipped.
     pub fn unknown_columns(&self) -> impl Iterator<Item = &str> {
-        self.unknown_columns.iter().map(String::as_str)
+        self.rows.unknown_columns.iter().map(String::as_str)
     }
 
     fn next_row(&mut self) -> Result<Option<(TableId, Uuid, RowUpdate)>, UpdateError> {
@@ -244,13 +209,12 @@ impl<'a> UpdateReader<'a> {
                         return Err(malformed(Some(table), "it is not an object"));
                     }
                     self.place = Place::Rows(id);
-                    self.like = None;
-                    self.order = ColumnOrder::default();
+                    self.rows.last = LastRow::default();
                     if let Some(early) = self.arrived.taken_at(self.reader.place()) {
                         self.early = early.rows.into_iter().flatten();
                         self.early_error = early.error;
-                        self.like = early.like;
-                        self.unknown_columns.extend(early.unknown_columns);
+                        self.rows.last = early.last;
+                        self.rows.unknown_columns.extend(early.unknown_columns);
                     }
                 }
                 Place::Rows(id) => {
@@ -260,162 +224,15 @@ impl<'a> UpdateReader<'a> {
                     if let Some(error) = self.early_error.take() {
                         return Err(error);
                     }
-                    let Some(name) = self.reader.next_member() else {
+                    let table = self.schema.table(id);
+                    let Some((uuid, update)) = self.rows.next(&mut self.reader, table)? else {
                         self.place = Place::Tables;
                         continue;
-                    };
-                    let table = self.schema.table(id);
-                    let uuid = parse_uuid(&name)
-                        .ok_or_else(|| malformed(Some(table), "a row's name is not a UUID"))?;
-                    let update = match self.version {
-                        MonitorVersion::V1 => self.old_and_new(table, uuid)?,
-                        _ => self.row_update2(table, uuid)?,
                     };
                     return Ok(Some((id, uuid, update)));
                 }
                 Place::End => return Ok(None),
             }
-        }
-    }
-
-    /// A `<row-update>` of `update`.
-    fn old_and_new(&mut self, table: &TableSchema, uuid: Uuid) -> Result<RowUpdate, UpdateError> {
-        let (mut old, mut new) = (None, None);
-        if !self.reader.enter_object() {
-            return Err(malformed(Some(table), "a row update is not an object"));
-        }
-        while let Some(name) = self.reader.next_member() {
-            match &*name {
-                b"old" => old = Some(self.reader),
-                b"new" => new = Some(self.reader),
-                _ => return Err(malformed(Some(table), "a row update has an unknown member")),
-            }
-            self.reader.skip();
-        }
-        match (old, new) {
-            (None, Some(mut new)) => Ok(RowUpdate::Insert(self.row(&mut new, table, uuid)?)),
-            (Some(_), Some(new)) => Ok(RowUpdate::Update(self.values(new, table, uuid)?)),
-            (Some(_), None) => Ok(RowUpdate::Delete),
-            (None, None) => Err(malformed(
-                Some(table),
-                "a row update has neither old nor new",
-            )),
-        }
-    }
-
-    /// A `<row-update2>`, which has exactly one member.
-    fn row_update2(&mut self, table: &TableSchema, uuid: Uuid) -> Result<RowUpdate, UpdateError> {
-        let one = "a row update is not an object of one member";
-        if !self.reader.enter_object() {
-            return Err(malformed(Some(table), one));
-        }
-        let name = self
-            .reader
-            .next_member()
-            .ok_or_else(|| malformed(Some(table), one))?;
-        let mut at = self.reader;
-        let update = match &*name {
-            b"initial" | b"insert" => RowUpdate::Insert(self.row(&mut at, table, uuid)?),
-            b"modify" => {
-                let mut deltas = Vec::new();
-                self.columns(&mut at, table, uuid, |column, reader, notation| {
-                    deltas.push((
-                        column,
-                        Delta::decode(reader, table.column_type(column), notation)?,
-                    ));
-                    Ok(())
-                })?;
-                RowUpdate::Modify(deltas)
-            }
-            b"delete" => {
-                at.skip();
-                RowUpdate::Delete
-            }
-            _ => return Err(malformed(Some(table), "a row update has an unknown member")),
-        };
-        self.reader = at;
-        if self.reader.next_member().is_some() {
-            return Err(malformed(Some(table), one));
-        }
-        Ok(update)
-    }
-
-    /// A row whose columns are defaults where nothing else is said.
-    fn row(
-        &mut self,
-        at: &mut Reader<'a>,
-        table: &TableSchema,
-        uuid: Uuid,
-    ) -> Result<Arc<Row>, UpdateError> {
-        let mut row = Row::new(uuid, table);
-        let like = self.like.take();
-        self.columns(at, table, uuid, |column, reader, notation| {
-            let likely = like.as_ref().and_then(|row| row.values.get(column.index()));
-            let datum = notation.datum_like(reader, table.column_type(column), likely)?;
-            // One atom shares what it can by itself.
-            let same = likely.filter(|likely| likely.len() > 1 && **likely == datum);
-            row.set(column, same.cloned().unwrap_or(datum));
-            Ok(())
-        })?;
-        let row = Arc::new(row);
-        self.like = Some(row.clone());
-        Ok(row)
-    }
-
-    fn values(
-        &mut self,
-        mut at: Reader<'a>,
-        table: &TableSchema,
-        uuid: Uuid,
-    ) -> Result<ColumnValues, UpdateError> {
-        let mut values: Vec<(ColumnId, Datum)> = Vec::new();
-        self.columns(&mut at, table, uuid, |column, reader, notation| {
-            values.push((column, notation.datum(reader, table.column_type(column))?));
-            Ok(())
-        })?;
-        Ok(values)
-    }
-
-    /// Calls `read` for each member of the object at `at` that is a known column, and passes the object.
-    fn columns(
-        &mut self,
-        at: &mut Reader<'a>,
-        table: &TableSchema,
-        uuid: Uuid,
-        mut read: impl FnMut(
-            ColumnId,
-            &mut Reader<'a>,
-            &mut NotationReader<'_, '_, '_>,
-        ) -> Result<(), OvsdbError>,
-    ) -> Result<(), UpdateError> {
-        if !at.enter_object() {
-            return Err(malformed(Some(table), "a row is not an object"));
-        }
-        self.order.begin_row();
-        loop {
-            // Names of columns are identifiers.
-            let expected = self.order.expected();
-            let expected = expected.filter(|column| at.is_plain_member(table.column_name(*column)));
-            let column = if let Some(column) = expected {
-                column
-            } else {
-                let Some(name) = at.next_member() else {
-                    return Ok(());
-                };
-                let column = std::str::from_utf8(&name)
-                    .ok()
-                    .and_then(|name| table.column_id(name));
-                let Some(column) = column else {
-                    let name = format!("{}.{}", table.name, String::from_utf8_lossy(&name));
-                    self.unknown_columns.insert(name);
-                    at.skip();
-                    continue;
-                };
-                column
-            };
-            self.order.came(column);
-            read(column, at, &mut self.notation)
-                .map_err(|error| value_error(table, uuid, column, error))?;
         }
     }
 }
@@ -429,21 +246,5 @@ impl Iterator for UpdateReader<'_> {
             self.place = Place::End;
         }
         next
-    }
-}
-
-fn malformed(table: Option<&TableSchema>, problem: &'static str) -> UpdateError {
-    UpdateError::Malformed {
-        table: table.map(|table| table.name.clone()),
-        problem,
-    }
-}
-
-fn value_error(table: &TableSchema, row: Uuid, column: ColumnId, error: OvsdbError) -> UpdateError {
-    UpdateError::Value {
-        table: table.name.clone(),
-        row,
-        column: Arc::from(table.column_name(column)),
-        error,
     }
 }

@@ -4,7 +4,9 @@
 //! whether all of it makes sense, so that a message that breaks off changes nothing.
 
 use patchbay_schemas::json::{Json, TextBuf};
-use patchbay_schemas::wire::{ArrivedRows, Message, Reply};
+use patchbay_schemas::schema::DatabaseSchema;
+use patchbay_schemas::strings::Strings;
+use patchbay_schemas::wire::{ArrivedRows, Message, MonitorVersion, Reply};
 
 use super::{Session, State};
 use crate::client::error::{SessionError, unexpected};
@@ -44,6 +46,17 @@ impl Partial {
 }
 
 impl Session {
+    /// The next whole message. Of one that reports rows, those are decoded first that nobody has looked at.
+    pub(super) fn next_text(&mut self, known: &mut Known) -> Result<Option<TextBuf>, SessionError> {
+        if let Partial::Rows(rows) = &mut self.partial
+            && let Some((schema, version)) = reported(&self.state)
+            && let Some(unproven) = self.rpc.unproven()?
+        {
+            rows.take_unproven(unproven, schema, version, shared_strings(known));
+        }
+        Ok(self.rpc.next_text()?)
+    }
+
     /// Decodes what has arrived of a long message.
     pub(super) fn decode_what_has_arrived(&mut self, known: &mut Known) {
         let Some(arriving) = self.rpc.arriving() else {
@@ -59,18 +72,27 @@ impl Session {
                 Partial::Awaited
             };
         }
-        let (schema, version) = match &self.state {
-            State::StartingMonitor(starting) => (&starting.schema, starting.version),
-            State::Live(following) => (&following.schema, following.version),
-            _ => return,
-        };
-        if let Partial::Rows(rows) = &mut self.partial {
-            let strings = match &mut known.replica {
-                Some(replica) => replica.strings(),
-                None => &mut known.strings,
-            };
-            rows.take(arriving, schema, version, strings);
+        if let Partial::Rows(rows) = &mut self.partial
+            && let Some((schema, version)) = reported(&self.state)
+        {
+            rows.take(arriving, schema, version, shared_strings(known));
         }
+    }
+}
+
+/// What the rows that are reported are of.
+fn reported(state: &State) -> Option<(&DatabaseSchema, MonitorVersion)> {
+    match state {
+        State::StartingMonitor(starting) => Some((&starting.schema, starting.version)),
+        State::Live(following) => Some((&following.schema, following.version)),
+        _ => None,
+    }
+}
+
+fn shared_strings(known: &mut Known) -> &mut Strings {
+    match &mut known.replica {
+        Some(replica) => replica.strings(),
+        None => &mut known.strings,
     }
 }
 

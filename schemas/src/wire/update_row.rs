@@ -1,0 +1,240 @@
+//! One row of a `<table-update>`, read.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use crate::atom::parse_uuid;
+use crate::datum::Datum;
+use crate::delta::Delta;
+use crate::error::OvsdbError;
+use crate::json::Reader;
+use crate::row::Row;
+use crate::schema::{ColumnId, TableSchema};
+use crate::strings::Strings;
+
+use super::column_order::ColumnOrder;
+use super::monitor::MonitorVersion;
+use super::notation::NotationReader;
+use super::operation::ColumnValues;
+use super::update::{RowUpdate, UpdateError};
+
+/// Reads the rows of a table one after the other.
+pub(super) struct RowReader<'s> {
+    version: MonitorVersion,
+    notation: NotationReader<'s, 's, 'static>,
+    pub(super) last: LastRow,
+    /// The columns that the schema lacks, as `table.column`.
+    pub(super) unknown_columns: BTreeSet<String>,
+}
+
+/// Servers write rows alike: what came last tells what the next one may share.
+#[derive(Debug, Default)]
+pub(super) struct LastRow {
+    /// The last row that was inserted into the table.
+    row: Option<Arc<Row>>,
+    order: ColumnOrder,
+}
+
+impl<'s> RowReader<'s> {
+    pub(super) fn new(version: MonitorVersion, strings: &'s mut Strings) -> Self {
+        Self {
+            version,
+            notation: NotationReader::new(strings),
+            last: LastRow::default(),
+            unknown_columns: BTreeSet::new(),
+        }
+    }
+
+    /// The next member of the object with the rows of a table; none at its end.
+    pub(super) fn next<const PROVING: bool>(
+        &mut self,
+        reader: &mut Reader<'_, PROVING>,
+        table: &TableSchema,
+    ) -> Result<Option<(Uuid, RowUpdate)>, UpdateError> {
+        let Some(name) = reader.next_member() else {
+            return Ok(None);
+        };
+        let uuid = parse_uuid(&name)
+            .ok_or_else(|| malformed(Some(table), "a row's name is not a UUID"))?;
+        let update = match self.version {
+            MonitorVersion::V1 => self.old_and_new(reader, table, uuid)?,
+            _ => self.row_update2(reader, table, uuid)?,
+        };
+        Ok(Some((uuid, update)))
+    }
+
+    /// A `<row-update>` of `update`.
+    fn old_and_new<const PROVING: bool>(
+        &mut self,
+        reader: &mut Reader<'_, PROVING>,
+        table: &TableSchema,
+        uuid: Uuid,
+    ) -> Result<RowUpdate, UpdateError> {
+        let (mut old, mut new) = (None, None);
+        if !reader.enter_object() {
+            return Err(malformed(Some(table), "a row update is not an object"));
+        }
+        while let Some(name) = reader.next_member() {
+            match &*name {
+                b"old" => old = Some(*reader),
+                b"new" => new = Some(*reader),
+                _ => return Err(malformed(Some(table), "a row update has an unknown member")),
+            }
+            reader.skip();
+        }
+        match (old, new) {
+            (None, Some(mut new)) => Ok(RowUpdate::Insert(self.row(&mut new, table, uuid)?)),
+            (Some(_), Some(mut new)) => Ok(RowUpdate::Update(self.values(&mut new, table, uuid)?)),
+            (Some(_), None) => Ok(RowUpdate::Delete),
+            (None, None) => Err(malformed(
+                Some(table),
+                "a row update has neither old nor new",
+            )),
+        }
+    }
+
+    /// A `<row-update2>`, which has exactly one member.
+    fn row_update2<const PROVING: bool>(
+        &mut self,
+        reader: &mut Reader<'_, PROVING>,
+        table: &TableSchema,
+        uuid: Uuid,
+    ) -> Result<RowUpdate, UpdateError> {
+        let one = "a row update is not an object of one member";
+        if !reader.enter_object() {
+            return Err(malformed(Some(table), one));
+        }
+        let name = reader
+            .next_member()
+            .ok_or_else(|| malformed(Some(table), one))?;
+        let update = match &*name {
+            b"initial" | b"insert" => RowUpdate::Insert(self.row(reader, table, uuid)?),
+            b"modify" => {
+                let mut deltas = Vec::new();
+                self.columns(reader, table, uuid, |column, reader, notation| {
+                    deltas.push((
+                        column,
+                        Delta::decode(reader, table.column_type(column), notation)?,
+                    ));
+                    Ok(())
+                })?;
+                RowUpdate::Modify(deltas)
+            }
+            b"delete" => {
+                reader.skip();
+                RowUpdate::Delete
+            }
+            _ => return Err(malformed(Some(table), "a row update has an unknown member")),
+        };
+        if reader.next_member().is_some() {
+            return Err(malformed(Some(table), one));
+        }
+        Ok(update)
+    }
+
+    /// A row whose columns are defaults where nothing else is said.
+    fn row<const PROVING: bool>(
+        &mut self,
+        reader: &mut Reader<'_, PROVING>,
+        table: &TableSchema,
+        uuid: Uuid,
+    ) -> Result<Arc<Row>, UpdateError> {
+        let mut row = Row::new(uuid, table);
+        let like = self.last.row.take();
+        let outcome = self.columns(reader, table, uuid, |column, reader, notation| {
+            let likely = like.as_ref().and_then(|row| row.values.get(column.index()));
+            let datum = notation.datum_like(reader, table.column_type(column), likely)?;
+            row.set(column, datum);
+            Ok(())
+        });
+        if let Err(error) = outcome {
+            self.last.row = like;
+            return Err(error);
+        }
+        let row = Arc::new(row);
+        self.last.row = Some(row.clone());
+        Ok(row)
+    }
+
+    fn values<const PROVING: bool>(
+        &mut self,
+        reader: &mut Reader<'_, PROVING>,
+        table: &TableSchema,
+        uuid: Uuid,
+    ) -> Result<ColumnValues, UpdateError> {
+        let mut values: Vec<(ColumnId, Datum)> = Vec::new();
+        self.columns(reader, table, uuid, |column, reader, notation| {
+            values.push((column, notation.datum(reader, table.column_type(column))?));
+            Ok(())
+        })?;
+        Ok(values)
+    }
+
+    /// Calls `read` for each member of the object that comes next that is a known column, and passes the object.
+    fn columns<'t, const PROVING: bool>(
+        &mut self,
+        reader: &mut Reader<'t, PROVING>,
+        table: &TableSchema,
+        uuid: Uuid,
+        mut read: impl FnMut(
+            ColumnId,
+            &mut Reader<'t, PROVING>,
+            &mut NotationReader<'_, '_, '_>,
+        ) -> Result<(), OvsdbError>,
+    ) -> Result<(), UpdateError> {
+        if !reader.enter_object() {
+            return Err(malformed(Some(table), "a row is not an object"));
+        }
+        let order = &mut self.last.order;
+        order.begin_row();
+        loop {
+            // Names of columns are identifiers.
+            let expected = order.expected();
+            let expected =
+                expected.filter(|column| reader.is_plain_member(table.column_name(*column)));
+            let column = if let Some(column) = expected {
+                column
+            } else {
+                let Some(name) = reader.next_member() else {
+                    return Ok(());
+                };
+                let column = std::str::from_utf8(&name)
+                    .ok()
+                    .and_then(|name| table.column_id(name));
+                let Some(column) = column else {
+                    let name = format!("{}.{}", table.name, String::from_utf8_lossy(&name));
+                    self.unknown_columns.insert(name);
+                    reader.skip();
+                    continue;
+                };
+                column
+            };
+            order.came(column);
+            read(column, reader, &mut self.notation)
+                .map_err(|error| value_error(table, uuid, column, error))?;
+        }
+    }
+}
+
+pub(super) fn malformed(table: Option<&TableSchema>, problem: &'static str) -> UpdateError {
+    UpdateError::Malformed {
+        table: table.map(|table| table.name.clone()),
+        problem,
+    }
+}
+
+pub(super) fn value_error(
+    table: &TableSchema,
+    row: Uuid,
+    column: ColumnId,
+    error: OvsdbError,
+) -> UpdateError {
+    UpdateError::Value {
+        table: table.name.clone(),
+        row,
+        column: Arc::from(table.column_name(column)),
+        error,
+    }
+}
