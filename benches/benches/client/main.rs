@@ -18,6 +18,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
+use mimalloc::MiMalloc;
 use ovsdb_sim::testing::{installed_nb_schema, program};
 use patchbay_benches::client::Client;
 use patchbay_benches::northbound;
@@ -25,6 +26,10 @@ use patchbay_benches::parts::{self, Part};
 use patchbay_benches::plot::{Chart, growth_exponent};
 use patchbay_benches::process::{Kind, Server};
 use uuid::Uuid;
+
+/// That of `patchbay`.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Debian's, which has the IDL.
 const PYTHON: &str = "/usr/bin/python3";
