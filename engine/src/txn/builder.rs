@@ -1,19 +1,21 @@
 //! The builder: changes to rows of any table, by names and values. The typed ones are made of these.
 
-use std::collections::HashSet;
+use std::any::TypeId;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableId};
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_schemas::wire::{ColumnValues, Condition, InsertRow, Mutation, Mutator, Operation};
+use patchbay_schemas::wire::{ColumnValues, Condition, Mutation, Mutator, Operation};
 use uuid::Uuid;
 
 use crate::db::Snapshot;
 
 use super::error::RowName;
 use super::merge::Operations;
+use super::typed::TypedColumns;
 use super::value::{Step, check, check_argument, is_default, step};
 use super::{BuildError, Transaction};
 
@@ -44,6 +46,8 @@ pub struct TxnBuilder {
     guarding: bool,
     /// Columns whose value is waited for already.
     guarded: HashSet<(TableId, Uuid, ColumnId), RandomState>,
+    /// What was found out of the types of rows so far.
+    pub(super) typed: HashMap<TypeId, (TableId, TypedColumns), RandomState>,
 }
 
 /// What may not be split.
@@ -75,6 +79,7 @@ impl TxnBuilder {
             uuids,
             guarding: false,
             guarded: HashSet::default(),
+            typed: HashMap::default(),
         }
     }
 
@@ -123,10 +128,9 @@ impl TxnBuilder {
         table: &str,
         values: impl IntoIterator<Item = (&'a str, Datum)>,
     ) -> Result<Uuid, BuildError> {
-        let uuid = self.uuids.next_uuid();
-        self.insert_values(table, uuid, None, values)?;
-        self.placeholders.insert(uuid);
-        Ok(uuid)
+        let table = self.table(table)?;
+        let values = by_column(self.snapshot.schema().clone(), table, values);
+        self.insert_new(table, values)
     }
 
     /// Inserts a row of any table with a UUID that the caller has chosen. A second row of the same UUID is refused, so
@@ -140,27 +144,44 @@ impl TxnBuilder {
         table: &str,
         values: impl IntoIterator<Item = (&'a str, Datum)>,
     ) -> Result<(), BuildError> {
+        let table = self.table(table)?;
+        let values = by_column(self.snapshot.schema().clone(), table, values);
         self.insert_values(table, uuid, Some(uuid.to_string()), values)
     }
 
-    fn insert_values<'a>(
+    /// Inserts a row under a placeholder.
+    pub(super) fn insert_new<'a>(
         &mut self,
-        table: &str,
+        table: TableId,
+        values: impl IntoIterator<Item = (&'a str, Option<ColumnId>, Datum)>,
+    ) -> Result<Uuid, BuildError> {
+        let uuid = self.uuids.next_uuid();
+        self.insert_values(table, uuid, None, values)?;
+        self.placeholders.insert(uuid);
+        Ok(uuid)
+    }
+
+    pub(super) fn insert_values<'a>(
+        &mut self,
+        table: TableId,
         uuid: Uuid,
         given: Option<String>,
-        values: impl IntoIterator<Item = (&'a str, Datum)>,
+        values: impl IntoIterator<Item = (&'a str, Option<ColumnId>, Datum)>,
     ) -> Result<(), BuildError> {
-        let table = self.table(table)?;
         let schema = self.snapshot.schema().clone();
-        let mut row = ColumnValues::new();
-        for (name, datum) in values {
-            let value = self.value(table, RowName::New, name, datum)?;
-            row.extend(value.filter(|(column, datum)| {
-                !schema.table(table).column_type(*column).is_default(datum)
-            }));
+        let schema = schema.table(table);
+        let mut row = ColumnValues::with_capacity(schema.columns.len());
+        for (name, column, datum) in values {
+            let ty = column.map(|column| schema.column_type(column));
+            if ty.is_some_and(|ty| ty.is_nothing(&datum)) {
+                continue;
+            }
+            let value = self.checked(table, RowName::New, (name, column), datum)?;
+            row.extend(
+                value.filter(|(column, datum)| !schema.column_type(*column).is_default(datum)),
+            );
         }
-        let row = InsertRow::new(schema.table(table), row);
-        self.operations().insert(table, uuid, given, row);
+        self.operations().insert(table, schema, uuid, given, row);
         Ok(())
     }
 
@@ -459,8 +480,20 @@ impl TxnBuilder {
         column: &str,
         datum: Datum,
     ) -> Result<Option<(ColumnId, Datum)>, BuildError> {
+        let id = self.snapshot.schema().table(table).column_id(column);
+        self.checked(table, row, (column, id), datum)
+    }
+
+    /// The same of a column that was looked up.
+    fn checked(
+        &self,
+        table: TableId,
+        row: RowName,
+        (column, id): (&str, Option<ColumnId>),
+        datum: Datum,
+    ) -> Result<Option<(ColumnId, Datum)>, BuildError> {
         let schema = self.snapshot.schema().table(table);
-        let Some(id) = schema.column_id(column) else {
+        let Some(id) = id else {
             return if is_default(&datum) {
                 Ok(None)
             } else {
@@ -516,6 +549,16 @@ impl TxnBuilder {
             source: Box::new(source),
         }
     }
+}
+
+/// Looks columns up.
+fn by_column<'a>(
+    schema: Arc<DatabaseSchema>,
+    table: TableId,
+    values: impl IntoIterator<Item = (&'a str, Datum)>,
+) -> impl Iterator<Item = (&'a str, Option<ColumnId>, Datum)> {
+    let values = values.into_iter();
+    values.map(move |(name, datum)| (name, schema.table(table).column_id(name), datum))
 }
 
 /// Waits not at all, until a row is as expected; without a row, until there is none.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use patchbay_schemas::datum::Datum;
-use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableId};
+use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableId, TableSchema};
 use patchbay_schemas::wire::{ColumnValues, Condition, InsertRow, Mutation, Operation};
 use uuid::Uuid;
 
@@ -20,6 +20,8 @@ pub(super) struct Operations {
     /// None where an operation turned out to be needless.
     list: Vec<Option<Operation>>,
     rows: HashMap<(TableId, Uuid), Places, RandomState>,
+    /// Where each table's last insertion is.
+    last_inserts: HashMap<TableId, usize, RandomState>,
 }
 
 /// The places of a row's operations.
@@ -58,11 +60,19 @@ impl Operations {
     pub(super) fn insert(
         &mut self,
         table: TableId,
+        schema: &TableSchema,
         uuid: Uuid,
         given: Option<String>,
-        row: InsertRow,
+        values: ColumnValues,
     ) {
-        let insert = Some(self.list.len());
+        let place = self.list.len();
+        let last = self.last_inserts.insert(table, place);
+        let like = match last.and_then(|last| self.list.get(last)) {
+            Some(Some(Operation::Insert { row, .. })) => Some(row),
+            _ => None,
+        };
+        let row = InsertRow::like(schema, values, like);
+        let insert = Some(place);
         self.rows.insert(
             (table, uuid),
             Places {

@@ -1,8 +1,11 @@
 //! Changes to typed rows.
 
+use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use patchbay_schemas::datum::{Datum, Map, Set};
+use patchbay_schemas::schema::{ColumnId, TableId};
 use patchbay_schemas::typed::{Column, Field, Ref, TableRow, Value};
 use patchbay_schemas::wire::{Clause, Condition, Function, Mutator};
 use uuid::Uuid;
@@ -22,14 +25,25 @@ pub enum Upsert {
     Unchanged,
 }
 
+/// None for columns that the database's schema lacks.
+pub(super) type TypedColumns = Arc<[Option<ColumnId>]>;
+
+fn by_column<T: TableRow>(
+    columns: &[Option<ColumnId>],
+    row: &T,
+) -> impl Iterator<Item = (&'static str, Option<ColumnId>, Datum)> {
+    let columns = T::COLUMNS.iter().zip(columns).zip(row.to_data());
+    columns.map(|((name, column), datum)| (*name, *column, datum))
+}
+
 impl TxnBuilder {
     /// Inserts a row. Columns with their default are not sent.
     ///
     /// # Errors
     /// The database's schema cannot express the row.
     pub fn insert<T: TableRow>(&mut self, row: &T) -> Result<Ref<T>, BuildError> {
-        let values = T::COLUMNS.iter().copied().zip(row.to_data());
-        self.insert_row(T::TABLE, values).map(Ref::new)
+        let (table, columns) = self.columns_of::<T>()?;
+        self.insert_new(table, by_column(&columns, row)).map(Ref::new)
     }
 
     /// Inserts a row with a UUID that the caller has chosen; see [`insert_row_as`](Self::insert_row_as).
@@ -37,8 +51,9 @@ impl TxnBuilder {
     /// # Errors
     /// The database's schema cannot express the row.
     pub fn insert_as<T: TableRow>(&mut self, uuid: Uuid, row: &T) -> Result<Ref<T>, BuildError> {
-        let values = T::COLUMNS.iter().copied().zip(row.to_data());
-        self.insert_row_as(uuid, T::TABLE, values)?;
+        let (table, columns) = self.columns_of::<T>()?;
+        let given = Some(uuid.to_string());
+        self.insert_values(table, uuid, given, by_column(&columns, row))?;
         Ok(Ref::new(uuid))
     }
 
@@ -88,14 +103,23 @@ impl TxnBuilder {
         self.update(row, &current, &wanted)
     }
 
+    /// The table of typed rows, and which of its columns those in [`TableRow::COLUMNS`] are.
+    fn columns_of<T: TableRow>(&mut self) -> Result<(TableId, TypedColumns), BuildError> {
+        if let Some((table, columns)) = self.typed.get(&TypeId::of::<T>()) {
+            return Ok((*table, columns.clone()));
+        }
+        let table = self.table(T::TABLE)?;
+        let schema = self.snapshot.schema().table(table);
+        let columns = T::COLUMNS.iter().map(|name| schema.column_id(name));
+        let columns: TypedColumns = columns.collect();
+        self.typed
+            .insert(TypeId::of::<T>(), (table, columns.clone()));
+        Ok((table, columns))
+    }
+
     /// A row as this transaction has it so far.
     fn current<T: TableRow>(&mut self, row: Ref<T>) -> Result<T, BuildError> {
-        let table = self.table(T::TABLE)?;
-        let schema = self.snapshot.schema().clone();
-        let columns: Vec<_> = T::COLUMNS
-            .iter()
-            .map(|name| schema.table(table).column_id(name))
-            .collect();
+        let (table, columns) = self.columns_of::<T>()?;
         let column = |place: usize| columns.get(place).copied().flatten();
         if let Some(inserted) = self.operations().inserted(table, row.uuid) {
             return Ok(T::from_data(|place| inserted.value(column(place)?))?);

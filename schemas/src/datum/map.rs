@@ -11,6 +11,7 @@ use triomphe::ThinArc;
 
 use super::keys::{self, Keys};
 use crate::atom::Atom;
+use crate::json::write;
 
 /// Up to this many pairs a map is a sorted list of keys, shared with maps of the same keys, and its values; longer ones
 /// are trees that share structure.
@@ -81,7 +82,7 @@ impl Map {
     }
 
     /// The pair at a place in the order of the keys; none of a long map.
-    pub(super) fn pair(&self, at: usize) -> Option<(&Atom, &Atom)> {
+    pub(crate) fn pair(&self, at: usize) -> Option<(&Atom, &Atom)> {
         match &self.0 {
             Repr::Few(values) => Some((keys_of(values).get(at)?, values.slice.get(at)?)),
             Repr::Empty | Repr::Many(_) => None,
@@ -215,7 +216,7 @@ impl Map {
         }
     }
 
-    pub(super) fn shares_with(&self, other: &Self) -> bool {
+    pub(crate) fn shares_with(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Repr::Empty, Repr::Empty) => true,
             (Repr::Few(a), Repr::Few(b)) => a.ptr() == b.ptr(),
@@ -225,10 +226,14 @@ impl Map {
     }
 
     pub(super) fn write_json(&self, out: &mut Vec<u8>) {
+        let are_plain = self.has_plain_keys();
         out.extend_from_slice(b"[\"map\",[");
         for (i, (key, value)) in self.iter().enumerate() {
             out.extend_from_slice(if i > 0 { b",[" } else { b"[" });
-            key.write_json(out);
+            match key {
+                Atom::String(key) if are_plain => write::plain_string(out, key.as_bytes()),
+                key => key.write_json(out),
+            }
             out.push(b',');
             value.write_json(out);
             out.push(b']');
@@ -275,6 +280,9 @@ impl Hash for Map {
 impl FromIterator<(Atom, Atom)> for Map {
     fn from_iter<I: IntoIterator<Item = (Atom, Atom)>>(pairs: I) -> Self {
         let mut pairs: Vec<_> = pairs.into_iter().collect();
+        if pairs.is_sorted_by(|a, b| a.0 < b.0) {
+            return Self::from_sorted(pairs);
+        }
         pairs.reverse();
         pairs.sort_by(|a, b| a.0.cmp(&b.0));
         pairs.dedup_by(|later, earlier| later.0 == earlier.0);

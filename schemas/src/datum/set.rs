@@ -8,7 +8,8 @@ use triomphe::ThinArc;
 
 use crate::atom::Atom;
 
-/// Up to this many elements a set is one sorted slice; longer ones are trees that share structure.
+/// A longer set becomes a tree when an element is added or removed, which costs O(n) once: from then on, versions of the
+/// set share what is the same. Up to this size a change makes a new slice.
 const FEW: usize = 32;
 
 /// A sorted set of atoms of one type.
@@ -19,9 +20,9 @@ pub struct Set(Repr);
 enum Repr {
     Empty,
     One(Atom),
-    /// Two or more.
-    Few(ThinArc<(), Atom>),
-    Many(Box<OrdSet<Atom>>),
+    /// Two or more, sorted.
+    Slice(ThinArc<(), Atom>),
+    Tree(Box<OrdSet<Atom>>),
 }
 
 impl Set {
@@ -57,8 +58,7 @@ impl Set {
         Self(match atoms.len() {
             0 => Repr::Empty,
             1 => atoms.pop().map_or(Repr::Empty, Repr::One),
-            2..=FEW => Repr::Few(ThinArc::from_header_and_iter((), atoms.drain(..))),
-            _ => Repr::Many(Box::new(atoms.drain(..).collect())),
+            _ => Repr::Slice(ThinArc::from_header_and_iter((), atoms.drain(..))),
         })
     }
 
@@ -67,8 +67,8 @@ impl Set {
         match &self.0 {
             Repr::Empty => 0,
             Repr::One(_) => 1,
-            Repr::Few(atoms) => atoms.slice.len(),
-            Repr::Many(atoms) => atoms.len(),
+            Repr::Slice(atoms) => atoms.slice.len(),
+            Repr::Tree(atoms) => atoms.len(),
         }
     }
 
@@ -90,8 +90,8 @@ impl Set {
         match &self.0 {
             Repr::Empty => false,
             Repr::One(one) => one == atom,
-            Repr::Few(atoms) => atoms.slice.binary_search(atom).is_ok(),
-            Repr::Many(atoms) => atoms.contains(atom),
+            Repr::Slice(atoms) => atoms.slice.binary_search(atom).is_ok(),
+            Repr::Tree(atoms) => atoms.contains(atom),
         }
     }
 
@@ -100,18 +100,22 @@ impl Set {
         SetIter(match &self.0 {
             Repr::Empty => IterRepr::Slice([].iter()),
             Repr::One(atom) => IterRepr::Slice(std::slice::from_ref(atom).iter()),
-            Repr::Few(atoms) => IterRepr::Slice(atoms.slice.iter()),
-            Repr::Many(atoms) => IterRepr::Tree(Box::new(atoms.iter())),
+            Repr::Slice(atoms) => IterRepr::Slice(atoms.slice.iter()),
+            Repr::Tree(atoms) => IterRepr::Tree(Box::new(atoms.iter())),
         })
     }
 
     /// Adds an element; false if it was there. O(log n).
     pub fn insert(&mut self, atom: Atom) -> bool {
-        if let Repr::Many(atoms) = &mut self.0 {
+        if let Repr::Tree(atoms) = &mut self.0 {
             return atoms.insert(atom).is_none();
         }
         if self.contains(&atom) {
             return false;
+        }
+        if let Some(atoms) = self.tree() {
+            atoms.insert(atom);
+            return true;
         }
         let mut all: Vec<Atom> = self.iter().cloned().collect();
         all.insert(all.partition_point(|have| *have < atom), atom);
@@ -121,15 +125,15 @@ impl Set {
 
     /// Removes an element; false if it was not there. O(log n).
     pub fn remove(&mut self, atom: &Atom) -> bool {
-        if let Repr::Many(atoms) = &mut self.0 {
+        if !matches!(self.0, Repr::Tree(_)) && !self.contains(atom) {
+            return false;
+        }
+        if let Some(atoms) = self.tree() {
             let removed = atoms.remove(atom).is_some();
             if removed && atoms.len() <= FEW / 2 {
                 *self = Self::from_sorted(self.iter().cloned().collect());
             }
             return removed;
-        }
-        if !self.contains(atom) {
-            return false;
         }
         *self = Self::from_sorted(self.iter().filter(|have| *have != atom).cloned().collect());
         true
@@ -137,12 +141,23 @@ impl Set {
 
     /// Adds all elements of `other`.
     pub fn extend(&mut self, other: &Self) {
-        if let Repr::Many(_) = self.0 {
-            for atom in other {
-                self.insert(atom.clone());
-            }
+        if let Some(atoms) = self.tree() {
+            atoms.extend(other.iter().cloned());
         } else {
             *self = Self::from_vec(self.iter().chain(other).cloned().collect());
+        }
+    }
+
+    /// The set as a tree, if it is long, to be changed.
+    fn tree(&mut self) -> Option<&mut OrdSet<Atom>> {
+        if let Repr::Slice(atoms) = &self.0
+            && atoms.slice.len() > FEW
+        {
+            self.0 = Repr::Tree(Box::new(atoms.slice.iter().cloned().collect()));
+        }
+        match &mut self.0 {
+            Repr::Tree(atoms) => Some(atoms),
+            _ => None,
         }
     }
 
@@ -154,7 +169,7 @@ impl Set {
         mut removed: impl FnMut(&'a Atom),
         mut added: impl FnMut(&'a Atom),
     ) {
-        if let (Repr::Many(old), Repr::Many(new)) = (&self.0, &new.0) {
+        if let (Repr::Tree(old), Repr::Tree(new)) = (&self.0, &new.0) {
             for item in old.diff(new) {
                 match item {
                     imbl::ordset::DiffItem::Add(atom) => added(atom),
@@ -189,8 +204,8 @@ impl Set {
     pub(super) fn shares_with(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Repr::Empty, Repr::Empty) => true,
-            (Repr::Few(a), Repr::Few(b)) => a.ptr() == b.ptr(),
-            (Repr::Many(a), Repr::Many(b)) => a.ptr_eq(b),
+            (Repr::Slice(a), Repr::Slice(b)) => a.ptr() == b.ptr(),
+            (Repr::Tree(a), Repr::Tree(b)) => a.ptr_eq(b),
             _ => false,
         }
     }
@@ -227,7 +242,7 @@ impl PartialEq for Set {
         if self.len() != other.len() {
             return false;
         }
-        if let (Repr::Many(a), Repr::Many(b)) = (&self.0, &other.0) {
+        if let (Repr::Tree(a), Repr::Tree(b)) = (&self.0, &other.0) {
             return a.diff(b).next().is_none();
         }
         self.shares_with(other) || self.iter().eq(other.iter())
@@ -245,7 +260,15 @@ impl Hash for Set {
 
 impl FromIterator<Atom> for Set {
     fn from_iter<I: IntoIterator<Item = Atom>>(atoms: I) -> Self {
-        Self::from_vec(atoms.into_iter().collect())
+        let mut atoms = atoms.into_iter();
+        // Most sets hold one element at most, which takes no list.
+        match (atoms.next(), atoms.next()) {
+            (None, _) => Self::EMPTY,
+            (Some(one), None) => Self::one(one),
+            (Some(first), Some(second)) => {
+                Self::from_vec([first, second].into_iter().chain(atoms).collect())
+            }
+        }
     }
 }
 

@@ -426,6 +426,12 @@ pub(super) fn plain_len(text: &[u8]) -> usize {
             return i * 8 + (special.trailing_zeros() / 8) as usize;
         }
     }
+    // The last eight bytes, some of them for the second time, instead of the rest byte by byte.
+    if let Some(last) = text.last_chunk()
+        && special_bytes(*last) == 0
+    {
+        return text.len();
+    }
     let is_special = |byte: &u8| matches!(byte, ..0x20 | b'"' | b'\\');
     let in_rest = rest.iter().position(is_special).unwrap_or(rest.len());
     words.len() * 8 + in_rest

@@ -4,7 +4,24 @@ use super::format_real;
 use super::scanner::plain_len;
 
 /// Appends a quoted string; only what must be escaped is.
-pub fn string(out: &mut Vec<u8>, mut bytes: &[u8]) {
+pub fn string(out: &mut Vec<u8>, bytes: &[u8]) {
+    if plain_len(bytes) == bytes.len() {
+        plain_string(out, bytes);
+    } else {
+        escaped_string(out, bytes);
+    }
+}
+
+/// Appends a quoted string that is [plain](super::is_plain).
+pub(crate) fn plain_string(out: &mut Vec<u8>, bytes: &[u8]) {
+    let start = out.len();
+    // Both quotes at once.
+    out.resize(start + bytes.len() + 2, b'"');
+    out[start + 1..start + 1 + bytes.len()].copy_from_slice(bytes);
+}
+
+#[cold]
+fn escaped_string(out: &mut Vec<u8>, mut bytes: &[u8]) {
     out.push(b'"');
     loop {
         let (plain, rest) = bytes.split_at(plain_len(bytes));

@@ -215,9 +215,15 @@ impl ColumnType {
         }
     }
 
+    /// Whether a datum of any type is what a column holds of which nothing was said, and that is nothing.
+    pub fn is_nothing(&self, datum: &Datum) -> bool {
+        self.min == 0 && datum.is_empty() && self.is_map() == datum.as_map().is_some()
+    }
+
     /// Whether a datum of this type is what [`default_datum`](Self::default_datum) gives.
     pub fn is_default(&self, datum: &Datum) -> bool {
-        datum.len() == self.min as usize && datum.atoms().all(Atom::is_default)
+        datum.len() == self.min as usize
+            && (self.min == 0 || datum.atoms().all(Atom::is_default))
     }
 
     /// Checks the constraints of all atoms of a datum.
@@ -225,6 +231,10 @@ impl ColumnType {
     /// # Errors
     /// The first violation.
     pub fn check(&self, datum: &Datum) -> Result<(), OvsdbError> {
+        let is_free = |base: &BaseType| matches!(base.constraint, Constraint::None);
+        if self.base_types().all(is_free) {
+            return Ok(());
+        }
         match datum {
             Datum::Set(set) => set.iter().try_for_each(|atom| self.key.check(atom)),
             Datum::Map(map) => map.iter().try_for_each(|(key, value)| {

@@ -9,6 +9,11 @@ use crate::schema::{ColumnId, DatabaseSchema, TableId, TableSchema};
 
 use super::{ColumnValues, Operation};
 
+/// So many operations tell how much room the others may take.
+const SAMPLE: usize = 256;
+/// More room is not made for what is not there yet.
+const MAX_RESERVED: usize = 64 << 20;
+
 /// Encodes operations; UUIDs of rows that the same transaction inserts become named-uuids.
 pub struct OperationWriter<'a> {
     schema: &'a DatabaseSchema,
@@ -28,7 +33,12 @@ impl<'a> OperationWriter<'a> {
     pub fn params(&self, operations: &[Operation], out: &mut Vec<u8>) {
         out.push(b'[');
         write::string(out, self.schema.name.as_bytes());
-        for operation in operations {
+        let start = out.len();
+        for (i, operation) in operations.iter().enumerate() {
+            if i == SAMPLE {
+                let rest = (out.len() - start) / SAMPLE * (operations.len() - SAMPLE);
+                out.reserve(rest.min(MAX_RESERVED));
+            }
             out.push(b',');
             self.operation(operation, out);
         }
@@ -182,11 +192,8 @@ impl<'a> OperationWriter<'a> {
     }
 
     fn datum(&self, datum: &Datum, out: &mut Vec<u8>) {
-        let refers = datum
-            .atoms()
-            .any(|atom| atom.as_uuid().is_some_and(self.is_placeholder));
         match datum {
-            datum if !refers => datum.write_json(out),
+            datum if !may_refer(datum) => datum.write_json(out),
             Datum::Set(set) if set.len() == 1 => set.iter().for_each(|atom| self.atom(atom, out)),
             Datum::Set(set) => {
                 out.extend_from_slice(b"[\"set\",[");
@@ -220,6 +227,18 @@ impl<'a> OperationWriter<'a> {
                 out.push(b']');
             }
             atom => atom.write_json(out),
+        }
+    }
+}
+
+/// Whether there are UUIDs in it. All elements are of one type, and so are all keys, and all values.
+fn may_refer(datum: &Datum) -> bool {
+    let is_uuid = |atom: &Atom| matches!(atom, Atom::Uuid(_));
+    match datum {
+        Datum::Set(set) => set.iter().next().is_some_and(is_uuid),
+        Datum::Map(map) => {
+            let first = map.iter().next();
+            first.is_some_and(|(key, value)| is_uuid(key) || is_uuid(value))
         }
     }
 }

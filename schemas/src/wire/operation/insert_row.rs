@@ -35,7 +35,17 @@ impl InsertRow {
     /// A row of a table with values for some columns; of several for one column the last counts. `_uuid` and `_version`
     /// are no columns that could be given.
     pub fn new(table: &TableSchema, values: impl IntoIterator<Item = (ColumnId, Datum)>) -> Self {
-        let mut row = InsertRowBuilder::new(table, None);
+        Self::like(table, values, None)
+    }
+
+    /// The same of a row that is probably like another one of the table: of the same columns, in the same order. It
+    /// shares the list of them.
+    pub fn like(
+        table: &TableSchema,
+        values: impl IntoIterator<Item = (ColumnId, Datum)>,
+        like: Option<&Self>,
+    ) -> Self {
+        let mut row = InsertRowBuilder::new(table, like);
         for (column, datum) in values {
             row.set(column, datum);
         }

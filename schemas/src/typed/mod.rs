@@ -1,5 +1,7 @@
 //! Typed rows: structs generated from a schema, and what they are made of.
 
+mod recent_maps;
+
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,7 +12,9 @@ use std::marker::PhantomData;
 pub use uuid::Uuid;
 
 use crate::atom::Atom;
-use crate::datum::{Datum, Map, Set};
+use crate::datum::{Datum, Set};
+
+use recent_maps::map_of;
 
 /// A struct that stands for the rows of one table.
 pub trait TableRow: Clone + fmt::Debug + Default + PartialEq + Send + Sync + 'static {
@@ -160,6 +164,11 @@ pub trait Value: Sized {
     fn to_atom(&self) -> Atom;
     /// From an atom of the right type.
     fn from_atom(atom: &Atom) -> Option<Self>;
+
+    /// Whether it stands for this atom.
+    fn is(&self, atom: &Atom) -> bool {
+        self.to_atom() == *atom
+    }
 }
 
 macro_rules! value {
@@ -177,12 +186,25 @@ macro_rules! value {
 
 value!(i64, self => Atom::Integer(*self), atom => atom.as_integer());
 value!(bool, self => Atom::Boolean(*self), atom => atom.as_boolean());
-value!(String, self => Atom::from(self.as_str()), atom => atom.as_str().map(str::to_owned));
 value!(Uuid, self => Atom::Uuid(*self), atom => atom.as_uuid());
 value!(f64, self => Atom::from(*self), atom => match atom {
     Atom::Real(real) => Some(real.0),
     _ => None,
 });
+
+impl Value for String {
+    fn to_atom(&self) -> Atom {
+        Atom::from(self.as_str())
+    }
+
+    fn from_atom(atom: &Atom) -> Option<Self> {
+        atom.as_str().map(str::to_owned)
+    }
+
+    fn is(&self, atom: &Atom) -> bool {
+        atom.as_str() == Some(self)
+    }
+}
 
 impl<T> Value for Ref<T> {
     fn to_atom(&self) -> Atom {
@@ -214,7 +236,8 @@ impl<V: Value> Column for V {
 
 impl<V: Value> Column for Option<V> {
     fn to_datum(&self) -> Datum {
-        Datum::Set(self.iter().map(Value::to_atom).collect())
+        let atom = self.as_ref().map(Value::to_atom);
+        Datum::Set(atom.map_or(Set::EMPTY, Set::one))
     }
 
     fn from_datum(datum: &Datum) -> Option<Self> {
@@ -247,11 +270,7 @@ impl Column for Vec<f64> {
 
 impl<K: Value + Ord, V: Value> Column for BTreeMap<K, V> {
     fn to_datum(&self) -> Datum {
-        Datum::Map(
-            self.iter()
-                .map(|(key, value)| (key.to_atom(), value.to_atom()))
-                .collect::<Map>(),
-        )
+        Datum::Map(map_of(self.iter()))
     }
 
     fn from_datum(datum: &Datum) -> Option<Self> {
