@@ -43,7 +43,8 @@ impl TxnBuilder {
     /// The database's schema cannot express the row.
     pub fn insert<T: TableRow>(&mut self, row: &T) -> Result<Ref<T>, BuildError> {
         let (table, columns) = self.columns_of::<T>()?;
-        self.insert_new(table, by_column(&columns, row)).map(Ref::new)
+        self.insert_new(table, by_column(&columns, row))
+            .map(Ref::new)
     }
 
     /// Inserts a row with a UUID that the caller has chosen; see [`insert_row_as`](Self::insert_row_as).

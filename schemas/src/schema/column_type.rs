@@ -222,8 +222,7 @@ impl ColumnType {
 
     /// Whether a datum of this type is what [`default_datum`](Self::default_datum) gives.
     pub fn is_default(&self, datum: &Datum) -> bool {
-        datum.len() == self.min as usize
-            && (self.min == 0 || datum.atoms().all(Atom::is_default))
+        datum.len() == self.min as usize && (self.min == 0 || datum.atoms().all(Atom::is_default))
     }
 
     /// Checks the constraints of all atoms of a datum.

@@ -55,7 +55,11 @@ impl RecentMaps {
             match builder.expected() {
                 Some((expected, likely)) if key.is(expected) => {
                     let same = value.is(likely);
-                    let value = if same { likely.clone() } else { value.to_atom() };
+                    let value = if same {
+                        likely.clone()
+                    } else {
+                        value.to_atom()
+                    };
                     builder.push(Key::Expected(expected), value);
                 }
                 _ => builder.push(Key::Other(key.to_atom()), value.to_atom()),
