@@ -1,7 +1,7 @@
 //! Rows that are decoded while their message arrives are those, and the errors, of the same message read as a whole.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use patchbay_schemas::json::{Framer, Json, Reader, TextBuf};
@@ -283,6 +283,38 @@ fn what_is_wrong_in_a_row_is_told_as_of_a_whole_message() {
 }
 
 #[test]
+fn rows_that_nobody_has_looked_at_are_taken_as_they_come() {
+    let mut framer = Framer::new(usize::MAX);
+    framer.push(br#"{"id":5,"result":{"T":{"#);
+    assert!(framer.next_text().unwrap().is_none());
+    let mut taken = Vec::new();
+    let member = |number: usize| format!(r#""{number}":[{number},"x"],"#).into_bytes();
+    let stream: Vec<u8> = (0..100).flat_map(member).collect();
+    for part in stream.chunks(7) {
+        framer.push(part);
+        let members = framer.unproven_members().unwrap().unwrap();
+        taken.extend(members.take(|reader| {
+            let name = reader.next_member()?.into_owned();
+            assert!(reader.enter_array() && reader.next_element());
+            let number = reader.integer()?;
+            let is_whole = reader.next_element() && reader.string().is_some();
+            (is_whole && !reader.next_element()).then_some((name, number))
+        }));
+        // What has come in part waits.
+        assert!(framer.next_text().unwrap().is_none());
+        assert!(framer.arriving_rows(1).is_none());
+    }
+    let numbers = taken.iter().map(|(_, number)| *number);
+    assert!(numbers.eq(0..100));
+    framer.push(br#""last":0}}}"#);
+    let rest = framer.next_text().unwrap().unwrap();
+    assert_eq!(
+        rest.as_text().bytes(),
+        br#"{"id":5,"result":{"T":{"last":0}}}"#
+    );
+}
+
+#[test]
 fn places_of_faults_count_what_was_taken() {
     let stream = br#"{"result":{"T":{"a":1,"b":2,"c":?}}}"#;
     let mut framer = Framer::new(usize::MAX);
@@ -295,6 +327,41 @@ fn places_of_faults_count_what_was_taken() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Most rows can be proven while they are decoded; bytes that are changed at random may not slip through.
+    #[test]
+    fn rows_as_servers_write_them(
+        version in select(&VERSIONS[1..]),
+        rows in vec(
+            (any::<u32>(), "[a-z]{0,30}", any::<i32>(), vec("[a-z]{0,12}", 0..4), vec(("[a-c]", "[a-z]{0,40}"), 0..3)),
+            1..30,
+        ),
+        parts in vec(1..700_usize, 1..6),
+        changes in vec((any::<prop::sample::Index>(), select(&b"{}[]\",: a\\5-0.\xff\x01"[..]), any::<bool>()), 0..2),
+    ) {
+        let mut updates: Vec<String> = Vec::new();
+        for (id, name, i, set, map) in rows {
+            let set: BTreeSet<String> = set.iter().map(|one| format!("{one:?}")).collect();
+            let map: BTreeMap<String, String> = map.into_iter().collect();
+            let map: Vec<String> = map.iter().map(|(key, value)| format!("[{key:?},{value:?}]")).collect();
+            let set = set.into_iter().collect::<Vec<_>>().join(",");
+            updates.push(format!(
+                r#""00000000-0000-4000-8000-0000{id:08x}":{{"initial":{{"i":{i},"m":["map",[{}]],"name":{name:?},"set":["set",[{set}]]}}}}"#,
+                map.join(",")
+            ));
+        }
+        let updates = format!(r#"{{"T":{{{}}},"U":{{}}}}"#, updates.join(","));
+        let mut stream = messages(&updates).swap_remove(2).into_bytes();
+        for (place, byte, replace) in changes {
+            let place = place.index(stream.len());
+            if replace {
+                stream[place] = byte;
+            } else {
+                stream.remove(place);
+            }
+        }
+        check(&stream, &parts, version);
+    }
 
     #[test]
     fn any_message_in_any_parts(

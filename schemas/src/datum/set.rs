@@ -305,3 +305,48 @@ impl<'a> Iterator for SetIter<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_set_of_any_length_is_what_was_done_to_it(
+            start in prop::collection::vec(0_i64..200, 0..120),
+            changes in prop::collection::vec((0_i64..200, any::<bool>()), 0..200),
+            more in prop::collection::vec(0_i64..200, 0..60),
+        ) {
+            let mut model: BTreeSet<i64> = start.iter().copied().collect();
+            let first: Set = start.into_iter().map(Atom::from).collect();
+            let (mut set, before) = (first.clone(), model.clone());
+            for (number, add) in changes {
+                let atom = Atom::from(number);
+                let (changed, expected) = if add {
+                    (set.insert(atom.clone()), model.insert(number))
+                } else {
+                    (set.remove(&atom), model.remove(&number))
+                };
+                prop_assert_eq!(changed, expected);
+                prop_assert_eq!(set.contains(&atom), add);
+            }
+            set.extend(&more.iter().copied().map(Atom::from).collect());
+            model.extend(more);
+            let flat: Set = model.iter().copied().map(Atom::from).collect();
+            prop_assert!(set.iter().eq(&flat) && set.len() == model.len());
+            prop_assert_eq!(&set, &flat);
+            let (mut removed, mut added) = (BTreeSet::new(), BTreeSet::new());
+            first.diff(
+                &set,
+                |atom| removed.extend(atom.as_integer()),
+                |atom| added.extend(atom.as_integer()),
+            );
+            prop_assert!(removed.iter().eq(before.difference(&model)));
+            prop_assert!(added.iter().eq(model.difference(&before)));
+        }
+    }
+}

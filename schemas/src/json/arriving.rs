@@ -209,7 +209,8 @@ impl UnprovenMembers<'_> {
         let is_in_part = reader.stopped() == Some(Stop::RanOut);
         let framer = self.framer;
         framer.cut_out(begin, begin + len);
-        framer.is_awaiting = is_in_part && framer.buffer.len() - begin <= MAX_AWAITING;
+        let is_short = framer.buffer.len() - begin <= MAX_AWAITING;
+        framer.awaiting_more_than = (is_in_part && is_short).then_some(framer.buffer.len());
         members
     }
 }

@@ -97,8 +97,8 @@ pub struct Framer {
     pub(super) scanner: Scanner,
     /// How many bytes were taken out of the text that is arriving.
     pub(super) taken: usize,
-    /// Whether what has arrived is only looked at together with what comes next.
-    pub(super) is_awaiting: bool,
+    /// How many bytes there are, of which the last are only looked at together with what comes next.
+    pub(super) awaiting_more_than: Option<usize>,
     max_len: usize,
 }
 
@@ -110,7 +110,7 @@ impl Framer {
             start: 0,
             scanner: Scanner::default(),
             taken: 0,
-            is_awaiting: false,
+            awaiting_more_than: None,
             max_len,
         }
     }
@@ -131,7 +131,7 @@ impl Framer {
     /// The stream is not OVSDB JSON or a text is too long. The framer is unusable afterwards.
     pub fn next_text(&mut self) -> Result<Option<TextBuf>, JsonError> {
         let pending = &self.buffer[self.start..];
-        let found = if std::mem::take(&mut self.is_awaiting) {
+        let found = if self.awaiting_more_than.take() == Some(self.buffer.len()) {
             None
         } else {
             let found = self.scanner.scan(pending);
