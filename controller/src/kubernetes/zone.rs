@@ -218,15 +218,21 @@ impl Work {
         let uid = seen.and_then(|seen| seen.object.metadata.uid.clone());
         let summary = ConnectSummary::new(uid, report);
         self.summaries.insert(connect.to_owned(), summary);
-        let mut told = Told::of(report);
+        let before = known.map(|told| told.message.clone()).unwrap_or_default();
         // The cluster-wide half comes first: nothing is wrong as long as there is nothing to do.
-        if matches!(report.held, Some(HeldReason::NoTunnelKey)) {
-            told.message = known.map_or_else(Message::default, |told| told.message.clone());
-        } else if known.is_none_or(|known| known.message != told.message) {
-            let Message { networks, problems } = &told.message;
-            tracing::info!(connect, networks, problems, "connected");
-        }
-        self.told.insert(connect.to_owned(), told);
+        let message = if matches!(report.held, Some(HeldReason::NoTunnelKey)) {
+            before
+        } else {
+            let message = Message::of(report);
+            if message != before {
+                let Message { networks, problems } = &message;
+                tracing::info!(connect, networks, problems, "connected");
+            }
+            message
+        };
+        let report = Arc::clone(report);
+        self.told
+            .insert(connect.to_owned(), Told { report, message });
     }
 }
 
@@ -243,8 +249,8 @@ struct Message {
     problems: String,
 }
 
-impl Told {
-    fn of(report: &Arc<ConnectReport>) -> Self {
+impl Message {
+    fn of(report: &ConnectReport) -> Self {
         let networks: Vec<&str> = report
             .connected
             .iter()
@@ -257,11 +263,38 @@ impl Told {
             problems.push(format!("and {more} more"));
         }
         Self {
-            report: Arc::clone(report),
-            message: Message {
-                networks: networks.join(", "),
-                problems: problems.join("; "),
-            },
+            networks: networks.join(", "),
+            problems: problems.join("; "),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zone::{NetworkSkip, Notice, SkippedNetwork};
+
+    #[test]
+    fn what_is_logged_has_an_end() {
+        let skipped = (1..=30).map(|number| SkippedNetwork {
+            owner: format!("layer3_{number}").parse().unwrap(),
+            network: None,
+            reason: NetworkSkip::Unknown,
+        });
+        let notice = Notice::UnknownOwner("odd".to_owned());
+        let mut report = ConnectReport {
+            skipped_networks: skipped.collect(),
+            notices: vec![notice],
+            ..ConnectReport::default()
+        };
+        let problems = |report: &ConnectReport| Message::of(report).problems;
+        let told = problems(&report);
+        assert!(told.starts_with("network layer3_1: the network is not known; "));
+        assert!(told.ends_with("network layer3_20: the network is not known; and 11 more"));
+        report.skipped_networks.truncate(1);
+        assert_eq!(
+            problems(&report),
+            "network layer3_1: the network is not known; annotation: odd"
+        );
     }
 }

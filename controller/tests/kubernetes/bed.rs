@@ -483,7 +483,7 @@ impl Running {
     }
 }
 
-/// Waits until there is something, up to 30 s.
+/// Waits until there is something, up to two minutes: a busy machine is slow.
 pub(crate) async fn eventually<T>(what: &str, mut found: impl AsyncFnMut() -> Option<T>) -> T {
     let attempts = async {
         loop {
@@ -493,7 +493,7 @@ pub(crate) async fn eventually<T>(what: &str, mut found: impl AsyncFnMut() -> Op
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    let found = tokio::time::timeout(Duration::from_secs(30), attempts).await;
+    let found = tokio::time::timeout(Duration::from_secs(120), attempts).await;
     found.unwrap_or_else(|_| panic!("it never came to this: {what}"))
 }
 
