@@ -290,7 +290,8 @@ fn rows_that_nobody_has_looked_at_are_taken_as_they_come() {
     let mut taken = Vec::new();
     let member = |number: usize| format!(r#""{number}":[{number},"x"],"#).into_bytes();
     let stream: Vec<u8> = (0..100).flat_map(member).collect();
-    for part in stream.chunks(7) {
+    // Each member comes in two parts at most.
+    for part in stream.chunks(14) {
         framer.push(part);
         let members = framer.unproven_members().unwrap().unwrap();
         taken.extend(members.take(|reader| {
@@ -312,6 +313,30 @@ fn rows_that_nobody_has_looked_at_are_taken_as_they_come() {
         rest.as_text().bytes(),
         br#"{"id":5,"result":{"T":{"last":0}}}"#
     );
+}
+
+#[test]
+fn a_row_that_comes_byte_by_byte_is_not_looked_at_with_each() {
+    let mut framer = Framer::new(usize::MAX);
+    framer.push(br#"{"id":5,"result":{"T":{"#);
+    assert!(framer.next_text().unwrap().is_none());
+    let mut looks = 0;
+    let row = format!(r#""long":"{}","#, "x".repeat(10_000));
+    for byte in row.bytes() {
+        framer.push(&[byte]);
+        if let Some(members) = framer.unproven_members().unwrap() {
+            let taken = members.take(|reader| {
+                looks += 1;
+                reader.next_member()?;
+                reader.string().map(|_| ())
+            });
+            assert!(taken.is_empty());
+        }
+        assert!(framer.next_text().unwrap().is_none());
+    }
+    assert!((1..5).contains(&looks), "{looks} looks");
+    let row = framer.arriving_rows(1).unwrap();
+    row.take(|row| assert_eq!(row.bytes().len(), 10_011));
 }
 
 #[test]

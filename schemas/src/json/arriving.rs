@@ -21,9 +21,6 @@ pub struct UnprovenMembers<'a> {
     object: OpenObject,
 }
 
-/// So much of a member that has arrived in part is looked at again when more of it has come.
-const MAX_AWAITING: usize = 64 << 10;
-
 /// Whole elements of an array that is a member of the text, all but its first, such as the operations of a request, in a
 /// text whose end has not arrived.
 #[derive(Debug)]
@@ -209,8 +206,9 @@ impl UnprovenMembers<'_> {
         let is_in_part = reader.stopped() == Some(Stop::RanOut);
         let framer = self.framer;
         framer.cut_out(begin, begin + len);
-        let is_short = framer.buffer.len() - begin <= MAX_AWAITING;
-        framer.awaiting_more_than = (is_in_part && is_short).then_some(framer.buffer.len());
+        // Once: however slowly a member comes, it is not looked at again and again.
+        let is_first = len > 0 || framer.awaiting_more_than.is_none();
+        framer.awaiting_more_than = (is_in_part && is_first).then_some(framer.buffer.len());
         members
     }
 }

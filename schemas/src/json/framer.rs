@@ -131,9 +131,10 @@ impl Framer {
     /// The stream is not OVSDB JSON or a text is too long. The framer is unusable afterwards.
     pub fn next_text(&mut self) -> Result<Option<TextBuf>, JsonError> {
         let pending = &self.buffer[self.start..];
-        let found = if self.awaiting_more_than.take() == Some(self.buffer.len()) {
+        let found = if self.awaiting_more_than == Some(self.buffer.len()) {
             None
         } else {
+            self.awaiting_more_than = None;
             let found = self.scanner.scan(pending);
             found.map_err(|error| error.behind(self.taken))?
         };
