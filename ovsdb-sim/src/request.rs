@@ -190,14 +190,16 @@ impl Request<'_> {
         let canceled = database.convert(schema)?;
         let reply = reply::success(&self.id, |out| out.extend_from_slice(b"{}"));
         if database.is_clustered() {
-            // As there, where the reply comes later than the change.
+            // As there, where the reply comes later than the change: a client that is not aware of changes is gone by then.
             canceled.refuse();
+            if self.session.is_change_aware() {
+                self.session.reply(reply);
+            }
             server.close_unaware_sessions();
-            self.session.reply(reply);
         } else {
             self.session.reply(reply);
-            canceled.refuse();
             server.close_unaware_sessions();
+            canceled.refuse();
         }
         Ok(Answer::Later)
     }

@@ -288,33 +288,45 @@ impl Server {
         session
     }
 
-    /// Forgets a session: its monitors, locks and waiting transactions.
+    /// Forgets a session.
     pub(crate) fn disconnect(&self, session: &Session) {
         self.sessions.remove(&session.id());
         self.faults.disconnected(session.id());
+        self.release(session.id());
+        self.left.notify_waiters();
+    }
+
+    /// Ends a session's monitors and waiting transactions and gives its locks to others.
+    fn release(&self, session: SessionId) {
         for database in self.databases() {
-            database.disconnect(session.id());
+            database.disconnect(session);
         }
-        let owners = self.lock_table().disconnect(session.id());
+        let owners = self.lock_table().disconnect(session);
         for (lock, owner) in owners {
             if let Some(owner) = self.session(owner) {
                 owner.notify_lock("locked", &lock);
             }
         }
-        self.left.notify_waiters();
     }
 
     /// Hangs up on all clients that would not understand that databases change.
     pub(crate) fn close_unaware_sessions(&self) {
-        for session in self.sessions.iter().filter(|s| !s.is_change_aware()) {
-            session.outbox().close();
-        }
+        self.close(|session| !session.is_change_aware());
     }
 
     /// Hangs up on all clients, so that they connect anew.
     pub(crate) fn close_sessions(&self) {
-        for session in &self.sessions {
+        self.close(|_| true);
+    }
+
+    /// Ends sessions, the oldest first; their locks have other owners when this returns.
+    fn close(&self, is_meant: impl Fn(&Session) -> bool) {
+        let sessions = self.sessions.iter().map(|session| session.clone());
+        let mut meant: Vec<_> = sessions.filter(|session| is_meant(session)).collect();
+        meant.sort_unstable_by_key(|session| session.id());
+        for session in meant {
             session.outbox().close();
+            self.release(session.id());
         }
     }
 
