@@ -350,6 +350,20 @@ fn places_of_faults_count_what_was_taken() {
     assert_eq!(framer.next_text().unwrap_err().at, 32);
 }
 
+type Damage = (prop::sample::Index, u8, bool);
+
+/// Changes bytes, or removes them.
+fn damage(stream: &mut Vec<u8>, changes: Vec<Damage>) {
+    for (place, byte, replace) in changes {
+        let place = place.index(stream.len());
+        if replace {
+            stream[place] = byte;
+        } else {
+            stream.remove(place);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
@@ -377,14 +391,7 @@ proptest! {
         }
         let updates = format!(r#"{{"T":{{{}}},"U":{{}}}}"#, updates.join(","));
         let mut stream = messages(&updates).swap_remove(2).into_bytes();
-        for (place, byte, replace) in changes {
-            let place = place.index(stream.len());
-            if replace {
-                stream[place] = byte;
-            } else {
-                stream.remove(place);
-            }
-        }
+        damage(&mut stream, changes);
         check(&stream, &parts, version);
     }
 
@@ -396,14 +403,7 @@ proptest! {
         changes in vec((any::<prop::sample::Index>(), select(&b"{}[]\",: a\\5\xff\x01"[..]), any::<bool>()), 0..3),
     ) {
         let mut stream = messages(&story(version, "")).swap_remove(shape).into_bytes();
-        for (place, byte, replace) in changes {
-            let place = place.index(stream.len());
-            if replace {
-                stream[place] = byte;
-            } else {
-                stream.remove(place);
-            }
-        }
+        damage(&mut stream, changes);
         check(&stream, &parts, version);
     }
 }

@@ -88,10 +88,11 @@ impl ArrivedRows {
         let Some(id) = table.id.filter(|_| table.error.is_none()) else {
             return;
         };
+        // A row with a fault stays in the text, and is refused when it is read from there.
         let rows = table.read(version, strings, |reader| {
             arriving.take(|text| reader.next(text, schema.table(id)).ok().flatten())
         });
-        table.rows.push(rows);
+        table.keep(rows);
     }
 
     /// The table whose rows come at this place.
@@ -142,8 +143,15 @@ impl ArrivedTable {
                 }
             }
         });
-        decoded.shrink_to_fit();
-        self.rows.push(decoded);
+        self.keep(decoded);
+    }
+
+    /// Keeps what was decoded of one piece of text.
+    fn keep(&mut self, mut rows: Vec<(Uuid, RowUpdate)>) {
+        if !rows.is_empty() {
+            rows.shrink_to_fit();
+            self.rows.push(rows);
+        }
     }
 
     /// Goes on where it was left.
