@@ -18,7 +18,40 @@ pub fn mac_address(address: IpAddr) -> String {
             [digest[0], digest[1], digest[2], digest[3]]
         }
     };
-    format!("0a:58:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
+    let mut text = String::with_capacity(17);
+    text.push_str("0a:58");
+    for octet in [a, b, c, d] {
+        text.push(':');
+        for digit in [octet >> 4, octet & 15] {
+            text.extend(char::from_digit(digit.into(), 16));
+        }
+    }
+    text
+}
+
+/// The text of an address.
+///
+/// There are many of them in a zone, and [`Display`](std::fmt::Display) takes its time.
+pub fn address_text(address: IpAddr) -> String {
+    let IpAddr::V4(address) = address else {
+        return address.to_string();
+    };
+    let mut text = String::with_capacity("255.255.255.255/32".len());
+    for (place, octet) in address.octets().into_iter().enumerate() {
+        if place > 0 {
+            text.push('.');
+        }
+        text.push_str(itoa::Buffer::new().format(octet));
+    }
+    text
+}
+
+/// The text of an address or a subnet with the length of its prefix; see [`address_text`].
+pub fn net_text(net: IpNet) -> String {
+    let mut text = address_text(net.addr());
+    text.push('/');
+    text.push_str(itoa::Buffer::new().format(net.prefix_len()));
+    text
 }
 
 /// The two ends of the link between a connect router and a network router, as `/31` or `/127`.
@@ -98,6 +131,22 @@ mod tests {
         ];
         for (address, mac) in cases {
             assert_eq!(mac_address(address.parse().unwrap()), mac);
+        }
+    }
+
+    #[test]
+    fn texts_are_those_of_display() {
+        let nets = [
+            "0.0.0.0/0",
+            "10.0.9.100/31",
+            "255.255.255.255/32",
+            "fd01::104/127",
+            "::/0",
+        ];
+        for net in nets {
+            let address = self::net(net).addr();
+            assert_eq!(net_text(self::net(net)), net);
+            assert_eq!(address_text(address), address.to_string());
         }
     }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use patchbay_schemas::datum::Map;
+
 use super::ids::{Attachment, NetworkId};
 use super::network::IpFamily;
 
@@ -159,6 +161,62 @@ impl OwnedRow<'_> {
     }
 }
 
+/// The external ids of rows that differ only in where a network is attached: of its ports on one router, or of its routes
+/// of one family. What they have in common is put together once, and shared.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct AttachedRows {
+    /// Those of one of the rows.
+    like: Map,
+    /// The identity before and after the id of the node.
+    head: String,
+    tail: String,
+}
+
+impl AttachedRows {
+    /// The ports of a network on a router.
+    pub fn ports(connect: &str, network: NetworkId, router: &str) -> Self {
+        let row = OwnedRow::RouterPort {
+            network,
+            attachment: Attachment::Layer2,
+            router,
+        };
+        Self::like(row, connect, network, router)
+    }
+
+    /// The routes to a network, of one family.
+    pub fn routes(connect: &str, network: NetworkId, family: IpFamily) -> Self {
+        let row = OwnedRow::StaticRoute {
+            network,
+            attachment: Attachment::Layer2,
+            family,
+        };
+        Self::like(row, connect, network, &family.to_string())
+    }
+
+    /// `last` is what the identity ends with.
+    fn like(row: OwnedRow<'_>, connect: &str, network: NetworkId, last: &str) -> Self {
+        let like = row.external_ids(connect).into_iter();
+        Self {
+            like: like
+                .map(|(key, value)| (key.into(), value.into()))
+                .collect(),
+            head: format!("{OWNER_CONTROLLER}:{OWNER_TYPE}:{connect}:{network}:"),
+            tail: format!(":{last}"),
+        }
+    }
+
+    /// All external ids of the row of an attachment.
+    pub fn external_ids(&self, attachment: Attachment) -> Map {
+        let mut digits = itoa::Buffer::new();
+        let node = digits.format(attachment.index());
+        self.like.map_values(|key, value| match key.as_str() {
+            Some(key::ID) => [&self.head, node, &self.tail].concat().into(),
+            Some(key::NODE_ID) => (&*node).into(),
+            _ => value.clone(),
+        })
+    }
+}
+
 /// What distinguishes a row from all others of its table; a row without values of its own has a name instead.
 fn identity(connect: &str, values: &[(&str, String)]) -> Option<String> {
     if values.is_empty() {
@@ -259,6 +317,31 @@ mod tests {
         }
         assert_eq!(ids.len(), 7);
         assert_eq!(OwnedRow::Router.external_ids("mix").len(), 3);
+    }
+
+    #[test]
+    fn attached_rows_have_the_external_ids_of_their_kind() {
+        let node = Attachment::Layer3(NodeId::try_new(4711).unwrap());
+        for attachment in [Attachment::Layer2, node] {
+            let (network, router, family) = (network(17), "connect_router_mix", IpFamily::V6);
+            let ports = AttachedRows::ports("mix", network, router);
+            let routes = AttachedRows::routes("mix", network, family);
+            let port = OwnedRow::RouterPort {
+                network,
+                attachment,
+                router,
+            };
+            let route = OwnedRow::StaticRoute {
+                network,
+                attachment,
+                family,
+            };
+            for (rows, row) in [(ports, port), (routes, route)] {
+                let expected = row.external_ids("mix").into_iter();
+                let expected: Map = expected.map(|(k, v)| (k.into(), v.into())).collect();
+                assert_eq!(rows.external_ids(attachment), expected);
+            }
+        }
     }
 
     #[test]

@@ -19,7 +19,9 @@ mod subnet_pool;
 mod subnetting;
 mod tunnel_key;
 
-pub use address::{PointToPoint, PointToPointError, mac_address, point_to_point};
+pub use address::{
+    PointToPoint, PointToPointError, address_text, mac_address, net_text, point_to_point,
+};
 pub use connect::{Connect, ConnectError, Connectivity, ROUTER_TUNNEL_KEY};
 pub use connect_range::{ConnectRange, ConnectRangeError, ConnectRanges};
 pub use connect_subnets::{ConnectSubnetMap, ConnectSubnets, SubnetAnnotationError};

@@ -11,8 +11,8 @@ use crate::model::{Network, NetworkId, Networks, Node};
 /// The differences between an earlier and a later version of the inputs.
 #[derive(Debug, Default)]
 pub(super) struct InputChanges<'a> {
-    /// Nodes before and after.
-    pub(super) nodes: Vec<(Option<&'a Node>, Option<&'a Node>)>,
+    /// Nodes that came, went or changed.
+    pub(super) nodes: Vec<NodeChange<'a>>,
     /// Networks that came, went or changed.
     pub(super) networks: BTreeSet<NetworkId>,
     /// Names of networks that are rendered on other nodes than before.
@@ -21,6 +21,13 @@ pub(super) struct InputChanges<'a> {
     pub(super) services: bool,
     /// Names of connects that came, went or changed.
     pub(super) connects: BTreeSet<&'a str>,
+}
+
+/// A node before and after.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NodeChange<'a> {
+    pub(super) old: Option<&'a Arc<Node>>,
+    pub(super) new: Option<&'a Arc<Node>>,
 }
 
 impl<'a> InputChanges<'a> {
@@ -52,11 +59,14 @@ impl<'a> InputChanges<'a> {
     }
 }
 
-fn nodes<'a>(old: &'a Inputs, new: &'a Inputs) -> Vec<(Option<&'a Node>, Option<&'a Node>)> {
-    let changes = old.nodes.diff(&new.nodes).map(|item| match item {
-        DiffItem::Add(_, node) => (None, Some(&**node)),
-        DiffItem::Remove(_, node) => (Some(&**node), None),
-        DiffItem::Update { old, new } => (Some(&**old.1), Some(&**new.1)),
+fn nodes<'a>(old: &'a Inputs, new: &'a Inputs) -> Vec<NodeChange<'a>> {
+    let changes = old.nodes.diff(&new.nodes).map(|item| {
+        let (old, new) = match item {
+            DiffItem::Add(_, node) => (None, Some(node)),
+            DiffItem::Remove(_, node) => (Some(node), None),
+            DiffItem::Update { old, new } => (Some(old.1), Some(new.1)),
+        };
+        NodeChange { old, new }
     });
     changes.collect()
 }

@@ -4,10 +4,11 @@
 //! it comes to the same.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
 
-use super::changes::InputChanges;
+use super::changes::{InputChanges, NodeChange};
 use super::connect::ConnectState;
 use super::desired::{Around, load_balancers_by_namespace};
 use super::index::{Index, Touched};
@@ -66,7 +67,7 @@ impl Memory {
         };
         let watched = self.connects.values().any(ConnectState::is_waiting);
         let touched = self.index.follow(snapshot, &rows, watched);
-        self.follow_database(&touched);
+        self.follow_database(touched);
         self.follow_connects(&former, inputs, &changes);
         self.follow_networks(&changes);
         self.follow_nodes(inputs, &changes);
@@ -82,11 +83,12 @@ impl Memory {
         true
     }
 
-    fn follow_database(&mut self, touched: &Touched) {
-        for (connect, units) in &touched.units {
-            let state = self.connects.entry(connect.clone());
+    fn follow_database(&mut self, touched: Touched) {
+        for (connect, units) in touched.units {
+            let state = self.connects.entry(connect);
             let state = state.or_insert_with(ConnectState::unseen);
-            state.pending.units.extend(units);
+            // Sorted first, many are joined at once.
+            state.pending.units.append(&mut BTreeSet::from_iter(units));
         }
         for state in self.connects.values_mut() {
             if touched.copp {
@@ -156,18 +158,16 @@ impl Memory {
     }
 
     fn follow_nodes(&mut self, inputs: &Inputs, changes: &InputChanges<'_>) {
-        for (old, new) in changes.nodes.iter().copied() {
-            let id = |node: Option<&Node>| node.and_then(|node| node.id);
+        for NodeChange { old, new } in changes.nodes.iter().copied() {
+            if let Some(node) = old {
+                self.nodes.remove(node);
+            }
+            if let Some(node) = new {
+                self.nodes.add(node);
+            }
+            let id = |node: Option<&Arc<Node>>| node.and_then(|node| node.id);
             let is_here = old.or(new).is_some_and(|node| node.name == inputs.zone);
             let same_id = id(old) == id(new) && old.is_some() == new.is_some();
-            if !same_id {
-                if let Some(node) = old {
-                    self.nodes.remove(node);
-                }
-                if let Some(node) = new {
-                    self.nodes.add(node);
-                }
-            }
             let same_chassis =
                 same_id && old.map(|node| &node.chassis_id) == new.map(|node| &node.chassis_id);
             for state in self.connects.values_mut() {

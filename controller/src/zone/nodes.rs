@@ -1,6 +1,7 @@
 //! Which node has which id.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::model::{Node, NodeId};
 use crate::zone::report::NodeSkip;
@@ -8,28 +9,29 @@ use crate::zone::report::NodeSkip;
 /// The ids of all nodes. Of several nodes with one id, the first by name has it.
 #[derive(Debug, Default)]
 pub(super) struct NodeIds {
-    owners: BTreeMap<NodeId, String>,
-    /// The others that say that they have an id that is taken.
-    others: BTreeMap<NodeId, BTreeSet<String>>,
+    owners: BTreeMap<NodeId, Arc<Node>>,
+    /// The others that say that they have an id that is taken, by name.
+    others: BTreeMap<NodeId, BTreeMap<String, Arc<Node>>>,
     without: BTreeSet<String>,
 }
 
 impl NodeIds {
     /// Takes a node in.
-    pub(super) fn add(&mut self, node: &Node) {
+    pub(super) fn add(&mut self, node: &Arc<Node>) {
         let Some(id) = node.id else {
             self.without.insert(node.name.clone());
             return;
         };
         let Some(owner) = self.owners.get_mut(&id) else {
-            self.owners.insert(id, node.name.clone());
+            self.owners.insert(id, node.clone());
             return;
         };
-        let mut other = node.name.clone();
-        if other < *owner {
+        let mut other = node.clone();
+        if other.name < owner.name {
             std::mem::swap(owner, &mut other);
         }
-        self.others.entry(id).or_default().insert(other);
+        let others = self.others.entry(id).or_default();
+        others.insert(other.name.clone(), other);
     }
 
     /// Forgets a node as it was taken in.
@@ -39,8 +41,8 @@ impl NodeIds {
             return;
         };
         if let Some(others) = self.others.get_mut(&id) {
-            if !others.remove(&node.name)
-                && let Some(next) = others.pop_first()
+            if others.remove(&node.name).is_none()
+                && let Some((_, next)) = others.pop_first()
             {
                 self.owners.insert(id, next);
             }
@@ -53,13 +55,14 @@ impl NodeIds {
     }
 
     /// The node with an id.
-    pub(super) fn owner(&self, id: NodeId) -> Option<&str> {
-        self.owners.get(&id).map(String::as_str)
+    pub(super) fn owner(&self, id: NodeId) -> Option<&Node> {
+        self.owners.get(&id).map(AsRef::as_ref)
     }
 
     /// The id of a node, if it has one for itself.
     pub(super) fn id_of(&self, node: &Node) -> Option<NodeId> {
-        node.id.filter(|id| self.owner(*id) == Some(&node.name))
+        let has = |id: &NodeId| self.owner(*id).is_some_and(|owner| owner.name == node.name);
+        node.id.filter(has)
     }
 
     /// All ids in use.
@@ -71,9 +74,9 @@ impl NodeIds {
     pub(super) fn without_id(&self) -> impl Iterator<Item = (&str, NodeSkip)> {
         let without = self.without.iter().map(|node| (&**node, NodeSkip::NoId));
         let others = self.others.iter().flat_map(|(id, nodes)| {
-            let owner = self.owners.get(id).map_or("", String::as_str);
+            let owner = self.owner(*id).map_or("", |owner| &owner.name);
             let skip = move || NodeSkip::SharedId(owner.to_owned());
-            nodes.iter().map(move |node| (&**node, skip()))
+            nodes.keys().map(move |node| (&**node, skip()))
         });
         without.chain(others)
     }
@@ -83,12 +86,12 @@ impl NodeIds {
 mod tests {
     use super::*;
 
-    fn node(name: &str, id: Option<i64>) -> Node {
-        Node {
+    fn node(name: &str, id: Option<i64>) -> Arc<Node> {
+        Arc::new(Node {
             name: name.to_owned(),
             id: id.map(|id| NodeId::try_new(id).unwrap()),
             ..Node::default()
-        }
+        })
     }
 
     #[test]
@@ -104,13 +107,13 @@ mod tests {
         for node in &nodes {
             ids.add(node);
         }
-        assert_eq!(ids.owner(id), Some("a"));
+        assert_eq!(ids.owner(id), Some(&*nodes[1]));
         assert_eq!(ids.id_of(&nodes[1]), Some(id));
         assert_eq!(ids.id_of(&nodes[2]), None);
         let without: Vec<_> = ids.without_id().map(|(node, _)| node).collect();
         assert_eq!(without, ["d", "b", "c"]);
         ids.remove(&nodes[1]);
-        assert_eq!(ids.owner(id), Some("b"));
+        assert_eq!(ids.owner(id), Some(&*nodes[2]));
         ids.remove(&nodes[0]);
         ids.remove(&nodes[2]);
         ids.remove(&nodes[3]);

@@ -1,5 +1,7 @@
 //! What a connect's rows in a zone are made of: parts that can be computed and compared on their own.
 
+use std::cmp::Ordering;
+
 use crate::model::{Attachment, NetworkId, NodeId};
 
 /// Where a network is attached to the connect router: the network, and the id of the node (0 for a layer2 network).
@@ -23,7 +25,9 @@ impl LinkId {
 }
 
 /// A part of a connect's rows. Which part a row belongs to is seen in its external ids.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+///
+/// Parts are in the order in which they stand here, those of one kind in the order of their ids.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) enum Unit {
     /// The connect router itself.
     Router,
@@ -42,7 +46,35 @@ pub(super) enum Unit {
     Stray,
 }
 
+impl Ord for Unit {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.place().cmp(&other.place())
+    }
+}
+
+impl PartialOrd for Unit {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 impl Unit {
+    /// Its place in the order of all parts, as one number: there are many of them, which are compared often.
+    fn place(self) -> u64 {
+        let (kind, high, low) = match self {
+            Self::Router => (0, 0, 0),
+            Self::Link(LinkId { network, index }) => (1, network.get(), index),
+            Self::Policies {
+                source,
+                destination,
+            } => (2, source.get(), destination.get()),
+            Self::Services => (3, 0, 0),
+            Self::Isolation => (4, 0, 0),
+            Self::Stray => (5, 0, 0),
+        };
+        kind << 32 | u64::from(high) << 16 | u64::from(low)
+    }
+
     /// All possible links of a network.
     pub(super) fn links_of(network: NetworkId) -> std::ops::RangeInclusive<Self> {
         let link = |index| Self::Link(LinkId { network, index });

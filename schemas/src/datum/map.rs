@@ -18,11 +18,12 @@ use crate::json::write;
 const FEW: usize = 32;
 
 /// A map from atoms of one type to atoms of one type, sorted by key.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Map(Repr);
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 enum Repr {
+    #[default]
     Empty,
     /// The values, in the order of the keys.
     Few(ThinArc<Keys, Atom>),
@@ -126,6 +127,25 @@ impl Map {
             }
             Repr::Many(pairs) => pairs.get(&Atom::from(key))?.as_str(),
         }
+    }
+
+    /// A map of the same keys, and of the values that `value` gives for the pairs here.
+    #[must_use]
+    pub fn map_values(&self, mut value: impl FnMut(&Atom, &Atom) -> Atom) -> Self {
+        Self(match &self.0 {
+            Repr::Empty => Repr::Empty,
+            Repr::Few(values) => {
+                let keys = &values.header.header;
+                let pairs = keys.slice.iter().zip(&values.slice);
+                let values = pairs.map(|(key, have)| value(key, have));
+                Repr::Few(ThinArc::from_header_and_iter(keys.clone(), values))
+            }
+            Repr::Many(pairs) => {
+                let pairs = pairs.iter();
+                let pairs = pairs.map(|(key, have)| (key.clone(), value(key, have)));
+                Repr::Many(Box::new(pairs.collect()))
+            }
+        })
     }
 
     /// The pairs in order of their keys.

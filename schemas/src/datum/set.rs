@@ -13,11 +13,12 @@ use crate::atom::Atom;
 const FEW: usize = 32;
 
 /// A sorted set of atoms of one type.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Set(Repr);
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 enum Repr {
+    #[default]
     Empty,
     One(Atom),
     /// Two or more, sorted.

@@ -8,11 +8,12 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
+use smol_str::SmolStr;
 /// What columns hold that name a row without saying of which table.
 pub use uuid::Uuid;
 
 use crate::atom::Atom;
-use crate::datum::{Datum, Set};
+use crate::datum::{Datum, Map, Set};
 
 use recent_maps::map_of;
 
@@ -206,6 +207,24 @@ impl Value for String {
     }
 }
 
+/// For rows that share strings.
+impl Value for SmolStr {
+    fn to_atom(&self) -> Atom {
+        Atom::String(self.clone())
+    }
+
+    fn from_atom(atom: &Atom) -> Option<Self> {
+        match atom {
+            Atom::String(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    fn is(&self, atom: &Atom) -> bool {
+        atom.as_str() == Some(self)
+    }
+}
+
 impl<T> Value for Ref<T> {
     fn to_atom(&self) -> Atom {
         Atom::Uuid(self.uuid)
@@ -255,6 +274,28 @@ impl<V: Value + Ord> Column for BTreeSet<V> {
 
     fn from_datum(datum: &Datum) -> Option<Self> {
         datum.as_set()?.iter().map(V::from_atom).collect()
+    }
+}
+
+/// For rows that share sets.
+impl Column for Set {
+    fn to_datum(&self) -> Datum {
+        Datum::Set(self.clone())
+    }
+
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        datum.as_set().cloned()
+    }
+}
+
+/// For rows that share maps, or the keys of maps.
+impl Column for Map {
+    fn to_datum(&self) -> Datum {
+        Datum::Map(self.clone())
+    }
+
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        datum.as_map().cloned()
     }
 }
 

@@ -1,23 +1,24 @@
 //! Names and keys that only one port may have.
 
-use std::collections::hash_map::RandomState;
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasher, Hash};
+use std::hash::{BuildHasher, Hash, RandomState};
+
+use foldhash::fast;
 
 use crate::zone::unit::LinkId;
 
 /// Who wants what. Of several links that want the same, the first one has it, whoever came first.
 #[derive(Debug)]
 pub(super) struct Claims<K> {
-    holders: HashMap<K, LinkId>,
-    others: HashMap<K, BTreeSet<LinkId>>,
+    holders: HashMap<K, LinkId, fast::RandomState>,
+    others: HashMap<K, BTreeSet<LinkId>, fast::RandomState>,
 }
 
 impl<K> Default for Claims<K> {
     fn default() -> Self {
         Self {
-            holders: HashMap::new(),
-            others: HashMap::new(),
+            holders: HashMap::default(),
+            others: HashMap::default(),
         }
     }
 }

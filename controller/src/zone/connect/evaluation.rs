@@ -2,17 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use foldhash::fast::RandomState;
 use patchbay_schemas::nb::{Acl, AddressSet, Copp, LoadBalancerGroup};
 use patchbay_schemas::row::Row;
 use patchbay_schemas::typed::{Ref, TableRow, TypeError};
 use uuid::Uuid;
 
+use super::ConnectState;
 use super::frozen::FrozenRows;
-use super::{ConnectState, Pending};
 use crate::model::external_ids::key;
 use crate::model::{Connect, DatapathKey, NetworkId, names};
-use crate::zone::desired::{self, Around, IsolationRows, Link, Member};
-use crate::zone::index::{Holders, Kind, is_our_name};
+use crate::zone::desired::{self, Around, IsolationRows, Link, Member, PortRow};
+use crate::zone::index::{Holders, Kind, Owned};
 use crate::zone::reconcile::{Action, At, Child, Columns, Decided, Phase, Put, Step};
 use crate::zone::unit::{LinkId, Unit};
 
@@ -25,9 +26,11 @@ pub(super) struct Evaluation<'a, 'c> {
     /// The part that is looked at.
     unit: Unit,
     /// Rows that stay.
-    kept: HashSet<Uuid>,
-    /// The parts that are not as they should be.
-    busy: BTreeSet<Unit>,
+    kept: HashSet<Uuid, RandomState>,
+    /// Rows of the parts that were looked at so far and that nothing has asked for yet.
+    rest: Vec<(Unit, Kind, Uuid)>,
+    /// The parts that are not as they should be; some several times.
+    pub(super) busy: Vec<Unit>,
     /// What is to be done.
     pub(super) steps: Vec<Step<'a>>,
     /// ACLs that come.
@@ -41,8 +44,9 @@ impl<'a, 'c> Evaluation<'a, 'c> {
             around,
             decided,
             unit: Unit::Stray,
-            kept: HashSet::new(),
-            busy: BTreeSet::new(),
+            kept: HashSet::default(),
+            rest: Vec::new(),
+            busy: Vec::new(),
             steps: Vec::new(),
             new_acls: Vec::new(),
         }
@@ -51,8 +55,9 @@ impl<'a, 'c> Evaluation<'a, 'c> {
     /// All rows of the connect go.
     pub(super) fn remove_all(&mut self) {
         let owned = self.around.index.owned(self.name);
-        let units: BTreeSet<Unit> = owned.map(|row| row.unit).collect();
-        self.remove_stale(&units);
+        self.rest
+            .extend(owned.map(|row| (row.unit, row.kind, row.uuid)));
+        self.remove_stale();
     }
 
     /// The pending parts become what the connect says.
@@ -64,22 +69,24 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         state: &mut ConnectState,
         connect: &Connect,
         (key, copp): (DatapathKey, Ref<Copp>),
-        links: &BTreeMap<LinkId, Link<'a>>,
+        links: Vec<(LinkId, Link<'a>)>,
     ) -> Result<(), TypeError> {
         let router = At::Connect(self.connect_router());
         let frozen = state.frozen_rows(self.name, &self.around);
         let mut local = BTreeMap::new();
-        let units = state.pending.units.clone();
-        for unit in &units {
-            self.unit = *unit;
-            match *unit {
+        let mut links = links.into_iter().peekable();
+        let mut owned = self.around.index.owned_parts(self.name);
+        for unit in state.pending.units.clone() {
+            self.unit = unit;
+            let rows = self.rows_of(owned.part(unit));
+            match unit {
                 Unit::Router => self.router(connect, key, copp),
                 Unit::Link(id) => {
-                    if let Some(link) = links.get(&id) {
-                        let routes = self.link(connect, &state.members[&id.network], link, router);
-                        state.set_routes(id, routes);
+                    if let Some((_, link)) = links.next_if(|(link, _)| *link == id) {
+                        let member = &state.members[&id.network];
+                        self.link(connect, member, &link, router, &rows);
                     } else if state.keeps_link(id, &self.around) {
-                        self.keep(*unit);
+                        self.keep(&rows);
                     }
                 }
                 Unit::Policies {
@@ -93,57 +100,58 @@ impl<'a, 'c> Evaluation<'a, 'c> {
                     if let (Some(link), (Some(source), Some(destination))) = (&*link, members)
                         && source.id != destination.id
                     {
-                        self.policies(connect, source, link, destination);
+                        self.policies(connect, source, link, destination, &rows);
                     } else if state.keeps_policies(
                         connect,
                         (source, destination),
                         link.is_some(),
                         &frozen,
                     ) {
-                        self.keep(*unit);
+                        self.keep(&rows);
                     }
                 }
                 Unit::Services => {
-                    let rows = desired::services(connect, state.members(), &self.around);
+                    let wanted = desired::services(connect, state.members(), &self.around);
                     state.service_notices.clear();
-                    if let Some((rows, notices)) = rows {
+                    if let Some((wanted, notices)) = wanted {
                         state.service_notices = notices;
-                        self.services(rows, &frozen)?;
+                        self.services(wanted, &rows, &frozen)?;
                     }
                 }
                 Unit::Isolation => {
                     let members = state.members.values();
-                    if let Some(rows) = desired::isolation(connect, members, &self.around) {
-                        self.isolation(&rows, &frozen)?;
+                    if let Some(wanted) = desired::isolation(connect, members, &self.around) {
+                        self.isolation(&wanted, &rows, &frozen)?;
                     }
                 }
                 Unit::Stray => {}
             }
+            let rest = rows
+                .iter()
+                .filter(|(_, row)| !self.kept.contains(&row.uuid));
+            self.rest
+                .extend(rest.map(|(kind, row)| (unit, *kind, row.uuid)));
         }
-        self.remove_stale(&units);
+        self.remove_stale();
         Ok(())
-    }
-
-    /// The pending parts that are as they should be.
-    pub(super) fn done(&self, pending: &Pending) -> BTreeSet<Unit> {
-        pending.units.difference(&self.busy).copied().collect()
     }
 
     /// The load balancer group that is there.
     pub(super) fn group(&self) -> Option<Uuid> {
         let name = names::load_balancer_group(self.name);
-        let rows = self.rows(Unit::Services);
-        let marks = self.around.index.marks(Kind::Group);
-        let group = rows.iter().find(|(_, row)| marks.name(row) == name);
-        group.map(|(_, row)| row.uuid)
+        let index = self.around.index;
+        let rows = index.owned_of(self.name, Unit::Services..=Unit::Services);
+        let marks = index.marks(Kind::Group);
+        let mut groups = rows.filter_map(|row| index.get(row.kind, row.uuid));
+        groups
+            .find(|row| marks.name(row) == name)
+            .map(|row| row.uuid)
     }
 
-    /// The rows of a part.
-    fn rows(&self, unit: Unit) -> Vec<(Kind, &'a Row)> {
+    fn rows_of(&self, owned: &[Owned]) -> Vec<(Kind, &'a Row)> {
         let index = self.around.index;
-        let owned = index.owned_of(self.name, unit..=unit);
-        owned
-            .filter_map(|row| Some((row.kind, &**index.get(row.kind, row.uuid)?)))
+        let rows = owned.iter();
+        rows.filter_map(|row| Some((row.kind, &**index.get(row.kind, row.uuid)?)))
             .collect()
     }
 
@@ -161,7 +169,9 @@ impl<'a, 'c> Evaluation<'a, 'c> {
     }
 
     fn step(&mut self, phase: Phase, together: Option<NetworkId>, action: Action<'a>) {
-        self.busy.insert(self.unit);
+        if self.busy.last() != Some(&self.unit) {
+            self.busy.push(self.unit);
+        }
         self.steps.push(Step {
             phase,
             together,
@@ -176,28 +186,19 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         candidates: impl Iterator<Item = &'a Row>,
         wanted: T,
     ) -> (Put<'a, T>, bool) {
-        let mut candidates: Vec<&'a Row> = candidates
+        let mut candidates = candidates
             .filter(|row| !self.kept.contains(&row.uuid))
-            .collect();
-        candidates.sort_by_key(|row| row.uuid);
-        if candidates.is_empty() {
-            let put = Put {
-                existing: None,
-                wanted,
-            };
-            return (put, true);
-        }
-        let data = wanted.to_data();
+            .peekable();
+        let data = candidates.peek().map(|_| wanted.to_data());
+        let differs = |row: &Row| data.as_ref().is_none_or(|data| columns.differ(row, data));
         // Of several rows with one identity the one that is right already stays.
-        let right = candidates.iter().find(|row| !columns.differ(row, &data));
-        let existing = *right.unwrap_or(&candidates[0]);
-        let is_right = right.is_some();
-        self.kept.insert(existing.uuid);
-        let put = Put {
-            existing: Some(existing),
-            wanted,
-        };
-        (put, !is_right)
+        let existing = candidates
+            .map(|row| (differs(row), row))
+            .min_by_key(|(differs, row)| (*differs, row.uuid));
+        let (differs, existing) =
+            existing.map_or((true, None), |(differs, row)| (differs, Some(row)));
+        self.kept.extend(existing.map(|row| row.uuid));
+        (Put { existing, wanted }, differs)
     }
 
     /// A row of a router; none if it is there as it should be.
@@ -211,13 +212,10 @@ impl<'a, 'c> Evaluation<'a, 'c> {
     ) -> Option<Child<'a, T>> {
         let (put, differs) = self.settle(columns, candidates, wanted);
         let at = router.row().map(|row| row.uuid);
-        let held: Vec<Uuid> = match put.existing {
-            Some(row) => holders.of(row.uuid).collect(),
-            None => Vec::new(),
-        };
-        let enters = at.is_none_or(|at| !held.contains(&at));
-        let leaves: Vec<&'a Row> = held
-            .into_iter()
+        let existing = put.existing.map(|row| row.uuid);
+        let held = || existing.into_iter().flat_map(|row| holders.of(row));
+        let enters = at.is_none_or(|at| held().all(|holder| holder != at));
+        let leaves: Vec<&'a Row> = held()
             .filter(|holder| Some(*holder) != at)
             .filter_map(|holder| self.around.index.get(Kind::Router, holder))
             .map(AsRef::as_ref)
@@ -239,41 +237,27 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         }
     }
 
-    /// Returns how many routes there are.
     fn link(
         &mut self,
         connect: &Connect,
         member: &Member,
         link: &Link<'a>,
         router: At<'a>,
-    ) -> usize {
+        rows: &[(Kind, &'a Row)],
+    ) {
         let index = self.around.index;
-        let decided = self.decided;
-        let connect_port = link.connect_port(connect, member);
-        let network_port = link.network_port(connect, member);
-        let network_router = index.router(&member.router);
-        let network_router = network_router.map(|row| At::Network(row));
-        let ports = [
-            (Some(connect_port), Some(router)),
-            (network_port, network_router),
-        ];
-        for (port, at) in ports {
-            if let (Some(port), Some(at)) = (port, at) {
-                let existing = index.port(&port.name).map(AsRef::as_ref);
-                let child = self.child(&decided.port, existing.into_iter(), port, at, &index.ports);
-                if let Some(child) = child {
-                    self.step(Phase::Link, None, Action::Port(child));
-                }
-            }
+        self.port(link.connect_port(connect, member), link.existing, router);
+        if let Some(port) = link.network_port(connect, member)
+            && let Some(router) = index.router(&member.router)
+        {
+            let existing = index.port(&port.name).map(AsRef::as_ref);
+            self.port(port, existing, At::Network(router));
         }
-        let routes = desired::routes(connect, member, link);
-        let count = routes.len();
-        let rows = self.rows(self.unit);
-        for route in routes {
-            let id = identity(&route.external_ids);
-            let candidates: Vec<&'a Row> = identical(&rows, Kind::Route, self.around, id).collect();
+        for route in desired::routes(member, link) {
+            let id = route.external_ids.get_str(key::ID).unwrap_or_default();
+            let candidates: Vec<&'a Row> = identical(rows, Kind::Route, self.around, id).collect();
             let child = self.child(
-                &decided.route,
+                &self.decided.route,
                 candidates.into_iter(),
                 route,
                 router,
@@ -283,7 +267,20 @@ impl<'a, 'c> Evaluation<'a, 'c> {
                 self.step(Phase::Link, None, Action::Route(child));
             }
         }
-        count
+    }
+
+    fn port(&mut self, port: PortRow, existing: Option<&'a Row>, router: At<'a>) {
+        let holders = &self.around.index.ports;
+        let child = self.child(
+            &self.decided.port,
+            existing.into_iter(),
+            port,
+            router,
+            holders,
+        );
+        if let Some(child) = child {
+            self.step(Phase::Link, None, Action::Port(child));
+        }
     }
 
     fn policies(
@@ -292,6 +289,7 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         source: &Member,
         link: &Link<'a>,
         destination: &Member,
+        rows: &[(Kind, &'a Row)],
     ) {
         let index = self.around.index;
         let decided = self.decided;
@@ -299,11 +297,9 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         let Some(router) = index.router(&source.router) else {
             return;
         };
-        let rows = self.rows(self.unit);
         for policy in desired::policies(connect, source, link, destination) {
             let id = identity(&policy.external_ids);
-            let candidates: Vec<&'a Row> =
-                identical(&rows, Kind::Policy, self.around, id).collect();
+            let candidates: Vec<&'a Row> = identical(rows, Kind::Policy, self.around, id).collect();
             let child = self.child(
                 &decided.policy,
                 candidates.into_iter(),
@@ -318,9 +314,8 @@ impl<'a, 'c> Evaluation<'a, 'c> {
     }
 
     /// Leaves the rows of a part as they are.
-    fn keep(&mut self, unit: Unit) {
-        self.kept
-            .extend(self.rows(unit).into_iter().map(|(_, row)| row.uuid));
+    fn keep(&mut self, rows: &[(Kind, &'a Row)]) {
+        self.kept.extend(rows.iter().map(|(_, row)| row.uuid));
     }
 
     /// The switches that frozen networks are attached to.
@@ -334,45 +329,47 @@ impl<'a, 'c> Evaluation<'a, 'c> {
 
     fn services(
         &mut self,
-        mut rows: desired::ServiceRows,
+        mut wanted: desired::ServiceRows,
+        rows: &[(Kind, &'a Row)],
         frozen: &FrozenRows,
     ) -> Result<(), TypeError> {
         let index = self.around.index;
         let decided = self.decided;
-        let existing: Vec<&'a Row> = self
-            .rows(Unit::Services)
-            .into_iter()
-            .map(|(_, row)| row)
-            .collect();
+        let existing: Vec<&'a Row> = rows.iter().map(|(_, row)| *row).collect();
         if !frozen.linked.is_empty() {
             let groups = index.snapshot().typed::<LoadBalancerGroup>();
             for row in &existing {
                 let there = groups.read(row)?.load_balancer;
-                rows.group.load_balancer.extend(there);
+                wanted.group.load_balancer.extend(there);
             }
         }
-        let (put, differs) = self.settle(&decided.group, existing.into_iter(), rows.group);
+        let (put, differs) = self.settle(&decided.group, existing.into_iter(), wanted.group);
         let group = put.existing.map(|row| row.uuid);
         if differs {
             self.step(Phase::Serve, None, Action::Group(put));
         }
-        let mut wanted = self.frozen_switches(frozen);
-        for switch in rows.switches.iter().filter_map(|name| index.switch(name)) {
-            wanted.insert(switch.uuid);
+        let mut switches = self.frozen_switches(frozen);
+        let served = wanted.switches.iter();
+        for switch in served.filter_map(|name| index.switch(name)) {
+            switches.insert(switch.uuid);
             if group.is_none_or(|group| !index.groups.has(switch.uuid, group)) {
                 self.step(Phase::Serve, None, Action::Serve { switch });
             }
         }
         if let Some(group) = group {
-            self.leave_others(Kind::Group, group, &wanted, Phase::Disconnect);
+            self.leave_others(Kind::Group, group, &switches, Phase::Disconnect);
         }
         Ok(())
     }
 
-    fn isolation(&mut self, rows: &IsolationRows, frozen: &FrozenRows) -> Result<(), TypeError> {
+    fn isolation(
+        &mut self,
+        rows: &IsolationRows,
+        there: &[(Kind, &'a Row)],
+        frozen: &FrozenRows,
+    ) -> Result<(), TypeError> {
         let index = self.around.index;
         let decided = self.decided;
-        let there = self.rows(Unit::Isolation);
         let names = index.marks(Kind::AddressSet);
         for set in &rows.address_sets {
             let candidates = there
@@ -394,7 +391,7 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         // For each ACL, the row that is there or the place among those that come.
         let mut shared = Vec::with_capacity(rows.shared.len());
         for acl in &rows.shared {
-            shared.push(self.acl(&there, acl, Phase::Isolate, None));
+            shared.push(self.acl(there, acl, Phase::Isolate, None));
         }
         let mut wanted: BTreeMap<Uuid, BTreeSet<Uuid>> = shared
             .iter()
@@ -402,7 +399,7 @@ impl<'a, 'c> Evaluation<'a, 'c> {
             .collect();
         for isolated in &rows.switches {
             let network = Some(isolated.network);
-            let own = self.acl(&there, &isolated.pass_own, Phase::Connect, network);
+            let own = self.acl(there, &isolated.pass_own, Phase::Connect, network);
             let Some(switch) = index.switch(&isolated.name) else {
                 continue;
             };
@@ -500,25 +497,24 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         }
     }
 
-    /// Removes the rows of these parts that nothing has asked for.
-    fn remove_stale(&mut self, units: &BTreeSet<Unit>) {
+    /// Removes the rows that nothing has asked for.
+    fn remove_stale(&mut self) {
         let index = self.around.index;
-        for unit in units {
-            self.unit = *unit;
-            for (kind, row) in self.rows(*unit) {
-                if !self.kept.contains(&row.uuid) {
-                    let (phase, holders) = match kind {
-                        Kind::Policy => (Phase::Disconnect, Some(&index.policies)),
-                        Kind::Port => (Phase::Unlink, Some(&index.ports)),
-                        Kind::Route => (Phase::Unlink, Some(&index.routes)),
-                        Kind::Acl => (Phase::Release, Some(&index.acls)),
-                        Kind::Group => (Phase::Disconnect, Some(&index.groups)),
-                        Kind::Router => (Phase::Dissolve, None),
-                        _ => (Phase::Release, None),
-                    };
-                    self.remove(kind, row.uuid, phase, holders);
-                }
+        for (unit, kind, row) in std::mem::take(&mut self.rest) {
+            if self.kept.contains(&row) {
+                continue;
             }
+            self.unit = unit;
+            let (phase, holders) = match kind {
+                Kind::Policy => (Phase::Disconnect, Some(&index.policies)),
+                Kind::Port => (Phase::Unlink, Some(&index.ports)),
+                Kind::Route => (Phase::Unlink, Some(&index.routes)),
+                Kind::Acl => (Phase::Release, Some(&index.acls)),
+                Kind::Group => (Phase::Disconnect, Some(&index.groups)),
+                Kind::Router => (Phase::Dissolve, None),
+                _ => (Phase::Release, None),
+            };
+            self.remove(kind, row, phase, holders);
         }
     }
 
@@ -557,9 +553,8 @@ fn identity(external_ids: &BTreeMap<String, String>) -> &str {
     external_ids.get(key::ID).map_or("", String::as_str)
 }
 
-/// Whether a port of this name is there that the connect cannot have, because it is somebody else's.
-pub(super) fn is_foreign_port(name: &str, connect: &str, around: &Around<'_>) -> bool {
+/// Whether a port is none that the connect can have, because it is somebody else's.
+pub(super) fn is_foreign_port(port: &Row, connect: &str, around: &Around<'_>) -> bool {
     let marks = around.index.marks(Kind::Port);
-    let port = around.index.port(name).filter(|_| is_our_name(name));
-    port.is_some_and(|row| marks.has_owner(row) && marks.owner(row) != Some(connect))
+    marks.owner(port) != Some(connect) && marks.has_owner(port)
 }

@@ -147,14 +147,12 @@ impl ConnectState {
         found
     }
 
-    /// Whether a frozen network has the port of this name.
-    pub(super) fn is_port_of_frozen(&self, name: &str, connect: &str, around: &Around<'_>) -> bool {
-        let index = around.index;
+    /// Whether a frozen network has this port.
+    pub(super) fn is_port_of_frozen(&self, port: Uuid, connect: &str, around: &Around<'_>) -> bool {
         self.frozen().any(|network| {
-            let mut rows = index.owned_of(connect, Unit::links_of(network));
-            let port = index.port(name).map(|port| port.uuid);
+            let mut rows = around.index.owned_of(connect, Unit::links_of(network));
             rows.any(|row| match row.unit {
-                Unit::Link(link) => Some(row.uuid) == port && self.keeps_link(link, around),
+                Unit::Link(link) => row.uuid == port && self.keeps_link(link, around),
                 _ => false,
             })
         })

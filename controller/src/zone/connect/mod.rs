@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::nb::Copp;
+use patchbay_schemas::row::Row;
 use patchbay_schemas::typed::Ref;
 
 use super::desired::{Around, Link, Member};
@@ -144,24 +145,26 @@ impl ConnectState {
                 self.look_at_what_frozen_networks_hold();
                 let links = self.refresh_links(connect, &around);
                 self.pending.expand_local(&self.members, &networks, &around);
-                let evaluated = evaluation.connect(self, connect, (key, copp), &links);
+                let evaluated = evaluation.connect(self, connect, (key, copp), links);
                 self.report = Some(Arc::new(self.make_report(connect, &around)));
                 evaluated?;
             }
         }
-        let done = evaluation.done(&self.pending);
-        let change = if evaluation.steps.is_empty() {
+        let group = evaluation.group();
+        let Evaluation {
+            steps,
+            new_acls,
+            busy,
+            ..
+        } = evaluation;
+        let change = if steps.is_empty() {
             Change::default()
         } else {
-            let group = evaluation.group();
-            let Evaluation {
-                steps, new_acls, ..
-            } = evaluation;
             let writer = Writer::new(decided, around.index, txn(), new_acls, group);
             let comment = format!("patchbay: ClusterNetworkConnect {name}");
             writer.write(steps, limit, comment)?
         };
-        self.pending.settle(&done);
+        self.pending.settle(busy);
         Ok(change)
     }
 
@@ -220,19 +223,17 @@ impl ConnectState {
         pending.units.extend(different);
     }
 
-    /// What becomes of the pending links: those that can be made, with names and keys given out.
+    /// What becomes of the pending links: those that can be made, in order, with names and keys given out.
     fn refresh_links<'a>(
         &mut self,
         connect: &Connect,
         around: &Around<'a>,
-    ) -> BTreeMap<LinkId, Link<'a>> {
-        let mut links = BTreeMap::new();
-        let mut seen = BTreeSet::new();
-        let mut queue: BTreeSet<LinkId> = self.pending.links().collect();
-        while let Some(id) = queue.pop_first() {
-            if !seen.insert(id) {
-                continue;
-            }
+    ) -> Vec<(LinkId, Link<'a>)> {
+        let mut pending: Vec<LinkId> = self.pending.links().collect();
+        let mut links = Vec::with_capacity(pending.len());
+        let mut next = 0;
+        while let Some(id) = pending.get(next).copied() {
+            next += 1;
             self.skips.remove(&id);
             self.unrouted.remove(&id);
             self.waiting.remove(&id);
@@ -243,27 +244,23 @@ impl ConnectState {
                     None
                 }
                 Some(Ok(link)) => {
-                    let member = &self.members[&id.network];
-                    let name = link.connect_name(connect, member);
+                    let routes = link.route_count(&self.members[&id.network]);
                     let facts = LinkFacts {
-                        name: self.fingerprints.of(&name),
+                        name: self.fingerprints.of(&link.name),
                         key: link.key,
                         is_made: false,
                         is_local: link.is_local,
-                        routes: 0,
+                        routes: u16::try_from(routes).unwrap_or(u16::MAX),
                     };
-                    links.insert(id, link);
+                    links.push((id, link));
                     Some(facts)
                 }
             };
-            for other in self.claim(id, facts) {
-                self.pending.units.insert(Unit::Link(other));
-                queue.insert(other);
-            }
+            let others = self.claim(id, facts).into_iter();
+            pending.extend(others.filter(|other| self.pending.units.insert(Unit::Link(*other))));
         }
-        for id in seen {
-            self.give_out(id, connect, around, &mut links);
-        }
+        links.retain(|(id, link)| self.give_out(*id, link, connect, around));
+        links.sort_by_key(|(id, _)| *id);
         links
     }
 
@@ -281,105 +278,110 @@ impl ConnectState {
         let inputs = around.inputs;
         match member.topology {
             Topology::Layer2 => {
-                (id.index == 0 && member.is_active_here).then(|| Link::of_layer2(connect, member))
+                let is_made = id.index == 0 && member.is_active_here;
+                is_made.then(|| Link::of_layer2(connect, member, around))
             }
             Topology::Layer3 => {
                 let node_id = NodeId::try_new(id.index.into()).ok()?;
-                let node = inputs.nodes.get(around.nodes.owner(node_id)?)?;
+                let node = around.nodes.owner(node_id)?;
                 let is_active = inputs.activity.is_active(&member.name, &node.name);
-                is_active.then(|| Link::of_layer3(connect, member, (node_id, node), &inputs.zone))
+                is_active.then(|| Link::of_layer3(connect, member, (node_id, node), around))
             }
         }
     }
 
     /// Changes what a link wants. Returns the links for which that makes a difference.
     fn claim(&mut self, id: LinkId, facts: Option<LinkFacts>) -> Vec<LinkId> {
-        let former = self.links.remove(&id);
+        let former = match facts {
+            Some(facts) => self.links.insert(id, facts),
+            None => self.links.remove(&id),
+        };
         let mut others = Vec::new();
         if let Some(former) = former {
             self.count(id, former, false);
-            if facts.is_none_or(|facts| facts.name != former.name) {
-                others.extend(self.names.remove(former.name, id));
-            }
-            if facts.is_none_or(|facts| facts.key != former.key) {
-                others.extend(self.keys.remove(former.key, id));
-            }
         }
-        if let Some(facts) = facts {
-            others.extend(self.names.add(facts.name, id));
-            others.extend(self.keys.add(facts.key, id));
-            self.links.insert(id, facts);
+        let (former_name, name) = (
+            former.map(|facts| facts.name),
+            facts.map(|facts| facts.name),
+        );
+        if former_name != name {
+            others.extend(former_name.and_then(|name| self.names.remove(name, id)));
+            others.extend(name.and_then(|name| self.names.add(name, id)));
+        }
+        let (former_key, key) = (former.map(|facts| facts.key), facts.map(|facts| facts.key));
+        if former_key != key {
+            others.extend(former_key.and_then(|key| self.keys.remove(key, id)));
+            others.extend(key.and_then(|key| self.keys.add(key, id)));
         }
         others
     }
 
-    /// Gives a link what it wants, or notes who has that.
-    fn give_out<'a>(
+    /// Gives a link what it wants, or notes who has that. Returns whether the link is made.
+    fn give_out(
         &mut self,
         id: LinkId,
+        link: &Link<'_>,
         connect: &Connect,
-        around: &Around<'a>,
-        links: &mut BTreeMap<LinkId, Link<'a>>,
-    ) {
-        let Some(link) = links.get(&id) else { return };
+        around: &Around<'_>,
+    ) -> bool {
         let facts = self.links[&id];
-        let member = &self.members[&id.network];
-        let names = [
-            Some(link.connect_name(connect, member)),
-            link.is_local.then(|| link.network_name(connect, member)),
-        ];
-        let foreign = |name: &String| {
-            evaluation::is_foreign_port(name, &connect.name, around)
-                || self.is_port_of_frozen(name, &connect.name, around)
+        if let Some(skip) = self.find_taken(id, facts, link, connect, around) {
+            self.skips.insert(id, skip);
+            return false;
+        }
+        let facts = LinkFacts {
+            is_made: true,
+            ..facts
         };
-        let taken = if self.names.holder(facts.name) == Some(id) {
-            let taken = names.into_iter().flatten().find(foreign);
-            self.waiting
-                .extend(taken.iter().map(|name| (id, name.clone())));
-            taken
-        } else {
-            names.into_iter().flatten().next()
+        self.count(id, facts, true);
+        self.links.insert(id, facts);
+        if facts.routes == 0 {
+            self.unrouted.insert(id);
+        }
+        true
+    }
+
+    /// What a link wants and somebody else has.
+    fn find_taken(
+        &mut self,
+        id: LinkId,
+        facts: LinkFacts,
+        link: &Link<'_>,
+        connect: &Connect,
+        around: &Around<'_>,
+    ) -> Option<NodeSkip> {
+        if self.names.holder(facts.name) != Some(id) {
+            return Some(NodeSkip::NameTaken(link.name.to_string()));
+        }
+        let is_foreign = |port: &Row| {
+            evaluation::is_foreign_port(port, &connect.name, around)
+                || self.is_port_of_frozen(port.uuid, &connect.name, around)
         };
-        let skip = match (taken, self.keys.holder(facts.key)) {
-            (Some(name), _) => Some(NodeSkip::NameTaken(name)),
-            (None, Some(holder)) if holder != id => Some(NodeSkip::SharedTunnelKey {
+        let network_name = link.network_name(connect, &self.members[&id.network]);
+        let network_port = network_name.and_then(|name| {
+            let port = around.index.port(&name)?;
+            Some((name, &**port))
+        });
+        let connect_port = link.existing.map(|port| (link.name.clone(), port));
+        let mut ports = connect_port.into_iter().chain(network_port);
+        if let Some((name, _)) = ports.find(|(_, port)| is_foreign(port)) {
+            self.waiting.insert(id, name.to_string());
+            return Some(NodeSkip::NameTaken(name.into()));
+        }
+        match self.keys.holder(facts.key) {
+            Some(holder) if holder != id => Some(NodeSkip::SharedTunnelKey {
                 key: facts.key.get(),
                 port: self.port_name(holder, connect, around),
             }),
-            (None, _) => None,
-        };
-        if let Some(skip) = skip {
-            links.remove(&id);
-            self.skips.insert(id, skip);
-        } else {
-            let facts = LinkFacts {
-                is_made: true,
-                ..facts
-            };
-            self.count(id, facts, true);
-            self.links.insert(id, facts);
+            _ => None,
         }
     }
 
     /// Name of a link's port on the connect router.
     fn port_name(&self, id: LinkId, connect: &Connect, around: &Around<'_>) -> String {
         let link = self.find_link(id, connect, around);
-        link.and_then(Result::ok).map_or_else(String::new, |link| {
-            link.connect_name(connect, &self.members[&id.network])
-        })
-    }
-
-    /// Notes how many routes lead over a link.
-    fn set_routes(&mut self, id: LinkId, routes: usize) {
-        if let Some(mut facts) = self.links.remove(&id) {
-            self.count(id, facts, false);
-            facts.routes = u16::try_from(routes).unwrap_or(u16::MAX);
-            self.count(id, facts, true);
-            self.links.insert(id, facts);
-        }
-        if routes == 0 {
-            self.unrouted.insert(id);
-        }
+        link.and_then(Result::ok)
+            .map_or_else(String::new, |link| link.name.into())
     }
 
     fn count(&mut self, id: LinkId, facts: LinkFacts, is_there: bool) {

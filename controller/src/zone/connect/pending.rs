@@ -138,9 +138,10 @@ impl Pending {
         }
     }
 
-    /// Leaves out what is as it should be.
-    pub(super) fn settle(&mut self, done: &BTreeSet<Unit>) {
-        self.units.retain(|unit| !done.contains(unit));
+    /// Leaves only what is not as it should be.
+    pub(super) fn settle(&mut self, busy: Vec<Unit>) {
+        let busy = BTreeSet::from_iter(busy);
+        self.units = self.units.intersection(&busy).copied().collect();
         self.report = false;
     }
 }

@@ -110,7 +110,7 @@ impl ConnectState {
         let node = node.and_then(|node| around.nodes.owner(node));
         let skipped = SkippedNode {
             network: member.map_or_else(String::new, |member| member.name.clone()),
-            node: node.filter(|_| is_layer3).map(str::to_owned),
+            node: node.filter(|_| is_layer3).map(|node| node.name.clone()),
             reason,
         };
         (id.network, skipped)

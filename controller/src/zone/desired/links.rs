@@ -1,18 +1,59 @@
 //! The links between a connect router and the networks' routers: a port on either side and a pair of addresses.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use patchbay_schemas::nb::LogicalRouterPort;
+use ipnet::IpNet;
+use patchbay_schemas::atom::Atom;
+use patchbay_schemas::datum::{Map, Set};
+use patchbay_schemas::row::Row;
+use smol_str::SmolStr;
 
-use crate::model::external_ids::OwnedRow;
+use crate::model::external_ids::AttachedRows;
 use crate::model::{
-    Attachment, Connect, IpFamily, Node, NodeId, PointToPoint, TunnelKey, mac_address, names,
-    point_to_point, port_tunnel_key,
+    Attachment, Connect, ConnectSubnets, IpFamily, Network, Node, NodeId, PointToPoint, TunnelKey,
+    mac_address, names, net_text, point_to_point, port_tunnel_key,
 };
 use crate::zone::report::NodeSkip;
 
-use super::Member;
+use super::rows::PortRow;
+use super::{Around, Member, TUNNEL_KEY};
+
+/// Key of the option that says where a port is.
+const CHASSIS: &str = "requested-chassis";
+
+/// What the rows of a network's links have in common, put together once for all of them.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(in crate::zone) struct LinkRows {
+    /// How the names of the connect router's ports start; that of a layer2 network's port is complete.
+    port_name: String,
+    ports: AttachedRows,
+    /// The options of ports that are not in this zone; the values are those of no port.
+    remote_options: Map,
+    /// Those of each family that the network has a connect subnet of.
+    routes: Vec<(IpFamily, AttachedRows)>,
+}
+
+impl LinkRows {
+    pub(super) fn new(connect: &Connect, network: &Network, subnets: &ConnectSubnets) -> Self {
+        let name = &connect.name;
+        let router = names::connect_router(name);
+        let options = [CHASSIS, TUNNEL_KEY].map(|key| (Atom::from(key), Atom::from("")));
+        let families = subnets.iter().map(IpFamily::of_net);
+        let routes = |family| (family, AttachedRows::routes(name, network.id, family));
+        Self {
+            port_name: names::connect_port(name, &network.name, network.topology, ""),
+            ports: AttachedRows::ports(name, network.id, &router),
+            remote_options: options.into_iter().collect(),
+            routes: families.map(routes).collect(),
+        }
+    }
+
+    /// What the routes of one family have in common.
+    pub(super) fn routes(&self, family: IpFamily) -> Option<&AttachedRows> {
+        let mut routes = self.routes.iter();
+        routes.find(|(of, _)| *of == family).map(|(_, rows)| rows)
+    }
+}
 
 /// One attachment of one network.
 #[derive(Debug)]
@@ -22,18 +63,26 @@ pub(in crate::zone) struct Link<'a> {
     pub(super) node: Option<&'a Node>,
     /// The addresses of both ends, IPv4 first.
     addresses: Vec<PointToPoint>,
+    /// Name of the port of the connect router.
+    pub(in crate::zone) name: SmolStr,
+    /// The port that has this name, whoever owns it.
+    pub(in crate::zone) existing: Option<&'a Row>,
     /// Key of the port of the connect router.
     pub(in crate::zone) key: TunnelKey,
     /// Where the port of the connect router is, unless it is in this zone.
-    chassis: Option<String>,
+    chassis: Option<&'a str>,
     /// Whether the network's router is in this zone.
     pub(in crate::zone) is_local: bool,
 }
 
 impl<'a> Link<'a> {
     /// The one link of a layer2 network.
-    pub(in crate::zone) fn of_layer2(connect: &Connect, member: &Member) -> Result<Self, NodeSkip> {
-        Self::new(connect, member, Attachment::Layer2, None, "")
+    pub(in crate::zone) fn of_layer2(
+        connect: &Connect,
+        member: &Member,
+        around: &Around<'a>,
+    ) -> Result<Self, NodeSkip> {
+        Self::new(connect, member, Attachment::Layer2, None, around)
     }
 
     /// The link of a layer3 network on a node.
@@ -41,9 +90,9 @@ impl<'a> Link<'a> {
         connect: &Connect,
         member: &Member,
         (id, node): (NodeId, &'a Node),
-        zone: &str,
+        around: &Around<'a>,
     ) -> Result<Self, NodeSkip> {
-        Self::new(connect, member, Attachment::Layer3(id), Some(node), zone)
+        Self::new(connect, member, Attachment::Layer3(id), Some(node), around)
     }
 
     fn new(
@@ -51,7 +100,7 @@ impl<'a> Link<'a> {
         member: &Member,
         attachment: Attachment,
         node: Option<&'a Node>,
-        zone: &str,
+        around: &Around<'a>,
     ) -> Result<Self, NodeSkip> {
         let addresses = member
             .subnets
@@ -59,50 +108,53 @@ impl<'a> Link<'a> {
             .map(|subnet| point_to_point(subnet, attachment.index()))
             .collect::<Result<_, _>>()?;
         let key = port_tunnel_key(&connect.ranges, &member.subnets, attachment)?;
-        let remote = node.filter(|node| node.name != zone);
+        let remote = node.filter(|node| node.name != around.inputs.zone);
         let chassis = remote
-            .map(|node| node.chassis_id.clone().ok_or(NodeSkip::NoChassis))
+            .map(|node| node.chassis_id.as_deref().ok_or(NodeSkip::NoChassis))
             .transpose()?;
+        let node_name = node.map_or("", |node| &node.name);
+        let name = SmolStr::from([&member.link_rows.port_name, node_name].concat());
         Ok(Self {
             attachment,
             node,
             addresses,
+            existing: around.index.port(&name).map(AsRef::as_ref),
+            name,
             key,
             is_local: remote.is_none(),
             chassis,
         })
     }
 
-    /// Name of the port of the connect router.
-    pub(in crate::zone) fn connect_name(&self, connect: &Connect, member: &Member) -> String {
-        let node = self.node.map_or("", |node| &node.name);
-        names::connect_port(&connect.name, &member.name, member.topology, node)
-    }
-
-    /// Name of the port of the network's router.
-    pub(in crate::zone) fn network_name(&self, connect: &Connect, member: &Member) -> String {
-        let node = self.node.map_or("", |node| &node.name);
-        names::network_port(&connect.name, &member.name, member.topology, node)
-    }
-
-    /// The port of the connect router.
-    pub(in crate::zone) fn connect_port(
+    /// Name of the port of the network's router, if that is in this zone.
+    pub(in crate::zone) fn network_name(
         &self,
         connect: &Connect,
         member: &Member,
-    ) -> LogicalRouterPort {
-        let mut options = BTreeMap::from([("requested-tnl-key".to_owned(), self.key.to_string())]);
-        options.extend(
-            self.chassis
-                .iter()
-                .map(|chassis| ("requested-chassis".to_owned(), chassis.clone())),
-        );
-        let router = names::connect_router(&connect.name);
-        let name = self.connect_name(connect, member);
-        LogicalRouterPort {
-            peer: self.is_local.then(|| self.network_name(connect, member)),
+    ) -> Option<SmolStr> {
+        let node = self.node.map_or("", |node| &node.name);
+        self.is_local
+            .then(|| names::network_port(&connect.name, &member.name, member.topology, node).into())
+    }
+
+    /// The port of the connect router.
+    pub(in crate::zone) fn connect_port(&self, connect: &Connect, member: &Member) -> PortRow {
+        let rows = &member.link_rows;
+        let key = Atom::from(itoa::Buffer::new().format(self.key.get()));
+        let options = match self.chassis {
+            Some(chassis) => rows.remote_options.map_values(|option, _| {
+                if option.as_str() == Some(CHASSIS) {
+                    chassis.into()
+                } else {
+                    key.clone()
+                }
+            }),
+            None => Map::from_iter([(TUNNEL_KEY.into(), key)]),
+        };
+        PortRow {
+            peer: self.network_name(connect, member),
             options,
-            ..self.port(connect, member, name, &router, |pair| pair.connect_side)
+            ..self.port(self.name.clone(), &rows.ports, |pair| pair.connect_side)
         }
     }
 
@@ -111,38 +163,49 @@ impl<'a> Link<'a> {
         &self,
         connect: &Connect,
         member: &Member,
-    ) -> Option<LogicalRouterPort> {
-        let name = self.network_name(connect, member);
-        self.is_local.then(|| LogicalRouterPort {
-            peer: Some(self.connect_name(connect, member)),
-            ..self.port(connect, member, name, &member.router, |pair| {
-                pair.network_side
-            })
+    ) -> Option<PortRow> {
+        let name = self.network_name(connect, member)?;
+        let rows = AttachedRows::ports(&connect.name, member.id, &member.router);
+        Some(PortRow {
+            peer: Some(self.name.clone()),
+            ..self.port(name, &rows, |pair| pair.network_side)
         })
     }
 
     fn port(
         &self,
-        connect: &Connect,
-        member: &Member,
-        name: String,
-        router: &str,
-        side: fn(&PointToPoint) -> ipnet::IpNet,
-    ) -> LogicalRouterPort {
+        name: SmolStr,
+        rows: &AttachedRows,
+        side: fn(&PointToPoint) -> IpNet,
+    ) -> PortRow {
         let networks = self.addresses.iter().map(side);
         let mac = networks.clone().next().map(|net| mac_address(net.addr()));
-        let row = OwnedRow::RouterPort {
-            network: member.id,
-            attachment: self.attachment,
-            router,
-        };
-        LogicalRouterPort {
+        PortRow {
             name,
-            mac: mac.unwrap_or_default(),
-            networks: networks.map(|net| net.to_string()).collect(),
-            external_ids: row.external_ids(&connect.name),
-            ..LogicalRouterPort::default()
+            mac: mac.unwrap_or_default().into(),
+            networks: networks.map(|net| net_text(net).into()).collect::<Set>(),
+            external_ids: rows.external_ids(self.attachment),
+            ..PortRow::default()
         }
+    }
+
+    /// The subnets that are behind the link: the node's of a layer3 network, all of a layer2 network.
+    pub(super) fn routed_subnets<'m>(&self, member: &'m Member) -> &'m [IpNet]
+    where
+        'a: 'm,
+    {
+        match self.node {
+            Some(node) => node.subnets_of(&member.name),
+            None => &member.pod_subnets,
+        }
+    }
+
+    /// How many routes lead over the link.
+    pub(in crate::zone) fn route_count(&self, member: &Member) -> usize {
+        let subnets = self.routed_subnets(member).iter();
+        let has_addresses =
+            |subnet: &&IpNet| self.addresses_of(IpFamily::of_net(**subnet)).is_some();
+        subnets.filter(has_addresses).count()
     }
 
     /// The addresses of both ends in one family: the connect router's and the network's.

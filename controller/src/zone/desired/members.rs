@@ -7,7 +7,7 @@ use crate::model::{
 };
 use crate::zone::report::NetworkSkip;
 
-use super::Around;
+use super::{Around, LinkRows};
 
 /// A network that the annotation names and that is known.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -19,6 +19,8 @@ pub(in crate::zone) struct Member {
     pub(in crate::zone) pod_subnets: Vec<IpNet>,
     /// What the connect allocated for it.
     pub(in crate::zone) subnets: ConnectSubnets,
+    /// What the rows of its links have in common.
+    pub(in crate::zone) link_rows: LinkRows,
     /// Name of its router.
     pub(in crate::zone) router: String,
     /// Name of its switch in this zone.
@@ -58,6 +60,7 @@ impl Member {
             topology: network.topology,
             pod_subnets: network.pod_subnets.iter().map(|net| net.cidr).collect(),
             subnets: *subnets,
+            link_rows: LinkRows::new(connect, network, subnets),
             router: network.router(),
             is_active_here: around.has_local_node()
                 && inputs.activity.is_active(&network.name, &inputs.zone),

@@ -13,11 +13,13 @@ mod isolation;
 mod links;
 mod members;
 mod routing;
+mod rows;
 mod services;
 
 use std::collections::BTreeMap;
 
-use patchbay_schemas::nb::{Copp, LogicalRouter};
+use patchbay_schemas::datum::Map;
+use patchbay_schemas::nb::Copp;
 use patchbay_schemas::typed::Ref;
 
 use super::index::Index;
@@ -26,13 +28,17 @@ use super::nodes::NodeIds;
 use crate::model::external_ids::OwnedRow;
 use crate::model::{Connect, DatapathKey, Topology, names};
 pub(super) use isolation::{IsolationRows, isolation};
-pub(super) use links::Link;
+pub(super) use links::{Link, LinkRows};
 pub(super) use members::Member;
 pub(super) use routing::{policies, routes};
+pub(super) use rows::{PortRow, RouteRow, RouterRow};
 pub(super) use services::{ServiceRows, load_balancers_by_namespace, services};
 
 /// Name of the control plane protection that all routers share.
 pub(super) const COPP: &str = "ovnkube-default";
+
+/// Key of the option that gives a router or a port its tunnel key.
+const TUNNEL_KEY: &str = "requested-tnl-key";
 
 /// What rows follow from besides their connect.
 #[derive(Clone, Copy, Debug)]
@@ -57,13 +63,16 @@ impl Around<'_> {
 }
 
 /// The connect router, without its ports and routes.
-pub(super) fn router(connect: &Connect, key: DatapathKey, copp: Ref<Copp>) -> LogicalRouter {
-    LogicalRouter {
-        name: names::connect_router(&connect.name),
-        external_ids: OwnedRow::Router.external_ids(&connect.name),
-        options: [("requested-tnl-key".to_owned(), key.to_string())].into(),
+pub(super) fn router(connect: &Connect, key: DatapathKey, copp: Ref<Copp>) -> RouterRow {
+    let external_ids = OwnedRow::Router.external_ids(&connect.name).into_iter();
+    RouterRow {
+        name: names::connect_router(&connect.name).into(),
+        external_ids: external_ids
+            .map(|(key, id)| (key.into(), id.into()))
+            .collect(),
+        options: Map::from_iter([(TUNNEL_KEY.into(), key.to_string().into())]),
         copp: Some(copp),
-        ..LogicalRouter::default()
+        ..RouterRow::default()
     }
 }
 

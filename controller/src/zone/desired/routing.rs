@@ -1,13 +1,12 @@
 //! How traffic gets from one network to another: policies lead to the connect router, routes lead out of it.
 
 use ipnet::IpNet;
-use patchbay_schemas::nb::{
-    LogicalRouterPolicy, LogicalRouterPolicyAction, LogicalRouterStaticRoute,
-};
+use patchbay_schemas::nb::{LogicalRouterPolicy, LogicalRouterPolicyAction};
 
 use crate::model::external_ids::{OwnedRow, key};
-use crate::model::{Connect, IpFamily};
+use crate::model::{Connect, IpFamily, address_text, net_text};
 
+use super::rows::RouteRow;
 use super::{Link, Member};
 
 /// Priority of the policies.
@@ -15,41 +14,31 @@ const POLICY_PRIORITY: i64 = 9001;
 
 /// The routes of the connect router over a link: to the node's subnets of a layer3 network, to a layer2 network as a
 /// whole.
-pub(in crate::zone) fn routes(
-    connect: &Connect,
-    member: &Member,
-    link: &Link<'_>,
-) -> Vec<LogicalRouterStaticRoute> {
-    let subnets = match link.node {
-        Some(node) => node.subnets_of(&member.name),
-        None => &member.pod_subnets,
-    };
+pub(in crate::zone) fn routes(member: &Member, link: &Link<'_>) -> Vec<RouteRow> {
+    let subnets = link.routed_subnets(member);
     let mut routes = Vec::with_capacity(subnets.len());
     for family in IpFamily::BOTH {
-        let Some((_, nexthop)) = link.addresses_of(family) else {
+        let (Some((_, nexthop)), Some(rows)) =
+            (link.addresses_of(family), member.link_rows.routes(family))
+        else {
             continue;
         };
         let of_family = subnets
             .iter()
             .filter(|subnet| IpFamily::of_net(**subnet) == family);
         for (place, subnet) in of_family.enumerate() {
-            let row = OwnedRow::StaticRoute {
-                network: member.id,
-                attachment: link.attachment,
-                family,
-            };
-            let mut external_ids = row.external_ids(&connect.name);
+            let mut external_ids = rows.external_ids(link.attachment);
             if place > 0 {
                 // The identity knows one subnet of a family; of several, all but the first one add the subnet to it.
-                external_ids
-                    .entry(key::ID.to_owned())
-                    .and_modify(|id| *id = format!("{id}:{subnet}"));
+                let id = external_ids.get_str(key::ID).unwrap_or_default();
+                let id = format!("{id}:{subnet}");
+                external_ids.insert(key::ID.into(), id.into());
             }
-            routes.push(LogicalRouterStaticRoute {
-                ip_prefix: subnet.to_string(),
-                nexthop: nexthop.to_string(),
+            routes.push(RouteRow {
+                ip_prefix: net_text(*subnet).into(),
+                nexthop: address_text(nexthop).into(),
                 external_ids,
-                ..LogicalRouterStaticRoute::default()
+                ..RouteRow::default()
             });
         }
     }

@@ -1,5 +1,6 @@
 //! What a row says about itself: its name and whose it is.
 
+use patchbay_schemas::datum::Map;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema};
 use patchbay_schemas::typed::TableRow;
@@ -30,8 +31,11 @@ impl Marks {
     }
 
     pub(in crate::zone) fn external_id<'r>(self, row: &'r Row, key: &str) -> Option<&'r str> {
-        let ids = row.values.get(self.external_ids?.index())?;
-        ids.as_map()?.get_str(key)
+        self.external_ids(row)?.get_str(key)
+    }
+
+    fn external_ids(self, row: &Row) -> Option<&Map> {
+        row.values.get(self.external_ids?.index())?.as_map()
     }
 
     /// The identity of a row among those of its connect and table.
@@ -41,9 +45,32 @@ impl Marks {
 
     /// The connect that owns a row.
     pub(in crate::zone) fn owner(self, row: &Row) -> Option<&str> {
-        (self.external_id(row, key::OWNER_CONTROLLER)? == OWNER_CONTROLLER
-            && self.external_id(row, key::OWNER_TYPE)? == OWNER_TYPE)
-            .then(|| self.external_id(row, key::NAME))?
+        let (owner, []) = self.owner_with(row, [])?;
+        Some(owner)
+    }
+
+    /// The connect that owns a row, and what else its external ids say, in one walk over them.
+    pub(in crate::zone) fn owner_with<'r, const N: usize>(
+        self,
+        row: &'r Row,
+        keys: [&str; N],
+    ) -> Option<(&'r str, [Option<&'r str>; N])> {
+        let (mut controller, mut owner_type, mut name) = (None, None, None);
+        let mut values = [None; N];
+        for (key, value) in self.external_ids(row)? {
+            let place = match key.as_str()? {
+                key::OWNER_CONTROLLER => &mut controller,
+                key::OWNER_TYPE => &mut owner_type,
+                key::NAME => &mut name,
+                other => match keys.iter().position(|key| *key == other) {
+                    Some(place) => &mut values[place],
+                    None => continue,
+                },
+            };
+            *place = value.as_str();
+        }
+        let is_ours = controller == Some(OWNER_CONTROLLER) && owner_type == Some(OWNER_TYPE);
+        Some((name.filter(|_| is_ours)?, values))
     }
 
     /// Whether a row says that some controller owns it.

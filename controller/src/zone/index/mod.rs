@@ -9,8 +9,9 @@
 
 mod holders;
 mod marks;
+mod owned;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -24,6 +25,7 @@ use patchbay_schemas::nb::{
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{Constraint, DatabaseSchema, TableId};
 use patchbay_schemas::typed::{Ref, TableRow};
+use smol_str::SmolStr;
 use uuid::Uuid;
 
 use super::desired::COPP;
@@ -34,6 +36,7 @@ use crate::model::external_ids::key;
 use crate::model::names::{self, LOAD_BALANCER_GROUP_PREFIX};
 pub(super) use holders::Holders;
 pub(super) use marks::Marks;
+pub(super) use owned::{Owned, OwnedParts};
 
 /// Maps of UUIDs, which a client may choose.
 type Uuids<V> = HashMap<Uuid, V, RandomState>;
@@ -44,8 +47,6 @@ const KIND: (&str, &str) = ("k8s.ovn.org/kind", "Service");
 const NETWORK: &str = "k8s.ovn.org/network";
 /// How the names of load balancers end that are the same on all nodes.
 const CLUSTER_SUFFIX: &str = "_cluster";
-/// How the names of our ports start.
-const PORT_PREFIXES: [&str; 2] = ["crtor-", "rtocr-"];
 
 /// The tables that matter.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -108,19 +109,15 @@ impl Kind {
     }
 }
 
-/// A row of a connect.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) struct Owned {
-    pub(super) unit: Unit,
-    pub(super) kind: Kind,
-    pub(super) uuid: Uuid,
-}
-
 /// What changed in the database, as far as it matters.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
-    /// Parts of connects' rows that somebody changed, or that are held by other rows than before.
-    pub(super) units: BTreeMap<String, BTreeSet<Unit>>,
+    /// Parts of connects' rows that somebody changed, or that are held by other rows than before; some several times.
+    pub(super) units: BTreeMap<String, Vec<Unit>>,
+    /// The rows whose parts are among these.
+    rows: HashSet<Uuid, RandomState>,
+    /// Rows that are held by others than before.
+    moved: Vec<(Kind, Uuid)>,
     /// Names of routers and switches that came or went.
     pub(super) places: BTreeSet<String>,
     /// Names of ports that came, went or got another owner; only those that somebody waits for.
@@ -134,18 +131,16 @@ pub(super) struct Touched {
 impl Touched {
     fn unit(&mut self, connect: &str, unit: Unit) {
         match self.units.get_mut(connect) {
-            Some(units) => {
-                units.insert(unit);
-            }
+            Some(units) => units.push(unit),
             None => {
-                self.units.insert(connect.to_owned(), [unit].into());
+                self.units.insert(connect.to_owned(), vec![unit]);
             }
         }
     }
 }
 
 /// One table.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Table {
     id: Option<TableId>,
     marks: Marks,
@@ -155,7 +150,8 @@ struct Table {
 #[derive(Debug)]
 pub(super) struct Index {
     snapshot: Snapshot,
-    tables: BTreeMap<Kind, Table>,
+    /// In the order of the kinds.
+    tables: [Table; Kind::ALL.len()],
     kinds: HashMap<TableId, Kind, RandomState>,
     owned: BTreeMap<String, BTreeSet<Owned>>,
     pub(super) ports: Holders,
@@ -179,19 +175,15 @@ impl Index {
     /// Reads the whole database.
     pub(super) fn new(snapshot: &Snapshot) -> Self {
         let schema = snapshot.schema();
-        let tables: BTreeMap<Kind, Table> = Kind::ALL
+        let mut kinds = Kind::ALL;
+        kinds.sort_unstable();
+        let tables = kinds.map(|kind| Table {
+            id: schema.table_id(kind.table()),
+            marks: kind.marks(schema),
+        });
+        let ids = kinds
             .into_iter()
-            .map(|kind| {
-                let table = Table {
-                    id: schema.table_id(kind.table()),
-                    marks: kind.marks(schema),
-                };
-                (kind, table)
-            })
-            .collect();
-        let ids = tables
-            .iter()
-            .filter_map(|(kind, table)| Some((table.id?, *kind)));
+            .filter_map(|kind| Some((tables[kind as usize].id?, kind)));
         let in_router = |column| Holders::new(Holding::of::<LogicalRouter>(snapshot, column));
         let in_switch = |column| Holders::new(Holding::of::<LogicalSwitch>(snapshot, column));
         let mut index = Self {
@@ -214,12 +206,11 @@ impl Index {
         // Nobody asks what is new: all of it is.
         let mut touched = Touched::default();
         for kind in Kind::ALL {
-            let Some(table) = index.tables[&kind].id else {
+            let Some(table) = index.table(kind).id else {
                 continue;
             };
             for row in snapshot.table(table).iter() {
                 index.row(kind, None, Some(row), &mut touched);
-                touched.units.clear();
             }
         }
         index
@@ -246,6 +237,7 @@ impl Index {
                 touched.ports.extend(names.map(str::to_owned));
             }
         }
+        self.follow_moved(&mut touched);
         touched
     }
 
@@ -253,13 +245,17 @@ impl Index {
         &self.snapshot
     }
 
+    fn table(&self, kind: Kind) -> Table {
+        self.tables[kind as usize]
+    }
+
     pub(super) fn marks(&self, kind: Kind) -> Marks {
-        self.tables[&kind].marks
+        self.table(kind).marks
     }
 
     /// A row of the present state.
     pub(super) fn get(&self, kind: Kind, uuid: Uuid) -> Option<&Arc<Row>> {
-        self.snapshot.row(self.tables[&kind].id?, uuid)
+        self.snapshot.row(self.table(kind).id?, uuid)
     }
 
     /// The connects that own rows.
@@ -278,14 +274,17 @@ impl Index {
         connect: &str,
         units: std::ops::RangeInclusive<Unit>,
     ) -> impl Iterator<Item = Owned> {
-        let bound = |unit, kind, uuid| Owned { unit, kind, uuid };
-        let range = bound(*units.start(), Kind::Router, Uuid::nil())
-            ..=bound(*units.end(), Kind::Copp, Uuid::max());
+        let range = Owned::first(*units.start())..=Owned::last(*units.end());
         let owned = self.owned.get(connect);
         owned
             .into_iter()
             .flat_map(move |owned| owned.range(range.clone()))
             .copied()
+    }
+
+    /// All rows of a connect, to be asked for part by part.
+    pub(super) fn owned_parts(&self, connect: &str) -> OwnedParts<'_> {
+        OwnedParts::new(self.owned.get(connect))
     }
 
     /// The router of a name.
@@ -299,10 +298,10 @@ impl Index {
     }
 
     /// The router port of a name, whoever owns it.
-    pub(super) fn port(&self, name: &str) -> Option<&Arc<Row>> {
-        let table = self.snapshot.table(self.tables[&Kind::Port].id?);
+    pub(super) fn port(&self, name: &SmolStr) -> Option<&Arc<Row>> {
+        let table = self.snapshot.table(self.table(Kind::Port).id?);
         match self.port_names {
-            Some(index) => table.find(index, &[Datum::scalar(name)]),
+            Some(index) => table.find(index, &[Datum::scalar(name.clone())]),
             // All schemas of OVN have the index; one that lacks it is slow, not wrong.
             None => table
                 .iter()
@@ -330,6 +329,7 @@ impl Index {
             let Some(row) = row else { continue };
             if let Some((connect, unit)) = self.part(kind, row) {
                 touched.unit(connect, unit);
+                touched.rows.insert(row.uuid);
                 let uuid = row.uuid;
                 self.set_owned(connect, Owned { unit, kind, uuid }, is_new);
             }
@@ -366,29 +366,39 @@ impl Index {
     /// Whose a row is, and for what.
     fn part<'r>(&self, kind: Kind, row: &'r Row) -> Option<(&'r str, Unit)> {
         let marks = self.marks(kind);
-        let network = |key| -> Option<NetworkId> { marks.external_id(row, key)?.parse().ok() };
-        let unit = match kind {
-            Kind::Router => Some(Unit::Router),
-            Kind::Port | Kind::Route => network(key::NETWORK_ID).and_then(|network| {
-                let index = marks.external_id(row, key::NODE_ID)?.parse().ok()?;
-                Some(Unit::Link(LinkId { network, index }))
-            }),
-            Kind::Policy => network(key::SOURCE_NETWORK_ID).and_then(|source| {
-                let destination = network(key::DESTINATION_NETWORK_ID)?;
-                Some(Unit::Policies {
-                    source,
-                    destination,
-                })
-            }),
-            Kind::Acl | Kind::AddressSet => Some(Unit::Isolation),
+        let network = |id: Option<&str>| -> Option<NetworkId> { id?.parse().ok() };
+        let (connect, unit) = match kind {
+            Kind::Router => (marks.owner(row)?, Some(Unit::Router)),
+            Kind::Port | Kind::Route => {
+                let keys = [key::NETWORK_ID, key::NODE_ID];
+                let (connect, [network_id, index]) = marks.owner_with(row, keys)?;
+                let link = network(network_id).and_then(|network| {
+                    let index = index?.parse().ok()?;
+                    Some(Unit::Link(LinkId { network, index }))
+                });
+                (connect, link)
+            }
+            Kind::Policy => {
+                let keys = [key::SOURCE_NETWORK_ID, key::DESTINATION_NETWORK_ID];
+                let (connect, [source, destination]) = marks.owner_with(row, keys)?;
+                let policies = network(source).and_then(|source| {
+                    let destination = network(destination)?;
+                    Some(Unit::Policies {
+                        source,
+                        destination,
+                    })
+                });
+                (connect, policies)
+            }
+            Kind::Acl | Kind::AddressSet => (marks.owner(row)?, Some(Unit::Isolation)),
             // Groups carry no external ids: their names say whose they are.
             Kind::Group => {
                 let connect = marks.name(row).strip_prefix(LOAD_BALANCER_GROUP_PREFIX)?;
-                return Some((connect, Unit::Services));
+                (connect, Some(Unit::Services))
             }
             Kind::Switch | Kind::LoadBalancer | Kind::Copp => return None,
         };
-        Some((marks.owner(row)?, unit.unwrap_or(Unit::Stray)))
+        Some((connect, unit.unwrap_or(Unit::Stray)))
     }
 
     fn set_owned(&mut self, connect: &str, row: Owned, is_there: bool) {
@@ -451,14 +461,20 @@ impl Index {
             ],
             _ => &mut [(Kind::Acl, &mut self.acls), (Kind::Group, &mut self.groups)],
         };
-        let mut moved = Vec::new();
         for (held, holders) in columns {
             let rows = holders.follow(old, new).into_iter();
-            moved.extend(rows.map(|uuid| (*held, uuid)));
+            touched.moved.extend(rows.map(|uuid| (*held, uuid)));
         }
-        for (kind, uuid) in moved {
-            let row = self.get(kind, uuid).cloned();
-            if let Some((connect, unit)) = row.as_deref().and_then(|row| self.part(kind, row)) {
+    }
+
+    /// Notes the parts of rows that are held by others than before and have not changed themselves.
+    fn follow_moved(&self, touched: &mut Touched) {
+        for (kind, uuid) in std::mem::take(&mut touched.moved) {
+            if touched.rows.contains(&uuid) {
+                continue;
+            }
+            let row = self.get(kind, uuid);
+            if let Some((connect, unit)) = row.and_then(|row| self.part(kind, row)) {
                 touched.unit(connect, unit);
             }
         }
@@ -475,11 +491,6 @@ impl Index {
             }
         }
     }
-}
-
-/// Whether a port may have been made by a connect.
-pub(super) fn is_our_name(name: &str) -> bool {
-    PORT_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// The network whose services a load balancer serves on all nodes.

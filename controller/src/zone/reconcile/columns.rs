@@ -45,6 +45,11 @@ impl<T: TableRow> Columns<T> {
         })
     }
 
+    /// Rows that are ours, and of which `T` has only what is decided about.
+    pub(super) fn of_whole_rows(schema: &DatabaseSchema) -> Self {
+        Self::new(schema, |_| Rule::Replace)
+    }
+
     /// Rows that others add to.
     pub(super) fn of_shared_rows(schema: &DatabaseSchema) -> Self {
         Self::new(schema, |_| Rule::Extend)

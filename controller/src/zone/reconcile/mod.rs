@@ -24,14 +24,12 @@ mod writer;
 use std::ops::AddAssign;
 
 use patchbay_engine::txn::{BuildError, Transaction};
-use patchbay_schemas::nb::{
-    Acl, AddressSet, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
-    LogicalRouterStaticRoute,
-};
+use patchbay_schemas::nb::{Acl, AddressSet, LoadBalancerGroup, LogicalRouterPolicy};
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::typed::TypeError;
 use thiserror::Error;
 
+use super::desired::{PortRow, RouteRow, RouterRow};
 pub(super) use columns::Columns;
 pub(super) use holders::Holding;
 pub(super) use steps::{Action, At, Child, Phase, Put, Step};
@@ -89,10 +87,10 @@ pub struct Change {
 /// The columns that connects decide about.
 #[derive(Debug)]
 pub(super) struct Decided {
-    pub(super) router: Columns<LogicalRouter>,
-    pub(super) port: Columns<LogicalRouterPort>,
+    pub(super) router: Columns<RouterRow>,
+    pub(super) port: Columns<PortRow>,
     pub(super) policy: Columns<LogicalRouterPolicy>,
-    pub(super) route: Columns<LogicalRouterStaticRoute>,
+    pub(super) route: Columns<RouteRow>,
     pub(super) acl: Columns<Acl>,
     pub(super) address_set: Columns<AddressSet>,
     pub(super) group: Columns<LoadBalancerGroup>,
@@ -102,10 +100,7 @@ impl Decided {
     pub(super) fn new(schema: &DatabaseSchema) -> Self {
         Self {
             router: Columns::of_our_rows(schema, &["name", "external_ids", "options", "copp"]),
-            port: Columns::of_our_rows(
-                schema,
-                &["name", "mac", "networks", "peer", "options", "external_ids"],
-            ),
+            port: Columns::of_whole_rows(schema),
             policy: Columns::of_our_rows(
                 schema,
                 &[
@@ -117,18 +112,7 @@ impl Decided {
                     "external_ids",
                 ],
             ),
-            route: Columns::of_our_rows(
-                schema,
-                &[
-                    "ip_prefix",
-                    "nexthop",
-                    "policy",
-                    "output_port",
-                    "route_table",
-                    "options",
-                    "external_ids",
-                ],
-            ),
+            route: Columns::of_whole_rows(schema),
             acl: Columns::of_our_rows(
                 schema,
                 &[

@@ -4,14 +4,12 @@
 //! apart comes first and goes last, and what leads traffic from one network to another goes before anything else
 //! goes and comes after everything else has come.
 
-use patchbay_schemas::nb::{
-    Acl, AddressSet, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
-    LogicalRouterStaticRoute,
-};
+use patchbay_schemas::nb::{Acl, AddressSet, LoadBalancerGroup, LogicalRouterPolicy};
 use patchbay_schemas::row::Row;
 use uuid::Uuid;
 
 use crate::model::NetworkId;
+use crate::zone::desired::{PortRow, RouteRow, RouterRow};
 use crate::zone::index::Kind;
 
 /// When a step is taken.
@@ -47,10 +45,10 @@ pub(in crate::zone) struct Step<'a> {
 /// What a step does.
 #[derive(Debug)]
 pub(in crate::zone) enum Action<'a> {
-    Router(Put<'a, LogicalRouter>),
-    Port(Child<'a, LogicalRouterPort>),
+    Router(Put<'a, RouterRow>),
+    Port(Child<'a, PortRow>),
     Policy(Child<'a, LogicalRouterPolicy>),
-    Route(Child<'a, LogicalRouterStaticRoute>),
+    Route(Child<'a, RouteRow>),
     /// An ACL that is there already.
     Acl(Put<'a, Acl>),
     /// A switch gets ACLs: some that are there, and some of those that come.

@@ -3,18 +3,17 @@
 use std::collections::HashSet;
 
 use patchbay_engine::txn::TxnBuilder;
-use patchbay_schemas::nb::{
-    Acl, AddressSet, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
-    LogicalRouterStaticRoute, LogicalSwitch,
-};
+use patchbay_schemas::atom::Atom;
+use patchbay_schemas::datum::Set;
+use patchbay_schemas::nb::{Acl, AddressSet, LoadBalancerGroup, LogicalRouter, LogicalSwitch};
 use patchbay_schemas::row::Row;
-use patchbay_schemas::typed::Ref;
 use uuid::Uuid;
 
 use super::holders::HolderChanges;
 use super::rows::{RowChanges, Settled};
 use super::steps::{Action, At, Child, Put, Step};
 use super::{Change, Decided, PlanError};
+use crate::zone::desired::RouterRow;
 use crate::zone::index::{Index, Kind};
 
 /// Makes the transaction of one connect.
@@ -24,8 +23,10 @@ pub(in crate::zone) struct Writer<'a> {
     rows: RowChanges,
     routers: HolderChanges<'a, LogicalRouter>,
     switches: HolderChanges<'a, LogicalSwitch>,
-    /// A connect router that comes; what it holds is added one by one.
-    new_router: Option<LogicalRouter>,
+    /// A connect router that comes.
+    new_router: Option<RouterRow>,
+    /// What it is going to hold: ports, policies and routes.
+    new_router_holds: [Vec<Atom>; 3],
     /// ACLs that come, and their placeholders as soon as they have come.
     new_acls: Vec<(Acl, Option<Uuid>)>,
     /// The load balancer group.
@@ -53,6 +54,7 @@ impl<'a> Writer<'a> {
             routers: HolderChanges::new(snapshot),
             switches: HolderChanges::new(snapshot),
             new_router: None,
+            new_router_holds: Default::default(),
             new_acls: new_acls.into_iter().map(|acl| (acl, None)).collect(),
             group,
             dissolved: HashSet::new(),
@@ -94,7 +96,13 @@ impl<'a> Writer<'a> {
             self.take(step.action)?;
         }
         if let Some(router) = self.new_router.take() {
-            self.rows.insert(&router)?;
+            let [ports, policies, static_routes] = self.new_router_holds.map(Set::from_vec);
+            self.rows.insert(&RouterRow {
+                ports,
+                policies,
+                static_routes,
+                ..router
+            })?;
         }
         self.rows.hold(self.routers)?;
         self.rows.hold(self.switches)?;
@@ -173,20 +181,13 @@ impl<'a> Writer<'a> {
         if child.enters {
             match child.router {
                 At::Connect(None) => {
-                    let router = self.new_router.get_or_insert_default();
-                    match kind {
-                        Kind::Port => {
-                            router.ports.insert(Ref::<LogicalRouterPort>::new(row.uuid));
-                        }
-                        Kind::Policy => {
-                            let policy = Ref::<LogicalRouterPolicy>::new(row.uuid);
-                            router.policies.insert(policy);
-                        }
-                        _ => {
-                            let route = Ref::<LogicalRouterStaticRoute>::new(row.uuid);
-                            router.static_routes.insert(route);
-                        }
-                    }
+                    let [ports, policies, routes] = &mut self.new_router_holds;
+                    let held = match kind {
+                        Kind::Port => ports,
+                        Kind::Policy => policies,
+                        _ => routes,
+                    };
+                    held.push(Atom::Uuid(row.uuid));
                 }
                 At::Connect(Some(router)) | At::Network(router) => {
                     let holding = self.holding(kind);
