@@ -19,20 +19,13 @@ pub fn router_transaction(id: u32, ports: usize) -> String {
             out,
             concat!(
                 r#",{{"op":"insert","table":"Logical_Router_Static_Route","uuid-name":"r{}","row":{{"ip_prefix":"10.{}.{}.0/24","#,
-                r#""nexthop":"192.168.{}.{}","external_ids":["map",[["ip-family","v4"],["k8s.ovn.org/id","#,
-                r#""ovnkube-network-connect-controller:ClusterNetworkConnect:connect:{}:{}:v4"],["k8s.ovn.org/name","connect"],"#,
-                r#"["k8s.ovn.org/owner-controller","ovnkube-network-connect-controller"],["k8s.ovn.org/owner-type","#,
-                r#""ClusterNetworkConnect"],["network-id","{}"],["node-id","{}"]]]}}}}"#
+                r#""nexthop":"192.168.{}.{}"}}}}"#
             ),
             i,
             network,
             node % 256,
             network,
-            node % 128 * 2 + 1,
-            network,
-            node,
-            network,
-            node
+            node % 128 * 2 + 1
         );
         let separator = if i > 0 { "," } else { "" };
         let _ = write!(port_names, "{separator}[\"named-uuid\",\"p{i}\"]");

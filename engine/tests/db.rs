@@ -363,7 +363,7 @@ fn a_map_loses_very_many_weak_references_at_once() {
     let OperationResult::Rows { rows, .. } = &left[0] else {
         panic!("{left:?}")
     };
-    assert_eq!(rows[0].values[0].len(), 1);
+    assert_eq!(rows[0].values.iter().next().unwrap().len(), 1);
 }
 
 /// Else the row could never be deleted: references to it would remain that are nowhere.

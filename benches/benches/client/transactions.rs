@@ -148,12 +148,7 @@ fn port(i: usize) -> LogicalRouterPort {
             ),
             ("requested-tnl-key", &(i % 32767 + 1).to_string()),
         ]),
-        external_ids: ids(
-            network,
-            node,
-            "connect_router_connect",
-            [("router-name", "connect_router_connect")],
-        ),
+        external_ids: external_ids(network, node),
         ..Default::default()
     }
 }
@@ -163,29 +158,23 @@ fn route(i: usize) -> LogicalRouterStaticRoute {
     LogicalRouterStaticRoute {
         ip_prefix: format!("10.{network}.{}.0/24", node % 256),
         nexthop: format!("192.168.{network}.{}", node % 128 * 2 + 1),
-        external_ids: ids(network, node, "v4", [("ip-family", "v4")]),
         ..Default::default()
     }
 }
 
-fn ids(
-    network: usize,
-    node: usize,
-    last: &str,
-    more: [(&str, &str); 1],
-) -> BTreeMap<String, String> {
+fn external_ids(network: usize, node: usize) -> BTreeMap<String, String> {
     let controller = "ovnkube-network-connect-controller";
-    let id = format!("{controller}:ClusterNetworkConnect:connect:{network}:{node}:{last}");
-    let mut ids = map([
+    let router = "connect_router_connect";
+    let id = format!("{controller}:ClusterNetworkConnect:connect:{network}:{node}:{router}");
+    map([
         ("k8s.ovn.org/id", &id),
         ("k8s.ovn.org/name", "connect"),
         ("k8s.ovn.org/owner-controller", controller),
         ("k8s.ovn.org/owner-type", "ClusterNetworkConnect"),
         ("network-id", &network.to_string()),
         ("node-id", &node.to_string()),
-    ]);
-    ids.extend(map(more));
-    ids
+        ("router-name", router),
+    ])
 }
 
 fn map<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {

@@ -126,7 +126,7 @@ impl Committed {
             rows.into_iter().map(move |row| {
                 let value = |place: usize| {
                     let column = schema.column_id(T::COLUMNS.get(place)?)?;
-                    row.values.get(column.index())
+                    row.values.get(column)
                 };
                 Ok((Ref::new(row.uuid), T::from_data(value)?))
             })

@@ -183,12 +183,7 @@ fn replacement(table: TableId, old: Option<&Arc<Row>>, mut new: Arc<Row>) -> Opt
         if **old == *new {
             return None;
         }
-        let row = Arc::make_mut(&mut new);
-        for (new, old) in row.values.iter_mut().zip(&old.values) {
-            if new == old {
-                new.clone_from(old);
-            }
-        }
+        Arc::make_mut(&mut new).values.share_equal(&old.values);
     }
     Some(RowChange {
         table,

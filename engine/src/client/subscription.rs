@@ -142,7 +142,7 @@ impl Changed {
                 let read = |row: &Row| {
                     T::from_data(|place| {
                         let column = columns.get(place).copied().flatten()?;
-                        row.values.get(column.index())
+                        row.values.get(column)
                     })
                 };
                 let row = Ref::new(change.uuid());

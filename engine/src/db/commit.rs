@@ -299,7 +299,7 @@ impl<'a, 'o> Commit<'a, 'o> {
         let Some(row) = self.overlay.modify(table, uuid) else {
             return Ok(false);
         };
-        let value = &mut row.values[reference.column.index()];
+        let value = &mut row.values[reference.column];
         let removed = reference.remove(value, dangling);
         if value.len() >= schema.column_type(reference.column).min as usize {
             let mut lost_strong = false;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::Json;
-use patchbay_schemas::row::Row;
+use patchbay_schemas::row::{Row, Values};
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableId};
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{ColumnValues, Condition, DecodedTransaction, Mutation, Operation};
@@ -268,7 +268,7 @@ impl<'a, 'o> Executor<'a, 'o> {
         Err(OvsdbError::new("duplicate uuid", details).with_syntax(&Json::string(text)))
     }
 
-    fn insert(&mut self, table: TableId, uuid: Uuid, values: Box<[Datum]>) {
+    fn insert(&mut self, table: TableId, uuid: Uuid, values: Values) {
         let row = Row {
             uuid,
             version: self.uuids.next_uuid(),
@@ -281,7 +281,7 @@ impl<'a, 'o> Executor<'a, 'o> {
         if let Some(row) = self.overlay.modify(table, uuid) {
             for (column, datum) in values {
                 if !column.is_implicit() {
-                    row.values[column.index()] = datum.clone();
+                    row.values[*column] = datum.clone();
                 }
             }
         }
@@ -297,7 +297,7 @@ impl<'a, 'o> Executor<'a, 'o> {
         if let Some(row) = self.overlay.modify(table, uuid) {
             for mutation in mutations {
                 mutation.apply(
-                    &mut row.values[mutation.column.index()],
+                    &mut row.values[mutation.column],
                     schema.column_type(mutation.column),
                 )?;
             }

@@ -30,7 +30,7 @@ impl Index {
     /// The key of a row, as far as possible without a copy.
     pub(super) fn key<'r>(&self, row: &'r Row) -> Cow<'r, [Datum]> {
         if let [column] = self.columns[..]
-            && let Some(value) = row.values.get(column.index())
+            && let Some(value) = row.values.get(column)
         {
             return Cow::Borrowed(std::slice::from_ref(value));
         }

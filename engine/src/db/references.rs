@@ -123,7 +123,7 @@ impl ReferenceColumns {
     /// Whether a row holds any weak reference.
     pub(super) fn has_weak(&self, table: TableId, row: &Row) -> bool {
         self.of(table, RefType::Weak)
-            .any(|reference| !row.values[reference.column.index()].is_empty())
+            .any(|reference| !row.values[reference.column].is_empty())
     }
 }
 
@@ -136,7 +136,7 @@ impl ReferenceColumn {
         new: Option<&'a Row>,
         change: impl FnMut(Uuid, i64),
     ) {
-        let value = |row: &'a Row| &row.values[self.column.index()];
+        let value = |row: &'a Row| &row.values[self.column];
         let change = RefCell::new(change);
         let see = |atom: &Atom, delta: i64| {
             if let Some(uuid) = atom.as_uuid() {

@@ -73,9 +73,6 @@ impl<'a, T: TableRow> TypedTable<'a, T> {
     /// # Errors
     /// The row holds values that `T` cannot.
     pub fn read(&self, row: &Row) -> Result<T, TypeError> {
-        T::from_data(|place| {
-            row.values
-                .get(self.columns.get(place).copied().flatten()?.index())
-        })
+        T::from_data(|place| row.values.get(self.columns.get(place).copied().flatten()?))
     }
 }

@@ -139,7 +139,7 @@ impl TxnBuilder {
             .collect();
         Ok(T::from_data(|place| {
             let changed = changed.get(place).and_then(Option::as_ref);
-            changed.or_else(|| existing.values.get(column(place)?.index()))
+            changed.or_else(|| existing.values.get(column(place)?))
         })?)
     }
 

@@ -74,7 +74,7 @@ fn is_ambiguous(schema: &DatabaseSchema, change: &RowChange) -> bool {
     let table = schema.table(change.table);
     table.column_ids().any(|column| {
         let ty = table.column_type(column);
-        let (before, after) = (&old.values[column.index()], &new.values[column.index()]);
+        let (before, after) = (&old.values[column], &new.values[column]);
         ty.is_composite() && ty.min > 0 && ty.is_default(before) && before != after
     })
 }
@@ -121,12 +121,12 @@ impl Writer {
             write::string(out, table.column_name(column).as_bytes());
             out.push(b':');
         };
-        for (column, value) in table.column_ids().zip(&new.values) {
+        for (column, value) in table.column_ids().zip(new.values.iter()) {
             if table.column(column).is_some_and(|column| column.ephemeral) {
                 continue;
             }
             let ty = table.column_type(column);
-            match old.map(|old| &old.values[column.index()]) {
+            match old.map(|old| &old.values[column]) {
                 Some(before) if before == value => {}
                 Some(before) if !self.whole => {
                     if let Some(delta) = Delta::between(before, value, ty) {

@@ -83,11 +83,14 @@ pub struct TableSchema {
     /// Sets of columns whose values together are unique.
     pub indexes: Vec<Vec<ColumnId>>,
     columns_by_name: HashMap<Arc<str>, ColumnId, RandomState>,
-    /// The default of each column.
-    defaults: Box<[Datum]>,
+    pub(crate) defaults: Arc<Defaults>,
     /// The columns whose defaults break the columns' own constraints.
     refused_defaults: Vec<ColumnId>,
 }
+
+/// The default of each column of a table. The table's rows share them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Defaults(pub(crate) Box<[Datum]>);
 
 /// The schema of a column.
 #[derive(Clone, Debug, PartialEq)]
@@ -165,7 +168,7 @@ impl TableSchema {
 
     /// The default of each column, by [`ColumnId`].
     pub fn defaults(&self) -> &[Datum] {
-        &self.defaults
+        &self.defaults.0
     }
 
     /// The columns that must be given when a row is inserted, because their defaults break their own constraints.

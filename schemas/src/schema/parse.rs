@@ -12,8 +12,8 @@ use crate::error::OvsdbError;
 use crate::json::Json;
 
 use super::{
-    BaseType, ColumnId, ColumnSchema, ColumnType, Constraint, DatabaseSchema, Members, RefType,
-    Reference, TableId, TableSchema, is_id,
+    BaseType, ColumnId, ColumnSchema, ColumnType, Constraint, DatabaseSchema, Defaults, Members,
+    RefType, Reference, TableId, TableSchema, is_id,
 };
 
 /// How many tables or columns have ids of their own, besides `_uuid` and `_version`.
@@ -164,7 +164,7 @@ impl TableSchema {
         let mut table = Self {
             name: Arc::from(name),
             columns,
-            defaults,
+            defaults: Arc::new(Defaults(defaults)),
             refused_defaults,
             mutable: flag(mutable, true),
             max_rows,

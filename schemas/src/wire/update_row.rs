@@ -10,7 +10,7 @@ use crate::datum::Datum;
 use crate::delta::Delta;
 use crate::error::OvsdbError;
 use crate::json::Reader;
-use crate::row::Row;
+use crate::row::{Row, ValuesBuilder};
 use crate::schema::{ColumnId, TableSchema};
 use crate::strings::Strings;
 
@@ -24,6 +24,7 @@ use super::update::{RowUpdate, UpdateError};
 pub(super) struct RowReader<'s> {
     version: MonitorVersion,
     notation: NotationReader<'s, 's, 'static>,
+    values: ValuesBuilder,
     pub(super) last: LastRow,
     /// The columns that the schema lacks, as `table.column`.
     pub(super) unknown_columns: BTreeSet<String>,
@@ -42,6 +43,7 @@ impl<'s> RowReader<'s> {
         Self {
             version,
             notation: NotationReader::new(strings),
+            values: ValuesBuilder::default(),
             last: LastRow::default(),
             unknown_columns: BTreeSet::new(),
         }
@@ -141,14 +143,20 @@ impl<'s> RowReader<'s> {
         table: &TableSchema,
         uuid: Uuid,
     ) -> Result<Arc<Row>, UpdateError> {
-        let mut row = Row::new(uuid, table);
         let like = self.last.row.take();
+        let mut values = std::mem::take(&mut self.values);
         let outcome = self.columns(reader, table, uuid, |column, reader, notation| {
-            let likely = like.as_ref().and_then(|row| row.values.get(column.index()));
+            let likely = like.as_ref().and_then(|row| row.values.get(column));
             let datum = notation.datum_like(reader, table.column_type(column), likely)?;
-            row.set(column, datum);
+            values.set(column, datum);
             Ok(())
         });
+        let row = Row {
+            uuid,
+            version: Uuid::nil(),
+            values: values.finish(table),
+        };
+        self.values = values;
         if let Err(error) = outcome {
             self.last.row = like;
             return Err(error);

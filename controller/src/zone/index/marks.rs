@@ -25,7 +25,7 @@ impl Marks {
     }
 
     pub(in crate::zone) fn name(self, row: &Row) -> &str {
-        let name = self.name.and_then(|column| row.values.get(column.index()));
+        let name = self.name.and_then(|column| row.values.get(column));
         name.and_then(|name| name.as_scalar()?.as_str())
             .unwrap_or_default()
     }
@@ -35,7 +35,7 @@ impl Marks {
     }
 
     fn external_ids(self, row: &Row) -> Option<&Map> {
-        row.values.get(self.external_ids?.index())?.as_map()
+        row.values.get(self.external_ids?)?.as_map()
     }
 
     /// The identity of a row among those of its connect and table.

@@ -95,7 +95,7 @@ impl<T: TableRow> Columns<T> {
     }
 
     fn have<'r>(&self, row: &'r Row, place: usize) -> Option<&'r Datum> {
-        row.values.get(self.places[place]?.index())
+        row.values.get(self.places[place]?)
     }
 
     /// What a column should hold that holds `have`.

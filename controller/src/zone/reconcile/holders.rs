@@ -32,7 +32,7 @@ impl Holding {
 
     /// The rows that a row holds.
     pub(in crate::zone) fn set(self, holder: &Row) -> Option<&Set> {
-        holder.values.get(self.column?.index())?.as_set()
+        holder.values.get(self.column?)?.as_set()
     }
 
     /// The UUIDs of the rows that a row holds.
@@ -103,7 +103,7 @@ impl<'a, T: TableRow> HolderChanges<'a, T> {
             let row = Ref::<T>::new(holder.uuid);
             let gains = sets.values().any(|change| !change.gained.is_empty());
             let column = self.name.column.filter(|_| gains);
-            if let Some(name) = column.and_then(|column| holder.values.get(column.index())) {
+            if let Some(name) = column.and_then(|column| holder.values.get(column)) {
                 txn.expect(row, self.name.name, name.clone())?;
             }
             for (column, SetChange { lost, gained }) in sets {

@@ -34,7 +34,7 @@ impl Contents {
             for row in snapshot.table(id).iter() {
                 let columns = table.column_ids().map(|id| {
                     let mut json = Vec::new();
-                    row.values[id.index()].write_json(&mut json);
+                    row.values[id].write_json(&mut json);
                     let name = table.column_name(id).to_owned();
                     (name, parse(&json))
                 });

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::datum::Datum;
+use crate::row::{Values, ValuesBuilder};
 use crate::schema::{ColumnId, TableSchema};
 
 use super::ColumnValues;
@@ -26,7 +27,7 @@ use super::ColumnValues;
 #[derive(Clone, Debug, PartialEq)]
 pub struct InsertRow {
     /// By [`ColumnId`].
-    values: Box<[Datum]>,
+    values: Values,
     /// Each once, in the order in which they were given. Rows of one kind share the list.
     given: Arc<[ColumnId]>,
 }
@@ -53,16 +54,16 @@ impl InsertRow {
     }
 
     /// A row with all columns of its table.
-    pub fn whole(values: &[Datum]) -> Self {
+    pub fn whole(values: &Values) -> Self {
         Self {
-            values: values.into(),
+            values: values.clone(),
             given: (0..).take(values.len()).map(ColumnId).collect(),
         }
     }
 
     /// The value of a column, which may be its default.
     pub fn value(&self, column: ColumnId) -> Option<&Datum> {
-        self.values.get(column.index())
+        self.values.get(column)
     }
 
     /// The value of a column that was given one.
@@ -72,20 +73,20 @@ impl InsertRow {
 
     /// The columns that were given values, with these.
     pub fn iter(&self) -> impl Iterator<Item = (ColumnId, &Datum)> {
-        let value = |column: &ColumnId| (*column, &self.values[column.index()]);
+        let value = |column: &ColumnId| (*column, &self.values[*column]);
         self.given.iter().map(value)
     }
 
-    /// The values, to be replaced by others.
+    /// The values that differ from the defaults, to be replaced by others.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Datum> {
-        self.values.iter_mut()
+        self.values.stored_mut()
     }
 
     /// Gives columns values.
     pub fn set(&mut self, values: ColumnValues) {
         let mut given = None;
         for (column, datum) in values {
-            if let Some(value) = self.values.get_mut(column.index()) {
+            if let Some(value) = self.values.get_mut(column) {
                 *value = datum;
                 let given = given.get_or_insert_with(|| self.given.to_vec());
                 if !given.contains(&column) {
@@ -99,12 +100,12 @@ impl InsertRow {
     }
 
     /// A value for each column of the table.
-    pub fn into_values(self) -> Box<[Datum]> {
+    pub fn into_values(self) -> Values {
         self.values
     }
 
     /// The same of a row that is not needed any more, and stays behind without columns.
-    pub fn take_values(&mut self) -> Box<[Datum]> {
+    pub fn take_values(&mut self) -> Values {
         self.given = Arc::default();
         std::mem::take(&mut self.values)
     }
@@ -113,7 +114,8 @@ impl InsertRow {
 /// Puts a row together column by column.
 #[derive(Debug)]
 pub(super) struct InsertRowBuilder<'l> {
-    values: Box<[Datum]>,
+    table: &'l TableSchema,
+    values: ValuesBuilder,
     like: Option<&'l InsertRow>,
     /// Which of the other row's columns is expected next.
     place: usize,
@@ -123,9 +125,10 @@ pub(super) struct InsertRowBuilder<'l> {
 
 impl<'l> InsertRowBuilder<'l> {
     /// A row that is probably like another one of the same table: of the same columns, in the same order.
-    pub(super) fn new(table: &TableSchema, like: Option<&'l InsertRow>) -> Self {
+    pub(super) fn new(table: &'l TableSchema, like: Option<&'l InsertRow>) -> Self {
         Self {
-            values: table.defaults().into(),
+            table,
+            values: ValuesBuilder::with_capacity(like.map_or(0, |like| like.given.len())),
             like,
             place: 0,
             given: None,
@@ -144,10 +147,10 @@ impl<'l> InsertRowBuilder<'l> {
 
     /// Gives a column its value.
     pub(super) fn set(&mut self, column: ColumnId, datum: Datum) {
-        let Some(value) = self.values.get_mut(column.index()) else {
+        if column.index() >= self.table.columns.len() {
             return;
-        };
-        *value = datum;
+        }
+        self.values.set(column, datum);
         let likely = self.like.map_or(&[][..], |like| &like.given);
         let is_expected = likely.get(self.place) == Some(&column);
         if !is_expected && self.given.is_none() {
@@ -165,14 +168,14 @@ impl<'l> InsertRowBuilder<'l> {
         }
     }
 
-    pub(super) fn finish(self) -> InsertRow {
+    pub(super) fn finish(mut self) -> InsertRow {
         let given = match (self.given, self.like) {
             (Some(given), _) => given.into(),
             (None, Some(like)) if like.given.len() == self.place => like.given.clone(),
             (None, like) => like.map_or_else(Arc::default, |like| like.given[..self.place].into()),
         };
         InsertRow {
-            values: self.values,
+            values: self.values.finish(self.table),
             given,
         }
     }

@@ -1,5 +1,10 @@
 //! Rows.
 
+mod values;
+
+pub use values::Values;
+pub(crate) use values::ValuesBuilder;
+
 use std::borrow::Cow;
 
 use uuid::Uuid;
@@ -16,7 +21,7 @@ pub struct Row {
     /// Changes with every commit that changes the row.
     pub version: Uuid,
     /// The columns, by [`ColumnId`].
-    pub values: Box<[Datum]>,
+    pub values: Values,
 }
 
 impl Row {
@@ -25,7 +30,7 @@ impl Row {
         Self {
             uuid,
             version: Uuid::nil(),
-            values: table.defaults().into(),
+            values: Values::new(table, []),
         }
     }
 
@@ -36,7 +41,7 @@ impl Row {
             ColumnId::VERSION => Cow::Owned(Datum::scalar(self.version)),
             column => self
                 .values
-                .get(column.index())
+                .get(column)
                 .map_or(Cow::Owned(Datum::EMPTY_SET), Cow::Borrowed),
         }
     }
@@ -45,7 +50,7 @@ impl Row {
         if column == ColumnId::VERSION {
             let version = datum.as_scalar().and_then(Atom::as_uuid);
             self.version = version.unwrap_or(self.version);
-        } else if let Some(value) = self.values.get_mut(column.index()) {
+        } else if let Some(value) = self.values.get_mut(column) {
             *value = datum;
         }
     }

@@ -1,0 +1,313 @@
+//! The values of a row's columns.
+
+use std::fmt;
+use std::ops::{Index, IndexMut};
+use std::sync::{Arc, LazyLock};
+
+use crate::datum::Datum;
+use crate::schema::{ColumnId, Defaults, TableSchema};
+
+/// A value for each column of a table, by [`ColumnId`].
+///
+/// Most columns of most rows have their defaults. Those are the table's: a row has room only for the values that
+/// differ from them. Reading a column costs O(1), giving one another value that had its default O(columns).
+///
+/// ```
+/// use patchbay_schemas::datum::Datum;
+/// use patchbay_schemas::nb;
+/// use patchbay_schemas::row::Values;
+///
+/// let schema = nb::schema();
+/// let (_, table) = schema.table_by_name("Logical_Switch").ok_or("known")?;
+/// let name = table.column_id("name").ok_or("known")?;
+/// let mut values = Values::new(table, [(name, Datum::scalar("sw0"))]);
+/// assert_eq!(values.len(), table.columns.len());
+/// assert_eq!(values[name], Datum::scalar("sw0"));
+/// values[name] = Datum::scalar("sw1");
+/// # Ok::<(), &str>(())
+/// ```
+#[derive(Clone)]
+pub struct Values {
+    defaults: Arc<Defaults>,
+    /// Which of the first [`MARKED`] columns are stored.
+    marks: u64,
+    /// The values of the columns that are marked, and after them those of all columns that cannot be.
+    stored: Box<[Datum]>,
+}
+
+/// How many columns there are marks for. Hardly a table has more.
+const MARKED: usize = u64::BITS as usize;
+
+impl Values {
+    /// The values of a row of a table: those that are given, of several for one column the last, and defaults. What is
+    /// said of columns that the table lacks, the implicit ones among them, is left out.
+    pub fn new(table: &TableSchema, given: impl IntoIterator<Item = (ColumnId, Datum)>) -> Self {
+        let mut builder = ValuesBuilder::default();
+        for (column, datum) in given {
+            builder.set(column, datum);
+        }
+        builder.finish(table)
+    }
+
+    /// How many columns the table has.
+    pub fn len(&self) -> usize {
+        self.defaults.0.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of a column; none where the table lacks it.
+    pub fn get(&self, column: ColumnId) -> Option<&Datum> {
+        let default = self.defaults.0.get(column.index())?;
+        match self.place(column) {
+            Ok(place) => self.stored.get(place),
+            Err(_) => Some(default),
+        }
+    }
+
+    /// The value of a column, to be changed.
+    pub fn get_mut(&mut self, column: ColumnId) -> Option<&mut Datum> {
+        let default = self.defaults.0.get(column.index())?;
+        let place = self.place(column).unwrap_or_else(|place| {
+            let mut stored = Vec::with_capacity(self.stored.len() + 1);
+            let mut before = std::mem::take(&mut self.stored).into_iter();
+            stored.extend(before.by_ref().take(place));
+            stored.push(default.clone());
+            stored.extend(before);
+            self.stored = stored.into();
+            self.marks |= mark(column);
+            place
+        });
+        self.stored.get_mut(place)
+    }
+
+    /// All values, in the order of the columns.
+    pub fn iter(&self) -> impl Iterator<Item = &Datum> {
+        (0..self.len() as u16).map(|column| &self[ColumnId(column)])
+    }
+
+    /// The values that differ, or once did, from the defaults, to be replaced by others.
+    pub fn stored_mut(&mut self) -> impl Iterator<Item = &mut Datum> {
+        self.stored.iter_mut()
+    }
+
+    /// Shares with another version of the row what is equal in both.
+    pub fn share_equal(&mut self, other: &Self) {
+        for column in (0..self.len() as u16).map(ColumnId) {
+            if let (Ok(place), Some(other)) = (self.place(column), other.get(column))
+                && let Some(value) = self.stored.get_mut(place)
+                && value == other
+            {
+                value.clone_from(other);
+            }
+        }
+    }
+
+    /// Where a column's value is stored, or would have to be.
+    fn place(&self, column: ColumnId) -> Result<usize, usize> {
+        if column.index() >= MARKED {
+            return Ok(self.marks.count_ones() as usize + column.index() - MARKED);
+        }
+        let mark = mark(column);
+        let place = (self.marks & (mark - 1)).count_ones() as usize;
+        if self.marks & mark == 0 {
+            Err(place)
+        } else {
+            Ok(place)
+        }
+    }
+}
+
+/// The values of a row of a table without columns.
+impl Default for Values {
+    fn default() -> Self {
+        static NONE: LazyLock<Arc<Defaults>> = LazyLock::new(|| Arc::new(Defaults(Box::default())));
+        Self {
+            defaults: NONE.clone(),
+            marks: 0,
+            stored: Box::default(),
+        }
+    }
+}
+
+impl Index<ColumnId> for Values {
+    type Output = Datum;
+
+    /// # Panics
+    /// When the table lacks the column.
+    fn index(&self, column: ColumnId) -> &Datum {
+        self.get(column).expect("a column of the table")
+    }
+}
+
+impl IndexMut<ColumnId> for Values {
+    /// # Panics
+    /// When the table lacks the column.
+    fn index_mut(&mut self, column: ColumnId) -> &mut Datum {
+        self.get_mut(column).expect("a column of the table")
+    }
+}
+
+impl PartialEq for Values {
+    fn eq(&self, other: &Self) -> bool {
+        if self.marks == other.marks && Arc::ptr_eq(&self.defaults, &other.defaults) {
+            self.stored == other.stored
+        } else {
+            self.iter().eq(other.iter())
+        }
+    }
+}
+
+impl fmt::Debug for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// Puts the values of rows together column by column, one row after the other.
+#[derive(Debug, Default)]
+pub(crate) struct ValuesBuilder {
+    given: Vec<(ColumnId, Datum)>,
+}
+
+impl ValuesBuilder {
+    /// Has room for so many values at first.
+    pub(crate) fn with_capacity(capacity: usize) -> Self {
+        Self {
+            given: Vec::with_capacity(capacity),
+        }
+    }
+
+    /// Gives a column its value.
+    pub(crate) fn set(&mut self, column: ColumnId, datum: Datum) {
+        self.given.push((column, datum));
+    }
+
+    /// The values of a row of the table; nothing is given for the next one.
+    pub(crate) fn finish(&mut self, table: &TableSchema) -> Values {
+        if !self.given.is_sorted_by(|(a, _), (b, _)| a < b) {
+            self.given.sort_by_key(|(column, _)| *column);
+            self.given.dedup_by(|later, earlier| {
+                let same = later.0 == earlier.0;
+                if same {
+                    std::mem::swap(later, earlier);
+                }
+                same
+            });
+        }
+        let defaults = &table.defaults.0;
+        let differs = |(column, datum): &(ColumnId, Datum)| {
+            let default = defaults.get(column.index());
+            default.is_some_and(|default| default != datum)
+        };
+        let marked = self
+            .given
+            .iter()
+            .take_while(|(column, _)| column.index() < MARKED);
+        let marks = marked
+            .filter(|given| differs(given))
+            .fold(0, |marks, (column, _)| marks | mark(*column));
+        let unmarked = MARKED..defaults.len();
+        let mut stored = Vec::with_capacity(marks.count_ones() as usize + unmarked.len());
+        let mut given = self.given.drain(..).peekable();
+        while let Some((column, datum)) = given.next_if(|(column, _)| column.index() < MARKED) {
+            if marks & mark(column) != 0 {
+                stored.push(datum);
+            }
+        }
+        for place in unmarked {
+            let value = given.next_if(|(column, _)| column.index() == place);
+            stored.push(value.map_or_else(|| defaults[place].clone(), |(_, datum)| datum));
+        }
+        Values {
+            defaults: table.defaults.clone(),
+            marks,
+            stored: stored.into(),
+        }
+    }
+}
+
+/// The mark of one of the first columns.
+fn mark(column: ColumnId) -> u64 {
+    1 << column.index()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::schema::DatabaseSchema;
+
+    /// A schema of one table of integers, of so many columns.
+    fn schema(columns: usize) -> DatabaseSchema {
+        let columns: Vec<String> = (0..columns)
+            .map(|column| format!(r#""c{column:03}":{{"type":"integer"}}"#))
+            .collect();
+        let columns = columns.join(",");
+        let text = format!(
+            r#"{{"name":"D","version":"1.0.0","tables":{{"T":{{"columns":{{{columns}}}}}}}}}"#
+        );
+        DatabaseSchema::parse(text.as_bytes()).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn a_row_has_what_it_was_given_last_and_defaults(
+            columns in prop_oneof![1..5_usize, 62..68_usize],
+            given in prop::collection::vec((0..70_u16, 0..3_i64), 0..20),
+            set in prop::collection::vec((0..70_u16, 0..3_i64), 0..10),
+        ) {
+            let schema = schema(columns);
+            let table = &schema.tables[0];
+            let mut model = table.defaults().to_vec();
+            let pairs = |pairs: &[(u16, i64)]| -> Vec<(ColumnId, Datum)> {
+                pairs.iter().map(|(column, value)| (ColumnId(*column), Datum::scalar(*value))).collect()
+            };
+            let mut values = Values::new(table, pairs(&given));
+            let given = given.iter().chain([&(ColumnId::UUID.0, 1), &(ColumnId::VERSION.0, 1)]).copied();
+            let given: Vec<_> = given.collect();
+            prop_assert_eq!(&values, &Values::new(table, pairs(&given)));
+            for (column, datum) in pairs(&given) {
+                if let Some(value) = model.get_mut(column.index()) {
+                    *value = datum;
+                }
+            }
+            prop_assert!(values.iter().eq(&model));
+            for (column, datum) in pairs(&set) {
+                let value = values.get_mut(column);
+                prop_assert_eq!(value.is_some(), column.index() < columns);
+                if let Some(value) = value {
+                    *value = datum.clone();
+                    model[column.index()] = datum;
+                }
+            }
+            prop_assert!(values.iter().eq(&model));
+            let whole = table.column_ids().zip(model.iter().cloned());
+            let again = Values::new(table, whole);
+            prop_assert_eq!(&again, &values);
+            let mut shared = again.clone();
+            shared.share_equal(&values);
+            prop_assert_eq!(&shared, &values);
+            prop_assert_eq!(values.get(ColumnId::UUID), None);
+            let taken = std::mem::take(&mut values);
+            prop_assert_eq!(taken, again);
+            prop_assert!(values.is_empty());
+        }
+    }
+
+    #[test]
+    fn defaults_take_no_room() {
+        let schema = schema(64);
+        let table = &schema.tables[0];
+        let given = [
+            (ColumnId(63), Datum::scalar(1)),
+            (ColumnId(7), Datum::scalar(0)),
+        ];
+        assert_eq!(Values::new(table, given).stored.len(), 1);
+        assert_eq!(size_of::<Values>(), 32);
+    }
+}
