@@ -123,7 +123,10 @@ impl Connection {
     pub(super) async fn advance(&mut self) -> Result<(), SessionError> {
         let deadline = self.session.deadline().map(Instant::from_std);
         let (input, output) = self.session.buffers();
-        input.reserve(READ);
+        if input.capacity() - input.len() < READ {
+            // What is long already grows by less than its length at once.
+            input.reserve_exact(READ.max(input.len() / 4));
+        }
         tokio::select! {
             len = self.read.read_buf(input) => {
                 let len = len?;

@@ -6,11 +6,9 @@ use foldhash::fast::RandomState;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::ColumnId;
-use smallvec::SmallVec;
 use uuid::Uuid;
 
-/// The values of an index's columns, in the order of the schema's declaration. Most indexes have one column.
-type IndexKey = SmallVec<[Datum; 1]>;
+use super::index_spec::IndexKey;
 
 /// One unique index of one table.
 #[derive(Clone, Debug)]
@@ -45,7 +43,7 @@ impl Index {
     pub(super) fn insert(&mut self, row: &Row) {
         let key = match self.key(row) {
             Cow::Borrowed(key) => key.iter().cloned().collect(),
-            Cow::Owned(key) => key.into(),
+            Cow::Owned(key) => key.into_iter().collect(),
         };
         self.rows.insert(key, row.uuid);
     }

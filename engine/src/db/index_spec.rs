@@ -1,13 +1,15 @@
 //! Which rows an index finds by what.
 
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::typed::{Column, Field, Ref, TableRow, Value};
-use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 /// The declaration of an index over one table. [`Index`] is the typed one.
@@ -272,11 +274,11 @@ impl<T> From<&Index<T>> for IndexSpec {
 /// assert_eq!(one.to_string(), "lrp0");
 /// assert_eq!(several.to_string(), "10, \"ip4.dst == 10.0.0.0/24\"");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexKey(pub(super) KeyValues);
 
 /// Most keys have one part and need no list.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeyValues {
     One(Datum),
     Several(Box<[Datum]>),
@@ -292,12 +294,28 @@ impl IndexKey {
     }
 }
 
+/// As the list of the values, which finds keys, too.
+impl Hash for IndexKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.values().hash(state);
+    }
+}
+
+impl Borrow<[Datum]> for IndexKey {
+    fn borrow(&self) -> &[Datum] {
+        self.values()
+    }
+}
+
 impl FromIterator<Datum> for IndexKey {
     fn from_iter<I: IntoIterator<Item = Datum>>(values: I) -> Self {
-        let mut values: Vec<Datum> = values.into_iter().collect();
-        Self(match values.pop() {
-            Some(value) if values.is_empty() => KeyValues::One(value),
-            last => KeyValues::Several(values.into_iter().chain(last).collect()),
+        let mut values = values.into_iter();
+        Self(match (values.next(), values.next()) {
+            (Some(value), None) => KeyValues::One(value),
+            (first, second) => {
+                let values = first.into_iter().chain(second).chain(values);
+                KeyValues::Several(values.collect())
+            }
         })
     }
 }
@@ -344,6 +362,11 @@ impl fmt::Display for IndexKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_of_one_value_is_no_larger_than_the_value() {
+        assert_eq!(size_of::<IndexKey>(), size_of::<Datum>());
+    }
 
     #[test]
     fn parts_are_written_as_people_write_them() {

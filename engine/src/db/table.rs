@@ -1,5 +1,7 @@
 //! The committed rows of one table.
 
+use std::borrow::Borrow;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -15,7 +17,7 @@ use super::index::Index;
 /// One version of a table. Clones are cheap and share what is unchanged.
 #[derive(Clone, Debug)]
 pub struct Table {
-    rows: imbl::GenericHashMap<Uuid, Arc<Row>, RandomState, imbl::shared_ptr::DefaultSharedPtr>,
+    rows: imbl::GenericHashMap<ByUuid, (), RandomState, imbl::shared_ptr::DefaultSharedPtr>,
     pub(super) indexes: Vec<Index>,
     /// Those that users of the database declared.
     pub(super) declared: Vec<DeclaredIndex>,
@@ -42,12 +44,13 @@ impl Table {
 
     /// The row of a UUID.
     pub fn get(&self, uuid: Uuid) -> Option<&Arc<Row>> {
-        self.rows.get(&uuid)
+        let (row, ()) = self.rows.get_key_value(&uuid)?;
+        Some(&row.0)
     }
 
     /// All rows, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Row>> {
-        self.rows.values()
+        self.rows.keys().map(|row| &row.0)
     }
 
     /// The row with these values in the columns of the schema's `index`-th unique index. O(1).
@@ -57,7 +60,7 @@ impl Table {
 
     /// Adds an index over the rows that are there.
     pub(super) fn declare(&mut self, mut index: DeclaredIndex) {
-        for row in self.rows.values() {
+        for row in self.iter() {
             index.apply(None, Some(row));
         }
         self.declared.push(index);
@@ -87,12 +90,36 @@ impl Table {
                         index.insert(new);
                     }
                 }
-                self.rows.insert(new.uuid, new.clone());
+                self.rows.insert(ByUuid(new.clone()), ());
             }
             (Some(old), None) => {
                 self.rows.remove(&old.uuid);
             }
             (None, None) => {}
         }
+    }
+}
+
+/// A row in the place of its UUID, which the table has no room for besides.
+#[derive(Clone, Debug)]
+struct ByUuid(Arc<Row>);
+
+impl PartialEq for ByUuid {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.uuid == other.0.uuid
+    }
+}
+
+impl Eq for ByUuid {}
+
+impl Hash for ByUuid {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.uuid.hash(state);
+    }
+}
+
+impl Borrow<Uuid> for ByUuid {
+    fn borrow(&self) -> &Uuid {
+        &self.0.uuid
     }
 }
