@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::{Index, IndexMut};
 use std::sync::{Arc, LazyLock};
 
+use crate::atom::Atom;
 use crate::datum::Datum;
 use crate::schema::{ColumnId, Defaults, TableSchema};
 
@@ -201,7 +202,7 @@ impl ValuesBuilder {
         let defaults = &table.defaults.0;
         let differs = |(column, datum): &(ColumnId, Datum)| {
             let default = defaults.get(column.index());
-            default.is_some_and(|default| default != datum)
+            default.is_some_and(|default| !is_zero(datum) || default != datum)
         };
         let marked = self
             .given
@@ -227,6 +228,16 @@ impl ValuesBuilder {
             marks,
             stored: stored.into(),
         }
+    }
+}
+
+/// Whether a value is nothing, or the one that a scalar begins with. A negative zero is not: it equals zero, but it is
+/// written otherwise.
+fn is_zero(datum: &Datum) -> bool {
+    match datum.as_scalar() {
+        Some(Atom::Real(real)) => real.0.to_bits() == 0,
+        Some(atom) => atom.is_default(),
+        None => datum.is_empty(),
     }
 }
 
@@ -297,6 +308,17 @@ mod tests {
             prop_assert_eq!(taken, again);
             prop_assert!(values.is_empty());
         }
+    }
+
+    #[test]
+    fn a_negative_zero_stays_one() {
+        let text =
+            r#"{"name":"D","version":"1.0.0","tables":{"T":{"columns":{"c":{"type":"real"}}}}}"#;
+        let schema = DatabaseSchema::parse(text.as_bytes()).unwrap();
+        let values = Values::new(&schema.tables[0], [(ColumnId(0), Datum::scalar(-0.0))]);
+        let is_negative = matches!(values[ColumnId(0)].as_scalar(), Some(Atom::Real(real)) if real.0.is_sign_negative());
+        assert!(is_negative);
+        assert_eq!(values, Values::new(&schema.tables[0], []));
     }
 
     #[test]
