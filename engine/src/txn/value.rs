@@ -63,7 +63,10 @@ pub(super) fn check_argument(
 
 fn check_elements(datum: &Datum, ty: &ColumnType, within: bool) -> Result<(), OvsdbError> {
     let typed = match (datum, &ty.value) {
-        (Datum::Set(set), None) => set.iter().all(|atom| atom.atom_type() == ty.key.atom),
+        (Datum::Set(set), None) => match set.as_one() {
+            Some(atom) => atom.atom_type() == ty.key.atom,
+            None => set.iter().all(|atom| atom.atom_type() == ty.key.atom),
+        },
         (Datum::Map(map), Some(value)) => map
             .iter()
             .all(|(key, have)| key.atom_type() == ty.key.atom && have.atom_type() == value.atom),

@@ -222,6 +222,9 @@ impl ColumnType {
 
     /// Whether a datum of this type is what [`default_datum`](Self::default_datum) gives.
     pub fn is_default(&self, datum: &Datum) -> bool {
+        if let Some(atom) = datum.as_scalar() {
+            return self.min == 1 && atom.is_default();
+        }
         datum.len() == self.min as usize && (self.min == 0 || datum.atoms().all(Atom::is_default))
     }
 

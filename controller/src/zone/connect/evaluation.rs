@@ -308,7 +308,8 @@ impl<'a, 'c> Evaluation<'a, 'c> {
                 &index.policies,
             );
             if let Some(child) = child {
-                self.step(Phase::Connect, Some(source.id), Action::Policy(child));
+                let action = Action::Policy(Box::new(child));
+                self.step(Phase::Connect, Some(source.id), action);
             }
         }
     }
@@ -451,7 +452,7 @@ impl<'a, 'c> Evaluation<'a, 'c> {
             return Err(self.new_acls.len() - 1);
         };
         if differs {
-            self.step(phase, network, Action::Acl(put));
+            self.step(phase, network, Action::Acl(Box::new(put)));
         }
         Ok(existing.uuid)
     }

@@ -66,17 +66,20 @@ impl Pending {
         annotated: &BTreeSet<NetworkId>,
         around: &Around<'_>,
     ) {
-        if self.everything {
-            self.units
-                .extend(around.index.owned(connect).map(|row| row.unit));
+        let everything = std::mem::take(&mut self.everything);
+        if everything {
+            // They are sorted, so that they are joined at once.
+            let owned = around.index.owned(connect).map(|row| row.unit);
+            self.units.append(&mut owned.collect());
             self.units.insert(Unit::Router);
             self.changed.extend(members.keys().copied());
         }
-        if self.everything || !self.changed.is_empty() {
+        if everything || !self.changed.is_empty() {
             self.units.extend([Unit::Services, Unit::Isolation]);
         }
         for network in std::mem::take(&mut self.changed) {
-            for range in [Unit::links_of(network), Unit::policies_from(network)] {
+            let parts = [Unit::links_of(network), Unit::policies_from(network)];
+            for range in parts.into_iter().filter(|_| !everything) {
                 let rows = around.index.owned_of(connect, range);
                 self.units.extend(rows.map(|row| row.unit));
             }
@@ -88,7 +91,6 @@ impl Pending {
                 self.all_links(member, around);
             }
         }
-        self.everything = false;
     }
 
     /// Finds the parts that follow from links in this zone: traffic from a network takes its local link.

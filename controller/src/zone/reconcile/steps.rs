@@ -42,15 +42,15 @@ pub(in crate::zone) struct Step<'a> {
     pub(in crate::zone) action: Action<'a>,
 }
 
-/// What a step does.
+/// What a step does. Nearly all steps are about ports and routes; larger rows are boxed.
 #[derive(Debug)]
 pub(in crate::zone) enum Action<'a> {
     Router(Put<'a, RouterRow>),
     Port(Child<'a, PortRow>),
-    Policy(Child<'a, LogicalRouterPolicy>),
+    Policy(Box<Child<'a, LogicalRouterPolicy>>),
     Route(Child<'a, RouteRow>),
     /// An ACL that is there already.
-    Acl(Put<'a, Acl>),
+    Acl(Box<Put<'a, Acl>>),
     /// A switch gets ACLs: some that are there, and some of those that come.
     Attach {
         switch: &'a Row,
