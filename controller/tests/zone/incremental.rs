@@ -532,7 +532,8 @@ proptest! {
         });
         // A port that has lost its owner while nothing was done stays, if by then somebody else has what its link needs.
         let ports = world.rows::<LogicalRouterPort>();
-        let all_owned = ports.iter().all(|port| !port.external_ids.is_empty());
+        let owner = "k8s.ovn.org/owner-controller";
+        let all_owned = ports.iter().all(|port| port.external_ids.contains_key(owner));
         let local = world.inputs.nodes.get(ZONE);
         let has_id = local.is_none_or(|node| node.id.is_some());
         if is_readable && all_known && all_owned && has_id && world.count::<Copp>() == 1 {

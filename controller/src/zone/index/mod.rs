@@ -118,6 +118,8 @@ pub(super) struct Touched {
     rows: HashSet<Uuid, RandomState>,
     /// Rows that are held by others than before.
     moved: Vec<(Kind, Uuid)>,
+    /// Rows of connects that came and are not among the others yet.
+    gained: BTreeMap<String, Vec<Owned>>,
     /// Names of routers and switches that came or went.
     pub(super) places: BTreeSet<String>,
     /// Names of ports that came, went or got another owner; only those that somebody waits for.
@@ -213,6 +215,7 @@ impl Index {
                 index.row(kind, None, Some(row), &mut touched);
             }
         }
+        index.join_gained(&mut touched);
         index
     }
 
@@ -237,6 +240,7 @@ impl Index {
                 touched.ports.extend(names.map(str::to_owned));
             }
         }
+        self.join_gained(&mut touched);
         self.follow_moved(&mut touched);
         touched
     }
@@ -325,13 +329,17 @@ impl Index {
     }
 
     fn row(&mut self, kind: Kind, old: Option<&Row>, new: Option<&Row>, touched: &mut Touched) {
-        for (row, is_new) in [(old, false), (new, true)] {
-            let Some(row) = row else { continue };
-            if let Some((connect, unit)) = self.part(kind, row) {
-                touched.unit(connect, unit);
-                touched.rows.insert(row.uuid);
+        let [old_part, new_part] = [old, new].map(|row| self.part(kind, row?));
+        let parts = [(old, old_part, false), (new, new_part, true)];
+        for (row, part, is_new) in parts {
+            let (Some(row), Some((connect, unit))) = (row, part) else {
+                continue;
+            };
+            touched.unit(connect, unit);
+            touched.rows.insert(row.uuid);
+            if old_part != new_part {
                 let uuid = row.uuid;
-                self.set_owned(connect, Owned { unit, kind, uuid }, is_new);
+                self.set_owned(connect, Owned { unit, kind, uuid }, is_new, touched);
             }
         }
         match kind {
@@ -401,20 +409,33 @@ impl Index {
         Some((connect, unit.unwrap_or(Unit::Stray)))
     }
 
-    fn set_owned(&mut self, connect: &str, row: Owned, is_there: bool) {
+    fn set_owned(&mut self, connect: &str, row: Owned, is_there: bool, touched: &mut Touched) {
         if is_there {
-            match self.owned.get_mut(connect) {
-                Some(owned) => {
-                    owned.insert(row);
-                }
+            match touched.gained.get_mut(connect) {
+                Some(gained) => gained.push(row),
                 None => {
-                    self.owned.insert(connect.to_owned(), [row].into());
+                    touched.gained.insert(connect.to_owned(), vec![row]);
                 }
             }
-        } else if let Some(owned) = self.owned.get_mut(connect) {
+            return;
+        }
+        self.join_gained(touched);
+        if let Some(owned) = self.owned.get_mut(connect) {
             owned.remove(&row);
             if owned.is_empty() {
                 self.owned.remove(connect);
+            }
+        }
+    }
+
+    /// Adds what came to what is there: many rows all at once, at the cost of all rows, few one by one.
+    fn join_gained(&mut self, touched: &mut Touched) {
+        for (connect, gained) in std::mem::take(&mut touched.gained) {
+            let owned = self.owned.entry(connect).or_default();
+            if gained.len() < owned.len() / 16 {
+                owned.extend(gained);
+            } else {
+                owned.append(&mut BTreeSet::from_iter(gained));
             }
         }
     }
