@@ -1,11 +1,13 @@
 //! 32,000 ports from nothing through a unix socket: beside a goal on ovsdb-sim, and beside what the server takes for
-//! that transaction alone on ovsdb-server.
+//! that transaction alone on ovsdb-server, and while somebody follows.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use patchbay_benches::client::Client;
 use patchbay_benches::connect::Size;
+use patchbay_benches::northbound;
 use patchbay_benches::process::{Kind, Server, cpu};
 use patchbay_controller::northbound::{Northbound as _, Remote};
 use patchbay_controller::zone::{Inputs, ZoneController};
@@ -38,7 +40,7 @@ pub(crate) fn report() -> Result<()> {
     );
     for kind in [Kind::Simulator, Kind::Real] {
         let whole = best(|| whole(kind, size, &inputs, &runtime))?;
-        let alone = best(|| alone(kind, size, &inputs, &runtime))?;
+        let alone = best(|| transaction(kind, size, &inputs, &runtime, Readers::None))?;
         let (figure, unit) = (whole.wall.as_secs_f64(), alone.wall.as_secs_f64());
         let goal = match kind {
             Kind::Simulator => against(figure, CONNECT_GOAL.as_secs_f64(), &time(CONNECT_GOAL)),
@@ -55,6 +57,12 @@ pub(crate) fn report() -> Result<()> {
             &goal,
         );
         line(&format!("{name}: that transaction alone"), alone, "");
+        let followed = best(|| transaction(kind, size, &inputs, &runtime, Readers::One))?;
+        line(
+            &format!("{name}: that, while a client follows"),
+            followed,
+            "",
+        );
     }
     Ok(())
 }
@@ -87,8 +95,22 @@ fn whole(kind: Kind, size: Size, inputs: &Inputs, runtime: &Runtime) -> Result<F
     })
 }
 
-/// What the server takes for that transaction, from the first byte sent to the reply, with nobody else listening.
-fn alone(kind: Kind, size: Size, inputs: &Inputs, runtime: &Runtime) -> Result<Figure> {
+/// Who listens besides the client that writes.
+#[derive(Clone, Copy, Debug)]
+enum Readers {
+    None,
+    /// A client that follows the tables, as the controller does, and does nothing with what it is told.
+    One,
+}
+
+/// What the server takes for that transaction, from the first byte sent until everybody has been told.
+fn transaction(
+    kind: Kind,
+    size: Size,
+    inputs: &Inputs,
+    runtime: &Runtime,
+    readers: Readers,
+) -> Result<Figure> {
     let server = Server::start(kind)?;
     let remote = runtime.block_on(prepared(&server, size))?;
     let mut request = br#"{"id":1,"method":"transact","params":"#.to_vec();
@@ -97,9 +119,21 @@ fn alone(kind: Kind, size: Size, inputs: &Inputs, runtime: &Runtime) -> Result<F
     let request = String::from_utf8(request)?;
     drop(remote);
     let mut client = Client::connect(server.socket())?;
+    let reader = match readers {
+        Readers::None => None,
+        Readers::One => {
+            let mut reader = Client::connect(server.socket())?;
+            reader.call(&northbound::monitor_request(1))?;
+            Some(thread::spawn(move || reader.pass()))
+        }
+    };
     runtime.block_on(measured(&server, async || {
         let reply = client.call(&request)?;
         ensure!(!reply.contains("\"details\""), "{reply}");
+        if let Some(reader) = reader {
+            let told = reader.join();
+            told.map_err(|_| anyhow!("the reader panicked"))??;
+        }
         Ok(())
     }))
 }
