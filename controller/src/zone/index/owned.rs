@@ -83,6 +83,17 @@ mod tests {
     }
 
     #[test]
+    fn all_rows_of_a_part_are_between_its_first_and_its_last() {
+        for kind in Kind::ALL {
+            for uuid in [Uuid::nil(), Uuid::max()] {
+                let unit = link(3);
+                let row = Owned { unit, kind, uuid };
+                assert!((Owned::first(unit)..=Owned::last(unit)).contains(&row));
+            }
+        }
+    }
+
+    #[test]
     fn parts_are_found_whether_others_are_left_out_or_not() {
         let row = |index, kind| Owned {
             unit: link(index),
