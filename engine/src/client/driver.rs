@@ -258,7 +258,7 @@ impl Driver {
         let session = self.progress.borrow().session;
         self.progress.send_modify(|progress| progress.live = false);
         let lived = connection.live_since.elapsed();
-        let sent = connection.session.total_sent();
+        let sent = connection.session.sent_up_to();
         if matches!(error, SessionError::NotLeader) {
             let remote = connection.remote.clone();
             self.tell(ConnectionEvent::LeaderLost { remote });

@@ -13,6 +13,7 @@ use patchbay_schemas::wire::{Message, Reply};
 use uuid::Uuid;
 
 use super::error::{SessionError, reply_error, unexpected};
+use super::outgoing::Outgoing;
 use super::rpc::request_head;
 
 /// The key of the guard's name.
@@ -254,7 +255,7 @@ impl HeldGuard {
     }
 
     /// Guards a request, and returns its mark.
-    pub(super) fn guard(&mut self, request: &mut Vec<u8>) -> String {
+    pub(super) fn guard(&mut self, request: &mut Outgoing) -> String {
         let mark = Uuid::new_v4().to_string();
         let column = self.guard.column.as_str();
         let wait = self.guard.wait(
@@ -275,11 +276,12 @@ impl HeldGuard {
         let mut before = b",".to_vec();
         wait.write(&mut before);
         let at = self.head.len();
-        request.splice(at..at, before);
-        request.pop();
-        request.push(b',');
-        leave_mark.write(request);
-        request.push(b']');
+        request.text.splice(at..at, before);
+        let end = request.end();
+        end.pop();
+        end.push(b',');
+        leave_mark.write(end);
+        end.push(b']');
         mark
     }
 }
@@ -460,9 +462,10 @@ mod tests {
         let mut held = held(taking.answered(&reply(&inserted)).unwrap());
         let mut request = request_head("transact");
         request.extend_from_slice(br#"["D",{"op":"comment","comment":"x"}]"#);
+        let mut request = request.into();
         held.settle(MARK.to_owned());
         let mark = held.guard(&mut request);
-        let request = text(&request);
+        let request = text(&request.text);
         let json = Json::parse(format!("{request}}}").as_bytes()).unwrap();
         let Some(Json::Array(params)) = json.get("params") else {
             panic!("{request}")

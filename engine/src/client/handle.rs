@@ -17,8 +17,8 @@ use super::embedded::{self, EmbeddedDatabase};
 use super::error::{ConnectError, Ended};
 use super::lock::{Lock, LockError, Locks, Mode, Tenure};
 use super::outcome::{CommitOutcome, Committed, NotSent, OpError, PartsOutcome, Unknown};
+use super::outgoing::Outgoing;
 use super::pipeline::{Command, Job};
-use super::rpc::request_head;
 use super::subscription::{Follow, NotFollowed, Subscription};
 
 /// A handle on a replica of a database and on the connection to its server. Clones are handles on the same; the
@@ -275,14 +275,13 @@ impl Client {
             // The server's answer, which names the rows' UUIDs, may be lost.
             transaction.choose_uuids();
         }
-        let mut request = request_head("transact");
-        transaction.write_params(&mut request);
+        let transaction = Arc::new(transaction);
+        let request = Outgoing::transact(&transaction);
         let (outcome, answer) = oneshot::channel();
         let span = tracing::debug_span!(
             "transaction",
             database = &*transaction.schema().name,
             operations = transaction.operations().len(),
-            bytes = request.len(),
             id = tracing::field::Empty,
             outcome = tracing::field::Empty,
         );

@@ -70,6 +70,7 @@ mod known;
 mod lock;
 mod metrics;
 mod outcome;
+mod outgoing;
 mod pipeline;
 mod remote;
 mod replica;

@@ -18,6 +18,7 @@ use super::guard::HeldGuard;
 use super::lock::Tenure;
 use super::metrics::Metrics;
 use super::outcome::{CommitOutcome, Committed, NotSent, Unknown};
+use super::outgoing::{Outgoing, Place};
 use super::rpc::request_head;
 use super::session::Session;
 
@@ -25,7 +26,7 @@ use super::session::Session;
 const QUEUE: usize = 16;
 
 /// While more bytes than this wait to be sent, no further transaction is taken from the queue.
-const UNSENT: u64 = 4 << 20;
+const UNSENT: usize = 4 << 20;
 
 /// How transactions that are asked for while others are under way go to the server. In either way they are executed in the
 /// order in which they were asked for, and each caller gets the outcome of its own.
@@ -82,14 +83,13 @@ impl Default for Pipelining {
 
 /// A transaction on its way to the server.
 pub(super) struct Command {
-    /// The request; only its id is missing.
-    pub(super) request: Vec<u8>,
+    pub(super) request: Outgoing,
     pub(super) job: Job,
 }
 
 /// A transaction and who waits for it.
 pub(super) struct Job {
-    pub(super) transaction: Transaction,
+    pub(super) transaction: Arc<Transaction>,
     /// The time in which the client holds the lock that the transaction asserts last.
     pub(super) tenure: Option<Tenure>,
     pub(super) outcome: oneshot::Sender<CommitOutcome>,
@@ -101,8 +101,8 @@ pub(super) struct Job {
 /// A request that was handed to the connection.
 struct Request {
     jobs: Vec<Job>,
-    /// It goes up to here in the stream of sent bytes.
-    end: u64,
+    /// It goes up to here in what is sent.
+    end: Place,
     /// What the guard row will hold when it is made.
     mark: Option<String>,
     sent: Instant,
@@ -182,13 +182,15 @@ impl<'a> Pipeline<'a> {
                 let Some(more) = self.still_wanted(more) else {
                     continue;
                 };
-                if !Self::may_be_joined(&more) || request.len() + more.request.len() > bytes {
+                let len = request.text.len() + more.request.text.len();
+                if !Self::may_be_joined(&more) || len > bytes {
                     self.next.push_back(more);
                     break;
                 }
                 // The operations of both in one array.
-                request.pop();
-                request.extend_from_slice(&more.request[self.head.len()..]);
+                request.text.pop();
+                let operations = &more.request.text[self.head.len()..];
+                request.text.extend_from_slice(operations);
                 jobs.push(more.job);
             }
         }
@@ -218,7 +220,7 @@ impl<'a> Pipeline<'a> {
 
     fn request(
         &mut self,
-        mut request: Vec<u8>,
+        mut request: Outgoing,
         jobs: Vec<Job>,
         session: &mut Session,
         guard: Option<&mut HeldGuard>,
@@ -242,7 +244,8 @@ impl<'a> Pipeline<'a> {
     /// Whether a transaction may be made together with others.
     fn may_be_joined(command: &Command) -> bool {
         let may_block = |operation: &Operation| matches!(operation, Operation::Wait { timeout, .. } if *timeout != Some(0));
-        !command.job.transaction.operations().iter().any(may_block)
+        command.request.rest.is_none()
+            && !command.job.transaction.operations().iter().any(may_block)
     }
 
     /// Drops a transaction for whose outcome nobody waits any more, and refuses one whose lock is known not to be held any
@@ -282,7 +285,7 @@ impl<'a> Pipeline<'a> {
             return Ok(false);
         };
         let request = entry.get();
-        let transactions = request.jobs.iter().map(|job| &job.transaction);
+        let transactions = request.jobs.iter().map(|job| &*job.transaction);
         let decoded = answer::decode(transactions, request.mark.is_some(), reply)?;
         let Request {
             mut jobs,
@@ -309,7 +312,7 @@ impl<'a> Pipeline<'a> {
                 tracing::debug!(%error, transactions = jobs.len(), "refused together, sent one by one");
                 // What was taken from the queue since came after them.
                 for job in jobs.into_iter().rev() {
-                    let request = job.request();
+                    let request = Outgoing::transact(&job.transaction);
                     self.next.push_front(Command { request, job });
                 }
             }
@@ -317,9 +320,9 @@ impl<'a> Pipeline<'a> {
         Ok(true)
     }
 
-    /// The connection, the one of this number, is lost after so many bytes were sent. Returns those of which the guard row
-    /// will tell.
-    pub(super) fn lost(self, sent: u64, session: u64, lost: &Arc<Lost>) -> Vec<Unsettled> {
+    /// The connection, the one of this number, is lost after everything up to a place was sent. Returns those of which the
+    /// guard row will tell.
+    pub(super) fn lost(self, sent: Place, session: u64, lost: &Arc<Lost>) -> Vec<Unsettled> {
         let mut unsettled = Vec::new();
         let not_sent = || {
             let lost = Some(lost.clone());
@@ -359,13 +362,6 @@ impl Job {
         self.span.record("outcome", outcome.name());
         // Who does not wait any more need not know.
         let _ = self.outcome.send(outcome);
-    }
-
-    /// The request; only its id is missing.
-    fn request(&self) -> Vec<u8> {
-        let mut request = request_head("transact");
-        self.transaction.write_params(&mut request);
-        request
     }
 }
 

@@ -31,6 +31,7 @@ use super::error::{SessionError, unexpected};
 use super::fence::Fence;
 use super::known::Known;
 use super::lock::{Locks, Notice};
+use super::outgoing::{Outgoing, Place};
 use super::remote::Remote;
 use super::rpc::Rpc;
 use super::server_database::{DatabaseStatus, ServerDatabase};
@@ -181,14 +182,14 @@ impl Session {
         self.rpc.sent(len);
     }
 
-    /// How many bytes wait to be sent.
-    pub(super) fn unsent(&self) -> u64 {
+    /// How many bytes wait to be sent, without those that are not encoded yet.
+    pub(super) fn unsent(&self) -> usize {
         self.rpc.unsent()
     }
 
-    /// How many bytes have been sent since the connection began.
-    pub(super) fn total_sent(&self) -> u64 {
-        self.rpc.total_sent()
+    /// Up to where everything has been sent.
+    pub(super) fn sent_up_to(&self) -> Place {
+        self.rpc.sent_up_to()
     }
 
     /// When to call [`on_deadline`](Self::on_deadline).
@@ -218,7 +219,7 @@ impl Session {
 
     /// Sends a `transact` request of which everything is there but its id. Returns the id, and up to where in the
     /// stream of sent bytes it goes.
-    pub(super) fn transact(&mut self, request: Vec<u8>) -> (i64, u64) {
+    pub(super) fn transact(&mut self, request: impl Into<Outgoing>) -> (i64, Place) {
         self.rpc.request_from_head(request)
     }
 

@@ -31,18 +31,34 @@ impl<'a> OperationWriter<'a> {
 
     /// Appends the parameters of `transact`: the name of the database and the operations.
     pub fn params(&self, operations: &[Operation], out: &mut Vec<u8>) {
+        self.database(out);
+        let start = out.len();
+        let (sample, rest) = operations.split_at(operations.len().min(SAMPLE));
+        self.operations(sample, usize::MAX, out);
+        let room = (out.len() - start) / SAMPLE * rest.len();
+        out.reserve(room.min(MAX_RESERVED));
+        self.operations(rest, usize::MAX, out);
+        out.push(b']');
+    }
+
+    /// Appends how the parameters of `transact` begin, up to the name of the database.
+    pub fn database(&self, out: &mut Vec<u8>) {
         out.push(b'[');
         write::string(out, self.schema.name.as_bytes());
-        let start = out.len();
-        for (i, operation) in operations.iter().enumerate() {
-            if i == SAMPLE {
-                let rest = (out.len() - start) / SAMPLE * (operations.len() - SAMPLE);
-                out.reserve(rest.min(MAX_RESERVED));
+    }
+
+    /// Appends operations, a comma before each, until `out` is of so many bytes or more; returns how many they are.
+    pub fn operations(&self, operations: &[Operation], len: usize, out: &mut Vec<u8>) -> usize {
+        let mut written = 0;
+        for operation in operations {
+            if out.len() >= len {
+                break;
             }
             out.push(b',');
             self.operation(operation, out);
+            written += 1;
         }
-        out.push(b']');
+        written
     }
 
     fn operation(&self, operation: &Operation, out: &mut Vec<u8>) {
