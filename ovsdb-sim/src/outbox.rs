@@ -7,29 +7,41 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use crate::monitor::PendingUpdates;
+use crate::monitor::{PendingUpdates, UpdateText};
 
 /// A reader is behind while more than this waits to be written to it.
 const KEEPING_PACE: usize = 1 << 18;
-/// What a row among collected changes counts among the bytes that wait, when nothing can be merged into them any more.
-const ROW_WEIGHT: usize = 256;
+/// What a row that is not encoded yet counts among the bytes that wait; among collected changes, when nothing can be merged
+/// into them any more.
+pub(crate) const ROW_WEIGHT: usize = 256;
 
-/// A piece of output; update bodies are shared between the clients that get the same.
+/// A piece of output.
 #[derive(Clone, Debug)]
 pub(crate) enum Chunk {
     Own(Vec<u8>),
-    Shared(Arc<Vec<u8>>),
+    /// What an update says, which is shared between the clients that get the same.
+    Update(Arc<UpdateText>),
     /// Nothing to write, but when to go on.
     NotBefore(Instant),
 }
 
 impl Chunk {
+    /// The bytes, or their first piece.
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Own(bytes) => bytes,
-            Self::Shared(bytes) => bytes,
+            Self::Update(text) => text.piece(),
             Self::NotBefore(_) => &[],
         }
+    }
+
+    /// What it counts among the bytes that wait: rows that are not encoded yet count, too.
+    pub(crate) fn weight(&self) -> usize {
+        let left = match self {
+            Self::Update(text) => text.weight_left(),
+            Self::Own(_) | Self::NotBefore(_) => 0,
+        };
+        self.bytes().len() + left
     }
 }
 
@@ -152,7 +164,7 @@ impl Outbox {
         }
         queue.seal();
         for chunk in message {
-            queue.bytes += chunk.bytes().len();
+            queue.bytes += chunk.weight();
             queue.items.push_back(Item::Chunk(chunk));
         }
         if queue.bytes > self.limit {

@@ -8,6 +8,7 @@ use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::{Json, write};
 use patchbay_schemas::schema::DatabaseSchema;
 
+use crate::monitor::UpdateText;
 use crate::outbox::Chunk;
 
 /// About as long is the result of an `insert`.
@@ -53,7 +54,7 @@ pub(crate) fn notification(method: &str, params: &Json) -> Chunk {
 /// An update: the parameters before the changes, and the changes, which many clients may share.
 pub(crate) fn update(
     method: &str,
-    body: Arc<Vec<u8>>,
+    body: Arc<UpdateText>,
     write_head: impl FnOnce(&mut Vec<u8>),
 ) -> [Chunk; 3] {
     let mut out = format!("{{\"id\":null,\"method\":\"{method}\",\"params\":[").into_bytes();
@@ -61,7 +62,7 @@ pub(crate) fn update(
     out.push(b',');
     [
         Chunk::Own(out),
-        Chunk::Shared(body),
+        Chunk::Update(body),
         Chunk::Own(b"]}".to_vec()),
     ]
 }

@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::fault::Direction;
 use crate::hosted::Hosted;
+use crate::monitor::UpdateText;
 use crate::outbox::{Batch, Chunk, Outbox};
 use crate::pace::Pace;
 use crate::reply;
@@ -213,7 +214,7 @@ async fn write(session: Arc<Session>, mut output: impl AsyncWrite + Unpin) {
             Batch::Chunks(chunks) => chunks,
             Batch::Collected(updates) => {
                 let chunks = updates.encode();
-                let len = chunks.iter().map(|chunk| chunk.bytes().len()).sum();
+                let len = chunks.iter().map(Chunk::weight).sum();
                 session.outbox.encoded(len);
                 chunks
             }
@@ -222,10 +223,10 @@ async fn write(session: Arc<Session>, mut output: impl AsyncWrite + Unpin) {
             let bytes = chunk.bytes();
             let pause = match &chunk {
                 Chunk::NotBefore(at) => Some(*at),
-                Chunk::Own(_) | Chunk::Shared(_) => None,
+                Chunk::Own(_) | Chunk::Update(_) => None,
             };
             if pause.is_some() || batch.len() + bytes.len() > WRITE_SIZE {
-                if !send(&session, &mut output, &batch).await {
+                if !send(&session, &mut output, &batch, batch.len()).await {
                     return;
                 }
                 batch.clear();
@@ -235,11 +236,16 @@ async fn write(session: Arc<Session>, mut output: impl AsyncWrite + Unpin) {
             }
             if bytes.len() < WRITE_SIZE {
                 batch.extend_from_slice(bytes);
-            } else if !send(&session, &mut output, bytes).await {
+            } else if !send(&session, &mut output, bytes, bytes.len()).await {
+                return;
+            }
+            if let Chunk::Update(text) = chunk
+                && !send_rest(&session, &mut output, text).await
+            {
                 return;
             }
         }
-        if !send(&session, &mut output, &batch).await {
+        if !send(&session, &mut output, &batch, batch.len()).await {
             return;
         }
         batch.clear();
@@ -250,8 +256,34 @@ async fn write(session: Arc<Session>, mut output: impl AsyncWrite + Unpin) {
     output.shutdown().await.unwrap_or_default();
 }
 
-/// Writes bytes; false when the connection ends.
-async fn send(session: &Session, output: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> bool {
+/// Writes what follows the first piece of a text; false when the connection ends.
+async fn send_rest(
+    session: &Session,
+    output: &mut (impl AsyncWrite + Unpin),
+    text: Arc<UpdateText>,
+) -> bool {
+    let mut weight = text.weight_left();
+    let mut next = text.rest().cloned();
+    // Whoever holds a piece holds all that is encoded of those behind it.
+    drop(text);
+    while let Some(text) = next {
+        let left = text.weight_left();
+        if !send(session, output, text.piece(), weight - left).await {
+            return false;
+        }
+        weight = left;
+        next = text.rest().cloned();
+    }
+    true
+}
+
+/// Writes bytes that count so much among those that wait; false when the connection ends.
+async fn send(
+    session: &Session,
+    output: &mut (impl AsyncWrite + Unpin),
+    bytes: &[u8],
+    weight: usize,
+) -> bool {
     let faults = session.server.faults();
     let passage = faults.pass(session.id, Direction::Sent, bytes.len());
     if let Err(error) = output.write_all(&bytes[..passage.bytes]).await {
@@ -263,7 +295,7 @@ async fn send(session: &Session, output: &mut (impl AsyncWrite + Unpin), bytes: 
         session.outbox.cut_off();
         return false;
     }
-    session.outbox.written(bytes.len());
+    session.outbox.written(weight);
     true
 }
 

@@ -13,8 +13,8 @@ const CHUNK: usize = 16 << 10;
 /// A transaction of more operations than this is encoded while it is sent.
 const LONG: usize = 1024;
 
-/// So many bytes of it at once: as much as a socket takes, little enough to stay in a core's cache.
-const PIECE: usize = 256 << 10;
+/// So many bytes of it at once: less than a socket takes, so that more is encoded while the server reads.
+const PIECE: usize = 128 << 10;
 
 /// A message to be sent, whole or up to where the rest follows.
 #[derive(Debug)]

@@ -1,5 +1,7 @@
 //! `<table-updates>` (RFC 7047 §4.1.6) and `<table-updates2>` (ovsdb-server(7) §4.1.14).
 
+use std::sync::Arc;
+
 use patchbay_engine::db::{RowChange, Snapshot};
 use patchbay_schemas::atom::write_uuid;
 use patchbay_schemas::json::write;
@@ -7,23 +9,69 @@ use patchbay_schemas::schema::{DatabaseSchema, TableId};
 use patchbay_schemas::wire::{MonitorTable, MonitorVersion, RowEvent};
 use uuid::Uuid;
 
-use super::Spec;
+use super::{Spec, UpdateText};
+
+/// An update of more rows than fit into so many bytes is encoded while it is written: less than a socket takes, so that
+/// the client reads meanwhile.
+const PIECE: usize = 128 << 10;
 
 /// What a monitor is to hear of changes, which are sorted by table; none when it is nothing.
 pub(super) fn changes(
-    spec: &Spec,
-    schema: &DatabaseSchema,
+    spec: &Arc<Spec>,
+    schema: &Arc<DatabaseSchema>,
     changes: &[&RowChange],
-) -> Option<Vec<u8>> {
+) -> Option<Arc<UpdateText>> {
     let mut updates = TableUpdates::new(spec.version);
-    for change in changes {
-        if let Some(request) = spec.requests.tables.get(&change.table)
-            && let Some(event) = request.event(change.old.as_deref(), change.new.as_deref())
-        {
-            updates.row(schema, change.table, request, change.uuid(), event);
-        }
+    let encoded = updates.changes(spec, schema, changes.iter().copied());
+    if encoded == changes.len() {
+        let text = updates.finish_unless_empty()?;
+        return Some(Arc::new(text.into()));
     }
-    updates.finish_unless_empty()
+    let rest = changes[encoded..].iter().copied().cloned();
+    let rest = Changes {
+        spec: spec.clone(),
+        schema: schema.clone(),
+        rows: rest.collect(),
+        from: 0,
+        table: updates.table,
+    };
+    Some(Arc::new(UpdateText::new(updates.out, rest)))
+}
+
+/// Changes, sorted by table, of which a monitor has been told some.
+#[derive(Clone, Debug)]
+pub(super) struct Changes {
+    spec: Arc<Spec>,
+    schema: Arc<DatabaseSchema>,
+    rows: Arc<[RowChange]>,
+    from: usize,
+    /// What it was told last was of this table.
+    table: Option<TableId>,
+}
+
+impl Changes {
+    /// How many rows they are.
+    pub(super) fn rows(&self) -> usize {
+        self.rows.len() - self.from
+    }
+
+    /// The next piece of the object.
+    pub(super) fn next_piece(&self) -> UpdateText {
+        let mut updates = TableUpdates {
+            version: self.spec.version,
+            out: Vec::with_capacity(PIECE + PIECE / 8),
+            table: self.table,
+        };
+        let rows = &self.rows[self.from..];
+        let encoded = updates.changes(&self.spec, &self.schema, rows);
+        if encoded == rows.len() {
+            return updates.finish().into();
+        }
+        let mut rest = self.clone();
+        rest.from += encoded;
+        rest.table = updates.table;
+        UpdateText::new(updates.out, rest)
+    }
 }
 
 /// The rows that come into view, or leave it, by a change of conditions; none when no row does.
@@ -70,6 +118,28 @@ impl TableUpdates {
             out: b"{".to_vec(),
             table: None,
         }
+    }
+
+    /// Appends what a monitor is to hear of changes, until there are [`PIECE`] bytes. Returns how many it has looked at.
+    fn changes<'a>(
+        &mut self,
+        spec: &Spec,
+        schema: &DatabaseSchema,
+        changes: impl IntoIterator<Item = &'a RowChange>,
+    ) -> usize {
+        let mut encoded = 0;
+        for change in changes {
+            if self.out.len() >= PIECE {
+                break;
+            }
+            encoded += 1;
+            if let Some(request) = spec.requests.tables.get(&change.table)
+                && let Some(event) = request.event(change.old.as_deref(), change.new.as_deref())
+            {
+                self.row(schema, change.table, request, change.uuid(), event);
+            }
+        }
+        encoded
     }
 
     fn row(

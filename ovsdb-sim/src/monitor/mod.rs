@@ -7,6 +7,7 @@ mod encode;
 mod initial;
 mod net_changes;
 mod pending;
+mod update_text;
 
 use std::collections::btree_map::Entry as BTreeEntry;
 use std::collections::{BTreeMap, HashMap};
@@ -29,6 +30,7 @@ use initial::initial;
 
 pub(crate) use net_changes::NetChanges;
 pub(crate) use pending::PendingUpdates;
+pub(crate) use update_text::UpdateText;
 
 /// What a monitor asks for, in which version of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -114,11 +116,12 @@ impl Monitors {
         view: &View,
         since: Option<&NetChanges>,
     ) -> Vec<Vec<u8>> {
+        let spec = Arc::new(spec);
         let schema = view.snapshot.schema();
         let mut result = match since {
             Some(changes) => {
                 let changes = encode::changes(&spec, schema, &changes.by_table());
-                vec![changes.unwrap_or_else(|| b"{}".to_vec())]
+                changes.map_or_else(|| vec![b"{}".to_vec()], |text| text.pieces())
             }
             None => initial(&spec, schema, &view.snapshot),
         };
@@ -133,11 +136,10 @@ impl Monitors {
         result
     }
 
-    fn join(&mut self, session: &Arc<Session>, id: Json, spec: Spec) {
+    fn join(&mut self, session: &Arc<Session>, id: Json, spec: Arc<Spec>) {
         session.outbox().seal();
         let number = self.next;
         self.next += 1;
-        let spec = Arc::new(spec);
         let group = *self.group_of.entry(spec.clone()).or_insert(number);
         let subscriptions = self.subscribers.entry(session.id());
         let subscriptions = subscriptions.or_insert_with(|| Subscriptions {
@@ -227,10 +229,10 @@ impl Monitors {
         };
         let schema = view.snapshot.schema();
         if let Some(body) = encode::condition_change(&old, &new, schema, &view.snapshot) {
-            let update = update(&new_id, new.version, view.last_id, Arc::new(body));
+            let update = update(&new_id, new.version, view.last_id, Arc::new(body.into()));
             session.outbox().push(update);
         }
-        self.join(session, new_id, new);
+        self.join(session, new_id, Arc::new(new));
     }
 
     /// Tells everybody what the transaction of this id changed.
@@ -253,7 +255,7 @@ impl Monitors {
                     behind.insert(subscriber.session.id(), subscriber);
                     continue;
                 }
-                let encode = || encode::changes(spec, schema, &rows).map(Arc::new);
+                let encode = || encode::changes(spec, schema, &rows);
                 let Some(body) = body.get_or_insert_with(encode) else {
                     break;
                 };
@@ -281,7 +283,7 @@ impl Monitors {
     }
 }
 
-fn update(id: &Json, version: MonitorVersion, last_id: Uuid, body: Arc<Vec<u8>>) -> [Chunk; 3] {
+fn update(id: &Json, version: MonitorVersion, last_id: Uuid, body: Arc<UpdateText>) -> [Chunk; 3] {
     reply::update(version.update_method(), body, |head| {
         id.write(head);
         if version == MonitorVersion::V3 {

@@ -72,7 +72,6 @@ impl PendingUpdates {
             let changes = database.changes.by_table();
             for (id, spec) in &database.monitors {
                 if let Some(body) = encode::changes(spec, &database.schema, &changes) {
-                    let body = Arc::new(body);
                     chunks.extend(update(id, spec.version, database.last_id, body));
                 }
             }

@@ -33,30 +33,38 @@ fn compare(release: &Release) {
     let servers = Servers::start(release, Model::Standalone, SCHEMA);
     let mut comparison = servers.compare(Scope::Directed);
     let mut id = 0;
-    let mut send = |comparison: &mut Comparison, case: &str, method: &str, params: &str| {
-        id += 1;
-        let text = format!(r#"{{"id":{id},"method":"{method}","params":["D",{params}]}}"#);
-        let request = Json::parse(text.as_bytes()).expect("the request is JSON");
-        if let Err(difference) = comparison.send('A', text.as_bytes(), Some(&request)) {
-            let shown: String = difference.of(case, method).chars().take(4000).collect();
-            panic!("{shown}");
-        }
-    };
+    let mut send =
+        |client: char, comparison: &mut Comparison, case: &str, method: &str, params: &str| {
+            id += 1;
+            let text = format!(r#"{{"id":{id},"method":"{method}","params":["D",{params}]}}"#);
+            let request = Json::parse(text.as_bytes()).expect("the request is JSON");
+            if let Err(difference) = comparison.send(client, text.as_bytes(), Some(&request)) {
+                let shown: String = difference.of(case, method).chars().take(4000).collect();
+                panic!("{shown}");
+            }
+        };
     for (case, operations) in cases() {
-        send(&mut comparison, case, "transact", &operations.join(","));
+        send(
+            'A',
+            &mut comparison,
+            case,
+            "transact",
+            &operations.join(","),
+        );
         let content = r#"{"op":"select","table":"T","where":[],"columns":["i"],"sort":["i"]},
             {"op":"select","table":"R","where":[],"columns":["refs"]}"#;
-        send(&mut comparison, case, "transact", content);
+        send('A', &mut comparison, case, "transact", content);
         let clean = r#"{"op":"delete","table":"R","where":[]}"#;
-        send(&mut comparison, case, "transact", clean);
+        send('A', &mut comparison, case, "transact", clean);
     }
     let rows: Vec<String> = (0..MANY).map(|i| insert(&format!("n{i}"), i, "")).collect();
     let rows = format!("{},{}", rows.join(","), refer(MANY));
-    send(&mut comparison, "many rows", "transact", &rows);
+    send('A', &mut comparison, "many rows", "transact", &rows);
     let all = r#""m",{"T":{"columns":["i","s"]},"R":{"columns":["refs"]}}"#;
     for method in ["monitor", "monitor_cond"] {
         let id = format!(r#""{method}""#);
         send(
+            'A',
             &mut comparison,
             "many rows",
             method,
@@ -64,7 +72,26 @@ fn compare(release: &Release) {
         );
     }
     let none = r#""none",{"T":{"columns":["i"],"select":{"initial":false}}}"#;
-    send(&mut comparison, "no rows", "monitor", none);
+    send('A', &mut comparison, "no rows", "monitor", none);
+    for method in ["monitor_cond", "monitor_cond_since"] {
+        let id = format!(r#""{method} of B""#);
+        let mut params = all.replace(r#""m""#, &id);
+        if method == "monitor_cond_since" {
+            params.push_str(r#","00000000-0000-0000-0000-000000000000""#);
+        }
+        send('B', &mut comparison, "many rows", method, &params);
+    }
+    // Updates of so many rows are encoded while they are written.
+    for (case, operation) in [
+        (
+            "changes of many rows",
+            r#"{"op":"mutate","table":"T","where":[["i",">",5]],"mutations":[["i","+=",1]]}"#,
+        ),
+        ("many rows go", r#"{"op":"delete","table":"R","where":[]}"#),
+        ("many rows come", &rows),
+    ] {
+        send('A', &mut comparison, case, "transact", operation);
+    }
 }
 
 fn cases() -> Vec<(&'static str, Vec<String>)> {
