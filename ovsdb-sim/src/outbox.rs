@@ -11,9 +11,8 @@ use crate::monitor::{PendingUpdates, UpdateText};
 
 /// A reader is behind while more than this waits to be written to it.
 const KEEPING_PACE: usize = 1 << 18;
-/// What a row that is not encoded yet counts among the bytes that wait; among collected changes, when nothing can be merged
-/// into them any more.
-pub(crate) const ROW_WEIGHT: usize = 256;
+/// What a row among collected changes counts among the bytes that wait, when nothing can be merged into them any more.
+const ROW_WEIGHT: usize = 256;
 
 /// A piece of output.
 #[derive(Clone, Debug)]
@@ -35,13 +34,12 @@ impl Chunk {
         }
     }
 
-    /// What it counts among the bytes that wait: rows that are not encoded yet count, too.
-    pub(crate) fn weight(&self) -> usize {
-        let left = match self {
-            Self::Update(text) => text.weight_left(),
-            Self::Own(_) | Self::NotBefore(_) => 0,
-        };
-        self.bytes().len() + left
+    /// Whether the first piece is all of it.
+    pub(crate) fn is_whole(&self) -> bool {
+        match self {
+            Self::Update(text) => text.is_whole(),
+            Self::Own(_) | Self::NotBefore(_) => true,
+        }
     }
 }
 
@@ -164,7 +162,7 @@ impl Outbox {
         }
         queue.seal();
         for chunk in message {
-            queue.bytes += chunk.weight();
+            queue.bytes += chunk.bytes().len();
             queue.items.push_back(Item::Chunk(chunk));
         }
         if queue.bytes > self.limit {
@@ -301,7 +299,7 @@ impl Outbox {
         }
     }
 
-    /// Collected changes have become this many bytes.
+    /// Collected changes, or what follows the first piece of a chunk, have become this many bytes.
     pub(crate) fn encoded(&self, bytes: usize) {
         self.lock().bytes += bytes;
         // Those who wait for less to wait count what was collected, too.

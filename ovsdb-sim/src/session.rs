@@ -18,7 +18,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::fault::Direction;
 use crate::hosted::Hosted;
-use crate::monitor::UpdateText;
 use crate::outbox::{Batch, Chunk, Outbox};
 use crate::pace::Pace;
 use crate::reply;
@@ -214,19 +213,20 @@ async fn write(session: Arc<Session>, mut output: impl AsyncWrite + Unpin) {
             Batch::Chunks(chunks) => chunks,
             Batch::Collected(updates) => {
                 let chunks = updates.encode();
-                let len = chunks.iter().map(Chunk::weight).sum();
+                let len = chunks.iter().map(|chunk| chunk.bytes().len()).sum();
                 session.outbox.encoded(len);
                 chunks
             }
         };
         for chunk in chunks {
             let bytes = chunk.bytes();
+            let goes_alone = bytes.len() >= WRITE_SIZE || !chunk.is_whole();
             let pause = match &chunk {
                 Chunk::NotBefore(at) => Some(*at),
                 Chunk::Own(_) | Chunk::Update(_) => None,
             };
-            if pause.is_some() || batch.len() + bytes.len() > WRITE_SIZE {
-                if !send(&session, &mut output, &batch, batch.len()).await {
+            if goes_alone || pause.is_some() || batch.len() + bytes.len() > WRITE_SIZE {
+                if !send(&session, &mut output, &batch).await {
                     return;
                 }
                 batch.clear();
@@ -234,18 +234,13 @@ async fn write(session: Arc<Session>, mut output: impl AsyncWrite + Unpin) {
             if let Some(at) = pause {
                 sleep_until(at).await;
             }
-            if bytes.len() < WRITE_SIZE {
+            if !goes_alone {
                 batch.extend_from_slice(bytes);
-            } else if !send(&session, &mut output, bytes, bytes.len()).await {
-                return;
-            }
-            if let Chunk::Update(text) = chunk
-                && !send_rest(&session, &mut output, text).await
-            {
+            } else if !send_alone(&session, &mut output, chunk).await {
                 return;
             }
         }
-        if !send(&session, &mut output, &batch, batch.len()).await {
+        if !send(&session, &mut output, &batch).await {
             return;
         }
         batch.clear();
@@ -256,34 +251,31 @@ async fn write(session: Arc<Session>, mut output: impl AsyncWrite + Unpin) {
     output.shutdown().await.unwrap_or_default();
 }
 
-/// Writes what follows the first piece of a text; false when the connection ends.
-async fn send_rest(
+/// Writes a chunk piece by piece; false when the connection ends.
+async fn send_alone(
     session: &Session,
     output: &mut (impl AsyncWrite + Unpin),
-    text: Arc<UpdateText>,
+    chunk: Chunk,
 ) -> bool {
-    let mut weight = text.weight_left();
-    let mut next = text.rest().cloned();
-    // Whoever holds a piece holds all that is encoded of those behind it.
-    drop(text);
-    while let Some(text) = next {
-        let left = text.weight_left();
-        if !send(session, output, text.piece(), weight - left).await {
+    if !send(session, output, chunk.bytes()).await {
+        return false;
+    }
+    let Chunk::Update(mut text) = chunk else {
+        return true;
+    };
+    while let Some(next) = text.next().cloned() {
+        // Whoever holds a piece holds all that is encoded of those behind it.
+        text = next;
+        session.outbox.encoded(text.piece().len());
+        if !send(session, output, text.piece()).await {
             return false;
         }
-        weight = left;
-        next = text.rest().cloned();
     }
     true
 }
 
-/// Writes bytes that count so much among those that wait; false when the connection ends.
-async fn send(
-    session: &Session,
-    output: &mut (impl AsyncWrite + Unpin),
-    bytes: &[u8],
-    weight: usize,
-) -> bool {
+/// Writes bytes; false when the connection ends.
+async fn send(session: &Session, output: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> bool {
     let faults = session.server.faults();
     let passage = faults.pass(session.id, Direction::Sent, bytes.len());
     if let Err(error) = output.write_all(&bytes[..passage.bytes]).await {
@@ -295,7 +287,7 @@ async fn send(
         session.outbox.cut_off();
         return false;
     }
-    session.outbox.written(weight);
+    session.outbox.written(bytes.len());
     true
 }
 

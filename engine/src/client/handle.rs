@@ -282,9 +282,13 @@ impl Client {
             "transaction",
             database = &*transaction.schema().name,
             operations = transaction.operations().len(),
+            bytes = tracing::field::Empty,
             id = tracing::field::Empty,
             outcome = tracing::field::Empty,
         );
+        if request.rest.is_none() {
+            span.record("bytes", request.text.len());
+        }
         let job = Job {
             transaction,
             tenure,

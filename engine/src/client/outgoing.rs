@@ -16,15 +16,20 @@ const LONG: usize = 1024;
 /// So many bytes of it at once: less than a socket takes, so that more is encoded while the server reads.
 const PIECE: usize = 128 << 10;
 
-/// A message to be sent, whole or up to where the rest follows.
+/// What an operation that is not encoded yet counts among the bytes that wait.
+const OPERATION_WEIGHT: usize = 256;
+
+/// A message to be sent.
 #[derive(Debug)]
 pub(super) struct Outgoing {
+    /// All of it, or what is sent next.
     pub(super) text: Vec<u8>,
+    /// None when the message was there as a whole from the beginning.
     pub(super) rest: Option<Rest>,
 }
 
 /// What is encoded when all before it has been sent: the server reads the beginning meanwhile, and the text is never there
-/// as a whole.
+/// as a whole. Nothing is left of it in the end.
 #[derive(Debug)]
 pub(super) struct Rest {
     transaction: Arc<Transaction>,
@@ -60,16 +65,29 @@ impl Outgoing {
         }
     }
 
-    /// Makes the text what follows it.
-    pub(super) fn go_on(&mut self) {
+    /// Makes the text what follows it: nothing behind the end.
+    fn go_on(&mut self) {
         self.text.clear();
         let Some(rest) = &mut self.rest else { return };
-        let transaction = &rest.transaction;
-        rest.encoded += transaction.write_operations(rest.encoded, PIECE, &mut self.text);
-        if rest.encoded == transaction.operations().len() {
+        rest.encoded += rest
+            .transaction
+            .write_operations(rest.encoded, PIECE, &mut self.text);
+        if rest.operations() == 0 {
             self.text.append(&mut rest.end);
-            self.rest = None;
         }
+    }
+
+    /// What it counts among the bytes that wait.
+    fn weight(&self) -> usize {
+        let operations = self.rest.as_ref().map_or(0, Rest::operations);
+        self.text.len() + operations * OPERATION_WEIGHT
+    }
+}
+
+impl Rest {
+    /// How many operations are not encoded yet.
+    fn operations(&self) -> usize {
+        self.transaction.operations().len() - self.encoded
     }
 }
 
@@ -96,14 +114,14 @@ pub(super) struct Outbox {
     first: u64,
     /// How much of the first chunk's text has been sent.
     first_sent: usize,
-    /// The length of all texts, without what has been sent.
+    /// The weight of all chunks, without what has been sent.
     unsent: usize,
 }
 
 impl Outbox {
     /// Returns the place at the message's end.
     pub(super) fn push(&mut self, message: Outgoing) -> Place {
-        self.unsent += message.text.len();
+        self.unsent += message.weight();
         match self.chunks.back_mut() {
             Some(last)
                 if last.rest.is_none()
@@ -118,7 +136,7 @@ impl Outbox {
         let whole = last.filter(|last| last.rest.is_none());
         Place {
             chunk: self.first + self.chunks.len() as u64 - 1,
-            // The end of a chunk that is not encoded to its end is the place before the next.
+            // Nothing is gathered behind a message that is encoded while it is sent, so it ends where its chunk does.
             byte: whole.map_or(usize::MAX, |last| last.text.len()),
         }
     }
@@ -141,16 +159,16 @@ impl Outbox {
             return;
         }
         self.first_sent = 0;
-        if first.rest.is_some() {
-            first.go_on();
-            self.unsent += first.text.len();
-        } else {
+        let weight = first.weight() - first.text.len();
+        first.go_on();
+        self.unsent = self.unsent - weight + first.weight();
+        if first.text.is_empty() {
             self.chunks.pop_front();
             self.first += 1;
         }
     }
 
-    /// How many bytes wait, without those that are not encoded yet.
+    /// How many bytes wait; what is not encoded yet is counted by operations.
     pub(super) fn unsent(&self) -> usize {
         self.unsent
     }
@@ -186,17 +204,26 @@ mod tests {
         Arc::new(txn.finish())
     }
 
-    /// Sends up to so many bytes at once; the text, and where each message ended in it.
-    fn send(messages: Vec<Outgoing>, at_once: usize) -> (Vec<u8>, Vec<usize>) {
+    /// Sends up to so many bytes at once, each message pushed when that number of sendings has been made; the text, and
+    /// where each message was known to have been sent.
+    fn send(messages: Vec<(usize, Outgoing)>, at_once: usize) -> (Vec<u8>, Vec<usize>) {
         let mut outbox = Outbox::default();
-        let places: Vec<_> = messages.into_iter().map(|one| outbox.push(one)).collect();
-        let (mut text, mut ends) = (Vec::new(), Vec::new());
-        while !outbox.next().is_empty() {
+        let (mut text, mut places, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        let mut messages = messages.into_iter().peekable();
+        for sending in 0.. {
+            while let Some((_, message)) = messages.next_if(|(when, _)| *when <= sending) {
+                places.push(outbox.push(message));
+            }
             let next = outbox.next();
-            assert!(next.len() <= outbox.unsent() && next.len() < 2 * PIECE);
+            if next.is_empty() && messages.peek().is_none() {
+                break;
+            }
+            assert!(next.len() <= outbox.unsent() && next.len() < 3 * PIECE);
             let len = next.len().min(at_once);
             text.extend_from_slice(&next[..len]);
-            outbox.sent(len);
+            if len > 0 {
+                outbox.sent(len);
+            }
             let done = outbox.sent_up_to();
             ends.resize(
                 places.iter().filter(|end| **end <= done).count(),
@@ -207,36 +234,49 @@ mod tests {
         (text, ends)
     }
 
+    fn note() -> Outgoing {
+        b"{}".to_vec().into()
+    }
+
+    /// The messages, of which those without a transaction are notes, as text, and where each ends.
+    fn whole(messages: &[Option<&Arc<Transaction>>]) -> (Vec<u8>, Vec<usize>) {
+        let (mut text, mut ends) = (Vec::new(), Vec::new());
+        for message in messages {
+            match message {
+                Some(transaction) => {
+                    text.append(&mut request_head("transact"));
+                    transaction.write_params(&mut text);
+                }
+                None => text.extend_from_slice(b"{}"),
+            }
+            ends.push(text.len());
+        }
+        (text, ends)
+    }
+
+    fn message(transaction: Option<&Arc<Transaction>>) -> Outgoing {
+        transaction.map_or_else(note, Outgoing::transact)
+    }
+
     #[test]
     fn long_transactions_are_encoded_while_they_are_sent() {
         let (short, long) = (transaction(LONG), transaction(5 * LONG));
-        let note = || Outgoing::from(b"{}".to_vec());
-        let mut whole = Vec::new();
-        let mut ends = Vec::new();
-        for message in [None, Some(&short), None, Some(&long), None, None] {
-            match message {
-                Some(transaction) => {
-                    whole.append(&mut request_head("transact"));
-                    transaction.write_params(&mut whole);
-                }
-                None => whole.extend_from_slice(b"{}"),
-            }
-            ends.push(whole.len());
-        }
+        let messages = [
+            None,
+            Some(&short),
+            None,
+            Some(&long),
+            None,
+            None,
+            Some(&long),
+        ];
+        let (text, ends) = whole(&messages);
         for at_once in [10_007, usize::MAX] {
-            let messages = vec![
-                note(),
-                Outgoing::transact(&short),
-                note(),
-                Outgoing::transact(&long),
-                note(),
-                note(),
-            ];
-            let (text, seen) = send(messages, at_once);
-            assert!(text == whole);
+            let messages = messages.iter().map(|one| (0, message(*one)));
+            let (sent, seen) = send(messages.collect(), at_once);
+            assert!(sent == text);
             assert_eq!(seen.len(), ends.len());
             for (seen, end) in seen.iter().zip(&ends) {
-                // It is known to be sent with the first bytes sent after it, at the latest.
                 assert!(
                     end <= seen && seen - end < at_once.min(CHUNK),
                     "{seen} {end}"
@@ -246,15 +286,41 @@ mod tests {
     }
 
     #[test]
+    fn a_long_transaction_is_known_to_be_sent_with_its_last_byte() {
+        let long = transaction(2 * LONG);
+        let (text, ends) = whole(&[Some(&long), None]);
+        for at_once in [997, 4_001, 65_537, usize::MAX] {
+            let sendings = ends[0].div_ceil(at_once.min(PIECE));
+            // The note comes while the last pieces are sent.
+            for when in sendings.saturating_sub(2)..sendings + 6 {
+                let messages = vec![(0, Outgoing::transact(&long)), (when, note())];
+                let (sent, seen) = send(messages, at_once);
+                assert!(sent == text);
+                assert_eq!(
+                    seen[0], ends[0],
+                    "{at_once} bytes at once, a note after {when}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn long_transactions_weigh_before_they_are_encoded() {
+        let long = transaction(20 * LONG);
+        let mut outbox = Outbox::default();
+        outbox.push(Outgoing::transact(&long));
+        assert!(outbox.unsent() > 20 * LONG * OPERATION_WEIGHT);
+    }
+
+    #[test]
     fn what_ends_a_request_follows_its_operations() {
         for rows in [1, 2 * LONG] {
             let transaction = transaction(rows);
             let mut request = Outgoing::transact(&transaction);
             request.end().extend_from_slice(b",\"id\":7}");
-            let mut whole = request_head("transact");
-            transaction.write_params(&mut whole);
-            whole.extend_from_slice(b",\"id\":7}");
-            assert!(send(vec![request], usize::MAX).0 == whole);
+            let (mut text, _) = whole(&[Some(&transaction)]);
+            text.extend_from_slice(b",\"id\":7}");
+            assert!(send(vec![(0, request)], usize::MAX).0 == text);
         }
     }
 }

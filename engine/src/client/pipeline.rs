@@ -50,7 +50,8 @@ pub enum Pipelining {
     Coalesced {
         /// How many transactions go together at most.
         transactions: usize,
-        /// How long a request of several transactions is at most, in bytes. Longer transactions are sent alone.
+        /// How long a request of several transactions is at most, in bytes. Longer transactions are sent alone, and those
+        /// of more than 1024 operations.
         bytes: usize,
     },
 }

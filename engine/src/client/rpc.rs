@@ -74,7 +74,7 @@ impl Rpc {
         !self.framer.buffer_mut().is_empty()
     }
 
-    /// How many bytes wait to be sent, without those that are not encoded yet.
+    /// How many bytes wait to be sent; what is not encoded yet is counted by operations.
     pub(super) fn unsent(&self) -> usize {
         self.outbox.unsent()
     }

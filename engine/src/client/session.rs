@@ -182,7 +182,7 @@ impl Session {
         self.rpc.sent(len);
     }
 
-    /// How many bytes wait to be sent, without those that are not encoded yet.
+    /// How many bytes wait to be sent; what is not encoded yet is counted by operations.
     pub(super) fn unsent(&self) -> usize {
         self.rpc.unsent()
     }
@@ -218,7 +218,7 @@ impl Session {
     }
 
     /// Sends a `transact` request of which everything is there but its id. Returns the id, and up to where in the
-    /// stream of sent bytes it goes.
+    /// what is sent it goes.
     pub(super) fn transact(&mut self, request: impl Into<Outgoing>) -> (i64, Place) {
         self.rpc.request_from_head(request)
     }

@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableId};
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_schemas::wire::{ColumnValues, Condition, Mutation, Mutator, Operation};
+use patchbay_schemas::wire::{ColumnValues, Condition, InsertRow, Mutation, Mutator, Operation};
 use uuid::Uuid;
 
 use crate::db::Snapshot;
@@ -168,20 +168,29 @@ impl TxnBuilder {
         given: Option<String>,
         values: impl IntoIterator<Item = (&'a str, Option<ColumnId>, Datum)>,
     ) -> Result<(), BuildError> {
-        let schema = self.snapshot.schema().clone();
-        let schema = schema.table(table);
-        let mut row = ColumnValues::with_capacity(schema.columns.len());
-        for (name, column, datum) in values {
+        let schema = self.snapshot.schema().table(table);
+        let mut refused = None;
+        let values = values.into_iter().map_while(|(name, column, datum)| {
             let ty = column.map(|column| schema.column_type(column));
             if ty.is_some_and(|ty| ty.is_nothing(&datum)) {
-                continue;
+                return Some(None);
             }
-            let value = self.checked(table, RowName::New, (name, column), datum)?;
-            row.extend(
-                value.filter(|(column, datum)| !schema.column_type(*column).is_default(datum)),
-            );
+            let value = self.checked(table, RowName::New, (name, column), datum);
+            value.map_err(|error| refused = Some(error)).ok()
+        });
+        let is_default = |column, datum: &Datum| schema.column_type(column).is_default(datum);
+        let values = values
+            .flatten()
+            .filter(|(column, datum)| !is_default(*column, datum));
+        let like = self
+            .sections
+            .last()
+            .and_then(|section| section.operations.last_insert(table));
+        let row = InsertRow::like(schema, values, like);
+        if let Some(error) = refused {
+            return Err(error);
         }
-        self.operations().insert(table, schema, uuid, given, row);
+        self.operations().insert(table, uuid, given, row);
         Ok(())
     }
 

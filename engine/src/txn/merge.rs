@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use patchbay_schemas::datum::Datum;
-use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableId, TableSchema};
+use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableId};
 use patchbay_schemas::wire::{ColumnValues, Condition, InsertRow, Mutation, Operation};
 use uuid::Uuid;
 
@@ -57,21 +57,23 @@ impl Operations {
         self.push(operation);
     }
 
+    /// The row that was inserted last into a table: the next one is probably like it.
+    pub(super) fn last_insert(&self, table: TableId) -> Option<&InsertRow> {
+        match self.list.get(*self.last_inserts.get(&table)?)? {
+            Some(Operation::Insert { row, .. }) => Some(row),
+            _ => None,
+        }
+    }
+
     pub(super) fn insert(
         &mut self,
         table: TableId,
-        schema: &TableSchema,
         uuid: Uuid,
         given: Option<String>,
-        values: ColumnValues,
+        row: InsertRow,
     ) {
         let place = self.list.len();
-        let last = self.last_inserts.insert(table, place);
-        let like = match last.and_then(|last| self.list.get(last)) {
-            Some(Some(Operation::Insert { row, .. })) => Some(row),
-            _ => None,
-        };
-        let row = InsertRow::like(schema, values, like);
+        self.last_inserts.insert(table, place);
         let insert = Some(place);
         self.rows.insert(
             (table, uuid),

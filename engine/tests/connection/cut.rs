@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use ovsdb_sim::testing::{RealServer, ScratchDir};
+use patchbay_engine::client::{Client, CommitOutcome};
+use patchbay_engine::txn::{Transaction, TxnBuilder};
+use patchbay_schemas::nb::LogicalSwitch;
+use uuid::Uuid;
 
 use crate::proxy::{Direction, Proxy};
-use crate::{add, config, connect, names, once, schema_file};
+use crate::{add, config, connect, names, once, schema_file, soon};
 
 #[tokio::test]
 async fn nothing_is_lost_or_doubled_wherever_the_connection_breaks() {
@@ -44,4 +48,73 @@ async fn nothing_is_lost_or_doubled_wherever_the_connection_breaks() {
     }
     let fresh = connect(config(&server.remote())).await;
     assert_eq!(names(&fresh), once(added));
+}
+
+/// So many rows make a request that is encoded while it is sent, in two pieces.
+const MANY: usize = 1_100;
+
+#[tokio::test]
+async fn a_long_request_that_breaks_off_is_made_once() {
+    let dir = ScratchDir::new();
+    let server = RealServer::start([schema_file(&dir)]);
+    let proxy = Proxy::start(server.socket());
+    let mut config_of_client = config(&proxy.remote());
+    config_of_client.backoff = (Duration::from_millis(1), Duration::from_millis(4));
+    let client = connect(config_of_client).await;
+    let mut params = Vec::new();
+    many(&client, "").write_params(&mut params);
+    assert!(params.len() > 150_000, "{} bytes", params.len());
+    let len = i64::try_from(params.len()).unwrap();
+    let mut added = Vec::new();
+    let mut repeated = 0;
+    // The end is somewhat behind that of the bare request, and a short one follows it.
+    let places = [0, 30, 131_000, 131_200]
+        .into_iter()
+        .chain((len..).step_by(61));
+    for offset in places {
+        let before = proxy.cuts();
+        proxy.cut_after(Direction::ToServer, offset);
+        let (long, short) = (format!("{offset}"), format!("{offset} short"));
+        let (tries, _) = tokio::join!(add_many(&client, &long), add(&client, &short));
+        repeated += usize::from(tries > 1);
+        added.extend((0..MANY).map(|i| name(&long, i)));
+        added.push(short);
+        if proxy.cuts() == before {
+            proxy.spare();
+            break;
+        }
+    }
+    assert!(repeated >= 5, "{repeated}");
+    let fresh = connect(config(&server.remote())).await;
+    assert_eq!(names(&fresh), once(added));
+}
+
+fn name(name: &str, number: usize) -> String {
+    format!("{name:0>60} {number}")
+}
+
+fn many(client: &Client, of: &str) -> Transaction {
+    let mut txn = TxnBuilder::new(&client.snapshot());
+    for number in 0..MANY {
+        let name = name(of, number);
+        let switch = LogicalSwitch {
+            name,
+            ..LogicalSwitch::default()
+        };
+        // Its length does not depend on whether UUIDs are chosen because of the guard.
+        txn.insert_as(Uuid::new_v4(), &switch).unwrap();
+    }
+    txn.finish()
+}
+
+/// Adds many switches at once, again as long as they are known not to have been added. Returns how often.
+async fn add_many(client: &Client, name: &str) -> usize {
+    for tries in 1.. {
+        match soon(client.transact(many(client, name))).await {
+            CommitOutcome::Committed(_) => return tries,
+            CommitOutcome::NotSent(_) => tokio::time::sleep(Duration::from_millis(2)).await,
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    unreachable!()
 }

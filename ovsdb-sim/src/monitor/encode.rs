@@ -20,22 +20,23 @@ pub(super) fn changes(
     spec: &Arc<Spec>,
     schema: &Arc<DatabaseSchema>,
     changes: &[&RowChange],
-) -> Option<Arc<UpdateText>> {
+) -> Option<UpdateText> {
     let mut updates = TableUpdates::new(spec.version);
     let encoded = updates.changes(spec, schema, changes.iter().copied());
-    if encoded == changes.len() {
-        let text = updates.finish_unless_empty()?;
-        return Some(Arc::new(text.into()));
+    let is_seen = |change: &&RowChange| spec.event(change).is_some();
+    let rows = changes[encoded..].iter().copied().filter(is_seen).cloned();
+    let rows: Arc<[RowChange]> = rows.collect();
+    if rows.is_empty() {
+        return updates.finish_unless_empty().map(UpdateText::from);
     }
-    let rest = changes[encoded..].iter().copied().cloned();
     let rest = Changes {
         spec: spec.clone(),
         schema: schema.clone(),
-        rows: rest.collect(),
+        rows,
         from: 0,
         table: updates.table,
     };
-    Some(Arc::new(UpdateText::new(updates.out, rest)))
+    Some(UpdateText::new(updates.out, rest))
 }
 
 /// Changes, sorted by table, of which a monitor has been told some.
@@ -50,11 +51,6 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// How many rows they are.
-    pub(super) fn rows(&self) -> usize {
-        self.rows.len() - self.from
-    }
-
     /// The next piece of the object.
     pub(super) fn next_piece(&self) -> UpdateText {
         let mut updates = TableUpdates {
@@ -133,9 +129,7 @@ impl TableUpdates {
                 break;
             }
             encoded += 1;
-            if let Some(request) = spec.requests.tables.get(&change.table)
-                && let Some(event) = request.event(change.old.as_deref(), change.new.as_deref())
-            {
+            if let Some((request, event)) = spec.event(change) {
                 self.row(schema, change.table, request, change.uuid(), event);
             }
         }

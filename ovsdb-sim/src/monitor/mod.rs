@@ -19,7 +19,7 @@ use patchbay_engine::db::{ChangeSet, RowChange, Snapshot};
 use patchbay_schemas::atom::write_uuid;
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::DatabaseSchema;
-use patchbay_schemas::wire::{MonitorRequests, MonitorVersion};
+use patchbay_schemas::wire::{MonitorRequests, MonitorTable, MonitorVersion, RowEvent};
 use uuid::Uuid;
 
 use crate::outbox::Chunk;
@@ -37,6 +37,15 @@ pub(crate) use update_text::UpdateText;
 pub(crate) struct Spec {
     pub(crate) version: MonitorVersion,
     pub(crate) requests: MonitorRequests,
+}
+
+impl Spec {
+    /// What a change of a row is to a monitor, and what it asks for of the row's table; none when it is nothing.
+    fn event<'a>(&self, change: &'a RowChange) -> Option<(&MonitorTable, RowEvent<'a>)> {
+        let request = self.requests.tables.get(&change.table)?;
+        let event = request.event(change.old.as_deref(), change.new.as_deref())?;
+        Some((request, event))
+    }
 }
 
 /// A database as monitors see it: its content and the id of the transaction that led to it, nil where transactions
@@ -121,7 +130,7 @@ impl Monitors {
         let mut result = match since {
             Some(changes) => {
                 let changes = encode::changes(&spec, schema, &changes.by_table());
-                changes.map_or_else(|| vec![b"{}".to_vec()], |text| text.pieces())
+                changes.map_or_else(|| vec![b"{}".to_vec()], UpdateText::into_pieces)
             }
             None => initial(&spec, schema, &view.snapshot),
         };
@@ -255,7 +264,7 @@ impl Monitors {
                     behind.insert(subscriber.session.id(), subscriber);
                     continue;
                 }
-                let encode = || encode::changes(spec, schema, &rows);
+                let encode = || encode::changes(spec, schema, &rows).map(Arc::new);
                 let Some(body) = body.get_or_insert_with(encode) else {
                     break;
                 };

@@ -72,6 +72,7 @@ impl PendingUpdates {
             let changes = database.changes.by_table();
             for (id, spec) in &database.monitors {
                 if let Some(body) = encode::changes(spec, &database.schema, &changes) {
+                    let body = Arc::new(body);
                     chunks.extend(update(id, spec.version, database.last_id, body));
                 }
             }
@@ -83,13 +84,9 @@ impl PendingUpdates {
 /// The changes that monitors may have to report.
 pub(super) fn seen_by<'a>(monitors: &Monitored, changes: &[&'a RowChange]) -> Vec<&'a RowChange> {
     let is_seen = |change: &RowChange| {
-        monitors.iter().any(|(_, spec)| {
-            let requests = spec.requests.tables.get(&change.table);
-            requests.is_some_and(|requests| {
-                let event = requests.event(change.old.as_deref(), change.new.as_deref());
-                event.is_some()
-            })
-        })
+        monitors
+            .iter()
+            .any(|(_, spec)| spec.event(change).is_some())
     };
     let seen = changes.iter().copied();
     seen.filter(|change| is_seen(change)).collect()

@@ -2,12 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::outbox::ROW_WEIGHT;
-
 use super::encode::Changes;
 
 /// The text of a `<table-updates>` in pieces, which clients of the same monitor share. Each piece is encoded when the
-/// first of them comes to it, and gone when the last has passed it, so that a long text is never there as a whole.
+/// first of them comes to it, and goes when the last has passed it: for clients that read it is never there as a whole.
 #[derive(Debug)]
 pub(crate) struct UpdateText {
     piece: Vec<u8>,
@@ -36,28 +34,28 @@ impl UpdateText {
         &self.piece
     }
 
-    /// What follows it.
-    pub(crate) fn rest(&self) -> Option<&Arc<Self>> {
+    /// Whether one piece is all of it.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.rest.is_none()
+    }
+
+    /// What follows the first piece.
+    pub(crate) fn next(&self) -> Option<&Arc<Self>> {
         let rest = self.rest.as_ref()?;
         let encode = || Arc::new(rest.changes.next_piece());
         Some(rest.text.get_or_init(encode))
     }
 
-    /// What that counts among the bytes that wait to be written: so much that it is known before it is encoded.
-    pub(crate) fn weight_left(&self) -> usize {
-        let rows = self.rest.as_ref().map_or(0, |rest| rest.changes.rows());
-        rows * ROW_WEIGHT
-    }
-
     /// All pieces.
-    pub(super) fn pieces(&self) -> Vec<Vec<u8>> {
-        let mut pieces = vec![self.piece.clone()];
-        let mut at = self.rest().cloned();
-        while let Some(text) = at {
-            pieces.push(text.piece.clone());
-            at = text.rest().cloned();
+    pub(super) fn into_pieces(mut self) -> Vec<Vec<u8>> {
+        let mut pieces = Vec::new();
+        loop {
+            pieces.push(std::mem::take(&mut self.piece));
+            match self.rest.take() {
+                Some(rest) => self = rest.changes.next_piece(),
+                None => return pieces,
+            }
         }
-        pieces
     }
 }
 
@@ -93,7 +91,7 @@ mod tests {
     use super::*;
 
     /// What a monitor of two tables hears of a transaction that inserts so many rows into each.
-    fn update(rows: usize) -> Option<Arc<UpdateText>> {
+    fn update(rows: usize) -> Option<UpdateText> {
         let mut database = Database::new(nb::schema());
         let mut txn = TxnBuilder::new(&database.snapshot());
         for i in 0..rows {
@@ -131,10 +129,11 @@ mod tests {
     fn the_pieces_of_a_long_text_are_one_object_of_all_rows() {
         for (rows, pieces) in [(1, 1..=1), (3_000, 3..=12)] {
             let text = update(rows).unwrap();
-            assert_eq!(text.weight_left() > 0, rows > 1);
-            let found = text.pieces();
+            assert_eq!(text.is_whole(), rows == 1);
+            let found = text.into_pieces();
             assert!(pieces.contains(&found.len()), "{}", found.len());
-            let object = Json::parse(&found.concat()).unwrap();
+            let found = found.concat();
+            let object = Json::parse(&found).unwrap();
             for table in ["Logical_Router", "Logical_Switch"] {
                 let Some(Json::Object(updates)) = object.get(table) else {
                     panic!("no {table}")
@@ -147,12 +146,20 @@ mod tests {
 
     #[test]
     fn readers_share_pieces_and_the_last_one_frees_them() {
-        let first = update(3_000).unwrap();
-        let second = first.rest().unwrap();
-        assert!(Arc::ptr_eq(second, first.clone().rest().unwrap()));
-        assert!(second.weight_left() < first.weight_left());
-        let watched = Arc::downgrade(second);
-        drop(first);
+        let first = Arc::new(update(3_000).unwrap());
+        let [mut quick, slow] = [first.clone(), first];
+        let mut text = quick.piece().to_vec();
+        while let Some(next) = quick.next().cloned() {
+            text.extend_from_slice(next.piece());
+            quick = next;
+        }
+        // The slow one gets what the quick one has got, and keeps it until then.
+        let second = slow.next().unwrap().clone();
+        drop(slow);
+        let watched = Arc::downgrade(&second);
+        assert_eq!(Arc::strong_count(&second), 1);
+        drop(second);
         assert!(watched.upgrade().is_none());
+        assert!(Json::parse(&text).is_ok());
     }
 }
