@@ -13,8 +13,7 @@ use patchbay_schemas::wire::{Message, Reply};
 use uuid::Uuid;
 
 use super::error::{SessionError, reply_error, unexpected};
-use super::outgoing::Outgoing;
-use super::rpc::request_head;
+use super::outgoing::{Outgoing, request_head};
 
 /// The key of the guard's name.
 const NAME: &str = "patchbay-guard";

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::txn::Transaction;
+use patchbay_schemas::json::write;
 
-use super::rpc::request_head;
+use crate::txn::Transaction;
 
 /// Short messages are gathered in chunks of this size; a longer one is a chunk of its own.
 const CHUNK: usize = 16 << 10;
@@ -96,6 +96,14 @@ impl From<Vec<u8>> for Outgoing {
     fn from(text: Vec<u8>) -> Self {
         Self { text, rest: None }
     }
+}
+
+/// The beginning of a request; its parameters follow.
+pub(super) fn request_head(method: &str) -> Vec<u8> {
+    let mut head = b"{\"method\":".to_vec();
+    write::string(&mut head, method.as_bytes());
+    head.extend_from_slice(b",\"params\":");
+    head
 }
 
 /// A place in what is sent on a connection.
@@ -287,7 +295,11 @@ mod tests {
 
     #[test]
     fn a_long_transaction_is_known_to_be_sent_with_its_last_byte() {
-        let long = transaction(2 * LONG);
+        // A last piece behind which there would be room in its chunk.
+        let mut operation = Vec::new();
+        transaction(1).write_operations(0, PIECE, &mut operation);
+        let long = transaction(3 * PIECE.div_ceil(operation.len()) + 5);
+        assert!(long.operations().len() > LONG && 6 * operation.len() < CHUNK);
         let (text, ends) = whole(&[Some(&long), None]);
         for at_once in [997, 4_001, 65_537, usize::MAX] {
             let sendings = ends[0].div_ceil(at_once.min(PIECE));

@@ -18,8 +18,7 @@ use super::guard::HeldGuard;
 use super::lock::Tenure;
 use super::metrics::Metrics;
 use super::outcome::{CommitOutcome, Committed, NotSent, Unknown};
-use super::outgoing::{Outgoing, Place};
-use super::rpc::request_head;
+use super::outgoing::{Outgoing, Place, request_head};
 use super::session::Session;
 
 /// Transactions that wait for their turn. Few: each may be tens of megabytes, and whoever waits holds it anyway.

@@ -6,7 +6,7 @@ use patchbay_schemas::json::{
     ArrivingRows, Framer, Json, JsonError, Text, TextBuf, UnprovenMembers, write,
 };
 
-use super::outgoing::{Outbox, Outgoing, Place};
+use super::outgoing::{Outbox, Outgoing, Place, request_head};
 
 /// Of a message that has not arrived as a whole at least so many bytes are decoded at once.
 const PIECE: usize = 32 << 10;
@@ -168,14 +168,6 @@ impl Rpc {
         self.outbox.push(request.into());
         Ok(())
     }
-}
-
-/// The beginning of a request; its parameters follow.
-pub(super) fn request_head(method: &str) -> Vec<u8> {
-    let mut head = b"{\"method\":".to_vec();
-    write::string(&mut head, method.as_bytes());
-    head.extend_from_slice(b",\"params\":");
-    head
 }
 
 #[cfg(test)]

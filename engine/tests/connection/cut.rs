@@ -11,15 +11,40 @@ use uuid::Uuid;
 use crate::proxy::{Direction, Proxy};
 use crate::{add, config, connect, names, once, schema_file, soon};
 
+/// A server, and a client behind a proxy that breaks connections.
+struct Bed {
+    server: RealServer,
+    proxy: Proxy,
+    client: Client,
+    _dir: ScratchDir,
+}
+
+impl Bed {
+    async fn new() -> Self {
+        let dir = ScratchDir::new();
+        let server = RealServer::start([schema_file(&dir)]);
+        let proxy = Proxy::start(server.socket());
+        let mut config = config(&proxy.remote());
+        // Hundreds of connections, none of which lives long.
+        config.backoff = (Duration::from_millis(1), Duration::from_millis(4));
+        let client = connect(config).await;
+        Self {
+            server,
+            proxy,
+            client,
+            _dir: dir,
+        }
+    }
+}
+
 #[tokio::test]
 async fn nothing_is_lost_or_doubled_wherever_the_connection_breaks() {
-    let dir = ScratchDir::new();
-    let server = RealServer::start([schema_file(&dir)]);
-    let proxy = Proxy::start(server.socket());
-    let mut config_of_client = config(&proxy.remote());
-    // Hundreds of connections, none of which lives long.
-    config_of_client.backoff = (Duration::from_millis(1), Duration::from_millis(4));
-    let client = connect(config_of_client).await;
+    let Bed {
+        server,
+        proxy,
+        client,
+        ..
+    } = Bed::new().await;
     let mut added = Vec::new();
     for direction in [Direction::ToServer, Direction::ToClient] {
         let (mut made, mut repeated) = (0, 0);
@@ -55,12 +80,12 @@ const MANY: usize = 1_100;
 
 #[tokio::test]
 async fn a_long_request_that_breaks_off_is_made_once() {
-    let dir = ScratchDir::new();
-    let server = RealServer::start([schema_file(&dir)]);
-    let proxy = Proxy::start(server.socket());
-    let mut config_of_client = config(&proxy.remote());
-    config_of_client.backoff = (Duration::from_millis(1), Duration::from_millis(4));
-    let client = connect(config_of_client).await;
+    let Bed {
+        server,
+        proxy,
+        client,
+        ..
+    } = Bed::new().await;
     let mut params = Vec::new();
     many(&client, "").write_params(&mut params);
     assert!(params.len() > 150_000, "{} bytes", params.len());

@@ -25,14 +25,14 @@ pub(super) fn changes(
     let encoded = updates.changes(spec, schema, changes.iter().copied());
     let is_seen = |change: &&RowChange| spec.event(change).is_some();
     let rows = changes[encoded..].iter().copied().filter(is_seen).cloned();
-    let rows: Arc<[RowChange]> = rows.collect();
+    let rows: Vec<RowChange> = rows.collect();
     if rows.is_empty() {
         return updates.finish_unless_empty().map(UpdateText::from);
     }
     let rest = Changes {
         spec: spec.clone(),
         schema: schema.clone(),
-        rows,
+        rows: rows.into(),
         from: 0,
         table: updates.table,
     };

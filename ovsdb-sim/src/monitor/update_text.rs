@@ -148,13 +148,14 @@ mod tests {
     fn readers_share_pieces_and_the_last_one_frees_them() {
         let first = Arc::new(update(3_000).unwrap());
         let [mut quick, slow] = [first.clone(), first];
+        let second = quick.next().unwrap().clone();
         let mut text = quick.piece().to_vec();
         while let Some(next) = quick.next().cloned() {
             text.extend_from_slice(next.piece());
             quick = next;
         }
         // The slow one gets what the quick one has got, and keeps it until then.
-        let second = slow.next().unwrap().clone();
+        assert!(Arc::ptr_eq(&second, slow.next().unwrap()));
         drop(slow);
         let watched = Arc::downgrade(&second);
         assert_eq!(Arc::strong_count(&second), 1);
