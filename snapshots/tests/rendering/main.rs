@@ -1,5 +1,6 @@
 //! What this crate renders: reviewed as text, and compared with the real `ovn-nbctl` on the same rows.
 
+mod random;
 mod real;
 mod scenarios;
 
@@ -77,6 +78,11 @@ fn routes() {
     let northbound = scenarios::routes();
     insta::assert_snapshot!(reviewed(&northbound, &["lr0"]));
     is_what_ovn_nbctl_prints(&northbound, &["lr0", "only-ipv6", "empty"]);
+}
+
+#[test]
+fn addresses_are_read_as_the_program_reads_them() {
+    is_what_ovn_nbctl_prints(&scenarios::addresses(), &["lr0"]);
 }
 
 #[test]

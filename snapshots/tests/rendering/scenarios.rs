@@ -13,21 +13,21 @@ use patchbay_schemas::typed::{Ref, TableRow};
 use patchbay_schemas::uuids::UuidSource;
 
 /// Rows on their way into a database.
-struct Rows(TxnBuilder);
+pub(crate) struct Rows(TxnBuilder);
 
 impl Rows {
-    fn insert<T: TableRow>(&mut self, row: &T) -> Ref<T> {
+    pub(crate) fn insert<T: TableRow>(&mut self, row: &T) -> Ref<T> {
         self.0
             .insert(row)
             .expect("the row is of the database's schema")
     }
 
-    fn insert_all<T: TableRow>(&mut self, rows: &[T]) -> BTreeSet<Ref<T>> {
+    pub(crate) fn insert_all<T: TableRow>(&mut self, rows: &[T]) -> BTreeSet<Ref<T>> {
         rows.iter().map(|row| self.insert(row)).collect()
     }
 }
 
-fn northbound(seed: u64, fill: impl FnOnce(&mut Rows)) -> Snapshot {
+pub(crate) fn northbound(seed: u64, fill: impl FnOnce(&mut Rows)) -> Snapshot {
     let mut database = Database::new(nb::schema());
     let mut rows = Rows(TxnBuilder::with_uuids(
         &database.snapshot(),
@@ -273,6 +273,44 @@ pub(crate) fn routes() -> Snapshot {
             ],
         );
         router_with_routes(rows, "empty", &[]);
+    })
+}
+
+/// Routes whose prefixes and next hops are written as nobody should.
+pub(crate) fn addresses() -> Snapshot {
+    let texts = [
+        "010.0.0.7/024",
+        "300.0.0.1",
+        "-1.0.0.1",
+        " 10. +1.0.1",
+        "10.1.0.0/4294967304",
+        "10.2.0.0/-0",
+        "10.3.0.0/-8",
+        "10.4.0.1/ 16",
+        "10.5.0.1 /16",
+        "10.6.0.1/16 ",
+        "10.7.0.1/255.255. 0.0",
+        "10.8.0.1/511.256.0.0",
+        "10.9.0.1/255.0.255.0",
+        "10.10.0.1/16.0",
+        "10.11.0.1/0x10",
+        "10.12.0.1/16/16",
+        " fd00::1/64",
+        "fd01::1 /64",
+        "fd02::1/ 64",
+        "fd03::1/064",
+        "fd04::1/ffff:ffff::",
+        "fd05::1/4294967360",
+        "fd06::00001",
+        "fd07::1%eth0",
+        "fd08::1.2.3.4/127",
+        "::1.2.3.4",
+        "::1.2.3.04",
+        "::/0",
+    ];
+    northbound(5, |rows| {
+        let routes: Vec<_> = texts.iter().map(|text| route(text, text)).collect();
+        router_with_routes(rows, "lr0", &routes);
     })
 }
 
