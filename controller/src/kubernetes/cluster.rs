@@ -117,6 +117,16 @@ struct Term<'a> {
 /// Something could not be written: when to try again.
 struct TryAgain {
     after: Option<Duration>,
+    /// Whether it is no use to write anything else until then.
+    any: bool,
+}
+
+impl TryAgain {
+    /// What the API server does not accept now may be right when other objects have changed.
+    const REFUSED: Self = Self {
+        after: None,
+        any: false,
+    };
 }
 
 impl<'a> Term<'a> {
@@ -146,7 +156,9 @@ impl<'a> Term<'a> {
                     backoff.reset();
                     None
                 }
-                Err(TryAgain { after }) => Some(backoff.failed().max(after.unwrap_or_default())),
+                Err(TryAgain { after, .. }) => {
+                    Some(backoff.failed().max(after.unwrap_or_default()))
+                }
             };
             tokio::select! {
                 happened = self.happening() => happened?,
@@ -243,31 +255,39 @@ impl<'a> Term<'a> {
             tracing::warn!("{warning}");
         }
         self.warned = warnings;
-        let mut complete = true;
-        let zones = self.reports.objects();
-        let zones = zones.values().flatten();
-        let zones: BTreeMap<&str, &SeenReport> =
-            zones.map(|report| (&*report.zone, &**report)).collect();
-        for mut outcome in report.outcomes {
+        let mut later = None;
+        let reports = self.reports.is_ready().then(|| self.reports.objects());
+        let zones = reports.as_ref().map(|reports| {
+            let told = reports.values().flatten();
+            told.map(|report| (&*report.zone, &**report)).collect()
+        });
+        for outcome in report.outcomes {
             let seen = &connects[&outcome.name];
-            outcome.status = self.with_connected(&seen.object, outcome.status, &zones, &now);
-            complete &= self.write(seen, outcome, &now).await?;
+            match self.write(seen, outcome, zones.as_ref(), &now).await {
+                Ok(()) => {}
+                Err(failed) if failed.any => return Err(failed),
+                // The others do not wait for one that cannot be written.
+                Err(failed) => later = later.max(Some(failed.after)),
+            }
         }
-        if complete {
-            Ok(())
-        } else {
-            Err(TryAgain { after: None })
+        match later {
+            None => Ok(()),
+            Some(after) => Err(TryAgain { after, any: false }),
         }
     }
 
-    /// The status with what zones report about the connect, if any of them ever has.
+    /// The status with what zones report about the connect, if any of them ever has. As long as it is not known what they
+    /// report, it stays what it was.
     fn with_connected(
         &self,
         object: &ClusterNetworkConnect,
         status: ClusterNetworkConnectStatus,
-        zones: &BTreeMap<&str, &SeenReport>,
+        zones: Option<&BTreeMap<&str, &SeenReport>>,
         now: &Time,
     ) -> ClusterNetworkConnectStatus {
+        let Some(zones) = zones else {
+            return status;
+        };
         let nodes = self.node_ids.keys().map(String::as_str);
         let (told, silent) = reports::about(&object.metadata, nodes, zones);
         let mut conditions = status.conditions.iter();
@@ -278,13 +298,14 @@ impl<'a> Term<'a> {
         with_verdict(Some(&status), verdict, object.metadata.generation, now)
     }
 
-    /// Writes what differs. Returns whether all of it is written, or need not be.
+    /// Writes what differs.
     async fn write(
         &mut self,
         seen: &Arc<SeenConnect>,
         outcome: CncOutcome,
+        zones: Option<&BTreeMap<&str, &SeenReport>>,
         now: &Time,
-    ) -> Result<bool, TryAgain> {
+    ) -> Result<(), TryAgain> {
         let mut latest = seen.clone();
         let mut refused = None;
         if seen.unreadable.is_none() {
@@ -302,7 +323,7 @@ impl<'a> Term<'a> {
                     .await;
                 match self.note(&outcome.name, written)? {
                     Written::Done(seen) => latest = seen,
-                    Written::Gone => return Ok(true),
+                    Written::Gone => return Ok(()),
                     Written::Refused(error) => {
                         let (title, name) = (annotation.title(), &outcome.name);
                         refused = Some(format!("failed to update {title} for CNC {name}: {error}"));
@@ -311,13 +332,14 @@ impl<'a> Term<'a> {
                 }
             }
         }
-        let complete = refused.is_none();
+        let again = refused.is_some();
         let unreadable = seen.unreadable.as_ref();
         let unreadable =
             unreadable.map(|error| format!("failed to read CNC {}: {error}", outcome.name));
         let status = match unreadable.or(refused) {
+            // Not what the outcome would have been: the time of the condition would move with each attempt.
             Some(message) => with_verdict(
-                Some(&outcome.status),
+                latest.object.status.as_ref(),
                 Verdict {
                     type_: ACCEPTED,
                     holds: Holds::False,
@@ -329,33 +351,38 @@ impl<'a> Term<'a> {
             ),
             None => outcome.status,
         };
-        Ok(self.write_status(&latest, &status).await? && complete)
+        let status = self.with_connected(&latest.object, status, zones, now);
+        self.write_status(&latest, &status).await?;
+        if again {
+            return Err(TryAgain::REFUSED);
+        }
+        Ok(())
     }
 
     async fn write_status(
         &mut self,
         latest: &SeenConnect,
         status: &ClusterNetworkConnectStatus,
-    ) -> Result<bool, TryAgain> {
+    ) -> Result<(), TryAgain> {
         let object = &latest.object;
         let before = object.status.clone().unwrap_or_default();
         if own_part(&before) == own_part(status) {
-            return Ok(true);
+            return Ok(());
         }
         let written = self.task.writes.status(object, status).await;
         match self.note(&object.name_any(), written)? {
             Written::Done(_) => {
                 self.tell(object, &before, status);
-                Ok(true)
+                Ok(())
             }
-            Written::Gone => Ok(true),
+            Written::Gone => Ok(()),
             Written::Refused(error) => {
                 tracing::error!(
                     connect = object.name_any(),
                     error,
                     "cannot write the status"
                 );
-                Ok(false)
+                Err(TryAgain::REFUSED)
             }
         }
     }
@@ -373,9 +400,9 @@ impl<'a> Term<'a> {
             }
             Err(WriteError::Gone) => Ok(Written::Gone),
             Err(WriteError::Refused(error)) => Ok(Written::Refused(error)),
-            Err(WriteError::Later { error, after }) => {
+            Err(WriteError::Later { error, after, any }) => {
                 tracing::warn!(connect, error, "cannot write now");
-                Err(TryAgain { after })
+                Err(TryAgain { after, any })
             }
         }
     }

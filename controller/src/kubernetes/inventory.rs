@@ -4,11 +4,11 @@ use std::fmt::Debug;
 
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use kube::api::ListParams;
-use kube::core::DeserializeGuard;
 use kube::{Api, Client, ResourceExt};
 use thiserror::Error;
 
 use super::failure;
+use super::received::Received;
 use crate::api::cnc::ClusterNetworkConnect;
 use crate::api::nad::NetworkAttachmentDefinition;
 use crate::api::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
@@ -52,7 +52,7 @@ async fn list<K: Kind + Clone + Debug>(
     strip: impl Fn(&mut K),
 ) -> Result<(), ListError> {
     let kind = K::kind(&()).into_owned();
-    let api = Api::<DeserializeGuard<K>>::all(client.clone());
+    let api = Api::<Received<K>>::all(client.clone());
     let mut page = ListParams::default().limit(PAGE);
     loop {
         let listed = match api.list(&page).await {

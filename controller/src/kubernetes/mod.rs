@@ -55,6 +55,7 @@ mod lease;
 mod node_subnets;
 mod objects;
 mod pace;
+mod received;
 mod reports;
 mod run;
 mod store;

@@ -5,10 +5,14 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::{DeserializeGuard, PartialObjectMeta};
+use kube::core::PartialObjectMeta;
+use serde::Deserialize as _;
 
 use super::node_subnets::{NetworkNames, PackedSubnets};
-use crate::api::cnc::{ClusterNetworkConnect, ClusterNetworkConnectSpec};
+use super::received::Received;
+use crate::api::cnc::{
+    ClusterNetworkConnect, ClusterNetworkConnectSpec, ClusterNetworkConnectStatus,
+};
 use crate::api::nad::{NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec};
 use crate::cluster::TUNNEL_KEYS;
 use crate::model::{self, ConnectSubnetMap, NETWORK_ID, NETWORK_NAME, ROUTER_TUNNEL_KEY};
@@ -17,7 +21,7 @@ use crate::zone::ClusterIpService;
 /// A connect, as far as it can be read.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SeenConnect {
-    /// The object; without a spec that can be understood, its metadata and an empty spec.
+    /// The object; without a spec that can be understood, its metadata and status and an empty spec.
     pub(super) object: ClusterNetworkConnect,
     /// Why the spec cannot be understood.
     pub(super) unreadable: Option<String>,
@@ -105,7 +109,7 @@ pub(super) fn pod(object: Pod) -> Option<String> {
 
 /// An attachment definition: its configuration, its ids, and who made it.
 pub(super) fn attachment_definition(
-    object: DeserializeGuard<NetworkAttachmentDefinition>,
+    object: Received<NetworkAttachmentDefinition>,
 ) -> Arc<NetworkAttachmentDefinition> {
     let (meta, spec) = match object.0 {
         Ok(nad) => (nad.metadata, nad.spec),
@@ -125,13 +129,15 @@ pub(super) fn attachment_definition(
 }
 
 /// A connect: everything but the annotations of others.
-pub(super) fn connect(object: DeserializeGuard<ClusterNetworkConnect>) -> Arc<SeenConnect> {
+pub(super) fn connect(object: Received<ClusterNetworkConnect>) -> Arc<SeenConnect> {
     let (mut object, unreadable) = match object.0 {
         Ok(object) => (object, None),
         Err(invalid) => {
             let spec = ClusterNetworkConnectSpec::default();
             let mut object = ClusterNetworkConnect::new("", spec);
             object.metadata = invalid.metadata;
+            // What was said about it before goes on from there.
+            object.status = ClusterNetworkConnectStatus::deserialize(invalid.status).ok();
             (object, Some(invalid.error))
         }
     };

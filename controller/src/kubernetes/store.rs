@@ -82,6 +82,11 @@ impl<V: Clone> Reader<V> {
         listed.map(|_| ()).map_err(|_| WatchEnded)
     }
 
+    /// Whether there has been a complete list.
+    pub(super) fn is_ready(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
     /// Waits until there is something that [`objects`](Self::objects) has not returned.
     ///
     /// # Errors

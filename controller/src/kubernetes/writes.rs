@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::{ListParams, Patch, PatchParams};
-use kube::core::DeserializeGuard;
 use kube::{Api, Resource, ResourceExt};
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -12,6 +11,7 @@ use tokio::time::timeout;
 
 use super::failure;
 use super::objects::{self, SeenConnect};
+use super::received::Received;
 use crate::api::cnc::{ClusterNetworkConnect, ClusterNetworkConnectStatus};
 use crate::cluster::ACCEPTED;
 use crate::model::{ConnectSubnetMap, ROUTER_TUNNEL_KEY};
@@ -74,6 +74,8 @@ pub(super) enum WriteError {
         error: String,
         /// What the API server asks to wait.
         after: Option<Duration>,
+        /// Whether other objects cannot be written either.
+        any: bool,
     },
     /// The API server does not accept it.
     #[error("{0}")]
@@ -84,7 +86,7 @@ pub(super) enum WriteError {
 /// creates one.
 #[derive(Clone, Debug)]
 pub(super) struct Writes {
-    api: Api<DeserializeGuard<ClusterNetworkConnect>>,
+    api: Api<Received<ClusterNetworkConnect>>,
     patience: Duration,
 }
 
@@ -132,7 +134,7 @@ impl Writes {
 
     async fn written(
         &self,
-        request: impl Future<Output = kube::Result<DeserializeGuard<ClusterNetworkConnect>>>,
+        request: impl Future<Output = kube::Result<Received<ClusterNetworkConnect>>>,
     ) -> Result<Arc<SeenConnect>, WriteError> {
         self.timed(request).await.map(objects::connect)
     }
@@ -146,6 +148,7 @@ impl Writes {
             Err(_) => Err(WriteError::Later {
                 error: "the API server does not answer".to_owned(),
                 after: None,
+                any: true,
             }),
         }
     }
@@ -159,6 +162,7 @@ impl From<kube::Error> for WriteError {
                 return Self::Later {
                     error: failure::told(&other),
                     after: None,
+                    any: true,
                 };
             }
         };
@@ -170,6 +174,8 @@ impl From<kube::Error> for WriteError {
             401 | 408 | 409 | 429 | 500.. => Self::Later {
                 error: status.message,
                 after: (asked > 0).then(|| Duration::from_secs(asked.into())),
+                // A conflict, or a webhook that fails, is about this object.
+                any: !matches!(status.code, 409 | 500),
             },
             _ => Self::Refused(status.message),
         }

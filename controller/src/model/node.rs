@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -54,6 +55,8 @@ pub enum NodeErrorReason {
 pub struct Node {
     /// Name of the node, and of its zone.
     pub name: String,
+    /// When the node was created, if it was in a cluster.
+    pub created: Option<Timestamp>,
     /// Id, once the cluster manager has handed it out.
     pub id: Option<NodeId>,
     /// Id of the node's OVN chassis, once it is known.
@@ -107,8 +110,10 @@ impl Node {
             error(NODE_SUBNETS, reason);
         }
         let chassis_id = annotation(NODE_CHASSIS_ID).cloned();
+        let created = object.metadata.creation_timestamp.as_ref();
         let node = Self {
             name,
+            created: created.map(|time| time.0),
             id,
             chassis_id,
             subnets,

@@ -232,7 +232,7 @@ impl Raw<'_> {
 }
 
 /// The object, if it can be made, and every field that is unknown or of a wrong type.
-fn from_json<T: DeserializeOwned>(mut json: Value) -> (Option<T>, Vec<Violation>) {
+pub(crate) fn from_json<T: DeserializeOwned>(mut json: Value) -> (Option<T>, Vec<Violation>) {
     let mut violations = Vec::new();
     loop {
         let mut track = Track::new();

@@ -13,6 +13,7 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use decode::from_json;
 pub use files::{LoadError, read_manifests};
 pub(crate) use files::{manifest_files, read_state_files};
 pub use inventory::{Inventory, Kind, ObjectKey, Objects, Origin, Sourced, describe};

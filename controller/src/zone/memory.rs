@@ -17,7 +17,7 @@ use super::nodes::NodeIds;
 use super::reconcile::Decided;
 use super::report::Notice;
 use super::unit::{LinkId, Unit};
-use crate::model::{Connect, NetworkId, Node, OwnerKey, Topology};
+use crate::model::{Connect, NetworkId, Node, NodeId, OwnerKey, Topology};
 
 /// The last pass.
 #[derive(Debug)]
@@ -70,7 +70,14 @@ impl Memory {
         self.follow_database(touched);
         self.follow_connects(&former, inputs, &changes);
         self.follow_networks(&changes);
-        self.follow_nodes(inputs, &changes);
+        let had = self.own_id(&former);
+        self.follow_nodes(&changes);
+        if self.own_id(inputs) != had {
+            // Everything that is local has another address, even if it was another node that changed.
+            for state in self.connects.values_mut() {
+                state.pending.mark_everything();
+            }
+        }
         if changes.services {
             self.load_balancers = load_balancers_by_namespace(&inputs.services);
             for state in self.connects.values_mut() {
@@ -81,6 +88,12 @@ impl Memory {
             self.share(inputs);
         }
         true
+    }
+
+    /// The id of the zone's node, if it has one for itself.
+    fn own_id(&self, inputs: &Inputs) -> Option<NodeId> {
+        let node = inputs.nodes.get(&inputs.zone)?;
+        self.nodes.id_of(node)
     }
 
     fn follow_database(&mut self, touched: Touched) {
@@ -157,7 +170,7 @@ impl Memory {
         }
     }
 
-    fn follow_nodes(&mut self, inputs: &Inputs, changes: &InputChanges<'_>) {
+    fn follow_nodes(&mut self, changes: &InputChanges<'_>) {
         for NodeChange { old, new } in changes.nodes.iter().copied() {
             if let Some(node) = old {
                 self.nodes.remove(node);
@@ -166,16 +179,10 @@ impl Memory {
                 self.nodes.add(node);
             }
             let id = |node: Option<&Arc<Node>>| node.and_then(|node| node.id);
-            let is_here = old.or(new).is_some_and(|node| node.name == inputs.zone);
             let same_id = id(old) == id(new) && old.is_some() == new.is_some();
             let same_chassis =
                 same_id && old.map(|node| &node.chassis_id) == new.map(|node| &node.chassis_id);
             for state in self.connects.values_mut() {
-                if is_here && !same_id {
-                    // Everything that is local has another address.
-                    state.pending.mark_everything();
-                    continue;
-                }
                 state.pending.report |= !same_id;
                 let has_same_subnet = |network: &str| {
                     let old = old.map_or(&[][..], |node| node.subnets_of(network));

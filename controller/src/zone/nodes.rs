@@ -3,16 +3,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use k8s_openapi::jiff::Timestamp;
+
 use crate::model::{Node, NodeId};
 use crate::zone::report::NodeSkip;
 
-/// The ids of all nodes. Of several nodes with one id, the first by name has it.
+/// The ids of all nodes. Of several nodes with one id, the oldest has it, so that a newcomer cannot take it away; of
+/// equally old ones the first by name.
 #[derive(Debug, Default)]
 pub(super) struct NodeIds {
     owners: BTreeMap<NodeId, Arc<Node>>,
-    /// The others that say that they have an id that is taken, by name.
-    others: BTreeMap<NodeId, BTreeMap<String, Arc<Node>>>,
+    /// The others that say that they have an id that is taken.
+    others: BTreeMap<NodeId, BTreeMap<Rank, Arc<Node>>>,
     without: BTreeSet<String>,
+}
+
+/// The age and the name: who comes first has the id.
+type Rank = (Option<Timestamp>, String);
+
+fn rank(node: &Node) -> Rank {
+    (node.created, node.name.clone())
 }
 
 impl NodeIds {
@@ -27,11 +37,11 @@ impl NodeIds {
             return;
         };
         let mut other = node.clone();
-        if other.name < owner.name {
+        if rank(&other) < rank(owner) {
             std::mem::swap(owner, &mut other);
         }
         let others = self.others.entry(id).or_default();
-        others.insert(other.name.clone(), other);
+        others.insert(rank(&other), other);
     }
 
     /// Forgets a node as it was taken in.
@@ -41,7 +51,7 @@ impl NodeIds {
             return;
         };
         if let Some(others) = self.others.get_mut(&id) {
-            if others.remove(&node.name).is_none()
+            if others.remove(&rank(node)).is_none()
                 && let Some((_, next)) = others.pop_first()
             {
                 self.owners.insert(id, next);
@@ -76,7 +86,7 @@ impl NodeIds {
         let others = self.others.iter().flat_map(|(id, nodes)| {
             let owner = self.owner(*id).map_or("", |owner| &owner.name);
             let skip = move || NodeSkip::SharedId(owner.to_owned());
-            nodes.keys().map(move |node| (&**node, skip()))
+            nodes.keys().map(move |(_, node)| (&**node, skip()))
         });
         without.chain(others)
     }
@@ -92,6 +102,24 @@ mod tests {
             id: id.map(|id| NodeId::try_new(id).unwrap()),
             ..Node::default()
         })
+    }
+
+    #[test]
+    fn a_newcomer_does_not_take_an_id_away() {
+        let created = |name, seconds| {
+            let mut node = Node::clone(&node(name, Some(2)));
+            node.created = Some(Timestamp::from_second(seconds).unwrap());
+            Arc::new(node)
+        };
+        let (old, new) = (created("z", 1), created("a", 2));
+        for nodes in [[&old, &new], [&new, &old]] {
+            let mut ids = NodeIds::default();
+            for node in nodes {
+                ids.add(node);
+            }
+            assert_eq!(ids.id_of(&old), old.id);
+            assert_eq!(ids.id_of(&new), None);
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod database;
 mod deploy;
 mod explain;
 mod failures;
+mod lasting;
 mod leading;
 mod relay;
 mod scale;

@@ -246,6 +246,7 @@ impl World {
             id: Some(NodeId::try_new(id).unwrap()),
             chassis_id: Some(format!("chassis-{name}")),
             subnets: subnets.collect(),
+            ..Node::default()
         });
         self.node(name)
     }

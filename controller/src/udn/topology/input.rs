@@ -39,6 +39,7 @@ impl ZoneNode {
                 id,
                 chassis_id,
                 subnets,
+                ..
             },
             _,
         ) = Node::read(object);

@@ -66,7 +66,7 @@ impl Request {
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     pub(crate) method: &'static str,
-    /// A part of the path.
+    /// A part of the path; its end, if a `$` stands behind it.
     pub(crate) path: &'static str,
     /// The status code of the answer.
     pub(crate) code: u16,
@@ -74,6 +74,16 @@ pub(crate) struct Fault {
     pub(crate) retry_after: Option<u32>,
     /// How many of them fail.
     pub(crate) times: usize,
+}
+
+impl Fault {
+    fn is_about(&self, method: &str, path: &str) -> bool {
+        let here = match self.path.strip_suffix('$') {
+            Some(end) => path.ends_with(end),
+            None => path.contains(self.path),
+        };
+        self.method == method && here
+    }
 }
 
 /// What connections share.

@@ -127,9 +127,8 @@ impl Subscription {
 /// Answers a request.
 pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
     let mut state = shared.lock();
-    let fault = state.faults.iter_mut().find(|fault| {
-        fault.times > 0 && fault.method == call.method && call.path.contains(fault.path)
-    });
+    let mut faults = state.faults.iter_mut();
+    let fault = faults.find(|fault| fault.times > 0 && fault.is_about(&call.method, &call.path));
     let answer = if let Some(fault) = fault {
         fault.times -= 1;
         Err(Failure::ordered(fault))
