@@ -38,6 +38,7 @@ impl Reason {
             HeldReason::Invalid(_) => (of_connect(connect), None),
             HeldReason::NoTunnelKey => (of_connect(connect), Some(annotation(ROUTER_TUNNEL_KEY))),
             HeldReason::NoCopp(name) => (format!("Northbound row Copp {name}"), None),
+            HeldReason::Refused(_) => ("Northbound database".to_owned(), None),
         };
         Self::new(reason, object, field)
     }

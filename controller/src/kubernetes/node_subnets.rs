@@ -52,6 +52,19 @@ impl NetworkNames {
 }
 
 impl PackedSubnets {
+    /// These, and those of some networks from others.
+    pub(super) fn and(&self, others: &Self, networks: &HashMap<u32, &String>) -> Self {
+        let mut bytes = self.0.to_vec();
+        let mut rest = &*others.0;
+        while let Some((number, subnet)) = take(&mut rest) {
+            if networks.contains_key(&number) {
+                put_number(number, &mut bytes);
+                put_subnet(subnet, &mut bytes);
+            }
+        }
+        Self(bytes.into())
+    }
+
     /// The subnets of some networks.
     pub(super) fn of(&self, networks: &HashMap<u32, &String>) -> BTreeMap<String, Vec<IpNet>> {
         let mut found = BTreeMap::<String, Vec<IpNet>>::new();

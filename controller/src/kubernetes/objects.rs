@@ -45,6 +45,8 @@ pub(super) struct SeenNode {
 pub(super) struct UnreadableAnnotation {
     /// Its key.
     pub(super) annotation: &'static str,
+    /// The network whose entry it is, if the others can be read.
+    pub(super) network: Option<String>,
     /// What is wrong, in which object.
     pub(super) message: String,
 }
@@ -83,6 +85,7 @@ pub(super) fn node(
             .iter()
             .map(|error| UnreadableAnnotation {
                 annotation: error.annotation,
+                network: error.network().map(str::to_owned),
                 message: error.to_string(),
             })
             .collect(),

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use crate::api::cnc::{ClusterNetworkConnect, Connectivity};
 
-    fn received(spec: Value) -> Received<ClusterNetworkConnect> {
+    fn received(spec: &Value) -> Received<ClusterNetworkConnect> {
         let mut object = json!({"metadata": {"name": "c"}, "spec": {
             "networkSelectors": [], "connectSubnets": [], "connectivity": ["PodNetwork"],
         }, "status": {"status": "Success"}});
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn fields_of_later_versions_are_left_out() {
         let subnet = json!({"cidr": "10.0.0.0/8", "networkPrefix": 24, "later": {"a": 1}});
-        let object = received(json!({"description": "x", "connectSubnets": [subnet]})).0;
+        let object = received(&json!({"description": "x", "connectSubnets": [subnet]})).0;
         let object = object.unwrap();
         assert_eq!(object.spec.connectivity, [Connectivity::PodNetwork]);
         assert_eq!(object.spec.connect_subnets[0].network_prefix, 24);
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_understood_is_named_and_keeps_its_status() {
-        let object = received(json!({"description": "x", "connectivity": ["HostNetwork"]}));
+        let object = received(&json!({"description": "x", "connectivity": ["HostNetwork"]}));
         assert_eq!(object.meta().name.as_deref(), Some("c"));
         let unreadable = object.0.unwrap_err();
         assert!(

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use patchbay_engine::client::{Changes, Client, CommitOutcome, Config as ClientConfig, Ended};
+use patchbay_engine::client::{
+    Changes, Client, CommitOutcome, Config as ClientConfig, Ended, OpError,
+};
 use patchbay_schemas::nb::{
     Acl, AddressSet, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
     LogicalRouterStaticRoute,
@@ -59,6 +61,7 @@ impl ZoneTask {
             client,
             told: BTreeMap::new(),
             summaries: BTreeMap::new(),
+            refused: BTreeMap::new(),
             task: self,
         };
         let timing = work.task.timing;
@@ -127,6 +130,8 @@ struct Work {
     told: BTreeMap<String, Told>,
     /// What is reported of each connect.
     summaries: BTreeMap<String, ConnectSummary>,
+    /// Connects whose last transaction the database has refused, with the kind of the error.
+    refused: BTreeMap<String, String>,
 }
 
 impl Happening for Work {
@@ -151,6 +156,8 @@ impl Work {
         self.told
             .retain(|connect, _| inputs.connects.contains_key(connect));
         self.summaries
+            .retain(|connect, _| inputs.connects.contains_key(connect));
+        self.refused
             .retain(|connect, _| inputs.connects.contains_key(connect));
         let mut complete = true;
         for connect in plan.connects {
@@ -189,6 +196,7 @@ impl Work {
                 }
                 CommitOutcome::Rejected(error) => {
                     tracing::warn!(connect, %error, "rejected");
+                    self.note_refusal(connect, &error);
                     return Ok(false);
                 }
                 CommitOutcome::NotSent(error) => {
@@ -202,10 +210,26 @@ impl Work {
                 }
             }
         }
+        self.refused.remove(connect);
         if let Some(report) = plan.report {
             self.tell(connect, &report);
         }
         Ok(true)
+    }
+
+    /// Tells that the database refuses what a connect should have, when it does so a second time: once, because something
+    /// has changed meanwhile, is not worth telling. Its words name new rows each time, and are told once.
+    fn note_refusal(&mut self, connect: &str, error: &OpError) {
+        let kind = &error.error.tag;
+        let before = self.refused.insert(connect.to_owned(), kind.to_string());
+        let told = self.told.get(connect).map(|told| &*told.report);
+        let is_told =
+            told.is_some_and(|report| matches!(report.held, Some(HeldReason::Refused(_))));
+        let is_same = before.is_some_and(|before| before == **kind);
+        if is_same && !is_told && self.inputs.connect(connect).is_some() {
+            let report = ConnectReport::refused(error.to_string(), told);
+            self.tell(connect, &Arc::new(report));
+        }
     }
 
     /// Notes what is connected, and logs it when it is something else than before.

@@ -134,7 +134,8 @@ impl ZoneInputs {
             self.inputs.nodes.clear();
         }
         self.connected = connected;
-        let nodes = self.counted_nodes.update(sources.nodes.objects());
+        let nodes = sources.nodes.objects();
+        let nodes = self.counted_nodes.update(nodes, &sources.networks);
         self.update_nodes(nodes, &sources.networks);
         let services = sources.services.objects();
         if !services.ptr_eq(&self.services) {
@@ -230,7 +231,7 @@ impl ZoneInputs {
     }
 }
 
-/// Nodes as they count: one whose annotations cannot be read any more is as it was when they could. Nothing was said about it.
+/// Nodes as they count: of what cannot be read any more a node has what it had when it could. Nothing was said about it.
 #[derive(Debug, Default)]
 struct CountedNodes {
     watched: Objects<Arc<SeenNode>>,
@@ -239,7 +240,11 @@ struct CountedNodes {
 
 impl CountedNodes {
     /// Brings them up to date.
-    fn update(&mut self, watched: Objects<Arc<SeenNode>>) -> Objects<Arc<SeenNode>> {
+    fn update(
+        &mut self,
+        watched: Objects<Arc<SeenNode>>,
+        networks: &NetworkNames,
+    ) -> Objects<Arc<SeenNode>> {
         for change in self.watched.diff(&watched) {
             match change {
                 DiffItem::Add(key, object)
@@ -251,7 +256,7 @@ impl CountedNodes {
                     }
                     let counts = match self.counted.get(key) {
                         Some(before) if !object.errors.is_empty() => {
-                            Arc::new(with_last_good(object, before))
+                            Arc::new(with_last_good(object, before, networks))
                         }
                         _ => object.clone(),
                     };
@@ -267,12 +272,20 @@ impl CountedNodes {
     }
 }
 
-fn with_last_good(object: &SeenNode, before: &SeenNode) -> SeenNode {
+fn with_last_good(object: &SeenNode, before: &SeenNode, networks: &NetworkNames) -> SeenNode {
     let mut counts = object.clone();
     for error in &object.errors {
         match error.annotation {
             NODE_ID => counts.node.id = before.node.id,
-            NODE_SUBNETS => counts.subnets = before.subnets.clone(),
+            NODE_SUBNETS => {
+                counts.subnets = match &error.network {
+                    Some(network) => {
+                        let network = networks.numbers([network]);
+                        counts.subnets.and(&before.subnets, &network)
+                    }
+                    None => before.subnets.clone(),
+                };
+            }
             _ => {}
         }
     }

@@ -30,6 +30,16 @@ pub struct NodeError {
     pub reason: NodeErrorReason,
 }
 
+impl NodeError {
+    /// The network of which an entry cannot be read, if the others can.
+    pub fn network(&self) -> Option<&str> {
+        match &self.reason {
+            NodeErrorReason::Subnets { network, .. } => Some(network),
+            NodeErrorReason::Id(_) | NodeErrorReason::Json(_) => None,
+        }
+    }
+}
+
 /// What is wrong with an annotation of a node.
 #[derive(Debug, Error)]
 #[non_exhaustive]

@@ -17,6 +17,9 @@ pub enum HeldReason {
     /// Another controller has not created the row that all routers share yet.
     #[error("unable to create router control plane protection: Copp row {0} does not exist yet")]
     NoCopp(&'static str),
+    /// The database does not accept the rows, again and again.
+    #[error("the Northbound database refuses its rows: {0}")]
+    Refused(String),
 }
 
 impl From<&ConnectError> for HeldReason {
@@ -184,6 +187,14 @@ impl ConnectReport {
         Self {
             held: Some(reason),
             ..Self::default()
+        }
+    }
+
+    /// A report that the database refuses what the connect should have; what it has stays.
+    pub(crate) fn refused(error: String, before: Option<&Self>) -> Self {
+        Self {
+            connected: before.map_or_else(Vec::new, |before| before.connected.clone()),
+            ..Self::held(HeldReason::Refused(error))
         }
     }
 

@@ -6,12 +6,15 @@ use kube::api::{Patch, PatchParams};
 use kube::core::DynamicObject;
 use kube::discovery::ApiResource;
 use kube::{Api, ResourceExt};
-use patchbay_controller::api::cnc::ClusterNetworkConnect;
-use patchbay_controller::model::ConnectSubnetMap;
+use patchbay_controller::api::cnc::{ClusterNetworkConnect, Connectivity};
+use patchbay_controller::model::{ConnectSubnetMap, NODE_SUBNETS};
+use patchbay_engine::txn::TxnBuilder;
+use patchbay_schemas::nb::{AddressSet, LogicalRouterStaticRoute};
 use serde_json::{Value, json};
 
 use crate::apiserver::Fault;
-use crate::bed::{Bed, CONNECT, accepted, condition, eventually};
+use crate::bed::{Bed, CONNECT, ZONE, accepted, condition, eventually};
+use crate::database::Zone;
 
 /// Requests that fail from now on.
 fn for_ever(method: &'static str, path: &'static str, code: u16) -> Fault {
@@ -28,7 +31,7 @@ fn for_ever(method: &'static str, path: &'static str, code: u16) -> Fault {
 async fn another(bed: &Bed, name: &str) {
     let mut other = crate::bed::connect();
     other.metadata.name = Some(name.to_owned());
-    other.spec.connect_subnets[0].cidr = "192.170.0.0/16".to_owned();
+    "192.170.0.0/16".clone_into(&mut other.spec.connect_subnets[0].cidr);
     bed.create(&other).await;
 }
 
@@ -155,6 +158,87 @@ async fn fields_of_a_later_version_of_the_definition_change_nothing() {
     assert!(subnets.await.contains("layer3_1"));
     let (_, status) = status(&bed).await;
     assert_eq!(status["conditions"][0]["status"], "True");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn what_the_database_refuses_is_told_in_the_status() {
+    let bed = Bed::simulated().await;
+    let zone = bed.zone(ZONE).await;
+    let (cluster, node) = (bed.run_cluster("one"), bed.run_zone(&zone));
+    let mut connect = crate::bed::connect();
+    connect.spec.connectivity = vec![Connectivity::ServiceNetwork];
+    bed.create(&connect).await;
+    let set = |zone: &Zone| {
+        let snapshot = zone.snapshot();
+        let sets = snapshot.typed::<AddressSet>();
+        sets.iter().next().map(Result::unwrap)
+    };
+    let (row, ours) = zone.until("there is an address set", set).await;
+    node.stop().await;
+    // Names of address sets are unique, and this one is somebody else's now.
+    let owner = "k8s.ovn.org/owner-controller".to_owned();
+    let mut theirs = ours.clone();
+    theirs.external_ids.insert(owner, "somebody".to_owned());
+    let mut txn = TxnBuilder::new(&zone.snapshot());
+    txn.update(row, &ours, &theirs).unwrap();
+    zone.database.transact(&txn.finish()).unwrap();
+    let node = bed.run_zone(&zone);
+    let told = eventually("it is told", async || {
+        let (status, message) = condition(&bed.connected().await, "Connected")?;
+        let refuses = message.contains("the Northbound database refuses its rows: ");
+        (status == "False" && refuses).then_some(message)
+    });
+    let told = told.await;
+    assert!(told.contains(&theirs.name), "{told}");
+    assert_eq!(set(&zone), Some((row, theirs)));
+
+    let mut txn = TxnBuilder::new(&zone.snapshot());
+    txn.delete(row).unwrap();
+    zone.database.transact(&txn.finish()).unwrap();
+    zone.until("it has its own", |zone| {
+        set(zone).filter(|(other, _)| *other != row)
+    })
+    .await;
+    eventually("that is told, too", async || {
+        let (_, message) = condition(&bed.connected().await, "Connected")?;
+        (!message.contains("refuses")).then_some(())
+    })
+    .await;
+    node.stop().await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_node_says_of_one_network_does_not_keep_others_from_being_read() {
+    let bed = Bed::simulated().await;
+    let zone = bed.zone(ZONE).await;
+    let (cluster, node) = (bed.run_cluster("one"), bed.run_zone(&zone));
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    let has = |prefix: &'static str| {
+        move |zone: &Zone| {
+            let routes = zone.rows::<LogicalRouterStaticRoute>().into_iter();
+            // The networks have routes of their own to it.
+            let mut routes = routes.filter(|route| route.nexthop.starts_with("192.168."));
+            routes.find(|route| route.ip_prefix == prefix)
+        }
+    };
+    zone.until("it is connected", has("103.103.2.0/24")).await;
+    let green = zone.until("so is green", has("104.104.2.0/24")).await;
+    let object = bed.nodes().get("ovn-worker2").await.unwrap();
+    let mut subnets: Value = serde_json::from_str(&object.annotations()[NODE_SUBNETS]).unwrap();
+    subnets["cluster_udn_blue-network"] = json!(["103.103.77.0/24"]);
+    subnets["cluster_udn_green-network"] = json!(7);
+    let patch = json!({"metadata": {"annotations": {NODE_SUBNETS: subnets.to_string()}}});
+    bed.nodes()
+        .patch("ovn-worker2", &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .unwrap();
+    zone.until("the other one is read", has("103.103.77.0/24"))
+        .await;
+    assert_eq!(has("104.104.2.0/24")(&zone), Some(green));
+    node.stop().await;
     cluster.stop().await;
 }
 

@@ -120,6 +120,7 @@ enum Edit {
     PortsMoved,
     Acls,
     AddressSet,
+    AddressSetOwner,
     Group,
 }
 
@@ -139,6 +140,7 @@ fn edit() -> impl Strategy<Value = Edit> {
         Edit::PortsMoved,
         Edit::Acls,
         Edit::AddressSet,
+        Edit::AddressSetOwner,
         Edit::Group,
     ])
 }
@@ -475,6 +477,9 @@ fn edit_row(world: &mut World, place: usize, what: Edit) {
             set.addresses.insert("192.0.2.0/24".to_owned());
             set.addresses.pop_first();
         }),
+        Edit::AddressSetOwner => {
+            world.edit_nth::<AddressSet>(place, |set| set.external_ids.clear());
+        }
         Edit::Group => world.edit_nth::<LogicalSwitch>(place, |switch| {
             switch.load_balancer_group.clear();
         }),

@@ -1,8 +1,8 @@
 //! Whose rows are whose.
 
 use patchbay_schemas::nb::{
-    Copp, LoadBalancerGroup, LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute,
-    LogicalSwitch,
+    AddressSet, Copp, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,
+    LogicalRouterStaticRoute, LogicalSwitch,
 };
 
 use crate::world::World;
@@ -69,6 +69,22 @@ fn rows_that_lost_their_owner_are_taken_back() {
     let (counts, _) = world.pass();
     assert_eq!((counts.inserted, counts.changed, counts.deleted), (0, 2, 0));
     assert_eq!(world.ports_of("connect_router_c"), ports);
+}
+
+#[test]
+fn an_address_set_that_lost_its_owner_is_taken_back() {
+    let mut world = World::red_and_blue();
+    let subnets = [
+        ("layer3_1", "192.168.0.0/24"),
+        ("layer3_2", "192.168.1.0/24"),
+    ];
+    world.connect("c", &["ServiceNetwork"], &subnets);
+    world.pass();
+    let before = world.rows::<AddressSet>();
+    world.edit_nth::<AddressSet>(0, |set| set.external_ids.clear());
+    let (counts, _) = world.pass();
+    assert_eq!((counts.inserted, counts.changed, counts.deleted), (0, 1, 0));
+    assert_eq!(world.rows::<AddressSet>(), before);
 }
 
 #[test]

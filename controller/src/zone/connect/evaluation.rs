@@ -6,6 +6,7 @@ use foldhash::fast::RandomState;
 use patchbay_schemas::nb::{Acl, AddressSet, Copp, LoadBalancerGroup};
 use patchbay_schemas::row::Row;
 use patchbay_schemas::typed::{Ref, TableRow, TypeError};
+use smol_str::SmolStr;
 use uuid::Uuid;
 
 use super::ConnectState;
@@ -376,7 +377,13 @@ impl<'a, 'c> Evaluation<'a, 'c> {
             let candidates = there
                 .iter()
                 .filter(|(kind, row)| *kind == Kind::AddressSet && names.name(row) == set.name);
-            let candidates: Vec<&'a Row> = candidates.map(|(_, row)| *row).collect();
+            // One that has lost its owner is still known by its name, which no other row can have.
+            let ownerless = index.address_set(&SmolStr::new(&set.name));
+            let ownerless = ownerless.filter(|row| !names.has_owner(row));
+            let candidates: Vec<&'a Row> = candidates
+                .map(|(_, row)| *row)
+                .chain(ownerless.map(AsRef::as_ref))
+                .collect();
             let mut set = set.clone();
             if !frozen.linked.is_empty() {
                 let sets = index.snapshot().typed::<AddressSet>();

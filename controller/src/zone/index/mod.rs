@@ -165,8 +165,9 @@ pub(super) struct Index {
     switches: Names,
     load_balancers: BTreeMap<String, BTreeSet<Ref<LoadBalancer>>>,
     copps: BTreeSet<Uuid>,
-    /// The place of the unique index of ports' names.
+    /// The places of the unique indexes of names.
     port_names: Option<usize>,
+    address_set_names: Option<usize>,
     has_pass_action: bool,
 }
 
@@ -202,7 +203,8 @@ impl Index {
             switches: Names::default(),
             load_balancers: BTreeMap::new(),
             copps: BTreeSet::new(),
-            port_names: port_names(schema),
+            port_names: unique_names(schema, LogicalRouterPort::TABLE),
+            address_set_names: unique_names(schema, AddressSet::TABLE),
             has_pass_action: has_pass_action(schema),
         };
         // Nobody asks what is new: all of it is.
@@ -303,13 +305,20 @@ impl Index {
 
     /// The router port of a name, whoever owns it.
     pub(super) fn port(&self, name: &SmolStr) -> Option<&Arc<Row>> {
-        let table = self.snapshot.table(self.table(Kind::Port).id?);
-        match self.port_names {
+        self.named(Kind::Port, self.port_names, name)
+    }
+
+    /// The address set of a name, whoever owns it.
+    pub(super) fn address_set(&self, name: &SmolStr) -> Option<&Arc<Row>> {
+        self.named(Kind::AddressSet, self.address_set_names, name)
+    }
+
+    fn named(&self, kind: Kind, index: Option<usize>, name: &SmolStr) -> Option<&Arc<Row>> {
+        let table = self.snapshot.table(self.table(kind).id?);
+        match index {
             Some(index) => table.find(index, &[Datum::scalar(name.clone())]),
             // All schemas of OVN have the index; one that lacks it is slow, not wrong.
-            None => table
-                .iter()
-                .find(|row| self.marks(Kind::Port).name(row) == name),
+            None => table.iter().find(|row| self.marks(kind).name(row) == name),
         }
     }
 
@@ -521,9 +530,9 @@ fn network_of(marks: Marks, row: &Row) -> Option<&str> {
     is_ours.then(|| marks.external_id(row, NETWORK))?
 }
 
-/// The place of the unique index over the names of router ports.
-fn port_names(schema: &DatabaseSchema) -> Option<usize> {
-    let (_, table) = schema.table_by_name(LogicalRouterPort::TABLE)?;
+/// The place of a table's unique index over names.
+fn unique_names(schema: &DatabaseSchema, table: &str) -> Option<usize> {
+    let (_, table) = schema.table_by_name(table)?;
     let name = table.column_id("name")?;
     table.indexes.iter().position(|columns| **columns == [name])
 }
