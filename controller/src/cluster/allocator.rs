@@ -377,7 +377,7 @@ fn enclosing(pair: IpNet, prefix: u8) -> Option<IpNet> {
 }
 
 /// How many pairs of the block can have tunnel keys.
-fn usable_pairs(range: ConnectRange, block: IpNet) -> Option<u32> {
+pub(super) fn usable_pairs(range: ConnectRange, block: IpNet) -> Option<u32> {
     let offset = range.offset(block.network())?;
     let number = u32::try_from(offset >> range.host_bits()).ok()?;
     Some(range.usable_pairs(number))

@@ -71,7 +71,7 @@ impl ClusterController {
         self.forget_deleted(objects);
         let network_keys = self.network_keys(objects, &mut warnings);
         let connects = objects.connects_by_age();
-        let failed = self.adopt(&connects, &network_keys, &mut warnings);
+        let failed = self.adopt(&connects, &mut warnings);
         let mut last = None;
         // Networks are deselected in the first round only. From then on a round that changes something has handed out
         // something more or moved a layer2 network to an earlier block, so there is a last one.
@@ -162,7 +162,6 @@ impl ClusterController {
     fn adopt<'a>(
         &mut self,
         connects: &[(&'a String, &ClusterNetworkConnect)],
-        network_keys: &BTreeSet<DatapathKey>,
         warnings: &mut Vec<Warning>,
     ) -> BTreeMap<&'a str, AdoptError> {
         let mut failed = BTreeMap::new();
@@ -172,7 +171,7 @@ impl ClusterController {
             }
             let held = Held::adopt(name, object, &self.settings, warnings);
             let adopted = held.map_err(AdoptError::from).and_then(|held| {
-                self.adopt_key(name, object, network_keys)?;
+                self.adopt_key(name, object)?;
                 Ok(held)
             });
             match adopted {
@@ -187,23 +186,16 @@ impl ClusterController {
         failed
     }
 
-    fn adopt_key(
-        &mut self,
-        name: &str,
-        object: &ClusterNetworkConnect,
-        network_keys: &BTreeSet<DatapathKey>,
-    ) -> Result<(), AdoptError> {
-        let annotation = object.annotations().get(ROUTER_TUNNEL_KEY);
-        match annotation.map(String::as_str) {
-            None | Some("") => Ok(()),
-            Some(text) => {
-                let key = text.parse()?;
-                if network_keys.contains(&key) || !self.keys.reserve(name, key) {
-                    return Err(AdoptError::KeyTaken(key));
-                }
-                Ok(())
-            }
+    /// Takes over a key that a connect has. That a network has it, too, is told when the connect is served.
+    fn adopt_key(&mut self, name: &str, object: &ClusterNetworkConnect) -> Result<(), AdoptError> {
+        let Some(text) = written_key(object) else {
+            return Ok(());
+        };
+        let key = text.parse()?;
+        if !self.keys.reserve(name, key) {
+            return Err(KeyTaken(key).into());
         }
+        Ok(())
     }
 
     /// One step for one connect, which is not among the others meanwhile.
@@ -222,6 +214,11 @@ impl ClusterController {
             nad,
             problem,
         });
+        let key = self.keys.of(name);
+        if written_key(object).is_none() && key.is_some_and(|key| network_keys.contains(&key)) {
+            // Nobody uses it yet, so there can still be another one.
+            self.keys.release(name);
+        }
         Served {
             unreadable: unreadable.collect(),
             ..self.hand_out(name, held, &selection, network_keys)
@@ -255,6 +252,9 @@ impl ClusterController {
         };
         let errors = held.hand_out(selection);
         let mut failures = Failure::of(Stage::Discovery, name, &selection.errors);
+        // The annotation never changes, and zones use the key: the connect goes on with it.
+        let taken = network_keys.contains(&key).then_some(KeyTaken(key));
+        failures.extend(Failure::of(Stage::TunnelKey, name, taken));
         failures.extend(Failure::of(Stage::Subnets, name, errors));
         Served {
             tunnel_key: Some(key),
@@ -298,6 +298,12 @@ impl ClusterController {
     }
 }
 
+/// The key that a connect has, as it stands in its annotation.
+fn written_key(object: &ClusterNetworkConnect) -> Option<&str> {
+    let annotation = object.annotations().get(ROUTER_TUNNEL_KEY)?;
+    Some(annotation.as_str()).filter(|text| !text.is_empty())
+}
+
 /// Why a connect cannot be taken over.
 #[derive(Debug, Error)]
 enum AdoptError {
@@ -306,9 +312,14 @@ enum AdoptError {
     #[error("annotation {ROUTER_TUNNEL_KEY}: {0}")]
     Key(#[from] IdError),
     /// The annotation never changes, so the connect cannot have another one.
-    #[error("annotation {ROUTER_TUNNEL_KEY}: key {0} is in use by another router")]
-    KeyTaken(DatapathKey),
+    #[error(transparent)]
+    KeyTaken(#[from] KeyTaken),
 }
+
+/// A key that is not a connect's alone.
+#[derive(Debug, Error)]
+#[error("annotation {ROUTER_TUNNEL_KEY}: key {0} is in use by another router")]
+struct KeyTaken(DatapathKey);
 
 impl AdoptError {
     const fn stage(&self) -> Stage {

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use kube::ResourceExt;
 use thiserror::Error;
 
-use super::allocator::{ConnectAllocator, NoSubnets};
+use super::allocator::{ConnectAllocator, NoSubnets, usable_pairs};
 use super::report::Warning;
 use super::selection::Selection;
 use crate::api::cnc::{ClusterNetworkConnect, ConnectSubnet};
@@ -200,20 +200,28 @@ impl Held {
         }
     }
 
-    /// How many pairs of addresses, and so nodes, a block has: ids from 0 are served. None if there are no blocks.
-    pub(super) fn node_capacity(&self) -> Option<u64> {
-        let bits = self.allocator.ranges().iter().map(ConnectRange::host_bits);
-        let pairs = |bits: u8| 1_u64.checked_shl(u32::from(bits) - 1);
-        Some(bits.min().map(pairs)?.unwrap_or(u64::MAX))
+    /// How many nodes each network of layer3 can be connected on: ids from 0 have addresses and a tunnel key in its block.
+    /// None if there are no such networks.
+    fn node_capacity(&self) -> Option<u64> {
+        let ranges = self.allocator.ranges();
+        let bits = ranges.iter().map(ConnectRange::host_bits).min()?;
+        let addresses = 1_u64.checked_shl(u32::from(bits) - 1);
+        let of_nodes = |owner: OwnerKey| owner.topology == Topology::Layer3;
+        let networks = self.allocator.iter().filter(|(owner, _)| of_nodes(*owner));
+        // The subnet that keys are made of.
+        let blocks = networks.filter_map(|(_, subnets)| subnets.first());
+        let keys = blocks.filter_map(|block| {
+            let range = ranges.of(IpFamily::of_net(block))?;
+            usable_pairs(range, block)
+        });
+        Some(u64::from(keys.min()?).min(addresses.unwrap_or(u64::MAX)))
     }
 
-    /// Whether a block has, or soon will have, no addresses for new nodes: a tenth of them or less is left above the
-    /// highest id. Only networks of layer3 have addresses for nodes.
+    /// Whether a network has, or soon will have, no room for new nodes: a tenth of it or less is left above the highest id.
     pub(super) fn lacks_room_for(&self, highest: NodeId) -> Option<u64> {
-        let of_nodes = |owner: OwnerKey| owner.topology == Topology::Layer3;
         let capacity = self.node_capacity()?;
         let left = capacity.saturating_sub(u64::from(highest.get()) + 1);
-        (left <= capacity / 10 && self.allocator.owners().any(of_nodes)).then_some(capacity)
+        (left <= capacity / 10).then_some(capacity)
     }
 
     /// The subnet annotation as it should be; `None` while no network has ever been connected.

@@ -15,7 +15,9 @@
 //!
 //! # Invariants
 //!
-//! - A subnet belongs to at most one network of a connect, and a tunnel key to at most one router of the cluster.
+//! - A subnet belongs to at most one network of a connect, and a tunnel key to at most one
+//!   connect. Who hands out the keys of networks does not know those of connects: a network that comes with the key of one
+//!   is told, and the connect keeps it.
 //! - What a network has is its own for as long as it is selected, and while it is unclear whether it is. A layer2 network
 //!   gathers with others when one comes or goes, see the allocator; a layer3 network never moves.
 //! - No block is handed out in which no port could have a tunnel key.

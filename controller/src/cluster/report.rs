@@ -78,7 +78,7 @@ pub enum Warning {
     },
     /// Nodes have, or soon will have, ids for which the blocks of the connect have no addresses.
     #[error(
-        "CNC {connect}: spec.connectSubnets: blocks have addresses for node ids below {capacity}, and node {node} has id {id}: networks cannot be connected on nodes with higher ids"
+        "CNC {connect}: spec.connectSubnets: blocks have addresses and keys for node ids below {capacity}, and node {node} has id {id}: networks cannot be connected on nodes with higher ids"
     )]
     NodeIds {
         /// Name of the connect.

@@ -160,7 +160,8 @@ impl Room {
             cidr: range.cidr(),
             network_prefix: range.network_prefix(),
             blocks: range.usable_blocks(),
-            node_ids_below: range.usable_pairs(0),
+            // Keys run out towards the end of the range.
+            node_ids_below: range.usable_pairs(range.usable_blocks().saturating_sub(1)),
         }
     }
 }

@@ -23,7 +23,7 @@ fn the_example_is_connected() {
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["networks"][0]["state"], "connected");
     assert_eq!(json["networks"][1]["nodes"][2]["connected"], true);
-    assert_eq!(json["room"][0]["nodeIdsBelow"], 128);
+    assert_eq!(json["room"][0]["nodeIdsBelow"], 127);
 }
 
 /// A cluster in which something is wrong with everything.

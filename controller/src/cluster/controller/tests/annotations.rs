@@ -139,6 +139,45 @@ fn keys_of_networks_are_not_handed_out() {
 }
 
 #[test]
+fn a_network_that_comes_with_the_key_of_a_connect_is_told() {
+    let mut bed = TestBed::new();
+    bed.network("red", 1, json!({}))
+        .connect("c", &range("192.168.0.0/16", 24));
+    bed.settle();
+    assert_eq!(bed.message("c"), FINE);
+    let before = (
+        bed.key("c").map(str::to_owned),
+        bed.subnets("c").map(str::to_owned),
+    );
+    assert_eq!(before.0.as_deref(), Some("16715779"));
+    bed.network("lime", 2, json!({"topology": "layer2"}));
+    bed.nad("lime").annotations_mut().insert(
+        "k8s.ovn.org/tunnel-keys".to_owned(),
+        "[16711685,16715779]".to_owned(),
+    );
+    for _ in 0..2 {
+        bed.settle();
+        assert_eq!(
+            bed.message("c"),
+            "failed to allocate tunnel key for CNC c: annotation k8s.ovn.org/connect-router-tunnel-key: \
+             key 16715779 is in use by another router"
+        );
+        // It goes on all the same, with the network that came.
+        assert_eq!(bed.key("c"), before.0.as_deref());
+        let subnets = bed.subnets("c").unwrap();
+        assert!(
+            subnets.contains("layer3_1") && subnets.contains("layer2_2"),
+            "{subnets}"
+        );
+        bed.restart();
+    }
+    bed.remove_network("lime");
+    bed.settle();
+    assert_eq!(bed.message("c"), FINE);
+    assert_eq!(bed.key("c"), before.0.as_deref());
+}
+
+#[test]
 fn settling_twice_changes_nothing() {
     let mut bed = TestBed::new();
     bed.network("red", 1, json!({}))

@@ -186,9 +186,24 @@ fn blocks_that_are_too_small_for_nodes_are_told() {
     assert_eq!(warnings(&mut bed, 27), [""; 0]);
     let told = |id| {
         format!(
-            "CNC c: spec.connectSubnets: blocks have addresses for node ids below 32, and node n2 has id {id}: networks cannot be connected on nodes with higher ids"
+            "CNC c: spec.connectSubnets: blocks have addresses and keys for node ids below 32, and node n2 has id {id}: networks cannot be connected on nodes with higher ids"
         )
     };
     assert_eq!(warnings(&mut bed, 28), [told(28)]);
     assert_eq!(warnings(&mut bed, 40), [told(40)]);
+
+    // Where keys run out before addresses do: those of the seventh block.
+    let mut bed = TestBed::new();
+    bed.connect("c", &range("172.16.0.0/12", 18));
+    bed.network("n1", 1, json!({})).settle();
+    assert_eq!(warnings(&mut bed, 2500), [""; 0]);
+    for id in 2..=7 {
+        bed.network(&format!("n{id}"), id, json!({})).settle();
+    }
+    assert_eq!(bed.message("c"), FINE);
+    let told = warnings(&mut bed, 2500);
+    assert!(
+        told[0].contains("for node ids below 2767, and node n2"),
+        "{told:?}"
+    );
 }
