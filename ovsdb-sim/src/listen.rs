@@ -87,6 +87,8 @@ pub(crate) struct Endpoint {
     place: Place,
     probe: Option<Duration>,
     accepting: Mutex<Accepting>,
+    /// Whose turn it is to open the place: binding a unix socket takes the file away from a socket that is there.
+    opening: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -110,8 +112,12 @@ enum Socket {
 }
 
 impl Endpoint {
-    /// Opens the place again after [`close`](Self::close).
+    /// Opens the place again after [`close`](Self::close). One that is open stays as it is.
     pub(crate) async fn open(&self, server: &Arc<Server>) -> Result<(), ListenError> {
+        let _turn = self.opening.lock().await;
+        if !matches!(*self.accepting(), Accepting::Closed) {
+            return Ok(());
+        }
         let socket = self.place.bind().await;
         let socket = socket.map_err(|source| ListenError::Io {
             target: self.place.target(),
@@ -212,6 +218,7 @@ pub(crate) async fn listen(
         place,
         probe,
         accepting: Mutex::new(Accepting::Open(task)),
+        opening: tokio::sync::Mutex::default(),
     });
     server.add_endpoint(&endpoint);
     Ok(Listener { endpoint })
