@@ -24,6 +24,11 @@ const PIPE: usize = 208 << 10;
 /// Why a listener could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
+    /// None of the kinds of targets that a server takes.
+    #[error(
+        "{0}: expected punix:PATH, ptcp:PORT[:HOST], unix:PATH, tcp:HOST[:PORT] or db:DATABASE,TABLE,COLUMN"
+    )]
+    Remote(String),
     /// Not `punix:PATH` or `ptcp:PORT[:HOST]`.
     #[error("{0}: expected punix:PATH or ptcp:PORT[:HOST], HOST being an IP address")]
     Target(String),

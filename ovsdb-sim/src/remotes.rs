@@ -99,12 +99,15 @@ impl Remote {
         target: &str,
         probe: Option<Duration>,
     ) -> Result<Self, ListenError> {
-        let is_active = target.starts_with("unix:") || target.starts_with("tcp:");
-        if is_active {
-            dial::dial(server.clone(), target, probe).map(Self::Active)
-        } else {
-            let listener = listen::listen(server.clone(), target, probe).await?;
-            Ok(Self::Passive(listener))
+        match target.split_once(':') {
+            Some(("unix" | "tcp", _)) => {
+                dial::dial(server.clone(), target, probe).map(Self::Active)
+            }
+            Some(("punix" | "ptcp", _)) => {
+                let listener = listen::listen(server.clone(), target, probe).await?;
+                Ok(Self::Passive(listener))
+            }
+            _ => Err(ListenError::Remote(target.to_owned())),
         }
     }
 }

@@ -118,7 +118,12 @@ fn bad_arguments_name_what_is_wrong() {
     for (arguments, complaint) in [
         (
             &["--listen=ssl:127.0.0.1:1"][..],
-            "ssl:127.0.0.1:1: expected punix:PATH or ptcp:PORT[:HOST]",
+            "ssl:127.0.0.1:1: expected punix:PATH, ptcp:PORT[:HOST], unix:PATH, tcp:HOST[:PORT] or \
+             db:DATABASE,TABLE,COLUMN",
+        ),
+        (
+            &["--listen=ptcp:x"],
+            "ptcp:x: expected punix:PATH or ptcp:PORT[:HOST]",
         ),
         (
             &["--listen=tcp:127.0.0.1:x"],
