@@ -153,6 +153,43 @@ fn bad_arguments_name_what_is_wrong() {
     }
 }
 
+#[test]
+fn messages_are_coloured_on_a_terminal_only() {
+    let folder = ScratchDir::new();
+    let file = folder.path().join("damaged.db");
+    let created = Command::new(testing::program("ovsdb-tool"))
+        .arg("create")
+        .args([&file, &testing::installed_nb_schema()])
+        .status();
+    assert!(created.unwrap().success());
+    let mut content = std::fs::read(&file).unwrap();
+    content.extend_from_slice(b"damage\n");
+    std::fs::write(&file, content).unwrap();
+    // It warns of the damage and ends because of the target.
+    let load = format!("--load={}", file.display());
+    let arguments = [&load, "--listen=none"];
+    let is_coloured = |output: Output| {
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(
+            said.contains("WARN") && said.contains("damaged.db"),
+            "{said}"
+        );
+        said.contains('\x1b')
+    };
+    assert!(!is_coloured(run(&arguments)), "no terminal");
+
+    let program = env!("CARGO_BIN_EXE_ovsdb-sim");
+    let on_terminal = |no_color: &str| {
+        let mut script = Command::new("script");
+        let command = [program, &load, "--listen=none"].join(" ");
+        script.args(["--quiet", "--command", &command, "/dev/null"]);
+        script.env("NO_COLOR", no_color).stdin(Stdio::null());
+        is_coloured(script.output().unwrap())
+    };
+    assert!(on_terminal(""), "a terminal");
+    assert!(!on_terminal("1"), "a terminal, and NO_COLOR");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_control_api_shows_what_clients_did() {
     let mut program = Program::start(&["--control=127.0.0.1:0"]);
