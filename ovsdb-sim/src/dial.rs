@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
@@ -23,13 +24,38 @@ const MAX_BACKOFF: Duration = Duration::from_secs(8);
 #[derive(Debug)]
 pub struct Dialer {
     target: String,
+    progress: watch::Receiver<Progress>,
     task: JoinHandle<()>,
+}
+
+/// How far the server has come with a client.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Progress {
+    pub(crate) phase: Phase,
+    /// When the last connection was made.
+    pub(crate) connected: Option<Instant>,
+    /// When the last one ended that was made.
+    pub(crate) disconnected: Option<Instant>,
+}
+
+/// What the server does about a client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Waits before the next attempt.
+    #[default]
+    Backoff,
+    Connecting,
+    Active,
 }
 
 impl Dialer {
     /// Whom it connects to: `unix:PATH` or `tcp:HOST[:PORT]`, as it was given.
     pub fn target(&self) -> &str {
         &self.target
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        *self.progress.borrow()
     }
 }
 
@@ -73,18 +99,32 @@ impl Peer {
     }
 
     /// Connects once, and serves the client until the connection ends.
-    async fn serve(&self, server: &Arc<Server>, probe: Option<Duration>) -> io::Result<()> {
+    async fn serve(
+        &self,
+        server: &Arc<Server>,
+        probe: Option<Duration>,
+        progress: &watch::Sender<Progress>,
+    ) -> io::Result<()> {
+        let is_connected = || {
+            progress.send_modify(|progress| {
+                progress.phase = Phase::Active;
+                progress.connected = Some(Instant::now());
+            });
+        };
+        progress.send_modify(|progress| progress.phase = Phase::Connecting);
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         match self {
             Self::Unix(path) => {
                 let stream = UnixStream::connect(path).await?;
                 let _place = listen::admit(server).ok_or_else(refused)?;
+                is_connected();
                 session::serve(server.clone(), stream, probe).await;
             }
             Self::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
                 let _place = listen::admit(server).ok_or_else(refused)?;
+                is_connected();
                 session::serve(server.clone(), stream, probe).await;
             }
         }
@@ -99,23 +139,37 @@ pub(crate) fn dial(
     probe: Option<Duration>,
 ) -> Result<Dialer, ListenError> {
     let peer = Peer::parse(target).ok_or_else(|| ListenError::Peer(target.to_owned()))?;
-    let task = tokio::spawn(call(server, peer, target.to_owned(), probe));
+    let (sender, progress) = watch::channel(Progress::default());
+    let task = tokio::spawn(call(server, peer, target.to_owned(), probe, sender));
     Ok(Dialer {
         target: target.to_owned(),
+        progress,
         task,
     })
 }
 
-async fn call(server: Arc<Server>, peer: Peer, target: String, probe: Option<Duration>) {
+async fn call(
+    server: Arc<Server>,
+    peer: Peer,
+    target: String,
+    probe: Option<Duration>,
+    progress: watch::Sender<Progress>,
+) {
     let mut backoff = Duration::ZERO;
     loop {
         let start = Instant::now();
         // A server that is down does not call, either.
         if server.is_up() {
-            match peer.serve(&server, probe).await {
+            match peer.serve(&server, probe, &progress).await {
                 Ok(()) => tracing::info!(target, "a connection has ended"),
                 Err(error) => tracing::info!(target, %error, "cannot connect"),
             }
+            progress.send_modify(|progress| {
+                if progress.phase == Phase::Active {
+                    progress.disconnected = Some(Instant::now());
+                }
+                progress.phase = Phase::Backoff;
+            });
         }
         backoff = if start.elapsed() >= backoff {
             MIN_BACKOFF

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +25,11 @@ const PIPE: usize = 208 << 10;
 /// Why a listener could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
+    /// None of the kinds of targets that a server takes.
+    #[error(
+        "{0}: expected punix:PATH, ptcp:PORT[:HOST], unix:PATH, tcp:HOST[:PORT] or db:DATABASE,TABLE,COLUMN"
+    )]
+    Remote(String),
     /// Not `punix:PATH` or `ptcp:PORT[:HOST]`.
     #[error("{0}: expected punix:PATH or ptcp:PORT[:HOST], HOST being an IP address")]
     Target(String),
@@ -71,6 +77,11 @@ impl Listener {
             Place::Unix(_) => None,
         }
     }
+
+    /// How many clients are connected to it.
+    pub(crate) fn clients(&self) -> usize {
+        self.endpoint.clients.load(Ordering::Relaxed)
+    }
 }
 
 impl Drop for Listener {
@@ -87,6 +98,25 @@ pub(crate) struct Endpoint {
     place: Place,
     probe: Option<Duration>,
     accepting: Mutex<Accepting>,
+    /// Whose turn it is to open the place: binding a unix socket takes the file away from a socket that is there.
+    opening: tokio::sync::Mutex<()>,
+    clients: Arc<AtomicUsize>,
+}
+
+/// A client of a listener, counted while it is there.
+struct Client(Arc<AtomicUsize>);
+
+impl Client {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 #[derive(Debug)]
@@ -110,8 +140,12 @@ enum Socket {
 }
 
 impl Endpoint {
-    /// Opens the place again after [`close`](Self::close).
+    /// Opens the place again after [`close`](Self::close). One that is open stays as it is.
     pub(crate) async fn open(&self, server: &Arc<Server>) -> Result<(), ListenError> {
+        let _turn = self.opening.lock().await;
+        if !matches!(*self.accepting(), Accepting::Closed) {
+            return Ok(());
+        }
         let socket = self.place.bind().await;
         let socket = socket.map_err(|source| ListenError::Io {
             target: self.place.target(),
@@ -119,7 +153,8 @@ impl Endpoint {
         })?;
         let mut accepting = self.accepting();
         if matches!(*accepting, Accepting::Closed) {
-            let task = tokio::spawn(accept(server.clone(), socket, self.probe));
+            let clients = self.clients.clone();
+            let task = tokio::spawn(accept(server.clone(), socket, self.probe, clients));
             *accepting = Accepting::Open(task);
         }
         Ok(())
@@ -188,6 +223,11 @@ impl Place {
     }
 }
 
+/// Whether something could be listening there.
+pub(crate) fn is_place(target: &str) -> bool {
+    Place::parse(target).is_some()
+}
+
 /// The time of silence after which clients must prove to be there, if nothing else is said.
 pub(crate) fn default_probe(target: &str) -> Option<Duration> {
     (target.starts_with("ptcp:") || target.starts_with("tcp:")).then_some(TCP_PROBE)
@@ -207,11 +247,15 @@ pub(crate) async fn listen(
     if let Socket::Tcp(listener) = &socket {
         place = Place::Tcp(listener.local_addr().map_err(io_error)?);
     }
-    let task = tokio::spawn(accept(server.clone(), socket, probe));
+    let clients = Arc::default();
+    let accept = accept(server.clone(), socket, probe, Arc::clone(&clients));
+    let task = tokio::spawn(accept);
     let endpoint = Arc::new(Endpoint {
         place,
         probe,
         accepting: Mutex::new(Accepting::Open(task)),
+        opening: tokio::sync::Mutex::default(),
+        clients,
     });
     server.add_endpoint(&endpoint);
     Ok(Listener { endpoint })
@@ -220,22 +264,27 @@ pub(crate) async fn listen(
 /// Connects without a socket.
 pub(crate) fn connect(server: &Arc<Server>) -> io::Result<DuplexStream> {
     let (ours, theirs) = tokio::io::duplex(PIPE);
-    if spawn(server, ours, None) {
+    if spawn(server, ours, None, ()) {
         Ok(theirs)
     } else {
         Err(io::ErrorKind::ConnectionRefused.into())
     }
 }
 
-async fn accept(server: Arc<Server>, socket: Socket, probe: Option<Duration>) {
+async fn accept(
+    server: Arc<Server>,
+    socket: Socket,
+    probe: Option<Duration>,
+    clients: Arc<AtomicUsize>,
+) {
     loop {
         let accepted = match &socket {
             Socket::Unix(listener) => listener.accept().await.map(|(stream, _)| {
-                spawn(&server, stream, probe);
+                spawn(&server, stream, probe, Client::new(&clients));
             }),
             Socket::Tcp(listener) => listener.accept().await.map(|(stream, _)| {
                 stream.set_nodelay(true).unwrap_or_default();
-                spawn(&server, stream, probe);
+                spawn(&server, stream, probe, Client::new(&clients));
             }),
         };
         if let Err(error) = accepted {
@@ -244,10 +293,11 @@ async fn accept(server: Arc<Server>, socket: Socket, probe: Option<Duration>) {
     }
 }
 
-/// Serves a connection; false when it is refused.
-fn spawn<S>(server: &Arc<Server>, stream: S, probe: Option<Duration>) -> bool
+/// Serves a connection, and keeps something for as long; false when it is refused.
+fn spawn<S, K>(server: &Arc<Server>, stream: S, probe: Option<Duration>, kept: K) -> bool
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
+    K: Send + 'static,
 {
     let Some(place) = admit(server) else {
         return false;
@@ -255,7 +305,7 @@ where
     let server = server.clone();
     tokio::spawn(async move {
         session::serve(server, stream, probe).await;
-        drop(place);
+        drop((place, kept));
     });
     true
 }

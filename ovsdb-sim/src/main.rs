@@ -1,5 +1,6 @@
 //! The `ovsdb-sim` command: serves the simulator alone.
 
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -91,6 +92,7 @@ async fn main() -> anyhow::Result<()> {
             EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn")),
         )
         .with_writer(std::io::stderr)
+        .with_ansi(has_colours())
         .init();
     let Args {
         listen,
@@ -160,6 +162,12 @@ async fn main() -> anyhow::Result<()> {
         () = exit_asked => {}
     }
     Ok(())
+}
+
+/// Whether messages are coloured: on a terminal, unless its user wants none (<https://no-color.org>).
+fn has_colours() -> bool {
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    std::io::stderr().is_terminal() && !unwanted
 }
 
 /// Prints a line at once: whoever started the server waits for it.

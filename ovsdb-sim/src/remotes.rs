@@ -1,6 +1,7 @@
 //! The places at which a server is reached, by the names that they were given.
 
 mod configured;
+mod status;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,7 +47,8 @@ impl Remotes {
 
     /// Serves clients at `punix:PATH` or `ptcp:PORT[:HOST]`, or connects to the one at `unix:PATH` or `tcp:HOST[:PORT]`.
     /// `db:DATABASE,TABLE,COLUMN` stands for the targets in a column of strings, or in the column `target` of the rows
-    /// that a column refers to, now and whenever they change; one of them that cannot be opened is tried again.
+    /// that a column refers to, now and whenever they change; one of them that cannot be opened is tried again. Every
+    /// few seconds the columns `is_connected` and `status` of such rows are told how it is with the connections.
     ///
     /// Returns what it does, in words: `listening on tcp:127.0.0.1:6641`. One that is there already stays as it is.
     ///
@@ -99,12 +101,15 @@ impl Remote {
         target: &str,
         probe: Option<Duration>,
     ) -> Result<Self, ListenError> {
-        let is_active = target.starts_with("unix:") || target.starts_with("tcp:");
-        if is_active {
-            dial::dial(server.clone(), target, probe).map(Self::Active)
-        } else {
-            let listener = listen::listen(server.clone(), target, probe).await?;
-            Ok(Self::Passive(listener))
+        match target.split_once(':') {
+            Some(("unix" | "tcp", _)) => {
+                dial::dial(server.clone(), target, probe).map(Self::Active)
+            }
+            Some(("punix" | "ptcp", _)) => {
+                let listener = listen::listen(server.clone(), target, probe).await?;
+                Ok(Self::Passive(listener))
+            }
+            _ => Err(ListenError::Remote(target.to_owned())),
         }
     }
 }

@@ -177,7 +177,7 @@ impl Sim {
         self.server.go_down().await;
     }
 
-    /// Serves clients again after [`go_down`](Self::go_down), at the same places.
+    /// Serves clients again after [`go_down`](Self::go_down), at the same places. Those that are open stay as they are.
     ///
     /// # Errors
     /// A place cannot be bound any more.

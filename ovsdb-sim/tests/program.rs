@@ -118,7 +118,12 @@ fn bad_arguments_name_what_is_wrong() {
     for (arguments, complaint) in [
         (
             &["--listen=ssl:127.0.0.1:1"][..],
-            "ssl:127.0.0.1:1: expected punix:PATH or ptcp:PORT[:HOST]",
+            "ssl:127.0.0.1:1: expected punix:PATH, ptcp:PORT[:HOST], unix:PATH, tcp:HOST[:PORT] or \
+             db:DATABASE,TABLE,COLUMN",
+        ),
+        (
+            &["--listen=ptcp:x"],
+            "ptcp:x: expected punix:PATH or ptcp:PORT[:HOST]",
         ),
         (
             &["--listen=tcp:127.0.0.1:x"],
@@ -146,6 +151,43 @@ fn bad_arguments_name_what_is_wrong() {
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {error}");
         assert!(error.contains(complaint), "{arguments:?}: {error}");
     }
+}
+
+#[test]
+fn messages_are_coloured_on_a_terminal_only() {
+    let folder = ScratchDir::new();
+    let file = folder.path().join("damaged.db");
+    let created = Command::new(testing::program("ovsdb-tool"))
+        .arg("create")
+        .args([&file, &testing::installed_nb_schema()])
+        .status();
+    assert!(created.unwrap().success());
+    let mut content = std::fs::read(&file).unwrap();
+    content.extend_from_slice(b"damage\n");
+    std::fs::write(&file, content).unwrap();
+    // It warns of the damage and ends because of the target.
+    let load = format!("--load={}", file.display());
+    let arguments = [&load, "--listen=none"];
+    let is_coloured = |output: Output| {
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(
+            said.contains("WARN") && said.contains("damaged.db"),
+            "{said}"
+        );
+        said.contains('\x1b')
+    };
+    assert!(!is_coloured(run(&arguments)), "no terminal");
+
+    let program = env!("CARGO_BIN_EXE_ovsdb-sim");
+    let on_terminal = |no_color: &str| {
+        let mut script = Command::new("script");
+        let command = [program, &load, "--listen=none"].join(" ");
+        script.args(["--quiet", "--command", &command, "/dev/null"]);
+        script.env("NO_COLOR", no_color).stdin(Stdio::null());
+        is_coloured(script.output().unwrap())
+    };
+    assert!(on_terminal(""), "a terminal");
+    assert!(!on_terminal("1"), "a terminal, and NO_COLOR");
 }
 
 #[tokio::test(flavor = "multi_thread")]

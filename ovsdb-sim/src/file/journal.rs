@@ -1,6 +1,7 @@
 //! A file that every commit is appended to.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,16 +12,24 @@ use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema};
 use patchbay_schemas::wire::{Condition, InsertRow, Operation};
 
+use super::lock_file::LockFile;
 use super::{DatabaseFile, FileError, record, writer};
 
-/// The file of a database. Locked against other journals for as long as it is open.
+/// The file of a database. Locked against other journals and against ovsdb-server for as long as it is open.
 ///
 /// Each transaction is one write to the file, made before anybody hears of the commit; it is forced to the disk where
 /// the transaction asks for that (`commit` with `durable`).
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
-    file: LockedFile,
+    log: Log,
+    _lock: LockFile,
+}
+
+/// The records.
+#[derive(Debug)]
+struct Log {
+    file: File,
     /// Where the next record goes.
     end: u64,
     /// Whether something other than intact records may follow.
@@ -30,39 +39,28 @@ pub(crate) struct Journal {
 impl Journal {
     /// Makes a new file with the schema and the content of a database.
     pub(super) fn create(path: &Path, snapshot: &Snapshot) -> Result<Self, FileError> {
-        let io = |source| FileError::io(path, source);
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create_new(true).open(path);
-        let mut journal = Self {
+        let lock = LockFile::take(path)?;
+        let log = Log::create(path, snapshot).map_err(|source| FileError::io(path, source))?;
+        Ok(Self {
             path: path.to_owned(),
-            file: LockedFile::new(path, file.map_err(io)?)?,
-            end: 0,
-            tail: false,
-        };
-        let mut schema = Vec::new();
-        snapshot.schema().to_json().write(&mut schema);
-        let content = writer::content(snapshot);
-        let content = writer::transaction(snapshot.schema(), &content, "", now());
-        let written = [Some(schema), content]
-            .into_iter()
-            .flatten()
-            .try_for_each(|text| journal.write(text, false));
-        if let Err(source) = written {
-            // It would be in the way of the next attempt. That it cannot be removed is less of a problem than `source`.
-            std::fs::remove_file(path).unwrap_or_default();
-            return Err(FileError::io(path, source));
-        }
-        Ok(journal)
+            log,
+            _lock: lock,
+        })
     }
 
     /// Opens a file that exists; [`UnreadJournal::replay`] has its content.
     pub(super) fn open(path: &Path) -> Result<UnreadJournal, FileError> {
         let io = |source| FileError::io(path, source);
+        // First, because whoever has the file may be putting another in its place.
+        let lock = LockFile::take(path)?;
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).open(path).map_err(io)?;
-        let file = LockedFile::new(path, file)?;
-        let content = DatabaseFile::from_file(path, file.0.try_clone().map_err(io)?)?;
-        Ok(UnreadJournal { file, content })
+        let content = DatabaseFile::from_file(path, file.try_clone().map_err(io)?)?;
+        Ok(UnreadJournal {
+            file,
+            lock,
+            content,
+        })
     }
 
     /// Appends what a transaction changed.
@@ -92,7 +90,7 @@ impl Journal {
         let Some(text) = writer::transaction(schema, changes, &comment, now()) else {
             return Ok(());
         };
-        self.write(text, durable).map_err(|error| {
+        self.log.write(text, durable).map_err(|error| {
             let path = self.path.display();
             tracing::error!(%path, %error, "a transaction fails because it cannot be written");
             OvsdbError::new("I/O error", format!("{path}: write failed ({error})"))
@@ -105,43 +103,67 @@ impl Journal {
     /// It could not be written. The journal is as before.
     pub(crate) fn rewrite(&mut self, snapshot: &Snapshot) -> Result<(), OvsdbError> {
         let rewritten = self.rewritten(snapshot);
-        let rewritten = rewritten.map_err(|error| OvsdbError::new("I/O error", error.to_string()));
-        *self = rewritten?;
+        let rewritten = rewritten.map_err(|source| FileError::io(&self.path, source));
+        self.log = rewritten.map_err(|error| OvsdbError::new("I/O error", error.to_string()))?;
         Ok(())
     }
 
-    fn rewritten(&self, snapshot: &Snapshot) -> Result<Self, FileError> {
-        let io = |source| FileError::io(&self.path, source);
-        // The file itself is replaced, not a link to it.
-        let path = self.path.canonicalize().map_err(io)?;
+    fn rewritten(&self, snapshot: &Snapshot) -> io::Result<Log> {
+        // The file itself is replaced, not a link to it. Its lock goes on: it has the same name.
+        let path = self.path.canonicalize()?;
         let mut new_path = path.clone().into_os_string();
         new_path.push(".tmp");
         let new_path = PathBuf::from(new_path);
         match std::fs::remove_file(&new_path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let mut journal = Self::create(&new_path, snapshot)?;
-        let moved = journal.file.0.sync_all();
+        let log = Log::create(&new_path, snapshot)?;
+        let moved = log.file.sync_all();
         let moved = moved.and_then(|()| std::fs::rename(&new_path, &path));
         if let Err(error) = moved {
             // That it cannot be removed is less of a problem.
             std::fs::remove_file(&new_path).unwrap_or_default();
-            return Err(io(error));
+            return Err(error);
         }
-        journal.path.clone_from(&self.path);
-        Ok(journal)
+        Ok(log)
+    }
+}
+
+impl Log {
+    /// Makes a new file.
+    fn create(path: &Path, snapshot: &Snapshot) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        let mut log = Self {
+            file: options.write(true).create_new(true).open(path)?,
+            end: 0,
+            tail: false,
+        };
+        let mut schema = Vec::new();
+        snapshot.schema().to_json().write(&mut schema);
+        let content = writer::content(snapshot);
+        let content = writer::transaction(snapshot.schema(), &content, "", now());
+        let written = [Some(schema), content]
+            .into_iter()
+            .flatten()
+            .try_for_each(|text| log.write(text, false));
+        if let Err(error) = written {
+            // It would be in the way of the next attempt. That it cannot be removed is less of a problem than `error`.
+            std::fs::remove_file(path).unwrap_or_default();
+            return Err(error);
+        }
+        Ok(log)
     }
 
-    fn write(&mut self, text: Vec<u8>, durable: bool) -> std::io::Result<()> {
+    fn write(&mut self, text: Vec<u8>, durable: bool) -> io::Result<()> {
         if self.tail {
-            self.file.0.set_len(self.end)?;
+            self.file.set_len(self.end)?;
             self.tail = false;
         }
         let record = record::encode(text);
-        let written = self.file.0.write_all_at(&record, self.end).and_then(|()| {
+        let written = self.file.write_all_at(&record, self.end).and_then(|()| {
             if durable {
-                self.file.0.sync_data()
+                self.file.sync_data()
             } else {
                 Ok(())
             }
@@ -149,7 +171,7 @@ impl Journal {
         match written {
             Ok(()) => self.end += record.len() as u64,
             // Cut off now or, when that fails too, before the next record.
-            Err(_) => self.tail = self.file.0.set_len(self.end).is_err(),
+            Err(_) => self.tail = self.file.set_len(self.end).is_err(),
         }
         written
     }
@@ -158,7 +180,8 @@ impl Journal {
 /// A journal whose content is not in a database yet.
 #[derive(Debug)]
 pub(crate) struct UnreadJournal {
-    file: LockedFile,
+    file: File,
+    lock: LockFile,
     content: DatabaseFile,
 }
 
@@ -174,34 +197,13 @@ impl UnreadJournal {
         let end = self.content.replay(database)?;
         Ok(Journal {
             path,
-            file: self.file,
-            end,
-            tail: true,
+            log: Log {
+                file: self.file,
+                end,
+                tail: true,
+            },
+            _lock: self.lock,
         })
-    }
-}
-
-/// A file that no other journal writes.
-#[derive(Debug)]
-struct LockedFile(File);
-
-impl LockedFile {
-    fn new(path: &Path, file: File) -> Result<Self, FileError> {
-        match file.try_lock() {
-            Ok(()) => Ok(Self(file)),
-            Err(TryLockError::WouldBlock) => Err(FileError::InUse {
-                path: path.to_owned(),
-            }),
-            Err(TryLockError::Error(source)) => Err(FileError::io(path, source)),
-        }
-    }
-}
-
-impl Drop for LockedFile {
-    fn drop(&mut self) {
-        // Closing is not enough while a process that is being started has the descriptor too. Nothing can be done
-        // about a failure, after which the lock still ends with the last descriptor.
-        self.0.unlock().unwrap_or_default();
     }
 }
 

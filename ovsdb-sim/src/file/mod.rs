@@ -20,6 +20,7 @@
 
 mod given;
 mod journal;
+mod lock_file;
 mod reader;
 mod record;
 mod writer;
@@ -75,11 +76,21 @@ pub enum FileError {
         /// What is wrong.
         error: OvsdbError,
     },
-    /// A journal is being written by another process.
-    #[error("{}: another server is writing this file", path.display())]
+    /// Another program writes it, or another journal of this one.
+    #[error("{}: another program has it open for writing", path.display())]
     InUse {
         /// The file.
         path: PathBuf,
+    },
+    /// The file that is locked beside it cannot be.
+    #[error("{}: cannot lock {}: {source}", path.display(), lock_path.display())]
+    Lock {
+        /// The file.
+        path: PathBuf,
+        /// What is locked in its place.
+        lock_path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
     },
 }
 

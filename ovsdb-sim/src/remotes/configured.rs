@@ -9,17 +9,21 @@ use patchbay_schemas::atom::{Atom, AtomType};
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{Constraint, TableId, TableSchema};
+use patchbay_schemas::wire::DecodedTransaction;
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::hosted::Hosted;
 use crate::listen::{self, ListenError};
 use crate::server::Server;
 
 use super::Remote;
+use super::status::Status;
 
 /// What cannot be opened is tried again after so long.
 const RETRY: Duration = Duration::from_secs(1);
+/// The rows are told so often how it is with their connections, as by ovsdb-server.
+const STATUS: Duration = Duration::from_millis(2500);
 
 /// The remotes that a column names. Dropping it ends them.
 #[derive(Debug)]
@@ -30,6 +34,9 @@ pub(super) struct Configured {
 
 /// Targets with their probe intervals.
 type Wanted = BTreeMap<String, Option<Duration>>;
+
+/// What was opened for a target with a probe interval.
+type Open = BTreeMap<(String, Option<Duration>), Remote>;
 
 impl Configured {
     /// Begins to follow a column.
@@ -57,7 +64,9 @@ impl Drop for Configured {
 
 async fn follow(server: Arc<Server>, column: Column) {
     let mut commits = column.database.commits_watch();
-    let mut open: BTreeMap<(String, Option<Duration>), Remote> = BTreeMap::new();
+    let mut open = Open::new();
+    let mut status = interval(STATUS);
+    status.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         commits.borrow_and_update();
         let wanted = column.wanted();
@@ -82,6 +91,11 @@ async fn follow(server: Arc<Server>, column: Column) {
                 }
             }
             () = sleep(RETRY), if !is_complete => {}
+            _ = status.tick() => {
+                if server.is_up() {
+                    column.tell(&open);
+                }
+            }
         }
     }
 }
@@ -123,51 +137,87 @@ impl Column {
     /// What it names now.
     fn wanted(&self) -> Wanted {
         let snapshot = self.database.snapshot();
-        let mut wanted = Wanted::new();
+        let named = self.named(&snapshot).into_iter();
+        let targets = named.filter_map(|(referred, atom)| {
+            if let Atom::String(target) = &atom {
+                let target = target.to_string();
+                return Some((listen::default_probe(&target), target));
+            }
+            let (table, row) = referred_row(&snapshot, referred, &atom)?;
+            connection(snapshot.schema().table(table), row)
+        });
+        targets.map(|(probe, target)| (target, probe)).collect()
+    }
+
+    /// Writes into the rows that it refers to how it is with their connections.
+    fn tell(&self, open: &Open) {
+        // As ovsdb-server: there it would be an entry of the log for all members, which have other connections.
+        if self.database.is_clustered() {
+            return;
+        }
+        let snapshot = self.database.snapshot();
+        let mut operations = Vec::new();
+        for (referred, atom) in self.named(&snapshot) {
+            let Some((id, row)) = referred_row(&snapshot, referred, &atom) else {
+                continue;
+            };
+            let table = snapshot.schema().table(id);
+            let Some((probe, target)) = connection(table, row) else {
+                continue;
+            };
+            let status = Status::of(&target, open.get(&(target.clone(), probe)));
+            operations.extend(status.operation(id, table, row));
+        }
+        if operations.is_empty() {
+            return;
+        }
+        let transaction = DecodedTransaction {
+            total: operations.len(),
+            operations,
+            failure: None,
+        };
+        if let Err(error) = self.database.execute(transaction, snapshot.schema()) {
+            let (database, table) = (self.database.name(), &self.table);
+            tracing::warn!(database, table, %error, "cannot write the status of connections");
+        }
+    }
+
+    /// The elements of the column in all rows, and the table that they refer to if they do.
+    fn named(&self, snapshot: &Snapshot) -> Vec<(Option<TableId>, Atom)> {
+        let mut named = Vec::new();
         let Some((id, table)) = snapshot.schema().table_by_name(&self.table) else {
-            return wanted;
+            return named;
         };
         let Some(column) = table.column_id(&self.name) else {
-            return wanted;
+            return named;
         };
-        let key = &table.column_type(column).key;
-        let referred = match &key.constraint {
+        let referred = match &table.column_type(column).key.constraint {
             Constraint::Reference(reference) => Some(reference.table),
             _ => None,
         };
         for row in snapshot.table(id).iter() {
-            let value = row.get(column);
-            let Datum::Set(atoms) = &*value else {
-                return wanted;
-            };
-            for atom in atoms {
-                let connection = match (atom, referred) {
-                    (Atom::String(target), _) => {
-                        let target = target.to_string();
-                        Some((listen::default_probe(&target), target))
-                    }
-                    (Atom::Uuid(uuid), Some(table)) => {
-                        let row = snapshot.table(table).get(*uuid);
-                        row.and_then(|row| connection(&snapshot, table, row))
-                    }
-                    _ => None,
-                };
-                if let Some((probe, target)) = connection {
-                    wanted.insert(target, probe);
-                }
+            if let Datum::Set(atoms) = &*row.get(column) {
+                named.extend(atoms.iter().map(|atom| (referred, atom.clone())));
             }
         }
-        wanted
+        named
     }
 }
 
+/// The row that an element of a column refers to.
+fn referred_row<'s>(
+    snapshot: &'s Snapshot,
+    table: Option<TableId>,
+    atom: &Atom,
+) -> Option<(TableId, &'s Row)> {
+    let (Some(table), Atom::Uuid(uuid)) = (table, atom) else {
+        return None;
+    };
+    Some((table, snapshot.table(table).get(*uuid)?))
+}
+
 /// The target of a row of a table such as `Connection`, and its probe interval.
-fn connection(
-    snapshot: &Snapshot,
-    table: TableId,
-    row: &Row,
-) -> Option<(Option<Duration>, String)> {
-    let table = snapshot.schema().table(table);
+fn connection(table: &TableSchema, row: &Row) -> Option<(Option<Duration>, String)> {
     let Some(Atom::String(target)) = scalar(table, row, "target", AtomType::String) else {
         tracing::info!(table = &*table.name, "a row has no target");
         return None;

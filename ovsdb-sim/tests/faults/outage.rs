@@ -47,6 +47,44 @@ async fn a_server_that_comes_back_is_found_at_its_old_place() {
     assert!(!socket.exists());
 }
 
+/// Nothing changes for a server that is there already.
+#[tokio::test]
+async fn a_server_that_is_up_stays_as_it_is() {
+    let folder = ScratchDir::new();
+    let socket = folder.path().join("nb.sock");
+    let sim = sim();
+    let unix = sim
+        .listen(&format!("punix:{}", socket.display()))
+        .await
+        .unwrap();
+    let tcp = sim.listen("ptcp:0:127.0.0.1").await.unwrap();
+    let mut beds = Vec::new();
+    for _ in 0..2 {
+        for remote in [unix.remote(), tcp.remote()] {
+            let client = connect(remote.parse::<Remotes>().unwrap()).await;
+            beds.push(Bed::of(sim.clone(), client));
+        }
+        sim.come_back().await.unwrap();
+    }
+    // Nobody had to connect again.
+    assert_eq!(sim.connections().len(), beds.len());
+    for (number, bed) in beds.iter().enumerate() {
+        let outcome = bed.add(&number.to_string()).await;
+        assert!(matches!(outcome, CommitOutcome::Committed(_)));
+    }
+
+    // What could be opened before something was in the way of the rest stays open when that is gone.
+    sim.go_down().await;
+    let in_the_way = std::net::TcpListener::bind(tcp.address().unwrap()).unwrap();
+    let error = sim.come_back().await.unwrap_err().to_string();
+    assert!(error.contains("Address already in use"), "{error}");
+    drop(in_the_way);
+    sim.come_back().await.unwrap();
+    for remote in [unix.remote(), tcp.remote()] {
+        connect(remote.parse::<Remotes>().unwrap()).await;
+    }
+}
+
 /// Nothing of a listener that ended while the server was down comes back.
 #[tokio::test]
 async fn a_listener_that_ended_stays_closed() {

@@ -189,7 +189,7 @@ fn a_converted_database_goes_on_in_its_journal() {
     );
     // The journal is still nobody else's.
     let taken = Sim::builder().journal(&file).build().unwrap_err();
-    assert!(taken.to_string().contains("another server"), "{taken}");
+    assert!(taken.to_string().contains("another program"), "{taken}");
     drop(sim);
     assert!(run(&mut tool("db-version", &file)).contains("1.0.0"));
     assert_eq!(dump(SimServer::journal(&file).socket()), expected);

@@ -7,5 +7,6 @@ mod disk_full;
 mod given;
 mod journal;
 mod load;
+mod locks;
 mod servers;
 mod steps;

@@ -1,7 +1,9 @@
 //! `ovs-appctl` on the program and on the real ovsdb-server: the same commands have the same answers. With its help,
-//! active remotes: clients that wait for both.
+//! remotes that come and go.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
+
+mod remotes;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::Shutdown;
@@ -11,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing::{RealServer, Release, ScratchDir, program};
+use ovsdb_sim::testing::{RealServer, ScratchDir, program};
 
 const SCHEMA: &str = r#"{"name":"D","tables":{"T":{"columns":{
     "i":{"type":"integer"},"set":{"type":{"key":"string","min":0,"max":"unlimited"}},
@@ -19,7 +21,12 @@ const SCHEMA: &str = r#"{"name":"D","tables":{"T":{"columns":{
     "Global":{"columns":{
     "targets":{"type":{"key":"string","min":0,"max":"unlimited"}},"number":{"type":"integer"},
     "connections":{"type":{"key":{"type":"uuid","refTable":"Connection"},"min":0,"max":"unlimited"}}}},
-    "Connection":{"columns":{"target":{"type":"string"},"inactivity_probe":{"type":{"key":"integer","min":0}}}}}}"#;
+    "Connection":{"columns":{"target":{"type":"string"},"inactivity_probe":{"type":{"key":"integer","min":0}},
+    "is_connected":{"type":"boolean","ephemeral":true},"status":{"ephemeral":true,
+        "type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}}}}"#;
+
+/// How long a server may take for what it does when it comes to it.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server with its two sockets.
 struct Server {
@@ -253,53 +260,6 @@ fn connections_end_and_conditions_are_forgotten() {
     }
 }
 
-#[test]
-fn remotes_that_a_database_names_come_and_go() {
-    let (folder, mut servers) = both();
-    for command in [
-        "ovsdb-server/add-remote db:",
-        "ovsdb-server/add-remote db:D,,Global",
-        "ovsdb-server/add-remote db:none,Global,targets",
-        "ovsdb-server/add-remote db:D,none,targets",
-        "ovsdb-server/add-remote db:D,Global,none",
-        "ovsdb-server/add-remote db:D,Global,number",
-        "ovsdb-server/add-remote db:D,Global,targets",
-        "ovsdb-server/add-remote db:D,Global,connections",
-    ] {
-        same(&mut servers, command);
-    }
-    for (name, server) in ["real", "sim"].into_iter().zip(&mut servers) {
-        let remotes = server.appctl("ovsdb-server/list-remotes").0;
-        assert!(
-            remotes.starts_with("db:D,Global,connections\ndb:D,Global,number\n"),
-            "{remotes}"
-        );
-        let [one, two] =
-            ["one", "two"].map(|number| folder.path().join(format!("{name}-{number}")));
-        let transact = |operations: &str| {
-            let request = format!(r#"{{"id":1,"method":"transact","params":["D",{operations}]}}"#);
-            let reply = converse(&server.socket, &request);
-            assert!(!reply.contains("details"), "{reply}");
-        };
-        transact(&format!(
-            r#"{{"op":"insert","table":"Connection","uuid-name":"c","row":{{"target":"punix:{}","inactivity_probe":0}}}},
-            {{"op":"insert","table":"Global","row":{{"connections":["named-uuid","c"],"targets":"punix:{}"}}}}"#,
-            one.display(),
-            two.display()
-        ));
-        let list = r#"{"id":1,"method":"list_dbs","params":[]}"#;
-        for socket in [&one, &two] {
-            until(|| UnixStream::connect(socket).is_ok());
-            assert!(converse(socket, list).contains(r#""D""#), "{name}");
-        }
-        transact(r#"{"op":"update","table":"Global","where":[],"row":{"connections":["set",[]]}}"#);
-        until(|| !one.exists());
-        assert!(two.exists(), "{name}");
-        succeeds(server, "ovsdb-server/remove-remote db:D,Global,targets");
-        until(|| !two.exists());
-    }
-}
-
 fn succeeds(server: &mut Server, command: &str) {
     assert_eq!(
         server.appctl(command),
@@ -312,10 +272,7 @@ fn succeeds(server: &mut Server, command: &str) {
 fn until(condition: impl Fn() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(
-            start.elapsed() < Duration::from_secs(60),
-            "it does not come"
-        );
+        assert!(start.elapsed() < TIMEOUT, "it does not come");
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -329,44 +286,4 @@ fn exit_is_answered_and_ends_the_program() {
     };
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(!sim.unixctl.exists() && !sim.socket.exists());
-}
-
-#[test]
-fn clients_that_wait_are_connected_to_again_and_again() {
-    let (folder, mut servers) = both();
-    let release = Release::installed();
-    // At once, because the servers pause between their attempts.
-    let answers = thread::scope(|scope| {
-        let folders = ["real", "sim"].map(|name| folder.path().join(name));
-        let mut number = 0;
-        let runs = servers.each_mut().map(|server| {
-            let waiting = folders[number].display().to_string();
-            number += 1;
-            let release = &release;
-            scope.spawn(move || dumps(server, release, &waiting))
-        });
-        runs.map(|run| run.join().unwrap())
-    });
-    assert_eq!(answers[0], answers[1]);
-    assert!(
-        answers[1].iter().all(|dump| dump.contains("T table\n")),
-        "{answers:?}"
-    );
-}
-
-/// What ovsdb-client prints, twice, when it waits for the server to connect.
-fn dumps(server: &mut Server, release: &Release, waiting: &str) -> [String; 2] {
-    let added = server.appctl(&format!("ovsdb-server/add-remote unix:{waiting}"));
-    assert_eq!(added, (String::new(), Some(0)));
-    let dumps = [(); 2].map(|()| {
-        let output = release
-            .command("ovsdb-client")
-            .args(["--timeout=60", "dump", &format!("punix:{waiting}"), "D"])
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    });
-    server.appctl(&format!("ovsdb-server/remove-remote unix:{waiting}"));
-    dumps
 }

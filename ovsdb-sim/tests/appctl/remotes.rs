@@ -1,0 +1,202 @@
+//! Remotes that a database names, and clients that wait for both servers.
+
+use std::fmt::Write as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ovsdb_sim::testing::Release;
+
+use crate::{Server, TIMEOUT, both, converse, same, succeeds, until};
+
+#[test]
+fn remotes_that_a_database_names_come_and_go() {
+    let (folder, mut servers) = both();
+    for command in [
+        "ovsdb-server/add-remote db:",
+        "ovsdb-server/add-remote db:D,,Global",
+        "ovsdb-server/add-remote db:none,Global,targets",
+        "ovsdb-server/add-remote db:D,none,targets",
+        "ovsdb-server/add-remote db:D,Global,none",
+        "ovsdb-server/add-remote db:D,Global,number",
+        "ovsdb-server/add-remote db:D,Global,targets",
+        "ovsdb-server/add-remote db:D,Global,connections",
+    ] {
+        same(&mut servers, command);
+    }
+    for (name, server) in ["real", "sim"].into_iter().zip(&mut servers) {
+        let remotes = server.appctl("ovsdb-server/list-remotes").0;
+        assert!(
+            remotes.starts_with("db:D,Global,connections\ndb:D,Global,number\n"),
+            "{remotes}"
+        );
+        let [one, two] =
+            ["one", "two"].map(|number| folder.path().join(format!("{name}-{number}")));
+        let transact = |operations: &str| {
+            let request = format!(r#"{{"id":1,"method":"transact","params":["D",{operations}]}}"#);
+            let reply = converse(&server.socket, &request);
+            assert!(!reply.contains("details"), "{reply}");
+        };
+        transact(&format!(
+            r#"{{"op":"insert","table":"Connection","uuid-name":"c","row":{{"target":"punix:{}","inactivity_probe":0}}}},
+            {{"op":"insert","table":"Global","row":{{"connections":["named-uuid","c"],"targets":"punix:{}"}}}}"#,
+            one.display(),
+            two.display()
+        ));
+        let list = r#"{"id":1,"method":"list_dbs","params":[]}"#;
+        for socket in [&one, &two] {
+            until(|| UnixStream::connect(socket).is_ok());
+            assert!(converse(socket, list).contains(r#""D""#), "{name}");
+        }
+        transact(r#"{"op":"update","table":"Global","where":[],"row":{"connections":["set",[]]}}"#);
+        until(|| !one.exists());
+        assert!(two.exists(), "{name}");
+        succeeds(server, "ovsdb-server/remove-remote db:D,Global,targets");
+        until(|| !two.exists());
+    }
+}
+
+/// Where servers wait, where one calls somebody, and what cannot be opened.
+const TARGETS: [&str; 6] = [
+    "punix:one",
+    "ptcp:0:127.0.0.1",
+    "unix:waiting",
+    "punix:nowhere/at/all",
+    "ptcp:x",
+    "foo",
+];
+
+#[test]
+fn the_rows_of_remotes_say_how_it_is_with_their_connections() {
+    let (folder, mut servers) = both();
+    // At once, because the servers write only every few seconds.
+    thread::scope(|scope| {
+        for (name, server) in ["real", "sim"].into_iter().zip(&mut servers) {
+            let folder = folder.path().join(name);
+            scope.spawn(move || {
+                std::fs::create_dir(&folder).unwrap();
+                connections_come_and_go(server, &folder);
+            });
+        }
+    });
+}
+
+fn connections_come_and_go(server: &mut Server, folder: &Path) {
+    let listener = UnixListener::bind(folder.join("waiting")).unwrap();
+    succeeds(server, "ovsdb-server/add-remote db:D,Global,connections");
+    let targets = TARGETS.map(|target| match target.split_once("unix:") {
+        Some((p, name)) => format!("{p}unix:{}", folder.join(name).display()),
+        None => target.to_owned(),
+    });
+    let mut operations = r#"{"op":"insert","table":"Global","row":{}}"#.to_owned();
+    for (number, target) in targets.iter().enumerate() {
+        write!(
+            operations,
+            r#",{{"op":"insert","table":"Connection","uuid-name":"c{number}","row":{{"target":"{target}"}}}},
+            {{"op":"mutate","table":"Global","where":[],
+                "mutations":[["connections","insert",["named-uuid","c{number}"]]]}}"#
+        )
+        .unwrap();
+    }
+    let request = format!(r#"{{"id":1,"method":"transact","params":["D",{operations}]}}"#);
+    let reply = converse(&server.socket, &request);
+    assert!(!reply.contains("details"), "{reply}");
+
+    let expect = |expected: [&str; TARGETS.len()]| {
+        let expected = targets.iter().zip(expected);
+        let expected: Vec<_> = expected
+            .map(|(target, status)| format!("{target} {status}"))
+            .collect();
+        let start = Instant::now();
+        loop {
+            let found = statuses(&server.socket, &targets);
+            if found == expected {
+                return;
+            }
+            assert!(start.elapsed() < TIMEOUT, "{found:#?} {expected:#?}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let nobody = "false sec_since_connect=N sec_since_disconnect=N";
+    let bound = "false bound_port=N sec_since_connect=N sec_since_disconnect=N";
+    let active = "true sec_since_connect=N state=ACTIVE";
+    let unknown = "false state=BACKOFF";
+    let (called, _) = listener.accept().unwrap();
+    expect([nobody, bound, active, nobody, unknown, unknown]);
+
+    let one = folder.join("one");
+    let clients = [(); 2].map(|()| UnixStream::connect(&one).unwrap());
+    drop((called, listener));
+    let two = "true n_connections=2 sec_since_connect=N sec_since_disconnect=N";
+    let ended = "false sec_since_connect=N sec_since_disconnect=N state=BACKOFF";
+    expect([two, bound, ended, nobody, unknown, unknown]);
+
+    let [_client, gone] = clients;
+    drop(gone);
+    let single = "true sec_since_connect=N sec_since_disconnect=N";
+    expect([single, bound, ended, nobody, unknown, unknown]);
+}
+
+/// What the rows of targets say, without times and ports.
+fn statuses(socket: &Path, targets: &[String]) -> Vec<String> {
+    let statuses = targets.iter().map(|target| {
+        let request = format!(
+            r#"{{"id":1,"method":"transact","params":["D",{{"op":"select","table":"Connection",
+                "where":[["target","==","{target}"]],"columns":["is_connected","status"]}}]}}"#
+        );
+        let reply = converse(socket, &request);
+        let is_connected = reply.contains(r#""is_connected":true"#);
+        let (_, map) = reply.split_once(r#"["map",[["#).unwrap_or_default();
+        let (map, _) = map.split_once("]]]").unwrap_or_default();
+        let mut text = format!("{target} {is_connected}");
+        for pair in map.split("],[").filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once(',').unwrap();
+            let (key, value) = (key.trim_matches('"'), value.trim_matches('"'));
+            let is_same = matches!(key, "state" | "n_connections");
+            write!(text, " {key}={}", if is_same { value } else { "N" }).unwrap();
+        }
+        text
+    });
+    statuses.collect()
+}
+
+#[test]
+fn clients_that_wait_are_connected_to_again_and_again() {
+    let (folder, mut servers) = both();
+    let release = Release::installed();
+    // At once, because the servers pause between their attempts.
+    let answers = thread::scope(|scope| {
+        let folders = ["real", "sim"].map(|name| folder.path().join(name));
+        let mut number = 0;
+        let runs = servers.each_mut().map(|server| {
+            let waiting = folders[number].display().to_string();
+            number += 1;
+            let release = &release;
+            scope.spawn(move || dumps(server, release, &waiting))
+        });
+        runs.map(|run| run.join().unwrap())
+    });
+    assert_eq!(answers[0], answers[1]);
+    assert!(
+        answers[1].iter().all(|dump| dump.contains("T table\n")),
+        "{answers:?}"
+    );
+}
+
+/// What ovsdb-client prints, twice, when it waits for the server to connect.
+fn dumps(server: &mut Server, release: &Release, waiting: &str) -> [String; 2] {
+    let added = server.appctl(&format!("ovsdb-server/add-remote unix:{waiting}"));
+    assert_eq!(added, (String::new(), Some(0)));
+    let dumps = [(); 2].map(|()| {
+        let output = release
+            .command("ovsdb-client")
+            .args(["--timeout=60", "dump", &format!("punix:{waiting}"), "D"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    });
+    server.appctl(&format!("ovsdb-server/remove-remote unix:{waiting}"));
+    dumps
+}
