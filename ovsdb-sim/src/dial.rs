@@ -118,14 +118,14 @@ impl Peer {
                 let stream = UnixStream::connect(path).await?;
                 let _place = listen::admit(server).ok_or_else(refused)?;
                 is_connected();
-                session::serve(server.clone(), stream, probe).await;
+                session::serve(server.clone(), stream, probe, |_| Some(())).await;
             }
             Self::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
                 let _place = listen::admit(server).ok_or_else(refused)?;
                 is_connected();
-                session::serve(server.clone(), stream, probe).await;
+                session::serve(server.clone(), stream, probe, |_| Some(())).await;
             }
         }
         Ok(())

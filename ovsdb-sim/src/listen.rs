@@ -1,9 +1,10 @@
 //! Where clients connect: unix sockets, TCP, and pipes within the process.
 
+mod clients;
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +14,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 
 use crate::server::Server;
-use crate::session;
+use crate::session::{self, SessionId};
+
+use clients::Clients;
 
 /// A TCP client that is silent for so long must answer a probe, as with ovsdb-server.
 const TCP_PROBE: Duration = Duration::from_secs(5);
@@ -80,7 +83,22 @@ impl Listener {
 
     /// How many clients are connected to it.
     pub(crate) fn clients(&self) -> usize {
-        self.endpoint.clients.load(Ordering::Relaxed)
+        self.endpoint.clients.present().sessions.len()
+    }
+
+    /// Changes the time of silence after which clients that come from now on must prove to be there.
+    pub(crate) fn set_probe(&self, probe: Option<Duration>) {
+        self.endpoint.clients.present().probe = probe;
+    }
+
+    /// Hangs up on its clients, those included that are about to be served.
+    pub(crate) fn hang_up(&self, server: &Server) {
+        let clients = {
+            let mut present = self.endpoint.clients.present();
+            present.is_over = true;
+            present.sessions.clone()
+        };
+        server.close(|session| clients.contains(&session.id()));
     }
 }
 
@@ -96,27 +114,10 @@ impl Drop for Listener {
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     place: Place,
-    probe: Option<Duration>,
     accepting: Mutex<Accepting>,
     /// Whose turn it is to open the place: binding a unix socket takes the file away from a socket that is there.
     opening: tokio::sync::Mutex<()>,
-    clients: Arc<AtomicUsize>,
-}
-
-/// A client of a listener, counted while it is there.
-struct Client(Arc<AtomicUsize>);
-
-impl Client {
-    fn new(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count.clone())
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
+    clients: Arc<Clients>,
 }
 
 #[derive(Debug)]
@@ -154,7 +155,7 @@ impl Endpoint {
         let mut accepting = self.accepting();
         if matches!(*accepting, Accepting::Closed) {
             let clients = self.clients.clone();
-            let task = tokio::spawn(accept(server.clone(), socket, self.probe, clients));
+            let task = tokio::spawn(accept(server.clone(), socket, clients));
             *accepting = Accepting::Open(task);
         }
         Ok(())
@@ -247,12 +248,11 @@ pub(crate) async fn listen(
     if let Socket::Tcp(listener) = &socket {
         place = Place::Tcp(listener.local_addr().map_err(io_error)?);
     }
-    let clients = Arc::default();
-    let accept = accept(server.clone(), socket, probe, Arc::clone(&clients));
+    let clients = Arc::new(Clients::new(probe));
+    let accept = accept(server.clone(), socket, clients.clone());
     let task = tokio::spawn(accept);
     let endpoint = Arc::new(Endpoint {
         place,
-        probe,
         accepting: Mutex::new(Accepting::Open(task)),
         opening: tokio::sync::Mutex::default(),
         clients,
@@ -264,27 +264,24 @@ pub(crate) async fn listen(
 /// Connects without a socket.
 pub(crate) fn connect(server: &Arc<Server>) -> io::Result<DuplexStream> {
     let (ours, theirs) = tokio::io::duplex(PIPE);
-    if spawn(server, ours, None, ()) {
+    if spawn(server, ours, None, |_| Some(())) {
         Ok(theirs)
     } else {
         Err(io::ErrorKind::ConnectionRefused.into())
     }
 }
 
-async fn accept(
-    server: Arc<Server>,
-    socket: Socket,
-    probe: Option<Duration>,
-    clients: Arc<AtomicUsize>,
-) {
+async fn accept(server: Arc<Server>, socket: Socket, clients: Arc<Clients>) {
     loop {
+        let joined = clients.clone();
+        let join = move |session| joined.join(session);
         let accepted = match &socket {
             Socket::Unix(listener) => listener.accept().await.map(|(stream, _)| {
-                spawn(&server, stream, probe, Client::new(&clients));
+                spawn(&server, stream, clients.present().probe, join);
             }),
             Socket::Tcp(listener) => listener.accept().await.map(|(stream, _)| {
                 stream.set_nodelay(true).unwrap_or_default();
-                spawn(&server, stream, probe, Client::new(&clients));
+                spawn(&server, stream, clients.present().probe, join);
             }),
         };
         if let Err(error) = accepted {
@@ -293,8 +290,13 @@ async fn accept(
     }
 }
 
-/// Serves a connection, and keeps something for as long; false when it is refused.
-fn spawn<S, K>(server: &Arc<Server>, stream: S, probe: Option<Duration>, kept: K) -> bool
+/// Serves a connection; false when it is refused.
+fn spawn<S, K>(
+    server: &Arc<Server>,
+    stream: S,
+    probe: Option<Duration>,
+    join: impl FnOnce(SessionId) -> Option<K> + Send + 'static,
+) -> bool
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
     K: Send + 'static,
@@ -304,8 +306,8 @@ where
     };
     let server = server.clone();
     tokio::spawn(async move {
-        session::serve(server, stream, probe).await;
-        drop((place, kept));
+        session::serve(server, stream, probe, join).await;
+        drop(place);
     });
     true
 }

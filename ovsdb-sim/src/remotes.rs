@@ -32,8 +32,21 @@ enum Named {
 /// One that is open.
 #[derive(Debug)]
 enum Remote {
-    Passive(Listener),
+    Passive(Door),
     Active(Dialer),
+}
+
+/// A listener whose clients are hung up on when it goes.
+#[derive(Debug)]
+struct Door {
+    listener: Listener,
+    server: Arc<Server>,
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.listener.hang_up(&self.server);
+    }
 }
 
 impl Remotes {
@@ -69,7 +82,7 @@ impl Remotes {
         Ok(says)
     }
 
-    /// Ends one; false when there is none of this name. The connections of a listener go on.
+    /// Ends one and its connections; false when there is none of this name.
     pub fn remove(&self, target: &str) -> bool {
         self.named().remove(target).is_some()
     }
@@ -88,7 +101,7 @@ impl Remotes {
 impl Named {
     fn says(&self) -> String {
         match self {
-            Self::One(Remote::Passive(listener)) => format!("listening on {}", listener.remote()),
+            Self::One(Remote::Passive(door)) => format!("listening on {}", door.listener.remote()),
             Self::One(Remote::Active(dialer)) => format!("connecting to {}", dialer.target()),
             Self::Configured(configured) => format!("following {}", configured.target()),
         }
@@ -107,9 +120,23 @@ impl Remote {
             }
             Some(("punix" | "ptcp", _)) => {
                 let listener = listen::listen(server.clone(), target, probe).await?;
-                Ok(Self::Passive(listener))
+                Ok(Self::Passive(Door {
+                    listener,
+                    server: server.clone(),
+                }))
             }
             _ => Err(ListenError::Remote(target.to_owned())),
+        }
+    }
+
+    /// Changes the probe interval; false if it must be opened anew for that.
+    fn set_probe(&self, probe: Option<Duration>) -> bool {
+        match self {
+            Self::Passive(door) => {
+                door.listener.set_probe(probe);
+                true
+            }
+            Self::Active(_) => false,
         }
     }
 }

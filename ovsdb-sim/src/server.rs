@@ -320,7 +320,7 @@ impl Server {
     }
 
     /// Ends sessions, the oldest first; their locks have other owners when this returns.
-    fn close(&self, is_meant: impl Fn(&Session) -> bool) {
+    pub(crate) fn close(&self, is_meant: impl Fn(&Session) -> bool) {
         let sessions = self.sessions.iter().map(|session| session.clone());
         let mut meant: Vec<_> = sessions.filter(|session| is_meant(session)).collect();
         meant.sort_unstable_by_key(|session| session.id());

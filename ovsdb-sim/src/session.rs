@@ -144,15 +144,23 @@ impl Session {
 
 /// Serves one connection until it ends. Two tasks, the reader and the writer; when one ends the other does.
 ///
-/// `probe` is the time of silence after which a client must prove to be there.
-pub(crate) async fn serve<S>(server: Arc<Server>, stream: S, probe: Option<Duration>)
-where
+/// `probe` is the time of silence after which a client must prove to be there. `join` says whether it is to be served, and
+/// what is kept for as long as it is.
+pub(crate) async fn serve<S, K>(
+    server: Arc<Server>,
+    stream: S,
+    probe: Option<Duration>,
+    join: impl FnOnce(SessionId) -> Option<K>,
+) where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
     let session = server.connect();
     let connected = Connected {
         server: &server,
         session: &session,
+    };
+    let Some(_kept) = join(session.id) else {
+        return;
     };
     if !server.is_up() || server.faults().drops(session.id) {
         session.outbox.cut_off();

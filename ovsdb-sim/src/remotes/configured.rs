@@ -35,8 +35,8 @@ pub(super) struct Configured {
 /// Targets with their probe intervals.
 type Wanted = BTreeMap<String, Option<Duration>>;
 
-/// What was opened for a target with a probe interval.
-type Open = BTreeMap<(String, Option<Duration>), Remote>;
+/// What was opened for a target, with its probe interval.
+type Open = BTreeMap<String, (Option<Duration>, Remote)>;
 
 impl Configured {
     /// Begins to follow a column.
@@ -70,14 +70,21 @@ async fn follow(server: Arc<Server>, column: Column) {
     loop {
         commits.borrow_and_update();
         let wanted = column.wanted();
-        open.retain(|(target, probe), _| wanted.get(target) == Some(probe));
+        open.retain(|target, (probe, remote)| {
+            let Some(wanted) = wanted.get(target) else {
+                return false;
+            };
+            let stays = wanted == probe || remote.set_probe(*wanted);
+            *probe = *wanted;
+            stays
+        });
         let mut is_complete = true;
         for (target, probe) in wanted {
-            if open.contains_key(&(target.clone(), probe)) {
+            if open.contains_key(&target) {
                 continue;
             }
             match Remote::open(&server, &target, probe).await {
-                Ok(remote) => drop(open.insert((target, probe), remote)),
+                Ok(remote) => drop(open.insert(target, (probe, remote))),
                 Err(error) => {
                     tracing::warn!(%error, "cannot serve what a database says");
                     is_complete = false;
@@ -162,10 +169,10 @@ impl Column {
                 continue;
             };
             let table = snapshot.schema().table(id);
-            let Some((probe, target)) = connection(table, row) else {
+            let Some((_, target)) = connection(table, row) else {
                 continue;
             };
-            let status = Status::of(&target, open.get(&(target.clone(), probe)));
+            let status = Status::of(&target, open.get(&target).map(|(_, remote)| remote));
             operations.extend(status.operation(id, table, row));
         }
         if operations.is_empty() {

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::dial::Phase;
 use crate::listen;
 
-use super::Remote;
+use super::{Door, Remote};
 
 const BOOLEAN: ColumnType = ColumnType {
     key: BaseType::unconstrained(AtomType::Boolean),
@@ -36,7 +36,7 @@ impl Status {
     /// Of a target, and of what was opened for it.
     pub(super) fn of(target: &str, remote: Option<&Remote>) -> Self {
         match remote {
-            Some(Remote::Passive(listener)) => {
+            Some(Remote::Passive(Door { listener, .. })) => {
                 let port = listener.address().map(|address| address.port());
                 Self::passive(listener.clients(), port)
             }

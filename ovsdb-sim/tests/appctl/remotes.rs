@@ -1,6 +1,7 @@
 //! Remotes that a database names, and clients that wait for both servers.
 
 use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::thread;
@@ -49,11 +50,33 @@ fn remotes_that_a_database_names_come_and_go() {
             until(|| UnixStream::connect(socket).is_ok());
             assert!(converse(socket, list).contains(r#""D""#), "{name}");
         }
+        let mut clients = [&one, &two].map(|socket| UnixStream::connect(socket).unwrap());
+        let mut ask = |place: usize| {
+            let client: &mut UnixStream = &mut clients[place];
+            client.set_read_timeout(Some(TIMEOUT)).unwrap();
+            // The server may have hung up already.
+            client.write_all(list.as_bytes()).unwrap_or_default();
+            client.read(&mut [0; 4096]).unwrap_or_default()
+        };
+        assert!(ask(0) > 0 && ask(1) > 0, "{name}");
+        transact(
+            r#"{"op":"update","table":"Connection","where":[],"row":{"inactivity_probe":60000}}"#,
+        );
+        thread::sleep(Duration::from_millis(300));
+        assert!(
+            ask(0) > 0,
+            "{name}: a client stays when its probe interval changes"
+        );
         transact(r#"{"op":"update","table":"Global","where":[],"row":{"connections":["set",[]]}}"#);
         until(|| !one.exists());
         assert!(two.exists(), "{name}");
+        assert!(
+            ask(0) == 0 && ask(1) > 0,
+            "{name}: clients go with their remote"
+        );
         succeeds(server, "ovsdb-server/remove-remote db:D,Global,targets");
         until(|| !two.exists());
+        assert_eq!(ask(1), 0, "{name}: clients go with their remote");
     }
 }
 
