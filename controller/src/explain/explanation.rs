@@ -12,7 +12,7 @@ use crate::api::cnc::ClusterNetworkConnect;
 use crate::cluster::ACCEPTED;
 use crate::model::{Connect, ConnectRange, ConnectSubnetMap, DatapathKey, Networks, Topology};
 use crate::source::Inventory;
-use crate::zone::{ConnectReport, NetworkSkip, NodeSkip};
+use crate::zone::{ConnectReport, HeldReason, NetworkSkip, NodeSkip};
 
 /// What became of a connect, and why.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -112,14 +112,21 @@ pub fn explain(
     if let Err(error) = &connect {
         obstacles.insert(Reason::new(error, of_connect(name), None));
     }
+    let verdict = verdict(object);
     for report in reports.values() {
         // What cannot be read has been told.
         if let (Some(held), Ok(_)) = (&report.held, &connect) {
-            obstacles.insert(Reason::of_held(held, name));
+            obstacles.insert(match (held, &verdict) {
+                // Who would hand it out has said why there is none.
+                (HeldReason::NoTunnelKey, Some((false, message))) => {
+                    let reason = format!("the connect router has no tunnel key: {message}");
+                    Reason::new(reason, of_connect(name), Some("spec".to_owned()))
+                }
+                _ => Reason::of_held(held, name),
+            });
         }
     }
     let connect = connect.unwrap_or_default();
-    let verdict = verdict(object);
     let nodes: Vec<&str> = inventory.nodes.iter().map(|(key, _)| &*key.name).collect();
     let known = Known {
         name,

@@ -126,6 +126,26 @@ spec:
 "#;
 
 #[test]
+fn a_connect_that_is_not_accepted_has_no_annotation_to_mend() {
+    let first = &AS_IN_A_CLUSTER[AS_IN_A_CLUSTER.rfind("---").unwrap()..];
+    let second = first.replace("metadata: {name: c}", "metadata: {name: d}");
+    let objects = format!("{AS_IN_A_CLUSTER}{second}");
+    let explained = run_on("explain cnc d", &objects);
+    assert!(
+        explained
+            .stdout
+            .contains("] -> ClusterNetworkConnect d: spec\n"),
+        "{}",
+        explained.stdout
+    );
+    assert!(
+        !explained.stdout.contains("metadata.annotations"),
+        "{}",
+        explained.stdout
+    );
+}
+
+#[test]
 fn what_others_make_is_taken_to_be_there() {
     let explained = run_on("explain cnc c", AS_IN_A_CLUSTER);
     tells(&explained, &["network cluster_udn_red: connected"]);
