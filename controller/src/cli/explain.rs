@@ -9,6 +9,7 @@ use super::args::{self, Database, Explained, Format};
 use super::kubernetes::from_file;
 use super::resolve::{Resolved, load};
 use super::run::{Console, Failure, embedded, now, open};
+use super::state::lock_to_read;
 use super::zones::networks;
 use crate::explain::explain as explain_connect;
 use crate::kubernetes::inventory;
@@ -77,8 +78,7 @@ async fn resolve(
         return Ok(Resolved::of_cluster(inventory, settings, now()));
     }
     let state = arguments.state.as_ref().map(StateFolder::new);
-    let lock = state.as_ref().map(StateFolder::lock_to_read);
-    let _lock = lock.transpose()?;
+    let _lock = lock_to_read(state.as_ref(), console).await?;
     let inventory = load(&arguments.paths, console.input, state.as_ref())?;
     Ok(Resolved::new(inventory, settings, now())?)
 }

@@ -17,8 +17,11 @@ mod output;
 mod ranges;
 mod resolve;
 mod run;
+mod state;
+mod stop;
 mod text;
 mod warnings;
+mod watch;
 mod zones;
 
 use std::io::{self, IsTerminal};

@@ -15,6 +15,7 @@ use super::changes::ZoneChanges;
 use super::document::{Document, Zone};
 use super::keys::Keys;
 use super::resolve::{Resolved, load};
+use super::state::lock_to_read;
 use super::text;
 use super::zones::{ZoneError, ZoneOutcome, bring};
 use crate::api::crd::{self, UnknownDefinition};
@@ -125,8 +126,7 @@ pub(super) async fn plan(
     console: &mut Console<'_>,
 ) -> Result<bool, Failure> {
     let state = arguments.state.as_ref().map(StateFolder::new);
-    let lock = state.as_ref().map(StateFolder::lock_to_read);
-    let _lock = lock.transpose()?;
+    let _lock = lock_to_read(state.as_ref(), console).await?;
     let inventory = load(&arguments.paths, console.input, state.as_ref())?;
     let (resolved, zones) = prepare(arguments, inventory, console)?;
     let mut all = Vec::with_capacity(zones.len());

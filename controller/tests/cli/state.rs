@@ -1,7 +1,8 @@
 //! What a run keeps for the next one.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -147,4 +148,32 @@ fn a_run_that_fails_leaves_no_folder_but_those_with_something_in_them() {
     fs::write(state.join("notes"), "").unwrap();
     assert_eq!(run_on(&arguments, "a: [").code, Some(1));
     assert!(state.join("notes").exists());
+}
+
+#[test]
+fn those_that_read_say_for_whom_they_wait() {
+    let folder = ScratchDir::new();
+    let lock = File::create(folder.path().join(".lock")).unwrap();
+    lock.lock().unwrap();
+    for command in ["plan", "explain cnc blue-green-connect"] {
+        let mut waiting = patchbay()
+            .args(command.split(' '))
+            .arg("--state")
+            .arg(folder.path())
+            .arg("-f")
+            .arg(example())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut stderr = BufReader::new(waiting.stderr.take().unwrap());
+        stderr.read_line(&mut line).unwrap();
+        let name = folder.path().display();
+        assert_eq!(
+            line,
+            format!("waiting for another run, which uses the state folder {name}\n")
+        );
+        waiting.kill().unwrap();
+        waiting.wait().unwrap();
+    }
 }

@@ -1,58 +1,14 @@
 //! `patchbay apply --watch`: files are applied as they are saved.
 
-use std::fs;
-use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
-use std::process::{Child, Stdio};
+use std::fs::{self, File};
+use std::os::unix::net::UnixListener;
+use std::time::Duration;
 
-use crate::command::{example_text, patchbay, run_on};
+use ovsdb_sim::testing::ScratchDir;
+use ovsdb_sim::{Fault, FaultRule, Loss, Sim};
 
-/// A watching command, and what it prints.
-struct Watching {
-    child: Child,
-    stdout: BufReader<Box<dyn Read>>,
-    stderr: BufReader<Box<dyn Read>>,
-}
-
-impl Watching {
-    fn start(path: &Path) -> Self {
-        let mut child = patchbay()
-            .args(["apply", "--watch", "-o", "json", "--zone", "ovn-worker2"])
-            .arg("-f")
-            .arg(path)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let stdout: Box<dyn Read> = Box::new(child.stdout.take().unwrap());
-        let stderr: Box<dyn Read> = Box::new(child.stderr.take().unwrap());
-        Self {
-            child,
-            stdout: BufReader::new(stdout),
-            stderr: BufReader::new(stderr),
-        }
-    }
-
-    /// The next document, which ends with a brace at the start of a line.
-    fn document(&mut self) -> serde_json::Value {
-        let mut text = String::new();
-        while !text.ends_with("\n}\n") {
-            assert_ne!(self.stdout.read_line(&mut text).unwrap(), 0, "{text}");
-        }
-        serde_json::from_str(&text).unwrap()
-    }
-
-    fn error(&mut self) -> String {
-        let mut line = String::new();
-        self.stderr.read_line(&mut line).unwrap();
-        line
-    }
-
-    fn stop(mut self) {
-        ovsdb_sim::testing::signal(&self.child, "TERM");
-        assert_eq!(self.child.wait().unwrap().code(), Some(0));
-    }
-}
+use crate::command::{example, example_text, run_on};
+use crate::watching::{Watching, copy_example};
 
 fn ports(document: &serde_json::Value) -> usize {
     let ports = &document["zones"][0]["connects"][0]["router"]["ports"];
@@ -64,7 +20,7 @@ fn what_is_saved_is_applied_and_mistakes_leave_what_was_there() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("all.yaml");
     fs::write(&file, example_text()).unwrap();
-    let mut watching = Watching::start(folder.path());
+    let watching = Watching::start(folder.path(), "-o json");
     let first = watching.document();
     assert_eq!(ports(&first), 6);
 
@@ -106,4 +62,69 @@ fn standard_input_cannot_be_watched() {
         run.stderr,
         "error: --watch is for files and folders: standard input does not change\n"
     );
+}
+
+/// What is said when a signal ends an apply that is under way.
+const STOPPED: &str =
+    "stopped in the middle of an apply: what is not done yet is left to the next one\n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn signals_end_an_apply_that_is_under_way() {
+    let folder = ScratchDir::new();
+    let (manifests, state) = (folder.path().join("m"), folder.path().join("state"));
+    fs::create_dir(&manifests).unwrap();
+    copy_example(&manifests);
+    let sim = Sim::builder().build().unwrap();
+    let target = format!("punix:{}", folder.path().join("nb.sock").display());
+    let listener = sim.listen(&target).await.unwrap();
+    for signal in ["INT", "TERM"] {
+        copy_example(&manifests);
+        let arguments = format!(
+            "-o json --nb {} --state {}",
+            listener.remote(),
+            state.display()
+        );
+        let watching = Watching::start(&manifests, &arguments);
+        assert_eq!(ports(&watching.document()), 6);
+        let never = FaultRule::from(Fault::LoseReply(Loss::Swallowed));
+        let never = sim.set_fault(never).unwrap();
+        fs::remove_file(manifests.join("3-connect.yaml")).unwrap();
+        while sim.faults()[0].struck == 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(watching.stop_by(signal), STOPPED);
+        assert!(sim.clear_fault(never));
+    }
+}
+
+#[test]
+fn signals_end_a_watch_that_waits_for_a_silent_server() {
+    let folder = ScratchDir::new();
+    let socket = folder.path().join("nb.sock");
+    let silent = UnixListener::bind(&socket).unwrap();
+    for signal in ["INT", "TERM"] {
+        let watching = Watching::start(&example(), &format!("--nb unix:{}", socket.display()));
+        let _connection = silent.accept().unwrap();
+        assert_eq!(watching.stop_by(signal), STOPPED);
+    }
+}
+
+#[test]
+fn signals_end_a_watch_that_waits_for_the_state() {
+    let folder = ScratchDir::new();
+    let name = folder.path().display();
+    let lock = File::create(folder.path().join(".lock")).unwrap();
+    lock.lock().unwrap();
+    let arguments = format!("-o json --state {name}");
+    let waits = format!("waiting for another run, which uses the state folder {name}\n");
+    for signal in ["INT", "TERM"] {
+        let watching = Watching::start(&example(), &arguments);
+        assert_eq!(watching.error(), waits);
+        assert_eq!(watching.stop_by(signal), STOPPED);
+    }
+    let watching = Watching::start(&example(), &arguments);
+    assert_eq!(watching.error(), waits);
+    lock.unlock().unwrap();
+    assert_eq!(ports(&watching.document()), 6);
+    watching.stop();
 }
