@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::args::{self, Manifests};
 use super::resolve::load;
 use super::run::{Console, Failure, Served, new_row_uuids, open, prepare};
-use super::state::lock;
+use super::state::{folder, lock};
 use super::watch::watch;
 use crate::northbound::OneOf;
 use crate::source::Inventory;
@@ -21,7 +21,7 @@ pub(super) async fn apply(
     if arguments.watch {
         return watch(manifests, console).await;
     }
-    let state = manifests.state.as_ref().map(StateFolder::new);
+    let state = folder(manifests.state.as_ref(), &manifests.paths)?;
     let _lock = lock(state.as_ref(), console).await?;
     let inventory = load(&manifests.paths, console.input, state.as_ref())?;
     let mut databases = Databases::default();

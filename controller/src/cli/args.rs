@@ -78,7 +78,8 @@ pub(super) struct Manifests {
     /// How to print.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(super) output: Format,
-    /// Keep in this folder what a cluster would keep in annotations and status, and start from it.
+    /// Keep in this folder what a cluster would keep in annotations and status, and start from it. It cannot be among the
+    /// manifests.
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
     #[command(flatten)]

@@ -15,13 +15,13 @@ use super::changes::ZoneChanges;
 use super::document::{Document, Zone};
 use super::keys::Keys;
 use super::resolve::{Resolved, load};
-use super::state::lock_to_read;
+use super::state::{folder, lock_to_read};
 use super::text;
 use super::zones::{ZoneError, ZoneOutcome, bring};
 use crate::api::crd::{self, UnknownDefinition};
 use crate::northbound::{Embedded, Northbound, OneOf, OpenError, Rehearsal, Remote};
 use crate::source::{Inventory, LoadError};
-use crate::state::{StateError, StateFolder};
+use crate::state::StateError;
 use crate::zone::{ConnectReport, HeldReason, ZoneController};
 
 /// Where a command reads and writes.
@@ -125,7 +125,7 @@ pub(super) async fn plan(
     arguments: &Manifests,
     console: &mut Console<'_>,
 ) -> Result<bool, Failure> {
-    let state = arguments.state.as_ref().map(StateFolder::new);
+    let state = folder(arguments.state.as_ref(), &arguments.paths)?;
     let _lock = lock_to_read(state.as_ref(), console).await?;
     let inventory = load(&arguments.paths, console.input, state.as_ref())?;
     let (resolved, zones) = prepare(arguments, inventory, console)?;

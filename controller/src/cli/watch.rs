@@ -4,10 +4,10 @@ use super::apply::Databases;
 use super::args::Manifests;
 use super::files::Changes;
 use super::run::{Console, Failure};
-use super::state::lock;
+use super::state::{folder, lock};
 use super::stop::Stop;
 use crate::source::{Inventory, read_manifests};
-use crate::state::{StateFolder, restore};
+use crate::state::restore;
 
 /// Applies the manifests whenever they change, until the process is told to stop.
 pub(super) async fn watch(manifests: &Manifests, console: &mut Console<'_>) -> Result<(), Failure> {
@@ -15,6 +15,7 @@ pub(super) async fn watch(manifests: &Manifests, console: &mut Console<'_>) -> R
         let message = "--watch is for files and folders: standard input does not change";
         return Err(Failure::Arguments(message.to_owned()));
     }
+    folder(manifests.state.as_ref(), &manifests.paths)?;
     let mut stop = Stop::new()?;
     let mut changes = Changes::of(&manifests.paths);
     let mut last = Last::default();
@@ -71,7 +72,7 @@ impl Last {
             return Ok(());
         }
         let mut inventory = read.clone();
-        let state = manifests.state.as_ref().map(StateFolder::new);
+        let state = folder(manifests.state.as_ref(), &manifests.paths)?;
         let _lock = lock(state.as_ref(), console).await?;
         match &state {
             Some(folder) => restore(&mut inventory, &folder.load()?)?,

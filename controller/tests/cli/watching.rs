@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::command::{example, patchbay};
 
 /// How long something may take that does happen.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A watching command, and the lines that it prints.
 pub(crate) struct Watching {
@@ -95,7 +95,7 @@ impl Drop for Watching {
 }
 
 /// The lines of a stream, each with its end.
-fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
+pub(crate) fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
         let mut stream = BufReader::new(stream);
