@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ impl Watching {
     }
 
     /// The next line of the standard output.
-    fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         self.stdout.recv_timeout(PATIENCE).unwrap()
     }
 
@@ -61,6 +61,26 @@ impl Watching {
                 return line;
             }
         }
+    }
+
+    /// Nothing is printed for a while, logs left aside.
+    pub(crate) fn is_silent(&self, time: Duration) {
+        let end = Instant::now() + time;
+        while let Some(left) = end.checked_duration_since(Instant::now()) {
+            match self.stderr.recv_timeout(left) {
+                Ok(line) => assert!(line.contains("patchbay_engine::"), "{line}"),
+                Err(error) => assert_eq!(error, RecvTimeoutError::Timeout),
+            }
+        }
+        let printed: Vec<String> = self.stdout.try_iter().collect();
+        assert_eq!(printed, Vec::<String>::new());
+    }
+
+    /// Ends the command. Returns what it has printed that was not read before.
+    pub(crate) fn rest(mut self) -> String {
+        let stdout = std::mem::replace(&mut self.stdout, channel().1);
+        self.stop();
+        stdout.iter().collect()
     }
 
     pub(crate) fn stop(self) {
