@@ -1,8 +1,11 @@
 //! Patchbay's controller: connects isolated user-defined networks through OVN's Northbound database.
 //!
 //! ```text
-//! source (files) -> udn (networks, ids, subnets) -> cluster (selection, validation, allocation, status)
-//!                -> zone (desired rows, diff against the northbound, one transaction per connect)
+//! files:          source, state -> udn (networks, ids, subnets) -> cluster -> zone
+//! an API server:  kubernetes (watches, writes, reports)         -> cluster -> zone
+//!
+//! cluster: selection, validation, allocation, status
+//! zone:    desired rows, diff against the northbound, one transaction per connect
 //! ```
 
 pub mod api;

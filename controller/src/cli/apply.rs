@@ -1,14 +1,18 @@
-//! `apply`: once, or whenever files change.
+//! `apply`: once.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::task::Poll;
 
 use super::args::{self, Manifests};
-use super::files::Changes;
-use super::resolve::load;
+use super::resolve::{Resolved, load};
 use super::run::{Console, Failure, Served, new_row_uuids, open, prepare};
+use super::state::{folder, lock};
+use super::watch::watch;
+use super::zones::is_done;
 use crate::northbound::OneOf;
-use crate::source::{Inventory, read_manifests};
-use crate::state::{StateFolder, restore};
+use crate::source::Inventory;
+use crate::state::StateFolder;
 use crate::zone::ZoneController;
 
 /// Brings databases to what the manifests say, and prints what is there then.
@@ -17,127 +21,115 @@ pub(super) async fn apply(
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
     let manifests = &arguments.manifests;
-    let mut databases = Databases::default();
     if arguments.watch {
-        return watch(manifests, &mut databases, console).await;
+        return watch(manifests, console).await;
     }
-    let state = manifests.state.as_ref().map(StateFolder::new);
-    let _lock = state.as_ref().map(StateFolder::lock).transpose()?;
+    let state = folder(manifests.state.as_ref(), &manifests.paths)?;
+    let _lock = lock(state.as_ref(), console).await?;
     let inventory = load(&manifests.paths, console.input, state.as_ref())?;
-    databases
+    let mut applied = Applied::default();
+    applied
         .apply(manifests, inventory, state.as_ref(), console)
-        .await?;
-    Ok(())
+        .await
 }
 
-/// Applies the manifests whenever they change, until the process is told to stop.
-async fn watch(
-    manifests: &Manifests,
-    databases: &mut Databases,
-    console: &mut Console<'_>,
-) -> Result<(), Failure> {
-    if manifests.paths.iter().any(|path| path.as_os_str() == "-") {
-        let message = "--watch is for files and folders: standard input does not change";
-        return Err(Failure::Arguments(message.to_owned()));
-    }
-    let mut changes = Changes::of(&manifests.paths)?;
-    let mut last = Last::default();
-    loop {
-        let wait_for_database = match last.apply(manifests, databases, console).await {
-            Ok(()) => false,
-            Err(failure) => {
-                console.fail(&failure);
-                writeln!(
-                    console.errors,
-                    "what was applied stays; waiting for the files to change"
-                )?;
-                matches!(failure, Failure::Open(_) | Failure::Zone { .. })
-            }
-        };
-        console.output.flush()?;
-        if !changes.next(wait_for_database).await? {
-            return Ok(());
-        }
-    }
-}
-
-/// What was applied last.
+/// The databases of the zones, and what they were brought to last.
 #[derive(Default)]
-struct Last {
-    /// The manifests, as they were read.
-    read: Option<Inventory>,
-    /// The objects, completed: state of the next run.
-    complete: Inventory,
+pub(super) struct Applied {
+    databases: BTreeMap<String, (OneOf, ZoneController)>,
+    /// The objects, complete, since they were used first: whatever came of it.
+    resolved: Option<Resolved>,
 }
 
-impl Last {
-    /// Reads the manifests, and applies them if they are not what was applied last.
-    async fn apply(
-        &mut self,
-        manifests: &Manifests,
-        databases: &mut Databases,
-        console: &mut Console<'_>,
-    ) -> Result<(), Failure> {
-        let read = read_manifests(&manifests.paths, console.input)?;
-        if self.read.as_ref() == Some(&read) {
-            return Ok(());
-        }
-        let mut inventory = read.clone();
-        let state = manifests.state.as_ref().map(StateFolder::new);
-        let _lock = state.as_ref().map(StateFolder::lock).transpose()?;
-        match &state {
-            Some(folder) => restore(&mut inventory, &folder.load()?)?,
-            None => restore(&mut inventory, &self.complete)?,
-        }
-        self.complete = databases
-            .apply(manifests, inventory, state.as_ref(), console)
-            .await?;
-        self.read = Some(read);
-        Ok(())
+impl Applied {
+    /// The objects, complete: state of the next run.
+    pub(super) fn inventory(&self) -> Option<&Inventory> {
+        self.resolved.as_ref().map(|resolved| &resolved.inventory)
     }
-}
 
-/// The databases of the zones, each with its controller.
-#[derive(Default)]
-struct Databases(BTreeMap<String, (OneOf, ZoneController)>);
-
-impl Databases {
-    /// Brings the databases to what the objects say. Returns the objects, complete.
-    async fn apply(
+    /// Brings the databases to what the objects say, and prints what is there then.
+    pub(super) async fn apply(
         &mut self,
         manifests: &Manifests,
         inventory: Inventory,
         state: Option<&StateFolder>,
         console: &mut Console<'_>,
-    ) -> Result<Inventory, Failure> {
-        let (mut resolved, zones) = prepare(manifests, inventory, console)?;
-        self.0.retain(|zone, _| zones.contains(zone));
+    ) -> Result<(), Failure> {
+        let (resolved, zones) = prepare(manifests, inventory, console)?;
+        self.databases.retain(|zone, _| zones.contains(zone));
         for (place, zone) in zones.iter().enumerate() {
-            if !self.0.contains_key(zone) {
+            if !self.databases.contains_key(zone) {
                 let database = open(&manifests.nb, &manifests.keys, place).await?;
                 let controller = ZoneController::new(new_row_uuids(&manifests.nb, place));
-                self.0.insert(zone.clone(), (database, controller));
+                self.databases.insert(zone.clone(), (database, controller));
             }
         }
         // What was handed out must be kept before it is used.
         if let Some(folder) = state {
             folder.save(&resolved.inventory)?;
         }
+        let resolved = self.resolved.insert(resolved);
         let mut served = Served::default();
         for zone in &zones {
-            let Some((database, controller)) = self.0.get_mut(zone) else {
+            let Some((database, controller)) = self.databases.get_mut(zone) else {
                 continue;
             };
+            live(zone, database).await?;
             served
-                .bring(database, controller, zone, &resolved, console)
+                .bring(database, controller, zone, resolved, console)
                 .await?;
         }
-        served.report(&mut resolved);
+        served.report(resolved);
         // Whether or not it can be printed.
         if let Some(folder) = state {
             folder.save(&resolved.inventory)?;
         }
-        served.print(&resolved, manifests.output, console)?;
-        Ok(resolved.inventory)
+        served.print(resolved, manifests.output, console)
     }
+
+    /// Whether the databases are still what they were brought to.
+    pub(super) async fn is_there(&mut self) -> Result<bool, Failure> {
+        let Some(resolved) = &self.resolved else {
+            return Ok(false);
+        };
+        for (zone, (database, controller)) in &mut self.databases {
+            live(zone, database).await?;
+            let (inputs, rows) = (resolved.inputs(zone), resolved.network_rows(zone));
+            if !is_done(database, controller, &inputs, &rows) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Waits until a database is there again after a time in which nobody knows what has happened to it.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub(super) async fn resynced(&mut self) {
+        let mut databases: Vec<_> = self
+            .databases
+            .values_mut()
+            .map(|(database, _)| Box::pin(database.resynced()))
+            .collect();
+        // Of any of them.
+        poll_fn(|context| {
+            let mut polls = databases.iter_mut();
+            if polls.any(|database| database.as_mut().poll(context).is_ready()) {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+}
+
+/// Waits until the database shows what is in it: plans for what once was there may find nothing to do.
+async fn live(zone: &str, database: &OneOf) -> Result<(), Failure> {
+    let live = database.live().await;
+    live.map_err(|obstacle| Failure::Gone {
+        zone: zone.to_owned(),
+        obstacle,
+    })
 }

@@ -57,15 +57,16 @@ pub(super) struct Demo {
 pub(super) struct Apply {
     #[command(flatten)]
     pub(super) manifests: Manifests,
-    /// Apply the manifests again whenever one of the files is saved, until Ctrl-C. While they are wrong, what was applied
-    /// last stays.
+    /// Go on until Ctrl-C: apply the manifests again whenever one of the files is saved, or the database comes back after a
+    /// lost connection. While they are wrong, what was applied last stays. What fails is tried again.
     #[arg(long)]
     pub(super) watch: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Manifests {
-    /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input.
+    /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input. Of folders what is hidden, and
+    /// links to other folders, are left out.
     #[arg(short = 'f', long = "filename", value_name = "PATH", required = true, num_args = 1..)]
     pub(super) paths: Vec<PathBuf>,
     /// The database: `embedded`, which is empty and goes with the run, or a server's, unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT; of
@@ -78,7 +79,8 @@ pub(super) struct Manifests {
     /// How to print.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(super) output: Format,
-    /// Keep in this folder what a cluster would keep in annotations and status, and start from it.
+    /// Keep in this folder what a cluster would keep in annotations and status, and start from it. It cannot be among the
+    /// manifests.
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
     #[command(flatten)]
@@ -95,8 +97,8 @@ pub(super) struct Explain {
     /// Name of the object.
     #[arg(value_name = "NAME")]
     pub(super) name: String,
-    /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input. Without them, the objects are
-    /// those of a cluster.
+    /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input. Of folders what is hidden, and
+    /// links to other folders, are left out. Without them, the objects are those of a cluster.
     #[arg(short = 'f', long = "filename", value_name = "PATH", num_args = 1..)]
     pub(super) paths: Vec<PathBuf>,
     /// How to reach the cluster. Without it, as kubectl and pods do.
@@ -200,9 +202,9 @@ impl Database {
 pub(super) enum Format {
     /// For people.
     Text,
-    /// One JSON document.
+    /// A JSON document.
     Json,
-    /// One YAML document.
+    /// A YAML document.
     Yaml,
 }
 

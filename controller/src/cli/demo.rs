@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use tokio::net::UnixStream;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{self, Format};
 use super::resolve::{Resolved, load};
 use super::run::{Console, Failure, Served, embedded, embedded_uuids, now};
+use super::stop::Stop;
 use crate::model::ClusterSettings;
 use crate::zone::ZoneController;
 
@@ -45,16 +45,13 @@ pub(super) async fn demo(arguments: &args::Demo, console: &mut Console<'_>) -> R
     let Some(listener) = listener else {
         return Ok(());
     };
-    let mut terminate = signal(SignalKind::terminate())?;
+    let mut stop = Stop::new()?;
     writeln!(
         console.errors,
         "serving the database of {ZONE} at {} until Ctrl-C",
         listener.remote()
     )?;
-    tokio::select! {
-        stopped = tokio::signal::ctrl_c() => stopped?,
-        _ = terminate.recv() => {}
-    }
+    stop.asked().await;
     Ok(())
 }
 

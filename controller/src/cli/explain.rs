@@ -9,12 +9,12 @@ use super::args::{self, Database, Explained, Format};
 use super::kubernetes::from_file;
 use super::resolve::{Resolved, load};
 use super::run::{Console, Failure, embedded, now, open};
+use super::state::{folder, lock_to_read};
 use super::zones::networks;
 use crate::explain::explain as explain_connect;
 use crate::kubernetes::inventory;
 use crate::model::Node;
 use crate::northbound::{Northbound, OneOf};
-use crate::state::StateFolder;
 use crate::zone::{ConnectReport, ZoneController};
 
 /// A zone does not see what is wrong with its own node for the others. Two zones see everything that follows from objects.
@@ -76,9 +76,8 @@ async fn resolve(
         let inventory = inventory(&client).await.map_err(|error| failed(&error))?;
         return Ok(Resolved::of_cluster(inventory, settings, now()));
     }
-    let state = arguments.state.as_ref().map(StateFolder::new);
-    let lock = state.as_ref().map(StateFolder::lock_to_read);
-    let _lock = lock.transpose()?;
+    let state = folder(arguments.state.as_ref(), &arguments.paths)?;
+    let _lock = lock_to_read(state.as_ref(), console).await?;
     let inventory = load(&arguments.paths, console.input, state.as_ref())?;
     Ok(Resolved::new(inventory, settings, now())?)
 }

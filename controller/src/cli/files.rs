@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep};
 
 use crate::source::manifest_files;
@@ -15,58 +13,67 @@ use crate::source::manifest_files;
 /// How often the files are looked at. The kernel would tell at once, but not of files on other machines or in volumes of
 /// pods, which are links that are turned.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// How long to wait until something is tried again that did not fail because of the files.
-const RETRY: Duration = Duration::from_secs(5);
+/// How long to wait until something is tried again that has failed: what it failed of may be mended without a change of the
+/// files.
+pub(super) const RETRY: Duration = Duration::from_secs(5);
+/// How long changes may follow each other before nobody waits for their end any more.
+const PATIENCE: Duration = Duration::from_secs(2);
 
-/// When each file was written last, its length and its number on the file system; none of one that is not there.
-type State = BTreeMap<PathBuf, Option<(SystemTime, u64, u64)>>;
+/// What tells of a change of each file; none of one that is not there.
+type State = BTreeMap<PathBuf, Option<Stamp>>;
 
-/// What happens to files and folders, and whether the process is told to stop.
+/// When the file was written last, when anything about it has changed, as its permissions, its length, and its number on the
+/// file system.
+type Stamp = (SystemTime, (i64, i64), u64, u64);
+
+/// What happens to files and folders.
 pub(super) struct Changes {
     paths: Vec<PathBuf>,
     seen: State,
-    terminate: Signal,
 }
 
 impl Changes {
     /// Watches these files, and all manifests in these folders.
-    pub(super) fn of(paths: &[PathBuf]) -> io::Result<Self> {
-        Ok(Self {
+    pub(super) fn of(paths: &[PathBuf]) -> Self {
+        Self {
             paths: paths.to_vec(),
             seen: state(paths),
-            terminate: signal(SignalKind::terminate())?,
-        })
+        }
     }
 
-    /// Waits for the next change and until no more follow; or, if there is something to try again, not for long. False if
-    /// the process is told to stop.
-    pub(super) async fn next(&mut self, try_again: bool) -> io::Result<bool> {
-        let paths = self.paths.clone();
-        let changed = async {
-            let end = Instant::now() + RETRY;
-            loop {
-                sleep(INTERVAL).await;
-                let now = state(&paths);
-                let is_new = now != self.seen || try_again && Instant::now() >= end;
-                self.seen = now;
-                if is_new {
-                    break;
-                }
+    /// Waits for the next change and until no more follow; or, if there is something to try again, not for long. Whether
+    /// there was a change.
+    ///
+    /// # Cancel safety
+    /// A change whose end was waited for is lost with the future; those that follow are not.
+    pub(super) async fn next(&mut self, try_again: bool) -> bool {
+        let end = Instant::now() + RETRY;
+        loop {
+            sleep(INTERVAL).await;
+            if self.look() {
+                break;
             }
-            // Whoever saves several files saves them in a row.
-            loop {
-                sleep(INTERVAL).await;
-                let now = state(&paths);
-                if std::mem::replace(&mut self.seen, now.clone()) == now {
-                    break;
-                }
+            if try_again && Instant::now() >= end {
+                return false;
             }
-        };
-        tokio::select! {
-            () = changed => Ok(true),
-            stopped = tokio::signal::ctrl_c() => stopped.map(|()| false),
-            _ = self.terminate.recv() => Ok(false),
         }
+        // Whoever saves several files saves them in a row. Who saves one all the time must not hold up the others.
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
+            sleep(INTERVAL).await;
+            if !self.look() {
+                break;
+            }
+        }
+        true
+    }
+
+    /// Whether something has changed since the last look.
+    fn look(&mut self) -> bool {
+        let now = state(&self.paths);
+        let is_new = now != self.seen;
+        self.seen = now;
+        is_new
     }
 }
 
@@ -75,9 +82,31 @@ fn state(paths: &[PathBuf]) -> State {
     let state = files.map(|file| {
         let written = fs::metadata(&file).ok().and_then(|meta| {
             let modified = meta.modified().ok()?;
-            Some((modified, meta.len(), meta.ino()))
+            let changed = (meta.ctime(), meta.ctime_nsec());
+            Some((modified, changed, meta.len(), meta.ino()))
         });
         (file, written)
     });
     state.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn permissions_are_a_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.yaml");
+        fs::write(&file, "").unwrap();
+        let mut changes = Changes::of(&[folder.path().to_owned()]);
+        assert!(!changes.look());
+        // The file system's clock may not have moved on since the file was made.
+        std::thread::sleep(Duration::from_millis(50));
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(changes.look());
+        assert!(!changes.look());
+    }
 }

@@ -5,11 +5,11 @@ use std::path::Path;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config as ClientConfig};
 use patchbay_engine::client::Remotes;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use uuid::Uuid;
 
 use super::args::{self, Mode};
 use super::run::{Console, Failure};
+use super::stop::Stop;
 use crate::kubernetes::{ClusterHalf, Config, Lease, Timing, ZoneHalf, run as run_halves};
 use crate::northbound::OpenError;
 
@@ -27,13 +27,13 @@ pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Res
     let config = config(arguments, namespace)?;
     let client = Client::try_from(client_config);
     let client = client.map_err(|error| Failure::Cluster(error.to_string()))?;
-    let stop = stop(signal(SignalKind::terminate())?);
+    let mut stop = Stop::new()?;
     writeln!(
         console.errors,
         "running as {} until Ctrl-C",
         config.identity
     )?;
-    let ended = run_halves(client, config, stop).await;
+    let ended = run_halves(client, config, async move { stop.asked().await }).await;
     ended.map_err(|error| Failure::Ended(error.to_string()))
 }
 
@@ -96,11 +96,4 @@ fn host() -> String {
     name("POD_NAME")
         .or_else(|| name("HOSTNAME"))
         .unwrap_or_else(|| "patchbay".to_owned())
-}
-
-async fn stop(mut terminate: Signal) {
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
-    }
 }

@@ -17,8 +17,11 @@ mod output;
 mod ranges;
 mod resolve;
 mod run;
+mod state;
+mod stop;
 mod text;
 mod warnings;
+mod watch;
 mod zones;
 
 use std::io::{self, IsTerminal};
@@ -64,12 +67,13 @@ pub fn main() -> ExitCode {
             };
         }
     };
-    let mut console = Console {
-        input: &mut io::stdin(),
-        output: &mut Output::new("standard output", io::stdout().lock()),
-        // Not locked: other threads log there, and would wait for the end of the command.
-        errors: &mut Output::new("standard error", io::stderr()),
-    };
+    let (mut input, mut output) = (
+        io::stdin(),
+        Output::new("standard output", io::stdout().lock()),
+    );
+    // Not locked: other threads log there, and would wait for the end of the command.
+    let mut errors = Output::new("standard error", io::stderr());
+    let mut console = Console::new(&mut input, &mut output, &mut errors);
     let done = execute(command, &mut console);
     match done.and_then(|code| Ok(console.output.flush().map(|()| code)?)) {
         Ok(code) => code,

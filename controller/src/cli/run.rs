@@ -1,6 +1,6 @@
 //! What `apply` and `plan` have in common, and `plan`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
@@ -15,12 +15,13 @@ use super::changes::ZoneChanges;
 use super::document::{Document, Zone};
 use super::keys::Keys;
 use super::resolve::{Resolved, load};
+use super::state::{folder, lock_to_read};
 use super::text;
 use super::zones::{ZoneError, ZoneOutcome, bring};
 use crate::api::crd::{self, UnknownDefinition};
 use crate::northbound::{Embedded, Northbound, OneOf, OpenError, Rehearsal, Remote};
 use crate::source::{Inventory, LoadError};
-use crate::state::{StateError, StateFolder};
+use crate::state::StateError;
 use crate::zone::{ConnectReport, HeldReason, ZoneController};
 
 /// Where a command reads and writes.
@@ -28,36 +29,74 @@ pub(super) struct Console<'a> {
     pub(super) input: &'a mut dyn Read,
     pub(super) output: &'a mut dyn Write,
     pub(super) errors: &'a mut dyn Write,
+    /// What those who try again have told, and need not tell again; none if everything is told.
+    pub(super) told: Option<BTreeSet<String>>,
+    /// How many YAML documents there are already on the output.
+    pub(super) documents: u64,
+}
+
+impl<'a> Console<'a> {
+    pub(super) fn new(
+        input: &'a mut dyn Read,
+        output: &'a mut dyn Write,
+        errors: &'a mut dyn Write,
+    ) -> Self {
+        Self {
+            input,
+            output,
+            errors,
+            told: None,
+            documents: 0,
+        }
+    }
 }
 
 impl Console<'_> {
     pub(super) fn warn(&mut self, warning: &str) -> io::Result<()> {
-        writeln!(self.errors, "warning: {warning}")
+        self.tell(format!("warning: {warning}"))
     }
 
     /// Says why a command failed: a line for each reason.
     pub(super) fn fail(&mut self, failure: &Failure) {
         for line in failure.to_string().lines() {
             // Nobody is left to tell if this fails.
-            writeln!(self.errors, "error: {line}").unwrap_or_default();
+            self.tell(format!("error: {line}")).unwrap_or_default();
         }
     }
 
+    /// Writes a line to the standard error, unless it has been told.
+    pub(super) fn tell(&mut self, line: String) -> io::Result<()> {
+        if self.told.as_ref().is_some_and(|told| told.contains(&line)) {
+            return Ok(());
+        }
+        writeln!(self.errors, "{line}")?;
+        if let Some(told) = &mut self.told {
+            told.insert(line);
+        }
+        Ok(())
+    }
+
+    /// Prints a document for programs.
     pub(super) fn document(
         &mut self,
         document: &impl Serialize,
         format: Format,
     ) -> Result<(), Failure> {
-        let text = match format {
-            Format::Json => serde_json::to_string_pretty(document)
-                .map(|text| text + "\n")
-                .map_err(io::Error::other)?,
-            Format::Text | Format::Yaml => {
-                serde_saphyr::to_string(document).map_err(io::Error::other)?
-            }
-        };
-        self.output.write_all(text.as_bytes())?;
-        Ok(())
+        if format == Format::Json {
+            let text = serde_json::to_string_pretty(document).map_err(io::Error::other)?;
+            return Ok(writeln!(self.output, "{text}")?);
+        }
+        if self.documents > 0 {
+            writeln!(self.output, "---")?;
+        }
+        self.documents += 1;
+        self.yaml(document)
+    }
+
+    /// Prints an object as a part of what people read.
+    fn yaml(&mut self, object: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_saphyr::to_string(object).map_err(io::Error::other)?;
+        Ok(self.output.write_all(text.as_bytes())?)
     }
 }
 
@@ -84,6 +123,8 @@ pub(super) enum Failure {
     Open(#[from] OpenError),
     #[error("zone {zone}: {source}")]
     Zone { zone: String, source: ZoneError },
+    #[error("zone {zone}: {obstacle}")]
+    Gone { zone: String, obstacle: String },
     #[error("zone {zone}: cannot be rehearsed: {message}")]
     Rehearsal { zone: String, message: String },
     #[error("zone {zone}: cannot be printed: {message}")]
@@ -124,9 +165,8 @@ pub(super) async fn plan(
     arguments: &Manifests,
     console: &mut Console<'_>,
 ) -> Result<bool, Failure> {
-    let state = arguments.state.as_ref().map(StateFolder::new);
-    let lock = state.as_ref().map(StateFolder::lock_to_read);
-    let _lock = lock.transpose()?;
+    let state = folder(arguments.state.as_ref(), &arguments.paths)?;
+    let _lock = lock_to_read(state.as_ref(), console).await?;
     let inventory = load(&arguments.paths, console.input, state.as_ref())?;
     let (resolved, zones) = prepare(arguments, inventory, console)?;
     let mut all = Vec::with_capacity(zones.len());
@@ -298,7 +338,7 @@ impl Served {
             if place > 0 {
                 writeln!(console.output, "---")?;
             }
-            console.document(connect, Format::Yaml)?;
+            console.yaml(connect)?;
         }
         Ok(())
     }

@@ -110,6 +110,19 @@ pub(super) async fn networks(
     Ok(warnings)
 }
 
+/// Whether there is nothing to do.
+pub(super) fn is_done(
+    northbound: &impl Northbound,
+    controller: &mut ZoneController,
+    inputs: &Inputs,
+    rows: &ZoneRows,
+) -> bool {
+    let snapshot = northbound.snapshot();
+    let networks = controller.plan_networks(rows, &snapshot);
+    networks.is_ok_and(|change| change.transaction.is_none())
+        && controller.plan(inputs, &snapshot).is_empty()
+}
+
 /// Commits the plan. Returns an error that may go away with another plan.
 async fn connects(
     northbound: &mut impl Northbound,

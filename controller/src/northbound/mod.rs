@@ -53,6 +53,30 @@ pub enum OneOf {
     Remote(Remote),
 }
 
+impl OneOf {
+    /// Waits until the snapshot shows the database as it is now: not long, if it does not.
+    ///
+    /// # Errors
+    /// The database does not come back: a text that says so.
+    pub async fn live(&self) -> Result<(), String> {
+        match self {
+            Self::Embedded(_) => Ok(()),
+            Self::Remote(database) => database.live().await,
+        }
+    }
+
+    /// Waits until the snapshot shows the database after a time in which nobody knows what has happened to it.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn resynced(&mut self) {
+        match self {
+            Self::Embedded(_) => std::future::pending().await,
+            Self::Remote(database) => database.resynced().await,
+        }
+    }
+}
+
 impl Northbound for OneOf {
     fn snapshot(&self) -> Snapshot {
         match self {

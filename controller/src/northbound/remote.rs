@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use patchbay_engine::client::{
-    Client, CommitOutcome, Config, ConnectError, RemoteError, Remotes, Tls, Unknown,
+    Client, CommitOutcome, Config, ConnectError, ConnectionEvent, ConnectionEvents, Ended,
+    RemoteError, Remotes, Tls, Unknown,
 };
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
@@ -25,12 +26,16 @@ pub enum OpenError {
     /// Nobody there serves the database.
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    /// The client has ended as soon as it was there.
+    #[error(transparent)]
+    Ended(#[from] Ended),
 }
 
 /// A replica of a server's database, and the connection to it.
 #[derive(Debug)]
 pub struct Remote {
     client: Client,
+    events: ConnectionEvents,
     unknown: Option<Unknown>,
 }
 
@@ -46,9 +51,45 @@ impl Remote {
         config.tls = tls;
         let client = Client::connect(config).await?;
         Ok(Self {
+            events: client.connection_events()?,
             client,
             unknown: None,
         })
+    }
+
+    /// Waits until the snapshot shows the database as it is now: not long, if it does not.
+    ///
+    /// # Errors
+    /// The database does not come back: a text that says so.
+    pub async fn live(&self) -> Result<(), String> {
+        // Asked for before the look, so that none is missed in between.
+        let events = self.client.connection_events();
+        let mut events = events.map_err(|ended| ended.to_string())?;
+        let live = async {
+            while !self.client.is_live() {
+                events.next().await?;
+            }
+            Ok::<_, Ended>(())
+        };
+        match timeout(PATIENCE, live).await {
+            Ok(live) => live.map_err(|ended| ended.to_string()),
+            Err(_) => Err(gone()),
+        }
+    }
+
+    /// Waits until the snapshot shows the database after a time in which nobody knows what has happened to it.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn resynced(&mut self) {
+        loop {
+            match self.events.next().await {
+                Ok(ConnectionEvent::Resynced { .. } | ConnectionEvent::Missed(_)) => return,
+                Ok(_) => {}
+                // It will not be. Whoever uses the database is told so.
+                Err(Ended) => std::future::pending().await,
+            }
+        }
     }
 }
 
@@ -77,10 +118,12 @@ impl Northbound for Remote {
         match timeout(PATIENCE, self.client.resynced(&unknown)).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(ended)) => Err(ended.to_string()),
-            Err(_) => Err(format!(
-                "the database did not come back within {} s",
-                PATIENCE.as_secs()
-            )),
+            Err(_) => Err(gone()),
         }
     }
+}
+
+fn gone() -> String {
+    let seconds = PATIENCE.as_secs();
+    format!("the database did not come back within {seconds} s")
 }

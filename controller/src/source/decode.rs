@@ -10,7 +10,7 @@ use serde_path_to_error::{Segment, Track};
 
 use super::inventory::{Inventory, Kind, ObjectKey, Origin, Sourced, describe};
 use super::yaml::{self, Content};
-use super::{LoadError, Place, Problem};
+use super::{LoadError, Place, Problem, kinds};
 use crate::api::cnc::ClusterNetworkConnect;
 use crate::api::nad::NetworkAttachmentDefinition;
 use crate::api::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
@@ -114,9 +114,8 @@ impl Decoder {
 
     /// Reads a kind that is none of ours, or one of ours that is written wrong.
     fn read_other(&mut self, raw: &Raw<'_>, api_version: &str, group: &str, kind: &str) {
-        if let Some((group, kind)) = meant(group, kind) {
-            let message = format!("is not known, kind {kind} of API group {group} is");
-            self.errors.push(raw.problem("kind", message));
+        if let Some((field, message)) = kinds::mistake(group, kind) {
+            self.errors.push(raw.problem(field, message));
         } else {
             let message = format!("kind {kind} of {api_version} is not used by patchbay, ignored");
             self.inventory.warnings.push(raw.problem("", message));
@@ -168,21 +167,6 @@ impl Decoder {
             });
         }
     }
-}
-
-/// The kind of ours that somebody has in mind who writes this one: in other letters, or without its group. Other groups
-/// may have kinds of the same names.
-fn meant(group: &str, kind: &str) -> Option<(&'static str, &'static str)> {
-    const OURS: [(&str, &str); 4] = [
-        ("k8s.ovn.org", "ClusterNetworkConnect"),
-        ("k8s.ovn.org", "ClusterUserDefinedNetwork"),
-        ("k8s.ovn.org", "UserDefinedNetwork"),
-        ("k8s.cni.cncf.io", "NetworkAttachmentDefinition"),
-    ];
-    let is_meant = |(of, name): &(&str, &str)| {
-        kind.eq_ignore_ascii_case(name) && (group.is_empty() || group == *of || kind != *name)
-    };
-    OURS.into_iter().find(is_meant)
 }
 
 /// An object as it stands in its document.

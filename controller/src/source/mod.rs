@@ -1,12 +1,13 @@
 //! Where objects come from.
 //!
 //! A source fills an [`Inventory`]: every object by kind, with its origin and its place in the order in which
-//! objects were given. Everything after works on inventories and does not know the source. There is one source
-//! so far, [`read_manifests`]: YAML and JSON files.
+//! objects were given. Everything after works on inventories and does not know the source. [`read_manifests`]
+//! is the one for YAML and JSON files; [`inventory`](crate::kubernetes::inventory()) lists the objects of a cluster.
 
 mod decode;
 mod files;
 mod inventory;
+mod kinds;
 mod problem;
 mod yaml;
 

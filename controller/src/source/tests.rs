@@ -98,23 +98,64 @@ fn kinds_of_ours_that_are_written_wrong_are_not_ignored() {
             "{BLUE}---\n{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: x}}}}\n"
         ))
     };
-    for (api_version, kind) in [
-        ("v1", "ClusterNetworkConnect"),
-        ("k8s.ovn.org", "ClusterNetworkConnect"),
-        ("k8s.ovn.org/v1", "clusternetworkconnect"),
+    let connect = "is not known: did you mean ClusterNetworkConnect of k8s.ovn.org/v1?";
+    for (api_version, kind, field, message) in [
+        ("k8s.ovn.org/v1", "clusternetworkconnect", "kind", connect),
+        ("k8s.ovn.org/v1", "ClusterNetworkConnec", "kind", connect),
+        ("k8s.ovn.rog/v1", "ClusterNetworkConect", "kind", connect),
+        (
+            "k8s.ovn.org/v1",
+            "UserDefinedNetworks",
+            "kind",
+            "is not known: did you mean UserDefinedNetwork of k8s.ovn.org/v1?",
+        ),
+        (
+            "k8s.ovn.org/v1",
+            "Connect",
+            "kind",
+            "is not known in API group k8s.ovn.org",
+        ),
+        (
+            "v1",
+            "Nod",
+            "kind",
+            "is not known: did you mean Node of v1?",
+        ),
+        (
+            "v1",
+            "Namspace",
+            "kind",
+            "is not known: did you mean Namespace of v1?",
+        ),
+        (
+            "core/v1",
+            "Node",
+            "apiVersion",
+            "kind Node is not known there: did you mean v1?",
+        ),
+        (
+            "k8s.cni.cncf.oi/v1",
+            "NetworkAttachmentDefinition",
+            "apiVersion",
+            "kind NetworkAttachmentDefinition is not known there: did you mean k8s.cni.cncf.io/v1?",
+        ),
     ] {
+        let expected = format!("standard input:15 (document 3): {kind} x: {field}: {message}");
+        assert_eq!(object(api_version, kind).unwrap_err(), [expected]);
+    }
+    for api_version in ["v1", "k8s.ovn.org", "k8s.ovn.rog/v1", "example.com/v1"] {
         assert_eq!(
-            object(api_version, kind).unwrap_err(),
-            [format!(
-                "standard input:15 (document 3): {kind} x: kind: is not known, kind ClusterNetworkConnect of API \
-                 group k8s.ovn.org is"
-            )]
+            object(api_version, "ClusterNetworkConnect").unwrap_err(),
+            [
+                "standard input:15 (document 3): ClusterNetworkConnect x: apiVersion: kind ClusterNetworkConnect is \
+                 not known there: did you mean k8s.ovn.org/v1?"
+            ]
         );
     }
     for (api_version, kind) in [
-        ("example.com/v1", "UserDefinedNetwork"),
         ("serving.knative.dev/v1", "Service"),
         ("k8s.ovn.org/v1", "EgressIP"),
+        ("apps/v1", "Deployment"),
     ] {
         assert_eq!(object(api_version, kind).unwrap().warnings.len(), 1);
     }

@@ -41,20 +41,25 @@ impl StateFolder {
         Self(path.into())
     }
 
-    /// Waits until no other run uses the folder, and keeps others out of it. The folder is made.
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Keeps other runs out of the folder; `None` if another one uses it. The folder is made.
     ///
     /// # Errors
     /// [`StateError`], if there can be no such folder or no lock in it.
-    pub fn lock(&self) -> Result<StateLock, StateError> {
+    pub fn try_lock(&self) -> Result<Option<StateLock>, StateError> {
         StateLock::exclusive(&self.0)
     }
 
-    /// Waits until no other run writes to the folder, and keeps those out that would. Nothing is made: if there is no
+    /// Keeps those out of the folder that would write to it; `None` if another run does. Nothing is made: if there is no
     /// such folder, there is nothing to lock.
     ///
     /// # Errors
     /// [`StateError`], if there is a lock that cannot be used.
-    pub fn lock_to_read(&self) -> Result<Option<StateLock>, StateError> {
+    pub fn try_lock_to_read(&self) -> Result<Option<StateLock>, StateError> {
         StateLock::shared(&self.0)
     }
 

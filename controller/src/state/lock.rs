@@ -1,6 +1,6 @@
 //! Runs that use one folder at the same time.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,13 @@ const NAME: &str = ".lock";
 pub struct StateLock {
     folder: PathBuf,
     is_exclusive: bool,
-    /// The lock ends when this is closed.
-    _file: File,
+    /// The lock ends when this is closed; none if there was no folder to be locked.
+    _file: Option<File>,
 }
 
 impl StateLock {
-    pub(super) fn exclusive(folder: &Path) -> Result<Self, StateError> {
+    /// None if another run has the folder.
+    pub(super) fn exclusive(folder: &Path) -> Result<Option<Self>, StateError> {
         let path = folder.join(NAME);
         loop {
             fs::create_dir_all(folder).map_err(failed("create", folder))?;
@@ -31,33 +32,50 @@ impl StateLock {
                 }
                 file => file.map_err(failed("create", &path))?,
             };
-            file.lock().map_err(failed("lock", &path))?;
+            if !is_locked(file.try_lock(), &path)? {
+                return Ok(None);
+            }
             let locked = file.metadata().map_err(failed("lock", &path))?.ino();
             // Whoever had the lock may have removed the file, and others have a new one.
             if fs::metadata(&path).is_ok_and(|there| there.ino() == locked) {
-                return Ok(Self {
+                return Ok(Some(Self {
                     folder: folder.to_owned(),
                     is_exclusive: true,
-                    _file: file,
-                });
+                    _file: Some(file),
+                }));
             }
         }
     }
 
+    /// None if another run writes to the folder.
     pub(super) fn shared(folder: &Path) -> Result<Option<Self>, StateError> {
+        use io::ErrorKind::{NotADirectory, NotFound};
+
         let path = folder.join(NAME);
         let file = match File::open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            // The folder itself is no folder: those who read it say so.
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(None),
-            file => file.map_err(failed("open", &path))?,
+            // If the folder itself is no folder, those who read it say so.
+            Err(error) if matches!(error.kind(), NotFound | NotADirectory) => None,
+            file => Some(file.map_err(failed("open", &path))?),
         };
-        file.lock_shared().map_err(failed("lock", &path))?;
+        if let Some(file) = &file
+            && !is_locked(file.try_lock_shared(), &path)?
+        {
+            return Ok(None);
+        }
         Ok(Some(Self {
             folder: folder.to_owned(),
             is_exclusive: false,
             _file: file,
         }))
+    }
+}
+
+/// Whether the attempt to lock this file has had no other run in its way.
+fn is_locked(attempt: Result<(), TryLockError>, path: &Path) -> Result<bool, StateError> {
+    match attempt {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(failed("lock", path)(error)),
     }
 }
 

@@ -10,8 +10,8 @@
 //! DIR/userdefinednetworks/...   DIR/clusteruserdefinednetworks/...   DIR/clusternetworkconnects/...
 //! ```
 //!
-//! Each file is replaced as a whole or not at all. Runs on one folder wait for each other if they [lock](StateFolder::lock)
-//! it.
+//! Each file is replaced as a whole or not at all. Runs on one folder keep out of each other's way if they
+//! [lock](StateFolder::try_lock) it.
 
 mod folder;
 mod lock;

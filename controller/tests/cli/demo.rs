@@ -1,6 +1,8 @@
 //! `patchbay demo` shows what the documents show.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::Stdio;
 
 use ovsdb_sim::testing::{ScratchDir, nbctl};
@@ -87,6 +89,29 @@ fn the_demo_shows_the_documented_example() {
     ] {
         assert!(object.lines().any(|have| have == line), "{line}\n{object}");
     }
+}
+
+/// A text of the demo without the times in it.
+fn without_times(text: &str) -> Vec<&str> {
+    text.lines()
+        .map(|line| {
+            let (key, _) = line
+                .split_once("lastTransitionTime: ")
+                .unwrap_or((line, ""));
+            key
+        })
+        .collect()
+}
+
+#[test]
+fn the_readme_shows_what_the_demo_prints() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
+    let readme = fs::read_to_string(readme).unwrap();
+    let (_, shown) = readme.split_once("```text\n# zone ").unwrap();
+    let (shown, _) = shown.split_once("```").unwrap();
+    let printed = run("demo", &[]).succeeded();
+    let printed = printed.strip_prefix("# zone ").unwrap();
+    assert_eq!(without_times(shown), without_times(printed));
 }
 
 #[test]

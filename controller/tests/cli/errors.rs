@@ -157,3 +157,23 @@ spec:
         );
     }
 }
+
+#[test]
+fn a_kind_that_is_written_wrong_takes_nothing_away() {
+    for (right, wrong, told) in [
+        (
+            "kind: ClusterNetworkConnect",
+            "kind: ClusterNetworkConnec",
+            "kind: is not known: did you mean ClusterNetworkConnect of k8s.ovn.org/v1?\n",
+        ),
+        (
+            "apiVersion: k8s.ovn.org/v1\nkind: ClusterNetworkConnect",
+            "apiVersion: k8s.ovn.rog/v1\nkind: ClusterNetworkConnect",
+            "apiVersion: kind ClusterNetworkConnect is not known there: did you mean k8s.ovn.org/v1?\n",
+        ),
+    ] {
+        let manifests = example_text().replace(right, wrong);
+        assert_ne!(manifests, example_text());
+        fails(&run_on("apply", &manifests), &[told]);
+    }
+}

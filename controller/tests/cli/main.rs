@@ -11,3 +11,4 @@ mod server;
 mod state;
 mod tls;
 mod watch;
+mod watching;

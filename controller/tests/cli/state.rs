@@ -1,13 +1,15 @@
 //! What a run keeps for the next one.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Stdio;
 
 use ovsdb_sim::testing::ScratchDir;
 
-use crate::command::{example, example_text, patchbay, run_on};
+use crate::command::{example, example_text, patchbay, run, run_on};
+use crate::watching::{PATIENCE, copy_example, lines};
 
 /// One more network, whose name comes before the others'.
 const AZURE: &str = r#"---
@@ -147,4 +149,72 @@ fn a_run_that_fails_leaves_no_folder_but_those_with_something_in_them() {
     fs::write(state.join("notes"), "").unwrap();
     assert_eq!(run_on(&arguments, "a: [").code, Some(1));
     assert!(state.join("notes").exists());
+}
+
+#[test]
+fn those_that_read_say_for_whom_they_wait() {
+    let folder = ScratchDir::new();
+    let lock = File::create(folder.path().join(".lock")).unwrap();
+    lock.lock().unwrap();
+    for command in ["plan", "explain cnc blue-green-connect"] {
+        let mut waiting = patchbay()
+            .args(command.split(' '))
+            .arg("--state")
+            .arg(folder.path())
+            .arg("-f")
+            .arg(example())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let line = lines(waiting.stderr.take().unwrap()).recv_timeout(PATIENCE);
+        waiting.kill().unwrap();
+        waiting.wait().unwrap();
+        let name = folder.path().display();
+        let waits = format!("waiting for another run, which uses the state folder {name}\n");
+        assert_eq!(line, Ok(waits));
+    }
+}
+
+#[test]
+fn state_among_the_manifests_is_refused() {
+    let folder = ScratchDir::new();
+    let (manifests, link) = (folder.path().join("m"), folder.path().join("link"));
+    fs::create_dir_all(manifests.join("state")).unwrap();
+    copy_example(&manifests);
+    symlink(&manifests, &link).unwrap();
+    let refused = |command: &str, manifests: &Path, state: &Path| {
+        let arguments = format!("{command} --state {}", state.display());
+        let run = run(&arguments, &[manifests]);
+        let told = format!(
+            "error: --state {} is among the manifests of -f {}: ",
+            state.display(),
+            manifests.display()
+        );
+        assert_eq!((run.code, &*run.stdout), (Some(1), ""), "{}", run.stderr);
+        assert!(run.stderr.starts_with(&told), "{told}\n{}", run.stderr);
+    };
+    for command in [
+        "apply",
+        "apply --watch",
+        "plan",
+        "explain cnc blue-green-connect",
+    ] {
+        refused(command, &manifests, &manifests.join("state"));
+    }
+    refused("apply", &manifests, &manifests);
+    refused("apply", &manifests, &manifests.join("not/there/yet"));
+    refused("apply", &manifests, &link.join("state"));
+    refused("apply", &link, &manifests.join("new"));
+    assert!(!manifests.join("not").exists() && !manifests.join("new").exists());
+
+    // What is not read as manifests may be there, and folders around them may be the state's.
+    let beside = folder.path().join("state");
+    symlink(&beside, manifests.join("linked")).unwrap();
+    fs::create_dir(&beside).unwrap();
+    for state in [".state", "linked", ".."] {
+        let arguments = format!("apply --state {}", manifests.join(state).display());
+        for _ in 0..2 {
+            run(&arguments, &[&manifests]).succeeded();
+        }
+    }
 }

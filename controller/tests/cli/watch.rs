@@ -1,58 +1,19 @@
 //! `patchbay apply --watch`: files are applied as they are saved.
 
-use std::fs;
-use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
-use std::process::{Child, Stdio};
+use std::fs::{self, File};
+use std::num::NonZeroU32;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
-use crate::command::{example_text, patchbay, run_on};
+use ovsdb_sim::testing::ScratchDir;
+use ovsdb_sim::{Fault, FaultRule, Listener, Loss, Sim};
+use patchbay_schemas::error::OvsdbError;
 
-/// A watching command, and what it prints.
-struct Watching {
-    child: Child,
-    stdout: BufReader<Box<dyn Read>>,
-    stderr: BufReader<Box<dyn Read>>,
-}
-
-impl Watching {
-    fn start(path: &Path) -> Self {
-        let mut child = patchbay()
-            .args(["apply", "--watch", "-o", "json", "--zone", "ovn-worker2"])
-            .arg("-f")
-            .arg(path)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let stdout: Box<dyn Read> = Box::new(child.stdout.take().unwrap());
-        let stderr: Box<dyn Read> = Box::new(child.stderr.take().unwrap());
-        Self {
-            child,
-            stdout: BufReader::new(stdout),
-            stderr: BufReader::new(stderr),
-        }
-    }
-
-    /// The next document, which ends with a brace at the start of a line.
-    fn document(&mut self) -> serde_json::Value {
-        let mut text = String::new();
-        while !text.ends_with("\n}\n") {
-            assert_ne!(self.stdout.read_line(&mut text).unwrap(), 0, "{text}");
-        }
-        serde_json::from_str(&text).unwrap()
-    }
-
-    fn error(&mut self) -> String {
-        let mut line = String::new();
-        self.stderr.read_line(&mut line).unwrap();
-        line
-    }
-
-    fn stop(mut self) {
-        ovsdb_sim::testing::signal(&self.child, "TERM");
-        assert_eq!(self.child.wait().unwrap().code(), Some(0));
-    }
-}
+use crate::command::{example, example_text, run, run_on};
+use crate::watching::{Watching, copy_example};
 
 fn ports(document: &serde_json::Value) -> usize {
     let ports = &document["zones"][0]["connects"][0]["router"]["ports"];
@@ -64,7 +25,7 @@ fn what_is_saved_is_applied_and_mistakes_leave_what_was_there() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("all.yaml");
     fs::write(&file, example_text()).unwrap();
-    let mut watching = Watching::start(folder.path());
+    let watching = Watching::start(folder.path(), "-o json");
     let first = watching.document();
     assert_eq!(ports(&first), 6);
 
@@ -76,7 +37,7 @@ fn what_is_saved_is_applied_and_mistakes_leave_what_was_there() {
     );
     assert_eq!(
         watching.error(),
-        "what was applied stays; waiting for the files to change\n"
+        "what was applied stays; trying again when files change, and every 5 s\n"
     );
 
     // A node more, and first among the nodes: the others keep their ids, and only its rows are new.
@@ -98,6 +59,200 @@ fn what_is_saved_is_applied_and_mistakes_leave_what_was_there() {
     watching.stop();
 }
 
+/// Rows that an apply has made for the connect of this name.
+fn inserted(document: &serde_json::Value, connect: &str) -> u64 {
+    let connects = document["zones"][0]["connects"].as_array().unwrap();
+    let found = connects.iter().find(|one| one["name"] == connect);
+    found.unwrap()["inserted"].as_u64().unwrap()
+}
+
+/// A server in a folder, with the manifests of the example beside it.
+struct Bed {
+    folder: ScratchDir,
+    sim: Sim,
+    listener: Listener,
+}
+
+impl Bed {
+    async fn new() -> Self {
+        let folder = ScratchDir::new();
+        fs::create_dir(folder.path().join("m")).unwrap();
+        copy_example(&folder.path().join("m"));
+        let (sim, listener) = serve(&folder).await;
+        Self {
+            folder,
+            sim,
+            listener,
+        }
+    }
+
+    fn manifest(&self, name: &str) -> PathBuf {
+        self.folder.path().join("m").join(name)
+    }
+
+    fn watch(&self, arguments: &str) -> Watching {
+        let arguments = format!("-o json --nb {} {arguments}", self.listener.remote());
+        Watching::start(&self.folder.path().join("m"), &arguments)
+    }
+}
+
+async fn serve(folder: &ScratchDir) -> (Sim, Listener) {
+    let sim = Sim::builder().build().unwrap();
+    let target = format!("punix:{}", folder.path().join("nb.sock").display());
+    let listener = sim.listen(&target).await.unwrap();
+    (sim, listener)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_taken_back_after_half_an_apply_is_applied() {
+    let bed = Bed::new().await;
+    let connect = fs::read_to_string(bed.manifest("3-connect.yaml")).unwrap();
+    let other = connect
+        .replace("blue-green-connect", "other")
+        .replace("192.168.0.0/16", "192.169.0.0/16");
+    fs::write(
+        bed.manifest("3-connect.yaml"),
+        format!("{connect}---\n{other}"),
+    )
+    .unwrap();
+    let watching = bed.watch("");
+    let first = watching.document();
+    assert!(inserted(&first, "blue-green-connect") > 0 && inserted(&first, "other") > 0);
+
+    // Four attempts on both: the last transaction of the last attempt gets through.
+    let full = Fault::FailCommit(OvsdbError::new("I/O error", "No space left on device"));
+    let seven = NonZeroU32::new(7).unwrap();
+    bed.sim
+        .set_fault(FaultRule::from(full).times(seven))
+        .unwrap();
+    let both = fs::read_to_string(bed.manifest("3-connect.yaml")).unwrap();
+    fs::remove_file(bed.manifest("3-connect.yaml")).unwrap();
+    let mut error = watching.error();
+    while error.starts_with("warning: ") {
+        error = watching.error();
+    }
+    assert!(
+        error.starts_with("error: zone ovn-worker2: ClusterNetworkConnect blue-green-connect: ")
+            && error.ends_with("No space left on device\n"),
+        "{error}"
+    );
+    assert_eq!(
+        watching.error(),
+        "trying again when files change, and every 5 s\n"
+    );
+    fs::write(bed.manifest("3-connect.yaml"), both).unwrap();
+    let second = watching.document();
+    assert_eq!(inserted(&second, "blue-green-connect"), 0);
+    assert_eq!(inserted(&second, "other"), inserted(&first, "other"));
+    watching.stop();
+}
+
+#[test]
+fn what_fails_is_tried_again_without_a_change_of_files_and_told_once() {
+    let folder = ScratchDir::new();
+    let obstacle = folder.path().join("file");
+    fs::write(&obstacle, "").unwrap();
+    let state = obstacle.join("state");
+    let arguments = format!("-o json --state {}", state.display());
+    let watching = Watching::start(&example(), &arguments);
+    let error = watching.error();
+    assert!(error.starts_with("error: cannot create "), "{error}");
+    assert_eq!(
+        watching.error(),
+        "what was applied stays; trying again when files change, and every 5 s\n"
+    );
+    watching.is_silent(Duration::from_secs(6));
+    fs::remove_file(&obstacle).unwrap();
+    assert_eq!(ports(&watching.document()), 6);
+    watching.stop();
+}
+
+/// Is true when it is dropped: when a test fails, too.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_file_that_changes_all_the_time_does_not_hold_up_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    copy_example(folder.path());
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut text = String::new();
+            while !is_done.load(Ordering::Relaxed) {
+                text.push('#');
+                fs::write(folder.path().join("restless.yaml"), &text).unwrap();
+                thread::sleep(Duration::from_millis(50));
+            }
+        });
+        let _done = Done(&is_done);
+        let watching = Watching::start(folder.path(), "-o json");
+        assert_eq!(ports(&watching.document()), 6);
+        fs::remove_file(folder.path().join("3-connect.yaml")).unwrap();
+        assert_eq!(watching.document()["connects"], serde_json::json!([]));
+        watching.stop();
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_comes_back_without_its_rows_is_filled_again() {
+    let bed = Bed::new().await;
+    let watching = bed.watch("");
+    let first = watching.document();
+    bed.sim.go_down().await;
+    let _other = serve(&bed.folder).await;
+    let second = watching.document();
+    assert_eq!(
+        inserted(&second, "blue-green-connect"),
+        inserted(&first, "blue-green-connect")
+    );
+    watching.stop();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_save_puts_right_what_others_have_changed() {
+    let bed = Bed::new().await;
+    let watching = bed.watch("");
+    let first = watching.document();
+    let save = || copy_example(&bed.folder.path().join("m"));
+    save();
+    watching.is_silent(Duration::from_secs(2));
+
+    let others = ["1-cluster.yaml", "2-networks.yaml"].map(|file| bed.manifest(file));
+    let remote = bed.listener.remote();
+    let without = format!("apply --zone ovn-worker2 --nb {remote}");
+    run(&without, &[&*others[0], &*others[1]]).succeeded();
+    save();
+    let second = watching.document();
+    assert_eq!(
+        inserted(&second, "blue-green-connect"),
+        inserted(&first, "blue-green-connect")
+    );
+    watching.stop();
+}
+
+#[test]
+fn what_is_printed_in_yaml_is_one_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    copy_example(folder.path());
+    let watching = Watching::start(folder.path(), "-o yaml");
+    // Nobody can tell a document's end before the next one starts.
+    let mut text = watching.line();
+    fs::remove_file(folder.path().join("3-connect.yaml")).unwrap();
+    while !text.ends_with("---\n") {
+        text += &watching.line();
+    }
+    text += &watching.rest();
+    let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(&text).unwrap();
+    let connects = |at: usize| documents[at]["connects"].as_array().unwrap().len();
+    assert_eq!((documents.len(), connects(0), connects(1)), (2, 1, 0));
+}
+
 #[test]
 fn standard_input_cannot_be_watched() {
     let run = run_on("apply --watch", "");
@@ -106,4 +261,59 @@ fn standard_input_cannot_be_watched() {
         run.stderr,
         "error: --watch is for files and folders: standard input does not change\n"
     );
+}
+
+/// What is said when a signal ends an apply that is under way.
+const STOPPED: &str =
+    "stopped in the middle of an apply: what is not done yet is left to the next one\n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn signals_end_an_apply_that_is_under_way() {
+    let bed = Bed::new().await;
+    let state = format!("--state {}", bed.folder.path().join("state").display());
+    for signal in ["INT", "TERM"] {
+        copy_example(&bed.folder.path().join("m"));
+        let watching = bed.watch(&state);
+        assert_eq!(ports(&watching.document()), 6);
+        let never = FaultRule::from(Fault::LoseReply(Loss::Swallowed));
+        let never = bed.sim.set_fault(never).unwrap();
+        fs::remove_file(bed.manifest("3-connect.yaml")).unwrap();
+        while bed.sim.faults()[0].struck == 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(watching.stop_by(signal), STOPPED);
+        assert!(bed.sim.clear_fault(never));
+    }
+}
+
+#[test]
+fn signals_end_a_watch_that_waits_for_a_silent_server() {
+    let folder = ScratchDir::new();
+    let socket = folder.path().join("nb.sock");
+    let silent = UnixListener::bind(&socket).unwrap();
+    for signal in ["INT", "TERM"] {
+        let watching = Watching::start(&example(), &format!("--nb unix:{}", socket.display()));
+        let _connection = silent.accept().unwrap();
+        assert_eq!(watching.stop_by(signal), STOPPED);
+    }
+}
+
+#[test]
+fn signals_end_a_watch_that_waits_for_the_state() {
+    let folder = ScratchDir::new();
+    let name = folder.path().display();
+    let lock = File::create(folder.path().join(".lock")).unwrap();
+    lock.lock().unwrap();
+    let arguments = format!("-o json --state {name}");
+    let waits = format!("waiting for another run, which uses the state folder {name}\n");
+    for signal in ["INT", "TERM"] {
+        let watching = Watching::start(&example(), &arguments);
+        assert_eq!(watching.error(), waits);
+        assert_eq!(watching.stop_by(signal), STOPPED);
+    }
+    let watching = Watching::start(&example(), &arguments);
+    assert_eq!(watching.error(), waits);
+    lock.unlock().unwrap();
+    assert_eq!(ports(&watching.document()), 6);
+    watching.stop();
 }

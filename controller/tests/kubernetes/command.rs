@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use patchbay_schemas::nb::LogicalRouterPolicy;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::bed::{Bed, ZONE, eventually};
 
@@ -18,6 +18,15 @@ pub(crate) fn patchbay(arguments: &[&str]) -> Command {
 
 /// A kubeconfig in this folder: how to reach the server at this place.
 pub(crate) fn kubeconfig(folder: &Path, url: &str) -> PathBuf {
+    kubeconfig_of(folder, url, &json!({}))
+}
+
+/// The same with the rights of one of our service accounts.
+pub(crate) fn kubeconfig_as(account: &str, folder: &Path, url: &str) -> PathBuf {
+    kubeconfig_of(folder, url, &json!({"as": account}))
+}
+
+fn kubeconfig_of(folder: &Path, url: &str, user: &Value) -> PathBuf {
     let file = folder.join("config");
     let context = json!({"cluster": "test", "user": "test", "namespace": "patchbay"});
     // JSON is YAML.
@@ -25,7 +34,7 @@ pub(crate) fn kubeconfig(folder: &Path, url: &str) -> PathBuf {
         "apiVersion": "v1", "kind": "Config", "current-context": "test",
         "contexts": [{"name": "test", "context": context}],
         "clusters": [{"name": "test", "cluster": {"server": url}}],
-        "users": [{"name": "test", "user": {}}],
+        "users": [{"name": "test", "user": user}],
     });
     std::fs::write(&file, text.to_string()).unwrap();
     file

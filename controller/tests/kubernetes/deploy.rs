@@ -139,6 +139,27 @@ async fn the_roles_allow_what_is_asked_for_and_little_else() {
     for (role, expected) in [
         ("patchbay-events", vec!["events create", "events patch"]),
         (
+            "patchbay-zone",
+            vec![
+                "clusternetworkconnects list",
+                "clusternetworkconnects watch",
+                "clusteruserdefinednetworks list",
+                "configmaps create",
+                "configmaps patch",
+                "namespaces list",
+                "namespaces watch",
+                "network-attachment-definitions list",
+                "network-attachment-definitions watch",
+                "nodes list",
+                "nodes watch",
+                "pods list",
+                "pods watch",
+                "services list",
+                "services watch",
+                "userdefinednetworks list",
+            ],
+        ),
+        (
             "patchbay-cluster",
             vec![
                 "clusternetworkconnects list",

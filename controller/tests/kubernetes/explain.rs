@@ -4,7 +4,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 use crate::bed::{Bed, CONNECT, ZONE};
-use crate::command::{kubeconfig, patchbay};
+use crate::command::{kubeconfig_as, patchbay};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_is_explained() {
@@ -14,7 +14,8 @@ async fn a_cluster_is_explained() {
     bed.connect().await;
     bed.until_allocated(2).await;
     let folder = tempfile::tempdir().unwrap();
-    let config = kubeconfig(folder.path(), &bed.api().url());
+    // As in a sidecar.
+    let config = kubeconfig_as("ovnkube-node", folder.path(), &bed.api().url());
     let explain = |more: &[&str]| {
         let mut command = patchbay(&["explain", "cnc", CONNECT]);
         command.arg("--kubeconfig").arg(&config).args(more);
