@@ -25,12 +25,13 @@ pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Res
     let namespace = arguments.namespace.clone();
     let namespace = namespace.unwrap_or_else(|| client_config.default_namespace.clone());
     let config = config(arguments, namespace)?;
+    let server = client_config.cluster_url.clone();
     let client = Client::try_from(client_config);
     let client = client.map_err(|error| Failure::Cluster(error.to_string()))?;
     let mut stop = Stop::new()?;
     writeln!(
         console.errors,
-        "running as {} until Ctrl-C",
+        "running as {} on the API server at {server} until Ctrl-C",
         config.identity
     )?;
     let ended = run_halves(client, config, async move { stop.asked().await }).await;

@@ -37,6 +37,9 @@ use run::{Console, Failure};
 /// Exit status of `plan` if there is something to do.
 const CHANGES: u8 = 2;
 
+/// What is logged unless the environment says something else. Failed requests are told where they are made, too.
+const FILTER: &str = "warn,kube_client=off";
+
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     let filter = EnvFilter::try_from_default_env();
@@ -44,11 +47,11 @@ pub fn main() -> ExitCode {
         Err(error) if std::env::var_os(EnvFilter::DEFAULT_ENV).is_some() => Some(error.to_string()),
         _ => None,
     };
-    let filter = filter.unwrap_or_else(|_| EnvFilter::new("warn"));
+    let filter = filter.unwrap_or_else(|_| EnvFilter::new(FILTER));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
+        .with_ansi(has_colours())
         // It would panic if nobody reads the standard error any more.
         .log_internal_errors(false)
         .init();
@@ -82,6 +85,12 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Whether messages are coloured: on a terminal, unless its user wants none (<https://no-color.org>).
+fn has_colours() -> bool {
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    io::stderr().is_terminal() && !unwanted
 }
 
 fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Failure> {

@@ -3,9 +3,6 @@
 //! A kind that is ignored counts as an object that is not there, and what is not there any more is taken out of databases. So
 //! a kind is ignored only if it is likely to be meant as it is written.
 
-/// The group of our own resources and of others of OVN-Kubernetes.
-const OVN: &str = "k8s.ovn.org";
-
 /// What is read, by the group and version that go before it and the kind.
 const OURS: [(&str, &str); 8] = [
     ("k8s.ovn.org/v1", "ClusterNetworkConnect"),
@@ -18,33 +15,17 @@ const OURS: [(&str, &str); 8] = [
     ("v1", "List"),
 ];
 
-/// OVN-Kubernetes' other kinds.
-const OTHERS_OF_OVN: [&str; 8] = [
-    "AdminPolicyBasedExternalRoute",
-    "EgressFirewall",
-    "EgressIP",
-    "EgressQoS",
-    "EgressService",
-    "NetworkQoS",
-    "RouteAdvertisements",
-    "VTEP",
-];
-
 /// Field and message, if this kind, which is none of ours, is to be refused rather than ignored.
 pub(super) fn mistake(group: &str, kind: &str) -> Option<(&'static str, String)> {
-    if group == OVN && OTHERS_OF_OVN.contains(&kind) {
-        return None;
-    }
-    if let Some((api_version, ours)) = OURS.into_iter().find(|ours| is_meant(*ours, group, kind)) {
-        return Some(if kind == ours {
-            let message = format!("kind {ours} is not known there: did you mean {api_version}?");
-            ("apiVersion", message)
-        } else {
-            let message = format!("is not known: did you mean {ours} of {api_version}?");
-            ("kind", message)
-        });
-    }
-    (group == OVN).then(|| ("kind", format!("is not known in API group {OVN}")))
+    let mut ours = OURS.into_iter();
+    let (api_version, ours) = ours.find(|ours| is_meant(*ours, group, kind))?;
+    Some(if kind == ours {
+        let message = format!("kind {ours} is not known there: did you mean {api_version}?");
+        ("apiVersion", message)
+    } else {
+        let message = format!("is not known: did you mean {ours} of {api_version}?");
+        ("kind", message)
+    })
 }
 
 /// Whether somebody has this kind of ours in mind who writes that one.
@@ -111,8 +92,18 @@ mod tests {
         for kind in core {
             assert_eq!(mistake("", kind), None, "{kind}");
         }
-        for kind in OTHERS_OF_OVN {
-            assert_eq!(mistake(OVN, kind), None, "{kind}");
+        let of_ovn = [
+            "AdminPolicyBasedExternalRoute",
+            "EgressFirewall",
+            "EgressIP",
+            "EgressQoS",
+            "EgressService",
+            "NetworkQoS",
+            "RouteAdvertisements",
+            "VTEP",
+        ];
+        for kind in of_ovn {
+            assert_eq!(mistake("k8s.ovn.org", kind), None, "{kind}");
         }
         for (group, kind) in [
             ("apps", "Deployment"),
