@@ -1,22 +1,28 @@
 //! Servers that go and come back.
 
+use std::path::Path;
+
 use ovsdb_sim::testing::ScratchDir;
+use ovsdb_sim::{Listener, Sim};
 use patchbay_engine::client::{Client, CommitOutcome, Remotes};
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::nb::LogicalSwitch;
 
 use crate::{Bed, config, connect, sim, soon};
 
+/// At a unix socket and at a TCP port.
+async fn listen(sim: &Sim, socket: &Path) -> [Listener; 2] {
+    let unix = sim.listen(&format!("punix:{}", socket.display())).await;
+    let tcp = sim.listen("ptcp:0:127.0.0.1").await;
+    [unix.unwrap(), tcp.unwrap()]
+}
+
 #[tokio::test]
 async fn a_server_that_comes_back_is_found_at_its_old_place() {
     let folder = ScratchDir::new();
     let socket = folder.path().join("nb.sock");
     let sim = sim();
-    let unix = sim
-        .listen(&format!("punix:{}", socket.display()))
-        .await
-        .unwrap();
-    let tcp = sim.listen("ptcp:0:127.0.0.1").await.unwrap();
+    let [unix, tcp] = listen(&sim, &socket).await;
     for remote in [unix.remote(), tcp.remote()] {
         let client = connect(remote.parse::<Remotes>().unwrap()).await;
         let bed = Bed::of(sim.clone(), client);
@@ -53,11 +59,7 @@ async fn a_server_that_is_up_stays_as_it_is() {
     let folder = ScratchDir::new();
     let socket = folder.path().join("nb.sock");
     let sim = sim();
-    let unix = sim
-        .listen(&format!("punix:{}", socket.display()))
-        .await
-        .unwrap();
-    let tcp = sim.listen("ptcp:0:127.0.0.1").await.unwrap();
+    let [unix, tcp] = listen(&sim, &socket).await;
     let mut beds = Vec::new();
     for _ in 0..2 {
         for remote in [unix.remote(), tcp.remote()] {
