@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::listen::{self, ListenError};
 use crate::server::Server;
-use crate::session;
+use crate::session::{self, Probe};
 
 /// What OVSDB has registered with IANA.
 const DEFAULT_PORT: u16 = 6640;
@@ -25,6 +25,8 @@ const MAX_BACKOFF: Duration = Duration::from_secs(8);
 pub struct Dialer {
     target: String,
     progress: watch::Receiver<Progress>,
+    /// The time of silence after which the client must prove to be there.
+    probe: watch::Sender<Option<Duration>>,
     task: JoinHandle<()>,
 }
 
@@ -52,6 +54,11 @@ impl Dialer {
     /// Whom it connects to: `unix:PATH` or `tcp:HOST[:PORT]`, as it was given.
     pub fn target(&self) -> &str {
         &self.target
+    }
+
+    /// Changes the time of silence after which the client must prove to be there.
+    pub(crate) fn set_probe(&self, probe: Option<Duration>) {
+        self.probe.send_replace(probe);
     }
 
     pub(crate) fn progress(&self) -> Progress {
@@ -102,30 +109,23 @@ impl Peer {
     async fn serve(
         &self,
         server: &Arc<Server>,
-        probe: Option<Duration>,
+        probe: Probe,
         progress: &watch::Sender<Progress>,
     ) -> io::Result<()> {
-        let is_connected = || {
-            progress.send_modify(|progress| {
-                progress.phase = Phase::Active;
-                progress.connected = Some(Instant::now());
-            });
-        };
+        let join = |_| Some(Connection::new(progress));
         progress.send_modify(|progress| progress.phase = Phase::Connecting);
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         match self {
             Self::Unix(path) => {
                 let stream = UnixStream::connect(path).await?;
                 let _place = listen::admit(server).ok_or_else(refused)?;
-                is_connected();
-                session::serve(server.clone(), stream, probe, |_| Some(())).await;
+                session::serve(server.clone(), stream, probe, join).await;
             }
             Self::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
                 let _place = listen::admit(server).ok_or_else(refused)?;
-                is_connected();
-                session::serve(server.clone(), stream, probe, |_| Some(())).await;
+                session::serve(server.clone(), stream, probe, join).await;
             }
         }
         Ok(())
@@ -140,19 +140,44 @@ pub(crate) fn dial(
 ) -> Result<Dialer, ListenError> {
     let peer = Peer::parse(target).ok_or_else(|| ListenError::Peer(target.to_owned()))?;
     let (sender, progress) = watch::channel(Progress::default());
-    let task = tokio::spawn(call(server, peer, target.to_owned(), probe, sender));
+    let probe = watch::Sender::new(probe);
+    let call = call(server, peer, target.to_owned(), probe.subscribe(), sender);
+    let task = tokio::spawn(call);
     Ok(Dialer {
         target: target.to_owned(),
         progress,
+        probe,
         task,
     })
+}
+
+/// A connection that is there.
+struct Connection<'a>(&'a watch::Sender<Progress>);
+
+impl<'a> Connection<'a> {
+    fn new(progress: &'a watch::Sender<Progress>) -> Self {
+        progress.send_modify(|progress| {
+            progress.phase = Phase::Active;
+            progress.connected = Some(Instant::now());
+        });
+        Self(progress)
+    }
+}
+
+impl Drop for Connection<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|progress| {
+            progress.phase = Phase::Backoff;
+            progress.disconnected = Some(Instant::now());
+        });
+    }
 }
 
 async fn call(
     server: Arc<Server>,
     peer: Peer,
     target: String,
-    probe: Option<Duration>,
+    probe: Probe,
     progress: watch::Sender<Progress>,
 ) {
     let mut backoff = Duration::ZERO;
@@ -160,16 +185,11 @@ async fn call(
         let start = Instant::now();
         // A server that is down does not call, either.
         if server.is_up() {
-            match peer.serve(&server, probe, &progress).await {
+            match peer.serve(&server, probe.clone(), &progress).await {
                 Ok(()) => tracing::info!(target, "a connection has ended"),
                 Err(error) => tracing::info!(target, %error, "cannot connect"),
             }
-            progress.send_modify(|progress| {
-                if progress.phase == Phase::Active {
-                    progress.disconnected = Some(Instant::now());
-                }
-                progress.phase = Phase::Backoff;
-            });
+            progress.send_modify(|progress| progress.phase = Phase::Backoff);
         }
         backoff = if start.elapsed() >= backoff {
             MIN_BACKOFF

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::JoinHandle;
 
 use crate::server::Server;
-use crate::session::{self, SessionId};
+use crate::session::{self, Probe, SessionId};
 
 use clients::Clients;
 
@@ -86,9 +86,9 @@ impl Listener {
         self.endpoint.clients.present().sessions.len()
     }
 
-    /// Changes the time of silence after which clients that come from now on must prove to be there.
+    /// Changes the time of silence after which clients must prove to be there.
     pub(crate) fn set_probe(&self, probe: Option<Duration>) {
-        self.endpoint.clients.present().probe = probe;
+        self.endpoint.clients.probe.send_replace(probe);
     }
 
     /// Hangs up on its clients, those included that are about to be served.
@@ -264,7 +264,8 @@ pub(crate) async fn listen(
 /// Connects without a socket.
 pub(crate) fn connect(server: &Arc<Server>) -> io::Result<DuplexStream> {
     let (ours, theirs) = tokio::io::duplex(PIPE);
-    if spawn(server, ours, None, |_| Some(())) {
+    let probe = watch::Sender::new(None).subscribe();
+    if spawn(server, ours, probe, |_| Some(())) {
         Ok(theirs)
     } else {
         Err(io::ErrorKind::ConnectionRefused.into())
@@ -277,11 +278,11 @@ async fn accept(server: Arc<Server>, socket: Socket, clients: Arc<Clients>) {
         let join = move |session| joined.join(session);
         let accepted = match &socket {
             Socket::Unix(listener) => listener.accept().await.map(|(stream, _)| {
-                spawn(&server, stream, clients.present().probe, join);
+                spawn(&server, stream, clients.probe.subscribe(), join);
             }),
             Socket::Tcp(listener) => listener.accept().await.map(|(stream, _)| {
                 stream.set_nodelay(true).unwrap_or_default();
-                spawn(&server, stream, clients.present().probe, join);
+                spawn(&server, stream, clients.probe.subscribe(), join);
             }),
         };
         if let Err(error) = accepted {
@@ -294,7 +295,7 @@ async fn accept(server: Arc<Server>, socket: Socket, clients: Arc<Clients>) {
 fn spawn<S, K>(
     server: &Arc<Server>,
     stream: S,
-    probe: Option<Duration>,
+    probe: Probe,
     join: impl FnOnce(SessionId) -> Option<K> + Send + 'static,
 ) -> bool
 where

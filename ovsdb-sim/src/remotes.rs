@@ -129,14 +129,11 @@ impl Remote {
         }
     }
 
-    /// Changes the probe interval; false if it must be opened anew for that.
-    fn set_probe(&self, probe: Option<Duration>) -> bool {
+    /// Changes the time of silence after which clients must prove to be there.
+    fn set_probe(&self, probe: Option<Duration>) {
         match self {
-            Self::Passive(door) => {
-                door.listener.set_probe(probe);
-                true
-            }
-            Self::Active(_) => false,
+            Self::Passive(door) => door.listener.set_probe(probe),
+            Self::Active(dialer) => dialer.set_probe(probe),
         }
     }
 }

@@ -14,7 +14,8 @@ use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{Message, Reply};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::fault::Direction;
 use crate::hosted::Hosted;
@@ -144,12 +145,12 @@ impl Session {
 
 /// Serves one connection until it ends. Two tasks, the reader and the writer; when one ends the other does.
 ///
-/// `probe` is the time of silence after which a client must prove to be there. `join` says whether it is to be served, and
+/// `join` says whether it is to be served, and
 /// what is kept for as long as it is.
 pub(crate) async fn serve<S, K>(
     server: Arc<Server>,
     stream: S,
-    probe: Option<Duration>,
+    probe: Probe,
     join: impl FnOnce(SessionId) -> Option<K>,
 ) where
     S: AsyncRead + AsyncWrite + Send + 'static,
@@ -159,7 +160,7 @@ pub(crate) async fn serve<S, K>(
         server: &server,
         session: &session,
     };
-    let Some(_kept) = join(session.id) else {
+    let Some(kept) = join(session.id) else {
         return;
     };
     if !server.is_up() || server.faults().drops(session.id) {
@@ -178,7 +179,7 @@ pub(crate) async fn serve<S, K>(
         }
         _ = session.outbox.ended() => {}
     }
-    drop(connected);
+    drop((connected, kept));
     // A client that does not read what it asked for, or does not hang up, must not keep the connection.
     let linger = if session.outbox.ended().await {
         LINGER
@@ -299,10 +300,21 @@ async fn send(session: &Session, output: &mut (impl AsyncWrite + Unpin), bytes: 
     true
 }
 
+/// The time of silence after which a client must prove to be there; none if it need not. It may change.
+pub(crate) type Probe = watch::Receiver<Option<Duration>>;
+
+/// Ends after that time; never without one.
+async fn silence(interval: Option<Duration>) {
+    match interval {
+        Some(interval) => sleep(interval).await,
+        None => std::future::pending().await,
+    }
+}
+
 async fn read(
     session: &Arc<Session>,
     input: &mut (impl AsyncRead + Unpin),
-    probe: Option<Duration>,
+    mut probe: Probe,
 ) -> Result<(), SessionError> {
     let mut framer = Framer::new(session.server.limits().message);
     let mut context = Context {
@@ -347,24 +359,24 @@ async fn read(
         faults.until_reading(session.id).await;
         let buffer = framer.buffer_mut();
         buffer.reserve(READ_SIZE);
-        let read = input.read_buf(buffer);
-        let count = match probe {
-            None => read.await?,
-            Some(probe) => match timeout(probe, read).await {
-                Ok(count) => {
-                    probed = false;
-                    count?
+        let interval = *probe.borrow_and_update();
+        let count = tokio::select! {
+            biased;
+            count = input.read_buf(buffer) => count?,
+            () = silence(interval) => {
+                if probed {
+                    return Err(SessionError::Inactive);
                 }
-                Err(_) if probed => return Err(SessionError::Inactive),
-                Err(_) => {
-                    probed = true;
-                    session.outbox.push([Chunk::Own(
-                        br#"{"id":"echo","method":"echo","params":[]}"#.to_vec(),
-                    )]);
-                    continue;
-                }
-            },
+                probed = true;
+                session.outbox.push([Chunk::Own(
+                    br#"{"id":"echo","method":"echo","params":[]}"#.to_vec(),
+                )]);
+                continue;
+            }
+            // From now on another interval counts.
+            Ok(()) = probe.changed() => continue,
         };
+        probed = false;
         if count == 0 {
             return Ok(());
         }

@@ -67,7 +67,7 @@ pub(super) async fn watch(manifests: &Manifests, console: &mut Console<'_>) -> R
 /// What a failure means for what is there, and what happens next.
 fn what_follows(failure: &Failure) -> String {
     let stays = match failure {
-        Failure::Zone { .. } | Failure::Print { .. } | Failure::Io(_) => "",
+        Failure::Zone { .. } | Failure::State(_) | Failure::Print { .. } | Failure::Io(_) => "",
         _ => "what was applied stays; ",
     };
     let seconds = RETRY.as_secs();

@@ -8,10 +8,12 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use crate::api::Violation;
 use crate::source::from_json;
 
 /// An object without the fields that are not known here: a later version of its definition may have more of them. One
-/// that cannot be understood all the same does not stop a list or a watch.
+/// that cannot be understood all the same does not stop a list or a watch, nor does one whose selectors say more than is
+/// known here.
 #[derive(Clone, Debug)]
 pub(super) struct Received<K>(pub(super) Result<K, Unreadable>);
 
@@ -33,18 +35,26 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Received<K> {
         let metadata = ObjectMeta::deserialize(&object["metadata"]).map_err(D::Error::custom)?;
         let status = object["status"].clone();
         let (known, violations) = from_json(object);
-        Ok(Self(known.ok_or_else(|| {
-            Unreadable {
+        let wrong = match &known {
+            // Without a part of a selector, more would be selected than is meant.
+            Some(_) => violations.iter().find(|violation| selects(violation)),
+            // Those before it are fields that are not known.
+            None => violations.last(),
+        };
+        let error = wrong.map(ToString::to_string);
+        Ok(Self(match (known, error) {
+            (Some(known), None) => Ok(known),
+            (_, error) => Err(Unreadable {
                 metadata,
                 status,
-                // Those before it are fields that are not known.
-                error: violations
-                    .last()
-                    .map(ToString::to_string)
-                    .unwrap_or_default(),
-            }
-        })))
+                error: error.unwrap_or_default(),
+            }),
+        }))
     }
+}
+
+fn selects(violation: &Violation) -> bool {
+    violation.field.to_ascii_lowercase().contains("selector")
 }
 
 impl<K: Resource<DynamicType = ()>> Resource for Received<K> {
@@ -107,6 +117,14 @@ mod tests {
         assert_eq!(object.spec.connectivity, [Connectivity::PodNetwork]);
         assert_eq!(object.spec.connect_subnets[0].network_prefix, 24);
         assert!(object.status.is_some());
+    }
+
+    #[test]
+    fn what_narrows_a_selector_is_not_left_out() {
+        let selector = json!({"networkSelectionType": "DefaultNetwork", "except": "blue"});
+        let object = received(&json!({"networkSelectors": [selector]})).0;
+        let error = object.unwrap_err().error;
+        assert!(error.starts_with("spec.networkSelectors[0]"), "{error}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use patchbay_schemas::nb::{
 };
 use thiserror::Error;
 use tokio::sync::watch;
+use uuid::Uuid;
 
 use super::config::{Timing, ZoneHalf};
 use super::pace::{Backoff, Happening, settle, sleep_or_forever};
@@ -130,8 +131,8 @@ struct Work {
     told: BTreeMap<String, Told>,
     /// What is reported of each connect.
     summaries: BTreeMap<String, ConnectSummary>,
-    /// Connects whose last transaction the database has refused, with the kind of the error.
-    refused: BTreeMap<String, String>,
+    /// Why the database has refused the last transaction of a connect.
+    refused: BTreeMap<String, Refusal>,
 }
 
 impl Happening for Work {
@@ -217,17 +218,19 @@ impl Work {
         Ok(true)
     }
 
-    /// Tells that the database refuses what a connect should have, when it does so a second time: once, because something
-    /// has changed meanwhile, is not worth telling. Its words name new rows each time, and are told once.
+    /// Tells that the database refuses what a connect should have, when it does so a second time for the same reason: once,
+    /// because something has changed meanwhile, is not worth telling.
     fn note_refusal(&mut self, connect: &str, error: &OpError) {
-        let kind = &error.error.tag;
-        let before = self.refused.insert(connect.to_owned(), kind.to_string());
-        let told = self.told.get(connect).map(|told| &*told.report);
-        let is_told =
-            told.is_some_and(|report| matches!(report.held, Some(HeldReason::Refused(_))));
-        let is_same = before.is_some_and(|before| before == **kind);
-        if is_same && !is_told && self.inputs.connect(connect).is_some() {
-            let report = ConnectReport::refused(error.to_string(), told);
+        let error = error.to_string();
+        // New rows have another UUID in each attempt.
+        let reason = without_uuids(&error);
+        let refusal = self.refused.entry(connect.to_owned()).or_default();
+        let is_again = refusal.last == reason;
+        refusal.last.clone_from(&reason);
+        if is_again && refusal.told != reason && self.inputs.connect(connect).is_some() {
+            refusal.told = reason;
+            let told = self.told.get(connect).map(|told| &*told.report);
+            let report = ConnectReport::refused(error, told);
             self.tell(connect, &Arc::new(report));
         }
     }
@@ -258,6 +261,26 @@ impl Work {
         self.told
             .insert(connect.to_owned(), Told { report, message });
     }
+}
+
+/// Reasons for which the database has refused something.
+#[derive(Debug, Default)]
+struct Refusal {
+    last: String,
+    told: String,
+}
+
+/// The text with all UUIDs taken for the same.
+fn without_uuids(text: &str) -> String {
+    let is_part = |c: char| c.is_ascii_hexdigit() || c == '-';
+    let words = text.split_inclusive(|c| !is_part(c)).map(|word| {
+        let uuid = word.trim_end_matches(|c| !is_part(c));
+        match Uuid::try_parse(uuid) {
+            Ok(_) => &word[uuid.len()..],
+            Err(_) => word,
+        }
+    });
+    words.collect()
 }
 
 /// What was told about a connect.
@@ -297,6 +320,17 @@ impl Message {
 mod tests {
     use super::*;
     use crate::zone::{NetworkSkip, Notice, SkippedNetwork};
+
+    #[test]
+    fn what_differs_in_uuids_only_is_the_same() {
+        let text = |uuid| format!("deadbeef-row {uuid}, and {uuid}");
+        let [one, other] = [
+            "65a2a3a5-5c12-4a8c-b9a0-0d5a7c3f2f11",
+            "00000000-0000-4000-8000-000000000000",
+        ];
+        assert_eq!(without_uuids(&text(one)), without_uuids(&text(other)));
+        assert_eq!(without_uuids("deadbeef-row x"), "deadbeef-row x");
+    }
 
     #[test]
     fn what_is_logged_has_an_end() {

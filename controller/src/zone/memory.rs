@@ -179,7 +179,9 @@ impl Memory {
                 self.nodes.add(node);
             }
             let id = |node: Option<&Arc<Node>>| node.and_then(|node| node.id);
-            let same_id = id(old) == id(new) && old.is_some() == new.is_some();
+            // Of several nodes with one id the oldest has it.
+            let created = |node: Option<&Arc<Node>>| node.map(|node| node.created);
+            let same_id = id(old) == id(new) && created(old) == created(new);
             let same_chassis =
                 same_id && old.map(|node| &node.chassis_id) == new.map(|node| &node.chassis_id);
             for state in self.connects.values_mut() {

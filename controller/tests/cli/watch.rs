@@ -60,10 +60,10 @@ fn what_is_saved_is_applied_and_mistakes_leave_what_was_there() {
 }
 
 /// Rows that an apply has made for the connect of this name.
-fn inserted(document: &serde_json::Value, connect: &str) -> u64 {
+fn inserted(document: &serde_json::Value, connect: &str) -> Option<u64> {
     let connects = document["zones"][0]["connects"].as_array().unwrap();
     let found = connects.iter().find(|one| one["name"] == connect);
-    found.unwrap()["inserted"].as_u64().unwrap()
+    found?["inserted"].as_u64()
 }
 
 /// A server in a folder, with the manifests of the example beside it.
@@ -117,7 +117,9 @@ async fn what_is_taken_back_after_half_an_apply_is_applied() {
     .unwrap();
     let watching = bed.watch("");
     let first = watching.document();
-    assert!(inserted(&first, "blue-green-connect") > 0 && inserted(&first, "other") > 0);
+    let of_both = |document| ["blue-green-connect", "other"].map(|name| inserted(document, name));
+    let [of_example, of_other] = of_both(&first);
+    assert!(of_example > Some(0) && of_other > Some(0));
 
     // Four attempts on both: the last transaction of the last attempt gets through.
     let full = Fault::FailCommit(OvsdbError::new("I/O error", "No space left on device"));
@@ -141,9 +143,15 @@ async fn what_is_taken_back_after_half_an_apply_is_applied() {
         "trying again when files change, and every 5 s\n"
     );
     fs::write(bed.manifest("3-connect.yaml"), both).unwrap();
-    let second = watching.document();
-    assert_eq!(inserted(&second, "blue-green-connect"), 0);
-    assert_eq!(inserted(&second, "other"), inserted(&first, "other"));
+    let mut second = watching.document();
+    let mut is_kept = true;
+    while inserted(&second, "other").is_none() {
+        // On a slow machine it was tried again before the file was there, and both went.
+        second = watching.document();
+        is_kept = false;
+    }
+    let of_example = if is_kept { Some(0) } else { of_example };
+    assert_eq!(of_both(&second), [of_example, of_other]);
     watching.stop();
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::jiff::Timestamp;
 use patchbay_controller::model::{ConnectSubnetMap, Networks, Node, NodeId, PodSubnet};
 use patchbay_controller::zone::{ClusterIpService, ZoneController};
 use patchbay_engine::txn::Transaction;
@@ -38,6 +39,7 @@ enum Event {
     PutNode {
         node: usize,
         id: i64,
+        created: i64,
     },
     RemoveNode {
         node: usize,
@@ -150,7 +152,8 @@ fn event() -> impl Strategy<Value = Event> {
     let network = || 0_usize..NETWORKS.len();
     let connect = || 0_usize..CONNECTS.len();
     prop_oneof![
-        3 => (node(), 1_i64..6).prop_map(|(node, id)| Event::PutNode { node, id }),
+        3 => (node(), 1_i64..6, 0_i64..3)
+            .prop_map(|(node, id, created)| Event::PutNode { node, id, created }),
         1 => node().prop_map(|node| Event::RemoveNode { node }),
         1 => (node(), prop::option::of(0_u8..3)).prop_map(|(node, chassis)| Event::Chassis { node, chassis }),
         2 => (node(), network(), prop::option::of(1_u8..9))
@@ -228,11 +231,12 @@ fn first<T: TableRow>(world: &World) -> Option<Uuid> {
 
 fn happen(world: &mut World, event: &Event) {
     match event.clone() {
-        Event::PutNode { node, id } => {
+        Event::PutNode { node, id, created } => {
             let name = node_name(node);
             world.inputs.nodes.remove(&name);
             let node = world.add_node(&name, id);
             node.id = node.id.filter(|_| id > 1);
+            node.created = Some(Timestamp::from_second(created).unwrap());
         }
         Event::RemoveNode { node } => {
             world.inputs.nodes.remove(&node_name(node));

@@ -4,27 +4,31 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::watch;
+
 use crate::session::SessionId;
 
 /// The clients of a listener.
 #[derive(Debug)]
-pub(super) struct Clients(Mutex<Present>);
+pub(super) struct Clients {
+    /// The time of silence after which they must prove to be there.
+    pub(super) probe: watch::Sender<Option<Duration>>,
+    present: Mutex<Present>,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Present {
     pub(super) sessions: BTreeSet<SessionId>,
-    /// The time of silence after which those that come must prove to be there.
-    pub(super) probe: Option<Duration>,
     /// No more are served.
     pub(super) is_over: bool,
 }
 
 impl Clients {
     pub(super) fn new(probe: Option<Duration>) -> Self {
-        Self(Mutex::new(Present {
-            probe,
-            ..Present::default()
-        }))
+        Self {
+            probe: watch::Sender::new(probe),
+            present: Mutex::default(),
+        }
     }
 
     /// Notes one for as long as it is there; none if it comes too late.
@@ -40,7 +44,7 @@ impl Clients {
 
     pub(super) fn present(&self) -> MutexGuard<'_, Present> {
         // Each change is one call or assignment.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -74,9 +74,11 @@ async fn follow(server: Arc<Server>, column: Column) {
             let Some(wanted) = wanted.get(target) else {
                 return false;
             };
-            let stays = wanted == probe || remote.set_probe(*wanted);
-            *probe = *wanted;
-            stays
+            if wanted != probe {
+                remote.set_probe(*wanted);
+                *probe = *wanted;
+            }
+            true
         });
         let mut is_complete = true;
         for (target, probe) in wanted {
