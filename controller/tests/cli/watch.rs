@@ -167,7 +167,7 @@ fn what_fails_is_tried_again_without_a_change_of_files_and_told_once() {
     assert!(error.starts_with("error: cannot create "), "{error}");
     assert_eq!(
         watching.error(),
-        "what was applied stays; trying again when files change, and every 5 s\n"
+        "trying again when files change, and every 5 s\n"
     );
     watching.is_silent(Duration::from_secs(6));
     fs::remove_file(&obstacle).unwrap();
