@@ -593,3 +593,22 @@ fn a_resync_finds_nothing_to_do() {
     world.controller.resync();
     assert!(world.plan().is_empty());
 }
+
+#[test]
+fn a_node_that_is_made_anew_gives_a_shared_id_away() {
+    let mut world = World::red_and_blue();
+    world.add_node("n3", 3);
+    let ports = |world: &World| {
+        let ports = world.names::<LogicalRouterPort>();
+        ["crtor-c_red_n2", "crtor-c_red_n3"].map(|port| ports.contains(&port.to_owned()))
+    };
+    for (node, seconds, expected) in [
+        ("n3", 2, [true, false]),
+        ("n2", 1, [true, false]),
+        ("n2", 3, [false, true]),
+    ] {
+        world.node(node).created = Some(Timestamp::from_second(seconds).unwrap());
+        world.pass();
+        assert_eq!(ports(&world), expected);
+    }
+}
