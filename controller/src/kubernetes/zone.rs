@@ -20,7 +20,7 @@ use super::pace::{Backoff, Happening, settle, sleep_or_forever};
 use super::reports::{ConnectSummary, ZoneReport};
 use super::store::WatchEnded;
 use super::zone_inputs::{ZoneInputs, ZoneSources};
-use crate::northbound::DATABASE;
+use crate::northbound::{BULK_ROWS, DATABASE};
 use crate::zone::{ConnectPlan, ConnectReport, HeldReason, ZoneController};
 
 /// How many problems of a connect are logged: there may be one for each node of each network.
@@ -103,6 +103,7 @@ impl ZoneTask {
     fn replica(&self) -> ClientConfig {
         let mut config = ClientConfig::new(self.half.northbound.clone(), DATABASE);
         config.tls.clone_from(&self.half.tls);
+        config.bulk_rows = Some(BULK_ROWS);
         config
             .with_table::<LogicalRouter>()
             .with_table::<LogicalRouterPort>()

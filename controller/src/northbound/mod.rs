@@ -23,6 +23,10 @@ pub use remote::{OpenError, Remote};
 /// Name of the database.
 pub const DATABASE: &str = "OVN_Northbound";
 
+/// From so many new rows on, a server is asked to report nothing while it adds them, see
+/// [`Config::bulk_rows`](patchbay_engine::client::Config::bulk_rows): below that the difference is some milliseconds.
+pub(crate) const BULK_ROWS: usize = 4096;
+
 /// A database that can be read and written.
 pub trait Northbound {
     /// A consistent state, with everything that was committed through this handle.

@@ -11,7 +11,7 @@ use patchbay_engine::txn::Transaction;
 use thiserror::Error;
 use tokio::time::timeout;
 
-use super::{CommitError, DATABASE, Northbound};
+use super::{BULK_ROWS, CommitError, DATABASE, Northbound};
 
 /// How long a server that was lost may take to come back before nobody waits for it any more.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -49,6 +49,7 @@ impl Remote {
         let remotes: Remotes = remotes.parse()?;
         let mut config = Config::new(remotes, DATABASE);
         config.tls = tls;
+        config.bulk_rows = Some(BULK_ROWS);
         let client = Client::connect(config).await?;
         Ok(Self {
             events: client.connection_events()?,

@@ -51,6 +51,16 @@ pub struct Config {
     pub guard: Option<Guard>,
     /// How transactions that are asked for at the same time go to the server.
     pub pipelining: Pipelining,
+    /// From so many inserted rows on, a transaction that does little else may go to the server while it reports nothing
+    /// to the client, which spares the server up to half of the work before it answers. None by default: the client
+    /// follows the database all the time.
+    ///
+    /// This is done if the rows are at least twice as many as the replica holds, which holds all rows of its tables,
+    /// and no lock is wanted. When the transaction is committed, the replica shows its changes, as always; they are
+    /// those that it makes by itself. What others have committed meanwhile is seen a moment later, when the whole
+    /// database has been read anew ([`ConnectionEvent::Resynced`](super::ConnectionEvent::Resynced)). Until then the client is
+    /// not [live](super::Client::is_live) and further transactions wait.
+    pub bulk_rows: Option<usize>,
     /// How long it may take to connect to a server (with TLS, to agree on keys too), and then until its first answer. On a
     /// unix socket too: a server that hangs must not make the client hang.
     pub connect_timeout: Duration,
@@ -90,6 +100,7 @@ impl Config {
             tls: None,
             guard: None,
             pipelining: Pipelining::default(),
+            bulk_rows: None,
             connect_timeout: Duration::from_secs(10),
             setup_timeout: Duration::from_secs(60),
             probe_interval: Some(Duration::from_secs(5)),

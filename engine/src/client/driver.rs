@@ -29,7 +29,7 @@ use super::known::Known;
 use super::lock::Locks;
 use super::metrics::Metrics;
 use super::outcome::{CommitOutcome, NotSent};
-use super::pipeline::{Command, Pipeline, Unsettled};
+use super::pipeline::{Answered, Command, Pipeline, Unsettled};
 use super::remote::Remote;
 use super::session::{Event, Live};
 use super::subscription::{Followers, News};
@@ -248,7 +248,7 @@ impl Driver {
     ) -> Result<(), (Arc<Lost>, Duration)> {
         let metrics = self.metrics.clone();
         let config = self.config.clone();
-        let mut pipeline = Pipeline::new(config.pipelining, &config.database, &metrics);
+        let mut pipeline = Pipeline::new(&config, &metrics);
         let Err(error) = self
             .serve_until_error(&mut connection, &mut pipeline, requests, shared)
             .await
@@ -293,6 +293,7 @@ impl Driver {
                         changed = false;
                         self.progress.send_modify(|progress| progress.live = true);
                         self.resynced(live);
+                        pipeline.tell_held(connection.guard.as_mut());
                     }
                     Event::SchemaChanged => {
                         tracing::info!("the database's schema has changed");
@@ -323,10 +324,9 @@ impl Driver {
                         if std::mem::take(&mut changed) {
                             self.publish(shared);
                         }
-                        let guard = connection.guard.as_mut();
-                        if !pipeline.answered(request, &reply, guard)?
-                            && !self.known.locks.answered(request, &reply)?
-                        {
+                        if let Some(answered) = pipeline.answered(request, &reply)? {
+                            self.answered(answered, connection, pipeline, shared);
+                        } else if !self.known.locks.answered(request, &reply)? {
                             return Err(unexpected("reply", "nobody asked for it"));
                         }
                     }
@@ -354,10 +354,37 @@ impl Driver {
                 command = requests.transactions.recv(), if may_take => {
                     let Some(command) = command else { return Ok(()) };
                     let Connection { session, guard, .. } = &mut *connection;
-                    pipeline.send(command, &mut requests.transactions, session, guard.as_mut());
+                    let (queue, known) = (&mut requests.transactions, &mut self.known);
+                    pipeline.send(command, queue, session, guard.as_mut(), known);
+                    if session.is_in_bulk() {
+                        self.progress.send_modify(|progress| progress.live = false);
+                    }
                 }
             }
         }
+    }
+
+    /// A request with transactions was answered: who waits for the answer is told, once the replica shows it.
+    fn answered(
+        &mut self,
+        mut answered: Answered,
+        connection: &mut Connection,
+        pipeline: &mut Pipeline<'_>,
+        shared: &Shared,
+    ) {
+        if let Some(asked) = connection.session.end_bulk() {
+            let replica = self.known.replica.as_mut();
+            let shown = replica.zip(answered.committed()).is_some_and(
+                |(replica, (transaction, committed))| {
+                    replica.expect(transaction, committed, &asked)
+                },
+            );
+            if !shown {
+                return pipeline.hold(answered);
+            }
+            self.publish(shared);
+        }
+        pipeline.tell(answered, connection.guard.as_mut());
     }
 
     /// Connects again, however long it takes; none when the last handle is gone.

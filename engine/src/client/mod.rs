@@ -55,6 +55,7 @@
 
 mod answer;
 mod backoff;
+mod bulk;
 mod condition;
 mod config;
 mod connection;

@@ -13,11 +13,14 @@ use tracing::Span;
 use crate::txn::Transaction;
 
 use super::answer;
+use super::bulk;
+use super::config::Config;
 use super::error::{Lost, SessionError};
 use super::guard::HeldGuard;
+use super::known::Known;
 use super::lock::Tenure;
 use super::metrics::Metrics;
-use super::outcome::{CommitOutcome, Committed, NotSent, Unknown};
+use super::outcome::{CommitOutcome, Committed, NotSent, OpError, Unknown};
 use super::outgoing::{Outgoing, Place, request_head};
 use super::session::Session;
 
@@ -108,6 +111,12 @@ struct Request {
     sent: Instant,
 }
 
+/// A request that was answered, of which nobody has been told yet.
+pub(super) struct Answered {
+    request: Request,
+    outcome: Result<Vec<Committed>, OpError>,
+}
+
 /// A request that was not answered, of which the guard row will tell.
 pub(super) struct Unsettled {
     mark: String,
@@ -118,25 +127,30 @@ pub(super) struct Unsettled {
 /// The transactions of one connection.
 pub(super) struct Pipeline<'a> {
     policy: Pipelining,
+    bulk_rows: Option<usize>,
     metrics: &'a Metrics,
     /// How a request begins, up to where operations follow.
     head: Vec<u8>,
     /// Taken from the queue and not sent yet: it did not fit, or was refused together with others.
     next: VecDeque<Command>,
     under_way: BTreeMap<i64, Request>,
+    /// Told when the replica holds the database again.
+    held: Option<Answered>,
 }
 
 impl<'a> Pipeline<'a> {
-    pub(super) fn new(policy: Pipelining, database: &str, metrics: &'a Metrics) -> Self {
+    pub(super) fn new(config: &Config, metrics: &'a Metrics) -> Self {
         let mut head = request_head("transact");
         head.push(b'[');
-        write::string(&mut head, database.as_bytes());
+        write::string(&mut head, config.database.as_bytes());
         Self {
-            policy,
+            policy: config.pipelining,
+            bulk_rows: config.bulk_rows,
             metrics,
             head,
             next: VecDeque::new(),
             under_way: BTreeMap::new(),
+            held: None,
         }
     }
 
@@ -161,6 +175,7 @@ impl<'a> Pipeline<'a> {
         queue: &mut mpsc::Receiver<Command>,
         session: &mut Session,
         guard: Option<&mut HeldGuard>,
+        known: &mut Known,
     ) {
         self.metrics.taken(first.job.queued, queue.len());
         let Some(first) = self.still_wanted(first) else {
@@ -193,6 +208,13 @@ impl<'a> Pipeline<'a> {
                 request.text.extend_from_slice(operations);
                 jobs.push(more.job);
             }
+        }
+        if let ([job], Some(rows)) = (&*jobs, self.bulk_rows)
+            && self.under_way.is_empty()
+            && bulk::is_bulk(job, rows, known)
+            && session.begin_bulk(known)
+        {
+            tracing::debug!("nothing is followed until a bulk transaction is answered");
         }
         self.request(request, jobs, session, guard);
     }
@@ -271,7 +293,7 @@ impl<'a> Pipeline<'a> {
         None
     }
 
-    /// A request was answered; false if it is none of these.
+    /// A request was answered; none if it is none of these.
     ///
     /// # Errors
     /// The answer makes no sense, so that the outcome remains unknown.
@@ -279,25 +301,38 @@ impl<'a> Pipeline<'a> {
         &mut self,
         id: i64,
         reply: &TextBuf,
-        guard: Option<&mut HeldGuard>,
-    ) -> Result<bool, SessionError> {
+    ) -> Result<Option<Answered>, SessionError> {
         let Entry::Occupied(entry) = self.under_way.entry(id) else {
-            return Ok(false);
+            return Ok(None);
         };
         let request = entry.get();
         let transactions = request.jobs.iter().map(|job| &*job.transaction);
-        let decoded = answer::decode(transactions, request.mark.is_some(), reply)?;
-        let Request {
-            mut jobs,
-            mark,
-            sent,
-            ..
-        } = entry.remove();
+        let outcome = answer::decode(transactions, request.mark.is_some(), reply)?;
+        let request = entry.remove();
+        self.metrics.answered(request.sent.elapsed());
+        Ok(Some(Answered { request, outcome }))
+    }
+
+    /// Keeps what is told when the replica holds the database again. There is one request at a time that it is for.
+    pub(super) fn hold(&mut self, answered: Answered) {
+        self.held = Some(answered);
+    }
+
+    /// The replica holds the database.
+    pub(super) fn tell_held(&mut self, guard: Option<&mut HeldGuard>) {
+        if let Some(answered) = self.held.take() {
+            self.tell(answered, guard);
+        }
+    }
+
+    /// Tells those who wait for an answer.
+    pub(super) fn tell(&mut self, answered: Answered, guard: Option<&mut HeldGuard>) {
+        let Answered { request, outcome } = answered;
+        let Request { mut jobs, mark, .. } = request;
         if let Some((guard, mark)) = guard.zip(mark) {
             guard.settle(mark);
         }
-        self.metrics.answered(sent.elapsed());
-        match decoded {
+        match outcome {
             Ok(committed) => {
                 for (job, committed) in jobs.into_iter().zip(committed) {
                     job.tell(CommitOutcome::Committed(committed), self.metrics);
@@ -317,12 +352,12 @@ impl<'a> Pipeline<'a> {
                 }
             }
         }
-        Ok(true)
     }
 
     /// The connection, the one of this number, is lost after everything up to a place was sent. Returns those of which the
     /// guard row will tell.
-    pub(super) fn lost(self, sent: Place, session: u64, lost: &Arc<Lost>) -> Vec<Unsettled> {
+    pub(super) fn lost(mut self, sent: Place, session: u64, lost: &Arc<Lost>) -> Vec<Unsettled> {
+        self.tell_held(None);
         let mut unsettled = Vec::new();
         let not_sent = || {
             let lost = Some(lost.clone());
@@ -352,6 +387,16 @@ impl<'a> Pipeline<'a> {
             command.job.tell(not_sent(), self.metrics);
         }
         unsettled
+    }
+}
+
+impl Answered {
+    /// The transaction and its results, if it is the only one and was committed. Nobody needs the transaction any more.
+    pub(super) fn committed(&mut self) -> Option<(&mut Transaction, &Committed)> {
+        match (&mut *self.request.jobs, self.outcome.as_deref()) {
+            ([job], Ok([committed])) => Some((Arc::make_mut(&mut job.transaction), committed)),
+            _ => None,
+        }
     }
 }
 

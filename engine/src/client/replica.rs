@@ -1,18 +1,23 @@
 //! The copy of the database that a client keeps.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use patchbay_schemas::datum::Datum;
 use patchbay_schemas::json::Reader;
 use patchbay_schemas::row::Row;
-use patchbay_schemas::schema::{DatabaseSchema, TableId};
+use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableId};
 use patchbay_schemas::strings::Strings;
-use patchbay_schemas::wire::{ArrivedRows, MonitorVersion, UpdateError, UpdateReader};
+use patchbay_schemas::wire::{
+    ArrivedRows, MonitorRequests, MonitorVersion, UpdateError, UpdateReader,
+};
 use uuid::Uuid;
 
 use crate::db::{ChangeSet, IndexSpec, RowChange, Snapshot};
+use crate::txn::Transaction;
 
+use super::outcome::Committed;
 use super::subscription::News;
 
 /// A database that follows the updates of a server. An update that fails leaves it as it was.
@@ -152,6 +157,27 @@ impl Replica {
         Ok(changes)
     }
 
+    /// Shows what a transaction of this client has done, of which the server reports nothing; its operations are taken.
+    /// False when that cannot be told from them; then nothing has changed.
+    pub(super) fn expect(
+        &mut self,
+        transaction: &mut Transaction,
+        committed: &Committed,
+        asked: &MonitorRequests,
+    ) -> bool {
+        if !Arc::ptr_eq(transaction.schema(), self.snapshot.schema()) {
+            return false;
+        }
+        let operations = transaction.take_executed(|row| committed.inserted.get(&row).copied());
+        let Some(mut changes) = self.snapshot.expected(operations) else {
+            return false;
+        };
+        as_reported(&mut changes, self.snapshot.schema(), asked);
+        self.snapshot.apply(&changes);
+        self.news.push(News::Committed(changes));
+        true
+    }
+
     fn update(&mut self, updates: Updates<'_>) -> Result<ChangeSet, UpdateError> {
         let schema = self.snapshot.schema().clone();
         let mut changes = ChangeSet::default();
@@ -175,6 +201,38 @@ impl Replica {
         warn_of_shared_keys(shared_before, &self.snapshot);
         Ok(changes)
     }
+}
+
+/// Leaves of changes what a monitor would report of them.
+fn as_reported(changes: &mut ChangeSet, schema: &DatabaseSchema, asked: &MonitorRequests) {
+    let unreported: HashMap<TableId, Vec<(ColumnId, Datum)>, RandomState> = asked
+        .tables
+        .iter()
+        .map(|(id, monitored)| {
+            let table = schema.table(*id);
+            let is_reported = |column| monitored.columns.iter().any(|(id, _)| *id == column);
+            let others = table.column_ids().filter(|column| !is_reported(*column));
+            let default = |column| (column, table.column_type(column).default_datum());
+            (*id, others.map(default).collect())
+        })
+        .collect();
+    changes.rows.retain_mut(|change| {
+        let (Some(unreported), Some(new)) = (unreported.get(&change.table), &mut change.new) else {
+            return false;
+        };
+        let new = Arc::make_mut(new);
+        // Monitors are not asked for versions.
+        new.version = Uuid::nil();
+        for (column, default) in unreported {
+            if new.values.get(*column) != Some(default) {
+                new.set(*column, default.clone());
+            }
+        }
+        change
+            .old
+            .as_ref()
+            .is_none_or(|old| old.values != new.values)
+    });
 }
 
 /// The change from a version of a row to the same or another one; what is equal in both stays shared.

@@ -4,7 +4,8 @@
 //! AskingServer --> FetchingSchema --> StartingMonitor(V3) --> Live --+
 //!   | no _Server      ^   ^               |  unknown method    ^     | the schema changes
 //!   +-> ListingDatabases  |               +-> (V2) --> (V1) ---+     |
-//!                         +------------------------------------------+
+//!                     ^   +------------------------------------------+
+//!                     +--- Bulk <--- a bulk transaction is sent -----+
 //! ```
 //!
 //! An error in any state ends the connection; the next one begins from the first state. So does a server that is not good
@@ -13,6 +14,7 @@
 //! Beside this, the session builds a [`Fence`] between this connection and the former ones.
 
 mod arriving;
+mod bulk;
 mod follow;
 mod setup;
 
@@ -36,6 +38,7 @@ use super::remote::Remote;
 use super::rpc::Rpc;
 use super::server_database::{DatabaseStatus, ServerDatabase};
 use arriving::Partial;
+use bulk::Bulk;
 
 /// One connection.
 #[derive(Debug)]
@@ -68,6 +71,8 @@ enum State {
     StartingMonitor(Box<Starting>),
     /// The replica follows the database.
     Live(Box<Following>),
+    /// The server reports nothing while it executes a transaction.
+    Bulk(Bulk),
     /// An error has ended the session.
     Failed,
 }
@@ -197,7 +202,7 @@ impl Session {
         let setup = match self.state {
             // A limit beyond the end of time is none.
             State::AskingServer { .. } => self.started.checked_add(self.config.connect_timeout),
-            State::Live { .. } => None,
+            State::Live { .. } | State::Bulk(_) => None,
             _ => self.progress.checked_add(self.config.setup_timeout),
         };
         self.rpc.deadline().into_iter().chain(setup).min()
@@ -208,7 +213,7 @@ impl Session {
         self.rpc.on_deadline(now).map_err(SessionError::Silent)?;
         let (silent, limit) = match self.state {
             State::AskingServer { .. } => (now - self.started, self.config.connect_timeout),
-            State::Live { .. } => return Ok(()),
+            State::Live { .. } | State::Bulk(_) => return Ok(()),
             _ => (now - self.progress, self.config.setup_timeout),
         };
         if silent < limit {
@@ -261,6 +266,7 @@ impl Session {
                         self.fence.answered(outcome)?.then_some(Event::Fenced)
                     }
                     Json::Integer(request) if request == self.change_aware => None,
+                    Json::Integer(request) if self.awaits_cancel(request) => None,
                     Json::Integer(request) => Some(Event::Answer {
                         request,
                         reply: text,

@@ -12,6 +12,7 @@ mod convert;
 mod database;
 mod declared;
 mod execute;
+mod expected;
 mod history;
 mod index;
 mod index_spec;

@@ -68,6 +68,21 @@ impl Transaction {
             each_datum(operation, &mut |datum| resolve(datum, &uuid_of));
         }
     }
+
+    /// The operations as a server has executed them: with the UUIDs that it gave to the inserted rows. They are taken out
+    /// of the transaction.
+    pub(crate) fn take_executed(
+        &mut self,
+        uuid_of: impl Fn(Uuid) -> Option<Uuid>,
+    ) -> Vec<Operation> {
+        self.resolve(&uuid_of);
+        for operation in &mut self.operations {
+            if let Operation::Insert { uuid, .. } = operation {
+                *uuid = uuid_of(*uuid).unwrap_or(*uuid);
+            }
+        }
+        std::mem::take(&mut self.operations)
+    }
 }
 
 /// Calls `with` for each value in an operation.

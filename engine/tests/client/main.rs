@@ -1,6 +1,7 @@
 //! The client against the real `ovsdb-server`, and against servers that do what no real one does.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod bulk;
 mod faults;
 mod following;
 mod hostile;

@@ -117,6 +117,11 @@ impl Locks {
         self.tell(table);
     }
 
+    /// Whether any lock is wanted, held ones included.
+    pub(in crate::client) fn any_wanted(&self) -> bool {
+        !self.lock().wanted.is_empty()
+    }
+
     /// Waits until there may be something to tell the server.
     pub(in crate::client) async fn news(&self) {
         self.news.notified().await;

@@ -24,7 +24,7 @@ impl Session {
             | State::ListingDatabases { request }
             | State::FetchingSchema { request } => *request == id,
             State::StartingMonitor(starting) => starting.request == id,
-            State::Live { .. } | State::Failed => false,
+            State::Live { .. } | State::Bulk(_) | State::Failed => false,
         }
     }
 
@@ -73,7 +73,7 @@ impl Session {
                 };
                 self.start_monitor(version, schema, asked, known)
             }
-            (other @ (State::Live { .. } | State::Failed), _) => other,
+            (other @ (State::Live { .. } | State::Bulk(_) | State::Failed), _) => other,
         };
         Ok(None)
     }

@@ -1,0 +1,41 @@
+//! Transactions that a server executes in much less time while it need not report them.
+//!
+//! See [`Config::bulk_rows`](super::Config::bulk_rows).
+
+use patchbay_schemas::wire::{Mutation, Mutator, Operation};
+
+use super::known::Known;
+use super::pipeline::Job;
+
+/// How many rows are inserted at least for each row that the replica holds: reading all of them afterwards must not take
+/// longer than to be told of the new ones.
+const INSERTED_PER_ROW: usize = 2;
+
+/// Whether a transaction inserts so many rows, `rows` at least, that the replica is better read anew than told of them.
+///
+/// It must do nothing else of which the client cannot know what follows from it, and be answered at once. Under a lock
+/// each state of the replica counts, so it is told of everything.
+pub(super) fn is_bulk(job: &Job, rows: usize, known: &Known) -> bool {
+    let operations = job.transaction.operations();
+    if operations.len() < rows || known.locks.any_wanted() {
+        return false;
+    }
+    let Some(replica) = &known.replica else {
+        return false;
+    };
+    let is_insert = |operation: &&Operation| matches!(operation, Operation::Insert { .. });
+    let inserted = operations.iter().filter(is_insert).count();
+    inserted >= rows.max(INSERTED_PER_ROW * replica.snapshot().row_count())
+        && operations.iter().all(only_adds)
+}
+
+/// Whether an operation takes nothing away, and waits for nobody.
+fn only_adds(operation: &Operation) -> bool {
+    let inserts = |mutation: &Mutation| mutation.mutator == Mutator::Insert;
+    match operation {
+        Operation::Insert { .. } | Operation::Comment(_) => true,
+        Operation::Mutate { mutations, .. } => mutations.iter().all(inserts),
+        Operation::Wait { timeout, .. } => *timeout == Some(0),
+        _ => false,
+    }
+}

@@ -1,0 +1,351 @@
+//! Transactions during which the client follows nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use patchbay_engine::client::{ChangeEvent, Client, CommitOutcome, Config, Filter, Follow, Guard};
+use patchbay_engine::db::Snapshot;
+use patchbay_engine::txn::{Transaction, TxnBuilder};
+use patchbay_schemas::datum::Datum;
+use patchbay_schemas::nb::{self, LogicalRouter, LogicalRouterPort, LogicalSwitch};
+use patchbay_schemas::typed::Ref;
+use patchbay_schemas::wire::Function;
+use tokio::task::JoinHandle;
+
+use crate::peer::{FakeServer, Peer, ROW, SCHEMA, ZERO, one_switch};
+use crate::real_server::RealServer;
+use crate::{impatient, soon, until_live};
+
+/// Everything in a snapshot.
+fn contents(snapshot: &Snapshot) -> BTreeMap<String, String> {
+    let schema = snapshot.schema();
+    let tables = schema.table_ids();
+    let rows = tables.flat_map(|id| snapshot.table(id).iter().map(move |row| (id, row)));
+    let name = |id| &schema.table(id).name;
+    rows.map(|(id, row)| (format!("{} {}", name(id), row.uuid), format!("{row:?}")))
+        .collect()
+}
+
+fn config(server: &RealServer) -> Config {
+    let mut config = impatient(Config::new(
+        server.remote().parse().unwrap(),
+        "OVN_Northbound",
+    ));
+    config.bulk_rows = Some(1000);
+    config
+}
+
+/// So many ports of a router that is new, and as many of one that is there.
+fn ports(snapshot: &Snapshot, old: Ref<LogicalRouter>, count: usize) -> Transaction {
+    let mut txn = TxnBuilder::new(snapshot);
+    let mut ports = |prefix: &str| -> BTreeSet<_> {
+        let port = |i| LogicalRouterPort {
+            name: format!("{prefix}{i}"),
+            networks: [format!("10.0.{}.{}/16", i / 256, i % 256)].into(),
+            external_ids: [("port of".to_owned(), prefix.to_owned())].into(),
+            ..Default::default()
+        };
+        let inserted = (0..count).map(|i| txn.insert(&port(i)).unwrap());
+        inserted.collect()
+    };
+    let (of_new, of_old) = (ports("new"), ports("old"));
+    let new = LogicalRouter {
+        name: "new".into(),
+        ports: of_new,
+        ..Default::default()
+    };
+    txn.insert(&new).unwrap();
+    txn.add(old, LogicalRouter::PORTS, of_old).unwrap();
+    txn.finish()
+}
+
+/// Gives the database a router.
+async fn add_router(client: &Client) -> Ref<LogicalRouter> {
+    let mut txn = TxnBuilder::new(&client.snapshot());
+    let router = LogicalRouter {
+        name: "old".into(),
+        options: [("chassis".to_owned(), "here".to_owned())].into(),
+        ..Default::default()
+    };
+    let router = txn.insert(&router).unwrap();
+    let committed = soon(client.transact(txn.finish())).await.into_result();
+    committed.unwrap().resolve(router)
+}
+
+async fn connect(config: Config) -> Client {
+    soon(Client::connect(config)).await.unwrap()
+}
+
+#[tokio::test]
+async fn what_a_bulk_transaction_makes_is_shown_at_once_and_then_read() {
+    let selections: [fn(Config) -> Config; 4] = [
+        |config| config,
+        |config| config.with_columns("Logical_Router", ["name", "ports"]),
+        |config| config.with_columns("Logical_Router_Port", ["name", "external_ids"]),
+        |mut config| {
+            config.guard = Some(Guard::new("DNS", "external_ids", "bulk"));
+            config
+        },
+    ];
+    for select in selections {
+        let server = RealServer::start(nb::SCHEMA_TEXT);
+        let router = add_router(&connect(config(&server)).await).await;
+        let client = connect(select(config(&server))).await;
+        let mut events = client.follow(Follow::all()).unwrap();
+        let transaction = ports(&client.snapshot(), router, 600);
+        let outcome = soon(client.transact(transaction)).await;
+        let shown = client.snapshot();
+        assert!(!client.is_live());
+        outcome.into_result().unwrap();
+
+        let event = soon(events.next()).await.unwrap();
+        let ChangeEvent::Committed(changed) = event else {
+            panic!("{event:?}");
+        };
+        assert!(shown.row_count() > 0 && !changed.rows().is_empty());
+        until_live(&client, true).await;
+        let read = contents(&connect(select(config(&server))).await.snapshot());
+        assert_eq!(contents(&client.snapshot()), read);
+        // Of the guard row, which the transaction knows nothing of, the client hears a moment later.
+        let without_guard = |mut rows: BTreeMap<String, String>| {
+            rows.retain(|row, _| !row.starts_with("DNS"));
+            rows
+        };
+        assert_eq!(without_guard(contents(&shown)), without_guard(read));
+    }
+}
+
+/// A client that sends what inserts two rows for each that it holds without following, and the server that a test plays.
+async fn live_client(with: impl FnOnce(&mut Config)) -> (Client, Peer, FakeServer) {
+    let server = FakeServer::start();
+    let mut config = impatient(Config::new(server.remote().parse().unwrap(), "D"));
+    config.bulk_rows = Some(2);
+    with(&mut config);
+    let client = tokio::spawn(Client::connect(config));
+    let peer = server.accept_live(&one_switch("a")).await;
+    (soon(client).await.unwrap().unwrap(), peer, server)
+}
+
+fn transact(client: &Client, change: impl FnOnce(&mut TxnBuilder)) -> JoinHandle<CommitOutcome> {
+    let mut txn = TxnBuilder::new(&client.snapshot());
+    change(&mut txn);
+    let (client, transaction) = (client.clone(), txn.finish());
+    tokio::spawn(async move { client.transact(transaction).await })
+}
+
+fn insert(txn: &mut TxnBuilder, names: &[&str]) {
+    for name in names {
+        let name = (*name).to_owned();
+        let switch = LogicalSwitch {
+            name,
+            ..Default::default()
+        };
+        txn.insert(&switch).unwrap();
+    }
+}
+
+fn names(client: &Client) -> BTreeSet<String> {
+    let switches = client.snapshot();
+    let switches = switches.typed::<LogicalSwitch>();
+    switches.iter().map(|row| row.unwrap().1.name).collect()
+}
+
+fn set<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
+    names.map(str::to_owned).into()
+}
+
+const SECOND: &str = "00000000-0000-4000-8000-000000000002";
+const THIRD: &str = "00000000-0000-4000-8000-000000000003";
+
+/// The answer to a transaction that inserts two rows.
+fn inserted() -> String {
+    let result = |row| format!(r#"{{"uuid":["uuid","{row}"]}}"#);
+    format!(
+        r#""result":[{},{}],"error":null"#,
+        result(SECOND),
+        result(THIRD)
+    )
+}
+
+/// Sends a bulk transaction up to where the server has received it.
+async fn bulk(client: &Client, peer: &mut Peer) -> JoinHandle<CommitOutcome> {
+    let outcome = transact(client, |txn| insert(txn, &["b", "c"]));
+    assert_eq!(peer.request().await, "monitor_cancel");
+    peer.answer(r#""result":{},"error":null"#).await;
+    assert_eq!(peer.request().await, "transact");
+    outcome
+}
+
+/// Reads the database anew.
+async fn read_anew(client: &Client, peer: &mut Peer, rows: &[(&str, &str)]) {
+    assert_eq!(peer.request().await, "get_schema");
+    peer.answer(&format!(r#""result":{SCHEMA},"error":null"#))
+        .await;
+    assert_eq!(peer.request().await, "monitor_cond_since");
+    let row = |(uuid, name)| format!(r#""{uuid}":{{"initial":{{"name":"{name}"}}}}"#);
+    let rows: Vec<String> = rows.iter().copied().map(row).collect();
+    peer.answer_monitor(&format!(r#"{{"Logical_Switch":{{{}}}}}"#, rows.join(",")))
+        .await;
+    until_live(client, true).await;
+}
+
+#[tokio::test]
+async fn what_others_do_meanwhile_is_seen_afterwards() {
+    let (client, mut peer, _server) = live_client(|_| {}).await;
+    let mut events = client.follow(Follow::all()).unwrap();
+    let outcome = bulk(&client, &mut peer).await;
+    assert!(!client.is_live());
+    // Sent before the server has read that nothing is to be reported.
+    peer.send(&format!(
+        r#"{{"id":null,"method":"update3","params":["D","{ZERO}",{{"Logical_Switch":{{"{ROW}":{{"modify":{{"name":"z"}}}}}}}}]}}"#
+    ))
+    .await;
+    let next = transact(&client, |txn| insert(txn, &["d"]));
+    peer.answer(&inserted()).await;
+    peer.id = patchbay_schemas::json::Json::Null;
+    let outcome = soon(outcome).await.unwrap();
+    outcome.into_result().unwrap();
+    assert_eq!(names(&client), set(["a", "b", "c"]));
+    let rows = [(ROW, "z"), (SECOND, "b"), (THIRD, "other")];
+    read_anew(&client, &mut peer, &rows).await;
+    assert_eq!(names(&client), set(["z", "b", "other"]));
+
+    let rows = |event: ChangeEvent| match event {
+        ChangeEvent::Committed(changed) => (true, changed.rows().len()),
+        ChangeEvent::Resynced(changed) => (false, changed.rows().len()),
+        ChangeEvent::Lagged(_) => panic!("nothing was lost"),
+    };
+    assert_eq!(rows(soon(events.next()).await.unwrap()), (true, 2));
+    assert_eq!(rows(soon(events.next()).await.unwrap()), (false, 2));
+    // Who came meanwhile has waited.
+    assert_eq!(peer.request().await, "transact");
+    peer.answer(r#""error":"no""#).await;
+    assert!(matches!(
+        soon(next).await.unwrap(),
+        CommitOutcome::Rejected(_)
+    ));
+}
+
+#[tokio::test]
+async fn who_is_refused_is_told_when_the_replica_shows_why() {
+    let (client, mut peer, _server) = live_client(|_| {}).await;
+    let outcome = bulk(&client, &mut peer).await;
+    peer.answer(r#""result":[null,{"error":"no"}],"error":null"#)
+        .await;
+    assert!(!outcome.is_finished());
+    read_anew(&client, &mut peer, &[(ROW, "z")]).await;
+    let outcome = soon(outcome).await.unwrap();
+    assert!(matches!(outcome, CommitOutcome::Rejected(_)));
+    assert_eq!(names(&client), set(["z"]));
+
+    // Nothing of it is lost with the connection.
+    let outcome = bulk(&client, &mut peer).await;
+    peer.answer(r#""result":[null,{"error":"no"}],"error":null"#)
+        .await;
+    assert_eq!(peer.request().await, "get_schema");
+    drop(peer);
+    let outcome = soon(outcome).await.unwrap();
+    assert!(matches!(outcome, CommitOutcome::Rejected(_)));
+}
+
+#[tokio::test]
+async fn a_connection_that_is_lost_meanwhile_leaves_the_outcome_open() {
+    let (client, mut peer, server) = live_client(|_| {}).await;
+    let outcome = bulk(&client, &mut peer).await;
+    drop(peer);
+    let outcome = soon(outcome).await.unwrap();
+    assert!(matches!(outcome, CommitOutcome::Unknown(_)));
+    let _peer = server.accept_live(&one_switch("b")).await;
+    until_live(&client, true).await;
+    assert_eq!(names(&client), set(["b"]));
+}
+
+#[tokio::test]
+async fn a_replica_that_cannot_show_the_changes_by_itself_is_waited_for() {
+    let (client, mut peer, _server) = live_client(|_| {}).await;
+    let outcome = transact(&client, |txn| {
+        insert(txn, &["b", "c"]);
+        let switch = LogicalSwitch {
+            name: "z".into(),
+            ..Default::default()
+        };
+        // True in the server, which knows more than the replica.
+        let row = Ref::<LogicalSwitch>::new(ROW.parse().unwrap());
+        txn.verify(row, LogicalSwitch::NAME, &switch.name).unwrap();
+    });
+    assert_eq!(peer.request().await, "monitor_cancel");
+    peer.answer(r#""error":{"error":"unknown monitor"}"#).await;
+    assert_eq!(peer.request().await, "transact");
+    let answer = inserted();
+    let answer = answer.replacen("[{", "[{},{", 1);
+    peer.answer(&answer).await;
+    assert!(!outcome.is_finished());
+    let rows = [(ROW, "z"), (SECOND, "b"), (THIRD, "c")];
+    read_anew(&client, &mut peer, &rows).await;
+    soon(outcome).await.unwrap().into_result().unwrap();
+    assert_eq!(names(&client), set(["z", "b", "c"]));
+}
+
+#[tokio::test]
+async fn the_client_goes_on_following_where_it_must() {
+    type With = fn(&mut Config);
+    let (nothing, equal): (With, _) = (|_| {}, Function::Equal);
+    let row = || Ref::<LogicalSwitch>::new(ROW.parse().unwrap());
+    type Change = Box<dyn FnOnce(&mut TxnBuilder)>;
+    let cases: [(&str, With, bool, Change); 6] = [
+        (
+            "nobody asked for it",
+            |config| config.bulk_rows = None,
+            false,
+            Box::new(|txn| insert(txn, &["b", "c"])),
+        ),
+        (
+            "few rows",
+            nothing,
+            false,
+            Box::new(|txn| insert(txn, &["b"])),
+        ),
+        (
+            "few for what is there",
+            |config| config.bulk_rows = Some(1),
+            false,
+            Box::new(|txn| insert(txn, &["b"])),
+        ),
+        (
+            "rows go",
+            nothing,
+            false,
+            Box::new(move |txn| {
+                insert(txn, &["b", "c"]);
+                txn.delete(row()).unwrap();
+            }),
+        ),
+        (
+            "some rows only",
+            move |config| {
+                let filter = Filter::column("name", equal, Datum::scalar("a"));
+                *config = config
+                    .clone()
+                    .with_columns("Logical_Switch", ["name"])
+                    .with_filter("Logical_Switch", filter);
+            },
+            false,
+            Box::new(|txn| insert(txn, &["b", "c"])),
+        ),
+        (
+            "a lock",
+            nothing,
+            true,
+            Box::new(|txn| insert(txn, &["b", "c"])),
+        ),
+    ];
+    for (case, with, lock, change) in cases {
+        let (client, mut peer, _server) = live_client(with).await;
+        let lock = lock.then(|| client.lock("l").unwrap());
+        if lock.is_some() {
+            assert_eq!(peer.request().await, "lock");
+        }
+        let _outcome = transact(&client, change);
+        assert_eq!(peer.request().await, "transact", "{case}");
+        assert!(client.is_live(), "{case}");
+    }
+}
