@@ -1,4 +1,4 @@
-//! The task of the cluster-wide half.
+//! The task of the cluster-wide half: when to look at everything, and what to decide from.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -6,27 +6,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
-use kube::ResourceExt;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use super::config::Timing;
-use super::events::{Events, Told};
+use super::events::Events;
 use super::known::{Known, has_caught_up};
 use super::objects::{SeenConnect, SeenNode};
 use super::pace::{Backoff, Happening, settle, sleep_or_forever, sleep_until_or_forever};
-use super::reports::{self, SeenReport};
+use super::reports::SeenReport;
 use super::store::{Objects as Stored, Reader, WatchEnded};
-use super::writes::{Annotation, WriteError, Writes, own_part};
-use crate::api::cnc::{ClusterNetworkConnect, ClusterNetworkConnectStatus};
+use super::verdicts::{TryAgain, Verdicts};
+use super::writes::Writes;
 use crate::api::nad::NetworkAttachmentDefinition;
-use crate::cluster::{
-    ACCEPTED, ClusterController, CncOutcome, Holds, Objects, Verdict, with_verdict,
-};
+use crate::cluster::{ClusterController, Objects};
 use crate::model::{ClusterSettings, Networks, NodeId};
-use crate::zone::{CONNECTED, connected};
 
 /// How long a watch may be behind a list before the list may be outdated itself.
 const CATCH_UP: Duration = Duration::from_secs(1);
@@ -112,21 +108,6 @@ struct Term<'a> {
     controller: ClusterController,
     known: Known,
     warned: BTreeSet<String>,
-}
-
-/// Something could not be written: when to try again.
-struct TryAgain {
-    after: Option<Duration>,
-    /// Whether it is no use to write anything else until then.
-    any: bool,
-}
-
-impl TryAgain {
-    /// What the API server does not accept now may be right when other objects have changed.
-    const REFUSED: Self = Self {
-        after: None,
-        any: false,
-    };
 }
 
 impl<'a> Term<'a> {
@@ -255,15 +236,22 @@ impl<'a> Term<'a> {
             tracing::warn!("{warning}");
         }
         self.warned = warnings;
-        let mut later = None;
         let reports = self.reports.is_ready().then(|| self.reports.objects());
         let zones = reports.as_ref().map(|reports| {
             let told = reports.values().flatten();
             told.map(|report| (&*report.zone, &**report)).collect()
         });
+        let mut verdicts = Verdicts {
+            task: self.task,
+            known: &mut self.known,
+            nodes: &self.node_ids,
+            zones,
+            now: &now,
+        };
+        let mut later = None;
         for outcome in report.outcomes {
             let seen = &connects[&outcome.name];
-            match self.write(seen, outcome, zones.as_ref(), &now).await {
+            match verdicts.write(seen, outcome).await {
                 Ok(()) => {}
                 Err(failed) if failed.any => return Err(failed),
                 // The others do not wait for one that cannot be written.
@@ -275,172 +263,6 @@ impl<'a> Term<'a> {
             Some(after) => Err(TryAgain { after, any: false }),
         }
     }
-
-    /// The status with what zones report about the connect, if any of them ever has. As long as it is not known what they
-    /// report, it stays what it was.
-    fn with_connected(
-        &self,
-        object: &ClusterNetworkConnect,
-        status: ClusterNetworkConnectStatus,
-        zones: Option<&BTreeMap<&str, &SeenReport>>,
-        now: &Time,
-    ) -> ClusterNetworkConnectStatus {
-        let Some(zones) = zones else {
-            return status;
-        };
-        let nodes = self.node_ids.keys().map(String::as_str);
-        let (told, silent) = reports::about(&object.metadata, nodes, zones);
-        let mut conditions = status.conditions.iter();
-        if told.is_empty() && !conditions.any(|condition| condition.type_ == CONNECTED) {
-            return status;
-        }
-        let verdict = connected(told, &silent);
-        with_verdict(Some(&status), verdict, object.metadata.generation, now)
-    }
-
-    /// Writes what differs.
-    async fn write(
-        &mut self,
-        seen: &Arc<SeenConnect>,
-        outcome: CncOutcome,
-        zones: Option<&BTreeMap<&str, &SeenReport>>,
-        now: &Time,
-    ) -> Result<(), TryAgain> {
-        let mut latest = seen.clone();
-        let mut refused = None;
-        if seen.unreadable.is_none() {
-            for (key, value) in outcome.annotations() {
-                let Some(annotation) = Annotation::of(key) else {
-                    continue;
-                };
-                if latest.object.annotations().get(key) == Some(&value) {
-                    continue;
-                }
-                let written = self
-                    .task
-                    .writes
-                    .annotate(&latest.object, annotation, &value)
-                    .await;
-                match self.note(&outcome.name, written)? {
-                    Written::Done(seen) => latest = seen,
-                    Written::Gone => return Ok(()),
-                    Written::Refused(error) => {
-                        let (title, name) = (annotation.title(), &outcome.name);
-                        refused = Some(format!("failed to update {title} for CNC {name}: {error}"));
-                        break;
-                    }
-                }
-            }
-        }
-        let again = refused.is_some();
-        let unreadable = seen.unreadable.as_ref();
-        let unreadable =
-            unreadable.map(|error| format!("failed to read CNC {}: {error}", outcome.name));
-        let status = match unreadable.or(refused) {
-            // Not what the outcome would have been: the time of the condition would move with each attempt.
-            Some(message) => with_verdict(
-                latest.object.status.as_ref(),
-                Verdict {
-                    type_: ACCEPTED,
-                    holds: Holds::False,
-                    reason: "ResourceAllocationFailed",
-                    message,
-                },
-                latest.object.metadata.generation,
-                now,
-            ),
-            None => outcome.status,
-        };
-        let status = self.with_connected(&latest.object, status, zones, now);
-        self.write_status(&latest, &status).await?;
-        if again {
-            return Err(TryAgain::REFUSED);
-        }
-        Ok(())
-    }
-
-    async fn write_status(
-        &mut self,
-        latest: &SeenConnect,
-        status: &ClusterNetworkConnectStatus,
-    ) -> Result<(), TryAgain> {
-        let object = &latest.object;
-        let before = object.status.clone().unwrap_or_default();
-        if own_part(&before) == own_part(status) {
-            return Ok(());
-        }
-        let written = self.task.writes.status(object, status).await;
-        match self.note(&object.name_any(), written)? {
-            Written::Done(_) => {
-                self.tell(object, &before, status);
-                Ok(())
-            }
-            Written::Gone => Ok(()),
-            Written::Refused(error) => {
-                tracing::error!(
-                    connect = object.name_any(),
-                    error,
-                    "cannot write the status"
-                );
-                Err(TryAgain::REFUSED)
-            }
-        }
-    }
-
-    /// Keeps what a write has led to.
-    fn note(
-        &mut self,
-        connect: &str,
-        written: Result<Arc<SeenConnect>, WriteError>,
-    ) -> Result<Written, TryAgain> {
-        match written {
-            Ok(seen) => {
-                self.known.wrote(seen.clone());
-                Ok(Written::Done(seen))
-            }
-            Err(WriteError::Gone) => Ok(Written::Gone),
-            Err(WriteError::Refused(error)) => Ok(Written::Refused(error)),
-            Err(WriteError::Later { error, after, any }) => {
-                tracing::warn!(connect, error, "cannot write now");
-                Err(TryAgain { after, any })
-            }
-        }
-    }
-
-    /// Tells people when a connect is accepted or connected, and when it is not for another reason than before.
-    fn tell(
-        &self,
-        object: &ClusterNetworkConnect,
-        before: &ClusterNetworkConnectStatus,
-        after: &ClusterNetworkConnectStatus,
-    ) {
-        for (type_, good, bad) in [
-            (ACCEPTED, Told::Accepted, Told::Refused),
-            (CONNECTED, Told::Connected, Told::NotConnected),
-        ] {
-            let (Some(now), was) = (condition(after, type_), condition(before, type_)) else {
-                continue;
-            };
-            if was.is_some_and(|was| was.status == now.status && was.message == now.message) {
-                continue;
-            }
-            let (connect, message) = (object.name_any(), &now.message);
-            let told = match &*now.status {
-                "True" => good,
-                "False" => bad,
-                // Nobody knows yet.
-                _ => continue,
-            };
-            tracing::info!(connect, ?told, message, "verdict");
-            self.task.events.tell(object, told, message);
-        }
-    }
-}
-
-enum Written {
-    Done(Arc<SeenConnect>),
-    Gone,
-    Refused(String),
 }
 
 fn node_ids(nodes: &Stored<Arc<SeenNode>>) -> BTreeMap<String, Option<NodeId>> {
@@ -450,9 +272,4 @@ fn node_ids(nodes: &Stored<Arc<SeenNode>>) -> BTreeMap<String, Option<NodeId>> {
 
 fn values<V>(objects: &Stored<Arc<V>>) -> impl Iterator<Item = &V> {
     objects.values().map(AsRef::as_ref)
-}
-
-fn condition<'s>(status: &'s ClusterNetworkConnectStatus, type_: &str) -> Option<&'s Condition> {
-    let mut conditions = status.conditions.iter();
-    conditions.find(|condition| condition.type_ == type_)
 }

@@ -59,6 +59,7 @@ mod received;
 mod reports;
 mod run;
 mod store;
+mod verdicts;
 mod watches;
 mod writes;
 mod zone;

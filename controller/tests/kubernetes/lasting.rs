@@ -9,7 +9,9 @@ use kube::{Api, ResourceExt};
 use patchbay_controller::api::cnc::{ClusterNetworkConnect, Connectivity};
 use patchbay_controller::model::{ConnectSubnetMap, NODE_SUBNETS};
 use patchbay_engine::txn::TxnBuilder;
-use patchbay_schemas::nb::{AddressSet, LogicalRouterStaticRoute};
+use patchbay_schemas::nb::{
+    AddressSet, LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute,
+};
 use serde_json::{Value, json};
 
 use crate::apiserver::Fault;
@@ -205,6 +207,67 @@ async fn what_the_database_refuses_is_told_in_the_status() {
         (!message.contains("refuses")).then_some(())
     })
     .await;
+    node.stop().await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn another_reason_for_which_the_database_refuses_is_told_too() {
+    let bed = Bed::simulated().await;
+    let zone = bed.zone(ZONE).await;
+    let (cluster, node) = (bed.run_cluster("one"), bed.run_zone(&zone));
+    let mut connect = crate::bed::connect();
+    connect.spec.connectivity = vec![Connectivity::PodNetwork, Connectivity::ServiceNetwork];
+    bed.create(&connect).await;
+    bed.until_allocated(2).await;
+    let is_ours = |router: &LogicalRouter| router.name.starts_with("connect_router_");
+    let (row, ours) = zone
+        .until("there is a connect router", |zone| {
+            let snapshot = zone.snapshot();
+            let mut routers = snapshot.typed::<LogicalRouter>().iter().map(Result::unwrap);
+            routers.find(|(_, router)| is_ours(router))
+        })
+        .await;
+    node.stop().await;
+    // The names of ports are unique, and these are somebody else's now.
+    let snapshot = zone.snapshot();
+    let names: Vec<String> = ours
+        .ports
+        .iter()
+        .map(|port| snapshot.get(*port).unwrap().unwrap().name)
+        .collect();
+    let mut theirs = Vec::new();
+    for name in &names {
+        let mut txn = TxnBuilder::new(&zone.snapshot());
+        if zone.rows::<LogicalRouter>().iter().any(is_ours) {
+            txn.delete(row).unwrap();
+        }
+        let port = LogicalRouterPort {
+            name: name.clone(),
+            ..Default::default()
+        };
+        let port = txn.insert(&port).unwrap();
+        let router = LogicalRouter {
+            name: format!("of {name}"),
+            ports: [port].into(),
+            ..Default::default()
+        };
+        let router = txn.insert(&router).unwrap();
+        zone.database.transact(&txn.finish()).unwrap();
+        theirs.push((name, router));
+    }
+    let node = bed.run_zone(&zone);
+    while !theirs.is_empty() {
+        let named = eventually("it is told", async || {
+            let (status, message) = condition(&bed.connected().await, "Connected")?;
+            let place = theirs.iter().position(|(name, _)| message.contains(*name));
+            (status == "False").then_some(place?)
+        });
+        let (_, router) = theirs.swap_remove(named.await);
+        let mut txn = TxnBuilder::new(&zone.snapshot());
+        txn.delete(router).unwrap();
+        zone.database.transact(&txn.finish()).unwrap();
+    }
     node.stop().await;
     cluster.stop().await;
 }
