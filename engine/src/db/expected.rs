@@ -36,3 +36,100 @@ impl Snapshot {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use patchbay_schemas::nb::{self, LogicalRouter, LogicalRouterPort};
+    use patchbay_schemas::row::Values;
+    use patchbay_schemas::typed::Ref;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::db::Database;
+    use crate::txn::TxnBuilder;
+
+    fn database() -> (Database, Ref<LogicalRouter>) {
+        let mut database = Database::new(nb::schema());
+        let mut txn = TxnBuilder::new(&database.snapshot());
+        let port = txn.insert(&LogicalRouterPort::default()).unwrap();
+        let router = LogicalRouter {
+            name: "lr0".into(),
+            ports: [port].into(),
+            options: [("chassis".to_owned(), "here".to_owned())].into(),
+            ..Default::default()
+        };
+        let router = txn.insert(&router).unwrap();
+        database.transact(txn.finish().operations()).unwrap();
+        (database, router)
+    }
+
+    /// What becomes of each row.
+    fn by_row(changes: &ChangeSet) -> BTreeMap<Uuid, [Option<&Values>; 2]> {
+        let mut rows = BTreeMap::new();
+        for change in &changes.rows {
+            let values = [&change.old, &change.new].map(|row| row.as_ref().map(|row| &row.values));
+            rows.insert(change.uuid(), values);
+        }
+        rows
+    }
+
+    #[test]
+    fn what_operations_that_add_do_is_what_the_database_makes_of_them() {
+        let (mut database, router) = database();
+        let mut txn = TxnBuilder::new(&database.snapshot());
+        let ports: Vec<_> = (0..3)
+            .map(|i| {
+                let name = format!("lrp{i}");
+                let port = LogicalRouterPort {
+                    name,
+                    ..Default::default()
+                };
+                txn.insert(&port).unwrap()
+            })
+            .collect();
+        txn.add(router, LogicalRouter::PORTS, ports[..2].to_vec())
+            .unwrap();
+        // What is there already stays.
+        let options = [("chassis", "there"), ("mcast_relay", "true")];
+        let options = options.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        txn.put(router, LogicalRouter::OPTIONS, options).unwrap();
+        txn.verify(router, LogicalRouter::NAME).unwrap();
+        txn.insert(&LogicalRouter {
+            name: "lr1".into(),
+            ports: [ports[2]].into(),
+            ..Default::default()
+        })
+        .unwrap();
+        let transaction = txn.finish();
+        let expected = database
+            .snapshot()
+            .expected(transaction.operations().to_vec())
+            .unwrap();
+        assert_eq!(expected.rows.len(), 5);
+        let made = database.transact(transaction.operations()).unwrap();
+        assert_eq!(by_row(&expected), by_row(&made));
+    }
+
+    #[test]
+    fn what_changes_nothing_is_no_change() {
+        let (database, router) = database();
+        let mut txn = TxnBuilder::new(&database.snapshot());
+        let there = database.snapshot().get(router).unwrap().unwrap().ports;
+        txn.add(router, LogicalRouter::PORTS, there).unwrap();
+        let operations = txn.finish().operations().to_vec();
+        let expected = database.snapshot().expected(operations);
+        assert!(expected.unwrap().rows.is_empty());
+    }
+
+    #[test]
+    fn operations_that_fail_on_the_copy_say_nothing() {
+        let (database, router) = database();
+        let mut txn = TxnBuilder::new(&database.snapshot());
+        txn.verify(router, LogicalRouter::NAME).unwrap();
+        let operations = txn.finish().operations().to_vec();
+        let other = Snapshot::empty(nb::schema());
+        assert!(other.expected(operations).is_none());
+    }
+}
