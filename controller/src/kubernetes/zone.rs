@@ -219,17 +219,21 @@ impl Work {
         Ok(true)
     }
 
-    /// Tells that the database refuses what a connect should have, when it does so a second time for the same reason: once,
-    /// because something has changed meanwhile, is not worth telling.
+    /// Tells that the database refuses what a connect should have, when it does so a second time: once, because something
+    /// has changed meanwhile, is not worth telling. Another reason is told when it comes twice in a row: of several rows
+    /// that it refuses, a server names any.
     fn note_refusal(&mut self, connect: &str, error: &OpError) {
         let error = error.to_string();
         // New rows have another UUID in each attempt.
         let reason = without_uuids(&error);
         let refusal = self.refused.entry(connect.to_owned()).or_default();
-        let is_again = refusal.last == reason;
-        refusal.last.clone_from(&reason);
-        if is_again && refusal.told != reason && self.inputs.connect(connect).is_some() {
-            refusal.told = reason;
+        let last = refusal.last.replace(reason.clone());
+        let is_news = match &refusal.told {
+            None => last.is_some(),
+            Some(told) => *told != reason && last.as_ref() == Some(&reason),
+        };
+        if is_news && self.inputs.connect(connect).is_some() {
+            refusal.told = Some(reason);
             let told = self.told.get(connect).map(|told| &*told.report);
             let report = ConnectReport::refused(error, told);
             self.tell(connect, &Arc::new(report));
@@ -267,8 +271,8 @@ impl Work {
 /// Reasons for which the database has refused something.
 #[derive(Debug, Default)]
 struct Refusal {
-    last: String,
-    told: String,
+    last: Option<String>,
+    told: Option<String>,
 }
 
 /// The text with all UUIDs taken for the same.

@@ -224,16 +224,16 @@ async fn another_reason_for_which_the_database_refuses_is_told_too() {
     let (row, ours) = zone
         .until("there is a connect router", |zone| {
             let snapshot = zone.snapshot();
-            let mut routers = snapshot.typed::<LogicalRouter>().iter().map(Result::unwrap);
+            let routers = snapshot.typed::<LogicalRouter>();
+            let mut routers = routers.iter().map(Result::unwrap);
             routers.find(|(_, router)| is_ours(router))
         })
         .await;
     node.stop().await;
-    // The names of ports are unique, and these are somebody else's now.
+    // The names of ports are unique, and two of them are somebody else's now.
     let snapshot = zone.snapshot();
-    let names: Vec<String> = ours
-        .ports
-        .iter()
+    let ports = ours.ports.iter().take(2);
+    let names: Vec<String> = ports
         .map(|port| snapshot.get(*port).unwrap().unwrap().name)
         .collect();
     let mut theirs = Vec::new();
@@ -244,6 +244,7 @@ async fn another_reason_for_which_the_database_refuses_is_told_too() {
         }
         let port = LogicalRouterPort {
             name: name.clone(),
+            external_ids: [("k8s.ovn.org/owner-controller".into(), "somebody".into())].into(),
             ..Default::default()
         };
         let port = txn.insert(&port).unwrap();

@@ -293,9 +293,9 @@ async fn a_replica_that_cannot_show_the_changes_by_itself_is_waited_for() {
 #[tokio::test]
 async fn the_client_goes_on_following_where_it_must() {
     type With = fn(&mut Config);
+    type Change = Box<dyn FnOnce(&mut TxnBuilder)>;
     let nothing: With = |_| {};
     let row = || Ref::<LogicalSwitch>::new(ROW.parse().unwrap());
-    type Change = Box<dyn FnOnce(&mut TxnBuilder)>;
     let cases: [(&str, With, bool, Change); 6] = [
         (
             "nobody asked for it",
