@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow, ensure};
+use anyhow::{Context as _, Error, Result, anyhow, ensure};
 use patchbay_benches::client::Client;
 use patchbay_benches::connect::Size;
 use patchbay_benches::northbound;
@@ -12,6 +12,7 @@ use patchbay_benches::process::{Kind, Server, cpu};
 use patchbay_controller::northbound::{Northbound as _, Remote};
 use patchbay_controller::zone::{Inputs, ZoneController};
 use patchbay_engine::txn::Transaction;
+use patchbay_schemas::nb::LogicalRouterPort;
 use tokio::runtime::Runtime;
 
 use crate::changes::CONNECT_GOAL;
@@ -43,7 +44,7 @@ pub(crate) fn report() -> Result<()> {
     );
     for kind in [Kind::Simulator, Kind::Real] {
         let name = kind.name();
-        let [whole, alone, followed, unit] = best(kind, size, &inputs, &runtime)?;
+        let [whole, live, alone, followed, unit] = best(kind, size, &inputs, &runtime)?;
         let times = |unit: Figure| whole.wall.as_secs_f64() / unit.wall.as_secs_f64();
         let goal = match kind {
             Kind::Simulator => {
@@ -65,6 +66,7 @@ pub(crate) fn report() -> Result<()> {
             whole,
             &goal,
         );
+        line(&format!("{name}: from then on, read anew"), live, "");
         line(&format!("{name}: that transaction alone"), alone, "");
         line(
             &format!("{name}: that, while a client follows"),
@@ -91,19 +93,19 @@ fn line(name: &str, figure: Figure, goal: &str) {
     );
 }
 
-/// The whole, the transaction alone, the transaction while somebody follows, and the unit of the goal. They
-/// take turns, so that a machine that is slow for a while is slow for all of them.
-fn best(kind: Kind, size: Size, inputs: &Inputs, runtime: &Runtime) -> Result<[Figure; 4]> {
+/// The whole, what the client does afterwards, the transaction alone, the transaction while somebody follows, and the unit
+/// of the goal. They take turns, so that a machine that is slow for a while is slow for all of them.
+fn best(kind: Kind, size: Size, inputs: &Inputs, runtime: &Runtime) -> Result<[Figure; 5]> {
     let unit = northbound::router_transaction(1, size.ports());
     let round = || {
-        let whole = whole(kind, size, inputs, runtime)?;
+        let (whole, live) = whole(kind, size, inputs, runtime)?;
         let transaction = |readers| transaction(kind, size, inputs, runtime, readers);
         let (alone, followed) = (transaction(Readers::None)?, transaction(Readers::One)?);
         let unit = match kind {
             Kind::Simulator => send(&Server::start(Kind::Real)?, &unit, Readers::None, runtime)?,
             Kind::Real => alone,
         };
-        anyhow::Ok([whole, alone, followed, unit])
+        anyhow::Ok([whole, live, alone, followed, unit])
     };
     let mut best = round()?;
     for _ in 1..ROUNDS {
@@ -116,16 +118,22 @@ fn best(kind: Kind, size: Size, inputs: &Inputs, runtime: &Runtime) -> Result<[F
     Ok(best)
 }
 
-/// From a replica of what others have written to a committed plan that is seen in it.
-fn whole(kind: Kind, size: Size, inputs: &Inputs, runtime: &Runtime) -> Result<Figure> {
+/// From a replica of what others have written to a committed plan that is seen in it, and from there to a replica that
+/// has been read anew, because nothing was followed meanwhile.
+fn whole(kind: Kind, size: Size, inputs: &Inputs, runtime: &Runtime) -> Result<(Figure, Figure)> {
     let server = Server::start(kind)?;
     runtime.block_on(async {
         let mut remote = prepared(&server, size).await?;
-        measured(&server, async || {
+        let whole = measured(&server, async || {
             let transaction = plan(inputs, &remote)?;
-            Ok(remote.commit(transaction).await?)
+            remote.commit(transaction).await?;
+            let seen = remote.snapshot().typed::<LogicalRouterPort>().len();
+            ensure!(seen >= size.ports(), "the replica shows {seen} ports");
+            Ok(())
         })
-        .await
+        .await?;
+        let live = measured(&server, async || remote.live().await.map_err(Error::msg)).await?;
+        Ok((whole, live))
     })
 }
 
