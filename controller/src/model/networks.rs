@@ -8,6 +8,7 @@ use kube::ResourceExt;
 use thiserror::Error;
 
 use super::ids::{IdError, NetworkId};
+use super::names::network_prefix;
 use super::net_conf::{NetConf, NetConfError};
 use super::network::{Network, Role};
 use crate::api::nad::NetworkAttachmentDefinition;
@@ -91,6 +92,18 @@ pub enum NadProblem {
         /// The definition that counts.
         other: NadKey,
     },
+    /// The rows of another network have the same names.
+    #[error(
+        "network {network} cannot be told from network {other} in OVN: routers and switches of both have names that \
+         start with {:?}",
+        network_prefix(network)
+    )]
+    NameTaken {
+        /// Name of the network.
+        network: String,
+        /// The network that the rows are of.
+        other: String,
+    },
 }
 
 /// All networks with their ids, and which definition leads to which.
@@ -127,7 +140,35 @@ impl Networks {
                 networks.problems.insert(key, problem);
             }
         }
+        networks.refuse_shared_names();
         networks
+    }
+
+    /// Takes away networks whose rows would have the names of those of another one, which has a lower id: an id stays
+    /// what it is. Their namespaces have no other primary network instead.
+    fn refuse_shared_names(&mut self) {
+        let mut owners = BTreeMap::<String, &String>::new();
+        let mut refused = Vec::new();
+        for (id, name) in &self.by_id {
+            let other = *owners.entry(network_prefix(name)).or_insert(name);
+            if other != name {
+                refused.push((*id, other.clone()));
+            }
+        }
+        for (id, other) in refused {
+            let network = self.by_id.remove(&id);
+            let Some(network) = network.and_then(|name| self.by_name.remove(&name)) else {
+                continue;
+            };
+            for nad in network.nads {
+                self.by_nad.remove(&nad);
+                let problem = NadProblem::NameTaken {
+                    network: network.name.clone(),
+                    other: other.clone(),
+                };
+                self.problems.insert(nad, problem);
+            }
+        }
     }
 
     /// Adds what one definition says. The network's own lists of definitions and namespaces are extended.
@@ -265,96 +306,4 @@ fn read_network(nad: &NetworkAttachmentDefinition) -> Result<Option<Network>, Na
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn nad(
-        namespace: &str,
-        name: &str,
-        network: &str,
-        id: Option<&str>,
-        subnets: &str,
-    ) -> NetworkAttachmentDefinition {
-        let config = json!({
-            "type": "ovn-k8s-cni-overlay", "name": network, "topology": "layer3", "role": "primary", "subnets": subnets,
-        });
-        let mut annotations = serde_json::Map::new();
-        if let Some(id) = id {
-            annotations.insert(NETWORK_ID.to_owned(), id.into());
-        }
-        serde_json::from_value(json!({
-            "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
-            "metadata": {"name": name, "namespace": namespace, "annotations": annotations},
-            "spec": {"config": config.to_string()},
-        }))
-        .unwrap()
-    }
-
-    fn namespace(name: &str, labelled: bool) -> Namespace {
-        let labels = if labelled {
-            json!({PRIMARY_NETWORK_LABEL: ""})
-        } else {
-            json!({})
-        };
-        serde_json::from_value(json!({"metadata": {"name": name, "labels": labels}})).unwrap()
-    }
-
-    fn problems(networks: &Networks) -> Vec<String> {
-        networks
-            .problems()
-            .iter()
-            .map(|(key, problem)| format!("{key}: {problem}"))
-            .collect()
-    }
-
-    #[test]
-    fn definitions_of_one_network_are_one_network() {
-        let nads = [
-            nad("a", "red", "cluster_udn_red", Some("1"), "10.0.0.0/16"),
-            nad("b", "red", "cluster_udn_red", Some("1"), "10.0.0.0/16"),
-        ];
-        let namespaces = [namespace("a", true), namespace("b", false)];
-        let networks = Networks::read(&nads, &namespaces);
-        let network = networks.by_name("cluster_udn_red").unwrap();
-        assert_eq!(network.nads.len(), 2);
-        assert_eq!(network.namespaces.iter().collect::<Vec<_>>(), ["a"]);
-        assert_eq!(networks.by_id(network.id), Some(network));
-        assert_eq!(networks.by_nad(&NadKey::of(&nads[1])), Some(network));
-        assert_eq!(problems(&networks), Vec::<String>::new());
-    }
-
-    #[test]
-    fn what_leads_nowhere_is_told_with_its_name() {
-        let mut broken = nad("f", "broken", "f_broken", Some("9"), "");
-        broken.spec.config = Some("{".to_owned());
-        let nads = [
-            nad("a", "red", "cluster_udn_red", Some("1"), "10.0.0.0/16"),
-            nad("b", "red", "cluster_udn_red", Some("1"), "10.1.0.0/16"),
-            nad("c", "blue", "c_blue", Some("1"), "10.2.0.0/16"),
-            nad("d", "green", "d_green", None, "10.3.0.0/16"),
-            nad("e", "grey", "e_grey", Some("-2"), "10.4.0.0/16"),
-            nad("a", "second", "a_second", Some("3"), "10.5.0.0/16"),
-            broken,
-        ];
-        let networks = Networks::read(&nads, []);
-        assert_eq!(networks.iter().count(), 1);
-        let told = problems(&networks);
-        assert_eq!(
-            told[..5],
-            [
-                "a/second: primary network already exist in namespace \"a\": a/red",
-                "b/red: network cluster_udn_red is defined differently by a/red",
-                "c/blue: network c_blue has id 1, which is the id of network cluster_udn_red",
-                "d/green: network d_green has no id yet",
-                "e/grey: network e_grey: annotation k8s.ovn.org/network-id: network id -2 is not in 0..=4095",
-            ]
-        );
-        assert!(
-            told[5].starts_with("f/broken: spec.config: "),
-            "{}",
-            told[5]
-        );
-    }
-}
+mod tests;

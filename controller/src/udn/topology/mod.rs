@@ -26,7 +26,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_schemas::nb::{
     Acl, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,
@@ -34,7 +34,7 @@ use patchbay_schemas::nb::{
 };
 use thiserror::Error;
 
-use crate::model::{ClusterSettings, Networks, Topology, Transport};
+use crate::model::{ClusterSettings, NadProblem, Networks, Topology, Transport};
 use crate::source::Inventory;
 use input::{Details, ZoneNode};
 
@@ -158,6 +158,9 @@ pub enum SkipReason {
     /// The network is on a fabric.
     #[error("transport evpn is not supported")]
     Evpn,
+    /// The rows of another network, of this name, have the names that the network's rows would have.
+    #[error("its routers and switches would have the names of those of network {0}")]
+    NameTaken(String),
 }
 
 /// The rows of all networks in the zone of the node with this name.
@@ -205,5 +208,22 @@ pub fn zone_rows(inventory: &Inventory, zone: &str, settings: &ClusterSettings) 
             }),
         }
     }
+    rows.skipped.extend(without_names(&networks));
     rows
+}
+
+/// The networks whose rows would have the names of those of another network.
+fn without_names(networks: &Networks) -> Vec<SkippedNetwork> {
+    let problems = networks.problems().values();
+    let skipped: BTreeMap<_, _> = problems
+        .filter_map(|problem| match problem {
+            NadProblem::NameTaken { network, other } => Some((network, other)),
+            _ => None,
+        })
+        .collect();
+    let skipped = skipped.into_iter().map(|(network, other)| SkippedNetwork {
+        network: network.clone(),
+        reason: SkipReason::NameTaken(other.clone()),
+    });
+    skipped.collect()
 }
