@@ -28,6 +28,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ipnet::IpNet;
 use patchbay_schemas::nb::{
     Acl, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,
     LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Meter, MeterBand, PortGroup,
@@ -158,6 +159,9 @@ pub enum SkipReason {
     /// The network is on a fabric.
     #[error("transport evpn is not supported")]
     Evpn,
+    /// A subnet of the network has too few addresses.
+    #[error("subnet {0} is too small for the addresses of the router and of the node itself")]
+    SubnetTooSmall(IpNet),
     /// The rows of another network, of this name, have the names that the network's rows would have.
     #[error("its routers and switches would have the names of those of network {0}")]
     NameTaken(String),

@@ -1,7 +1,7 @@
 //! Networks that have no place in a zone.
 
-use super::{CLUSTER, LAYER2, LAYER3, rows};
-use crate::model::ClusterSettings;
+use super::{CLUSTER, LAYER2, LAYER3, rows, rows_with};
+use crate::model::{ClusterSettings, IpFamily};
 use crate::udn::testing::inventory;
 use crate::udn::topology::{ZoneRows, zone_rows};
 
@@ -34,6 +34,42 @@ fn networks_without_a_place_say_why() {
     let bare = inventory(&yaml);
     let rows = zone_rows(&bare, "n1", &ClusterSettings::default());
     assert!(rows.networks.is_empty() && rows.skipped.is_empty());
+}
+
+#[test]
+fn networks_without_room_for_router_and_node_are_skipped() {
+    let layer2 = |subnets: &str| LAYER2.replace("subnets: [10.20.0.0/16]", subnets);
+    for (network, subnet) in [
+        (layer2("subnets: [10.20.0.0/32]"), "10.20.0.0/32"),
+        (layer2("subnets: [10.20.0.0/31]"), "10.20.0.0/31"),
+        (
+            layer2("subnets: [10.20.0.0/32], defaultGatewayIPs: [10.20.0.0]"),
+            "10.20.0.0/32",
+        ),
+        (
+            layer2("subnets: [10.20.0.0/24, 'fd20::/128']"),
+            "fd20::/128",
+        ),
+        (
+            LAYER3
+                .replace("name: l3, namespace: blue", "name: l2, namespace: green")
+                .replace("hostSubnet: 24", "hostSubnet: 31"),
+            "10.10.0.0/31",
+        ),
+    ] {
+        let yaml = CLUSTER.to_owned() + LAYER3 + &network;
+        let rows = rows_with(&yaml, "n1", &IpFamily::BOTH);
+        let made: Vec<_> = rows.networks.iter().map(|rows| &*rows.network).collect();
+        assert_eq!(made, ["blue_l3"], "{network}");
+        assert_eq!(
+            reasons(&rows),
+            [format!(
+                "green_l2: subnet {subnet} is too small for the addresses of the router and of the node itself"
+            )]
+        );
+    }
+    let large_enough = layer2("subnets: [10.20.0.0/31], defaultGatewayIPs: [10.20.0.0]");
+    assert!(reasons(&rows(&(CLUSTER.to_owned() + &large_enough), "n1")).is_empty());
 }
 
 #[test]
