@@ -1,5 +1,7 @@
 //! From manifests to attachment definitions, ids and conditions.
 
+mod leaving;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::annotations::annotation;
@@ -298,26 +300,6 @@ fn transports_that_need_more_than_ovn_say_so() {
         "NetworkCreated=False EVPNConfigError: EVPN transport requested but EVPN feature is not enabled"
     );
     assert!(inventory.network_attachment_definitions.is_empty());
-}
-
-#[test]
-fn definitions_leave_namespaces_that_are_not_selected_any_more() {
-    let mut inventory = resolved(&(NAMESPACES.to_owned() + SHARED));
-    let cyan = inventory
-        .namespaces
-        .get_mut(&ObjectKey::cluster("cyan"))
-        .unwrap();
-    cyan.object
-        .metadata
-        .labels
-        .as_mut()
-        .unwrap()
-        .insert("color".into(), "cyan".into());
-    resolve(&mut inventory, &ClusterSettings::default(), &at(1)).unwrap();
-    assert_eq!(
-        networks(&inventory),
-        ["blue/shared cluster_udn_shared 1 [16711684,16715779]"]
-    );
 }
 
 #[test]
