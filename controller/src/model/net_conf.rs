@@ -2,6 +2,7 @@
 
 use ipnet::IpNet;
 use serde::Deserialize;
+use serde_json::Value;
 use thiserror::Error;
 
 use super::ids::Topology;
@@ -64,6 +65,22 @@ pub struct NetConf {
     pub join_subnets: Vec<IpNet>,
     /// Transit subnets: given or default; primary layer2 networks only.
     pub transit_subnets: Vec<IpNet>,
+    /// What else makes it a network of its own.
+    pub others: OtherFields,
+}
+
+/// Fields that matter only in so far as all definitions of a network say the same.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct OtherFields {
+    mtu: Value,
+    #[serde(rename = "allowPersistentIPs")]
+    allow_persistent_ips: Value,
+    #[serde(rename = "defaultGatewayIPs")]
+    default_gateway_ips: Value,
+    exclude_subnets: Value,
+    infrastructure_subnets: Value,
+    reserved_subnets: Value,
 }
 
 /// The fields we read. Others belong to other readers of the same text.
@@ -84,6 +101,8 @@ struct RawNetConf {
     subnets: String,
     join_subnet: Option<String>,
     transit_subnet: Option<String>,
+    #[serde(flatten)]
+    others: OtherFields,
 }
 
 impl NetConf {
@@ -137,6 +156,7 @@ impl NetConf {
             pod_subnets,
             join_subnets,
             transit_subnets,
+            others: raw.others,
         }))
     }
 }

@@ -8,8 +8,8 @@ use kube::ResourceExt;
 use thiserror::Error;
 
 use super::ids::{IdError, NetworkId};
-use super::names::network_prefix;
-use super::net_conf::{NetConf, NetConfError};
+use super::names::{self, network_prefix};
+use super::net_conf::{NetConf, NetConfError, OtherFields};
 use super::network::{Network, Role};
 use crate::api::nad::NetworkAttachmentDefinition;
 
@@ -112,13 +112,16 @@ pub struct Networks {
     by_name: BTreeMap<String, Network>,
     by_id: BTreeMap<NetworkId, String>,
     by_nad: BTreeMap<NadKey, String>,
+    /// By network, the definition that counts, and what it says beside what is known of the network.
+    definitions: BTreeMap<String, (NadKey, OtherFields)>,
     primary_nads: BTreeMap<String, NadKey>,
     problems: BTreeMap<NadKey, NadProblem>,
 }
 
 impl Networks {
-    /// Reads all definitions. A definition that leads nowhere is kept as a [problem](Self::problems); where definitions
-    /// contradict each other, the first one in the order of their keys counts.
+    /// Reads all definitions. A definition that leads nowhere is kept as a [problem](Self::problems). Where definitions
+    /// contradict each other, those count that were made for the custom resource of their network, then the first one in
+    /// the order of their keys: a stranger does not take over the name of a network.
     pub fn read<'a>(
         nads: impl IntoIterator<Item = &'a NetworkAttachmentDefinition>,
         namespaces: impl IntoIterator<Item = &'a Namespace>,
@@ -131,14 +134,21 @@ impl Networks {
         let nads: BTreeMap<NadKey, &NetworkAttachmentDefinition> =
             nads.into_iter().map(|nad| (NadKey::of(nad), nad)).collect();
         let mut networks = Self::default();
+        let mut strangers = Vec::new();
         for (key, nad) in nads {
-            let added = read_network(nad).and_then(|network| match network {
-                Some(network) => networks.add(&key, network, &served),
-                None => Ok(()),
-            });
-            if let Err(problem) = added {
-                networks.problems.insert(key, problem);
+            match read_network(nad) {
+                Ok(Some(read)) if is_made_for(nad, &read.0.name) => {
+                    networks.add(key, read, &served);
+                }
+                Ok(Some(read)) => strangers.push((key, read)),
+                Ok(None) => {}
+                Err(problem) => {
+                    networks.problems.insert(key, problem);
+                }
             }
+        }
+        for (key, read) in strangers {
+            networks.add(key, read, &served);
         }
         networks.refuse_shared_names();
         networks
@@ -160,6 +170,7 @@ impl Networks {
             let Some(network) = network.and_then(|name| self.by_name.remove(&name)) else {
                 continue;
             };
+            self.definitions.remove(&network.name);
             for nad in network.nads {
                 self.by_nad.remove(&nad);
                 let problem = NadProblem::NameTaken {
@@ -171,57 +182,69 @@ impl Networks {
         }
     }
 
-    /// Adds what one definition says. The network's own lists of definitions and namespaces are extended.
+    /// Adds what one definition says, unless something is wrong with it.
     fn add(
         &mut self,
-        key: &NadKey,
-        network: Network,
+        key: NadKey,
+        (network, others): (Network, OtherFields),
         served: &BTreeSet<String>,
-    ) -> Result<(), NadProblem> {
-        let primary = network.role == Role::Primary;
-        if let Some(other) = self
-            .by_id
-            .get(&network.id)
-            .filter(|name| **name != network.name)
-        {
-            return Err(NadProblem::IdTaken {
-                network: network.name,
+    ) {
+        if let Some(problem) = self.problem_of(&key, &network, &others) {
+            self.problems.insert(key, problem);
+            return;
+        }
+        self.by_id.insert(network.id, network.name.clone());
+        self.by_nad.insert(key.clone(), network.name.clone());
+        self.definitions
+            .entry(network.name.clone())
+            .or_insert_with(|| (key.clone(), others));
+        let network = self.by_name.entry(network.name.clone()).or_insert(network);
+        network.nads.insert(key.clone());
+        if network.role == Role::Primary {
+            if served.contains(&key.namespace) {
+                network.namespaces.insert(key.namespace.clone());
+            }
+            self.primary_nads.insert(key.namespace.clone(), key);
+        }
+    }
+
+    /// What is wrong with a definition beside those that are there already.
+    fn problem_of(
+        &self,
+        key: &NadKey,
+        network: &Network,
+        others: &OtherFields,
+    ) -> Option<NadProblem> {
+        let name = || network.name.clone();
+        let other = self.by_id.get(&network.id);
+        if let Some(other) = other.filter(|other| **other != network.name) {
+            return Some(NadProblem::IdTaken {
+                network: name(),
                 id: network.id,
                 other: other.clone(),
             });
         }
-        if let Some(known) = self.by_name.get(&network.name) {
+        if let (Some(known), Some((definition, known_others))) = (
+            self.by_name.get(&network.name),
+            self.definitions.get(&network.name),
+        ) {
             let same = Network {
                 namespaces: known.namespaces.clone(),
                 nads: known.nads.clone(),
                 ..network.clone()
             };
-            if *known != same
-                && let Some(other) = known.nads.first()
-            {
-                return Err(NadProblem::Differs {
-                    network: network.name,
-                    other: other.clone(),
+            if *known != same || known_others != others {
+                return Some(NadProblem::Differs {
+                    network: name(),
+                    other: definition.clone(),
                 });
             }
         }
-        if let Some(other) = self.primary_nads.get(&key.namespace).filter(|_| primary) {
-            return Err(NadProblem::SecondPrimary {
-                namespace: key.namespace.clone(),
-                other: other.clone(),
-            });
-        }
-        self.by_id.insert(network.id, network.name.clone());
-        self.by_nad.insert(key.clone(), network.name.clone());
-        let network = self.by_name.entry(network.name.clone()).or_insert(network);
-        network.nads.insert(key.clone());
-        if primary {
-            self.primary_nads.insert(key.namespace.clone(), key.clone());
-            if served.contains(&key.namespace) {
-                network.namespaces.insert(key.namespace.clone());
-            }
-        }
-        Ok(())
+        let other = self.primary_nads.get(&key.namespace)?;
+        (network.role == Role::Primary).then(|| NadProblem::SecondPrimary {
+            namespace: key.namespace.clone(),
+            other: other.clone(),
+        })
     }
 
     /// The network of this name.
@@ -237,6 +260,11 @@ impl Networks {
     /// The network that the definition leads to.
     pub fn by_nad(&self, nad: &NadKey) -> Option<&Network> {
         self.by_nad.get(nad).and_then(|name| self.by_name(name))
+    }
+
+    /// The definition that says what the network is.
+    pub fn definition(&self, network: &str) -> Option<&NadKey> {
+        self.definitions.get(network).map(|(nad, _)| nad)
     }
 
     /// The definition of the primary network in a namespace, whether the namespace asks for one or not.
@@ -275,8 +303,19 @@ impl FromIterator<Network> for Networks {
     }
 }
 
+/// Whether somebody's network has the definition because it was made for that network, and not only by its name.
+pub(crate) fn is_made_for(nad: &NetworkAttachmentDefinition, network: &str) -> bool {
+    let cluster = nad.cluster_network().map(names::cudn_network);
+    let own = nad
+        .namespace_network()
+        .map(|name| names::udn_network(&nad.namespace().unwrap_or_default(), name));
+    cluster.or(own).as_deref() == Some(network)
+}
+
 /// What one definition says; `None` if it is not about a network of ours.
-fn read_network(nad: &NetworkAttachmentDefinition) -> Result<Option<Network>, NadProblem> {
+fn read_network(
+    nad: &NetworkAttachmentDefinition,
+) -> Result<Option<(Network, OtherFields)>, NadProblem> {
     let config = nad.spec.config.as_deref().ok_or(NetConfError::Missing)?;
     let Some(conf) = NetConf::parse(config)? else {
         return Ok(None);
@@ -291,7 +330,7 @@ fn read_network(nad: &NetworkAttachmentDefinition) -> Result<Option<Network>, Na
         }
         Some(Ok(id)) => id,
     };
-    Ok(Some(Network {
+    let network = Network {
         name: conf.name,
         id,
         topology: conf.topology,
@@ -302,7 +341,8 @@ fn read_network(nad: &NetworkAttachmentDefinition) -> Result<Option<Network>, Na
         transit_subnets: conf.transit_subnets,
         namespaces: BTreeSet::new(),
         nads: BTreeSet::new(),
-    }))
+    };
+    Ok(Some((network, conf.others)))
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ mod addresses;
 mod annotations;
 mod attach;
 mod cni;
-mod names;
 mod network_ids;
 mod node_subnets;
 mod nodes;

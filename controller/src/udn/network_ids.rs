@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::nad::NetworkAttachmentDefinition;
 use crate::cluster::TUNNEL_KEYS;
-use crate::model::{DatapathKey, NETWORK_ID, NETWORK_NAME, NetworkId, ROUTER_TUNNEL_KEY};
+use crate::model::{
+    DatapathKey, NETWORK_ID, NETWORK_NAME, NetworkId, ROUTER_TUNNEL_KEY, is_made_for,
+};
 use crate::source::{Inventory, ObjectKey, Problem, Sourced, describe};
 
 use super::annotations::{annotate, annotation, annotation_field};
@@ -13,7 +15,10 @@ use super::cni::Cni;
 /// A network and its attachment definitions.
 struct Known {
     name: String,
+    /// The one that says what the network is comes first.
     nads: Vec<ObjectKey>,
+    /// Whether the first one was made for the custom resource of the network.
+    is_made: bool,
     needs_key: bool,
     id: Option<NetworkId>,
     keys: Option<Vec<DatapathKey>>,
@@ -98,17 +103,24 @@ fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<
         };
         let index = *by_name.entry(cni.name.clone()).or_insert(networks.len());
         if index == networks.len() {
-            let needs_key = cni.is_primary() && cni.topology == "layer2";
             networks.push(Known {
-                name: cni.name,
+                name: cni.name.clone(),
                 nads: Vec::new(),
-                needs_key,
+                is_made: false,
+                needs_key: false,
                 id: None,
                 keys: None,
             });
         }
         let network = &mut networks[index];
-        network.nads.push(key.clone());
+        let is_made = is_made_for(&nad.object, &cni.name);
+        if network.nads.is_empty() || (is_made && !network.is_made) {
+            network.is_made = is_made;
+            network.needs_key = cni.is_primary() && cni.topology == "layer2";
+            network.nads.insert(0, key.clone());
+        } else {
+            network.nads.push(key.clone());
+        }
         if let Err(problem) = restore(network, nad) {
             problems.push(problem);
         }
@@ -147,8 +159,8 @@ fn restore(network: &mut Known, nad: &Sourced<NetworkAttachmentDefinition>) -> R
             .map(DatapathKey::try_new)
             .collect::<Result<Vec<_>, _>>();
         let keys = keys.map_err(|error| wrong(TUNNEL_KEYS, error.to_string()))?;
-        // A definition that was annotated before its network became a primary one has an empty list.
-        if !(keys.is_empty() && network.needs_key) {
+        // The list of a definition that was annotated before its network became a primary one is empty.
+        if !keys.is_empty() {
             network.keys = Some(keys);
         }
     }

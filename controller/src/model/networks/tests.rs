@@ -119,3 +119,72 @@ fn networks_whose_rows_would_share_names_are_one_network() {
     assert_eq!(networks.by_id("7".parse().unwrap()), None);
     assert_eq!(networks.primary_nad("a"), Some(&refused));
 }
+
+/// The definition as one that was made for a ClusterUserDefinedNetwork of its name.
+fn made(mut nad: NetworkAttachmentDefinition) -> NetworkAttachmentDefinition {
+    let owner = json!({
+        "apiVersion": "k8s.ovn.org/v1", "kind": "ClusterUserDefinedNetwork", "name": nad.name_any(), "uid": "",
+        "controller": true,
+    });
+    nad.metadata.owner_references = Some(vec![serde_json::from_value(owner).unwrap()]);
+    nad
+}
+
+/// Writes a field into the configuration.
+fn with(
+    mut nad: NetworkAttachmentDefinition,
+    field: &str,
+    value: serde_json::Value,
+) -> NetworkAttachmentDefinition {
+    let config = nad.spec.config.as_deref().unwrap();
+    let mut config: serde_json::Value = serde_json::from_str(config).unwrap();
+    config[field] = value;
+    nad.spec.config = Some(config.to_string());
+    nad
+}
+
+#[test]
+fn a_stranger_does_not_take_over_a_network() {
+    let red = |namespace| {
+        nad(
+            namespace,
+            "red",
+            "cluster_udn_red",
+            Some("1"),
+            "10.0.0.0/16",
+        )
+    };
+    let stranger = |network: &str| nad("a", "x", network, Some("1"), "10.9.0.0/16");
+    for stranger in [
+        stranger("cluster_udn_red"),
+        // Made for a network, but not for this one.
+        made(stranger("cluster_udn_red")),
+        with(made(red("a")), "name", "else".into()),
+        with(
+            nad("a", "x", "cluster_udn_red", Some("1"), "10.0.0.0/16"),
+            "mtu",
+            1300.into(),
+        ),
+    ] {
+        let refused = NadKey::of(&stranger);
+        let networks = Networks::read(&[stranger, made(red("b")), made(red("c"))], []);
+        assert_eq!(networks.iter().count(), 1);
+        let network = networks.by_name("cluster_udn_red").unwrap();
+        assert_eq!(network.pod_subnets[0].to_string(), "10.0.0.0/16/24");
+        assert_eq!(network.nads.len(), 2);
+        assert_eq!(
+            networks.definition("cluster_udn_red").unwrap().namespace,
+            "b"
+        );
+        assert_eq!(networks.problems().keys().collect::<Vec<_>>(), [&refused]);
+    }
+    let same = Networks::read(
+        &[
+            nad("a", "x", "cluster_udn_red", Some("1"), "10.0.0.0/16"),
+            made(red("b")),
+        ],
+        [],
+    );
+    assert!(same.problems().is_empty());
+    assert_eq!(same.definition("cluster_udn_red").unwrap().namespace, "b");
+}

@@ -196,7 +196,7 @@ pub fn zone_rows(inventory: &Inventory, zone: &str, settings: &ClusterSettings) 
     };
     for network in networks.iter() {
         let made = local.first().ok_or(SkipReason::NoNode).and_then(|local| {
-            let details = Details::read(inventory, network)?;
+            let details = Details::read(inventory, networks.definition(&network.name))?;
             let site = input::Site::new(network, &details, local, &remote, settings)?;
             match (network.transport, network.topology) {
                 (Transport::Evpn, _) => Err(SkipReason::Evpn),
