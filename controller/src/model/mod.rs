@@ -8,6 +8,7 @@ mod connect;
 mod connect_range;
 mod connect_subnets;
 pub mod external_ids;
+mod host_subnets;
 mod ids;
 pub mod names;
 mod net_conf;
@@ -25,6 +26,8 @@ pub use address::{
 pub use connect::{Connect, ConnectError, Connectivity, ROUTER_TUNNEL_KEY};
 pub use connect_range::{ConnectRange, ConnectRangeError, ConnectRanges};
 pub use connect_subnets::{ConnectSubnetMap, ConnectSubnets, SubnetAnnotationError};
+pub use host_subnets::HostSubnetError;
+pub(crate) use host_subnets::check_host_subnets;
 pub use ids::{Attachment, DatapathKey, IdError, NetworkId, NodeId, OwnerKey, Topology, TunnelKey};
 pub use net_conf::{NetConf, NetConfError, OtherFields};
 pub use network::{IpFamily, Network, PodSubnet, Role, Transport};

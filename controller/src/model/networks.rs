@@ -52,6 +52,14 @@ pub enum NadProblem {
     /// The configuration cannot be understood.
     #[error(transparent)]
     Config(#[from] NetConfError),
+    /// The configuration is that of another definition.
+    #[error("spec.config: net-attach-def name ({nad}) is inconsistent with config ({config})")]
+    Misplaced {
+        /// The definition.
+        nad: NadKey,
+        /// The definition that the configuration names.
+        config: String,
+    },
     /// The id has not been handed out yet.
     #[error("network {network} has no id yet")]
     NoId {
@@ -320,6 +328,13 @@ fn read_network(
     let Some(conf) = NetConf::parse(config)? else {
         return Ok(None);
     };
+    let key = NadKey::of(nad);
+    if conf.definition != key.to_string() {
+        return Err(NadProblem::Misplaced {
+            nad: key,
+            config: conf.definition,
+        });
+    }
     let id = match nad.annotations().get(NETWORK_ID).map(|text| text.parse()) {
         None => return Err(NadProblem::NoId { network: conf.name }),
         Some(Err(source)) => {

@@ -11,6 +11,7 @@ mod cni;
 mod network_ids;
 mod node_subnets;
 mod nodes;
+mod refused;
 mod render;
 mod status;
 #[cfg(test)]
@@ -46,6 +47,7 @@ pub fn resolve(
         Ok(failures) => status::allocated(inventory, &failures, now),
         Err(errors) => problems.extend(errors),
     }
+    refused::warn(inventory);
     if problems.is_empty() {
         Ok(())
     } else {

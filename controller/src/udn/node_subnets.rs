@@ -236,7 +236,7 @@ mod tests {
 apiVersion: k8s.cni.cncf.io/v1
 kind: NetworkAttachmentDefinition
 metadata: {name: net, namespace: blue, annotations: {k8s.ovn.org/network-id: '1'}}
-spec: {config: '{"name":"blue_net","type":"ovn-k8s-cni-overlay","topology":"layer3","subnets":"10.0.0.0/23/24,fd00::/48"}'}
+spec: {config: '{"name":"blue_net","netAttachDefName":"blue/net","type":"ovn-k8s-cni-overlay","topology":"layer3","subnets":"10.0.0.0/23/24,fd00::/48"}'}
 "#;
 
     fn node(name: &str, subnets: &str) -> String {

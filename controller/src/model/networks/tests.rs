@@ -13,6 +13,7 @@ fn nad(
 ) -> NetworkAttachmentDefinition {
     let config = json!({
         "type": "ovn-k8s-cni-overlay", "name": network, "topology": "layer3", "role": "primary", "subnets": subnets,
+        "netAttachDefName": format!("{namespace}/{name}"),
     });
     let mut annotations = serde_json::Map::new();
     if let Some(id) = id {
@@ -187,4 +188,27 @@ fn a_stranger_does_not_take_over_a_network() {
     );
     assert!(same.problems().is_empty());
     assert_eq!(same.definition("cluster_udn_red").unwrap().namespace, "b");
+}
+
+#[test]
+fn a_configuration_names_its_own_definition() {
+    let nads = [
+        with(
+            nad("a", "red", "r", Some("1"), "10.0.0.0/16"),
+            "netAttachDefName",
+            "b/red".into(),
+        ),
+        with(
+            nad("b", "red", "r", Some("1"), "10.0.0.0/16"),
+            "netAttachDefName",
+            "".into(),
+        ),
+    ];
+    assert_eq!(
+        problems(&Networks::read(&nads, [])),
+        [
+            "a/red: spec.config: net-attach-def name (a/red) is inconsistent with config (b/red)",
+            "b/red: spec.config: net-attach-def name (b/red) is inconsistent with config ()",
+        ]
+    );
 }

@@ -48,7 +48,7 @@ fn a_restart_keeps_everything_even_if_validation_fails() {
         .connect("c", &range("192.168.0.0/16", 24));
     bed.settle();
     let before = bed.connects["c"].metadata.annotations.clone();
-    bed.network("bad", 3, json!({"subnets": "192.168.1.0/24"}))
+    bed.network("bad", 3, json!({"subnets": "192.168.1.0/24/26"}))
         .restart()
         .settle();
     assert_eq!(bed.connects["c"].metadata.annotations, before);

@@ -113,7 +113,7 @@ fn a_definition_that_cannot_be_read_keeps_its_network_out() {
 apiVersion: k8s.cni.cncf.io/v1
 kind: NetworkAttachmentDefinition
 metadata: {{name: net, namespace: blue}}
-spec: {{config: '{{\"name\":\"n\",\"type\":\"ovn-k8s-cni-overlay\",\"topology\":\"layer2\",{config}}}'}}
+spec: {{config: '{{\"name\":\"n\",\"netAttachDefName\":\"blue/net\",\"type\":\"ovn-k8s-cni-overlay\",\"topology\":\"layer2\",{config}}}'}}
 "
         )
     };
