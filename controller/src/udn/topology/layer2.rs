@@ -70,32 +70,48 @@ fn subnets(site: &Site<'_>) -> Vec<IpNet> {
 fn addresses(site: &Site<'_>, subnets: &[IpNet]) -> Result<(Vec<IpNet>, Vec<IpAddr>), SkipReason> {
     let (mut gateways, mut management) = (Vec::new(), Vec::new());
     for subnet in subnets {
-        let (gateway, node) =
-            addresses_in(site, *subnet).ok_or(SkipReason::SubnetTooSmall(*subnet))?;
-        gateways.push(gateway);
+        let named = site.details.default_gateways.iter();
+        let named = named.copied().find(|gateway| subnet.contains(gateway));
+        let ranges = site.details.infrastructure_subnets.iter().copied();
+        let ranges: Vec<IpNet> = ranges.filter(|range| subnet.contains(range)).collect();
+        let found = if ranges.is_empty() {
+            usual_addresses(*subnet, named).ok_or(SkipReason::SubnetTooSmall(*subnet))
+        } else {
+            reserved_addresses(*subnet, &ranges, named)
+                .ok_or(SkipReason::InfrastructureTooSmall(*subnet))
+        };
+        let (gateway, node) = found?;
+        gateways.extend(IpNet::new(gateway, subnet.prefix_len()));
         management.push(node);
     }
     Ok((gateways, management))
 }
 
-/// The gateway is the one that the network names, else the first address. The node's address is the second one, or the
-/// first one if that is not the gateway; of networks with ranges for such addresses, the first free one there.
-fn addresses_in(site: &Site<'_>, subnet: IpNet) -> Option<(IpNet, IpAddr)> {
-    let mut named = site.details.default_gateways.iter().copied();
-    let named = named.find(|gateway| subnet.contains(gateway));
-    let gateway = named.or_else(|| nth_address(subnet, 1))?;
-    let mut ranges = site
-        .details
-        .infrastructure_subnets
+/// The gateway is the one that the network names, else the first address; the node's address is the second one, or the
+/// first one if that is not the gateway.
+fn usual_addresses(subnet: IpNet, gateway: Option<IpAddr>) -> Option<(IpAddr, IpAddr)> {
+    let gateway = gateway.or_else(|| nth_address(subnet, 1))?;
+    let mut addresses = [2, 1].into_iter().filter_map(|n| nth_address(subnet, n));
+    Some((gateway, addresses.find(|address| *address != gateway)?))
+}
+
+/// The first addresses of the ranges that hold nothing else: one for the gateway, unless the network names it, and one for
+/// the node. Only what no host of the whole subnet can have is left out.
+fn reserved_addresses(
+    subnet: IpNet,
+    ranges: &[IpNet],
+    gateway: Option<IpAddr>,
+) -> Option<(IpAddr, IpAddr)> {
+    let has_broadcast = subnet.addr().is_ipv4();
+    let is_usable = |address: &IpAddr| {
+        *address != subnet.network() && !(has_broadcast && *address == subnet.broadcast())
+    };
+    let addresses = ranges
         .iter()
-        .filter(|range| subnet.contains(*range));
-    let reserved = ranges.find_map(|range| {
-        let mut addresses = (1..=2).filter_map(|n| nth_address(*range, n));
-        addresses.find(|address| *address != gateway)
-    });
-    let usual = [2, 1].into_iter().filter_map(|n| nth_address(subnet, n));
-    let node = reserved.or_else(|| usual.into_iter().find(|address| *address != gateway))?;
-    Some((IpNet::new(gateway, subnet.prefix_len()).ok()?, node))
+        .flat_map(|range| (0..).map_while(|n| nth_address(*range, n)));
+    let mut free = addresses.filter(|address| is_usable(address) && Some(*address) != gateway);
+    let gateway = gateway.or_else(|| free.next())?;
+    Some((gateway, free.next()?))
 }
 
 fn router(site: &Site<'_>, key: DatapathKey, gateways: &[IpNet]) -> RouterRows {

@@ -162,6 +162,11 @@ pub enum SkipReason {
     /// A subnet of the network has too few addresses.
     #[error("subnet {0} is too small for the addresses of the router and of the node itself")]
     SubnetTooSmall(IpNet),
+    /// What the network sets aside of a subnet for such addresses has too few of them.
+    #[error(
+        "infrastructureSubnets in {0} are too small for the addresses of the router and of the node itself"
+    )]
+    InfrastructureTooSmall(IpNet),
     /// The rows of another network, of this name, have the names that the network's rows would have.
     #[error("its routers and switches would have the names of those of network {0}")]
     NameTaken(String),

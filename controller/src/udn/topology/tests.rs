@@ -1,5 +1,6 @@
 //! The worked example of two networks on two nodes, as far as it is ours.
 
+mod addresses;
 mod skipped;
 
 use std::fmt::Write;
@@ -235,33 +236,6 @@ fn layer2_primary() {
             "ports a13871389557330832923 [k8s-green_l2_n1]",
             "ports a1518551225057248501 []",
         ],
-    );
-}
-
-#[test]
-fn dual_stack_layer2_with_addresses_of_its_own() {
-    let yaml = CLUSTER.to_owned()
-        + &LAYER2.replace(
-            "subnets: [10.20.0.0/16]",
-            "mtu: 1300, subnets: ['fd20::/64', 10.20.0.0/16], infrastructureSubnets: [10.20.5.0/24, 'fd20::/126'], \
-             defaultGatewayIPs: [10.20.5.1, 'fd20::2']",
-        );
-    let rows = rows_with(&yaml, "n2", &IpFamily::BOTH);
-    let printed = print(&rows.networks[0]);
-    assert!(printed.contains(
-        "  trtos-green_l2_ovn_layer2_switch 0a:58:0a:14:05:01 10.20.5.1/16,fd20::2/64 | "
-    ));
-    assert!(printed.contains(
-        "max_interval=900 min_interval=300 mtu=1300 router_preference=LOW send_periodic=true"
-    ));
-    assert!(
-        printed.contains("  k8s-green_l2_n2 \"\" 0a:58:0a:14:05:02 10.20.5.2 fd20::1 |"),
-        "{printed}"
-    );
-    assert!(printed.contains("ipv6_prefix=fd20:: mcast"), "{printed}");
-    assert!(
-        printed.contains("allow-related ip6.src==fd20::1 |"),
-        "{printed}"
     );
 }
 
