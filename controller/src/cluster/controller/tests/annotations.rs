@@ -184,3 +184,16 @@ fn settling_twice_changes_nothing() {
     bed.settle();
     assert_eq!(bed.connects, before);
 }
+
+#[test]
+fn the_key_that_follows_from_a_networks_id_is_not_a_connects() {
+    let mut bed = TestBed::new();
+    bed.network("red", 1, json!({}))
+        .connect("c", &range("192.168.0.0/16", 24));
+    bed.annotate("c", ROUTER_TUNNEL_KEY, "16711684").settle();
+    assert_eq!(
+        bed.message("c"),
+        "failed to allocate tunnel key for CNC c: annotation k8s.ovn.org/connect-router-tunnel-key: \
+         key 16711684 is in use by another router"
+    );
+}
