@@ -224,7 +224,8 @@ async fn another_reason_for_which_the_database_refuses_is_told_too() {
     let (row, ours) = zone
         .until("there is a connect router", |zone| {
             let snapshot = zone.snapshot();
-            let mut routers = snapshot.typed::<LogicalRouter>().iter().map(Result::unwrap);
+            let table = snapshot.typed::<LogicalRouter>();
+            let mut routers = table.iter().map(Result::unwrap);
             routers.find(|(_, router)| is_ours(router))
         })
         .await;
