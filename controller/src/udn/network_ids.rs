@@ -135,12 +135,26 @@ fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<
         } else {
             network.nads.push(key.clone());
         }
-        if let Err(problem) = restore(network, key, nad) {
-            problems.push(problem);
-        }
+    }
+    for network in &mut networks {
+        restore_all(inventory, network, problems);
     }
     inventory.warnings.extend(warnings);
     networks
+}
+
+/// Takes over what definitions say about their network. Those of strangers with its name count as little as the rest of
+/// what they say.
+fn restore_all(inventory: &Inventory, network: &mut Known, problems: &mut Vec<Problem>) {
+    for key in network.nads.clone() {
+        let nad = inventory.network_attachment_definitions.get(&key);
+        let counts = |nad: &&Sourced<NetworkAttachmentDefinition>| {
+            !network.is_made || is_made_for(&nad.object, &network.name)
+        };
+        if let Some(nad) = nad.filter(counts) {
+            problems.extend(restore(network, &key, nad).err());
+        }
+    }
 }
 
 /// Takes over what the annotations of a definition say about its network.
@@ -178,9 +192,8 @@ fn restore(
             .collect::<Result<Vec<_>, _>>();
         let keys = keys.map_err(|error| wrong(TUNNEL_KEYS, error.to_string()))?;
         // The list of a definition that was annotated before its network became a primary one is empty.
-        let counts = network.keys.is_none() || network.nads.first() == Some(key);
-        if counts && !keys.is_empty() {
-            network.keys = Some((key.clone(), keys));
+        if !keys.is_empty() {
+            network.keys.get_or_insert_with(|| (key.clone(), keys));
         }
     }
     Ok(())

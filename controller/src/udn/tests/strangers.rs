@@ -37,6 +37,23 @@ spec: {config: '{"name":"cluster_udn_shared","netAttachDefName":"blue/x","type":
 }
 
 #[test]
+fn the_id_and_keys_of_a_stranger_are_not_those_of_the_network() {
+    let stranger = r#"
+---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: x, namespace: plain, annotations: {k8s.ovn.org/network-id: '7', k8s.ovn.org/tunnel-keys: '[5]'}}
+spec: {config: '{"name":"cluster_udn_shared","netAttachDefName":"plain/x","type":"ovn-k8s-cni-overlay",
+  "topology":"layer2","role":"primary","subnets":"10.9.0.0/16"}'}
+"#;
+    let inventory = resolved(&(NAMESPACES.to_owned() + stranger + SHARED));
+    assert!(
+        networks(&inventory)
+            .contains(&"cyan/shared cluster_udn_shared 1 [16711684,16715779]".to_owned())
+    );
+}
+
+#[test]
 fn definitions_that_nobody_would_follow_are_told() {
     let nad = |name: &str, config: &str| {
         format!(
