@@ -31,10 +31,18 @@ pub struct NetworkAttachmentDefinitionSpec {
 impl NetworkAttachmentDefinition {
     /// Name of the `ClusterUserDefinedNetwork` that controls the definition; none for definitions of others.
     pub fn cluster_network(&self) -> Option<&str> {
+        self.controller("ClusterUserDefinedNetwork")
+    }
+
+    /// Name of the `UserDefinedNetwork` that controls the definition; none for definitions of others.
+    pub fn namespace_network(&self) -> Option<&str> {
+        self.controller("UserDefinedNetwork")
+    }
+
+    fn controller(&self, kind: &str) -> Option<&str> {
         let mut owners = self.metadata.owner_references.iter().flatten();
         let owner = owners.find(|owner| owner.controller == Some(true))?;
-        (owner.kind == "ClusterUserDefinedNetwork" && owner.api_version == "k8s.ovn.org/v1")
-            .then_some(owner.name.as_str())
+        (owner.kind == kind && owner.api_version == "k8s.ovn.org/v1").then_some(owner.name.as_str())
     }
 }
 

@@ -62,9 +62,13 @@ impl<'a> Objects<'a> {
         connects
     }
 
-    /// The tunnel keys that attachment definitions tell, and the definitions whose annotation cannot be read.
+    /// The tunnel keys that follow from the ids of networks, and those that attachment definitions tell; and the
+    /// definitions whose annotation cannot be read.
     pub(super) fn network_keys(&self) -> (BTreeSet<DatapathKey>, Vec<(NadKey, String)>) {
-        let mut keys = BTreeSet::new();
+        let networks = self.networks.iter();
+        let mut keys: BTreeSet<DatapathKey> = networks
+            .map(|network| DatapathKey::of_network(network.id))
+            .collect();
         let mut unreadable = Vec::new();
         for (nad, object) in &self.nads {
             let Some(text) = object.annotations().get(TUNNEL_KEYS) else {

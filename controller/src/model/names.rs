@@ -1,9 +1,21 @@
-//! Names of Northbound rows.
+//! Names of networks, and of Northbound rows.
+//!
+//! Kubernetes names have no `_`, so the name of every network leads back to the object that it was made for.
 //!
 //! Routers, switches and inports are named after the network's prefix, in which dashes and slashes are dots.
 //! Ports carry the network's name as it is.
 
 use super::ids::Topology;
+
+/// The network of a `UserDefinedNetwork`.
+pub fn udn_network(namespace: &str, name: &str) -> String {
+    format!("{namespace}_{name}")
+}
+
+/// The network of a `ClusterUserDefinedNetwork`.
+pub fn cudn_network(name: &str) -> String {
+    format!("cluster_udn_{name}")
+}
 
 /// Prefix of the names of a network's rows: `blue-network` gives `blue.network_`.
 pub fn network_prefix(network: &str) -> String {

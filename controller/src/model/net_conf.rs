@@ -2,8 +2,10 @@
 
 use ipnet::IpNet;
 use serde::Deserialize;
+use serde_json::Value;
 use thiserror::Error;
 
+use super::host_subnets::{HostSubnetError, check_host_subnets};
 use super::ids::Topology;
 use super::network::{IpFamily, PodSubnet, Role, Transport};
 
@@ -45,6 +47,14 @@ pub enum NetConfError {
         /// The entry that is wrong.
         value: String,
     },
+    /// Nodes cannot get subnets out of these.
+    #[error("spec.config: subnets: {0}")]
+    HostSubnet(#[from] HostSubnetError),
+    /// The network replaces the default one, so its pods need addresses.
+    #[error(
+        "spec.config: the subnet attribute must be defined for layer2 primary user defined networks"
+    )]
+    NoSubnets,
 }
 
 /// What a CNI configuration says about a network.
@@ -64,6 +74,24 @@ pub struct NetConf {
     pub join_subnets: Vec<IpNet>,
     /// Transit subnets: given or default; primary layer2 networks only.
     pub transit_subnets: Vec<IpNet>,
+    /// The attachment definition that it says it is in: `<namespace>/<name>`.
+    pub definition: String,
+    /// What else makes it a network of its own.
+    pub others: OtherFields,
+}
+
+/// Fields that matter only in so far as all definitions of a network say the same.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct OtherFields {
+    mtu: Value,
+    #[serde(rename = "allowPersistentIPs")]
+    allow_persistent_ips: Value,
+    #[serde(rename = "defaultGatewayIPs")]
+    default_gateway_ips: Value,
+    exclude_subnets: Value,
+    infrastructure_subnets: Value,
+    reserved_subnets: Value,
 }
 
 /// The fields we read. Others belong to other readers of the same text.
@@ -84,6 +112,10 @@ struct RawNetConf {
     subnets: String,
     join_subnet: Option<String>,
     transit_subnet: Option<String>,
+    #[serde(default, rename = "netAttachDefName")]
+    definition: String,
+    #[serde(flatten)]
+    others: OtherFields,
 }
 
 impl NetConf {
@@ -120,6 +152,14 @@ impl NetConf {
         let pod_subnets = entries(&raw.subnets)
             .map(|entry| pod_subnet(entry, topology).ok_or_else(|| bad_subnet("subnets", entry)))
             .collect::<Result<Vec<_>, _>>()?;
+        check_host_subnets(
+            pod_subnets
+                .iter()
+                .filter_map(|subnet| Some((subnet.cidr, subnet.host_prefix?.into()))),
+        )?;
+        if (role, topology) == (Role::Primary, Topology::Layer2) && pod_subnets.is_empty() {
+            return Err(NetConfError::NoSubnets);
+        }
         let join_subnets = match role {
             Role::Primary => join_subnets(raw.join_subnet.as_deref().unwrap_or_default())?,
             Role::Secondary => Vec::new(),
@@ -137,6 +177,8 @@ impl NetConf {
             pod_subnets,
             join_subnets,
             transit_subnets,
+            definition: raw.definition,
+            others: raw.others,
         }))
     }
 }
@@ -179,14 +221,11 @@ fn pod_subnet(entry: &str, topology: Topology) -> Option<PodSubnet> {
         Topology::Layer2 if host_prefix.is_some() => return None,
         Topology::Layer2 => None,
         Topology::Layer3 => {
-            let length = host_prefix.unwrap_or(match cidr {
+            let default = match cidr {
                 IpNet::V4(_) => 24,
                 IpNet::V6(_) => 64,
-            });
-            (cidr.prefix_len()..=cidr.max_prefix_len())
-                .contains(&length)
-                .then_some(length)?
-                .into()
+            };
+            Some(host_prefix.unwrap_or(default))
         }
     };
     Some(PodSubnet { cidr, host_prefix })
@@ -304,9 +343,34 @@ mod tests {
             message(r#","subnets":"10.0.0.0/16,10.1.0.0/33""#),
             r#"spec.config: subnets: "10.1.0.0/33" is not a subnet"#
         );
+        for (subnets, expected) in [
+            (
+                "10.0.0.0/16/8",
+                "cannot use a host subnet length mask shorter than or equal to the cluster subnet mask. host subnet \
+                 length: 8, cluster subnet length: 16",
+            ),
+            (
+                "10.7.0.0/24",
+                "cannot use a host subnet length mask shorter than or equal to the cluster subnet mask. host subnet \
+                 length: 24, cluster subnet length: 24",
+            ),
+            ("10.0.0.0/16/32", "HostSubnet must < 32 for ipv4 CIDR"),
+            ("fd10::/48/80", "IPv6 only supports /64 host subnets"),
+            (
+                "10.5.0.0/16/25,10.6.0.0/16",
+                "all IPv4 cluster subnet entries must have the same host subnet length; found 25 and 24",
+            ),
+        ] {
+            assert_eq!(
+                message(&format!(r#","subnets":"{subnets}""#)),
+                format!("spec.config: subnets: {expected}")
+            );
+        }
+        let layer2 =
+            r#"{"type":"ovn-k8s-cni-overlay","name":"n","topology":"layer2","role":"primary"}"#;
         assert_eq!(
-            message(r#","subnets":"10.0.0.0/16/8""#),
-            r#"spec.config: subnets: "10.0.0.0/16/8" is not a subnet"#
+            NetConf::parse(layer2).unwrap_err().to_string(),
+            "spec.config: the subnet attribute must be defined for layer2 primary user defined networks"
         );
         assert_eq!(
             message(r#","role":"tertiary""#),

@@ -8,7 +8,8 @@ use kube::ResourceExt;
 use thiserror::Error;
 
 use super::ids::{IdError, NetworkId};
-use super::net_conf::{NetConf, NetConfError};
+use super::names::{self, network_prefix};
+use super::net_conf::{NetConf, NetConfError, OtherFields};
 use super::network::{Network, Role};
 use crate::api::nad::NetworkAttachmentDefinition;
 
@@ -51,6 +52,14 @@ pub enum NadProblem {
     /// The configuration cannot be understood.
     #[error(transparent)]
     Config(#[from] NetConfError),
+    /// The configuration is that of another definition.
+    #[error("spec.config: net-attach-def name ({nad}) is inconsistent with config ({config})")]
+    Misplaced {
+        /// The definition.
+        nad: NadKey,
+        /// The definition that the configuration names.
+        config: String,
+    },
     /// The id has not been handed out yet.
     #[error("network {network} has no id yet")]
     NoId {
@@ -91,6 +100,18 @@ pub enum NadProblem {
         /// The definition that counts.
         other: NadKey,
     },
+    /// The rows of another network have the same names.
+    #[error(
+        "network {network} cannot be told from network {other} in OVN: routers and switches of both have names that \
+         start with {:?}",
+        network_prefix(network)
+    )]
+    NameTaken {
+        /// Name of the network.
+        network: String,
+        /// The network that the rows are of.
+        other: String,
+    },
 }
 
 /// All networks with their ids, and which definition leads to which.
@@ -99,13 +120,16 @@ pub struct Networks {
     by_name: BTreeMap<String, Network>,
     by_id: BTreeMap<NetworkId, String>,
     by_nad: BTreeMap<NadKey, String>,
+    /// By network, the definition that counts, and what it says beside what is known of the network.
+    definitions: BTreeMap<String, (NadKey, OtherFields)>,
     primary_nads: BTreeMap<String, NadKey>,
     problems: BTreeMap<NadKey, NadProblem>,
 }
 
 impl Networks {
-    /// Reads all definitions. A definition that leads nowhere is kept as a [problem](Self::problems); where definitions
-    /// contradict each other, the first one in the order of their keys counts.
+    /// Reads all definitions. A definition that leads nowhere is kept as a [problem](Self::problems). Where definitions
+    /// contradict each other, those count that were made for the custom resource of their network, then the first one in
+    /// the order of their keys: a stranger does not take over the name of a network.
     pub fn read<'a>(
         nads: impl IntoIterator<Item = &'a NetworkAttachmentDefinition>,
         namespaces: impl IntoIterator<Item = &'a Namespace>,
@@ -118,69 +142,117 @@ impl Networks {
         let nads: BTreeMap<NadKey, &NetworkAttachmentDefinition> =
             nads.into_iter().map(|nad| (NadKey::of(nad), nad)).collect();
         let mut networks = Self::default();
+        let mut strangers = Vec::new();
         for (key, nad) in nads {
-            let added = read_network(nad).and_then(|network| match network {
-                Some(network) => networks.add(&key, network, &served),
-                None => Ok(()),
-            });
-            if let Err(problem) = added {
-                networks.problems.insert(key, problem);
+            match read_network(nad) {
+                Ok(Some(read)) if is_made_for(nad, &read.0.name) => {
+                    networks.add(key, read, &served);
+                }
+                Ok(Some(read)) => strangers.push((key, read)),
+                Ok(None) => {}
+                Err(problem) => {
+                    networks.problems.insert(key, problem);
+                }
             }
         }
+        for (key, read) in strangers {
+            networks.add(key, read, &served);
+        }
+        networks.refuse_shared_names();
         networks
     }
 
-    /// Adds what one definition says. The network's own lists of definitions and namespaces are extended.
+    /// Takes away networks whose rows would have the names of those of another one, which has a lower id: an id stays
+    /// what it is. Their namespaces have no other primary network instead.
+    fn refuse_shared_names(&mut self) {
+        let mut owners = BTreeMap::<String, &String>::new();
+        let mut refused = Vec::new();
+        for (id, name) in &self.by_id {
+            let other = *owners.entry(network_prefix(name)).or_insert(name);
+            if other != name {
+                refused.push((*id, other.clone()));
+            }
+        }
+        for (id, other) in refused {
+            let network = self.by_id.remove(&id);
+            let Some(network) = network.and_then(|name| self.by_name.remove(&name)) else {
+                continue;
+            };
+            self.definitions.remove(&network.name);
+            for nad in network.nads {
+                self.by_nad.remove(&nad);
+                let problem = NadProblem::NameTaken {
+                    network: network.name.clone(),
+                    other: other.clone(),
+                };
+                self.problems.insert(nad, problem);
+            }
+        }
+    }
+
+    /// Adds what one definition says, unless something is wrong with it.
     fn add(
         &mut self,
-        key: &NadKey,
-        network: Network,
+        key: NadKey,
+        (network, others): (Network, OtherFields),
         served: &BTreeSet<String>,
-    ) -> Result<(), NadProblem> {
-        let primary = network.role == Role::Primary;
-        if let Some(other) = self
-            .by_id
-            .get(&network.id)
-            .filter(|name| **name != network.name)
-        {
-            return Err(NadProblem::IdTaken {
-                network: network.name,
+    ) {
+        if let Some(problem) = self.problem_of(&key, &network, &others) {
+            self.problems.insert(key, problem);
+            return;
+        }
+        self.by_id.insert(network.id, network.name.clone());
+        self.by_nad.insert(key.clone(), network.name.clone());
+        self.definitions
+            .entry(network.name.clone())
+            .or_insert_with(|| (key.clone(), others));
+        let network = self.by_name.entry(network.name.clone()).or_insert(network);
+        network.nads.insert(key.clone());
+        if network.role == Role::Primary {
+            if served.contains(&key.namespace) {
+                network.namespaces.insert(key.namespace.clone());
+            }
+            self.primary_nads.insert(key.namespace.clone(), key);
+        }
+    }
+
+    /// What is wrong with a definition beside those that are there already.
+    fn problem_of(
+        &self,
+        key: &NadKey,
+        network: &Network,
+        others: &OtherFields,
+    ) -> Option<NadProblem> {
+        let name = || network.name.clone();
+        let other = self.by_id.get(&network.id);
+        if let Some(other) = other.filter(|other| **other != network.name) {
+            return Some(NadProblem::IdTaken {
+                network: name(),
                 id: network.id,
                 other: other.clone(),
             });
         }
-        if let Some(known) = self.by_name.get(&network.name) {
+        if let (Some(known), Some((definition, known_others))) = (
+            self.by_name.get(&network.name),
+            self.definitions.get(&network.name),
+        ) {
             let same = Network {
                 namespaces: known.namespaces.clone(),
                 nads: known.nads.clone(),
                 ..network.clone()
             };
-            if *known != same
-                && let Some(other) = known.nads.first()
-            {
-                return Err(NadProblem::Differs {
-                    network: network.name,
-                    other: other.clone(),
+            if *known != same || known_others != others {
+                return Some(NadProblem::Differs {
+                    network: name(),
+                    other: definition.clone(),
                 });
             }
         }
-        if let Some(other) = self.primary_nads.get(&key.namespace).filter(|_| primary) {
-            return Err(NadProblem::SecondPrimary {
-                namespace: key.namespace.clone(),
-                other: other.clone(),
-            });
-        }
-        self.by_id.insert(network.id, network.name.clone());
-        self.by_nad.insert(key.clone(), network.name.clone());
-        let network = self.by_name.entry(network.name.clone()).or_insert(network);
-        network.nads.insert(key.clone());
-        if primary {
-            self.primary_nads.insert(key.namespace.clone(), key.clone());
-            if served.contains(&key.namespace) {
-                network.namespaces.insert(key.namespace.clone());
-            }
-        }
-        Ok(())
+        let other = self.primary_nads.get(&key.namespace)?;
+        (network.role == Role::Primary).then(|| NadProblem::SecondPrimary {
+            namespace: key.namespace.clone(),
+            other: other.clone(),
+        })
     }
 
     /// The network of this name.
@@ -196,6 +268,11 @@ impl Networks {
     /// The network that the definition leads to.
     pub fn by_nad(&self, nad: &NadKey) -> Option<&Network> {
         self.by_nad.get(nad).and_then(|name| self.by_name(name))
+    }
+
+    /// The definition that says what the network is.
+    pub fn definition(&self, network: &str) -> Option<&NadKey> {
+        self.definitions.get(network).map(|(nad, _)| nad)
     }
 
     /// The definition of the primary network in a namespace, whether the namespace asks for one or not.
@@ -234,12 +311,30 @@ impl FromIterator<Network> for Networks {
     }
 }
 
+/// Whether somebody's network has the definition because it was made for that network, and not only by its name.
+pub(crate) fn is_made_for(nad: &NetworkAttachmentDefinition, network: &str) -> bool {
+    let cluster = nad.cluster_network().map(names::cudn_network);
+    let own = nad
+        .namespace_network()
+        .map(|name| names::udn_network(&nad.namespace().unwrap_or_default(), name));
+    cluster.or(own).as_deref() == Some(network)
+}
+
 /// What one definition says; `None` if it is not about a network of ours.
-fn read_network(nad: &NetworkAttachmentDefinition) -> Result<Option<Network>, NadProblem> {
+fn read_network(
+    nad: &NetworkAttachmentDefinition,
+) -> Result<Option<(Network, OtherFields)>, NadProblem> {
     let config = nad.spec.config.as_deref().ok_or(NetConfError::Missing)?;
     let Some(conf) = NetConf::parse(config)? else {
         return Ok(None);
     };
+    let key = NadKey::of(nad);
+    if conf.definition != key.to_string() {
+        return Err(NadProblem::Misplaced {
+            nad: key,
+            config: conf.definition,
+        });
+    }
     let id = match nad.annotations().get(NETWORK_ID).map(|text| text.parse()) {
         None => return Err(NadProblem::NoId { network: conf.name }),
         Some(Err(source)) => {
@@ -250,7 +345,7 @@ fn read_network(nad: &NetworkAttachmentDefinition) -> Result<Option<Network>, Na
         }
         Some(Ok(id)) => id,
     };
-    Ok(Some(Network {
+    let network = Network {
         name: conf.name,
         id,
         topology: conf.topology,
@@ -261,100 +356,9 @@ fn read_network(nad: &NetworkAttachmentDefinition) -> Result<Option<Network>, Na
         transit_subnets: conf.transit_subnets,
         namespaces: BTreeSet::new(),
         nads: BTreeSet::new(),
-    }))
+    };
+    Ok(Some((network, conf.others)))
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn nad(
-        namespace: &str,
-        name: &str,
-        network: &str,
-        id: Option<&str>,
-        subnets: &str,
-    ) -> NetworkAttachmentDefinition {
-        let config = json!({
-            "type": "ovn-k8s-cni-overlay", "name": network, "topology": "layer3", "role": "primary", "subnets": subnets,
-        });
-        let mut annotations = serde_json::Map::new();
-        if let Some(id) = id {
-            annotations.insert(NETWORK_ID.to_owned(), id.into());
-        }
-        serde_json::from_value(json!({
-            "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
-            "metadata": {"name": name, "namespace": namespace, "annotations": annotations},
-            "spec": {"config": config.to_string()},
-        }))
-        .unwrap()
-    }
-
-    fn namespace(name: &str, labelled: bool) -> Namespace {
-        let labels = if labelled {
-            json!({PRIMARY_NETWORK_LABEL: ""})
-        } else {
-            json!({})
-        };
-        serde_json::from_value(json!({"metadata": {"name": name, "labels": labels}})).unwrap()
-    }
-
-    fn problems(networks: &Networks) -> Vec<String> {
-        networks
-            .problems()
-            .iter()
-            .map(|(key, problem)| format!("{key}: {problem}"))
-            .collect()
-    }
-
-    #[test]
-    fn definitions_of_one_network_are_one_network() {
-        let nads = [
-            nad("a", "red", "cluster_udn_red", Some("1"), "10.0.0.0/16"),
-            nad("b", "red", "cluster_udn_red", Some("1"), "10.0.0.0/16"),
-        ];
-        let namespaces = [namespace("a", true), namespace("b", false)];
-        let networks = Networks::read(&nads, &namespaces);
-        let network = networks.by_name("cluster_udn_red").unwrap();
-        assert_eq!(network.nads.len(), 2);
-        assert_eq!(network.namespaces.iter().collect::<Vec<_>>(), ["a"]);
-        assert_eq!(networks.by_id(network.id), Some(network));
-        assert_eq!(networks.by_nad(&NadKey::of(&nads[1])), Some(network));
-        assert_eq!(problems(&networks), Vec::<String>::new());
-    }
-
-    #[test]
-    fn what_leads_nowhere_is_told_with_its_name() {
-        let mut broken = nad("f", "broken", "f_broken", Some("9"), "");
-        broken.spec.config = Some("{".to_owned());
-        let nads = [
-            nad("a", "red", "cluster_udn_red", Some("1"), "10.0.0.0/16"),
-            nad("b", "red", "cluster_udn_red", Some("1"), "10.1.0.0/16"),
-            nad("c", "blue", "c_blue", Some("1"), "10.2.0.0/16"),
-            nad("d", "green", "d_green", None, "10.3.0.0/16"),
-            nad("e", "grey", "e_grey", Some("-2"), "10.4.0.0/16"),
-            nad("a", "second", "a_second", Some("3"), "10.5.0.0/16"),
-            broken,
-        ];
-        let networks = Networks::read(&nads, []);
-        assert_eq!(networks.iter().count(), 1);
-        let told = problems(&networks);
-        assert_eq!(
-            told[..5],
-            [
-                "a/second: primary network already exist in namespace \"a\": a/red",
-                "b/red: network cluster_udn_red is defined differently by a/red",
-                "c/blue: network c_blue has id 1, which is the id of network cluster_udn_red",
-                "d/green: network d_green has no id yet",
-                "e/grey: network e_grey: annotation k8s.ovn.org/network-id: network id -2 is not in 0..=4095",
-            ]
-        );
-        assert!(
-            told[5].starts_with("f/broken: spec.config: "),
-            "{}",
-            told[5]
-        );
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
 //! Attachment definitions: one in the namespace of a UDN, one in every selected namespace of a CUDN.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
@@ -14,7 +14,8 @@ use super::status;
 use crate::api::nad::{NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec};
 use crate::api::selector;
 use crate::api::udn::{ClusterUserDefinedNetwork, NetworkRole, Transport, UserDefinedNetwork};
-use crate::model::{ClusterSettings, PRIMARY_NETWORK_LABEL};
+use crate::cluster::TUNNEL_KEYS;
+use crate::model::{ClusterSettings, NETWORK_ID, NETWORK_NAME, PRIMARY_NETWORK_LABEL};
 use crate::source::{Inventory, Kind, ObjectKey, Origin, Problem, Sourced, describe};
 
 /// Label of every attachment definition that was made for a custom resource.
@@ -23,6 +24,11 @@ const USER_DEFINED_LABEL: &str = "k8s.ovn.org/user-defined-network";
 const FINALIZER: &str = "k8s.ovn.org/user-defined-network-protection";
 /// Start of the annotations that are not copied from the custom resource.
 const MANAGED_ANNOTATIONS: &str = "k8s.ovn.org";
+/// What all definitions of a network say, wherever they are.
+const OF_THE_NETWORK: [&str; 3] = [NETWORK_NAME, NETWORK_ID, TUNNEL_KEYS];
+
+/// Annotations that are the network's, not the single definition's.
+type NetworkAnnotations = BTreeMap<String, String>;
 
 /// Why a namespace does not get its attachment definition.
 #[derive(Debug, Error)]
@@ -48,8 +54,11 @@ enum AttachError {
 
 /// Makes, updates and removes attachment definitions until they are what the custom resources ask for, in the order in
 /// which those were given, and writes the outcome into their status.
+///
+/// What goes goes first: a namespace that one network leaves is free for another one, whichever was given first.
 pub(super) fn attach(inventory: &mut Inventory, settings: &ClusterSettings, now: &Time) {
     remove_orphans(inventory);
+    let left = remove_unselected(inventory);
     let mut owners: Vec<(u64, Owner)> = Vec::new();
     owners.extend(
         inventory
@@ -67,7 +76,10 @@ pub(super) fn attach(inventory: &mut Inventory, settings: &ClusterSettings, now:
     for (_, owner) in owners {
         match owner {
             Owner::Udn(key) => attach_udn(inventory, &key, settings, now),
-            Owner::Cudn(key) => attach_cudn(inventory, &key, settings, now),
+            Owner::Cudn(key) => {
+                let known = left.get(&key).cloned().unwrap_or_default();
+                attach_cudn(inventory, &key, &known, settings, now);
+            }
         }
     }
 }
@@ -86,7 +98,11 @@ fn attach_udn(inventory: &mut Inventory, key: &ObjectKey, settings: &ClusterSett
     let namespace = key.namespace.clone().unwrap_or_default();
     let outcome = NetworkRequest::of_udn(key, &udn.object.spec)
         .map_err(AttachError::from)
-        .and_then(|request| attach_namespace(inventory, &udn, &request, &namespace, settings));
+        .and_then(|request| {
+            // Its only definition is where the UDN is, and stays there.
+            let known = NetworkAnnotations::new();
+            attach_namespace(inventory, &udn, &request, &namespace, &known, settings)
+        });
     if let Some(udn) = inventory.user_defined_networks.get_mut(key) {
         status::udn_created(
             &mut udn.object,
@@ -96,7 +112,14 @@ fn attach_udn(inventory: &mut Inventory, key: &ObjectKey, settings: &ClusterSett
     }
 }
 
-fn attach_cudn(inventory: &mut Inventory, key: &ObjectKey, settings: &ClusterSettings, now: &Time) {
+/// `known` is what the network's definitions said that are gone now.
+fn attach_cudn(
+    inventory: &mut Inventory,
+    key: &ObjectKey,
+    known: &NetworkAnnotations,
+    settings: &ClusterSettings,
+    now: &Time,
+) {
     let Some(cudn) = inventory.cluster_user_defined_networks.get_mut(key) else {
         return;
     };
@@ -111,7 +134,6 @@ fn attach_cudn(inventory: &mut Inventory, key: &ObjectKey, settings: &ClusterSet
             message: "selects no namespace".into(),
         });
     }
-    remove_unselected(inventory, &cudn.object, &selected);
     // EVPN needs a fabric, its VTEPs and a routing daemon on every node: none of it is ours.
     let outcome = if cudn.object.spec.network.transport == Some(Transport::Evpn) {
         status::CudnOutcome::EvpnDisabled
@@ -121,7 +143,7 @@ fn attach_cudn(inventory: &mut Inventory, key: &ObjectKey, settings: &ClusterSet
             let attached = NetworkRequest::of_cudn(&key.name, &cudn.object.spec)
                 .map_err(AttachError::from)
                 .and_then(|request| {
-                    attach_namespace(inventory, &cudn, &request, namespace, settings)
+                    attach_namespace(inventory, &cudn, &request, namespace, known, settings)
                 });
             errors.extend(attached.err().map(|error| error.to_string()));
         }
@@ -161,6 +183,7 @@ fn attach_namespace<T: Kind>(
     owner: &Sourced<T>,
     request: &NetworkRequest<'_>,
     namespace: &str,
+    known: &NetworkAnnotations,
     settings: &ClusterSettings,
 ) -> Result<(), AttachError> {
     let primary = request.config.role() == NetworkRole::Primary;
@@ -180,12 +203,15 @@ fn attach_namespace<T: Kind>(
         },
     };
     let nads = &mut inventory.network_attachment_definitions;
-    let Some(known) = nads.get_mut(&key) else {
+    let Some(existing) = nads.get_mut(&key) else {
         if let Some(other) = primary_nad(inventory, namespace).filter(|_| primary) {
             return Err(AttachError::SecondPrimary {
                 namespace: namespace.to_owned(),
                 other,
             });
+        }
+        if !known.is_empty() {
+            nad.annotations_mut().extend(known.clone());
         }
         inventory.network_attachment_definitions.insert(Sourced {
             origin: Origin::Rendered(describe(&owner.object)),
@@ -194,11 +220,11 @@ fn attach_namespace<T: Kind>(
         });
         return Ok(());
     };
-    if !is_controlled_by(&known.object, &owner.object) {
+    if !is_controlled_by(&existing.object, &owner.object) {
         return Err(AttachError::Foreign(key));
     }
     // What others have noted on the definition stays, and so does everything that is not ours to say.
-    let meta = &mut known.object.metadata;
+    let meta = &mut existing.object.metadata;
     let noted = meta
         .annotations
         .iter()
@@ -214,8 +240,8 @@ fn attach_namespace<T: Kind>(
         .annotations
         .filter(|annotations| !annotations.is_empty());
     add_finalizer(meta);
-    known.object.spec = nad.spec;
-    known.position = owner.position;
+    existing.object.spec = nad.spec;
+    existing.position = owner.position;
     Ok(())
 }
 
@@ -310,25 +336,40 @@ fn remove_orphans(inventory: &mut Inventory) {
     }
 }
 
-/// Removes the network's definitions from namespaces that it is not offered to any more.
-fn remove_unselected(
-    inventory: &mut Inventory,
-    cudn: &ClusterUserDefinedNetwork,
-    selected: &BTreeSet<String>,
-) {
-    let unselected: Vec<_> = inventory
-        .network_attachment_definitions
-        .iter()
-        .filter(|(key, nad)| {
-            let offered = key
-                .namespace
-                .as_ref()
-                .is_some_and(|namespace| selected.contains(namespace));
-            !offered && is_controlled_by(&nad.object, cudn)
-        })
-        .map(|(key, _)| key.clone())
-        .collect();
+/// Removes definitions from namespaces that their networks are not offered to any more. Returns what they said about
+/// their networks: one that is offered elsewhere is still the same.
+fn remove_unselected(inventory: &mut Inventory) -> BTreeMap<ObjectKey, NetworkAnnotations> {
+    let mut offered = BTreeMap::new();
+    let mut left = BTreeMap::<ObjectKey, NetworkAnnotations>::new();
+    let mut unselected = Vec::new();
+    for (key, nad) in inventory.network_attachment_definitions.iter() {
+        let Some(owner) = nad.object.cluster_network() else {
+            continue;
+        };
+        let cudn_key = ObjectKey::cluster(owner);
+        let cudn = inventory.cluster_user_defined_networks.get(&cudn_key);
+        let Some(cudn) = cudn.filter(|cudn| is_controlled_by(&nad.object, &cudn.object)) else {
+            continue;
+        };
+        let selected = offered
+            .entry(owner)
+            .or_insert_with(|| selected_namespaces(inventory, &cudn.object));
+        if key
+            .namespace
+            .as_ref()
+            .is_some_and(|namespace| selected.contains(namespace))
+        {
+            continue;
+        }
+        let annotations = nad.object.annotations().iter();
+        let of_the_network = annotations.filter(|(key, _)| OF_THE_NETWORK.contains(&key.as_str()));
+        left.entry(cudn_key)
+            .or_default()
+            .extend(of_the_network.map(|(key, value)| (key.clone(), value.clone())));
+        unselected.push(key.clone());
+    }
     for key in unselected {
         inventory.network_attachment_definitions.remove(&key);
     }
+    left
 }

@@ -8,10 +8,10 @@ mod addresses;
 mod annotations;
 mod attach;
 mod cni;
-mod names;
 mod network_ids;
 mod node_subnets;
 mod nodes;
+mod refused;
 mod render;
 mod status;
 #[cfg(test)]
@@ -47,6 +47,7 @@ pub fn resolve(
         Ok(failures) => status::allocated(inventory, &failures, now),
         Err(errors) => problems.extend(errors),
     }
+    refused::warn(inventory);
     if problems.is_empty() {
         Ok(())
     } else {

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::nad::NetworkAttachmentDefinition;
 use crate::cluster::TUNNEL_KEYS;
-use crate::model::{DatapathKey, NETWORK_ID, NETWORK_NAME, NetworkId, ROUTER_TUNNEL_KEY};
+use crate::model::{
+    DatapathKey, NETWORK_ID, NETWORK_NAME, NetworkId, ROUTER_TUNNEL_KEY, is_made_for,
+};
 use crate::source::{Inventory, ObjectKey, Problem, Sourced, describe};
 
 use super::annotations::{annotate, annotation, annotation_field};
@@ -13,10 +15,14 @@ use super::cni::Cni;
 /// A network and its attachment definitions.
 struct Known {
     name: String,
+    /// The one that says what the network is comes first.
     nads: Vec<ObjectKey>,
+    /// Whether the first one was made for the custom resource of the network.
+    is_made: bool,
     needs_key: bool,
     id: Option<NetworkId>,
-    keys: Option<Vec<DatapathKey>>,
+    /// With the definition that they are noted on.
+    keys: Option<(ObjectKey, Vec<DatapathKey>)>,
 }
 
 /// Gives every network an id, and primary layer2 networks a key for their router, as far as they have none yet.
@@ -26,37 +32,29 @@ struct Known {
 pub(super) fn complete(inventory: &mut Inventory) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut networks = read_networks(inventory, &mut problems);
-    let mut ids = reserve_ids(inventory, &networks, &mut problems);
+    let ids = reserve_ids(inventory, &networks, &mut problems);
+    if !problems.is_empty() {
+        return problems;
+    }
+    hand_out_ids(inventory, &mut networks, ids, &mut problems);
     let mut keys = reserve_keys(inventory, &networks, &mut problems);
     if !problems.is_empty() {
         return problems;
     }
-    let mut free_ids =
-        (1..=NetworkId::MAX.get()).filter_map(|id| NetworkId::try_new(id.into()).ok());
     let (first, last) = (
         DatapathKey::ALLOCATABLE.start().get(),
         DatapathKey::ALLOCATABLE.end().get(),
     );
     let mut free_keys = (first..=last).filter_map(|key| DatapathKey::try_new(key.into()).ok());
-    for network in &mut networks {
-        let Some(id) = network.id.or_else(|| free_ids.find(|id| ids.insert(*id))) else {
-            let message = format!(
-                "network {}: all network ids up to {} are in use",
-                network.name,
-                NetworkId::MAX
-            );
-            problems.extend(
-                network
-                    .nads
-                    .first()
-                    .map(|nad| problem(inventory, nad, NETWORK_ID, message)),
-            );
+    for network in &networks {
+        let Some(id) = network.id else {
             continue;
         };
-        let network_keys = match (&network.keys, network.needs_key) {
-            (Some(keys), _) => keys.clone(),
-            (None, false) => Vec::new(),
-            (None, true) => {
+        let network_keys = match &network.keys {
+            // Those of all other networks follow from their ids.
+            _ if !network.needs_key => Vec::new(),
+            Some((_, keys)) => keys.clone(),
+            None => {
                 // The range has sixteen times more keys than there are networks and connects to use them.
                 let key = free_keys.find(|key| keys.insert(*key));
                 [Some(DatapathKey::of_network(id)), key]
@@ -80,6 +78,27 @@ pub(super) fn complete(inventory: &mut Inventory) -> Vec<Problem> {
     problems
 }
 
+/// Gives an id to every network that has none.
+fn hand_out_ids(
+    inventory: &Inventory,
+    networks: &mut [Known],
+    mut taken: BTreeSet<NetworkId>,
+    problems: &mut Vec<Problem>,
+) {
+    let mut free = (1..=NetworkId::MAX.get()).filter_map(|id| NetworkId::try_new(id.into()).ok());
+    for network in networks.iter_mut().filter(|network| network.id.is_none()) {
+        network.id = free.find(|id| taken.insert(*id));
+        if let (None, Some(nad)) = (network.id, network.nads.first()) {
+            let message = format!(
+                "network {}: all network ids up to {} are in use",
+                network.name,
+                NetworkId::MAX
+            );
+            problems.push(problem(inventory, nad, NETWORK_ID, message));
+        }
+    }
+}
+
 /// All networks that attachment definitions belong to. A definition that cannot be read is only warned about: it is the
 /// user's own.
 fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<Known> {
@@ -98,27 +117,52 @@ fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<
         };
         let index = *by_name.entry(cni.name.clone()).or_insert(networks.len());
         if index == networks.len() {
-            let needs_key = cni.is_primary() && cni.topology == "layer2";
             networks.push(Known {
-                name: cni.name,
+                name: cni.name.clone(),
                 nads: Vec::new(),
-                needs_key,
+                is_made: false,
+                needs_key: false,
                 id: None,
                 keys: None,
             });
         }
         let network = &mut networks[index];
-        network.nads.push(key.clone());
-        if let Err(problem) = restore(network, nad) {
-            problems.push(problem);
+        let is_made = is_made_for(&nad.object, &cni.name);
+        if network.nads.is_empty() || (is_made && !network.is_made) {
+            network.is_made = is_made;
+            network.needs_key = cni.is_primary() && cni.topology == "layer2";
+            network.nads.insert(0, key.clone());
+        } else {
+            network.nads.push(key.clone());
         }
+    }
+    for network in &mut networks {
+        restore_all(inventory, network, problems);
     }
     inventory.warnings.extend(warnings);
     networks
 }
 
+/// Takes over what definitions say about their network. Those of strangers with its name count as little as the rest of
+/// what they say.
+fn restore_all(inventory: &Inventory, network: &mut Known, problems: &mut Vec<Problem>) {
+    for key in network.nads.clone() {
+        let nad = inventory.network_attachment_definitions.get(&key);
+        let counts = |nad: &&Sourced<NetworkAttachmentDefinition>| {
+            !network.is_made || is_made_for(&nad.object, &network.name)
+        };
+        if let Some(nad) = nad.filter(counts) {
+            problems.extend(restore(network, &key, nad).err());
+        }
+    }
+}
+
 /// Takes over what the annotations of a definition say about its network.
-fn restore(network: &mut Known, nad: &Sourced<NetworkAttachmentDefinition>) -> Result<(), Problem> {
+fn restore(
+    network: &mut Known,
+    key: &ObjectKey,
+    nad: &Sourced<NetworkAttachmentDefinition>,
+) -> Result<(), Problem> {
     let meta = &nad.object.metadata;
     let wrong = |key: &str, message: String| nad_problem(nad, annotation_field(key), message);
     if let Some(text) = annotation(meta, NETWORK_ID) {
@@ -147,9 +191,9 @@ fn restore(network: &mut Known, nad: &Sourced<NetworkAttachmentDefinition>) -> R
             .map(DatapathKey::try_new)
             .collect::<Result<Vec<_>, _>>();
         let keys = keys.map_err(|error| wrong(TUNNEL_KEYS, error.to_string()))?;
-        // A definition that was annotated before its network became a primary one has an empty list.
-        if !(keys.is_empty() && network.needs_key) {
-            network.keys = Some(keys);
+        // The list of a definition that was annotated before its network became a primary one is empty.
+        if !keys.is_empty() {
+            network.keys.get_or_insert_with(|| (key.clone(), keys));
         }
     }
     Ok(())
@@ -188,17 +232,29 @@ fn reserve_keys(
             annotation(&cnc.object.metadata, ROUTER_TUNNEL_KEY).and_then(|text| text.parse().ok());
         owners.extend(key.map(|key| (key, describe(&cnc.object))));
     }
-    for network in networks {
-        let Some(nad) = network.nads.first() else {
+    for network in networks.iter().filter(|network| network.needs_key) {
+        let (Some(id), Some((nad, keys))) = (network.id, &network.keys) else {
             continue;
         };
-        for key in network.keys.iter().flatten() {
-            let owner = format!("network {}", network.name);
-            if let Some(other) = owners.insert(*key, owner.clone()) {
-                let message = format!("{owner} has tunnel key {key}, which is that of {other}");
-                problems.push(problem(inventory, nad, TUNNEL_KEYS, message));
+        let owner = format!("network {}", network.name);
+        let of_switch = DatapathKey::of_network(id);
+        let message = match keys[..] {
+            [switch, router]
+                if switch == of_switch && DatapathKey::ALLOCATABLE.contains(&router) =>
+            {
+                let other = owners.insert(router, owner.clone());
+                other.map(|other| {
+                    format!("{owner} has tunnel key {router}, which is that of {other}")
+                })
             }
-        }
+            // Any other key may be that of another network's switch.
+            _ => Some(format!(
+                "{owner} has id {id}, so its tunnel keys are {of_switch} and one of {}..={}",
+                DatapathKey::ALLOCATABLE.start(),
+                DatapathKey::ALLOCATABLE.end()
+            )),
+        };
+        problems.extend(message.map(|message| problem(inventory, nad, TUNNEL_KEYS, message)));
     }
     owners.into_keys().collect()
 }

@@ -6,8 +6,9 @@ use ipnet::IpNet;
 use k8s_openapi::api::core::v1 as core;
 
 use super::annotations::{annotate, annotation_field};
-use super::names;
-use crate::model::{IpFamily, NODE_SUBNETS, NetConf, Node, SubnetPool, Topology};
+use crate::model::{
+    IpFamily, NODE_SUBNETS, NetConf, Network, Networks, Node, SubnetPool, Topology, names,
+};
 use crate::source::{Inventory, ObjectKey, Problem, Sourced};
 
 /// The default network's entry, which is not ours to touch.
@@ -115,27 +116,30 @@ fn write(node: &mut core::Node, subnets: &BTreeMap<String, Vec<IpNet>>) {
     }
 }
 
-/// The layer3 networks in the order in which they were given.
-fn layer3_networks(inventory: &Inventory) -> Vec<NetConf> {
-    let mut names = BTreeSet::new();
-    let nads = inventory.network_attachment_definitions.in_order();
-    nads.into_iter()
-        .filter_map(|(_, nad)| NetConf::parse(nad.object.spec.config.as_deref()?).ok()?)
-        .filter(|network| {
-            network.topology == Topology::Layer3 && names.insert(network.name.clone())
-        })
-        .collect()
+/// The layer3 networks.
+fn layer3_networks(inventory: &Inventory) -> Vec<Network> {
+    let nads = inventory.network_attachment_definitions.iter();
+    let namespaces = inventory.namespaces.iter();
+    let networks = Networks::read(
+        nads.map(|(_, nad)| &nad.object),
+        namespaces.map(|(_, namespace)| &namespace.object),
+    );
+    let layer3 = networks
+        .iter()
+        .filter(|network| network.topology == Topology::Layer3);
+    layer3.cloned().collect()
 }
 
 /// Names of all networks that anybody wants, also of those that cannot be had at the moment.
 fn wanted_networks(inventory: &Inventory) -> BTreeSet<String> {
-    let configured = layer3_networks(inventory)
-        .into_iter()
+    let nads = inventory.network_attachment_definitions.iter();
+    let configured = nads
+        .filter_map(|(_, nad)| NetConf::parse(nad.object.spec.config.as_deref()?).ok()?)
+        .filter(|network| network.topology == Topology::Layer3)
         .map(|network| network.name);
-    let udns = inventory
-        .user_defined_networks
-        .iter()
-        .map(|(key, _)| names::udn_network(key));
+    let udns = inventory.user_defined_networks.iter().map(|(key, _)| {
+        names::udn_network(key.namespace.as_deref().unwrap_or_default(), &key.name)
+    });
     let cudns = inventory
         .cluster_user_defined_networks
         .iter()
@@ -163,7 +167,7 @@ struct Pool {
 }
 
 impl Pool {
-    fn new(network: &NetConf) -> Self {
+    fn new(network: &Network) -> Self {
         let ranges = network.pod_subnets.iter().filter_map(|subnet| {
             subnet
                 .host_prefix
@@ -231,8 +235,8 @@ mod tests {
     const NETWORKS: &str = r#"
 apiVersion: k8s.cni.cncf.io/v1
 kind: NetworkAttachmentDefinition
-metadata: {name: net, namespace: blue}
-spec: {config: '{"name":"blue_net","type":"ovn-k8s-cni-overlay","topology":"layer3","subnets":"10.0.0.0/23/24,fd00::/48"}'}
+metadata: {name: net, namespace: blue, annotations: {k8s.ovn.org/network-id: '1'}}
+spec: {config: '{"name":"blue_net","netAttachDefName":"blue/net","type":"ovn-k8s-cni-overlay","topology":"layer3","subnets":"10.0.0.0/23/24,fd00::/48"}'}
 "#;
 
     fn node(name: &str, subnets: &str) -> String {

@@ -1,6 +1,6 @@
 //! Node ids, chassis ids and transit addresses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1 as core;
 use sha2::{Digest, Sha256};
@@ -26,6 +26,11 @@ pub(super) fn complete(
     if !problems.is_empty() {
         return problems;
     }
+    let annotated: BTreeSet<ObjectKey> = nodes
+        .iter()
+        .filter(|(_, node)| annotation(&node.object.metadata, NODE_TRANSIT_ADDRESSES).is_some())
+        .map(|(key, _)| key.clone())
+        .collect();
     let mut free = NODE_IDS.filter_map(|id| NodeId::try_new(id).ok());
     let keys: Vec<ObjectKey> = nodes
         .in_order()
@@ -59,6 +64,31 @@ pub(super) fn complete(
             );
         }
         ids.insert(id, key);
+    }
+    problems.extend(shared_transit_addresses(nodes, &annotated));
+    problems
+}
+
+/// Transit addresses that two nodes have. One that follows from an id is where it should be.
+fn shared_transit_addresses(
+    nodes: &Objects<core::Node>,
+    annotated: &BTreeSet<ObjectKey>,
+) -> Vec<Problem> {
+    let mut nodes = nodes.in_order();
+    nodes.sort_by_key(|(key, _)| annotated.contains(*key));
+    let mut owners = BTreeMap::new();
+    let mut problems = Vec::new();
+    for (key, node) in nodes {
+        // What cannot be read has been told.
+        let addresses = annotations::transit_addresses(&node.object.metadata);
+        for address in addresses.unwrap_or_default() {
+            let address = address.addr();
+            let other = *owners.entry(address).or_insert(key);
+            if other != key {
+                let message = format!("transit address {address} is already that of node {other}");
+                problems.push(problem(node, key, NODE_TRANSIT_ADDRESSES, message));
+            }
+        }
     }
     problems
 }
@@ -246,6 +276,31 @@ mod tests {
         let expected = "Node a: metadata.annotations[k8s.ovn.org/node-transit-switch-port-ifaddr]: \
                         cannot read the addresses: ";
         assert!(problems[0].contains(expected), "{problems:?}");
+    }
+
+    #[test]
+    fn two_nodes_do_not_have_one_transit_address() {
+        let at =
+            |addresses: &str| format!("k8s.ovn.org/node-transit-switch-port-ifaddr: '{addresses}'");
+        let field = "metadata.annotations[k8s.ovn.org/node-transit-switch-port-ifaddr]";
+        let yaml = node("a", &at(r#"{"ipv4":"100.88.0.3/16"}"#))
+            + &node("b", "")
+            + &node("c", &at(r#"{"ipv4":"100.88.9.9/16","ipv6":"fd97::9/64"}"#))
+            + &node(
+                "d",
+                &at(r#"{"ipv4":"100.88.9.8/16","ipv6":"fd97:0::9/64"}"#),
+            );
+        assert_eq!(
+            ids(&yaml).unwrap_err(),
+            [
+                format!(
+                    "standard input:2 (document 1): Node a: {field}: transit address 100.88.0.3 is already that of node b"
+                ),
+                format!(
+                    "standard input:8 (document 4): Node d: {field}: transit address fd97::9 is already that of node c"
+                ),
+            ]
+        );
     }
 
     #[test]

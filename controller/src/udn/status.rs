@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::names;
 use super::node_subnets::Failures;
 use crate::api::set_condition;
 use crate::api::udn::{ClusterUserDefinedNetwork, NetworkStatus, Transport, UserDefinedNetwork};
+use crate::model::names;
 use crate::source::Inventory;
 
 const NETWORK_CREATED: &str = "NetworkCreated";
@@ -102,7 +102,10 @@ pub(super) fn cudn_created(
 /// Notes for every network that was created whether all nodes have got their subnets.
 pub(super) fn allocated(inventory: &mut Inventory, failures: &Failures, now: &Time) {
     for (key, udn) in inventory.user_defined_networks.iter_mut() {
-        let failed = failures.get(&names::udn_network(key));
+        let failed = failures.get(&names::udn_network(
+            key.namespace.as_deref().unwrap_or_default(),
+            &key.name,
+        ));
         note_allocation(&mut udn.object.status, failed, now);
     }
     for (key, cudn) in inventory.cluster_user_defined_networks.iter_mut() {

@@ -1,5 +1,9 @@
 //! From manifests to attachment definitions, ids and conditions.
 
+mod ids;
+mod leaving;
+mod strangers;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::annotations::annotation;
@@ -298,87 +302,6 @@ fn transports_that_need_more_than_ovn_say_so() {
         "NetworkCreated=False EVPNConfigError: EVPN transport requested but EVPN feature is not enabled"
     );
     assert!(inventory.network_attachment_definitions.is_empty());
-}
-
-#[test]
-fn definitions_leave_namespaces_that_are_not_selected_any_more() {
-    let mut inventory = resolved(&(NAMESPACES.to_owned() + SHARED));
-    let cyan = inventory
-        .namespaces
-        .get_mut(&ObjectKey::cluster("cyan"))
-        .unwrap();
-    cyan.object
-        .metadata
-        .labels
-        .as_mut()
-        .unwrap()
-        .insert("color".into(), "cyan".into());
-    resolve(&mut inventory, &ClusterSettings::default(), &at(1)).unwrap();
-    assert_eq!(
-        networks(&inventory),
-        ["blue/shared cluster_udn_shared 1 [16711684,16715779]"]
-    );
-}
-
-#[test]
-fn ids_that_contradict_each_other_are_errors() {
-    let nad = |name: &str, network: &str, annotations: &str| {
-        format!(
-            "---\napiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {{name: {name}, namespace: \
-             plain, annotations: {{{annotations}}}}}\nspec: {{config: '{{\"name\":\"{network}\",\"topology\":\"layer3\",\
-             \"type\":\"ovn-k8s-cni-overlay\"}}'}}\n"
-        )
-    };
-    let mut inventory = inventory(
-        &(nad("a", "n", "k8s.ovn.org/network-id: '1'")
-            + &nad("b", "n", "k8s.ovn.org/network-id: '2'")
-            + &nad("c", "m", "k8s.ovn.org/network-id: '2'")
-            + &nad("d", "o", "k8s.ovn.org/network-id: '0'")
-            + &nad("e", "p", "k8s.ovn.org/network-id: x")
-            + &nad("f", "q", "k8s.ovn.org/tunnel-keys: '[0]'")),
-    );
-    let error = resolve(&mut inventory, &ClusterSettings::default(), &at(0)).unwrap_err();
-    let field = "metadata.annotations[k8s.ovn.org/network-id]";
-    let texts: Vec<_> = error
-        .problems
-        .iter()
-        .map(|problem| {
-            problem
-                .to_string()
-                .split_once("NetworkAttachmentDefinition ")
-                .unwrap()
-                .1
-                .to_owned()
-        })
-        .collect();
-    assert_eq!(
-        texts,
-        [
-            format!("plain/b: {field}: network n has id 1 elsewhere, here it is 2"),
-            format!("plain/d: {field}: network id 0 is that of the default network"),
-            format!("plain/e: {field}: network id \"x\" is not a number"),
-            "plain/f: metadata.annotations[k8s.ovn.org/tunnel-keys]: datapath tunnel key 0 is not in 1..=16777215".into(),
-            format!("plain/c: {field}: network m has id 2, which is that of network n"),
-        ]
-    );
-}
-
-#[test]
-fn keys_of_connect_routers_are_not_handed_out_again() {
-    let cnc = "
----
-apiVersion: k8s.ovn.org/v1
-kind: ClusterNetworkConnect
-metadata: {name: c, annotations: {k8s.ovn.org/connect-router-tunnel-key: '16715779'}}
-spec:
-  networkSelectors:
-  - networkSelectionType: ClusterUserDefinedNetworks
-    clusterUserDefinedNetworkSelector: {networkSelector: {}}
-  connectSubnets: [{cidr: 192.168.0.0/16, networkPrefix: 24}]
-  connectivity: [PodNetwork]
-";
-    let inventory = resolved(&(NAMESPACES.to_owned() + SHARED + cnc));
-    assert!(networks(&inventory)[0].ends_with("[16711684,16715780]"));
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod command;
 mod demo;
 mod errors;
 mod explain;
+mod networks;
 mod output;
 mod server;
 mod state;

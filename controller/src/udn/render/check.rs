@@ -6,7 +6,7 @@ use thiserror::Error;
 use super::request::{default_host_subnet, parsed};
 use super::{Config, DEFAULT_JOIN_SUBNETS, NetworkRequest};
 use crate::api::udn::{IpamConfig, IpamLifecycle, IpamMode, Layer3Config, NetworkRole};
-use crate::model::{ClusterSettings, IpFamily};
+use crate::model::{ClusterSettings, HostSubnetError, IpFamily, check_host_subnets};
 use crate::udn::addresses::overlap;
 
 /// A network that cannot be had in this cluster.
@@ -35,17 +35,8 @@ pub(in crate::udn) enum ConfigError {
         what: &'static str,
         outside: Vec<IpNet>,
     },
-    #[error("IPv6 only supports /64 host subnets")]
-    Ipv6HostSubnet,
-    #[error(
-        "cannot use a host subnet length mask shorter than or equal to the cluster subnet mask. host subnet length: \
-         {host}, cluster subnet length: {cluster}"
-    )]
-    HostSubnetTooShort { host: i32, cluster: u8 },
-    #[error(
-        "all IPv4 cluster subnet entries must have the same host subnet length; found {first} and {other}"
-    )]
-    HostSubnetsDiffer { first: i32, other: i32 },
+    #[error(transparent)]
+    HostSubnet(#[from] HostSubnetError),
 }
 
 /// A range and what it is.
@@ -71,7 +62,7 @@ pub(super) fn check(
     check_families(request, &subnets, settings)?;
     match request.config {
         Config::Layer3(config) => {
-            check_host_subnets(config)?;
+            check_host_subnets(host_subnets(config))?;
             check_overlaps(request, &subnets, settings)
         }
         Config::Layer2(config) => {
@@ -134,31 +125,12 @@ fn check_inside(
     }
 }
 
-fn check_host_subnets(config: &Layer3Config) -> Result<(), ConfigError> {
-    let mut first_ipv4 = None;
-    for subnet in &config.subnets {
-        let Ok(cidr) = subnet.cidr.parse::<IpNet>() else {
-            continue;
-        };
-        let family = IpFamily::of_net(cidr);
-        let host = subnet.host_subnet.unwrap_or(default_host_subnet(family));
-        if family == IpFamily::V6 && host != default_host_subnet(family) {
-            return Err(ConfigError::Ipv6HostSubnet);
-        }
-        if host <= i32::from(cidr.prefix_len()) {
-            return Err(ConfigError::HostSubnetTooShort {
-                host,
-                cluster: cidr.prefix_len(),
-            });
-        }
-        if family == IpFamily::V4 {
-            let first = *first_ipv4.get_or_insert(host);
-            if first != host {
-                return Err(ConfigError::HostSubnetsDiffer { first, other: host });
-            }
-        }
-    }
-    Ok(())
+fn host_subnets(config: &Layer3Config) -> impl Iterator<Item = (IpNet, i32)> {
+    config.subnets.iter().filter_map(|subnet| {
+        let cidr = subnet.cidr.parse::<IpNet>().ok()?;
+        let default = default_host_subnet(IpFamily::of_net(cidr));
+        Some((cidr, subnet.host_subnet.unwrap_or(default)))
+    })
 }
 
 /// Neither pod nor join subnets may be in the way of ranges that the cluster itself uses. A layer2 network may be where

@@ -7,9 +7,8 @@ use crate::api::udn::{
     ClusterUserDefinedNetworkSpec, CudnTopology, Layer2Config, Layer3Config, LocalnetConfig,
     NetworkRole, NoOverlayConfig, Transport, UdnTopology, UserDefinedNetworkSpec,
 };
-use crate::model::IpFamily;
+use crate::model::{IpFamily, names};
 use crate::source::ObjectKey;
-use crate::udn::names;
 
 /// A custom resource that does not say what its topology needs.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
@@ -55,7 +54,7 @@ impl<'a> NetworkRequest<'a> {
                 .ok_or(RequestError("Layer2")),
         };
         Ok(Self {
-            network: names::udn_network(key),
+            network: names::udn_network(key.namespace.as_deref().unwrap_or_default(), &key.name),
             config: config?,
             transport: None,
             no_overlay: None,

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::SkipReason;
 use crate::cluster::TUNNEL_KEYS;
-use crate::model::{ClusterSettings, DatapathKey, Network, Node, NodeId};
+use crate::model::{ClusterSettings, DatapathKey, NadKey, Network, Node, NodeId};
 use crate::source::{Inventory, ObjectKey};
 use crate::udn::annotations::{annotation, transit_addresses};
 
@@ -85,12 +85,15 @@ struct RawDetails {
 }
 
 impl Details {
-    /// All definitions of a network say the same; the first one is read.
+    /// What the definition says, which is that of a network.
     ///
     /// # Errors
     /// The definition's configuration or keys cannot be read.
-    pub(super) fn read(inventory: &Inventory, network: &Network) -> Result<Self, SkipReason> {
-        let nad = network.nads.first().and_then(|nad| {
+    pub(super) fn read(
+        inventory: &Inventory,
+        definition: Option<&NadKey>,
+    ) -> Result<Self, SkipReason> {
+        let nad = definition.and_then(|nad| {
             let key = ObjectKey::namespaced(&nad.namespace, &nad.name);
             inventory.network_attachment_definitions.get(&key)
         });

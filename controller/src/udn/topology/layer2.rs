@@ -35,8 +35,7 @@ pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
         let [switch_key, router_key] = site.details.tunnel_keys[..] else {
             return Err(SkipReason::NoTunnelKeys);
         };
-        let gateways = gateways(site, &subnets);
-        let management = management_addresses(site, &subnets, &gateways);
+        let (gateways, management) = addresses(site, &subnets)?;
         let mut to_router = router_side(
             format!("stotr-{name}"),
             &site.network.inport(&site.node.name),
@@ -67,42 +66,52 @@ fn subnets(site: &Site<'_>) -> Vec<IpNet> {
         .collect()
 }
 
-/// The gateway of each range: the one that the network names, else the first address.
-fn gateways(site: &Site<'_>, subnets: &[IpNet]) -> Vec<IpNet> {
-    let gateway = |subnet: &IpNet| {
-        let named = site
-            .details
-            .default_gateways
-            .iter()
-            .copied()
-            .find(|gateway| subnet.contains(gateway));
-        IpNet::new(
-            named.or_else(|| nth_address(*subnet, 1))?,
-            subnet.prefix_len(),
-        )
-        .ok()
-    };
-    subnets.iter().filter_map(gateway).collect()
+/// The gateway of each range, and the address of the node itself there, which is the same on every node.
+fn addresses(site: &Site<'_>, subnets: &[IpNet]) -> Result<(Vec<IpNet>, Vec<IpAddr>), SkipReason> {
+    let (mut gateways, mut management) = (Vec::new(), Vec::new());
+    for subnet in subnets {
+        let named = site.details.default_gateways.iter();
+        let named = named.copied().find(|gateway| subnet.contains(gateway));
+        let ranges = site.details.infrastructure_subnets.iter().copied();
+        let ranges: Vec<IpNet> = ranges.filter(|range| subnet.contains(range)).collect();
+        let found = if ranges.is_empty() {
+            usual_addresses(*subnet, named).ok_or(SkipReason::SubnetTooSmall(*subnet))
+        } else {
+            reserved_addresses(*subnet, &ranges, named)
+                .ok_or(SkipReason::InfrastructureTooSmall(*subnet))
+        };
+        let (gateway, node) = found?;
+        gateways.extend(IpNet::new(gateway, subnet.prefix_len()));
+        management.push(node);
+    }
+    Ok((gateways, management))
 }
 
-/// The addresses of the node itself, the same on every node: the second one of each range, or the first one if that is
-/// not the gateway; of networks with ranges for such addresses, the first free one there.
-fn management_addresses(site: &Site<'_>, subnets: &[IpNet], gateways: &[IpNet]) -> Vec<IpAddr> {
-    let is_gateway = |address: &IpAddr| gateways.iter().any(|gateway| gateway.addr() == *address);
-    let address = |subnet: &IpNet| {
-        let mut ranges = site
-            .details
-            .infrastructure_subnets
-            .iter()
-            .filter(|range| subnet.contains(*range));
-        let reserved = ranges.find_map(|range| {
-            let mut addresses = (1..=2).filter_map(|n| nth_address(*range, n));
-            addresses.find(|address| !is_gateway(address))
-        });
-        let usual = [2, 1].into_iter().filter_map(|n| nth_address(*subnet, n));
-        reserved.or_else(|| usual.into_iter().find(|address| !is_gateway(address)))
+/// The gateway is the one that the network names, else the first address; the node's address is the second one, or the
+/// first one if that is not the gateway.
+fn usual_addresses(subnet: IpNet, gateway: Option<IpAddr>) -> Option<(IpAddr, IpAddr)> {
+    let gateway = gateway.or_else(|| nth_address(subnet, 1))?;
+    let mut addresses = [2, 1].into_iter().filter_map(|n| nth_address(subnet, n));
+    Some((gateway, addresses.find(|address| *address != gateway)?))
+}
+
+/// The first addresses of the ranges that hold nothing else: one for the gateway, unless the network names it, and one for
+/// the node. Only what no host of the whole subnet can have is left out.
+fn reserved_addresses(
+    subnet: IpNet,
+    ranges: &[IpNet],
+    gateway: Option<IpAddr>,
+) -> Option<(IpAddr, IpAddr)> {
+    let has_broadcast = subnet.addr().is_ipv4();
+    let is_usable = |address: &IpAddr| {
+        *address != subnet.network() && !(has_broadcast && *address == subnet.broadcast())
     };
-    subnets.iter().filter_map(address).collect()
+    let addresses = ranges
+        .iter()
+        .flat_map(|range| (0..).map_while(|n| nth_address(*range, n)));
+    let mut free = addresses.filter(|address| is_usable(address) && Some(*address) != gateway);
+    let gateway = gateway.or_else(|| free.next())?;
+    Some((gateway, free.next()?))
 }
 
 fn router(site: &Site<'_>, key: DatapathKey, gateways: &[IpNet]) -> RouterRows {

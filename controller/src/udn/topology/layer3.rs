@@ -26,9 +26,10 @@ pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
         return Err(SkipReason::NoNodeSubnets);
     }
     subnets.sort_by_key(|subnet| subnet.addr().is_ipv6());
-    let management: Vec<IpAddr> = subnets
+    let gateways = nth_addresses(&subnets, 1)?;
+    let management: Vec<IpAddr> = nth_addresses(&subnets, 2)?
         .iter()
-        .filter_map(|subnet| nth_address(*subnet, 2))
+        .map(IpNet::addr)
         .collect();
     let mut router = RouterRows {
         router: LogicalRouter {
@@ -37,7 +38,7 @@ pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
             external_ids: site.router_ids(),
             ..LogicalRouter::default()
         },
-        ports: vec![node_switch_port(site, &subnets)],
+        ports: vec![node_switch_port(site, &gateways)],
         static_routes: Vec::new(),
     };
     let mut rows = NetworkRows {
@@ -90,18 +91,26 @@ fn node_switch(site: &Site<'_>, subnets: &[IpNet], management: &[IpAddr]) -> Swi
     }
 }
 
-fn node_switch_port(site: &Site<'_>, subnets: &[IpNet]) -> RouterPortRows {
-    let name = site.network.inport(&site.node.name);
-    let gateways: Vec<IpNet> = subnets
+/// The address `n` after the first one of every subnet, with the length of the subnet.
+fn nth_addresses(subnets: &[IpNet], n: u128) -> Result<Vec<IpNet>, SkipReason> {
+    let address = |subnet: &IpNet| {
+        let address = nth_address(*subnet, n)?;
+        IpNet::new(address, subnet.prefix_len()).ok()
+    };
+    let addresses = subnets
         .iter()
-        .filter_map(|subnet| IpNet::new(nth_address(*subnet, 1)?, subnet.prefix_len()).ok())
-        .collect();
+        .map(|subnet| address(subnet).ok_or(SkipReason::SubnetTooSmall(*subnet)));
+    addresses.collect()
+}
+
+fn node_switch_port(site: &Site<'_>, gateways: &[IpNet]) -> RouterPortRows {
+    let name = site.network.inport(&site.node.name);
     RouterPortRows {
         gateway_chassis: Some(site.gateway_chassis(&name)),
         port: LogicalRouterPort {
             name,
-            mac: port_mac(&gateways),
-            networks: port_networks(&gateways),
+            mac: port_mac(gateways),
+            networks: port_networks(gateways),
             options: site.gateway_mtu().into_iter().collect(),
             ..LogicalRouterPort::default()
         },

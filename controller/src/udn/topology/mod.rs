@@ -26,15 +26,16 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use ipnet::IpNet;
 use patchbay_schemas::nb::{
     Acl, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,
     LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Meter, MeterBand, PortGroup,
 };
 use thiserror::Error;
 
-use crate::model::{ClusterSettings, Networks, Topology, Transport};
+use crate::model::{ClusterSettings, NadProblem, Networks, Topology, Transport};
 use crate::source::Inventory;
 use input::{Details, ZoneNode};
 
@@ -158,6 +159,17 @@ pub enum SkipReason {
     /// The network is on a fabric.
     #[error("transport evpn is not supported")]
     Evpn,
+    /// A subnet of the network has too few addresses.
+    #[error("subnet {0} is too small for the addresses of the router and of the node itself")]
+    SubnetTooSmall(IpNet),
+    /// What the network sets aside of a subnet for such addresses has too few of them.
+    #[error(
+        "infrastructureSubnets in {0} are too small for the addresses of the router and of the node itself"
+    )]
+    InfrastructureTooSmall(IpNet),
+    /// The rows of another network, of this name, have the names that the network's rows would have.
+    #[error("its routers and switches would have the names of those of network {0}")]
+    NameTaken(String),
 }
 
 /// The rows of all networks in the zone of the node with this name.
@@ -189,7 +201,7 @@ pub fn zone_rows(inventory: &Inventory, zone: &str, settings: &ClusterSettings) 
     };
     for network in networks.iter() {
         let made = local.first().ok_or(SkipReason::NoNode).and_then(|local| {
-            let details = Details::read(inventory, network)?;
+            let details = Details::read(inventory, networks.definition(&network.name))?;
             let site = input::Site::new(network, &details, local, &remote, settings)?;
             match (network.transport, network.topology) {
                 (Transport::Evpn, _) => Err(SkipReason::Evpn),
@@ -205,5 +217,22 @@ pub fn zone_rows(inventory: &Inventory, zone: &str, settings: &ClusterSettings) 
             }),
         }
     }
+    rows.skipped.extend(without_names(&networks));
     rows
+}
+
+/// The networks whose rows would have the names of those of another network.
+fn without_names(networks: &Networks) -> Vec<SkippedNetwork> {
+    let problems = networks.problems().values();
+    let skipped: BTreeMap<_, _> = problems
+        .filter_map(|problem| match problem {
+            NadProblem::NameTaken { network, other } => Some((network, other)),
+            _ => None,
+        })
+        .collect();
+    let skipped = skipped.into_iter().map(|(network, other)| SkippedNetwork {
+        network: network.clone(),
+        reason: SkipReason::NameTaken(other.clone()),
+    });
+    skipped.collect()
 }

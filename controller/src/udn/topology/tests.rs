@@ -1,5 +1,8 @@
 //! The worked example of two networks on two nodes, as far as it is ours.
 
+mod addresses;
+mod skipped;
+
 use std::fmt::Write;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -237,33 +240,6 @@ fn layer2_primary() {
 }
 
 #[test]
-fn dual_stack_layer2_with_addresses_of_its_own() {
-    let yaml = CLUSTER.to_owned()
-        + &LAYER2.replace(
-            "subnets: [10.20.0.0/16]",
-            "mtu: 1300, subnets: ['fd20::/64', 10.20.0.0/16], infrastructureSubnets: [10.20.5.0/24, 'fd20::/126'], \
-             defaultGatewayIPs: [10.20.5.1, 'fd20::2']",
-        );
-    let rows = rows_with(&yaml, "n2", &IpFamily::BOTH);
-    let printed = print(&rows.networks[0]);
-    assert!(printed.contains(
-        "  trtos-green_l2_ovn_layer2_switch 0a:58:0a:14:05:01 10.20.5.1/16,fd20::2/64 | "
-    ));
-    assert!(printed.contains(
-        "max_interval=900 min_interval=300 mtu=1300 router_preference=LOW send_periodic=true"
-    ));
-    assert!(
-        printed.contains("  k8s-green_l2_n2 \"\" 0a:58:0a:14:05:02 10.20.5.2 fd20::1 |"),
-        "{printed}"
-    );
-    assert!(printed.contains("ipv6_prefix=fd20:: mcast"), "{printed}");
-    assert!(
-        printed.contains("allow-related ip6.src==fd20::1 |"),
-        "{printed}"
-    );
-}
-
-#[test]
 fn dual_stack_layer3() {
     let yaml = CLUSTER.to_owned()
         + &LAYER3.replace("hostSubnet: 24}", "hostSubnet: 24}, {cidr: 'fd10::/48'}");
@@ -338,68 +314,6 @@ spec:
             && !flat.contains("via"),
         "{flat}"
     );
-}
-
-#[test]
-fn networks_without_a_place_say_why() {
-    let reasons = |rows: ZoneRows| -> Vec<String> {
-        rows.skipped
-            .iter()
-            .map(|skipped| format!("{}: {}", skipped.network, skipped.reason))
-            .collect()
-    };
-    let yaml = CLUSTER.to_owned() + LAYER3 + LAYER2;
-    assert_eq!(
-        reasons(rows(&yaml, "elsewhere")),
-        [
-            "blue_l3: there is no node of the name of the zone",
-            "green_l2: there is no node of the name of the zone",
-        ]
-    );
-    let full = yaml.replace(
-        "cidr: 10.10.0.0/16, hostSubnet: 24",
-        "cidr: 10.10.0.0/24, hostSubnet: 25",
-    ) + "---\n{apiVersion: v1, kind: Node, metadata: {name: n3}}\n";
-    assert_eq!(
-        reasons(rows(&full, "n3")),
-        ["blue_l3: the node has no subnet of the network"]
-    );
-    let bare = inventory(&yaml);
-    let rows = zone_rows(&bare, "n1", &ClusterSettings::default());
-    assert!(rows.networks.is_empty() && rows.skipped.is_empty());
-}
-
-#[test]
-fn a_definition_that_cannot_be_read_keeps_its_network_out() {
-    let definition = |config: &str| {
-        format!(
-            "---
-apiVersion: k8s.cni.cncf.io/v1
-kind: NetworkAttachmentDefinition
-metadata: {{name: net, namespace: blue}}
-spec: {{config: '{{\"name\":\"n\",\"type\":\"ovn-k8s-cni-overlay\",\"topology\":\"layer2\",{config}}}'}}
-"
-        )
-    };
-    for (config, reason) in [
-        (
-            r#""mtu":"big""#,
-            r#"spec.config: invalid type: string "big", expected u32"#,
-        ),
-        (
-            r#""defaultGatewayIPs":"10.0.0.1,none""#,
-            r#"spec.config: defaultGatewayIPs: "none": invalid IP address syntax"#,
-        ),
-        (
-            r#""infrastructureSubnets":"10.0.0.0/33""#,
-            r#"spec.config: infrastructureSubnets: "10.0.0.0/33": invalid IP address syntax"#,
-        ),
-    ] {
-        let rows = rows(&(CLUSTER.to_owned() + &definition(config)), "n1");
-        assert!(rows.networks.is_empty());
-        let told = rows.skipped[0].reason.to_string();
-        assert!(told.starts_with(reason), "{told}");
-    }
 }
 
 #[test]

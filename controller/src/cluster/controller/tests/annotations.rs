@@ -48,7 +48,7 @@ fn a_restart_keeps_everything_even_if_validation_fails() {
         .connect("c", &range("192.168.0.0/16", 24));
     bed.settle();
     let before = bed.connects["c"].metadata.annotations.clone();
-    bed.network("bad", 3, json!({"subnets": "192.168.1.0/24"}))
+    bed.network("bad", 3, json!({"subnets": "192.168.1.0/24/26"}))
         .restart()
         .settle();
     assert_eq!(bed.connects["c"].metadata.annotations, before);
@@ -183,4 +183,17 @@ fn settling_twice_changes_nothing() {
     let before = bed.connects.clone();
     bed.settle();
     assert_eq!(bed.connects, before);
+}
+
+#[test]
+fn the_key_that_follows_from_a_networks_id_is_not_a_connects() {
+    let mut bed = TestBed::new();
+    bed.network("red", 1, json!({}))
+        .connect("c", &range("192.168.0.0/16", 24));
+    bed.annotate("c", ROUTER_TUNNEL_KEY, "16711684").settle();
+    assert_eq!(
+        bed.message("c"),
+        "failed to allocate tunnel key for CNC c: annotation k8s.ovn.org/connect-router-tunnel-key: \
+         key 16711684 is in use by another router"
+    );
 }

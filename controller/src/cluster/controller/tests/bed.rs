@@ -38,6 +38,7 @@ impl TestBed {
         let mut config = json!({
             "type": "ovn-k8s-cni-overlay", "name": format!("cluster_udn_{name}"), "topology": "layer3",
             "role": "primary", "subnets": format!("10.{}.0.0/16", id),
+            "netAttachDefName": format!("{name}/{name}"),
         });
         merge(&mut config, change);
         let nad: NetworkAttachmentDefinition = serde_json::from_value(json!({

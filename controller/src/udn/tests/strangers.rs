@@ -1,0 +1,95 @@
+//! Attachment definitions that somebody has written by hand.
+
+use super::{NAMESPACES, SHARED, networks, node, resolved};
+use crate::model::NODE_SUBNETS;
+use crate::udn::annotations::annotation;
+
+#[test]
+fn a_stranger_does_not_take_over_the_name_of_a_network() {
+    let stranger = r#"
+---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: x, namespace: blue, annotations: {k8s.ovn.org/tunnel-keys: '[]'}}
+spec: {config: '{"name":"cluster_udn_shared","netAttachDefName":"blue/x","type":"ovn-k8s-cni-overlay",
+  "topology":"layer3","role":"secondary","subnets":"10.9.0.0/16"}'}
+"#;
+    let yaml = NAMESPACES.to_owned() + stranger + SHARED + &node("n1");
+    let inventory = resolved(&yaml);
+    assert!(
+        networks(&inventory)
+            .contains(&"cyan/shared cluster_udn_shared 1 [16711684,16715779]".to_owned())
+    );
+    let meta = &inventory.nodes.named("n1").unwrap().metadata;
+    assert_eq!(annotation(meta, NODE_SUBNETS), None);
+    let layer3 = SHARED
+        .replace("topology: Layer2", "topology: Layer3")
+        .replace(
+            "layer2: {role: Primary, subnets: [10.20.0.0/16]}",
+            "layer3: {role: Primary, subnets: [{cidr: 10.20.0.0/16}]}",
+        );
+    let inventory = resolved(&(NAMESPACES.to_owned() + stranger + &layer3 + &node("n1")));
+    let meta = &inventory.nodes.named("n1").unwrap().metadata;
+    assert_eq!(
+        annotation(meta, NODE_SUBNETS),
+        Some(r#"{"cluster_udn_shared":["10.20.0.0/24"]}"#)
+    );
+}
+
+#[test]
+fn the_id_and_keys_of_a_stranger_are_not_those_of_the_network() {
+    let stranger = r#"
+---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: x, namespace: plain, annotations: {k8s.ovn.org/network-id: '7', k8s.ovn.org/tunnel-keys: '[5]'}}
+spec: {config: '{"name":"cluster_udn_shared","netAttachDefName":"plain/x","type":"ovn-k8s-cni-overlay",
+  "topology":"layer2","role":"primary","subnets":"10.9.0.0/16"}'}
+"#;
+    let inventory = resolved(&(NAMESPACES.to_owned() + stranger + SHARED));
+    assert!(
+        networks(&inventory)
+            .contains(&"cyan/shared cluster_udn_shared 1 [16711684,16715779]".to_owned())
+    );
+}
+
+#[test]
+fn definitions_that_nobody_would_follow_are_told() {
+    let nad = |name: &str, config: &str| {
+        format!(
+            "---\napiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {{name: {name}, namespace: \
+             plain}}\nspec: {{config: '{{{config}}}'}}\n"
+        )
+    };
+    let ours = |name: &str, rest: &str| {
+        let config = format!(
+            r#""name":"n","netAttachDefName":"plain/{name}","type":"ovn-k8s-cni-overlay",{rest}"#
+        );
+        nad(name, &config)
+    };
+    let yaml = NAMESPACES.to_owned()
+        + &ours("a", r#""topology":"layer3","subnets":"10.1.0.0/16/16""#)
+        + &ours("b", r#""topology":"layer3","subnets":"10.1.0.0/16/24""#)
+        + &ours("c", r#""topology":"layer3","subnets":"10.2.0.0/16/24""#)
+        + &ours("other", r#""topology":"layer3""#).replace("plain/other", "plain/a")
+        + &nad("bridge", r#""type":"bridge""#);
+    let warnings = resolved(&yaml).warnings;
+    let told: Vec<_> = warnings
+        .iter()
+        .map(|problem| {
+            let object = problem.object.as_deref().unwrap();
+            format!("{object}: {}", problem.message)
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "NetworkAttachmentDefinition plain/a: Failed to parse network config: spec.config: subnets: cannot use a host \
+             subnet length mask shorter than or equal to the cluster subnet mask. host subnet length: 16, cluster subnet \
+             length: 16",
+            "NetworkAttachmentDefinition plain/c: network n is defined differently by plain/b",
+            "NetworkAttachmentDefinition plain/other: Failed to parse network config: spec.config: net-attach-def name \
+             (plain/other) is inconsistent with config (plain/a)",
+        ]
+    );
+}
