@@ -10,8 +10,11 @@ use crate::api::set_condition;
 use crate::api::udn::{ClusterUserDefinedNetwork, NetworkStatus, Transport, UserDefinedNetwork};
 use crate::source::Inventory;
 
-const NETWORK_CREATED: &str = "NetworkCreated";
-const TRANSPORT_ACCEPTED: &str = "TransportAccepted";
+/// Whether the network has its attachment definitions.
+pub(crate) const NETWORK_CREATED: &str = "NetworkCreated";
+/// Whether packets can travel as the network wants.
+pub(crate) const TRANSPORT_ACCEPTED: &str = "TransportAccepted";
+/// Whether all nodes have got their subnets.
 const NETWORK_ALLOCATION_SUCCEEDED: &str = "NetworkAllocationSucceeded";
 
 /// Notes whether the UDN has its attachment definition.
