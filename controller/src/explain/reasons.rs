@@ -4,7 +4,11 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::model::{ConnectSubnetMap, NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, ROUTER_TUNNEL_KEY};
+use crate::cluster::TUNNEL_KEYS;
+use crate::model::{
+    ConnectSubnetMap, NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, Network, ROUTER_TUNNEL_KEY,
+};
+use crate::udn::topology::SkipReason;
 use crate::zone::{HeldReason, NetworkSkip, NodeSkip};
 
 /// Why something is not connected, and what to mend.
@@ -64,6 +68,23 @@ impl Reason {
             ),
         };
         Self::new(reason, object, field)
+    }
+
+    /// Why a network has no rows of its own, wherever it is.
+    pub(super) fn of_rows(reason: &SkipReason, network: &Network, object: &str) -> Self {
+        let field = match reason {
+            SkipReason::Config(_) => Some("spec.config".to_owned()),
+            SkipReason::NoTunnelKeys | SkipReason::Keys(_) => Some(annotation(TUNNEL_KEYS)),
+            _ => None,
+        };
+        // All definitions say the same, and the first one is read.
+        let definition = network.nads.first().filter(|_| field.is_some());
+        let definition = definition.map(|nad| format!("NetworkAttachmentDefinition {nad}"));
+        Self::new(
+            reason,
+            definition.unwrap_or_else(|| object.to_owned()),
+            field,
+        )
     }
 
     /// Why a zone has not connected a network on a node; without a node, the single port of a layer2 network.
