@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::choices::Chosen;
 use super::explanation::{NetworkExplanation, NetworkState, NodeExplanation, ZoneView};
 use super::reasons::{Reason, annotation, of_connect};
-use crate::model::{
-    ConnectSubnetMap, NODE_ID, NODE_SUBNETS, Network, Node, NodeError, OwnerKey, Topology,
-};
+use crate::model::{ConnectSubnetMap, NODE_ID, NODE_SUBNETS, Network, Node, NodeError, Topology};
 use crate::udn::topology::SkipReason;
 use crate::zone::{NetworkSkip, NodeSkip, SkippedNetwork};
 
@@ -41,6 +39,7 @@ impl<'a> Known<'a> {
         let Chosen {
             network,
             object,
+            without_subnets,
             by,
         } = chosen;
         let owner = network.owner_key();
@@ -50,7 +49,7 @@ impl<'a> Known<'a> {
             let mut connected = zone.report.connected.iter();
             connected.any(|connected| connected.owner == owner)
         });
-        let skips = self.skips(owner, network, &object, is_somewhere);
+        let skips = self.skips(network, &object, is_somewhere);
         let mut reasons = skips.everywhere;
         if subnets.is_empty() {
             reasons.insert(self.without_subnet());
@@ -62,7 +61,16 @@ impl<'a> Known<'a> {
             .iter()
             .map(|node| {
                 let of_zone = skips.of_zones.get(&*node.0.name).unwrap_or(&none);
-                self.node(node, network, of_zone, is_possible)
+                let mut node = self.node(node, network, of_zone, is_possible);
+                // Who hands subnets out knows why there is none.
+                let no_subnet = self.of_node(&NodeSkip::NoSubnet, &node.node);
+                if let Some(known) = &without_subnets {
+                    let mut reasons = node.reasons.iter_mut();
+                    if let Some(reason) = reasons.find(|reason| **reason == no_subnet) {
+                        reason.clone_from(known);
+                    }
+                }
+                node
             })
             .collect();
         // What is missing in the only database that was looked at is the reason for the nodes of others, too.
@@ -98,13 +106,8 @@ impl<'a> Known<'a> {
 
     /// What the zones that were asked say against the network. What one zone lacks and another has is a matter of that
     /// zone's node.
-    fn skips(
-        &self,
-        owner: OwnerKey,
-        network: &Network,
-        object: &str,
-        is_somewhere: bool,
-    ) -> Skips<'a> {
+    fn skips(&self, network: &Network, object: &str, is_somewhere: bool) -> Skips<'a> {
+        let owner = network.owner_key();
         let mut skips = Skips::default();
         for (zone, view) in self.zones {
             let skipped = view.report.skipped_networks.iter();
@@ -112,7 +115,8 @@ impl<'a> Known<'a> {
                 let (is_of_node, told) = match reason {
                     NetworkSkip::NoLocalId(_) => (true, self.of_node(&NodeSkip::NoId, zone)),
                     NetworkSkip::NoRouter(_) | NetworkSkip::NoSwitch(_) => {
-                        let missing = Reason::of_network(reason, self.name, object);
+                        let missing =
+                            Reason::of_network(reason, self.name, network.topology, object);
                         skips.missing.insert(missing.clone());
                         match view.without_rows.get(&network.name) {
                             None => (true, missing),
@@ -130,7 +134,10 @@ impl<'a> Known<'a> {
                             }
                         }
                     }
-                    reason => (is_somewhere, Reason::of_network(reason, self.name, object)),
+                    reason => (
+                        is_somewhere,
+                        Reason::of_network(reason, self.name, network.topology, object),
+                    ),
                 };
                 let reasons = if is_of_node {
                     skips.of_zones.entry(zone).or_default()

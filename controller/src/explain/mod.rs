@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! connect, networks, namespaces -> choices   what each selector chooses, and what keeps choices from being networks
+//! networks' status              -> refusals  why a network is not made, or not in some namespace
 //! zones' reports, nodes         -> known     of each network and node, whether it is connected
 //!                                  reasons   why not, and what to mend
 //!                               -> Explanation
@@ -14,6 +15,7 @@ mod choices;
 mod explanation;
 mod known;
 mod reasons;
+mod refusals;
 mod text;
 
 pub use explanation::{

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::cluster::TUNNEL_KEYS;
 use crate::model::{
-    ConnectSubnetMap, NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, Network, ROUTER_TUNNEL_KEY,
+    ConnectSubnetMap, NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, Network, ROUTER_TUNNEL_KEY, Topology,
 };
 use crate::udn::topology::SkipReason;
 use crate::zone::{HeldReason, NetworkSkip, NodeSkip};
@@ -47,8 +47,13 @@ impl Reason {
         Self::new(reason, object, field)
     }
 
-    /// Why a zone has not connected a network that objects of this name define.
-    pub(super) fn of_network(reason: &NetworkSkip, connect: &str, network: &str) -> Self {
+    /// Why a zone has not connected a network that this object defines.
+    pub(super) fn of_network(
+        reason: &NetworkSkip,
+        connect: &str,
+        topology: Topology,
+        network: &str,
+    ) -> Self {
         let (object, field) = match reason {
             NetworkSkip::Unknown | NetworkSkip::OtherTopology(_) => (
                 of_connect(connect),
@@ -61,7 +66,10 @@ impl Reason {
                 (format!("Northbound row Logical_Switch {switch}"), None)
             }
             NetworkSkip::NoLocalId(node) => (format!("Node {node}"), Some(annotation(NODE_ID))),
-            NetworkSkip::NoSubnets => (network.to_owned(), Some("spec".to_owned())),
+            NetworkSkip::NoSubnets => (
+                network.to_owned(),
+                Some(field_of(network, topology, "subnets")),
+            ),
             NetworkSkip::NoPassAction => (
                 "Northbound schema".to_owned(),
                 Some("table ACL, column action".to_owned()),
@@ -132,6 +140,20 @@ impl fmt::Display for Reason {
             Some(field) => write!(formatter, ": {field}"),
             None => Ok(()),
         }
+    }
+}
+
+/// Where an object that defines a network says this of it.
+pub(super) fn field_of(object: &str, topology: Topology, member: &str) -> String {
+    let spec = match object.split(' ').next() {
+        Some("ClusterUserDefinedNetwork") => "spec.network",
+        Some("UserDefinedNetwork") => "spec",
+        _ => return "spec.config".to_owned(),
+    };
+    match (member, topology) {
+        ("transport", _) => format!("{spec}.{member}"),
+        (_, Topology::Layer2) => format!("{spec}.layer2.{member}"),
+        (_, Topology::Layer3) => format!("{spec}.layer3.{member}"),
     }
 }
 

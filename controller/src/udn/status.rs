@@ -15,7 +15,7 @@ pub(crate) const NETWORK_CREATED: &str = "NetworkCreated";
 /// Whether packets can travel as the network wants.
 pub(crate) const TRANSPORT_ACCEPTED: &str = "TransportAccepted";
 /// Whether all nodes have got their subnets.
-const NETWORK_ALLOCATION_SUCCEEDED: &str = "NetworkAllocationSucceeded";
+pub(crate) const NETWORK_ALLOCATION_SUCCEEDED: &str = "NetworkAllocationSucceeded";
 
 /// Notes whether the UDN has its attachment definition.
 pub(super) fn udn_created(udn: &mut UserDefinedNetwork, outcome: Result<(), String>, now: &Time) {

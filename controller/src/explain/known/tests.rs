@@ -95,6 +95,7 @@ fn explained(
     let explanation = known.network(Chosen {
         network,
         object: "UserDefinedNetwork one/a".to_owned(),
+        without_subnets: None,
         by: BTreeSet::new(),
     });
     let texts = |reasons: &[Reason]| reasons.iter().map(ToString::to_string).collect();
