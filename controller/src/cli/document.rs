@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::zones::ZoneOutcome;
 use crate::model::names;
+use crate::udn::topology::ZoneRows;
 use crate::zone::{ConnectReport, Counts};
 
 /// The document.
@@ -17,14 +18,25 @@ use crate::zone::{ConnectReport, Counts};
 pub(super) struct Document {
     /// Annotations and status of every connect.
     pub(super) connects: Vec<Value>,
+    /// Status of every UDN and CUDN.
+    pub(super) networks: Vec<Value>,
     pub(super) zones: Vec<Zone>,
 }
 
 /// One zone.
 #[derive(Debug, Serialize)]
 pub(super) struct Zone {
-    zone: String,
+    #[serde(rename = "zone")]
+    name: String,
     connects: Vec<Connect>,
+    /// Networks that have no rows of their own here.
+    skipped: Vec<Skipped>,
+}
+
+#[derive(Debug, Serialize)]
+struct Skipped {
+    network: String,
+    message: String,
 }
 
 /// One connect in one zone.
@@ -86,15 +98,21 @@ impl Zone {
     pub(super) fn new(
         zone: &str,
         outcome: &ZoneOutcome,
+        rows: &ZoneRows,
         snapshot: &Snapshot,
     ) -> Result<Self, TypeError> {
+        let skipped = rows.skipped.iter().map(|skipped| Skipped {
+            network: skipped.network.clone(),
+            message: skipped.reason.to_string(),
+        });
         let connects = outcome.reports.iter().map(|(name, report)| {
             let counts = outcome.counts.get(name).copied().unwrap_or_default();
             Connect::new(name, counts, report, snapshot)
         });
         Ok(Self {
-            zone: zone.to_owned(),
+            name: zone.to_owned(),
             connects: connects.collect::<Result<_, _>>()?,
+            skipped: skipped.collect(),
         })
     }
 }

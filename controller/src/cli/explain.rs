@@ -11,11 +11,11 @@ use super::resolve::{Resolved, load};
 use super::run::{Console, Failure, embedded, now, open};
 use super::state::{folder, lock_to_read};
 use super::zones::networks;
-use crate::explain::explain as explain_connect;
+use crate::explain::{ZoneView, explain as explain_connect};
 use crate::kubernetes::inventory;
-use crate::model::Node;
+use crate::model::{Node, Topology};
 use crate::northbound::{Northbound, OneOf};
-use crate::zone::{ConnectReport, ZoneController};
+use crate::zone::ZoneController;
 
 /// A zone does not see what is wrong with its own node for the others. Two zones see everything that follows from objects.
 const ZONES: usize = 2;
@@ -31,18 +31,18 @@ pub(super) async fn explain(
         console.warn(warning)?;
     }
     let name = &*arguments.name;
-    let mut reports = BTreeMap::new();
+    let mut views = BTreeMap::new();
     for zone in zones(arguments, &resolved)? {
         let mut database = match &arguments.nb {
             Some(remote) => open(&Database::Remote(remote.clone()), &arguments.keys, 0).await?,
             None => OneOf::Embedded(embedded(0)?),
         };
-        if let Some(report) = report(name, &zone, &resolved, &mut database).await? {
-            reports.insert(zone, report);
+        if let Some(view) = look(name, &zone, &resolved, &mut database).await? {
+            views.insert(zone, view);
         }
     }
     let networks = resolved.networks();
-    let Some(explanation) = explain_connect(name, &resolved.inventory, &networks, &reports) else {
+    let Some(explanation) = explain_connect(name, &resolved.inventory, &networks, &views) else {
         let known = resolved.inventory.cluster_network_connects.iter();
         return Err(Failure::NoSuchConnect {
             name: name.to_owned(),
@@ -82,15 +82,18 @@ async fn resolve(
     Ok(Resolved::new(inventory, settings, now())?)
 }
 
-/// The zones that are asked: those whose nodes are ready, if there are any. In the others nothing is there to connect.
+/// The zones that are asked: those that have something to connect, if there are any.
 fn zones(arguments: &args::Explain, resolved: &Resolved) -> Result<Vec<String>, Failure> {
     let nodes = resolved.zones();
     match &arguments.zone {
         None => {
-            let ready = nodes.iter().filter(|zone| is_ready(zone, resolved));
-            let ready: Vec<String> = ready.take(ZONES).cloned().collect();
-            let zones = if ready.is_empty() { nodes } else { ready };
-            Ok(zones.into_iter().take(ZONES).collect())
+            let telling = telling(resolved);
+            let any = nodes.into_iter().take(ZONES);
+            Ok(if telling.is_empty() {
+                any.collect()
+            } else {
+                telling
+            })
         }
         Some(zone) if nodes.contains(zone) => Ok(vec![zone.clone()]),
         Some(zone) => Err(Failure::NoSuchZone {
@@ -100,26 +103,45 @@ fn zones(arguments: &args::Explain, resolved: &Resolved) -> Result<Vec<String>, 
     }
 }
 
-/// Whether the zone's node has what its networks' rows follow from.
-fn is_ready(zone: &str, resolved: &Resolved) -> bool {
-    let node = resolved.inventory.nodes.named(zone);
-    let node = node.map(|node| Node::read(node).0);
-    node.is_some_and(|node| node.id.is_some() && node.chassis_id.is_some())
+/// The first zones whose nodes are ready, and more for networks that have nothing to connect in those: of each layer3
+/// network the first zones whose nodes have subnets of it.
+fn telling(resolved: &Resolved) -> Vec<String> {
+    let nodes = resolved.inventory.nodes.in_order().into_iter();
+    let nodes = nodes.map(|(_, node)| Node::read(&node.object).0);
+    let ready: Vec<Node> = nodes
+        .filter(|node| node.id.is_some() && node.chassis_id.is_some())
+        .collect();
+    let mut chosen: Vec<&Node> = ready.iter().take(ZONES).collect();
+    let networks = resolved.networks();
+    let layer3 = networks
+        .iter()
+        .filter(|network| network.topology == Topology::Layer3);
+    for network in layer3 {
+        let has_subnet = |node: &&Node| !node.subnets_of(&network.name).is_empty();
+        let known = chosen.iter().filter(|node| has_subnet(node)).count();
+        if known < ZONES {
+            let others = ready.iter().filter(has_subnet);
+            let others = others.filter(|node| !chosen.iter().any(|known| known.name == node.name));
+            let others: Vec<&Node> = others.take(ZONES - known).collect();
+            chosen.extend(others);
+        }
+    }
+    chosen.iter().map(|node| node.name.clone()).collect()
 }
 
 /// What a zone would report. A server's database is only read; an embedded one gets the networks' own rows first.
-async fn report(
+async fn look(
     connect: &str,
     zone: &str,
     resolved: &Resolved,
     database: &mut OneOf,
-) -> Result<Option<Arc<ConnectReport>>, Failure> {
+) -> Result<Option<ZoneView>, Failure> {
     let mut controller = ZoneController::default();
     let mut inputs = resolved.inputs(zone);
+    let rows = resolved.network_rows(zone);
     if let OneOf::Embedded(_) = database {
         // Load balancers are somebody else's, too, and taken to be there.
         inputs.services = Arc::default();
-        let rows = resolved.network_rows(zone);
         let made = networks(database, &mut controller, &rows).await;
         made.map_err(|source| Failure::Zone {
             zone: zone.to_owned(),
@@ -128,6 +150,12 @@ async fn report(
     }
     let plan = controller.plan(&inputs, &database.snapshot());
     let mut plans = plan.connects.into_iter();
-    let plan = plans.find(|plan| plan.connect == connect && plan.report.is_some());
-    Ok(plan.and_then(|plan| plan.report))
+    let report = plans.find_map(|plan| plan.report.filter(|_| plan.connect == connect));
+    let without_rows = rows.skipped.into_iter();
+    Ok(report.map(|report| ZoneView {
+        report,
+        without_rows: without_rows
+            .map(|skipped| (skipped.network, skipped.reason))
+            .collect(),
+    }))
 }

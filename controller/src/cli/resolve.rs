@@ -1,17 +1,18 @@
 //! From manifests to complete objects: what a cluster's managers would write into them is in them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
+use serde_json::Value;
 
-use super::warnings;
+use super::{text, warnings};
 use crate::api::cnc::ClusterNetworkConnect;
-use crate::cluster::{ClusterController, Objects, with_verdict};
-use crate::model::{ClusterSettings, Networks, Node};
+use crate::cluster::{ClusterController, Objects, Warning, with_verdict};
+use crate::model::{ClusterSettings, NadKey, Networks, Node};
 use crate::source::{Inventory, Kind, LoadError, Objects as Sources, read_manifests};
 use crate::state::{StateFolder, restore};
 use crate::udn;
@@ -56,9 +57,15 @@ impl Resolved {
             now,
             warnings,
         };
-        let of_selectors = warnings::of_selectors(&resolved.inventory, &resolved.networks());
-        resolved.warnings.extend(of_selectors);
-        resolved.serve_connects();
+        let networks = resolved.networks();
+        let of_networks = warnings::of_networks(&resolved.inventory);
+        let of_selectors = warnings::of_selectors(&resolved.inventory, &networks);
+        resolved
+            .warnings
+            .extend(of_networks.into_iter().chain(of_selectors));
+        let told = resolved.serve_connects();
+        let of_definitions = warnings::of_definitions(&resolved.inventory, &networks, &told);
+        resolved.warnings.extend(of_definitions);
         Ok(resolved)
     }
 
@@ -73,8 +80,9 @@ impl Resolved {
         }
     }
 
-    /// The cluster-wide half: annotations and status of all connects.
-    fn serve_connects(&mut self) {
+    /// The cluster-wide half: annotations and status of all connects. Returns the attachment definitions that it has
+    /// told to lead nowhere.
+    fn serve_connects(&mut self) -> BTreeSet<NadKey> {
         let networks = self.networks();
         let inventory = &self.inventory;
         let nodes: Vec<Node> = objects(&inventory.nodes)
@@ -91,6 +99,11 @@ impl Resolved {
         let report = ClusterController::new(self.settings.clone()).reconcile(&objects, &self.now);
         self.warnings
             .extend(report.warnings.iter().map(ToString::to_string));
+        let told = report.warnings.iter().filter_map(|warning| match warning {
+            Warning::Definition { nad, .. } => Some(nad.clone()),
+            _ => None,
+        });
+        let told = told.collect();
         for outcome in report.outcomes {
             let accepted = outcome.is_accepted();
             let annotations = outcome.annotations();
@@ -105,6 +118,7 @@ impl Resolved {
                     .extend(warnings::of_status(&self.inventory, &outcome.name));
             }
         }
+        told
     }
 
     fn change_connect(&mut self, name: &str, change: impl FnOnce(&mut ClusterNetworkConnect)) {
@@ -132,6 +146,15 @@ impl Resolved {
     /// The connects, by name.
     pub(super) fn connects(&self) -> impl Iterator<Item = &ClusterNetworkConnect> {
         objects(&self.inventory.cluster_network_connects)
+    }
+
+    /// Kind, name and status of every UDN and CUDN, by name.
+    pub(super) fn network_statuses(&self) -> Vec<Value> {
+        let udns = objects(&self.inventory.user_defined_networks);
+        let udns = udns.map(|udn| text::network(udn, udn.status.as_ref()));
+        let cudns = objects(&self.inventory.cluster_user_defined_networks);
+        let cudns = cudns.map(|cudn| text::network(cudn, cudn.status.as_ref()));
+        udns.chain(cudns).collect()
     }
 
     /// The rows of the networks themselves in a zone.

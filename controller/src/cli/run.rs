@@ -304,7 +304,7 @@ impl Served {
         let text = text::zone(zone, &outcome, &snapshot);
         self.texts
             .push(text.map_err(|error| unprintable(error.to_string()))?);
-        let document = Zone::new(zone, &outcome, &snapshot);
+        let document = Zone::new(zone, &outcome, &rows, &snapshot);
         self.documents
             .push(document.map_err(|error| unprintable(error.to_string()))?);
         self.reports.insert(zone.to_owned(), outcome.reports);
@@ -327,6 +327,7 @@ impl Served {
         if format != Format::Text {
             let document = Document {
                 connects,
+                networks: resolved.network_statuses(),
                 zones: self.documents,
             };
             return console.document(&document, format);

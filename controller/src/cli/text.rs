@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use super::zones::ZoneOutcome;
 use crate::api::cnc::ClusterNetworkConnect;
+use crate::api::udn::NetworkStatus;
 use crate::model::names;
+use crate::source::Kind;
 
 /// One zone: for each connect its router, the routes of that, and the policies of each connected network's router.
 pub(super) fn zone(
@@ -51,5 +53,19 @@ pub(super) fn connect(object: &ClusterNetworkConnect) -> Value {
             "annotations": object.metadata.annotations,
         },
         "status": object.status,
+    })
+}
+
+/// What a cluster would have written into a network: its status.
+pub(super) fn network<T: Kind>(object: &T, status: Option<&NetworkStatus>) -> Value {
+    let mut metadata = json!({ "name": object.meta().name });
+    if let Some(namespace) = &object.meta().namespace {
+        metadata["namespace"] = namespace.as_str().into();
+    }
+    json!({
+        "apiVersion": T::api_version(&()),
+        "kind": T::kind(&()),
+        "metadata": metadata,
+        "status": status,
     })
 }

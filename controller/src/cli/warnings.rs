@@ -1,15 +1,19 @@
 //! What is odd but not wrong.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use kube::ResourceExt;
 
-use crate::api::cnc::{ClusterNetworkConnect, NetworkSelector};
+use crate::api::cnc::NetworkSelector;
 use crate::api::selector;
-use crate::model::{Networks, PRIMARY_NETWORK_LABEL};
-use crate::source::{Inventory, ObjectKey, Problem, Sourced, describe};
+use crate::api::udn::NetworkStatus;
+use crate::model::{NadKey, Networks, PRIMARY_NETWORK_LABEL};
+use crate::source::{Inventory, Kind, ObjectKey, Problem, Sourced, describe};
+use crate::udn::{NETWORK_CREATED, TRANSPORT_ACCEPTED};
 
-/// How many namespaces a warning names.
+/// How many namespaces, or reasons of one object, a warning names.
 const NAMED: usize = 5;
 
 /// Selectors of connects that choose nothing, or less than they seem to.
@@ -123,14 +127,76 @@ pub(super) fn of_status(inventory: &Inventory, connect: &str) -> Vec<String> {
         .collect()
 }
 
-fn problem(
-    connect: &Sourced<ClusterNetworkConnect>,
+/// Networks that are refused, in the order in which they were given: in a cluster, their status tells.
+pub(super) fn of_networks(inventory: &Inventory) -> Vec<String> {
+    let udns = inventory.user_defined_networks.iter();
+    let udns = udns.map(|(_, udn)| (udn.position, of_network(udn, udn.object.status.as_ref())));
+    let cudns = inventory.cluster_user_defined_networks.iter();
+    let cudns =
+        cudns.map(|(_, cudn)| (cudn.position, of_network(cudn, cudn.object.status.as_ref())));
+    let mut warnings: Vec<_> = udns.chain(cudns).collect();
+    warnings.sort_by_key(|(position, _)| *position);
+    warnings
+        .into_iter()
+        .filter_map(|(_, warning)| warning)
+        .collect()
+}
+
+/// Nodes without subnets are not looked at here: each has a warning of its own.
+fn of_network<T: Kind>(network: &Sourced<T>, status: Option<&NetworkStatus>) -> Option<String> {
+    let conditions = &status?.conditions;
+    let is_refused = |condition: &&Condition| condition.status == "False";
+    // A network that is not made has no use for a transport.
+    let condition = [NETWORK_CREATED, TRANSPORT_ACCEPTED]
+        .into_iter()
+        .find_map(|kind| {
+            let mut of_kind = conditions
+                .iter()
+                .filter(|condition| condition.type_ == kind);
+            of_kind.find(is_refused)
+        })?;
+    // There is a line for each namespace. What is wrong with the network itself is the same in all of them.
+    let lines: BTreeSet<&str> = condition.message.lines().collect();
+    let named = lines.iter().take(NAMED);
+    let mut named: Vec<String> = named.map(ToString::to_string).collect();
+    if let Some(more @ 1..) = lines.len().checked_sub(NAMED) {
+        named.push(format!("and {more} more reasons"));
+    }
+    let message = format!("not {}: {}", condition.type_, named.join("; "));
+    Some(problem(network, None, message))
+}
+
+/// Attachment definitions that lead to no network. Those that have been told of before are left out.
+pub(super) fn of_definitions(
+    inventory: &Inventory,
+    networks: &Networks,
+    told: &BTreeSet<NadKey>,
+) -> Vec<String> {
+    let nads = inventory.network_attachment_definitions.in_order();
+    let refused = nads.into_iter().filter_map(|(_, nad)| {
+        let key = NadKey::of(&nad.object);
+        let problem = networks.problems().get(&key)?;
+        let object = describe(&nad.object);
+        let is_told = told.contains(&key)
+            || inventory.warnings.iter().any(|warning| {
+                warning.object.as_ref() == Some(&object)
+                    && warning.field.as_deref() == Some("spec.config")
+            });
+        (!is_told).then_some((nad, problem))
+    });
+    refused
+        .map(|(nad, reason)| problem(nad, None, reason.to_string()))
+        .collect()
+}
+
+fn problem<T: Kind>(
+    object: &Sourced<T>,
     field: Option<String>,
     message: impl Into<String>,
 ) -> String {
     let problem = Problem {
-        place: connect.origin.place().cloned(),
-        object: Some(describe(&connect.object)),
+        place: object.origin.place().cloned(),
+        object: Some(describe(&object.object)),
         field,
         message: message.into(),
     };

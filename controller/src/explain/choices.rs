@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt;
 
-use super::reasons::{Reason, annotation};
+use super::reasons::{Reason, annotation, field_of};
+use super::refusals::Definition;
 use crate::api::cnc::ClusterNetworkConnectSpec;
 use crate::api::nad::NetworkAttachmentDefinition;
 use crate::api::selector;
 use crate::api::udn::ClusterUserDefinedNetwork;
 use crate::model::{
-    NETWORK_ID, NadKey, NadProblem, Network, Networks, PRIMARY_NETWORK_LABEL, Role, Topology,
+    NETWORK_ID, NadKey, NadProblem, NetConf, Network, Networks, PRIMARY_NETWORK_LABEL, Role,
     Transport,
 };
 use crate::source::{Inventory, ObjectKey, Sourced, describe};
@@ -31,6 +32,8 @@ pub(super) struct Chosen<'a> {
     pub(super) network: &'a Network,
     /// The object to mend if something is wrong with the network.
     pub(super) object: String,
+    /// Why nodes have no subnets of it, if that is known.
+    pub(super) without_subnets: Option<Reason>,
     /// The selectors that have chosen it, and through what.
     pub(super) by: BTreeSet<String>,
 }
@@ -71,13 +74,21 @@ impl<'a> Choices<'a> {
                 owners.insert(owner);
                 let object = format!("ClusterUserDefinedNetwork {owner}");
                 let by = format!("{by}: labels of {object}");
-                self.definition(nad, Some(object), by, networks);
+                self.definition(nad, Some(object), by, inventory, networks);
             }
         }
         for (key, cudn) in inventory.cluster_user_defined_networks.iter() {
-            if !owners.contains(&*key.name) && selector::matches(labels, cudn.object.labels()) {
-                self.obstacles.insert(without_definition(cudn, inventory));
+            if !selector::matches(labels, cudn.object.labels()) {
+                continue;
             }
+            // Also a network that is in some of its namespaces may be refused in others.
+            let refusals = Definition::of_cudn(&cudn.object).refusals();
+            if !owners.contains(&*key.name) {
+                let is_told = !refusals.is_empty();
+                self.obstacles
+                    .extend(without_definition(cudn, is_told, inventory));
+            }
+            self.obstacles.extend(refusals);
         }
     }
 
@@ -97,38 +108,43 @@ impl<'a> Choices<'a> {
             let name = &*key.name;
             let object = format!("Namespace {name}");
             if !of_namespace.contains_key(PRIMARY_NETWORK_LABEL) {
+                let refusals = refusals_in(name, inventory);
                 // A selector of everything does not mean each namespace.
-                if *labels != LabelSelector::default() {
+                if refusals.is_empty() && *labels != LabelSelector::default() {
                     self.obstacles.insert(Reason::new(
                         format!("pods of namespace {name} are on the default network"),
                         object,
                         Some(format!("metadata.labels[{PRIMARY_NETWORK_LABEL}]")),
                     ));
                 }
+                self.obstacles.extend(refusals);
                 continue;
             }
-            let keys: Vec<&NadKey> = match networks.primary_nad(name) {
-                Some(key) => vec![key],
-                None => networks
-                    .problems()
-                    .keys()
-                    .filter(|key| key.namespace == *name)
-                    .collect(),
-            };
-            if keys.is_empty() {
-                self.obstacles.insert(Reason::new(
+            if let Some(key) = networks.primary_nad(name) {
+                let key = ObjectKey::namespaced(&*key.namespace, &*key.name);
+                if let Some(nad) = inventory.network_attachment_definitions.get(&key) {
+                    let by = format!("{by}: {object}");
+                    self.definition(nad, owner(&nad.object), by, inventory, networks);
+                }
+                continue;
+            }
+            let mut obstacles = refusals_in(name, inventory);
+            let nads = inventory
+                .network_attachment_definitions
+                .in_namespace(name)
+                .filter(|(_, nad)| may_be_primary(&nad.object));
+            obstacles.extend(nads.filter_map(|(_, nad)| {
+                let problem = networks.problems().get(&NadKey::of(&nad.object))?;
+                Some(of_problem(problem, nad))
+            }));
+            if obstacles.is_empty() {
+                obstacles.insert(Reason::new(
                     format!("namespace {name} has no primary network: no UserDefinedNetwork with role Primary is in it, and no such ClusterUserDefinedNetwork selects it"),
                     object,
                     None,
                 ));
-                continue;
             }
-            for key in keys {
-                let key = ObjectKey::namespaced(&*key.namespace, &*key.name);
-                if let Some(nad) = inventory.network_attachment_definitions.get(&key) {
-                    self.definition(nad, owner(&nad.object), format!("{by}: {object}"), networks);
-                }
-            }
+            self.obstacles.extend(obstacles);
         }
     }
 
@@ -137,14 +153,16 @@ impl<'a> Choices<'a> {
         nad: &'a Sourced<NetworkAttachmentDefinition>,
         object: Option<String>,
         by: String,
+        inventory: &Inventory,
         networks: &'a Networks,
     ) {
         let key = NadKey::of(&nad.object);
         let object = object.unwrap_or_else(|| describe(&nad.object));
         let Some(network) = networks.by_nad(&key) else {
-            if let Some(problem) = networks.problems().get(&key) {
-                self.obstacles.insert(of_problem(problem, nad));
-            }
+            self.obstacles.insert(match networks.problems().get(&key) {
+                Some(problem) => of_problem(problem, nad),
+                None => of_other_kind(&nad.object, object),
+            });
             return;
         };
         let name = &network.name;
@@ -168,57 +186,110 @@ impl<'a> Choices<'a> {
         let chosen = chosen.or_insert_with(|| Chosen {
             network,
             object,
+            without_subnets: Definition::of_owner(&nad.object, inventory)
+                .and_then(|definition| definition.without_subnets()),
             by: BTreeSet::new(),
         });
         chosen.by.insert(by);
     }
 }
 
-/// Where an object that defines a network says this of it.
-fn field_of(object: &str, topology: Topology, member: &str) -> String {
-    let spec = match object.split(' ').next() {
-        Some("ClusterUserDefinedNetwork") => "spec.network",
-        Some("UserDefinedNetwork") => "spec",
-        _ => return "spec.config".to_owned(),
-    };
-    match (member, topology) {
-        ("role", Topology::Layer2) => format!("{spec}.layer2.role"),
-        ("role", Topology::Layer3) => format!("{spec}.layer3.role"),
-        _ => format!("{spec}.{member}"),
-    }
-}
-
-/// Why a network that is selected by its labels leads nowhere.
-fn without_definition(cudn: &Sourced<ClusterUserDefinedNetwork>, inventory: &Inventory) -> Reason {
+/// Why a network that is selected by its labels leads nowhere, unless a refusal tells.
+fn without_definition(
+    cudn: &Sourced<ClusterUserDefinedNetwork>,
+    is_told: bool,
+    inventory: &Inventory,
+) -> Option<Reason> {
     let name = cudn.object.name_any();
     let mut nads = inventory.network_attachment_definitions.iter();
     let labelled_otherwise =
         nads.find(|(_, nad)| nad.object.cluster_network() == Some(name.as_str()));
     if let Some((_, nad)) = labelled_otherwise {
-        return Reason::new(
+        return Some(Reason::new(
             format!("network attachment definitions of {name} do not have its labels yet"),
             describe(&nad.object),
             Some("metadata.labels".to_owned()),
-        );
+        ));
     }
-    let conditions = cudn.object.status.iter();
-    let mut conditions = conditions.flat_map(|status| &status.conditions);
-    let message = match conditions.find(|condition| condition.status == "False") {
-        Some(condition) => format!("it is in no namespace: {}", condition.message),
-        None => "it is in no namespace".to_owned(),
-    };
-    let field = Some("spec.namespaceSelector".to_owned());
-    Reason::new(message, describe(&cudn.object), field)
+    let object = describe(&cudn.object);
+    let mut namespaces = inventory.namespaces.iter();
+    let labels = &cudn.object.spec.namespace_selector;
+    let is_offered = namespaces.any(|(_, namespace)| {
+        let meta = &namespace.object.metadata;
+        meta.deletion_timestamp.is_none() && selector::matches(labels, namespace.object.labels())
+    });
+    if !is_offered {
+        let field = Some("spec.namespaceSelector".to_owned());
+        return Some(Reason::new("it is in no namespace", object, field));
+    }
+    let message = "it has no network attachment definitions yet";
+    (!is_told).then(|| Reason::new(message, object, None))
+}
+
+/// What the status of the networks that should be the primary one of a namespace says against it.
+fn refusals_in(namespace: &str, inventory: &Inventory) -> BTreeSet<Reason> {
+    let udns = inventory.user_defined_networks.in_namespace(namespace);
+    let udns = udns.map(|(_, udn)| Definition::of_udn(&udn.object));
+    let labels = inventory.namespaces.named(namespace);
+    let labels = labels.map(ResourceExt::labels);
+    let cudns = inventory.cluster_user_defined_networks.iter();
+    let cudns = cudns.filter(|(_, cudn)| {
+        let selector = &cudn.object.spec.namespace_selector;
+        labels.is_some_and(|labels| selector::matches(selector, labels))
+    });
+    let cudns = cudns.map(|(_, cudn)| Definition::of_cudn(&cudn.object));
+    udns.chain(cudns)
+        .filter(|definition| definition.is_primary)
+        .flat_map(|definition| definition.refusals_in(namespace))
+        .collect()
+}
+
+/// Whether the definition may be meant to be of a primary network.
+fn may_be_primary(nad: &NetworkAttachmentDefinition) -> bool {
+    let config = nad.spec.config.as_deref().unwrap_or_default();
+    match NetConf::parse(config) {
+        Ok(conf) => conf.is_some_and(|conf| conf.role == Role::Primary),
+        Err(_) => true,
+    }
 }
 
 fn of_problem(problem: &NadProblem, nad: &Sourced<NetworkAttachmentDefinition>) -> Reason {
-    let field = match problem {
+    let object = describe(&nad.object);
+    match problem {
         NadProblem::NoId { .. } | NadProblem::BadId { .. } | NadProblem::IdTaken { .. } => {
-            annotation(NETWORK_ID)
+            Reason::new(problem, object, Some(annotation(NETWORK_ID)))
         }
-        _ => "spec.config".to_owned(),
-    };
-    Reason::new(problem, describe(&nad.object), Some(field))
+        // What stands in a definition that was made for another object follows from that.
+        _ => match owner(&nad.object) {
+            Some(owner) => Reason::new(format!("{object}: {problem}"), owner, None),
+            None => Reason::new(problem, object, Some("spec.config".to_owned())),
+        },
+    }
+}
+
+/// Why a definition that nothing is wrong with leads to no network.
+fn of_other_kind(nad: &NetworkAttachmentDefinition, object: String) -> Reason {
+    let config = nad.spec.config.as_deref().unwrap_or_default();
+    let config: serde_json::Value = serde_json::from_str(config).unwrap_or_default();
+    match config["topology"].as_str() {
+        Some(topology @ "localnet") => {
+            let field = match object.split_once(' ') {
+                Some(("ClusterUserDefinedNetwork", _)) => "spec.network.topology",
+                _ => "spec.config",
+            };
+            let name = config["name"].as_str().unwrap_or_default();
+            Reason::new(
+                format!("network {name} has topology {topology}, which cannot be connected"),
+                object,
+                Some(field.to_owned()),
+            )
+        }
+        _ => Reason::new(
+            "it is the definition of no user-defined network",
+            describe(nad),
+            Some("spec.config".to_owned()),
+        ),
+    }
 }
 
 /// What controls the definition, as messages name it.

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use serde::Serialize;
 
-use super::choices::{Choices, Chosen};
-use super::reasons::{Reason, annotation, of_connect};
+use super::choices::Choices;
+use super::known::Known;
+use super::reasons::{Reason, of_connect};
 use crate::api::cnc::ClusterNetworkConnect;
 use crate::cluster::ACCEPTED;
-use crate::model::{Connect, ConnectRange, ConnectSubnetMap, DatapathKey, Networks, Topology};
+use crate::model::{Connect, ConnectRange, DatapathKey, Networks, Node};
 use crate::source::Inventory;
-use crate::zone::{ConnectReport, HeldReason, NetworkSkip, NodeSkip};
+use crate::udn::topology::SkipReason;
+use crate::zone::{ConnectReport, HeldReason};
 
 /// What became of a connect, and why.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -98,12 +100,21 @@ pub struct NodeExplanation {
     pub reasons: Vec<Reason>,
 }
 
-/// Explains a connect of the inventory, given what zones report about it, by zone. None if there is no such connect.
+/// What is known of a zone.
+#[derive(Clone, Debug, Default)]
+pub struct ZoneView {
+    /// What it reports about the connect.
+    pub report: Arc<ConnectReport>,
+    /// The networks that get no rows of their own there, by name, and why.
+    pub without_rows: BTreeMap<String, SkipReason>,
+}
+
+/// Explains a connect of the inventory, given what is known of zones, by name. None if there is no such connect.
 pub fn explain(
     name: &str,
     inventory: &Inventory,
     networks: &Networks,
-    reports: &BTreeMap<String, Arc<ConnectReport>>,
+    zones: &BTreeMap<String, ZoneView>,
 ) -> Option<Explanation> {
     let object = inventory.cluster_network_connects.named(name)?;
     let connect = Connect::try_from(object);
@@ -113,7 +124,7 @@ pub fn explain(
         obstacles.insert(Reason::new(error, of_connect(name), None));
     }
     let verdict = verdict(object);
-    for report in reports.values() {
+    for ZoneView { report, .. } in zones.values() {
         // What cannot be read has been told.
         if let (Some(held), Ok(_)) = (&report.held, &connect) {
             obstacles.insert(match (held, &verdict) {
@@ -127,15 +138,16 @@ pub fn explain(
         }
     }
     let connect = connect.unwrap_or_default();
-    let nodes: Vec<&str> = inventory.nodes.iter().map(|(key, _)| &*key.name).collect();
+    let nodes = inventory.nodes.iter();
+    let nodes = nodes.map(|(_, node)| Node::read(&node.object));
     let known = Known {
         name,
         accepted: verdict.clone(),
         subnets: &connect.subnets,
-        nodes,
-        reports,
+        nodes: nodes.collect(),
+        zones,
     };
-    let notices = reports.values().flat_map(|report| &report.notices);
+    let notices = zones.values().flat_map(|zone| &zone.report.notices);
     let notices: BTreeSet<String> = notices.map(ToString::to_string).collect();
     Some(Explanation {
         connect: name.to_owned(),
@@ -169,115 +181,6 @@ impl Room {
             blocks: range.usable_blocks(),
             // Keys run out towards the end of the range.
             node_ids_below: range.usable_pairs(range.usable_blocks().saturating_sub(1)),
-        }
-    }
-}
-
-/// What is known about a connect when its networks are explained.
-struct Known<'a> {
-    name: &'a str,
-    accepted: Option<(bool, String)>,
-    subnets: &'a ConnectSubnetMap,
-    nodes: Vec<&'a str>,
-    reports: &'a BTreeMap<String, Arc<ConnectReport>>,
-}
-
-impl Known<'_> {
-    fn network(&self, chosen: Chosen<'_>) -> NetworkExplanation {
-        let Chosen {
-            network,
-            object,
-            by,
-        } = chosen;
-        let owner = network.owner_key();
-        let subnets = self.subnets.get(owner).copied().unwrap_or_default();
-        let mut reasons = BTreeSet::new();
-        if subnets.is_empty() {
-            reasons.insert(self.without_subnet());
-        }
-        for report in self.reports.values() {
-            let skipped = report.skipped_networks.iter();
-            // That a zone's own node has no id is told of the node.
-            let of_this = skipped.filter(|skipped| {
-                skipped.owner == owner && !matches!(skipped.reason, NetworkSkip::NoLocalId(_))
-            });
-            reasons.extend(
-                of_this.map(|skipped| Reason::of_network(&skipped.reason, self.name, &object)),
-            );
-        }
-        let is_held = self.reports.values().any(|report| report.held.is_some());
-        let is_possible = reasons.is_empty() && !is_held;
-        let nodes: Vec<NodeExplanation> = self
-            .nodes
-            .iter()
-            .map(|node| self.node(node, &network.name, is_possible))
-            .collect();
-        let connected = nodes.iter().filter(|node| node.connected).count();
-        let state = if connected == 0 {
-            NetworkState::NotConnected
-        } else if connected < nodes.len() {
-            NetworkState::Partly
-        } else {
-            NetworkState::Connected
-        };
-        NetworkExplanation {
-            network: network.name.clone(),
-            object,
-            topology: match network.topology {
-                Topology::Layer2 => "layer2",
-                Topology::Layer3 => "layer3",
-            },
-            id: network.id.get(),
-            selected_by: by.into_iter().collect(),
-            subnets: subnets.iter().collect(),
-            state,
-            reasons: reasons.into_iter().collect(),
-            nodes,
-        }
-    }
-
-    fn without_subnet(&self) -> Reason {
-        match &self.accepted {
-            None => Reason::new(
-                "it has no connect subnet: the cluster-wide half has not looked at the connect",
-                of_connect(self.name),
-                Some(annotation(ConnectSubnetMap::ANNOTATION)),
-            ),
-            Some((true, _)) => Reason::new(
-                "it has no connect subnet yet",
-                of_connect(self.name),
-                Some(annotation(ConnectSubnetMap::ANNOTATION)),
-            ),
-            Some((false, message)) => Reason::new(
-                format!("it has no connect subnet: {message}"),
-                of_connect(self.name),
-                Some("spec".to_owned()),
-            ),
-        }
-    }
-
-    fn node(&self, node: &str, network: &str, is_possible: bool) -> NodeExplanation {
-        let mut reasons = BTreeSet::new();
-        for report in self.reports.values() {
-            let mut networks = report.skipped_networks.iter();
-            if networks.any(|skipped| {
-                skipped.network.as_deref() == Some(network)
-                    && skipped.reason == NetworkSkip::NoLocalId(node.to_owned())
-            }) {
-                reasons.insert(Reason::of_node(&NodeSkip::NoId, self.name, Some(node)));
-            }
-            let skipped = report.skipped_nodes.iter().filter(|skipped| {
-                skipped.network == network
-                    && skipped.node.as_ref().is_none_or(|skipped| skipped == node)
-            });
-            reasons.extend(skipped.map(|skipped| {
-                Reason::of_node(&skipped.reason, self.name, skipped.node.as_deref())
-            }));
-        }
-        NodeExplanation {
-            node: node.to_owned(),
-            connected: is_possible && reasons.is_empty(),
-            reasons: reasons.into_iter().collect(),
         }
     }
 }

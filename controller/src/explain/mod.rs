@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! connect, networks, namespaces -> choices   what each selector chooses, and what keeps choices from being networks
-//! zones' reports                -> reasons   why a network, or a network on a node, is not connected
+//! networks' status              -> refusals  why a network is not made, or not in some namespace
+//! zones' reports, nodes         -> known     of each network and node, whether it is connected
+//!                                  reasons   why not, and what to mend
 //!                               -> Explanation
 //! ```
 //!
@@ -11,10 +13,12 @@
 
 mod choices;
 mod explanation;
+mod known;
 mod reasons;
+mod refusals;
 mod text;
 
 pub use explanation::{
-    Explanation, NetworkExplanation, NetworkState, NodeExplanation, Room, explain,
+    Explanation, NetworkExplanation, NetworkState, NodeExplanation, Room, ZoneView, explain,
 };
 pub use reasons::Reason;

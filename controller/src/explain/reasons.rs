@@ -4,7 +4,11 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::model::{ConnectSubnetMap, NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, ROUTER_TUNNEL_KEY};
+use crate::cluster::TUNNEL_KEYS;
+use crate::model::{
+    ConnectSubnetMap, NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, Network, ROUTER_TUNNEL_KEY, Topology,
+};
+use crate::udn::topology::SkipReason;
 use crate::zone::{HeldReason, NetworkSkip, NodeSkip};
 
 /// Why something is not connected, and what to mend.
@@ -43,8 +47,13 @@ impl Reason {
         Self::new(reason, object, field)
     }
 
-    /// Why a zone has not connected a network that objects of this name define.
-    pub(super) fn of_network(reason: &NetworkSkip, connect: &str, network: &str) -> Self {
+    /// Why a zone has not connected a network that this object defines.
+    pub(super) fn of_network(
+        reason: &NetworkSkip,
+        connect: &str,
+        topology: Topology,
+        network: &str,
+    ) -> Self {
         let (object, field) = match reason {
             NetworkSkip::Unknown | NetworkSkip::OtherTopology(_) => (
                 of_connect(connect),
@@ -57,13 +66,33 @@ impl Reason {
                 (format!("Northbound row Logical_Switch {switch}"), None)
             }
             NetworkSkip::NoLocalId(node) => (format!("Node {node}"), Some(annotation(NODE_ID))),
-            NetworkSkip::NoSubnets => (network.to_owned(), Some("spec".to_owned())),
+            NetworkSkip::NoSubnets => (
+                network.to_owned(),
+                Some(field_of(network, topology, "subnets")),
+            ),
             NetworkSkip::NoPassAction => (
                 "Northbound schema".to_owned(),
                 Some("table ACL, column action".to_owned()),
             ),
         };
         Self::new(reason, object, field)
+    }
+
+    /// Why a network has no rows of its own, wherever it is.
+    pub(super) fn of_rows(reason: &SkipReason, network: &Network, object: &str) -> Self {
+        let field = match reason {
+            SkipReason::Config(_) => Some("spec.config".to_owned()),
+            SkipReason::NoTunnelKeys | SkipReason::Keys(_) => Some(annotation(TUNNEL_KEYS)),
+            _ => None,
+        };
+        // All definitions say the same, and the first one is read.
+        let definition = network.nads.first().filter(|_| field.is_some());
+        let definition = definition.map(|nad| format!("NetworkAttachmentDefinition {nad}"));
+        Self::new(
+            reason,
+            definition.unwrap_or_else(|| object.to_owned()),
+            field,
+        )
     }
 
     /// Why a zone has not connected a network on a node; without a node, the single port of a layer2 network.
@@ -111,6 +140,20 @@ impl fmt::Display for Reason {
             Some(field) => write!(formatter, ": {field}"),
             None => Ok(()),
         }
+    }
+}
+
+/// Where an object that defines a network says this of it.
+pub(super) fn field_of(object: &str, topology: Topology, member: &str) -> String {
+    let spec = match object.split(' ').next() {
+        Some("ClusterUserDefinedNetwork") => "spec.network",
+        Some("UserDefinedNetwork") => "spec",
+        _ => return "spec.config".to_owned(),
+    };
+    match (member, topology) {
+        ("transport", _) => format!("{spec}.{member}"),
+        (_, Topology::Layer2) => format!("{spec}.layer2.{member}"),
+        (_, Topology::Layer3) => format!("{spec}.layer3.{member}"),
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 use serde_path_to_error::{Segment, Track};
 
 use super::inventory::{Inventory, Kind, ObjectKey, Origin, Sourced, describe};
+use super::raw::Raw;
 use super::yaml::{self, Content};
 use super::{LoadError, Place, Problem, kinds};
 use crate::api::cnc::ClusterNetworkConnect;
@@ -59,6 +60,7 @@ impl Decoder {
                     node: &node,
                     file: &file,
                     document: number,
+                    of_list: None,
                 }),
                 Err(error) => self.errors.push(Problem {
                     place: Some(Place {
@@ -74,7 +76,7 @@ impl Decoder {
     }
 
     fn read_object(&mut self, raw: &Raw<'_>) {
-        let (Some(api_version), Some(kind)) = (raw.text("apiVersion"), raw.text("kind")) else {
+        let Some((api_version, kind)) = raw.kind() else {
             self.objects += 1;
             let message = match &raw.node.content {
                 Content::Mapping(_) => {
@@ -89,7 +91,7 @@ impl Decoder {
         if kind.ends_with("List") && raw.node.get("items").is_some()
             || (group, kind) == ("", "List")
         {
-            return self.read_list(raw);
+            return self.read_list(raw, api_version, kind);
         }
         self.objects += 1;
         match (group, kind) {
@@ -122,11 +124,18 @@ impl Decoder {
         }
     }
 
-    fn read_list(&mut self, raw: &Raw<'_>) {
+    fn read_list(&mut self, raw: &Raw<'_>, api_version: &str, kind: &str) {
+        // Items of a typed list, as an API server gives one, do not say once more what they are.
+        let of_item = kind.strip_suffix("List").filter(|kind| !kind.is_empty());
+        let of_list = of_item.map(|kind| (api_version, kind));
         match raw.node.get("items").map(|items| &items.content) {
             Some(Content::Sequence(items)) => {
                 for node in items {
-                    self.read_object(&Raw { node, ..*raw });
+                    self.read_object(&Raw {
+                        node,
+                        of_list,
+                        ..*raw
+                    });
                 }
             }
             _ => self.errors.push(raw.problem("items", "a list is required")),
@@ -139,7 +148,19 @@ impl Decoder {
             self.errors.push(raw.problem("apiVersion", message));
             return;
         }
-        let (object, mut violations) = from_json::<T>(raw.node.to_json());
+        let origin = (self.origin)(raw.place(""));
+        let (mut object, mut violations) = from_json::<T>(raw.to_json());
+        let of_status = |violation: &Violation| {
+            let rest = violation.field.strip_prefix("status");
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        if object.is_none()
+            && violations.last().is_some_and(of_status)
+            && has_own_status::<T>()
+            && matches!(origin, Origin::Manifest(_))
+        {
+            (object, violations) = from_json::<T>(raw.without_status());
+        }
         let Some(mut object) = object else {
             self.errors
                 .extend(violations.iter().map(|violation| raw.violation(violation)));
@@ -159,59 +180,12 @@ impl Decoder {
             });
         } else {
             // Objects with violations stay, so that a second one of their name is told as well.
-            let origin = (self.origin)(raw.place(""));
             T::of_mut(&mut self.inventory).insert(Sourced {
                 object,
                 origin,
                 position: self.objects,
             });
         }
-    }
-}
-
-/// An object as it stands in its document.
-#[derive(Clone, Copy)]
-struct Raw<'a> {
-    node: &'a yaml::Node,
-    file: &'a Arc<str>,
-    document: u32,
-}
-
-impl Raw<'_> {
-    fn text(&self, field: &str) -> Option<&str> {
-        self.node.get(field).and_then(yaml::Node::as_str)
-    }
-
-    fn place(&self, field: &str) -> Place {
-        Place {
-            file: self.file.clone(),
-            document: self.document,
-            line: self.node.line_of(field),
-        }
-    }
-
-    /// Kind and name as far as they can be read.
-    fn describe(&self) -> Option<String> {
-        let meta = |field| self.node.get("metadata")?.get(field)?.as_str();
-        let kind = self.text("kind")?;
-        Some(match (meta("namespace"), meta("name")) {
-            (Some(namespace), Some(name)) => format!("{kind} {namespace}/{name}"),
-            (None, Some(name)) => format!("{kind} {name}"),
-            (_, None) => format!("{kind} without a name"),
-        })
-    }
-
-    fn problem(&self, field: &str, message: impl Into<String>) -> Problem {
-        Problem {
-            place: Some(self.place(field)),
-            object: self.describe(),
-            field: (!field.is_empty()).then(|| field.to_owned()),
-            message: message.into(),
-        }
-    }
-
-    fn violation(&self, Violation { field, message }: &Violation) -> Problem {
-        self.problem(field, message)
     }
 }
 
@@ -306,6 +280,11 @@ fn remove(json: &mut Value, path: &[Segment]) -> bool {
     parent
         .and_then(Value::as_object_mut)
         .is_some_and(|members| members.remove(key).is_some())
+}
+
+/// Whether an API server drops the status of a new object: that is written apart from the rest.
+fn has_own_status<T: Kind>() -> bool {
+    T::group(&()) == "k8s.ovn.org"
 }
 
 /// Fills in what an API server fills in.

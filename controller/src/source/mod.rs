@@ -9,6 +9,7 @@ mod files;
 mod inventory;
 mod kinds;
 mod problem;
+mod raw;
 mod yaml;
 
 #[cfg(test)]

@@ -68,6 +68,68 @@ fn lists_are_read_through_and_namespaces_default() {
 }
 
 #[test]
+fn items_of_typed_lists_need_not_say_what_they_are() {
+    let inventory = read(
+        "
+apiVersion: v1
+kind: NodeList
+items:
+- metadata: {name: a}
+- {apiVersion: v1, kind: Node, metadata: {name: b}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: UserDefinedNetworkList
+items:
+- metadata: {name: net, namespace: blue}
+  spec: {topology: Layer2, layer2: {role: Primary, subnets: [10.1.0.0/16]}}
+",
+    )
+    .unwrap();
+    assert_eq!(inventory.nodes.len(), 2);
+    assert_eq!(inventory.user_defined_networks.len(), 1);
+    for (list, told) in [
+        (
+            "{apiVersion: v1, kind: NodeList, items: [{metadata: {name: A}}]}",
+            "Node A: metadata.name: Invalid value",
+        ),
+        (
+            "{apiVersion: v1, kind: NodeList, items: [{kind: Node, metadata: {name: a}}]}",
+            "Node a: is no Kubernetes object",
+        ),
+        (
+            "{apiVersion: v1, kind: List, items: [{metadata: {name: a}}]}",
+            "is no Kubernetes object",
+        ),
+    ] {
+        let errors = read(list).unwrap_err();
+        assert!(errors[0].contains(told), "{errors:?}");
+    }
+}
+
+#[test]
+fn a_status_that_a_cluster_would_drop_is_no_mistake() {
+    let network = "
+apiVersion: k8s.ovn.org/v1
+kind: UserDefinedNetwork
+metadata: {name: net, namespace: blue}
+spec: {topology: Layer2, layer2: {role: Primary, subnets: [10.1.0.0/16]}}
+status: {conditions: [{type: NetworkCreated, status: 'True'}]}
+";
+    let inventory = read(network).unwrap();
+    let (_, udn) = inventory.user_defined_networks.iter().next().unwrap();
+    assert_eq!(udn.object.status, None);
+    // What is wrong besides is told nevertheless.
+    let errors = read(&network.replace("Primary", "First")).unwrap_err();
+    assert!(errors[0].contains("spec.layer2.role"), "{errors:?}");
+    // Of what an earlier run has left, the status counts.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("net.yaml");
+    fs::write(&file, network).unwrap();
+    let error = read_state_files(&[file]).unwrap_err().to_string();
+    assert!(error.contains("status.conditions[0]"), "{error}");
+}
+
+#[test]
 fn other_kinds_are_named_and_ignored() {
     let inventory = read(&format!(
         "{BLUE}---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c, namespace: ns}}\n"

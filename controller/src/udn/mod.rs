@@ -23,6 +23,7 @@ pub mod topology;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 pub use annotations::NODE_TRANSIT_ADDRESSES;
+pub(crate) use status::{NETWORK_ALLOCATION_SUCCEEDED, NETWORK_CREATED, TRANSPORT_ACCEPTED};
 
 use crate::model::ClusterSettings;
 use crate::source::{Inventory, LoadError};

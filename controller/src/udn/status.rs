@@ -10,9 +10,12 @@ use crate::api::udn::{ClusterUserDefinedNetwork, NetworkStatus, Transport, UserD
 use crate::model::names;
 use crate::source::Inventory;
 
-const NETWORK_CREATED: &str = "NetworkCreated";
-const TRANSPORT_ACCEPTED: &str = "TransportAccepted";
-const NETWORK_ALLOCATION_SUCCEEDED: &str = "NetworkAllocationSucceeded";
+/// Whether the network has its attachment definitions.
+pub(crate) const NETWORK_CREATED: &str = "NetworkCreated";
+/// Whether packets can travel as the network wants.
+pub(crate) const TRANSPORT_ACCEPTED: &str = "TransportAccepted";
+/// Whether all nodes have got their subnets.
+pub(crate) const NETWORK_ALLOCATION_SUCCEEDED: &str = "NetworkAllocationSucceeded";
 
 /// Notes whether the UDN has its attachment definition.
 pub(super) fn udn_created(udn: &mut UserDefinedNetwork, outcome: Result<(), String>, now: &Time) {

@@ -158,6 +158,140 @@ spec:
     }
 }
 
+/// Networks that a cluster refuses in different ways, and one that it refuses in one of its namespaces.
+const REFUSED: &str = r#"
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: one, labels: {k8s.ovn.org/primary-user-defined-network: ''}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: two, labels: {k8s.ovn.org/primary-user-defined-network: ''}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: three}
+---
+apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata: {name: half}
+spec:
+  namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [two, three]}]}
+  network: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.8.0.0/16, hostSubnet: 24}]}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: UserDefinedNetwork
+metadata: {name: u, namespace: nowhere}
+spec: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.9.0.0/16, hostSubnet: 24}]}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: UserDefinedNetwork
+metadata: {name: u, namespace: one}
+spec: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 100.88.0.0/16, hostSubnet: 24}]}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata: {name: fabric}
+spec:
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: one}}
+  network:
+    topology: Layer2
+    layer2: {role: Primary, subnets: [10.7.0.0/16]}
+    transport: EVPN
+    evpn: {vtep: v, macVRF: {vni: 100}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata: {name: wide}
+spec:
+  namespaceSelector: {}
+  network: {topology: Layer2, layer2: {role: Secondary, subnets: [10.96.0.0/12]}}
+---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: other, namespace: two}
+spec:
+  config: '{"type": "ovn-k8s-cni-overlay", "name": "two_other", "netAttachDefName": "two/other", "role": "tertiary", "topology": "layer2", "subnets": "10.1.0.0/16"}'
+"#;
+
+#[test]
+fn every_network_that_is_refused_is_told_once_with_the_reason() {
+    let label = r#"required namespace label "k8s.ovn.org/primary-user-defined-network" must both be present"#;
+    let expected = [
+        format!(
+            r#"warning: standard input:18 (document 5): ClusterUserDefinedNetwork half: not NetworkCreated: invalid primary network state for namespace "three": a valid primary user defined network or network attachment definition custom resource, and {label}"#
+        ),
+        r#"warning: standard input:25 (document 6): UserDefinedNetwork nowhere/u: not NetworkCreated: failed to get namespace "nowhere": namespaces "nowhere" not found"#.to_owned(),
+        r#"warning: standard input:30 (document 7): UserDefinedNetwork one/u: not NetworkCreated: failed to generate NetworkAttachmentDefinition: failed to render CNI network config: invalid subnet configuration: pod or join subnet overlaps with already configured internal subnets: transit switch subnet "100.88.0.0/16" overlaps user defined subnet "100.88.0.0/16""#.to_owned(),
+        "warning: standard input:35 (document 8): ClusterUserDefinedNetwork fabric: not NetworkCreated: EVPN transport requested but EVPN feature is not enabled".to_owned(),
+        r#"warning: standard input:46 (document 9): ClusterUserDefinedNetwork wide: not NetworkCreated: failed to generate NetworkAttachmentDefinition: failed to render CNI network config: invalid subnet configuration: pod or join subnet overlaps with already configured internal subnets: service subnet "10.96.0.0/16" overlaps user defined subnet "10.96.0.0/12""#.to_owned(),
+        r#"warning: standard input:53 (document 10): NetworkAttachmentDefinition two/other: spec.config: role "tertiary" is not known"#.to_owned(),
+    ];
+    for command in ["apply", "apply -o yaml", "plan"] {
+        let run = run_on(&format!("{command} --service-cidr 10.96.0.0/16"), REFUSED);
+        let told: Vec<&str> = run.stderr.lines().collect();
+        assert_eq!(told, expected, "{command}");
+    }
+    let document = run_on("apply -o json", REFUSED).stdout;
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    let created: Vec<String> = document["networks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|network| {
+            let condition = &network["status"]["conditions"][0];
+            let text = |value: &serde_json::Value| value.as_str().unwrap_or("-").to_owned();
+            let (namespace, name) = (
+                text(&network["metadata"]["namespace"]),
+                text(&network["metadata"]["name"]),
+            );
+            let kind = text(&condition["type"]);
+            format!("{namespace} {name} {kind} {}", text(&condition["status"]))
+        })
+        .collect();
+    assert_eq!(
+        created,
+        [
+            "nowhere u NetworkCreated False",
+            "one u NetworkCreated False",
+            "- fabric NetworkCreated False",
+            "- half NetworkCreated False",
+            "- wide NetworkCreated True",
+        ]
+    );
+}
+
+#[test]
+fn a_network_that_has_no_place_in_a_zone_is_in_the_document() {
+    let manifests = r#"
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: one, labels: {k8s.ovn.org/primary-user-defined-network: ''}}
+---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: a, namespace: one}
+spec:
+  config: '{"type": "ovn-k8s-cni-overlay", "name": "a", "netAttachDefName": "one/a", "role": "primary", "topology": "layer2", "subnets": "10.1.0.0/16", "defaultGatewayIPs": "first"}'
+"#;
+    let run = run_on("apply -o json", manifests);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let document: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let skipped = &document["zones"][0]["skipped"][0];
+    assert_eq!(skipped["network"], "a");
+    let message = skipped["message"].as_str().unwrap();
+    assert!(message.contains("defaultGatewayIPs"), "{message}");
+    assert!(run.stderr.contains(message), "{}", run.stderr);
+}
+
 #[test]
 fn a_kind_that_is_written_wrong_takes_nothing_away() {
     for (right, wrong, told) in [

@@ -206,3 +206,165 @@ fn what_is_not_there_is_told() {
         explained.stderr
     );
 }
+
+/// Of one network there are subnets for two of three nodes, and another one has a gateway that is none.
+const UNEVEN: &str = r#"
+apiVersion: v1
+kind: Namespace
+metadata: {name: one, labels: {team: a, k8s.ovn.org/primary-user-defined-network: ''}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: two, labels: {team: a, k8s.ovn.org/primary-user-defined-network: ''}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: UserDefinedNetwork
+metadata: {name: small, namespace: one}
+spec: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.1.0.0/23, hostSubnet: 24}]}}
+---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: bent, namespace: two}
+spec:
+  config: '{"type": "ovn-k8s-cni-overlay", "name": "bent", "netAttachDefName": "two/bent", "role": "primary", "topology": "layer2", "subnets": "10.2.0.0/16", "defaultGatewayIPs": "first"}'
+---
+apiVersion: k8s.ovn.org/v1
+kind: ClusterNetworkConnect
+metadata: {name: c}
+spec:
+  networkSelectors:
+  - networkSelectionType: PrimaryUserDefinedNetworks
+    primaryUserDefinedNetworkSelector: {namespaceSelector: {matchLabels: {team: a}}}
+  connectSubnets: [{cidr: 192.168.0.0/16, networkPrefix: 24}]
+  connectivity: [PodNetwork]
+"#;
+
+/// A node, with its part of a network if it has one.
+fn node_with(name: &str, subnet: Option<&str>) -> String {
+    let annotations = subnet.map_or_else(String::new, |subnet| {
+        format!(", annotations: {{k8s.ovn.org/node-subnets: '{{\"one_small\": [\"{subnet}\"]}}'}}")
+    });
+    format!("apiVersion: v1\nkind: Node\nmetadata: {{name: {name}{annotations}}}\n---\n")
+}
+
+#[test]
+fn it_does_not_matter_which_node_lacks_a_part_of_a_network() {
+    let (first, second) = (Some("10.1.0.0/24"), Some("10.1.1.0/24"));
+    for (subnets, without) in [
+        ([None, None, first, second], ["n0", "n1"]),
+        ([first, None, None, second], ["n1", "n2"]),
+        ([first, second, None, None], ["n2", "n3"]),
+    ] {
+        let nodes = subnets.iter().enumerate();
+        let nodes: String = nodes
+            .map(|(number, subnet)| node_with(&format!("n{number}"), *subnet))
+            .collect();
+        let explained = run_on("explain cnc c", &(nodes + UNEVEN));
+        tells(&explained, &["network one_small: connected on some nodes"]);
+        let of_nodes: Vec<&str> = explained
+            .stdout
+            .lines()
+            .filter(|line| line.starts_with("  node n"))
+            .collect();
+        let expected = without.map(|node| {
+            format!("  node {node}: not connected: the node has no subnet of the network: Network allocation failed for at least one node: ")
+        });
+        assert_eq!(of_nodes.len(), 2, "{}", explained.stdout);
+        for (line, expected) in of_nodes.iter().zip(&expected) {
+            assert!(
+                line.starts_with(expected)
+                    && line.ends_with(" -> UserDefinedNetwork one/small: spec.layer3.subnets"),
+                "{line}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_network_whose_rows_cannot_be_made_says_why() {
+    let manifests = node_with("n0", None) + UNEVEN;
+    tells(
+        &run_on("explain cnc c", &manifests),
+        &[
+            "network bent: NOT connected",
+            r#"  not connected: spec.config: defaultGatewayIPs: "first": invalid IP address syntax -> NetworkAttachmentDefinition two/bent: spec.config"#,
+        ],
+    );
+}
+
+/// Networks that are refused, and a connect of all of them by label and by namespace.
+const REFUSED: &str = "
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: one, labels: {team: a, k8s.ovn.org/primary-user-defined-network: ''}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: two, labels: {team: b, k8s.ovn.org/primary-user-defined-network: ''}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: three, labels: {team: b}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: four, labels: {team: c}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: UserDefinedNetwork
+metadata: {name: u, namespace: one}
+spec: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 100.88.0.0/16, hostSubnet: 24}]}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: UserDefinedNetwork
+metadata: {name: u, namespace: four}
+spec: {topology: Layer2, layer2: {role: Primary, subnets: [10.4.0.0/16]}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata: {name: half, labels: {x: z}}
+spec:
+  namespaceSelector: {matchLabels: {team: b}}
+  network: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.8.0.0/16, hostSubnet: 24}]}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata: {name: fabric, labels: {x: z}}
+spec:
+  namespaceSelector: {matchLabels: {team: a}}
+  network:
+    topology: Layer2
+    layer2: {role: Primary, subnets: [10.7.0.0/16]}
+    transport: EVPN
+    evpn: {vtep: v, macVRF: {vni: 100}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata: {name: lan, labels: {x: z}}
+spec:
+  namespaceSelector: {matchLabels: {team: a}}
+  network: {topology: Localnet, localnet: {role: Secondary, physicalNetworkName: p, subnets: [10.6.0.0/16]}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: ClusterNetworkConnect
+metadata: {name: c}
+spec:
+  networkSelectors:
+  - networkSelectionType: PrimaryUserDefinedNetworks
+    primaryUserDefinedNetworkSelector: {namespaceSelector: {}}
+  - networkSelectionType: ClusterUserDefinedNetworks
+    clusterUserDefinedNetworkSelector: {networkSelector: {matchLabels: {x: z}}}
+  connectSubnets: [{cidr: 192.168.0.0/16, networkPrefix: 24}]
+  connectivity: [PodNetwork]
+";
+
+#[test]
+fn a_network_that_is_refused_is_told_with_its_reason_and_the_field() {
+    let explained = run_on("explain cnc c", REFUSED);
+    assert_eq!(explained.code, Some(0), "{}", explained.stderr);
+    insta::assert_snapshot!(explained.stdout);
+}
