@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use crate::api::cnc::NetworkSelector;
 use crate::api::selector;
 use crate::api::udn::NetworkStatus;
-use crate::model::{NadKey, Networks, PRIMARY_NETWORK_LABEL};
+use crate::model::{NadKey, NadProblem, NetConfError, Networks, PRIMARY_NETWORK_LABEL};
 use crate::source::{Inventory, Kind, ObjectKey, Problem, Sourced, describe};
 use crate::udn::{NETWORK_CREATED, TRANSPORT_ACCEPTED};
 
@@ -176,6 +176,10 @@ pub(super) fn of_definitions(
     let refused = nads.into_iter().filter_map(|(_, nad)| {
         let key = NadKey::of(&nad.object);
         let problem = networks.problems().get(&key)?;
+        if matches!(problem, NadProblem::Config(NetConfError::Missing)) {
+            // Those of other plugins need no configuration.
+            return None;
+        }
         let object = describe(&nad.object);
         let is_told = told.contains(&key)
             || inventory.warnings.iter().any(|warning| {

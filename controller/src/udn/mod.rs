@@ -11,7 +11,6 @@ mod cni;
 mod network_ids;
 mod node_subnets;
 mod nodes;
-mod refused;
 mod render;
 mod status;
 #[cfg(test)]
@@ -48,7 +47,6 @@ pub fn resolve(
         Ok(failures) => status::allocated(inventory, &failures, now),
         Err(errors) => problems.extend(errors),
     }
-    refused::warn(inventory);
     if problems.is_empty() {
         Ok(())
     } else {

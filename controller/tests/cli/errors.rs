@@ -216,6 +216,11 @@ kind: NetworkAttachmentDefinition
 metadata: {name: other, namespace: two}
 spec:
   config: '{"type": "ovn-k8s-cni-overlay", "name": "two_other", "netAttachDefName": "two/other", "role": "tertiary", "topology": "layer2", "subnets": "10.1.0.0/16"}'
+---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: of-another-plugin, namespace: two}
+spec: {}
 "#;
 
 #[test]

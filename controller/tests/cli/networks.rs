@@ -114,9 +114,8 @@ spec: {config: '{"type":"ovn-k8s-cni-overlay","name":"cluster_udn_two","netAttac
     let (run, _) = apply(&manifests);
     assert_eq!(run.code, Some(0));
     assert!(
-        run.stderr.contains(
-            "NetworkAttachmentDefinition six/x: network cluster_udn_two is defined differently by two/two"
-        ),
+        run.stderr
+            .contains("six/x: network cluster_udn_two is defined differently by two/two"),
         "{}",
         run.stderr
     );
