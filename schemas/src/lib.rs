@@ -15,5 +15,6 @@ pub mod row;
 pub mod schema;
 pub mod strings;
 pub mod typed;
+mod utf8;
 pub mod uuids;
 pub mod wire;

@@ -1,5 +1,7 @@
 //! `monitor_cond_change` (ovsdb-server(7) §4.1.13).
 
+use std::collections::BTreeMap;
+
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::{Json, Kind, Reader};
 use patchbay_schemas::schema::DatabaseSchema;
@@ -57,9 +59,15 @@ fn changed(
     strings: &mut Strings,
 ) -> Result<Spec, OvsdbError> {
     let complaint = |details: String| OvsdbError::new("syntax error", details);
+    // Of a table that is named twice, the last request counts.
+    let mut by_name = BTreeMap::new();
     requests.enter_object();
     while let Some(name) = requests.next_member() {
-        let name = String::from_utf8_lossy(&name);
+        let name = String::from_utf8_lossy(&name).into_owned();
+        by_name.insert(name, requests);
+        requests.skip();
+    }
+    for (name, mut requests) in by_name {
         let (id, table) = schema
             .table_by_name(&name)
             .ok_or_else(|| complaint(format!("no table named {name}")))?;

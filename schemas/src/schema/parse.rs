@@ -10,6 +10,7 @@ use crate::datum::Datum;
 use crate::datum::Set;
 use crate::error::OvsdbError;
 use crate::json::Json;
+use crate::utf8::utf8;
 
 use super::{
     BaseType, ColumnId, ColumnSchema, ColumnType, Constraint, DatabaseSchema, Defaults, Members,
@@ -354,16 +355,22 @@ fn enum_atom(ty: AtomType, json: &Json) -> Result<Atom, OvsdbError> {
         (AtomType::Real, Json::Integer(value)) => Ok(Atom::from(*value as f64)),
         (AtomType::Real, Json::Real(value)) => Ok(Atom::from(*value)),
         (AtomType::Boolean, Json::Bool(value)) => Ok(Atom::from(*value)),
-        (AtomType::String, json @ Json::String(_)) => {
-            Ok(Atom::from(json.as_str().unwrap_or_default()))
+        (AtomType::String, Json::String(text)) => utf8(text).map(Atom::from),
+        (AtomType::Uuid, json) => {
+            let text = match json {
+                Json::Array(pair) => match &pair[..] {
+                    [Json::String(tag), Json::String(text)] if tag == b"uuid" => Some(text),
+                    _ => None,
+                },
+                _ => None,
+            };
+            let text =
+                text.ok_or_else(|| OvsdbError::syntax(json, "expected [\"uuid\", <string>]"))?;
+            parse_uuid(text).map(Atom::from).ok_or_else(|| {
+                let text = String::from_utf8_lossy(text);
+                OvsdbError::syntax(json, format!("\"{text}\" is not a valid UUID"))
+            })
         }
-        (AtomType::Uuid, Json::Array(pair)) => match &pair[..] {
-            [Json::String(tag), Json::String(text)] if tag == b"uuid" => {
-                parse_uuid(text).map(Atom::from)
-            }
-            _ => None,
-        }
-        .ok_or_else(|| OvsdbError::syntax(json, "expected [\"uuid\", <string>]")),
         _ => Err(OvsdbError::syntax(json, format!("expected {}", ty.name()))),
     }
 }
@@ -381,20 +388,15 @@ fn integer_range(json: &Json, members: &mut Members<'_>) -> Result<Constraint, O
 }
 
 fn real_range(json: &Json, members: &mut Members<'_>) -> Result<Constraint, OvsdbError> {
-    let mut bound = |name| match members.optional(name, Json::is_number) {
-        Some(Json::Integer(value)) => Some(*value as f64),
-        Some(Json::Real(value)) => Some(*value),
-        _ => None,
+    let mut bound = |name, open| match members.optional(name, Json::is_number) {
+        Some(Json::Integer(value)) => *value as f64,
+        Some(Json::Real(value)) => *value,
+        _ => open,
     };
-    match (bound("minReal"), bound("maxReal")) {
-        (None, None) => Ok(Constraint::None),
-        (min, max) => {
-            let (min, max) = (min.unwrap_or(-f64::MAX), max.unwrap_or(f64::MAX));
-            if min > max {
-                return Err(OvsdbError::syntax(json, "minReal exceeds maxReal"));
-            }
-            Ok(Constraint::Real(min, max))
-        }
+    match (bound("minReal", -f64::MAX), bound("maxReal", f64::MAX)) {
+        (min, max) if min > max => Err(OvsdbError::syntax(json, "minReal exceeds maxReal")),
+        (min, max) if min <= -f64::MAX && max >= f64::MAX => Ok(Constraint::None),
+        (min, max) => Ok(Constraint::Real(min, max)),
     }
 }
 
@@ -420,7 +422,7 @@ fn reference(json: &Json, members: &mut Members<'_>) -> Result<Constraint, Ovsdb
         return Ok(Constraint::None);
     };
     let ref_type = match members
-        .optional("refType", Json::is_string)
+        .optional("refType", is_id_string)
         .and_then(Json::as_str)
     {
         None | Some("strong") => RefType::Strong,

@@ -146,9 +146,16 @@ impl Condition {
         self.0.iter().all(|clause| clause.matches(row))
     }
 
-    /// Whether a row satisfies one of the clauses; true without clauses.
+    /// Whether a monitor with this condition reports a row: it satisfies one of the clauses, or there is none. Beside
+    /// two `false` or more, ovsdb-server does not see that there is a `true`.
     pub fn matches_any(&self, row: &Row) -> bool {
-        self.0.is_empty() || self.0.iter().any(|clause| clause.matches(row))
+        let is = |clause: &Clause, value| matches!(clause, Clause::Bool(have) if *have == value);
+        let sees_true = || self.0.iter().filter(|clause| is(clause, false)).count() < 2;
+        self.0.is_empty()
+            || self
+                .0
+                .iter()
+                .any(|clause| clause.matches(row) && (!is(clause, true) || sees_true()))
     }
 
     /// Decodes an array of clauses, which the reader has been found to stand at.

@@ -19,9 +19,12 @@ pub(super) fn decode_insert_row(
     let start = enter(reader)?;
     let mut row = InsertRowBuilder::new(table, like);
     while let Some(column) = next_column(reader, table, row.expected(), start)? {
+        let value = *reader;
         let likely = row.likely(column);
-        let datum = notation.datum_like(reader, table.column_type(column), likely)?;
-        row.set(column, datum);
+        match notation.datum_like(reader, table.column_type(column), likely) {
+            Ok(datum) => row.set(column, datum),
+            Err(error) => *reader = overridden(value, column, table).ok_or(error)?,
+        }
     }
     Ok(row.finish())
 }
@@ -44,7 +47,14 @@ pub(super) fn decode_row(
         };
         let likely = likely.filter(|(expected, _)| *expected == column);
         let likely = likely.map(|(_, datum)| datum);
-        let datum = notation.datum_like(reader, table.column_type(column), likely)?;
+        let value = *reader;
+        let datum = match notation.datum_like(reader, table.column_type(column), likely) {
+            Ok(datum) => datum,
+            Err(error) => {
+                *reader = overridden(value, column, table).ok_or(error)?;
+                continue;
+            }
+        };
         match row.iter_mut().find(|(have, _)| *have == column) {
             Some((_, earlier)) => *earlier = datum,
             None => row.push((column, datum)),
@@ -77,6 +87,24 @@ fn next_column(
     }
     let name = reader.next_member();
     name.map(|name| column_of(&name, table, row)).transpose()
+}
+
+/// Behind a value that does not count, because the row names the column once more; none if it does not.
+fn overridden<'a>(
+    mut value: Reader<'a>,
+    column: ColumnId,
+    table: &TableSchema,
+) -> Option<Reader<'a>> {
+    value.skip();
+    let name = table.column_name(column).as_bytes();
+    let mut rest = value;
+    while let Some(member) = rest.next_member() {
+        if *member == *name {
+            return Some(value);
+        }
+        rest.skip();
+    }
+    None
 }
 
 fn column_of(name: &[u8], table: &TableSchema, row: Reader<'_>) -> Result<ColumnId, OvsdbError> {
