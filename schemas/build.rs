@@ -17,6 +17,8 @@ mod hash_order;
 mod json;
 #[path = "src/schema/mod.rs"]
 mod schema;
+#[path = "src/utf8.rs"]
+mod utf8;
 
 use std::error::Error;
 use std::path::Path;

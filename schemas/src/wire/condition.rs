@@ -146,16 +146,23 @@ impl Condition {
         self.0.iter().all(|clause| clause.matches(row))
     }
 
-    /// Whether a monitor with this condition reports a row: it satisfies one of the clauses, or there is none. Beside
-    /// two `false` or more, ovsdb-server does not see that there is a `true`.
+    /// Whether a monitor with this condition reports a row: it satisfies one of the clauses, or there is none.
     pub fn matches_any(&self, row: &Row) -> bool {
-        let is = |clause: &Clause, value| matches!(clause, Clause::Bool(have) if *have == value);
-        let sees_true = || self.0.iter().filter(|clause| is(clause, false)).count() < 2;
         self.0.is_empty()
-            || self
-                .0
-                .iter()
-                .any(|clause| clause.matches(row) && (!is(clause, true) || sees_true()))
+            || self.0.iter().any(|clause| {
+                clause.matches(row) && !(*clause == Clause::Bool(true) && self.hides_true())
+            })
+    }
+
+    /// Whether a `true` does not count in a monitor: ovsdb-server loses it beside two `false` or more, where it looks up the
+    /// values of columns because all of them are compared by `==`.
+    fn hides_true(&self) -> bool {
+        let is_looked_up = |clause: &Clause| match clause {
+            Clause::Column { function, .. } => *function == Function::Equal,
+            Clause::Bool(_) => true,
+        };
+        let is_false = |clause: &&Clause| **clause == Clause::Bool(false);
+        self.0.iter().all(is_looked_up) && self.0.iter().filter(is_false).count() > 1
     }
 
     /// Decodes an array of clauses, which the reader has been found to stand at.
