@@ -7,11 +7,8 @@ use patchbay_schemas::wire::{Mutation, Mutator, Operation};
 use super::known::Known;
 use super::pipeline::Job;
 
-/// How many rows are inserted at least for each row that the replica holds: reading all of them afterwards must not take
-/// longer than to be told of the new ones.
-const INSERTED_PER_ROW: usize = 2;
-
-/// Whether a transaction inserts so many rows, `rows` at least, that the replica is better read anew than told of them.
+/// Whether a transaction inserts so many rows, `rows` at least, that the replica is better read anew than told of them: not
+/// fewer than the replica holds, which are read, too.
 ///
 /// It must do nothing else of which the client cannot know what follows from it, and be answered at once. Under a lock
 /// each state of the replica counts, so it is told of everything.
@@ -25,8 +22,7 @@ pub(super) fn is_bulk(job: &Job, rows: usize, known: &Known) -> bool {
     };
     let is_insert = |operation: &&Operation| matches!(operation, Operation::Insert { .. });
     let inserted = operations.iter().filter(is_insert).count();
-    inserted >= rows.max(INSERTED_PER_ROW * replica.snapshot().row_count())
-        && operations.iter().all(only_adds)
+    inserted >= rows.max(replica.snapshot().row_count()) && operations.iter().all(only_adds)
 }
 
 /// Whether an operation takes nothing away, and waits for nobody.
