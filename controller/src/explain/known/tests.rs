@@ -11,7 +11,8 @@ use crate::zone::{ConnectReport, ConnectedNetwork};
 /// Network `net` of id 7.
 fn networks(topology: &str) -> Networks {
     let config = json!({
-        "type": "ovn-k8s-cni-overlay", "name": "net", "topology": topology, "role": "primary", "subnets": "10.1.0.0/16",
+        "type": "ovn-k8s-cni-overlay", "name": "net", "netAttachDefName": "one/a", "topology": topology, "role": "primary",
+        "subnets": "10.1.0.0/16",
     });
     let nad = serde_json::from_value(json!({
         "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
