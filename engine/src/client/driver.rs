@@ -89,6 +89,8 @@ pub(super) struct Driver {
     known: Known,
     /// Until the guard row has been read.
     unsettled: Vec<Unsettled>,
+    /// Until the replica shows it.
+    held: Vec<Answered>,
     /// In the order in which they are tried.
     remotes: Vec<Remote>,
     progress: watch::Sender<Progress>,
@@ -114,6 +116,7 @@ impl Driver {
             backoff: Backoff::new(min, max),
             known: Known::new(&config),
             unsettled: Vec::new(),
+            held: Vec::new(),
             remotes,
             progress: watch::Sender::default(),
             events: broadcast::Sender::new(EVENTS),
@@ -225,6 +228,9 @@ impl Driver {
             connection = next;
             self.publish(&shared);
             self.announce(&connection, live);
+            for held in self.held.drain(..) {
+                held.tell_committed(&self.metrics);
+            }
             self.settle(&connection);
         }
     }
@@ -272,7 +278,9 @@ impl Driver {
         self.tell(ConnectionEvent::Disconnected(lost.clone()));
         metrics.disconnected();
         tracing::warn!(error = %lost, pending = pipeline.under_way(), "connection lost");
-        self.unsettled.extend(pipeline.lost(sent, session, &lost));
+        let (unsettled, held) = pipeline.lost(sent, session, &lost);
+        self.unsettled.extend(unsettled);
+        self.held.extend(held);
         Err((lost, lived))
     }
 

@@ -355,9 +355,21 @@ impl<'a> Pipeline<'a> {
     }
 
     /// The connection, the one of this number, is lost after everything up to a place was sent. Returns those of which the
-    /// guard row will tell.
-    pub(super) fn lost(mut self, sent: Place, session: u64, lost: &Arc<Lost>) -> Vec<Unsettled> {
-        self.tell_held(None);
+    /// guard row will tell, and what is told when the replica holds the database again.
+    pub(super) fn lost(
+        mut self,
+        sent: Place,
+        session: u64,
+        lost: &Arc<Lost>,
+    ) -> (Vec<Unsettled>, Option<Answered>) {
+        let (held, refused) = match self.held.take() {
+            Some(held) if held.outcome.is_ok() => (Some(held), None),
+            other => (None, other),
+        };
+        if let Some(refused) = refused {
+            // The replica need not show anything of it.
+            self.tell(refused, None);
+        }
         let mut unsettled = Vec::new();
         let not_sent = || {
             let lost = Some(lost.clone());
@@ -386,7 +398,7 @@ impl<'a> Pipeline<'a> {
         for command in self.next {
             command.job.tell(not_sent(), self.metrics);
         }
-        unsettled
+        (unsettled, held)
     }
 }
 
@@ -396,6 +408,14 @@ impl Answered {
         match (&mut *self.request.jobs, self.outcome.as_deref()) {
             ([job], Ok([committed])) => Some((Arc::make_mut(&mut job.transaction), committed)),
             _ => None,
+        }
+    }
+
+    /// Tells those whose transactions were committed on a connection that is no more.
+    pub(super) fn tell_committed(self, metrics: &Metrics) {
+        let committed = self.outcome.into_iter().flatten();
+        for (job, committed) in self.request.jobs.into_iter().zip(committed) {
+            job.tell(CommitOutcome::Committed(committed), metrics);
         }
     }
 }

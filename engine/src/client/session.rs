@@ -57,6 +57,8 @@ pub(super) struct Session {
     status: Option<DatabaseStatus>,
     /// The request to be told of changes of the schema; not all servers know it.
     change_aware: i64,
+    /// The last request to end the monitor.
+    cancel: Option<i64>,
 }
 
 #[derive(Debug)]
@@ -154,6 +156,7 @@ impl Session {
             server: None,
             status: None,
             change_aware,
+            cancel: None,
         }
     }
 

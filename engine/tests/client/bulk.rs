@@ -275,18 +275,7 @@ async fn a_connection_that_is_lost_meanwhile_leaves_the_outcome_open() {
 #[tokio::test]
 async fn a_replica_that_cannot_show_the_changes_by_itself_is_waited_for() {
     let (client, mut peer, _server) = live_client(|_| {}).await;
-    let outcome = transact(&client, |txn| {
-        insert(txn, &["b", "c"]);
-        // True in the server, which knows more than the replica.
-        let row = Ref::<LogicalSwitch>::new(ROW.parse().unwrap());
-        txn.expect(row, "name", Datum::scalar("z")).unwrap();
-    });
-    assert_eq!(peer.request().await, "monitor_cancel");
-    peer.answer(r#""error":{"error":"unknown monitor"}"#).await;
-    assert_eq!(peer.request().await, "transact");
-    let answer = inserted();
-    let answer = answer.replacen("}]", "},{}]", 1);
-    peer.answer(&answer).await;
+    let outcome = bulk_beyond_the_replica(&client, &mut peer).await;
     assert!(!outcome.is_finished());
     let rows = [(ROW, "z"), (SECOND, "b"), (THIRD, "c")];
     read_anew(&client, &mut peer, &rows).await;
@@ -366,4 +355,76 @@ async fn a_replica_that_holds_more_than_comes_is_told_of_what_comes() {
         let _outcome = transact(&client, |txn| insert(txn, &["b", "c"]));
         assert_eq!(peer.request().await, method, "{there}");
     }
+}
+
+/// A bulk transaction that the replica cannot show by itself: it expects a name that only the server knows.
+async fn bulk_beyond_the_replica(client: &Client, peer: &mut Peer) -> JoinHandle<CommitOutcome> {
+    let outcome = transact(client, |txn| {
+        insert(txn, &["b", "c"]);
+        let row = Ref::<LogicalSwitch>::new(ROW.parse().unwrap());
+        txn.expect(row, "name", Datum::scalar("z")).unwrap();
+    });
+    assert_eq!(peer.request().await, "monitor_cancel");
+    peer.answer(r#""error":{"error":"unknown monitor"}"#).await;
+    assert_eq!(peer.request().await, "transact");
+    peer.answer(&inserted().replacen("}]", "},{}]", 1)).await;
+    outcome
+}
+
+#[tokio::test]
+async fn who_is_told_of_a_commit_finds_it_though_the_connection_is_lost_meanwhile() {
+    let (client, mut peer, server) = live_client(|_| {}).await;
+    let outcome = bulk_beyond_the_replica(&client, &mut peer).await;
+    // It is held when the database is read anew.
+    assert_eq!(peer.request().await, "get_schema");
+    drop(peer);
+    let mut peer = server.accept().await;
+    peer.serve_until_monitor().await;
+    assert!(!outcome.is_finished());
+    let row = |uuid, name| format!(r#""{uuid}":{{"initial":{{"name":"{name}"}}}}"#);
+    let rows = [row(ROW, "z"), row(SECOND, "b"), row(THIRD, "c")].join(",");
+    peer.answer_monitor(&format!(r#"{{"Logical_Switch":{{{rows}}}}}"#))
+        .await;
+    let outcome = soon(outcome).await.unwrap();
+    outcome.into_result().unwrap();
+    assert_eq!(names(&client), set(["z", "b", "c"]));
+}
+
+#[tokio::test]
+async fn the_answer_that_nothing_is_reported_any_more_may_be_late() {
+    let (client, mut peer, _server) = live_client(|_| {}).await;
+    let outcome = transact(&client, |txn| insert(txn, &["b", "c"]));
+    assert_eq!(peer.request().await, "monitor_cancel");
+    let cancel = peer.id.clone();
+    assert_eq!(peer.request().await, "transact");
+    peer.answer(&inserted()).await;
+    soon(outcome).await.unwrap().into_result().unwrap();
+    peer.id = cancel;
+    peer.answer(r#""result":{},"error":null"#).await;
+    let rows = [(ROW, "a"), (SECOND, "b"), (THIRD, "c")];
+    read_anew(&client, &mut peer, &rows).await;
+}
+
+#[tokio::test]
+async fn a_report_that_has_come_in_part_is_followed_to_its_end() {
+    let (client, mut peer, _server) = live_client(|_| {}).await;
+    let name = "x".repeat(40 << 10);
+    let row = |i: usize, name: &str| {
+        format!(r#""00000000-0000-4000-8000-0000000001{i:02}":{{"insert":{{"name":"{name}"}}}}"#)
+    };
+    let update = format!(
+        r#"{{"id":null,"method":"update3","params":["D","{ZERO}",{{"Logical_Switch":{{{},{}}}}}]}}"#,
+        row(1, &name),
+        row(2, "last")
+    );
+    let (first, rest) = update.split_at(update.len() - 50);
+    peer.send(first).await;
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    let outcome = transact(&client, |txn| insert(txn, &["b", "c"]));
+    assert_eq!(peer.request().await, "transact");
+    peer.send(rest).await;
+    peer.answer(&inserted()).await;
+    soon(outcome).await.unwrap().into_result().unwrap();
+    assert!(client.is_live());
+    assert_eq!(names(&client), set(["a", "last", &name]));
 }

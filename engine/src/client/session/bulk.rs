@@ -3,21 +3,21 @@
 use patchbay_schemas::json::write;
 use patchbay_schemas::wire::{MonitorRequests, MonitorVersion};
 
+use super::arriving::Partial;
 use super::{Session, State};
 use crate::client::known::Known;
 
 /// What was monitored before.
 #[derive(Debug)]
 pub(super) struct Bulk {
-    /// The request to end the monitor.
-    pub(super) cancel: i64,
     asked: MonitorRequests,
 }
 
 impl Session {
     /// Tells the server to report nothing until a transaction that is sent next is answered and
     /// [`end_bulk`](Self::end_bulk) is called. False when that cannot be: the replica does not hold all rows, so that
-    /// nobody knows which of the new ones it would, or the server knows only the oldest kind of monitor.
+    /// nobody knows which of the new ones it would; the server knows only the oldest kind of monitor; or a report has
+    /// come in part, which is dealt with in the state in which it began.
     pub(in crate::client) fn begin_bulk(&mut self, known: &mut Known) -> bool {
         let State::Live(following) = &mut self.state else {
             return false;
@@ -25,20 +25,21 @@ impl Session {
         let mut tables = following.asked.tables.values();
         if following.version == MonitorVersion::V1
             || following.change.is_some()
+            || matches!(self.partial, Partial::Rows(_))
             || tables.any(|table| !table.condition.0.is_empty())
         {
             return false;
         }
         let asked = std::mem::take(&mut following.asked);
         let database = self.config.database.as_bytes();
-        let cancel = self.rpc.request("monitor_cancel", |out| {
+        self.cancel = Some(self.rpc.request("monitor_cancel", |out| {
             out.push(b'[');
             write::string(out, database);
             out.push(b']');
-        });
+        }));
         // Nobody knows which of others' transactions come before ours.
         known.position = None;
-        self.state = State::Bulk(Bulk { cancel, asked });
+        self.state = State::Bulk(Bulk { asked });
         true
     }
 
@@ -62,6 +63,6 @@ impl Session {
 
     /// Whether this is the request to report nothing. It may fail: the server has ended the monitor itself.
     pub(super) fn awaits_cancel(&self, id: i64) -> bool {
-        matches!(&self.state, State::Bulk(bulk) if bulk.cancel == id)
+        self.cancel == Some(id)
     }
 }
