@@ -1,7 +1,7 @@
 //! The CNI configuration inside of a `NetworkAttachmentDefinition`.
 
 use ipnet::IpNet;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -84,14 +84,30 @@ pub struct NetConf {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(default, rename_all = "camelCase")]
 pub struct OtherFields {
+    #[serde(deserialize_with = "unless_default")]
     mtu: Value,
-    #[serde(rename = "allowPersistentIPs")]
+    #[serde(rename = "allowPersistentIPs", deserialize_with = "unless_default")]
     allow_persistent_ips: Value,
-    #[serde(rename = "defaultGatewayIPs")]
+    #[serde(rename = "defaultGatewayIPs", deserialize_with = "unless_default")]
     default_gateway_ips: Value,
+    #[serde(deserialize_with = "unless_default")]
     exclude_subnets: Value,
+    #[serde(deserialize_with = "unless_default")]
     infrastructure_subnets: Value,
+    #[serde(deserialize_with = "unless_default")]
     reserved_subnets: Value,
+}
+
+/// A value; null for those that say as much as no value.
+fn unless_default<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let is_default = match &value {
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    };
+    Ok(if is_default { Value::Null } else { value })
 }
 
 /// The fields we read. Others belong to other readers of the same text.
@@ -271,6 +287,21 @@ mod tests {
 
     fn texts<T: ToString>(items: &[T]) -> Vec<String> {
         items.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_is_said_as_much_as_not_said_is_the_same() {
+        let others = |more: &str| {
+            let text =
+                format!(r#"{{"name":"a","type":"ovn-k8s-cni-overlay","topology":"layer2"{more}}}"#);
+            parse(&text).others
+        };
+        let defaults =
+            r#","mtu":0,"allowPersistentIPs":false,"excludeSubnets":"","reservedSubnets":null"#;
+        assert_eq!(others(defaults), others(""));
+        for other in [r#","mtu":1400"#, r#","allowPersistentIPs":true"#] {
+            assert_ne!(others(other), others(""));
+        }
     }
 
     #[test]

@@ -333,11 +333,7 @@ impl<'a> Pipeline<'a> {
             guard.settle(mark);
         }
         match outcome {
-            Ok(committed) => {
-                for (job, committed) in jobs.into_iter().zip(committed) {
-                    job.tell(CommitOutcome::Committed(committed), self.metrics);
-                }
-            }
+            Ok(committed) => tell_committed(jobs, committed, self.metrics),
             Err(error) if jobs.len() == 1 => {
                 if let Some(job) = jobs.pop() {
                     job.tell(CommitOutcome::Rejected(error), self.metrics);
@@ -413,10 +409,15 @@ impl Answered {
 
     /// Tells those whose transactions were committed on a connection that is no more.
     pub(super) fn tell_committed(self, metrics: &Metrics) {
-        let committed = self.outcome.into_iter().flatten();
-        for (job, committed) in self.request.jobs.into_iter().zip(committed) {
-            job.tell(CommitOutcome::Committed(committed), metrics);
+        if let Ok(committed) = self.outcome {
+            tell_committed(self.request.jobs, committed, metrics);
         }
+    }
+}
+
+fn tell_committed(jobs: Vec<Job>, committed: Vec<Committed>, metrics: &Metrics) {
+    for (job, committed) in jobs.into_iter().zip(committed) {
+        job.tell(CommitOutcome::Committed(committed), metrics);
     }
 }
 
