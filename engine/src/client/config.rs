@@ -55,8 +55,8 @@ pub struct Config {
     /// to the client, which spares the server up to half of the work before it answers. None by default: the client
     /// follows the database all the time.
     ///
-    /// This is done if the replica does not hold more rows than that, and holds all rows of its tables, and no lock is
-    /// wanted. When the transaction is committed, the replica shows its changes, as always; they are
+    /// This is done if the replica holds no more rows than a quarter more than that, and all rows of its tables, and no lock
+    /// is wanted. When the transaction is committed, the replica shows its changes, as always; they are
     /// those that it makes by itself. What others have committed meanwhile is seen a moment later, when the whole
     /// database has been read anew ([`ConnectionEvent::Resynced`](super::ConnectionEvent::Resynced)). Until then the client is
     /// not [live](super::Client::is_live) and further transactions wait.

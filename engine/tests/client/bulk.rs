@@ -344,7 +344,7 @@ async fn the_client_goes_on_following_where_it_must() {
 
 #[tokio::test]
 async fn a_replica_that_holds_more_than_comes_is_told_of_what_comes() {
-    for (there, method) in [(2, "monitor_cancel"), (3, "transact")] {
+    for (there, method) in [(5, "monitor_cancel"), (6, "transact")] {
         let rows = (1..=there).map(|i| {
             let (uuid, _) = ROW.split_at(ROW.len() - 1);
             format!(r#""{uuid}{i}":{{"initial":{{"name":"{i}"}}}}"#)
@@ -352,7 +352,7 @@ async fn a_replica_that_holds_more_than_comes_is_told_of_what_comes() {
         let rows: Vec<String> = rows.collect();
         let contents = format!(r#"{{"Logical_Switch":{{{}}}}}"#, rows.join(","));
         let (client, mut peer, _server) = client_with(&contents, |_| {}).await;
-        let _outcome = transact(&client, |txn| insert(txn, &["b", "c"]));
+        let _outcome = transact(&client, |txn| insert(txn, &["b", "c", "d", "e"]));
         assert_eq!(peer.request().await, method, "{there}");
     }
 }
