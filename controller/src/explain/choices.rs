@@ -32,6 +32,8 @@ pub(super) struct Chosen<'a> {
     pub(super) network: &'a Network,
     /// The object to mend if something is wrong with the network.
     pub(super) object: String,
+    /// The definition that says what the network is.
+    pub(super) definition: Option<&'a NadKey>,
     /// Why nodes have no subnets of it, if that is known.
     pub(super) without_subnets: Option<Reason>,
     /// The selectors that have chosen it, and through what.
@@ -186,6 +188,7 @@ impl<'a> Choices<'a> {
         let chosen = chosen.or_insert_with(|| Chosen {
             network,
             object,
+            definition: networks.definition(name),
             without_subnets: Definition::of_owner(&nad.object, inventory)
                 .and_then(|definition| definition.without_subnets()),
             by: BTreeSet::new(),

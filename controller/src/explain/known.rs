@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::choices::Chosen;
 use super::explanation::{NetworkExplanation, NetworkState, NodeExplanation, ZoneView};
 use super::reasons::{Reason, annotation, of_connect};
-use crate::model::{ConnectSubnetMap, NODE_ID, NODE_SUBNETS, Network, Node, NodeError, Topology};
+use crate::model::{
+    ConnectSubnetMap, NODE_ID, NODE_SUBNETS, NadKey, Network, Node, NodeError, Topology,
+};
 use crate::udn::topology::SkipReason;
 use crate::zone::{NetworkSkip, NodeSkip, SkippedNetwork};
 
@@ -39,6 +41,7 @@ impl<'a> Known<'a> {
         let Chosen {
             network,
             object,
+            definition,
             without_subnets,
             by,
         } = chosen;
@@ -49,14 +52,14 @@ impl<'a> Known<'a> {
             let mut connected = zone.report.connected.iter();
             connected.any(|connected| connected.owner == owner)
         });
-        let skips = self.skips(network, &object, is_somewhere);
+        let skips = self.skips(network, &object, definition, is_somewhere);
         let mut reasons = skips.everywhere;
         if subnets.is_empty() {
             reasons.insert(self.without_subnet());
         }
         let is_possible = reasons.is_empty() && !is_held && is_somewhere;
         let none = BTreeSet::new();
-        let nodes: Vec<NodeExplanation> = self
+        let mut nodes: Vec<NodeExplanation> = self
             .nodes
             .iter()
             .map(|node| {
@@ -79,6 +82,15 @@ impl<'a> Known<'a> {
             .all(|node| node.connected || !node.reasons.is_empty());
         if reasons.is_empty() && !is_held && !has_reasons {
             reasons = skips.missing;
+            if reasons.is_empty() {
+                let others = nodes.iter_mut();
+                let unknown = others.filter(|node| {
+                    !node.connected && node.reasons.is_empty() && !self.zones.is_empty()
+                });
+                for node in unknown {
+                    node.reasons.push(Reason::of_other_zone(&node.node));
+                }
+            }
         }
         let connected = nodes.iter().filter(|node| node.connected).count();
         let state = if connected == 0 {
@@ -106,7 +118,13 @@ impl<'a> Known<'a> {
 
     /// What the zones that were asked say against the network. What one zone lacks and another has is a matter of that
     /// zone's node.
-    fn skips(&self, network: &Network, object: &str, is_somewhere: bool) -> Skips<'a> {
+    fn skips(
+        &self,
+        network: &Network,
+        object: &str,
+        definition: Option<&NadKey>,
+        is_somewhere: bool,
+    ) -> Skips<'a> {
         let owner = network.owner_key();
         let mut skips = Skips::default();
         for (zone, view) in self.zones {
@@ -115,11 +133,13 @@ impl<'a> Known<'a> {
                 let (is_of_node, told) = match reason {
                     NetworkSkip::NoLocalId(_) => (true, self.of_node(&NodeSkip::NoId, zone)),
                     NetworkSkip::NoRouter(_) | NetworkSkip::NoSwitch(_) => {
-                        let missing =
-                            Reason::of_network(reason, self.name, network.topology, object);
-                        skips.missing.insert(missing.clone());
                         match view.without_rows.get(&network.name) {
-                            None => (true, missing),
+                            None => {
+                                let missing =
+                                    Reason::of_network(reason, self.name, network.topology, object);
+                                skips.missing.insert(missing.clone());
+                                (true, missing)
+                            }
                             Some(SkipReason::NoNodeId) => {
                                 (true, self.of_node(&NodeSkip::NoId, zone))
                             }
@@ -130,7 +150,7 @@ impl<'a> Known<'a> {
                                 (true, self.of_node(&NodeSkip::NoSubnet, zone))
                             }
                             Some(reason) => {
-                                (is_somewhere, Reason::of_rows(reason, network, object))
+                                (is_somewhere, Reason::of_rows(reason, definition, object))
                             }
                         }
                     }

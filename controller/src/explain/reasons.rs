@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::cluster::TUNNEL_KEYS;
 use crate::model::{
-    ConnectSubnetMap, NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, Network, ROUTER_TUNNEL_KEY, Topology,
+    ConnectSubnetMap, NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, NadKey, ROUTER_TUNNEL_KEY, Topology,
 };
 use crate::udn::topology::SkipReason;
 use crate::zone::{HeldReason, NetworkSkip, NodeSkip};
@@ -79,14 +79,13 @@ impl Reason {
     }
 
     /// Why a network has no rows of its own, wherever it is.
-    pub(super) fn of_rows(reason: &SkipReason, network: &Network, object: &str) -> Self {
+    pub(super) fn of_rows(reason: &SkipReason, definition: Option<&NadKey>, object: &str) -> Self {
         let field = match reason {
             SkipReason::Config(_) => Some("spec.config".to_owned()),
             SkipReason::NoTunnelKeys | SkipReason::Keys(_) => Some(annotation(TUNNEL_KEYS)),
             _ => None,
         };
-        // All definitions say the same, and the first one is read.
-        let definition = network.nads.first().filter(|_| field.is_some());
+        let definition = definition.filter(|_| field.is_some());
         let definition = definition.map(|nad| format!("NetworkAttachmentDefinition {nad}"));
         Self::new(
             reason,
@@ -113,6 +112,15 @@ impl Reason {
             }
         };
         Self::new(reason, object, field)
+    }
+
+    /// Why nothing is known of a network on a node: what was asked does not know either.
+    pub(super) fn of_other_zone(node: &str) -> Self {
+        Self::new(
+            "the northbound database of its zone was not looked at",
+            format!("Node {node}"),
+            None,
+        )
     }
 
     /// What to mend, the same for all nodes on which it is the same: object and field, without the name of a node.

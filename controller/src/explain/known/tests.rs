@@ -96,6 +96,7 @@ fn explained(
     let explanation = known.network(Chosen {
         network,
         object: "UserDefinedNetwork one/a".to_owned(),
+        definition: networks.definition("net"),
         without_subnets: None,
         by: BTreeSet::new(),
     });
@@ -136,6 +137,23 @@ fn what_the_only_database_lacks_is_told_for_all_nodes() {
     });
     assert_eq!(state, NetworkState::NotConnected);
     assert_eq!(reasons, [NO_ROUTER]);
+}
+
+#[test]
+fn what_only_the_node_of_the_only_database_lacks_says_nothing_of_others() {
+    let nodes = vec![ready("n1"), node("n2", &json!({}))];
+    let (state, reasons, of_nodes) = explained("layer2", nodes, |network| {
+        let reason = Some(SkipReason::NoNodeId);
+        vec![("n2", without_router(network, reason))]
+    });
+    assert_eq!((state, reasons), (NetworkState::NotConnected, vec![]));
+    assert_eq!(
+        of_nodes,
+        [
+            "n1: the northbound database of its zone was not looked at -> Node n1",
+            "n2: the node has no id yet -> Node n2: metadata.annotations[k8s.ovn.org/node-id]",
+        ]
+    );
 }
 
 #[test]
