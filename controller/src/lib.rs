@@ -13,6 +13,7 @@ pub mod cli;
 pub mod cluster;
 pub mod explain;
 pub mod kubernetes;
+mod listing;
 pub mod model;
 pub mod northbound;
 pub mod source;

@@ -19,6 +19,7 @@ use super::state::{folder, lock_to_read};
 use super::text;
 use super::zones::{ZoneError, ZoneOutcome, bring};
 use crate::api::crd::{self, UnknownDefinition};
+use crate::listing::listed;
 use crate::northbound::{Embedded, Northbound, OneOf, OpenError, Rehearsal, Remote};
 use crate::source::{Inventory, LoadError};
 use crate::state::StateError;
@@ -100,6 +101,9 @@ impl Console<'_> {
     }
 }
 
+/// How many names an error lists.
+const NAMED: usize = 10;
+
 /// Why a command failed.
 #[derive(Debug, Error)]
 pub(super) enum Failure {
@@ -109,13 +113,13 @@ pub(super) enum Failure {
     Load(#[from] LoadError),
     #[error(transparent)]
     State(#[from] StateError),
-    #[error("there is no node {zone}: the nodes are {}", nodes.join(", "))]
+    #[error("there is no node {zone}: the nodes are {}", listed(nodes, NAMED))]
     NoSuchZone { zone: String, nodes: Vec<String> },
     #[error("there is no ClusterNetworkConnect {name}{}", known_names(known))]
     NoSuchConnect { name: String, known: Vec<String> },
     #[error("there is no node, so there is no zone: manifests of kind Node are missing")]
     NoNode,
-    #[error("--zone is required: a database belongs to one of the nodes {}", .0.join(", "))]
+    #[error("--zone is required: a database belongs to one of the nodes {}", listed(.0, NAMED))]
     ZoneRequired(Vec<String>),
     #[error(transparent)]
     UnknownDefinition(#[from] UnknownDefinition),
@@ -147,7 +151,7 @@ fn known_names(names: &[String]) -> String {
     match names {
         [] => ", nor any other".to_owned(),
         [name] => format!(": there is {name}"),
-        names => format!(": there are {}", names.join(", ")),
+        names => format!(": there are {}", listed(names, NAMED)),
     }
 }
 

@@ -9,6 +9,7 @@ use kube::ResourceExt;
 use crate::api::cnc::NetworkSelector;
 use crate::api::selector;
 use crate::api::udn::NetworkStatus;
+use crate::listing::listed;
 use crate::model::{NadKey, NadProblem, NetConfError, Networks, PRIMARY_NETWORK_LABEL};
 use crate::source::{Inventory, Kind, ObjectKey, Problem, Sourced, describe};
 use crate::udn::{NETWORK_CREATED, TRANSPORT_ACCEPTED};
@@ -78,13 +79,9 @@ fn of_namespaces(
         labels.contains_key(PRIMARY_NETWORK_LABEL)
     });
     let names = |namespaces: &[(&ObjectKey, &Sourced<Namespace>)]| {
-        let names = namespaces.iter().take(NAMED).map(|(key, _)| &*key.name);
-        let names = names.collect::<Vec<_>>().join(", ");
-        match namespaces.len() {
-            1 => format!("namespace {names}"),
-            ..=NAMED => format!("namespaces {names}"),
-            all => format!("namespaces {names} and {} more", all - NAMED),
-        }
+        let plural = if namespaces.len() == 1 { "" } else { "s" };
+        let names: Vec<&str> = namespaces.iter().map(|(key, _)| &*key.name).collect();
+        format!("namespace{plural} {}", listed(&names, NAMED))
     };
     let selects_all = *labels == LabelSelector::default();
     let mut messages = Vec::new();

@@ -2,7 +2,11 @@
 
 use thiserror::Error;
 
+use crate::listing::listed;
 use crate::model::{ConnectError, OwnerKey, PointToPointError, TunnelKeyError};
+
+/// How many networks a notice names.
+const NAMED: usize = 10;
 
 /// Why nothing of a connect is touched in this pass.
 #[derive(Debug, Error)]
@@ -117,7 +121,10 @@ pub enum Notice {
         switch: String,
     },
     /// Another connect joins two or more of the same networks.
-    #[error("connect {connect} joins networks {}, too: which way their traffic takes is undefined, and what either connect drops is dropped", networks.join(", "))]
+    #[error(
+        "connect {connect} joins networks {}, too: which way their traffic takes is undefined, and what either connect drops is dropped",
+        listed(networks, NAMED)
+    )]
     SharedNetworks {
         /// Name of the other connect.
         connect: String,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::report::ConnectReport;
 use crate::cluster::{Holds, Verdict};
+use crate::listing::listed;
 
 /// Type of the condition.
 pub const CONNECTED: &str = "Connected";
@@ -97,11 +98,7 @@ pub fn connected<'a>(
 
 fn named(zones: &[&str]) -> String {
     let plural = if zones.len() == 1 { "" } else { "s" };
-    let names = zones[..zones.len().min(NAMED)].join(", ");
-    match zones.len().saturating_sub(NAMED) {
-        0 => format!("zone{plural} {names}"),
-        more => format!("zone{plural} {names} and {more} more"),
-    }
+    format!("zone{plural} {}", listed(zones, NAMED))
 }
 
 fn counted(number: usize, what: &str) -> String {
