@@ -50,17 +50,17 @@ impl ConnectAllocator {
     /// An allocator with everything still to be handed out.
     ///
     /// Ports take their tunnel keys from the first family. Its blocks and pairs are limited to those for which there are
-    /// keys, and the other family to as many.
+    /// keys. The blocks of the other family are numbered for themselves: who has given one back gets the next one, although
+    /// the first family may have begun anew.
     pub(super) fn new(ranges: ConnectRanges) -> Self {
         let mut blocks = BTreeMap::new();
-        let mut count = None;
         for range in ranges.iter() {
             let (cidr, prefix) = (range.cidr(), range.network_prefix());
-            let pool = match count {
-                None => SubnetPool::of_first(cidr, prefix, range.usable_blocks().into()),
-                Some(count) => SubnetPool::of_count(cidr, prefix, count),
+            let pool = if blocks.is_empty() {
+                SubnetPool::of_first(cidr, prefix, range.usable_blocks().into())
+            } else {
+                SubnetPool::new(cidr, prefix)
             };
-            count = Some(pool.len());
             blocks.insert(range.family(), pool);
         }
         Self {

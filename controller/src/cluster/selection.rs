@@ -152,24 +152,46 @@ impl<'a> Selection<'a> {
             return;
         }
         if let Some(network) = objects.networks.by_nad(key) {
-            if network.role != Role::Primary {
-                return;
+            if self.can_be_connected(&network.name, network.role, network.transport) {
+                self.networks.insert(&network.name, network);
             }
-            if network.transport != Transport::Overlay {
-                self.errors.push(DiscoveryError::Transport {
-                    network: network.name.clone(),
-                    transport: network.transport,
-                });
-                return;
-            }
-            self.networks.insert(&network.name, network);
         } else if let Some(problem) = objects.networks.problems().get(key) {
+            if let NadProblem::NoId {
+                network,
+                role,
+                transport,
+            }
+            | NadProblem::BadId {
+                network,
+                role,
+                transport,
+                ..
+            } = problem
+                && !self.can_be_connected(network, *role, *transport)
+            {
+                return;
+            }
             let unresolved = unresolved(nad, problem);
             if !unresolved.lacks_id {
                 self.unreadable.push((key.clone(), problem.to_string()));
             }
             self.unresolved.push(unresolved);
         }
+    }
+
+    /// Whether networks of this kind can be connected. Those that are not primary were not meant.
+    fn can_be_connected(&mut self, network: &str, role: Role, transport: Transport) -> bool {
+        if role != Role::Primary {
+            return false;
+        }
+        if transport != Transport::Overlay {
+            self.errors.push(DiscoveryError::Transport {
+                network: network.to_owned(),
+                transport,
+            });
+            return false;
+        }
+        true
     }
 }
 
@@ -181,7 +203,7 @@ fn parse(member: &str, selector: Option<&LabelSelector>) -> Result<Selector, Str
 fn unresolved(nad: &NetworkAttachmentDefinition, problem: &NadProblem) -> Unresolved {
     let annotation = |key| nad.annotations().get(key);
     let (network, lacks_id) = match problem {
-        NadProblem::NoId { network } | NadProblem::BadId { network, .. } => {
+        NadProblem::NoId { network, .. } | NadProblem::BadId { network, .. } => {
             (Some(network.clone()), true)
         }
         _ => (annotation(NETWORK_NAME).cloned(), false),

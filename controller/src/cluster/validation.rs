@@ -205,7 +205,7 @@ fn families(
         if connect.iter().any(|net| IpFamily::of_net(*net) == family) {
             continue;
         }
-        for network in only(family) {
+        if let Some(network) = only(family).next() {
             errors.push(ValidationError::MissingFamily {
                 network: network.name.clone(),
                 family,

@@ -180,7 +180,8 @@ impl NetConf {
             Role::Primary => join_subnets(raw.join_subnet.as_deref().unwrap_or_default())?,
             Role::Secondary => Vec::new(),
         };
-        let transit_subnets = match (role, topology, raw.transit_subnet) {
+        let transit_subnet = raw.transit_subnet.filter(|given| !given.is_empty());
+        let transit_subnets = match (role, topology, transit_subnet) {
             (Role::Primary, Topology::Layer2, Some(given)) => subnets("transitSubnet", &given)?,
             (Role::Primary, Topology::Layer2, None) => default_transit_subnets(&pod_subnets)?,
             _ => Vec::new(),

@@ -65,12 +65,20 @@ pub enum NadProblem {
     NoId {
         /// Name of the network.
         network: String,
+        /// What the network is to its pods.
+        role: Role,
+        /// How its packets travel.
+        transport: Transport,
     },
     /// The id is not valid.
     #[error("network {network}: annotation {NETWORK_ID}: {source}")]
     BadId {
         /// Name of the network.
         network: String,
+        /// What the network is to its pods.
+        role: Role,
+        /// How its packets travel.
+        transport: Transport,
         /// What is wrong with the id.
         source: IdError,
     },
@@ -336,10 +344,18 @@ fn read_network(
         });
     }
     let id = match nad.annotations().get(NETWORK_ID).map(|text| text.parse()) {
-        None => return Err(NadProblem::NoId { network: conf.name }),
+        None => {
+            return Err(NadProblem::NoId {
+                network: conf.name,
+                role: conf.role,
+                transport: conf.transport,
+            });
+        }
         Some(Err(source)) => {
             return Err(NadProblem::BadId {
                 network: conf.name,
+                role: conf.role,
+                transport: conf.transport,
                 source,
             });
         }

@@ -48,6 +48,30 @@ fn both_families_are_numbered_alike() {
 }
 
 #[test]
+fn a_family_does_not_begin_anew_because_the_other_does() {
+    let entries = [("192.168.0.0/22", 24), ("fd01::/112", 120)];
+    let mut allocator = allocator(&entries);
+    allocate(
+        &mut allocator,
+        &["layer3_1", "layer3_2", "layer3_3", "layer3_4"],
+    );
+    allocator.release(owner("layer3_2"));
+    allocate(&mut allocator, &["layer3_5"]);
+    let entry = r#"{"layer3_5":{"ipv4":"192.168.1.0/24","ipv6":"fd01::400/120"}}"#;
+    assert_eq!(
+        allocator.entry(owner("layer3_5")).unwrap().to_string(),
+        entry
+    );
+    // Nor is it another one's after a restart.
+    let annotated = allocator.to_map();
+    let mut restarted = ConnectAllocator::new(ranges(&entries));
+    for (owner, subnets) in annotated.iter() {
+        assert!(restarted.restore(owner, subnets));
+    }
+    assert_eq!(restarted.to_map(), annotated);
+}
+
+#[test]
 fn a_shared_block_goes_back_with_its_last_pair() {
     let mut allocator = allocator(&[("192.168.0.0/29", 30)]);
     allocate(&mut allocator, &["layer2_1", "layer2_2", "layer2_3"]);

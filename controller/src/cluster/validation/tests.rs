@@ -155,6 +155,15 @@ fn families_must_fit() {
             "IP family conflict: connected network ant is ipv6-only but connectSubnets do not contain an ipv6 subnet"
         ]
     );
+    // It is one mistake, however many networks it concerns.
+    let other_six = Network {
+        name: "zz".to_owned(),
+        ..six.clone()
+    };
+    assert_eq!(
+        check(&dual(), &["192.168.0.0/16"], &[other_six, six.clone()]).len(),
+        1
+    );
     // That one of them lacks a range, too, is the same mistake.
     assert_eq!(
         check(&dual(), &["192.168.0.0/16"], &[four.clone(), six.clone()]),

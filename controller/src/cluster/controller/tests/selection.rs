@@ -30,6 +30,25 @@ fn transports_are_tested_on_both_ways_of_selecting() {
 }
 
 #[test]
+fn a_network_without_an_id_counts_only_if_it_could_be_connected() {
+    let mut bed = TestBed::new();
+    bed.network("fabric", 1, json!({"transport": "evpn"}))
+        .network("beside", 2, json!({"role": "secondary"}))
+        .network("late", 3, json!({}))
+        .connect("c", &range("192.168.0.0/16", 24));
+    for name in ["fabric", "beside", "late"] {
+        bed.nad(name).metadata.annotations = None;
+    }
+    bed.settle();
+    assert_eq!(
+        bed.message("c"),
+        "[failed to discover selected networks for CNC c: network cluster_udn_fabric has transport type evpn that is not supported for networkConnect, failed to allocate subnets for CNC c: network id is invalid for network cluster_udn_late]"
+    );
+    bed.remove_network("fabric").remove_network("late").settle();
+    assert_eq!(bed.message("c"), FINE);
+}
+
+#[test]
 fn a_namespace_selector_takes_the_whole_network_of_the_namespace() {
     let mut bed = TestBed::new();
     bed.network("red", 1, json!({}))
