@@ -1,10 +1,13 @@
 //! Which subnets the connected networks got, and the annotation that says so.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
 use super::ids::{IdError, OwnerKey};
@@ -16,11 +19,31 @@ use super::network::IpFamily;
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ConnectSubnets {
     /// The IPv4 subnet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "unless_empty",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub ipv4: Option<Ipv4Net>,
     /// The IPv6 subnet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "unless_empty",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub ipv6: Option<Ipv6Net>,
+}
+
+/// An empty text says as much as no text: so does Go, which other readers and writers of the annotation are written in.
+fn unless_empty<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: fmt::Display>,
+{
+    let text = Option::<Cow<'de, str>>::deserialize(deserializer)?;
+    let text = text.filter(|text| !text.is_empty());
+    text.map(|text| text.parse().map_err(D::Error::custom))
+        .transpose()
 }
 
 impl ConnectSubnets {
@@ -194,6 +217,7 @@ mod tests {
             "{}",
             r#"{"layer3_1":{}}"#,
             r#"{"layer3_1":{"ipv4":null}}"#,
+            r#"{"layer3_1":{"ipv4":"","ipv6":""}}"#,
         ] {
             let (map, _) = ConnectSubnetMap::parse(text).unwrap();
             assert!(map.is_empty(), "{text}");

@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::ids::{IdError, NetworkId};
 use super::names::{self, network_prefix};
 use super::net_conf::{NetConf, NetConfError, OtherFields};
-use super::network::{Network, Role};
+use super::network::{Network, Role, Transport};
 use crate::api::nad::NetworkAttachmentDefinition;
 
 /// Annotation of an attachment definition: the id of its network.

@@ -12,6 +12,7 @@ use super::inputs::{Inputs, RouterKeys};
 use super::memory::Memory;
 use super::reconcile::{Change, PlanError, topology};
 use super::report::{ConnectReport, HeldReason};
+use super::unit::Unit;
 use crate::udn::topology::ZoneRows;
 
 /// How many rows a transaction changes at most, unless something else is said.
@@ -191,6 +192,11 @@ fn wanted<'c>(
     };
     let connect = input.connect.as_ref().map_err(HeldReason::from)?;
     let key = keys.get(name).ok_or(HeldReason::NoTunnelKey)?;
-    let copp = around.index.copp().ok_or(HeldReason::NoCopp(COPP))?;
+    let copp = around.index.copp();
+    let mut routers = around.index.owned_of(name, Unit::Router..=Unit::Router);
+    // Only a new router needs it.
+    if copp.is_none() && routers.next().is_none() {
+        return Err(HeldReason::NoCopp(COPP));
+    }
     Ok(Wanted::Rows { connect, key, copp })
 }

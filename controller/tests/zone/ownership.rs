@@ -1,7 +1,7 @@
 //! Whose rows are whose.
 
 use patchbay_schemas::nb::{
-    AddressSet, Copp, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,
+    Acl, AddressSet, Copp, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,
     LogicalRouterStaticRoute, LogicalSwitch,
 };
 
@@ -108,7 +108,6 @@ fn rows_that_are_there_twice_become_one() {
 #[test]
 fn nothing_starts_before_the_shared_row_is_there() {
     let mut world = World::red_and_blue();
-    world.pass();
     let copp = world.row::<Copp>("ovnkube-default");
     world.delete::<Copp>("ovnkube-default");
     let report = world.pass_of_c();
@@ -118,6 +117,30 @@ fn nothing_starts_before_the_shared_row_is_there() {
             "unable to create router control plane protection: Copp row ovnkube-default does not exist yet"
         ]
     );
+    assert!(world.ports_of("red_ovn_cluster_router").is_empty());
+    world.insert(&copp);
+    assert!(world.pass_of_c().is_complete());
+    assert!(
+        world
+            .row::<LogicalRouter>("connect_router_c")
+            .copp
+            .is_some()
+    );
+}
+
+#[test]
+fn what_is_connected_does_not_wait_for_the_shared_row() {
+    let mut world = World::red_and_blue();
+    world.pass();
+    let copp = world.row::<Copp>("ovnkube-default");
+    world.delete::<Copp>("ovnkube-default");
+    let subnets = [
+        ("layer3_1", "192.168.0.0/24"),
+        ("layer3_2", "192.168.1.0/24"),
+    ];
+    world.connect("c", &["ServiceNetwork"], &subnets);
+    assert!(world.pass_of_c().is_complete());
+    assert!(world.count::<Acl>() > 0);
     world.insert(&copp);
     assert!(world.pass_of_c().is_complete());
     assert!(

@@ -69,7 +69,7 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         &mut self,
         state: &mut ConnectState,
         connect: &Connect,
-        (key, copp): (DatapathKey, Ref<Copp>),
+        (key, copp): (DatapathKey, Option<Ref<Copp>>),
         links: Vec<(LinkId, Link<'a>)>,
     ) -> Result<(), TypeError> {
         let router = At::Connect(self.connect_router());
@@ -229,9 +229,13 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         })
     }
 
-    fn router(&mut self, connect: &Connect, key: DatapathKey, copp: Ref<Copp>) {
-        let wanted = desired::router(connect, key, copp);
+    fn router(&mut self, connect: &Connect, key: DatapathKey, copp: Option<Ref<Copp>>) {
         let existing = self.connect_router();
+        let Some(copp) = copp else {
+            self.kept.extend(existing.map(|row| row.uuid));
+            return;
+        };
+        let wanted = desired::router(connect, key, copp);
         let (put, differs) = self.settle(&self.decided.router, existing.into_iter(), wanted);
         if differs {
             self.step(Phase::Link, None, Action::Router(put));

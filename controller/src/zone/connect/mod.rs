@@ -35,7 +35,8 @@ pub(super) enum Wanted<'c> {
     Rows {
         connect: &'c Connect,
         key: DatapathKey,
-        copp: Ref<Copp>,
+        /// None if the router is there already.
+        copp: Option<Ref<Copp>>,
     },
 }
 
