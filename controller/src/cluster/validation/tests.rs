@@ -156,13 +156,12 @@ fn families_must_fit() {
         ]
     );
     // It is one mistake, however many networks it concerns.
-    let other_six = Network {
-        name: "zz".to_owned(),
-        ..six.clone()
-    };
+    let other_six = network("bee", &["fd11::/48"]);
     assert_eq!(
-        check(&dual(), &["192.168.0.0/16"], &[other_six, six.clone()]).len(),
-        1
+        check(&dual(), &["192.168.0.0/16"], &[other_six, six.clone()]),
+        [
+            "IP family conflict: connected network ant is ipv6-only but connectSubnets do not contain an ipv6 subnet"
+        ]
     );
     // That one of them lacks a range, too, is the same mistake.
     assert_eq!(
