@@ -199,12 +199,18 @@ impl<'a> Known<'a> {
         is_possible: bool,
     ) -> NodeExplanation {
         let mut reasons = of_zone.clone();
+        let is_layer3 = network.topology == Topology::Layer3;
         // Few zones are asked, and none of them knows what the zones of others lack.
         let lacks = [
+            (node.has_unknown_id(), NodeSkip::UnreadableId),
             (node.id.is_none(), NodeSkip::NoId),
             (node.chassis_id.is_none(), NodeSkip::NoChassis),
             (
-                network.topology == Topology::Layer3 && node.subnets_of(&network.name).is_empty(),
+                is_layer3 && node.has_unknown_subnets_of(&network.name),
+                NodeSkip::UnreadableSubnets,
+            ),
+            (
+                is_layer3 && node.subnets_of(&network.name).is_empty(),
                 NodeSkip::NoSubnet,
             ),
         ];
@@ -231,8 +237,8 @@ impl<'a> Known<'a> {
     fn of_node(&self, skip: &NodeSkip, node: &str) -> Reason {
         let mut reason = Reason::of_node(skip, self.name, Some(node));
         let key = match skip {
-            NodeSkip::NoId => NODE_ID,
-            NodeSkip::NoSubnet => NODE_SUBNETS,
+            NodeSkip::NoId | NodeSkip::UnreadableId => NODE_ID,
+            NodeSkip::NoSubnet | NodeSkip::UnreadableSubnets => NODE_SUBNETS,
             _ => return reason,
         };
         let mut nodes = self.nodes.iter();

@@ -101,9 +101,9 @@ impl Reason {
             None => (of_connect(connect), None),
         };
         let (object, field) = match reason {
-            NodeSkip::NoId | NodeSkip::SharedId(_) => on_node(NODE_ID),
+            NodeSkip::NoId | NodeSkip::UnreadableId | NodeSkip::SharedId(_) => on_node(NODE_ID),
             NodeSkip::NoChassis => on_node(NODE_CHASSIS_ID),
-            NodeSkip::NoSubnet => on_node(NODE_SUBNETS),
+            NodeSkip::NoSubnet | NodeSkip::UnreadableSubnets => on_node(NODE_SUBNETS),
             NodeSkip::Address(_) | NodeSkip::TunnelKey(_) | NodeSkip::SharedTunnelKey { .. } => {
                 (of_connect(connect), Some("spec.connectSubnets".to_owned()))
             }

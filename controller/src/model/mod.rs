@@ -33,7 +33,10 @@ pub use net_conf::{NetConf, NetConfError, OtherFields};
 pub use network::{IpFamily, Network, PodSubnet, Role, Transport};
 pub(crate) use networks::is_made_for;
 pub use networks::{NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Networks, PRIMARY_NETWORK_LABEL};
-pub use node::{NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, Node, NodeError, NodeErrorReason};
+pub use node::{
+    NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, Node, NodeError, NodeErrorReason, Unreadable,
+    UnreadableSubnets,
+};
 pub use settings::ClusterSettings;
 pub(crate) use subnet_pool::SubnetPool;
 pub use tunnel_key::{TunnelKeyError, port_tunnel_key};

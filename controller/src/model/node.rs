@@ -1,6 +1,6 @@
 //! A node of the cluster, as far as connects care about it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1 as core;
@@ -17,7 +17,7 @@ pub const NODE_SUBNETS: &str = "k8s.ovn.org/node-subnets";
 /// Annotation with the id of the node's OVN chassis.
 pub const NODE_CHASSIS_ID: &str = "k8s.ovn.org/node-chassis-id";
 
-/// A node annotation that cannot be read. It counts as missing.
+/// A node annotation that cannot be read.
 #[derive(Debug, Error)]
 #[error("node {node}: annotation {annotation}: {reason}")]
 pub struct NodeError {
@@ -73,6 +73,43 @@ pub struct Node {
     pub chassis_id: Option<String>,
     /// The node's subnets of layer3 networks, by network name.
     pub subnets: BTreeMap<String, Vec<IpNet>>,
+    /// What else its annotations say that cannot be read.
+    pub unreadable: Unreadable,
+}
+
+/// What annotations of a node say that cannot be read. It is not known, which is something else than that it is not there:
+/// what was made of it before stays.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Unreadable {
+    /// The id.
+    pub id: bool,
+    /// The subnets.
+    pub subnets: UnreadableSubnets,
+}
+
+/// The networks of which a node may have subnets that cannot be read.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum UnreadableSubnets {
+    /// These.
+    Of(BTreeSet<String>),
+    /// All networks.
+    All,
+}
+
+impl UnreadableSubnets {
+    /// Whether the network is among them.
+    pub fn contains(&self, network: &str) -> bool {
+        match self {
+            Self::Of(networks) => networks.contains(network),
+            Self::All => true,
+        }
+    }
+}
+
+impl Default for UnreadableSubnets {
+    fn default() -> Self {
+        Self::Of(BTreeSet::new())
+    }
 }
 
 /// One entry of the subnet annotation: a list, or a plain string as old writers had it.
@@ -94,7 +131,7 @@ impl OneOrMany {
 }
 
 impl Node {
-    /// Reads a Kubernetes node. What cannot be read counts as missing and is told beside the node.
+    /// Reads a Kubernetes node. What cannot be read is told beside the node.
     pub fn read(object: &core::Node) -> (Self, Vec<NodeError>) {
         let name = object.metadata.name.clone().unwrap_or_default();
         let annotation = |key| {
@@ -127,6 +164,7 @@ impl Node {
             id,
             chassis_id,
             subnets,
+            unreadable: what_is_unreadable(&errors),
         };
         (node, errors)
     }
@@ -135,6 +173,31 @@ impl Node {
     pub fn subnets_of(&self, network: &str) -> &[IpNet] {
         self.subnets.get(network).map_or(&[], Vec::as_slice)
     }
+
+    /// Whether the node has an id of which nobody knows what it is.
+    pub fn has_unknown_id(&self) -> bool {
+        self.id.is_none() && self.unreadable.id
+    }
+
+    /// Whether the node may have subnets of a network of which nobody knows what they are.
+    pub fn has_unknown_subnets_of(&self, network: &str) -> bool {
+        self.subnets_of(network).is_empty() && self.unreadable.subnets.contains(network)
+    }
+}
+
+fn what_is_unreadable(errors: &[NodeError]) -> Unreadable {
+    let mut unreadable = Unreadable::default();
+    for error in errors {
+        match (&error.reason, &mut unreadable.subnets) {
+            (NodeErrorReason::Id(_), _) => unreadable.id = true,
+            (NodeErrorReason::Json(_), subnets) => *subnets = UnreadableSubnets::All,
+            (NodeErrorReason::Subnets { network, .. }, UnreadableSubnets::Of(networks)) => {
+                networks.insert(network.clone());
+            }
+            (NodeErrorReason::Subnets { .. }, UnreadableSubnets::All) => {}
+        }
+    }
+    unreadable
 }
 
 /// The subnets that can be read, by network, and what is wrong with the others.

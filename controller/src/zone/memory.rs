@@ -31,6 +31,17 @@ pub(super) struct Memory {
     pub(super) connects: BTreeMap<String, ConnectState>,
 }
 
+/// What is known of ids, of the zone's node and of all.
+#[derive(PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact for itself")]
+struct KnownIds {
+    /// The id of the zone's node, if it has one for itself.
+    own: Option<NodeId>,
+    is_own_missing: bool,
+    is_own_unreadable: bool,
+    is_any_unreadable: bool,
+}
+
 impl Memory {
     /// Begins anew: everything is to be looked at.
     pub(super) fn new(inputs: &Inputs, snapshot: &Snapshot) -> Self {
@@ -70,10 +81,11 @@ impl Memory {
         self.follow_database(touched);
         self.follow_connects(&former, inputs, &changes);
         self.follow_networks(&changes);
-        let had = self.own_id(&former);
+        let before = self.known_ids(&former);
         self.follow_nodes(&changes);
-        if self.own_id(inputs) != had {
-            // Everything that is local has another address, even if it was another node that changed.
+        if self.known_ids(inputs) != before {
+            // Everything that is local has another address, even if it was another node that changed; or nodes that are gone
+            // can be told from those that may be there.
             for state in self.connects.values_mut() {
                 state.pending.mark_everything();
             }
@@ -90,10 +102,15 @@ impl Memory {
         true
     }
 
-    /// The id of the zone's node, if it has one for itself.
-    fn own_id(&self, inputs: &Inputs) -> Option<NodeId> {
-        let node = inputs.nodes.get(&inputs.zone)?;
-        self.nodes.id_of(node)
+    /// What everything that is local depends on.
+    fn known_ids(&self, inputs: &Inputs) -> KnownIds {
+        let own = inputs.nodes.get(&inputs.zone);
+        KnownIds {
+            own: own.and_then(|node| self.nodes.id_of(node)),
+            is_own_missing: own.is_some_and(|node| node.id.is_none()),
+            is_own_unreadable: own.is_some_and(|node| node.has_unknown_id()),
+            is_any_unreadable: self.nodes.has_unreadable(),
+        }
     }
 
     fn follow_database(&mut self, touched: Touched) {
@@ -181,14 +198,21 @@ impl Memory {
             let id = |node: Option<&Arc<Node>>| node.and_then(|node| node.id);
             // Of several nodes with one id the oldest has it.
             let created = |node: Option<&Arc<Node>>| node.map(|node| node.created);
-            let same_id = id(old) == id(new) && created(old) == created(new);
+            let unreadable = |node: Option<&Arc<Node>>| node.map(|node| node.has_unknown_id());
+            let same_id = id(old) == id(new)
+                && created(old) == created(new)
+                && unreadable(old) == unreadable(new);
             let same_chassis =
                 same_id && old.map(|node| &node.chassis_id) == new.map(|node| &node.chassis_id);
             for state in self.connects.values_mut() {
                 state.pending.report |= !same_id;
                 let has_same_subnet = |network: &str| {
-                    let old = old.map_or(&[][..], |node| node.subnets_of(network));
-                    old == new.map_or(&[][..], |node| node.subnets_of(network))
+                    let known = |node: Option<&'_ Arc<Node>>| {
+                        node.is_none_or(|node| !node.has_unknown_subnets_of(network))
+                    };
+                    let old_subnets = old.map_or(&[][..], |node| node.subnets_of(network));
+                    let new_subnets = new.map_or(&[][..], |node| node.subnets_of(network));
+                    old_subnets == new_subnets && known(old) == known(new)
                 };
                 let networks = state.members().filter(|member| {
                     member.topology == Topology::Layer3

@@ -16,6 +16,8 @@ pub(super) struct NodeIds {
     /// The others that say that they have an id that is taken.
     others: BTreeMap<NodeId, BTreeMap<Rank, Arc<Node>>>,
     without: BTreeSet<String>,
+    /// Those without an id that have one which cannot be read.
+    unreadable: BTreeSet<String>,
 }
 
 /// The age and the name: who comes first has the id.
@@ -30,6 +32,9 @@ impl NodeIds {
     pub(super) fn add(&mut self, node: &Arc<Node>) {
         let Some(id) = node.id else {
             self.without.insert(node.name.clone());
+            if node.has_unknown_id() {
+                self.unreadable.insert(node.name.clone());
+            }
             return;
         };
         let Some(owner) = self.owners.get_mut(&id) else {
@@ -48,6 +53,7 @@ impl NodeIds {
     pub(super) fn remove(&mut self, node: &Node) {
         let Some(id) = node.id else {
             self.without.remove(&node.name);
+            self.unreadable.remove(&node.name);
             return;
         };
         if let Some(others) = self.others.get_mut(&id) {
@@ -80,9 +86,21 @@ impl NodeIds {
         self.owners.keys().copied()
     }
 
+    /// Whether some node's id cannot be read: any id that no other node has may be its own.
+    pub(super) fn has_unreadable(&self) -> bool {
+        !self.unreadable.is_empty()
+    }
+
     /// The nodes that have no id for themselves, and why.
     pub(super) fn without_id(&self) -> impl Iterator<Item = (&str, NodeSkip)> {
-        let without = self.without.iter().map(|node| (&**node, NodeSkip::NoId));
+        let without = self.without.iter().map(|node| {
+            let skip = if self.unreadable.contains(node) {
+                NodeSkip::UnreadableId
+            } else {
+                NodeSkip::NoId
+            };
+            (&**node, skip)
+        });
         let others = self.others.iter().flat_map(|(id, nodes)| {
             let owner = self.owner(*id).map_or("", |owner| &owner.name);
             let skip = move || NodeSkip::SharedId(owner.to_owned());

@@ -68,6 +68,9 @@ pub enum NodeSkip {
     /// The node has no id (yet).
     #[error("the node has no id yet")]
     NoId,
+    /// What the node has instead of an id cannot be read. What is connected stays.
+    #[error("the node's id cannot be read")]
+    UnreadableId,
     /// Two nodes have one id, and so the same addresses and keys.
     #[error("the node has the id of node {0}")]
     SharedId(String),
@@ -94,6 +97,9 @@ pub enum NodeSkip {
     /// The node has a port, but nothing is routed to it.
     #[error("the node has no subnet of the network yet")]
     NoSubnet,
+    /// The node's subnets cannot be read. What is routed stays.
+    #[error("the node's subnets cannot be read")]
+    UnreadableSubnets,
 }
 
 /// What is odd without keeping anything from being connected.

@@ -1,9 +1,12 @@
 //! A controller that follows what changes comes to the same as one that looks at everything.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
-use patchbay_controller::model::{ConnectSubnetMap, Networks, Node, NodeId, PodSubnet};
+use patchbay_controller::model::{
+    ConnectSubnetMap, Networks, Node, NodeId, PodSubnet, Unreadable, UnreadableSubnets,
+};
 use patchbay_controller::zone::{ClusterIpService, ZoneController};
 use patchbay_engine::txn::Transaction;
 use patchbay_schemas::nb::{
@@ -52,6 +55,14 @@ enum Event {
         node: usize,
         network: usize,
         number: Option<u8>,
+    },
+    UnreadableId {
+        node: usize,
+        is_unreadable: bool,
+    },
+    UnreadableSubnets {
+        node: usize,
+        networks: u8,
     },
     PutNetwork {
         network: usize,
@@ -158,6 +169,9 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (node(), prop::option::of(0_u8..3)).prop_map(|(node, chassis)| Event::Chassis { node, chassis }),
         2 => (node(), network(), prop::option::of(1_u8..9))
             .prop_map(|(node, network, number)| Event::Subnet { node, network, number }),
+        2 => (node(), any::<bool>())
+            .prop_map(|(node, is_unreadable)| Event::UnreadableId { node, is_unreadable }),
+        2 => (node(), 0_u8..8).prop_map(|(node, networks)| Event::UnreadableSubnets { node, networks }),
         2 => network().prop_map(|network| Event::PutNetwork { network }),
         1 => network().prop_map(|network| Event::RemoveNetwork { network }),
         1 => network().prop_map(|network| Event::AddPodSubnet { network }),
@@ -258,6 +272,29 @@ fn happen(world: &mut World, event: &Event) {
                     let subnet = format!("10.{id}.{number}.0/24").parse().unwrap();
                     node.subnets.insert(name.to_owned(), vec![subnet]);
                 }
+            }
+        }
+        Event::UnreadableId {
+            node,
+            is_unreadable,
+        } => {
+            if let Some(node) = node_of(world, node) {
+                node.id = node.id.filter(|_| !is_unreadable);
+                node.unreadable.id = is_unreadable;
+            }
+        }
+        Event::UnreadableSubnets { node, networks } => {
+            let unreadable = NETWORKS.into_iter().enumerate();
+            let unreadable = unreadable.filter(|(place, _)| networks & (1 << place) != 0);
+            let unreadable: BTreeSet<String> =
+                unreadable.map(|(_, (name, ..))| name.to_owned()).collect();
+            if let Some(node) = node_of(world, node) {
+                node.subnets
+                    .retain(|network, _| !unreadable.contains(network));
+                node.unreadable.subnets = match networks {
+                    7 => UnreadableSubnets::All,
+                    _ => UnreadableSubnets::Of(unreadable),
+                };
             }
         }
         Event::PutNetwork { network } => {
@@ -544,8 +581,19 @@ proptest! {
         let ports = world.rows::<LogicalRouterPort>();
         let owner = "k8s.ovn.org/owner-controller";
         let all_owned = ports.iter().all(|port| port.external_ids.contains_key(owner));
+        // What somebody else has and was moved to a router of ours goes with that.
+        let was_moved = |event: &Event| matches!(event, Event::Edit { what: Edit::PortsMoved, .. });
+        let somebody = |port: &LogicalRouterPort| port.external_ids.get(owner).is_some_and(|owner| owner == "somebody");
+        let all_owned = all_owned && !(events.iter().any(was_moved) && ports.iter().any(somebody));
         let local = world.inputs.nodes.get(ZONE);
         let has_id = local.is_none_or(|node| node.id.is_some());
+        // What may be of a node that cannot be read stays, too.
+        let has_id = has_id
+            && world
+                .inputs
+                .nodes
+                .values()
+                .all(|node| node.unreadable == Unreadable::default());
         if is_readable && all_known && all_owned && has_id && world.count::<Copp>() == 1 {
             prop_assert_eq!(dump(&world.database.snapshot()), made_anew(&world));
         }

@@ -14,4 +14,5 @@ mod ownership;
 mod service_only;
 mod splitting;
 mod unknown;
+mod unreadable;
 mod world;

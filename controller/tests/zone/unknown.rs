@@ -14,7 +14,7 @@ const SUBNETS: [(&str, &str); 3] = [
 ];
 
 /// Two networks of layer3 and one of layer2, all connected, on two nodes.
-fn connected(connectivity: &[&str]) -> World {
+pub(crate) fn connected(connectivity: &[&str]) -> World {
     let mut world = World::new();
     world.add_layer3("red", 1, &["10.1.0.0/16"]);
     world.add_layer3("blue", 2, &["10.2.0.0/16"]);

@@ -204,7 +204,7 @@ fn nodes_whose_zones_are_not_asked_are_looked_at() {
         "n2: the node has no chassis id yet -> Node n2: metadata.annotations[k8s.ovn.org/node-chassis-id]"
     );
     assert!(
-        of_nodes[1].starts_with("n3: the node has no id yet: ")
+        of_nodes[1].starts_with("n3: the node's id cannot be read: ")
             && of_nodes[1].ends_with(" -> Node n3: metadata.annotations[k8s.ovn.org/node-id]"),
         "{}",
         of_nodes[1]

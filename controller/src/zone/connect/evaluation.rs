@@ -97,6 +97,7 @@ impl<'a, 'c> Evaluation<'a, 'c> {
                     let link = local
                         .entry(source)
                         .or_insert_with(|| state.local_link(source, connect, &self.around));
+                    let is_linked = link.is_some() || state.keeps_local_link(source, &self.around);
                     let members = (state.members.get(&source), state.members.get(&destination));
                     if let (Some(link), (Some(source), Some(destination))) = (&*link, members)
                         && source.id != destination.id
@@ -105,7 +106,7 @@ impl<'a, 'c> Evaluation<'a, 'c> {
                     } else if state.keeps_policies(
                         connect,
                         (source, destination),
-                        link.is_some(),
+                        is_linked,
                         &frozen,
                     ) {
                         self.keep(&rows);
@@ -257,6 +258,10 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         {
             let existing = index.port(&port.name).map(AsRef::as_ref);
             self.port(port, existing, At::Network(router));
+        }
+        if link.has_unreadable_subnets(member) {
+            let routes = rows.iter().filter(|(kind, _)| *kind == Kind::Route);
+            self.kept.extend(routes.map(|(_, row)| row.uuid));
         }
         for route in desired::routes(member, link) {
             let id = route.external_ids.get_str(key::ID).unwrap_or_default();

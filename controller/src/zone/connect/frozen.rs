@@ -2,7 +2,8 @@
 //!
 //! What is connected stays connected until the input says otherwise: the rows of a network that is not known are left as
 //! they are until it is known again or the annotation does not name it any more. Then they are what they should be, or go.
-//! The same holds for the links of layer3 networks while the zone's node has no id.
+//! The same holds for the links of layer3 networks while the zone's node has no id, and for those that may be of a node
+//! whose id cannot be read: that some node is not known to be there does not mean that it is gone.
 
 use std::collections::BTreeSet;
 
@@ -91,7 +92,22 @@ impl ConnectState {
     pub(super) fn keeps_link(&self, id: LinkId, around: &Around<'_>) -> bool {
         let node = NodeId::try_new(id.index.into()).ok();
         let is_there = || node.is_some_and(|node| around.nodes.owner(node).is_some());
-        self.is_frozen(id.network) && (id.index == 0 || is_there())
+        (self.is_frozen(id.network) && (id.index == 0 || is_there()))
+            || self.is_unreadable(id.network, around) && !is_there()
+    }
+
+    /// Whether nodes may have links of this network and nobody knows which.
+    pub(super) fn is_unreadable(&self, network: NetworkId, around: &Around<'_>) -> bool {
+        let is_member = |member: &Member| {
+            member.topology == Topology::Layer3 && (member.is_connected() || is_held(member))
+        };
+        around.nodes.has_unreadable()
+            && (self.is_unknown(network) || self.members.get(&network).is_some_and(is_member))
+    }
+
+    /// Whether a network's attachment in this zone is left as it is, because the id of the zone's node cannot be read.
+    pub(super) fn keeps_local_link(&self, network: NetworkId, around: &Around<'_>) -> bool {
+        around.has_unreadable_local_id() && self.members.get(&network).is_some_and(is_held)
     }
 
     /// Whether policies are left as they are. `is_linked` says whether the source has a link for them.
@@ -147,9 +163,11 @@ impl ConnectState {
         found
     }
 
-    /// Whether a frozen network has this port.
-    pub(super) fn is_port_of_frozen(&self, port: Uuid, connect: &str, around: &Around<'_>) -> bool {
-        self.frozen().any(|network| {
+    /// Whether a link that is left as it is has this port.
+    pub(super) fn is_kept_port(&self, port: Uuid, connect: &str, around: &Around<'_>) -> bool {
+        let members = self.members.keys().copied();
+        let unreadable = members.filter(|network| self.is_unreadable(*network, around));
+        self.frozen().chain(unreadable).any(|network| {
             let mut rows = around.index.owned_of(connect, Unit::links_of(network));
             rows.any(|row| match row.unit {
                 Unit::Link(link) => row.uuid == port && self.keeps_link(link, around),

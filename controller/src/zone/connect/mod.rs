@@ -180,6 +180,7 @@ impl ConnectState {
         }
         for id in std::mem::take(&mut self.pending.networks) {
             let was_frozen = self.is_frozen(id);
+            let was_unreadable = self.is_unreadable(id, around);
             let former = self.members.remove(&id);
             for topology in [Topology::Layer2, Topology::Layer3] {
                 let owner = OwnerKey {
@@ -203,7 +204,8 @@ impl ConnectState {
             if former.as_ref() != self.members.get(&id) || was_frozen != is_frozen {
                 self.pending.changed.insert(id);
             }
-            if was_frozen && !is_frozen {
+            let is_unreadable = self.is_unreadable(id, around);
+            if was_frozen && !is_frozen || was_unreadable && !is_unreadable {
                 self.look_again_beside_frozen();
             }
         }
@@ -356,7 +358,7 @@ impl ConnectState {
         }
         let is_foreign = |port: &Row| {
             evaluation::is_foreign_port(port, &connect.name, around)
-                || self.is_port_of_frozen(port.uuid, &connect.name, around)
+                || self.is_kept_port(port.uuid, &connect.name, around)
         };
         let network_name = link.network_name(connect, &self.members[&id.network]);
         let network_port = network_name.and_then(|name| {

@@ -87,7 +87,7 @@ impl ConnectState {
         let mut without_route: Vec<(NetworkId, SkippedNode)> = self
             .unrouted
             .iter()
-            .map(|id| self.skipped_node(*id, NodeSkip::NoSubnet, around))
+            .map(|id| self.skipped_node(*id, self.without_subnet(*id, around), around))
             .collect();
         for skipped in [&mut without_port, &mut without_route] {
             skipped.sort_by(|(left_id, left), (right_id, right)| {
@@ -96,6 +96,21 @@ impl ConnectState {
         }
         let all = without_port.into_iter().chain(without_route);
         all.map(|(_, skipped)| skipped).collect()
+    }
+
+    /// Why no route leads over a link.
+    fn without_subnet(&self, id: LinkId, around: &Around<'_>) -> NodeSkip {
+        let node = NodeId::try_new(id.index.into()).ok();
+        let node = node.and_then(|node| around.nodes.owner(node));
+        let member = self.members.get(&id.network);
+        let is_unreadable = node.zip(member).is_some_and(|(node, member)| {
+            member.topology == Topology::Layer3 && node.has_unknown_subnets_of(&member.name)
+        });
+        if is_unreadable {
+            NodeSkip::UnreadableSubnets
+        } else {
+            NodeSkip::NoSubnet
+        }
     }
 
     fn skipped_node(

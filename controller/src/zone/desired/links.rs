@@ -200,6 +200,12 @@ impl<'a> Link<'a> {
         }
     }
 
+    /// Whether the node may have subnets of the network that are not known.
+    pub(in crate::zone) fn has_unreadable_subnets(&self, member: &Member) -> bool {
+        self.node
+            .is_some_and(|node| node.has_unknown_subnets_of(&member.name))
+    }
+
     /// How many routes lead over the link.
     pub(in crate::zone) fn route_count(&self, member: &Member) -> usize {
         let subnets = self.routed_subnets(member).iter();

@@ -60,6 +60,12 @@ impl Around<'_> {
         let local = self.inputs.nodes.get(&self.inputs.zone);
         local.is_some_and(|node| node.id.is_none())
     }
+
+    /// Whether the zone's node has an id that cannot be read.
+    pub(super) fn has_unreadable_local_id(&self) -> bool {
+        let local = self.inputs.nodes.get(&self.inputs.zone);
+        local.is_some_and(|node| node.has_unknown_id())
+    }
 }
 
 /// The connect router, without its ports and routes.
