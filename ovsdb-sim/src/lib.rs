@@ -51,6 +51,7 @@
 
 mod control;
 mod database;
+mod databases;
 mod dial;
 mod fault;
 mod file;
@@ -74,9 +75,10 @@ mod unixctl;
 
 pub use control::{ControlApiClient, DatabaseStats, SimStats};
 pub use database::{SimDatabase, TransactError};
+pub use databases::{AddDatabaseError, RemoveDatabaseError};
 pub use dial::Dialer;
 pub use fault::{ConnectionId, Connections, Fault, FaultId, FaultRule, FaultStatus, Loss};
-pub use file::FileError;
+pub use file::{Damage, FileError};
 pub use hosted::NotClustered;
 pub use listen::{ListenError, Listener};
 pub use model::{Model, Role};

@@ -3,6 +3,7 @@
 //! A request's method is the command, its parameters are strings; the result, or the error, is a text for people.
 
 mod commands;
+mod words;
 
 use std::io;
 use std::path::PathBuf;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::sync::Arc;
 
 use patchbay_schemas::json::Json;
@@ -10,12 +11,15 @@ use crate::hosted::Hosted;
 use crate::remotes::Remotes;
 use crate::server::Server;
 
+use super::words;
+
 /// What a command is about.
 #[derive(Clone, Copy, Debug)]
 enum Command {
     Exit,
     ListCommands,
     MemoryShow,
+    AddDatabase,
     AddRemote,
     Compact,
     DisableMonitorCond,
@@ -23,16 +27,18 @@ enum Command {
     ListDatabases,
     ListRemotes,
     Reconnect,
+    RemoveDatabase,
     RemoveRemote,
     SyncStatus,
     Version,
 }
 
 /// A command with its name, its arguments as the help shows them, and how many there may be. Sorted by name.
-const COMMANDS: [(&str, &str, RangeInclusive<usize>, Command); 13] = [
+const COMMANDS: [(&str, &str, RangeInclusive<usize>, Command); 15] = [
     ("exit", "", 0..=0, Command::Exit),
     ("list-commands", "", 0..=0, Command::ListCommands),
     ("memory/show", "", 0..=0, Command::MemoryShow),
+    ("ovsdb-server/add-db", "DB", 1..=1, Command::AddDatabase),
     (
         "ovsdb-server/add-remote",
         "REMOTE",
@@ -55,6 +61,12 @@ const COMMANDS: [(&str, &str, RangeInclusive<usize>, Command); 13] = [
     ("ovsdb-server/list-dbs", "", 0..=0, Command::ListDatabases),
     ("ovsdb-server/list-remotes", "", 0..=0, Command::ListRemotes),
     ("ovsdb-server/reconnect", "", 0..=0, Command::Reconnect),
+    (
+        "ovsdb-server/remove-db",
+        "DB",
+        1..=1,
+        Command::RemoveDatabase,
+    ),
     (
         "ovsdb-server/remove-remote",
         "REMOTE",
@@ -118,6 +130,11 @@ impl Commands {
             Command::Exit => return Ok(Outcome::Exit),
             Command::ListCommands => list_commands(),
             Command::MemoryShow => self.memory(),
+            Command::AddDatabase => {
+                let added = self.server.open_database(Path::new(required));
+                added.map_err(|error| words::not_added(&error))?;
+                nothing()
+            }
             Command::AddRemote => {
                 let added = self.remotes.add(required).await;
                 added.map_err(|error| error.to_string())?;
@@ -136,12 +153,15 @@ impl Commands {
                 database.ok_or("Failed to find the database.")?;
                 "status: ok".to_owned()
             }
-            Command::ListDatabases => {
-                lines(self.server.databases().map(|database| database.name()))
-            }
+            Command::ListDatabases => lines(self.server.databases().all().keys()),
             Command::ListRemotes => lines(self.remotes.targets()),
             Command::Reconnect => {
                 self.server.close_sessions();
+                nothing()
+            }
+            Command::RemoveDatabase => {
+                let removed = self.server.remove_database(required);
+                removed.map_err(|error| words::not_removed(&error))?;
                 nothing()
             }
             Command::RemoveRemote if self.remotes.remove(required) => nothing(),
@@ -157,11 +177,11 @@ impl Commands {
         if name.is_some_and(|name| name.starts_with('_')) {
             return Err("cannot compact built-in databases".to_owned());
         }
+        let all = self.server.databases().all();
         let databases: Vec<&Arc<Hosted>> = match name {
-            Some(name) => self.server.database(name).into_iter().collect(),
-            None => self
-                .server
-                .databases()
+            Some(name) => all.get(name).into_iter().collect(),
+            None => all
+                .values()
                 .filter(|database| !database.name().starts_with('_'))
                 .collect(),
         };
@@ -183,7 +203,7 @@ impl Commands {
     /// are values, triggers are transactions that wait.
     fn memory(&self) -> String {
         let (mut atoms, mut cells, mut monitors, mut triggers) = (0, 0, 0, 0);
-        for database in self.server.databases() {
+        for database in self.server.databases().all().values() {
             let snapshot = database.snapshot();
             for table in snapshot.schema().table_ids() {
                 for row in snapshot.table(table).iter() {
