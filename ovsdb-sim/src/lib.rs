@@ -85,7 +85,7 @@ pub use model::{Model, Role};
 pub use remotes::Remotes;
 pub use server::{Limits, NoConnection};
 pub use sim::{Sim, SimBuilder};
-pub use unixctl::Unixctl;
+pub use unixctl::{Log, Unixctl};
 
 /// Its examples are run.
 #[cfg(doctest)]

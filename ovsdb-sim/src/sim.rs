@@ -24,7 +24,7 @@ use crate::listen::{self, ListenError, Listener};
 use crate::model::Model;
 use crate::remotes::Remotes;
 use crate::server::{Limits, NoConnection, Server};
-use crate::unixctl::{self, Unixctl};
+use crate::unixctl::{self, Log, Unixctl};
 
 /// A running simulator. Clones are handles to the same one; listeners end when they are dropped.
 #[derive(Clone, Debug)]
@@ -65,7 +65,8 @@ impl Sim {
         dial::dial(self.server.clone(), target, listen::default_probe(target))
     }
 
-    /// Serves `ovs-appctl` at a unix socket. `remotes` are those that its commands list and change.
+    /// Serves `ovs-appctl` at a unix socket. `remotes` are those that its commands list and change, `log` is what `vlog/set`
+    /// changes.
     ///
     /// # Errors
     /// The socket cannot be bound.
@@ -73,8 +74,9 @@ impl Sim {
         &self,
         path: impl Into<PathBuf>,
         remotes: &Remotes,
+        log: Log,
     ) -> std::io::Result<Unixctl> {
-        unixctl::serve(self.server.clone(), path.into(), remotes.clone())
+        unixctl::serve(self.server.clone(), path.into(), remotes.clone(), log)
     }
 
     /// Serves the control API (JSON-RPC 2.0 over HTTP and WebSocket) and returns the address it is at.

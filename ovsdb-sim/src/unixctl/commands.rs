@@ -11,6 +11,8 @@ use crate::hosted::Hosted;
 use crate::remotes::Remotes;
 use crate::server::Server;
 
+use super::log::Log;
+use super::vlog::Vlog;
 use super::words;
 
 /// What a command is about.
@@ -29,12 +31,19 @@ enum Command {
     Reconnect,
     RemoveDatabase,
     RemoveRemote,
+    MemoryTrim,
     SyncStatus,
     Version,
+    CloseLog,
+    RateLimit { limited: bool },
+    ListLevels,
+    ListPatterns,
+    ReopenLog,
+    SetLog,
 }
 
 /// A command with its name, its arguments as the help shows them, and how many there may be. Sorted by name.
-const COMMANDS: [(&str, &str, RangeInclusive<usize>, Command); 15] = [
+const COMMANDS: [(&str, &str, RangeInclusive<usize>, Command); 23] = [
     ("exit", "", 0..=0, Command::Exit),
     ("list-commands", "", 0..=0, Command::ListCommands),
     ("memory/show", "", 0..=0, Command::MemoryShow),
@@ -60,6 +69,12 @@ const COMMANDS: [(&str, &str, RangeInclusive<usize>, Command); 15] = [
     ),
     ("ovsdb-server/list-dbs", "", 0..=0, Command::ListDatabases),
     ("ovsdb-server/list-remotes", "", 0..=0, Command::ListRemotes),
+    (
+        "ovsdb-server/memory-trim-on-compaction",
+        "on|off",
+        1..=1,
+        Command::MemoryTrim,
+    ),
     ("ovsdb-server/reconnect", "", 0..=0, Command::Reconnect),
     (
         "ovsdb-server/remove-db",
@@ -75,6 +90,28 @@ const COMMANDS: [(&str, &str, RangeInclusive<usize>, Command); 15] = [
     ),
     ("ovsdb-server/sync-status", "", 0..=0, Command::SyncStatus),
     ("version", "", 0..=0, Command::Version),
+    ("vlog/close", "", 0..=0, Command::CloseLog),
+    (
+        "vlog/disable-rate-limit",
+        "[module]...",
+        0..=usize::MAX,
+        Command::RateLimit { limited: false },
+    ),
+    (
+        "vlog/enable-rate-limit",
+        "[module]...",
+        0..=usize::MAX,
+        Command::RateLimit { limited: true },
+    ),
+    ("vlog/list", "", 0..=0, Command::ListLevels),
+    ("vlog/list-pattern", "", 0..=0, Command::ListPatterns),
+    ("vlog/reopen", "", 0..=0, Command::ReopenLog),
+    (
+        "vlog/set",
+        "{spec | PATTERN:destination:pattern}",
+        0..=usize::MAX,
+        Command::SetLog,
+    ),
 ];
 
 /// What comes of a command.
@@ -89,11 +126,16 @@ pub(super) enum Outcome {
 pub(super) struct Commands {
     server: Arc<Server>,
     remotes: Remotes,
+    vlog: Vlog,
 }
 
 impl Commands {
-    pub(super) fn new(server: Arc<Server>, remotes: Remotes) -> Self {
-        Self { server, remotes }
+    pub(super) fn new(server: Arc<Server>, remotes: Remotes, log: Log) -> Self {
+        Self {
+            server,
+            remotes,
+            vlog: Vlog::new(log),
+        }
     }
 
     /// Executes a command, or says what is wrong.
@@ -120,10 +162,11 @@ impl Commands {
         }
         let texts: Option<Vec<&str>> = arguments.iter().map(Json::as_str).collect();
         let texts = texts.ok_or_else(|| format!("\"{name}\" command has non-string argument"))?;
-        self.run(*command, texts.first().copied()).await
+        self.run(*command, &texts).await
     }
 
-    async fn run(&self, command: Command, argument: Option<&str>) -> Result<Outcome, String> {
+    async fn run(&self, command: Command, arguments: &[&str]) -> Result<Outcome, String> {
+        let argument = arguments.first().copied();
         let required = argument.unwrap_or_default();
         let nothing = String::new;
         let said = match command {
@@ -166,8 +209,24 @@ impl Commands {
             }
             Command::RemoveRemote if self.remotes.remove(required) => nothing(),
             Command::RemoveRemote => return Err("no such remote".to_owned()),
+            // Here memory that is not needed is always given back.
+            Command::MemoryTrim if ["on", "off"].contains(&required) => nothing(),
+            Command::MemoryTrim => return Err("invalid argument".to_owned()),
             Command::SyncStatus => "state: active".to_owned(),
             Command::Version => concat!("ovsdb-sim ", env!("CARGO_PKG_VERSION")).to_owned(),
+            // There is no log file.
+            Command::CloseLog => nothing(),
+            Command::ReopenLog => return Err("Logging to file not configured".to_owned()),
+            Command::ListLevels => self.vlog.list(),
+            Command::ListPatterns => self.vlog.list_patterns(),
+            Command::RateLimit { limited } => {
+                self.vlog.set_limited(arguments, limited)?;
+                nothing()
+            }
+            Command::SetLog => {
+                self.vlog.set(arguments)?;
+                nothing()
+            }
         };
         Ok(Outcome::Said(said))
     }

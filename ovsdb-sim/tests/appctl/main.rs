@@ -5,6 +5,7 @@
 
 mod databases;
 mod remotes;
+mod vlog;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::Shutdown;
@@ -55,6 +56,10 @@ impl Server {
     }
 
     fn sim(schema: &Path) -> Self {
+        Self::sim_with_log(schema, Stdio::inherit())
+    }
+
+    fn sim_with_log(schema: &Path, log: Stdio) -> Self {
         let folder = ScratchDir::new();
         let [socket, unixctl] = ["db.sock", "ctl.sock"].map(|name| folder.path().join(name));
         let mut child = Command::new(env!("CARGO_BIN_EXE_ovsdb-sim"))
@@ -64,6 +69,8 @@ impl Server {
             .arg("--schema")
             .arg(schema)
             .stdout(Stdio::piped())
+            .stderr(log)
+            .env_remove("RUST_LOG")
             .spawn()
             .unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
