@@ -156,8 +156,8 @@ impl Server {
         self.add_database(Source::resumed(path)?)
     }
 
-    /// Serves a database no more. Its monitors and waiting transactions are canceled, its journal is closed, and clients
-    /// that would not understand it are hung up on.
+    /// Serves a database no more. Its monitors and waiting transactions are canceled, its journal is closed, and
+    /// clients that would not understand it are hung up on.
     pub(crate) fn remove_database(&self, name: &str) -> Result<(), RemoveDatabaseError> {
         let databases = self.databases();
         let _changing = databases.lock();

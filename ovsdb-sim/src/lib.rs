@@ -39,7 +39,8 @@
 //! the same process, [`Sim::connect`] is a bare stream of bytes, and [`SimDatabase`] reads and commits without messages.
 //!
 //! **Faults.** [`Sim::set_fault`] makes something go wrong: connections end, replies get lost or late, requests are refused.
-//! [`Fault`] lists what. [`Sim::go_down`] and [`Sim::come_back`] are for the server as a whole.
+//! [`Fault`] lists what. [`Sim::go_down`] and [`Sim::come_back`] are for the server as a whole, [`Sim::remove_database`]
+//! and [`Sim::add_database`] for a database.
 //!
 //! **Time** is tokio's. A test that pauses it (`tokio::time::pause`) lets an hour pass at once: deadlines of `wait`s, late
 //! replies and clients' probes included. Sockets do not know of this, so such tests connect without.

@@ -28,7 +28,8 @@ struct Args {
     #[arg(long, visible_alias = "remote", required = true, value_name = "TARGET")]
     listen: Vec<String>,
 
-    /// Serve ovs-appctl at a unix socket: ovs-appctl -t PATH list-commands.
+    /// Serve ovs-appctl at a unix socket: ovs-appctl -t PATH list-commands. Databases and remotes can be added and removed
+    /// there, and log levels be set.
     #[arg(long, value_name = "PATH")]
     unixctl: Option<PathBuf>,
 

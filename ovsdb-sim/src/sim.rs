@@ -233,8 +233,9 @@ impl Sim {
     }
 
     /// Serves a database no more; `ovs-appctl ovsdb-server/remove-db` does the same. Its monitors and waiting transactions
-    /// are canceled, its journal is closed and can be opened by others, and clients that have not said that they understand
-    /// it (`set_db_change_aware`) are hung up on. A [`SimDatabase`] of it still has the last state, and refuses transactions.
+    /// are canceled, its journal is closed and can be opened by others, and clients that have not said that they
+    /// understand it (`set_db_change_aware`) are hung up on. A [`SimDatabase`] of it still has the last state, and refuses
+    /// transactions.
     ///
     /// # Errors
     /// There is none of this name, or it is the server's own.

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ovsdb_sim::testing::ScratchDir;
-use ovsdb_sim::{AddDatabaseError, Model, RemoveDatabaseError, Sim};
+use ovsdb_sim::{AddDatabaseError, Model, Remotes, RemoveDatabaseError, Sim};
 use patchbay_engine::client::{Client, CommitOutcome, Config};
 use patchbay_schemas::nb::{self, LogicalSwitch};
 use patchbay_schemas::schema::DatabaseSchema;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
 const NB: &str = "OVN_Northbound";
@@ -160,6 +160,88 @@ async fn a_client_comes_back_with_its_database() {
         client.transact(txn).await,
         CommitOutcome::Committed(_)
     ));
+}
+
+/// Not only when their state is to be written next.
+#[tokio::test(start_paused = true)]
+async fn remotes_that_a_database_names_go_and_come_at_once() {
+    let dir = ScratchDir::new();
+    let place = dir.path().join("place");
+    let schema = schema();
+    let text = schema.to_json().to_text().replace("integer", "string");
+    let schema = Arc::new(DatabaseSchema::parse(text.as_bytes()).unwrap());
+    let sim = Sim::builder().schema(schema.clone()).build().unwrap();
+    let name_place = || async {
+        let request = format!(
+            r#"{{"id":1,"method":"transact","params":["D",
+                {{"op":"insert","table":"T","row":{{"i":"punix:{}"}}}}]}}"#,
+            place.display()
+        );
+        let mut stream = sim.connect().unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream.read_u8().await.unwrap();
+    };
+    name_place().await;
+    let remotes = Remotes::of(&sim);
+    remotes.add("db:D,T,i").await.unwrap();
+    let start = Instant::now();
+    for _ in 0..2 {
+        until(|| place.exists()).await;
+        sim.remove_database("D").unwrap();
+        until(|| !place.exists()).await;
+        sim.add_database(schema.clone()).unwrap();
+        name_place().await;
+    }
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    assert_eq!(remotes.targets(), ["db:D,T,i"]);
+}
+
+/// Lets other tasks run; time passes only when all of them wait.
+async fn until(condition: impl Fn() -> bool) {
+    for _ in 0..1000 {
+        if condition() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("it does not come");
+}
+
+/// Its operations are decoded while it arrives, for a schema that is gone when the last of them comes.
+#[tokio::test]
+async fn a_long_transaction_does_not_outlive_its_database() {
+    for comes_back in [false, true] {
+        let sim = sim(Model::Standalone);
+        let operation = r#",{"op":"insert","table":"T","row":{"i":7}}"#;
+        let aware = r#"{"id":0,"method":"set_db_change_aware","params":[true]}"#;
+        let head = r#"{"id":1,"method":"transact","params":["D""#;
+        let half = operation.repeat((4 << 20) / operation.len());
+        let mut stream = sim.connect().unwrap();
+        stream
+            .write_all(format!("{aware}{head}{half}").as_bytes())
+            .await
+            .unwrap();
+        sim.remove_database("D").unwrap();
+        if comes_back {
+            sim.add_database(schema()).unwrap();
+        }
+        stream
+            .write_all(format!("{half}]}}").as_bytes())
+            .await
+            .unwrap();
+        let mut heard = String::new();
+        while !heard.contains(r#""id":1"#) {
+            let mut piece = [0; 4096];
+            let count = timeout(Duration::from_secs(60), stream.read(&mut piece)).await;
+            let count = count.unwrap().unwrap();
+            assert!(count > 0, "{heard}");
+            heard += str::from_utf8(&piece[..count]).unwrap();
+        }
+        assert!(heard.contains(r#""error":"canceled""#), "{heard}");
+        let database = sim.database("D");
+        assert_eq!(database.is_some(), comes_back);
+        assert!(database.is_none_or(|database| database.snapshot().row_count() == 0));
+    }
 }
 
 /// Whatever a client is doing when its database goes is answered or ends the connection.

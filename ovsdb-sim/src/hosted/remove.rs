@@ -73,14 +73,16 @@ impl State {
 mod tests {
     use std::sync::Arc;
 
+    use patchbay_schemas::json::Json;
     use patchbay_schemas::schema::DatabaseSchema;
     use patchbay_schemas::wire::DecodedTransaction;
 
     use crate::Sim;
+    use crate::outbox::{Batch, Chunk};
 
     /// Requests look a database up before they have its lock.
-    #[test]
-    fn nothing_is_done_in_a_database_that_is_removed() {
+    #[tokio::test]
+    async fn nothing_is_done_in_a_database_that_is_removed() {
         let schema = DatabaseSchema::parse(br#"{"name":"D","tables":{}}"#).unwrap();
         let schema = Arc::new(schema);
         let sim = Sim::builder().schema(schema.clone()).build().unwrap();
@@ -93,7 +95,15 @@ mod tests {
             "unknown database: database D was removed"
         );
         let transaction = DecodedTransaction::default();
-        assert!(hosted.execute(transaction, &schema).is_err());
+        assert!(hosted.execute(transaction.clone(), &schema).is_err());
+        let session = sim.server().connect();
+        hosted.transact(&session, Json::string("id"), transaction, &schema);
+        let Some((Batch::Chunks(reply), _)) = session.outbox().take().await else {
+            panic!("it is answered");
+        };
+        let reply: Vec<_> = reply.iter().flat_map(Chunk::bytes).copied().collect();
+        let reply = String::from_utf8(reply).unwrap();
+        assert!(reply.contains("database D was removed"), "{reply}");
         assert!(hosted.convert(schema.clone()).is_err());
 
         // Nor does it write the row of another of its name.
