@@ -102,7 +102,7 @@ struct Control {
 }
 
 impl Control {
-    fn database(&self, name: &str) -> RpcResult<&Arc<Hosted>> {
+    fn database(&self, name: &str) -> RpcResult<Arc<Hosted>> {
         self.server
             .database(name)
             .ok_or_else(|| refuse(format!("this server has no database {name}")))
@@ -155,7 +155,8 @@ impl ControlApiServer for Control {
     }
 
     fn stats(&self) -> RpcResult<SimStats> {
-        let databases = self.server.databases().map(|database| DatabaseStats {
+        let databases = self.server.databases().all();
+        let databases = databases.values().map(|database| DatabaseStats {
             name: database.name().to_owned(),
             rows: database.snapshot().row_count(),
             commits: database.commits(),

@@ -1,8 +1,10 @@
 //! One hosted database: executes transactions one at a time and tells the monitors.
 
 mod blocked;
+mod canceled;
 mod cluster;
 mod convert;
+mod remove;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,6 +45,8 @@ pub(crate) struct State {
     /// None of a standalone database.
     history: Option<History>,
     role: Role,
+    /// The server has it no more; who still holds it can only look at it.
+    is_removed: bool,
     pub(crate) monitors: Monitors,
     /// Transactions whose `wait` is not satisfied, in order of arrival.
     blocked: Line,
@@ -78,6 +82,7 @@ impl Hosted {
             journal,
             history,
             role: Role::Leader,
+            is_removed: false,
             monitors: Monitors::default(),
             blocked: Line::default(),
             commits: watch::Sender::new(0),
@@ -137,6 +142,7 @@ impl Hosted {
         transaction: &mut DecodedTransaction,
         schema: &Arc<DatabaseSchema>,
     ) -> Result<(Vec<OperationResult>, ChangeSet), DatabaseError> {
+        state.served().map_err(DatabaseError::Commit)?;
         let own = state.database.schema();
         if !Arc::ptr_eq(own, schema) && own != schema {
             let details = format!(

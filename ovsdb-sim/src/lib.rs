@@ -39,7 +39,8 @@
 //! the same process, [`Sim::connect`] is a bare stream of bytes, and [`SimDatabase`] reads and commits without messages.
 //!
 //! **Faults.** [`Sim::set_fault`] makes something go wrong: connections end, replies get lost or late, requests are refused.
-//! [`Fault`] lists what. [`Sim::go_down`] and [`Sim::come_back`] are for the server as a whole.
+//! [`Fault`] lists what. [`Sim::go_down`] and [`Sim::come_back`] are for the server as a whole, [`Sim::remove_database`]
+//! and [`Sim::add_database`] for a database.
 //!
 //! **Time** is tokio's. A test that pauses it (`tokio::time::pause`) lets an hour pass at once: deadlines of `wait`s, late
 //! replies and clients' probes included. Sockets do not know of this, so such tests connect without.
@@ -51,6 +52,7 @@
 
 mod control;
 mod database;
+mod databases;
 mod dial;
 mod fault;
 mod file;
@@ -74,16 +76,17 @@ mod unixctl;
 
 pub use control::{ControlApiClient, DatabaseStats, SimStats};
 pub use database::{SimDatabase, TransactError};
+pub use databases::{AddDatabaseError, RemoveDatabaseError};
 pub use dial::Dialer;
 pub use fault::{ConnectionId, Connections, Fault, FaultId, FaultRule, FaultStatus, Loss};
-pub use file::FileError;
+pub use file::{Damage, FileError};
 pub use hosted::NotClustered;
 pub use listen::{ListenError, Listener};
 pub use model::{Model, Role};
 pub use remotes::Remotes;
 pub use server::{Limits, NoConnection};
 pub use sim::{Sim, SimBuilder};
-pub use unixctl::Unixctl;
+pub use unixctl::{Log, Unixctl};
 
 /// Its examples are run.
 #[cfg(doctest)]

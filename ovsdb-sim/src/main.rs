@@ -8,9 +8,10 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
 use mimalloc::MiMalloc;
-use ovsdb_sim::{Model, Remotes, Sim, SimBuilder};
+use ovsdb_sim::{Log, Model, Remotes, Sim, SimBuilder};
 use patchbay_schemas::schema::{DatabaseSchema, is_id};
 use tokio::signal::unix::{SignalKind, signal};
+use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
 /// Requests, rows and replies are millions of small pieces, made by several threads.
@@ -27,7 +28,8 @@ struct Args {
     #[arg(long, visible_alias = "remote", required = true, value_name = "TARGET")]
     listen: Vec<String>,
 
-    /// Serve ovs-appctl at a unix socket: ovs-appctl -t PATH list-commands.
+    /// Serve ovs-appctl at a unix socket: ovs-appctl -t PATH list-commands. Databases and remotes can be added and removed
+    /// there, and log levels be set.
     #[arg(long, value_name = "PATH")]
     unixctl: Option<PathBuf>,
 
@@ -87,13 +89,7 @@ impl From<ModelArg> for Model {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    tracing_subscriber::fmt()
-        .with_env_filter(
-            EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn")),
-        )
-        .with_writer(std::io::stderr)
-        .with_ansi(has_colours())
-        .init();
+    let log = begin_log();
     let Args {
         listen,
         unixctl,
@@ -134,7 +130,7 @@ async fn main() -> anyhow::Result<()> {
     let unixctl = match unixctl {
         Some(path) => {
             let shown = path.display().to_string();
-            let served = sim.serve_unixctl(path, &remotes);
+            let served = sim.serve_unixctl(path, &remotes, log);
             Some(served.with_context(|| format!("unixctl at {shown}"))?)
         }
         None => None,
@@ -162,6 +158,24 @@ async fn main() -> anyhow::Result<()> {
         () = exit_asked => {}
     }
     Ok(())
+}
+
+/// Logs to standard error, warnings unless the environment says something else, or somebody later.
+fn begin_log() -> Log {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    let level = filter.max_level_hint().unwrap_or(LevelFilter::TRACE);
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(has_colours())
+        .with_env_filter(filter)
+        .with_filter_reloading();
+    let filter = subscriber.reload_handle();
+    subscriber.init();
+    Log::new(level, move |directives| {
+        if let Err(error) = filter.reload(EnvFilter::new(directives)) {
+            tracing::error!(%error, directives, "the log's level stays as it was");
+        }
+    })
 }
 
 /// Whether messages are coloured: on a terminal, unless its user wants none (<https://no-color.org>).

@@ -119,7 +119,7 @@ impl Request<'_> {
         };
         let name = String::from_utf8_lossy(&name);
         if let Some(database) = self.session.server().database(&name) {
-            return Ok((database.clone(), params));
+            return Ok((database, params));
         }
         let details = format!("{} request specifies unknown database {name}", self.method);
         Err(OvsdbError::new("unknown database", details)
@@ -132,7 +132,9 @@ impl Request<'_> {
             self.session
                 .server()
                 .databases()
-                .map(|database| Json::string(database.name()))
+                .all()
+                .keys()
+                .map(|name| Json::string(name.as_str()))
                 .collect(),
         ))
     }
@@ -144,7 +146,11 @@ impl Request<'_> {
 
     fn transact(&mut self, context: &mut Context) -> Outcome {
         let arrived = self.arrived.take();
-        let (database, params) = self.database()?;
+        let (database, params) = match self.database() {
+            // It is gone since, and the request's text with it, which the refusal would have.
+            Err(_) if arrived.is_some() => return Err(Refusal::Text("canceled")),
+            found => found?,
+        };
         self.check_id()?;
         let ArrivedTransaction {
             transaction,
@@ -163,8 +169,9 @@ impl Request<'_> {
 
     /// Refuses the id of a transaction that is still waiting.
     fn check_id(&self) -> Outcome<()> {
-        let mut databases = self.session.server().databases();
-        if databases.any(|database| database.is_blocked(self.session.id(), &self.id)) {
+        let databases = self.session.server().databases().all();
+        let is_blocked = |database: &Arc<Hosted>| database.is_blocked(self.session.id(), &self.id);
+        if databases.values().any(is_blocked) {
             return Err(self.syntax(format!("{}: duplicate request ID", self.method)));
         }
         Ok(())
@@ -230,6 +237,7 @@ impl Request<'_> {
         }
         // Nothing is committed and the schema stays the same until the reply is on its way.
         let mut state = database.state();
+        state.served()?;
         let view = state.view();
         let schema = view.snapshot.schema();
         let at_requests = params;
@@ -343,7 +351,8 @@ pub(crate) fn cancel(session: &Arc<Session>, mut params: Reader<'_>) {
         return;
     }
     let id = Json::read(&mut params);
-    let mut databases = session.server().databases();
+    let databases = session.server().databases().all();
+    let mut databases = databases.values();
     databases.any(|database| database.cancel(session.id(), &id));
 }
 

@@ -1,24 +1,21 @@
 //! What all sessions share.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use dashmap::DashMap;
-use patchbay_engine::db::Database;
-use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::uuids::UuidSource;
 use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
+use crate::databases::Databases;
 use crate::fault::{ConnectionId, Connections, Fault, FaultId, FaultRule, Faults};
 use crate::file::Source;
-use crate::history::History;
-use crate::hosted::{Hosted, without_ephemeral_columns};
+use crate::hosted::Hosted;
 use crate::listen::{Endpoint, ListenError};
 use crate::lock::Locks;
-use crate::model::{Model, Role};
-use crate::server_database::{self, DatabaseRow, Listing, Status};
+use crate::model::Model;
+use crate::server_database;
 use crate::session::{Session, SessionId};
 
 /// Limits that keep a server's memory bounded whatever clients do.
@@ -63,7 +60,8 @@ pub(crate) struct Server {
     id: Mutex<Uuid>,
     /// Where the next id comes from.
     uuids: Mutex<UuidSource>,
-    databases: BTreeMap<String, Arc<Hosted>>,
+    databases: Databases,
+    model: Model,
     locks: Mutex<Locks>,
     /// Written by sessions as they come and go, read by the control API meanwhile.
     sessions: DashMap<SessionId, Arc<Session>>,
@@ -93,45 +91,14 @@ impl Server {
         limits: Limits,
     ) -> anyhow::Result<Self> {
         let mut uuids = source(seed, 0);
-        let id = uuids.next_uuid();
-        let mut opened = BTreeMap::new();
-        let mut rows = Vec::new();
-        for given in sources {
-            let name = given.schema().name.clone();
-            let taken = name == server_database::NAME || opened.contains_key(&name);
-            anyhow::ensure!(!taken, "database {name} is given twice");
-            let number = 1 + opened.len() as u64;
-            let (mut database, journal) = given.open(source(seed, number))?;
-            let (history, row) = match model {
-                Model::Standalone => (None, DatabaseRow::standalone(database.schema())),
-                Model::Clustered => {
-                    let ids = source(seed, 2 << 32 | number);
-                    let history = cluster(&mut database, ids)?;
-                    let [cid, sid] = [uuids.next_uuid(), uuids.next_uuid()];
-                    let row = DatabaseRow::clustered(database.schema(), cid, sid, history.index());
-                    (Some(history), row)
-                }
-            };
-            rows.push(row);
-            opened.insert(name, (database, journal, history));
-        }
-        let own = server_database::create(rows, source(seed, 1 + opened.len() as u64))?;
-        let mut databases = BTreeMap::new();
-        for (name, (database, journal, history)) in opened {
-            let status = Status {
-                schema: database.schema().clone(),
-                role: Role::Leader,
-                index: history.as_ref().map(History::index),
-            };
-            let listing = Listing::new(own.clone(), status);
-            let hosted = Hosted::served(database, journal, history, listing);
-            databases.insert(name, Arc::new(hosted));
-        }
-        databases.insert(server_database::NAME.to_owned(), own);
-        Ok(Self {
-            id: Mutex::new(id),
+        let server = Self {
+            id: Mutex::new(uuids.next_uuid()),
             uuids: Mutex::new(uuids),
-            databases,
+            databases: Databases::new(server_database::create(
+                source(seed, 4 << 32),
+                source(seed, 5 << 32),
+            )?),
+            model,
             locks: Mutex::default(),
             sessions: DashMap::new(),
             next_session: AtomicU64::new(1),
@@ -146,7 +113,11 @@ impl Server {
             )),
             seed,
             limits,
-        })
+        };
+        for source in sources {
+            server.add_database(source)?;
+        }
+        Ok(server)
     }
 
     pub(crate) fn id(&self) -> Uuid {
@@ -155,10 +126,15 @@ impl Server {
 
     /// Draws another id, as a server that is started anew does.
     pub(crate) fn renew_id(&self) -> Uuid {
-        let mut uuids = self.uuids.lock().unwrap_or_else(PoisonError::into_inner);
-        let id = uuids.next_uuid();
+        let id = self.next_uuid();
         *self.id.lock().unwrap_or_else(PoisonError::into_inner) = id;
         id
+    }
+
+    /// Draws an id that the server gives to something.
+    pub(crate) fn next_uuid(&self) -> Uuid {
+        let mut uuids = self.uuids.lock().unwrap_or_else(PoisonError::into_inner);
+        uuids.next_uuid()
     }
 
     pub(crate) fn is_up(&self) -> bool {
@@ -219,13 +195,17 @@ impl Server {
         &self.places
     }
 
-    pub(crate) fn database(&self, name: &str) -> Option<&Arc<Hosted>> {
+    pub(crate) fn database(&self, name: &str) -> Option<Arc<Hosted>> {
         self.databases.get(name)
     }
 
-    /// All databases, `_Server` included, by name.
-    pub(crate) fn databases(&self) -> impl Iterator<Item = &Arc<Hosted>> {
-        self.databases.values()
+    pub(crate) fn databases(&self) -> &Databases {
+        &self.databases
+    }
+
+    /// How databases are kept.
+    pub(crate) fn model(&self) -> Model {
+        self.model
     }
 
     pub(crate) fn locks(&self) -> &Mutex<Locks> {
@@ -298,7 +278,7 @@ impl Server {
 
     /// Ends a session's monitors and waiting transactions and gives its locks to others.
     fn release(&self, session: SessionId) {
-        for database in self.databases() {
+        for database in self.databases.all().values() {
             database.disconnect(session);
         }
         let owners = self.lock_table().disconnect(session);
@@ -341,6 +321,21 @@ impl Server {
         self.close_sessions();
     }
 
+    /// The source of the UUIDs that a database gives to versions of rows.
+    pub(crate) fn database_uuids(&self, number: u64) -> UuidSource {
+        source(self.seed, number)
+    }
+
+    /// The source of the ids of a database's transactions.
+    pub(crate) fn history_uuids(&self, number: u64) -> UuidSource {
+        source(self.seed, 2 << 32 | number)
+    }
+
+    /// The source of the UUID of a database's row in `_Server`.
+    pub(crate) fn listing_uuids(&self, number: u64) -> UuidSource {
+        source(self.seed, 5 << 32 | number)
+    }
+
     /// A source of UUIDs for a transaction of the server's owner.
     pub(crate) fn owner_uuids(&self) -> UuidSource {
         let number = self.next_owner.fetch_add(1, Ordering::Relaxed);
@@ -351,19 +346,6 @@ impl Server {
     pub(crate) fn uuids(&self, session: SessionId) -> UuidSource {
         source(self.seed, 1 << 32 | session.0)
     }
-}
-
-/// Makes a database one of a cluster, which keeps no ephemeral columns.
-fn cluster(database: &mut Database, ids: UuidSource) -> Result<History, OvsdbError> {
-    if let Some(schema) = without_ephemeral_columns(database.schema()) {
-        let database_name = &schema.name;
-        tracing::warn!(
-            database = database_name,
-            "ephemeral columns become persistent: clusters have no others"
-        );
-        database.convert(Arc::new(schema))?;
-    }
-    Ok(History::new(ids, &database.snapshot()))
 }
 
 /// Different users of one seed get different sequences.

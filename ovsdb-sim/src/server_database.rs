@@ -7,7 +7,7 @@ use patchbay_engine::db::Database;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::schema::DatabaseSchema;
+use patchbay_schemas::schema::{DatabaseSchema, TableId};
 use patchbay_schemas::typed::{Column, TableRow, TypeError, read};
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{Clause, Condition, DecodedTransaction, Function, Operation};
@@ -71,49 +71,90 @@ fn row_index(index: Option<u64>) -> BTreeSet<i64> {
 #[derive(Debug)]
 pub(crate) struct Listing {
     own: Arc<Hosted>,
-    /// What the row says.
-    told: Mutex<Status>,
+    /// What the row says; none when there is no row any more, nor will be one: another database may have its name.
+    told: Mutex<Option<Status>>,
 }
 
 impl Listing {
+    /// Of a database whose row will [say this](Self::insert).
     pub(crate) fn new(own: Arc<Hosted>, status: Status) -> Self {
         Self {
             own,
-            told: Mutex::new(status),
+            told: Mutex::new(Some(status)),
+        }
+    }
+
+    /// Writes the row.
+    pub(crate) fn insert(&self, row: &DatabaseRow, uuids: UuidSource) {
+        let mut txn = TxnBuilder::with_uuids(&self.own.snapshot(), uuids);
+        match txn.insert(row) {
+            Ok(_) => self.execute(&row.name, txn.finish().operations().to_vec()),
+            Err(error) => cannot_tell(&row.name, &error),
         }
     }
 
     /// Whether a commit is to be seen in the row.
     pub(crate) fn shows_commits(&self) -> bool {
-        self.lock().index.is_some()
+        self.lock()
+            .as_ref()
+            .is_some_and(|told| told.index.is_some())
     }
 
     /// Writes what has changed in the row of the database `name`.
     pub(crate) fn update(&self, name: &str, current: impl FnOnce() -> Status) {
         let mut told = self.lock();
+        let Some(told) = &mut *told else {
+            return;
+        };
         // Asked for now, so that nothing newer is there already.
         let current = current();
-        let changes = current.changes(&told);
+        let changes = current.changes(told);
         *told = current;
-        if changes.is_empty() {
-            return;
+        if !changes.is_empty() {
+            self.execute(name, row_update(&self.own.schema(), name, changes));
         }
-        let schema = self.own.schema();
-        let operations = row_update(&schema, name, changes);
+    }
+
+    /// Removes the row of the database `name`.
+    pub(crate) fn remove(&self, name: &str) {
+        if self.lock().take().is_some() {
+            let schema = self.own.schema();
+            let operation = row_of(&schema, name)
+                .map(|(table, condition)| Operation::Delete { table, condition });
+            self.execute(name, operation.into_iter().collect());
+        }
+    }
+
+    fn execute(&self, name: &str, operations: Vec<Operation>) {
         let transaction = DecodedTransaction {
             total: operations.len(),
             operations,
             failure: None,
         };
-        if let Err(error) = self.own.execute(transaction, &schema) {
-            tracing::error!(database = name, %error, "{NAME} does not tell of a change");
+        if let Err(error) = self.own.execute(transaction, &self.own.schema()) {
+            cannot_tell(name, &error);
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Status> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Status>> {
         // It is replaced as a whole.
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn cannot_tell(name: &str, error: &dyn std::error::Error) {
+    tracing::error!(database = name, %error, "{NAME} does not tell of a change");
+}
+
+/// The row of a database.
+fn row_of(own: &DatabaseSchema, name: &str) -> Option<(TableId, Condition)> {
+    let (id, table) = own.table_by_name(DatabaseRow::TABLE)?;
+    let is_it = Clause::Column {
+        column: table.column_id("name")?,
+        function: Function::Equal,
+        argument: Datum::scalar(name),
+    };
+    Some((id, Condition(vec![is_it])))
 }
 
 /// What writes columns of the row of a database.
@@ -122,34 +163,26 @@ fn row_update(
     name: &str,
     columns: Vec<(&'static str, Datum)>,
 ) -> Vec<Operation> {
-    let Some((id, table)) = own.table_by_name(DatabaseRow::TABLE) else {
+    let Some((id, condition)) = row_of(own, name) else {
         return Vec::new();
     };
-    let Some(name_column) = table.column_id("name") else {
-        return Vec::new();
-    };
-    let is_it = Clause::Column {
-        column: name_column,
-        function: Function::Equal,
-        argument: Datum::scalar(name),
-    };
+    let table = own.table(id);
     let value = |(column, value)| Some((table.column_id(column)?, value));
     vec![Operation::Update {
         table: id,
-        condition: Condition(vec![is_it]),
+        condition,
         row: columns.into_iter().filter_map(value).collect(),
     }]
 }
 
-/// The `_Server` database with rows of these databases and itself.
-pub(crate) fn create(mut rows: Vec<DatabaseRow>, uuids: UuidSource) -> anyhow::Result<Arc<Hosted>> {
+/// The `_Server` database with the row of itself. The versions of its rows are drawn from `versions`, the UUID of the row
+/// from `rows`.
+pub(crate) fn create(versions: UuidSource, rows: UuidSource) -> anyhow::Result<Arc<Hosted>> {
     let schema = Arc::new(schema()?);
-    rows.push(DatabaseRow::standalone(&schema));
-    let mut database = Database::with_uuids(schema, uuids);
-    let mut txn = TxnBuilder::new(&database.snapshot());
-    for row in &rows {
-        txn.insert(row)?;
-    }
+    let row = DatabaseRow::standalone(&schema);
+    let mut database = Database::with_uuids(schema, versions);
+    let mut txn = TxnBuilder::with_uuids(&database.snapshot(), rows);
+    txn.insert(&row)?;
     database.transact(txn.finish().operations())?;
     Ok(Arc::new(Hosted::own(database)))
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -15,15 +15,16 @@ use uuid::Uuid;
 
 use crate::control;
 use crate::database::SimDatabase;
+use crate::databases::{AddDatabaseError, RemoveDatabaseError};
 use crate::dial::{self, Dialer};
 use crate::fault::{ConnectionId, FaultId, FaultRule, FaultStatus};
-use crate::file::Given;
+use crate::file::{Given, Source};
 use crate::hosted::Hosted;
 use crate::listen::{self, ListenError, Listener};
 use crate::model::Model;
 use crate::remotes::Remotes;
 use crate::server::{Limits, NoConnection, Server};
-use crate::unixctl::{self, Unixctl};
+use crate::unixctl::{self, Log, Unixctl};
 
 /// A running simulator. Clones are handles to the same one; listeners end when they are dropped.
 #[derive(Clone, Debug)]
@@ -64,7 +65,8 @@ impl Sim {
         dial::dial(self.server.clone(), target, listen::default_probe(target))
     }
 
-    /// Serves `ovs-appctl` at a unix socket. `remotes` are those that its commands list and change.
+    /// Serves `ovs-appctl` at a unix socket. `remotes` are those that its commands list and change, `log` is what `vlog/set`
+    /// changes.
     ///
     /// # Errors
     /// The socket cannot be bound.
@@ -72,8 +74,9 @@ impl Sim {
         &self,
         path: impl Into<PathBuf>,
         remotes: &Remotes,
+        log: Log,
     ) -> std::io::Result<Unixctl> {
-        unixctl::serve(self.server.clone(), path.into(), remotes.clone())
+        unixctl::serve(self.server.clone(), path.into(), remotes.clone(), log)
     }
 
     /// Serves the control API (JSON-RPC 2.0 over HTTP and WebSocket) and returns the address it is at.
@@ -191,12 +194,61 @@ impl Sim {
         Some(SimDatabase::new(self.server.clone(), hosted))
     }
 
+    /// Serves another database from now on, an empty one. Clients that have not said that they understand it
+    /// (`set_db_change_aware`) are hung up on, so that they look again; the others find it in `_Server`.
+    ///
+    /// ```
+    /// use ovsdb_sim::Sim;
+    /// use patchbay_schemas::schema::DatabaseSchema;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let sim = Sim::builder().build()?;
+    /// let schema = DatabaseSchema::parse(br#"{"name":"D","tables":{}}"#)?;
+    /// let database = sim.add_database(schema.into())?;
+    /// assert_eq!(database.snapshot().row_count(), 0);
+    /// sim.remove_database("D")?;
+    /// assert!(sim.database("D").is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// There is one of its name, or the name is reserved. Nothing changed.
+    pub fn add_database(
+        &self,
+        schema: Arc<DatabaseSchema>,
+    ) -> Result<SimDatabase, AddDatabaseError> {
+        let hosted = self.server.add_database(Source::empty(schema))?;
+        Ok(SimDatabase::new(self.server.clone(), hosted))
+    }
+
+    /// Like [`add_database`](Self::add_database), with the content of a standalone database file, which the database goes
+    /// on in: the file is its [journal](SimBuilder::journal). `ovs-appctl ovsdb-server/add-db` does the same.
+    ///
+    /// # Errors
+    /// The file is none of a database or in use, there is a database of its name, or the name is reserved. Nothing changed.
+    pub fn open_database(&self, path: impl AsRef<Path>) -> Result<SimDatabase, AddDatabaseError> {
+        let hosted = self.server.open_database(path.as_ref())?;
+        Ok(SimDatabase::new(self.server.clone(), hosted))
+    }
+
+    /// Serves a database no more; `ovs-appctl ovsdb-server/remove-db` does the same. Its monitors and waiting transactions
+    /// are canceled, its journal is closed and can be opened by others, and clients that have not said that they
+    /// understand it (`set_db_change_aware`) are hung up on. A [`SimDatabase`] of it still has the last state, and refuses
+    /// transactions.
+    ///
+    /// # Errors
+    /// There is none of this name, or it is the server's own.
+    pub fn remove_database(&self, name: &str) -> Result<(), RemoveDatabaseError> {
+        self.server.remove_database(name)
+    }
+
     pub(crate) fn server(&self) -> &Arc<Server> {
         &self.server
     }
 
     pub(crate) fn hosted(&self, name: &str) -> Option<Arc<Hosted>> {
-        self.server.database(name).cloned()
+        self.server.database(name)
     }
 
     /// Gives the server another id, by which clients (`get_server_id`) know that it was started anew, and returns it.

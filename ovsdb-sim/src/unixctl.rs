@@ -3,6 +3,9 @@
 //! A request's method is the command, its parameters are strings; the result, or the error, is a text for people.
 
 mod commands;
+mod log;
+mod vlog;
+mod words;
 
 use std::io;
 use std::path::PathBuf;
@@ -21,6 +24,7 @@ use crate::reply;
 use crate::server::Server;
 
 use commands::{Commands, Outcome};
+pub use log::Log;
 
 /// Longer than any command.
 const LONGEST: usize = 1 << 20;
@@ -50,12 +54,17 @@ impl Drop for Unixctl {
     }
 }
 
-pub(crate) fn serve(server: Arc<Server>, path: PathBuf, remotes: Remotes) -> io::Result<Unixctl> {
+pub(crate) fn serve(
+    server: Arc<Server>,
+    path: PathBuf,
+    remotes: Remotes,
+    log: Log,
+) -> io::Result<Unixctl> {
     listen::remove_stale(&path)?;
     let listener = UnixListener::bind(&path)?;
     let exit = Arc::new(Notify::new());
     let socket = Socket {
-        commands: Commands::new(server, remotes),
+        commands: Commands::new(server, remotes, log),
         exit: exit.clone(),
     };
     let task = tokio::spawn(accept(listener, Arc::new(socket)));

@@ -143,6 +143,18 @@ impl Source {
         }
     }
 
+    /// An empty database.
+    pub(crate) fn empty(schema: Arc<DatabaseSchema>) -> Self {
+        Self::new(schema, Content::Nothing)
+    }
+
+    /// The database that a file holds, to be kept there.
+    pub(crate) fn resumed(path: &Path) -> Result<Self, FileError> {
+        let journal = Journal::open(path)?;
+        let schema = journal.content().schema().clone();
+        Ok(Self::new(schema, Content::Journal(journal)))
+    }
+
     pub(crate) fn schema(&self) -> &Arc<DatabaseSchema> {
         &self.schema
     }

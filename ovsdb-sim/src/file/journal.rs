@@ -63,6 +63,10 @@ impl Journal {
         })
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Appends what a transaction changed.
     ///
     /// # Errors

@@ -64,12 +64,19 @@ fn set(file: &File, to: libc::c_int) -> nix::Result<()> {
 
 /// Where the lock of a database file is: beside the file itself, not beside a link to it.
 fn lock_path(path: &Path) -> io::Result<PathBuf> {
-    let real = match path.canonicalize() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
-        real => real?,
+    // What cannot be followed is no link, or its lock cannot be opened either.
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let Some(file_name) = real.file_name() else {
+        let is_empty = path.as_os_str().is_empty();
+        let error = if is_empty {
+            Errno::ENOENT
+        } else {
+            Errno::EISDIR
+        };
+        return Err(error.into());
     };
     let mut name = std::ffi::OsString::from(".");
-    name.push(real.file_name().ok_or(io::ErrorKind::IsADirectory)?);
+    name.push(file_name);
     name.push(".~lock~");
     Ok(real.with_file_name(name))
 }

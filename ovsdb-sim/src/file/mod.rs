@@ -18,6 +18,7 @@
 //!
 //! [`Delta`]: patchbay_schemas::delta::Delta
 
+mod damage;
 mod given;
 mod journal;
 mod lock_file;
@@ -25,6 +26,7 @@ mod reader;
 mod record;
 mod writer;
 
+pub use damage::Damage;
 pub(crate) use given::{Given, Source};
 pub(crate) use journal::{Journal, inverse};
 pub(crate) use reader::DatabaseFile;
@@ -52,7 +54,7 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
         /// What is wrong with its first record.
-        problem: String,
+        problem: Damage,
     },
     /// It is one server's part of a clustered database.
     #[error(

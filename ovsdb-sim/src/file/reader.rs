@@ -18,8 +18,8 @@ use patchbay_schemas::wire::{
     ColumnValues, Condition, DecodedTransaction, InsertRow, NotationReader, Operation,
 };
 
-use super::FileError;
 use super::record::{RecordError, Records};
+use super::{Damage, FileError};
 
 /// How much of a file is read at once.
 const READ_SIZE: usize = 1 << 18;
@@ -41,14 +41,14 @@ impl DatabaseFile {
 
     /// Reads the schema of an open file.
     pub(super) fn from_file(path: &Path, file: File) -> Result<Self, FileError> {
-        let not_a_database = |problem: String| FileError::NotADatabase {
+        let not_a_database = |problem: Damage| FileError::NotADatabase {
             path: path.to_owned(),
             problem,
         };
         let mut records = Records::new(BufReader::with_capacity(READ_SIZE, file));
         let text = match records.next() {
             Ok(Some(text)) => text,
-            Ok(None) => return Err(not_a_database("the file is empty".to_owned())),
+            Ok(None) => return Err(not_a_database(Damage::Empty)),
             Err(RecordError::Io(source)) => return Err(FileError::io(path, source)),
             Err(RecordError::Clustered) => {
                 return Err(FileError::Clustered {
@@ -58,7 +58,7 @@ impl DatabaseFile {
             Err(RecordError::Damaged(problem)) => return Err(not_a_database(problem)),
         };
         let schema = DatabaseSchema::from_json(&Json::from_text(text.as_text()))
-            .map_err(|error| not_a_database(error.to_string()))?;
+            .map_err(|error| not_a_database(error.into()))?;
         Ok(Self {
             path: path.to_owned(),
             schema: Arc::new(schema),
@@ -93,7 +93,7 @@ impl DatabaseFile {
                     break;
                 }
                 Err(RecordError::Damaged(problem)) => {
-                    tracing::warn!(%path, record, offset, problem, "ignoring a damaged record and all after it");
+                    tracing::warn!(%path, record, offset, %problem, "ignoring a damaged record and all after it");
                     break;
                 }
             };

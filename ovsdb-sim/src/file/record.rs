@@ -6,6 +6,8 @@ use std::io::{self, BufRead, Read as _};
 use patchbay_schemas::json::{Kind, Reader, TextBuf};
 use sha1::{Digest as _, Sha1};
 
+use super::Damage;
+
 /// A header with more bytes than this is none: ovsdb-server does not read a longer one.
 const MAX_HEADER: u64 = 128;
 /// What is reserved for a text whose length only its header tells: a damaged one may tell any length.
@@ -23,7 +25,13 @@ pub(super) enum RecordError {
     /// The record belongs to a file of a clustered database.
     Clustered,
     /// What comes next is not an intact record.
-    Damaged(String),
+    Damaged(Damage),
+}
+
+impl From<Damage> for RecordError {
+    fn from(damage: Damage) -> Self {
+        Self::Damaged(damage)
+    }
 }
 
 impl From<io::Error> for RecordError {
@@ -61,35 +69,35 @@ impl<R: BufRead> Records<R> {
         }
         let Some(header) = Header::parse(&line) else {
             let line = String::from_utf8_lossy(&line).trim_end().to_owned();
-            return Err(RecordError::Damaged(format!("bad header line {line:?}")));
+            return Err(Damage::Header { line }.into());
         };
         if header.clustered {
             return Err(RecordError::Clustered);
         }
-        let reserved = usize::try_from(header.len).unwrap_or(usize::MAX);
+        let (offset, len) = (self.offset + line.len() as u64, header.len);
+        let reserved = usize::try_from(len).unwrap_or(usize::MAX);
         let mut text = Vec::with_capacity(reserved.min(RESERVED));
-        (&mut self.input).take(header.len).read_to_end(&mut text)?;
-        if (text.len() as u64) < header.len {
-            return Err(RecordError::Damaged(format!(
-                "the file ends after {} of {} bytes of the record",
-                text.len(),
-                header.len
-            )));
+        (&mut self.input).take(len).read_to_end(&mut text)?;
+        let read = text.len() as u64;
+        if read < len {
+            return Err(Damage::Cut { offset, len, read }.into());
         }
         let hash: [u8; 20] = Sha1::digest(&text).into();
         if hash != header.sha1 {
-            return Err(RecordError::Damaged(format!(
-                "{} bytes have SHA-1 hash {} but should have hash {}",
-                header.len,
-                hex(&hash),
-                hex(&header.sha1)
-            )));
+            let [found, expected] = [&hash, &header.sha1].map(|hash| hex(hash));
+            let damage = Damage::Hash {
+                offset,
+                len,
+                found,
+                expected,
+            };
+            return Err(damage.into());
         }
-        let text = TextBuf::parse(text).map_err(|error| RecordError::Damaged(error.to_string()))?;
+        let text = TextBuf::parse(text).map_err(|error| Damage::Json { offset, len, error })?;
         if Reader::new(text.as_text()).kind() != Kind::Object {
-            return Err(RecordError::Damaged("not a JSON object".to_owned()));
+            return Err(Damage::NotAnObject { offset, len }.into());
         }
-        self.offset += line.len() as u64 + header.len;
+        self.offset = offset + len;
         Ok(Some(text))
     }
 }
@@ -112,6 +120,10 @@ impl Header {
             _ => return None,
         };
         let len = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
+        // As ovsdb-server.
+        if len == 0 {
+            return None;
+        }
         let sha1 = parse_hex(words.next()?)?;
         words.next().is_none().then_some(Self {
             clustered,
@@ -168,6 +180,7 @@ mod tests {
             format!("OVSDB JSON 73 {hash} \n"),
             format!("OVSDB JSON  73 {hash}\n"),
             format!("OVSDB JSON x {hash}\n"),
+            format!("OVSDB JSON 0 {hash}\n"),
             format!("OVSDB JSON 73 {hash}0\n"),
             format!("OVSDB JSOM 73 {hash}\n"),
             format!("ovsdb JSON 73 {hash}\n"),
@@ -196,7 +209,14 @@ mod tests {
         let file = format!("OVSDB JSON {} {hash}\n{{}}\n", u64::MAX);
         let error = Records::new(file.as_bytes()).next().unwrap_err();
         assert!(
-            matches!(&error, RecordError::Damaged(problem) if problem.contains("ends after 3 of")),
+            matches!(
+                error,
+                RecordError::Damaged(Damage::Cut {
+                    len: u64::MAX,
+                    read: 3,
+                    ..
+                })
+            ),
             "{error:?}"
         );
     }

@@ -98,6 +98,10 @@ impl Hosted {
             timer: None,
         };
         let mut state = self.state();
+        if let Err(error) = state.served() {
+            session.reply(reply::failure(&transaction.id, &error.to_json()));
+            return;
+        }
         if !Arc::ptr_eq(schema, state.database.schema()) {
             transaction.refuse();
             return;

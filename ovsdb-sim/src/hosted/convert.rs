@@ -6,7 +6,7 @@ use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::schema::DatabaseSchema;
 
 use super::Hosted;
-use super::blocked::Blocked;
+use super::canceled::Canceled;
 
 impl Hosted {
     /// Puts the database under another schema. All its monitors end; clients that are aware of changes are told. So do
@@ -23,6 +23,7 @@ impl Hosted {
             return refuse("it is the server's own");
         }
         let mut state = self.state();
+        state.served()?;
         if state.history.is_some() && has_ephemeral_columns(&schema) {
             return refuse("clusters do not support ephemeral columns");
         }
@@ -44,30 +45,12 @@ impl Hosted {
         drop(snapshot);
         // No transaction, but whoever follows the content looks again.
         state.commits.send_modify(|_| {});
-        let monitors = state.monitors.remove_all();
-        let blocked = std::mem::take(&mut state.blocked).into_transactions();
+        let mut canceled = state.cancel_all();
         // Sessions take the lock of their monitors before that of the state.
         drop(state);
         self.update_listing();
-        for (session, id) in monitors {
-            if session.is_change_aware() {
-                session.monitor_canceled(&id);
-            }
-        }
-        Ok(Canceled(blocked.collect()))
-    }
-}
-
-/// Transactions that waited in a database that has another schema now.
-#[must_use]
-pub(crate) struct Canceled(Vec<Blocked>);
-
-impl Canceled {
-    /// Tells clients that are aware of changes.
-    pub(crate) fn refuse(self) {
-        for transaction in self.0 {
-            transaction.refuse();
-        }
+        canceled.end_monitors();
+        Ok(canceled)
     }
 }
 

@@ -63,13 +63,17 @@ impl Drop for Configured {
 }
 
 async fn follow(server: Arc<Server>, column: Column) {
-    let mut commits = column.database.commits_watch();
+    let mut databases = server.databases().watch();
     let mut open = Open::new();
     let mut status = interval(STATUS);
     status.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        commits.borrow_and_update();
-        let wanted = column.wanted();
+        // It may be removed, and another one of its name be added.
+        let database = databases.borrow_and_update().get(&column.database).cloned();
+        // Before the content is looked at, so that nothing is missed.
+        let mut commits = database.as_ref().map(|database| database.commits_watch());
+        let wanted = database.as_ref().map(|database| column.wanted(database));
+        let wanted = wanted.unwrap_or_default();
         open.retain(|target, (probe, remote)| {
             let Some(wanted) = wanted.get(target) else {
                 return false;
@@ -93,26 +97,33 @@ async fn follow(server: Arc<Server>, column: Column) {
                 }
             }
         }
+        let committed = async {
+            match &mut commits {
+                Some(commits) => commits.changed().await.is_ok(),
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            changed = commits.changed() => {
+            _ = committed => {}
+            changed = databases.changed() => {
                 if changed.is_err() {
                     return;
                 }
             }
             () = sleep(RETRY), if !is_complete => {}
             _ = status.tick() => {
-                if server.is_up() {
-                    column.tell(&open);
+                if let Some(database) = database && server.is_up() {
+                    column.tell(&database, &open);
                 }
             }
         }
     }
 }
 
-/// A column, by its name: the schema may change.
+/// A column, by its names: the database and its schema may change.
 #[derive(Debug)]
 struct Column {
-    database: Arc<Hosted>,
+    database: String,
     table: String,
     name: String,
 }
@@ -137,15 +148,15 @@ impl Column {
             return Err(format!("table \"{table}\" has no column \"{column}\""));
         }
         Ok(Self {
-            database: hosted.clone(),
+            database: database.to_owned(),
             table: table.to_owned(),
             name: column.to_owned(),
         })
     }
 
     /// What it names now.
-    fn wanted(&self) -> Wanted {
-        let snapshot = self.database.snapshot();
+    fn wanted(&self, database: &Hosted) -> Wanted {
+        let snapshot = database.snapshot();
         let named = self.named(&snapshot).into_iter();
         let targets = named.filter_map(|(referred, atom)| {
             if let Atom::String(target) = &atom {
@@ -159,12 +170,12 @@ impl Column {
     }
 
     /// Writes into the rows that it refers to how it is with their connections.
-    fn tell(&self, open: &Open) {
+    fn tell(&self, database: &Arc<Hosted>, open: &Open) {
         // As ovsdb-server: there it would be an entry of the log for all members, which have other connections.
-        if self.database.is_clustered() {
+        if database.is_clustered() {
             return;
         }
-        let snapshot = self.database.snapshot();
+        let snapshot = database.snapshot();
         let mut operations = Vec::new();
         for (referred, atom) in self.named(&snapshot) {
             let Some((id, row)) = referred_row(&snapshot, referred, &atom) else {
@@ -185,8 +196,8 @@ impl Column {
             operations,
             failure: None,
         };
-        if let Err(error) = self.database.execute(transaction, snapshot.schema()) {
-            let (database, table) = (self.database.name(), &self.table);
+        if let Err(error) = database.execute(transaction, snapshot.schema()) {
+            let (database, table) = (&self.database, &self.table);
             tracing::warn!(database, table, %error, "cannot write the status of connections");
         }
     }

@@ -119,7 +119,8 @@ impl Arriving {
         let server = session.server();
         let database = server.database(&String::from_utf8_lossy(&name))?;
         // An id that is taken is refused with the whole request's text.
-        let mut databases = server.databases();
+        let databases = server.databases().all();
+        let mut databases = databases.values();
         if databases.any(|database| database.has_blocked(session.id())) {
             return None;
         }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::sync::Arc;
 
 use patchbay_schemas::json::Json;
@@ -10,12 +11,17 @@ use crate::hosted::Hosted;
 use crate::remotes::Remotes;
 use crate::server::Server;
 
+use super::log::Log;
+use super::vlog::Vlog;
+use super::words;
+
 /// What a command is about.
 #[derive(Clone, Copy, Debug)]
 enum Command {
     Exit,
     ListCommands,
     MemoryShow,
+    AddDatabase,
     AddRemote,
     Compact,
     DisableMonitorCond,
@@ -23,16 +29,25 @@ enum Command {
     ListDatabases,
     ListRemotes,
     Reconnect,
+    RemoveDatabase,
     RemoveRemote,
+    MemoryTrim,
     SyncStatus,
     Version,
+    CloseLog,
+    RateLimit { limited: bool },
+    ListLevels,
+    ListPatterns,
+    ReopenLog,
+    SetLog,
 }
 
 /// A command with its name, its arguments as the help shows them, and how many there may be. Sorted by name.
-const COMMANDS: [(&str, &str, RangeInclusive<usize>, Command); 13] = [
+const COMMANDS: [(&str, &str, RangeInclusive<usize>, Command); 23] = [
     ("exit", "", 0..=0, Command::Exit),
     ("list-commands", "", 0..=0, Command::ListCommands),
     ("memory/show", "", 0..=0, Command::MemoryShow),
+    ("ovsdb-server/add-db", "DB", 1..=1, Command::AddDatabase),
     (
         "ovsdb-server/add-remote",
         "REMOTE",
@@ -54,7 +69,19 @@ const COMMANDS: [(&str, &str, RangeInclusive<usize>, Command); 13] = [
     ),
     ("ovsdb-server/list-dbs", "", 0..=0, Command::ListDatabases),
     ("ovsdb-server/list-remotes", "", 0..=0, Command::ListRemotes),
+    (
+        "ovsdb-server/memory-trim-on-compaction",
+        "on|off",
+        1..=1,
+        Command::MemoryTrim,
+    ),
     ("ovsdb-server/reconnect", "", 0..=0, Command::Reconnect),
+    (
+        "ovsdb-server/remove-db",
+        "DB",
+        1..=1,
+        Command::RemoveDatabase,
+    ),
     (
         "ovsdb-server/remove-remote",
         "REMOTE",
@@ -63,6 +90,28 @@ const COMMANDS: [(&str, &str, RangeInclusive<usize>, Command); 13] = [
     ),
     ("ovsdb-server/sync-status", "", 0..=0, Command::SyncStatus),
     ("version", "", 0..=0, Command::Version),
+    ("vlog/close", "", 0..=0, Command::CloseLog),
+    (
+        "vlog/disable-rate-limit",
+        "[module]...",
+        0..=usize::MAX,
+        Command::RateLimit { limited: false },
+    ),
+    (
+        "vlog/enable-rate-limit",
+        "[module]...",
+        0..=usize::MAX,
+        Command::RateLimit { limited: true },
+    ),
+    ("vlog/list", "", 0..=0, Command::ListLevels),
+    ("vlog/list-pattern", "", 0..=0, Command::ListPatterns),
+    ("vlog/reopen", "", 0..=0, Command::ReopenLog),
+    (
+        "vlog/set",
+        "{spec | PATTERN:destination:pattern}",
+        0..=usize::MAX,
+        Command::SetLog,
+    ),
 ];
 
 /// What comes of a command.
@@ -77,11 +126,16 @@ pub(super) enum Outcome {
 pub(super) struct Commands {
     server: Arc<Server>,
     remotes: Remotes,
+    vlog: Vlog,
 }
 
 impl Commands {
-    pub(super) fn new(server: Arc<Server>, remotes: Remotes) -> Self {
-        Self { server, remotes }
+    pub(super) fn new(server: Arc<Server>, remotes: Remotes, log: Log) -> Self {
+        Self {
+            server,
+            remotes,
+            vlog: Vlog::new(log),
+        }
     }
 
     /// Executes a command, or says what is wrong.
@@ -108,16 +162,22 @@ impl Commands {
         }
         let texts: Option<Vec<&str>> = arguments.iter().map(Json::as_str).collect();
         let texts = texts.ok_or_else(|| format!("\"{name}\" command has non-string argument"))?;
-        self.run(*command, texts.first().copied()).await
+        self.run(*command, &texts).await
     }
 
-    async fn run(&self, command: Command, argument: Option<&str>) -> Result<Outcome, String> {
+    async fn run(&self, command: Command, arguments: &[&str]) -> Result<Outcome, String> {
+        let argument = arguments.first().copied();
         let required = argument.unwrap_or_default();
         let nothing = String::new;
         let said = match command {
             Command::Exit => return Ok(Outcome::Exit),
             Command::ListCommands => list_commands(),
             Command::MemoryShow => self.memory(),
+            Command::AddDatabase => {
+                let added = self.server.open_database(Path::new(required));
+                added.map_err(|error| words::not_added(&error))?;
+                nothing()
+            }
             Command::AddRemote => {
                 let added = self.remotes.add(required).await;
                 added.map_err(|error| error.to_string())?;
@@ -136,18 +196,37 @@ impl Commands {
                 database.ok_or("Failed to find the database.")?;
                 "status: ok".to_owned()
             }
-            Command::ListDatabases => {
-                lines(self.server.databases().map(|database| database.name()))
-            }
+            Command::ListDatabases => lines(self.server.databases().all().keys()),
             Command::ListRemotes => lines(self.remotes.targets()),
             Command::Reconnect => {
                 self.server.close_sessions();
                 nothing()
             }
+            Command::RemoveDatabase => {
+                let removed = self.server.remove_database(required);
+                removed.map_err(|error| words::not_removed(&error))?;
+                nothing()
+            }
             Command::RemoveRemote if self.remotes.remove(required) => nothing(),
             Command::RemoveRemote => return Err("no such remote".to_owned()),
+            // Here memory that is not needed is always given back.
+            Command::MemoryTrim if ["on", "off"].contains(&required) => nothing(),
+            Command::MemoryTrim => return Err("invalid argument".to_owned()),
             Command::SyncStatus => "state: active".to_owned(),
             Command::Version => concat!("ovsdb-sim ", env!("CARGO_PKG_VERSION")).to_owned(),
+            // There is no log file.
+            Command::CloseLog => nothing(),
+            Command::ReopenLog => return Err("Logging to file not configured".to_owned()),
+            Command::ListLevels => self.vlog.list(),
+            Command::ListPatterns => self.vlog.list_patterns(),
+            Command::RateLimit { limited } => {
+                self.vlog.set_limited(arguments, limited)?;
+                nothing()
+            }
+            Command::SetLog => {
+                self.vlog.set(arguments)?;
+                nothing()
+            }
         };
         Ok(Outcome::Said(said))
     }
@@ -157,11 +236,11 @@ impl Commands {
         if name.is_some_and(|name| name.starts_with('_')) {
             return Err("cannot compact built-in databases".to_owned());
         }
+        let all = self.server.databases().all();
         let databases: Vec<&Arc<Hosted>> = match name {
-            Some(name) => self.server.database(name).into_iter().collect(),
-            None => self
-                .server
-                .databases()
+            Some(name) => all.get(name).into_iter().collect(),
+            None => all
+                .values()
                 .filter(|database| !database.name().starts_with('_'))
                 .collect(),
         };
@@ -183,7 +262,7 @@ impl Commands {
     /// are values, triggers are transactions that wait.
     fn memory(&self) -> String {
         let (mut atoms, mut cells, mut monitors, mut triggers) = (0, 0, 0, 0);
-        for database in self.server.databases() {
+        for database in self.server.databases().all().values() {
             let snapshot = database.snapshot();
             for table in snapshot.schema().table_ids() {
                 for row in snapshot.table(table).iter() {

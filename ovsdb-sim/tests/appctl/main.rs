@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
+mod databases;
 mod remotes;
+mod vlog;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::Shutdown;
@@ -13,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing::{RealServer, ScratchDir, program};
+use ovsdb_sim::testing::{RealServer, Release, ScratchDir};
 
 const SCHEMA: &str = r#"{"name":"D","tables":{"T":{"columns":{
     "i":{"type":"integer"},"set":{"type":{"key":"string","min":0,"max":"unlimited"}},
@@ -30,6 +32,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server with its two sockets.
 struct Server {
+    /// Whose `ovs-appctl` is used.
+    release: Release,
     socket: PathBuf,
     unixctl: PathBuf,
     process: Process,
@@ -41,9 +45,10 @@ enum Process {
 }
 
 impl Server {
-    fn real(schema: &Path) -> Self {
-        let server = RealServer::start([schema]);
+    fn real(release: &Release, schema: &Path) -> Self {
+        let server = RealServer::start_of(release, [schema]);
         Self {
+            release: release.clone(),
             socket: server.socket().to_owned(),
             unixctl: server.unixctl().to_owned(),
             process: Process::Real { _server: server },
@@ -51,6 +56,10 @@ impl Server {
     }
 
     fn sim(schema: &Path) -> Self {
+        Self::sim_with_log(schema, Stdio::inherit())
+    }
+
+    fn sim_with_log(schema: &Path, log: Stdio) -> Self {
         let folder = ScratchDir::new();
         let [socket, unixctl] = ["db.sock", "ctl.sock"].map(|name| folder.path().join(name));
         let mut child = Command::new(env!("CARGO_BIN_EXE_ovsdb-sim"))
@@ -60,12 +69,15 @@ impl Server {
             .arg("--schema")
             .arg(schema)
             .stdout(Stdio::piped())
+            .stderr(log)
+            .env_remove("RUST_LOG")
             .spawn()
             .unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let lines: Vec<String> = out.lines().take(3).map(Result::unwrap).collect();
         assert_eq!(lines[1], "connecting to unix:/nowhere/at/all");
         let mut server = Self {
+            release: Release::installed(),
             socket,
             unixctl,
             process: Process::Sim {
@@ -81,7 +93,9 @@ impl Server {
 
     /// What `ovs-appctl` prints, the server's sockets replaced, and its exit code.
     fn appctl(&mut self, command: &str) -> (String, Option<i32>) {
-        let output = Command::new(program("ovs-appctl"))
+        let output = self
+            .release
+            .command("ovs-appctl")
             .args(["--timeout=20", "-t"])
             .arg(&self.unixctl)
             .args(command.split(' ').filter(|word| !word.is_empty()))
@@ -114,10 +128,14 @@ fn converse(socket: &Path, requests: &str) -> String {
 }
 
 fn both() -> (ScratchDir, [Server; 2]) {
+    both_of(&Release::installed())
+}
+
+fn both_of(release: &Release) -> (ScratchDir, [Server; 2]) {
     let folder = ScratchDir::new();
     let schema = folder.path().join("ovsschema");
     std::fs::write(&schema, SCHEMA).unwrap();
-    let servers = [Server::real(&schema), Server::sim(&schema)];
+    let servers = [Server::real(release, &schema), Server::sim(&schema)];
     (folder, servers)
 }
 

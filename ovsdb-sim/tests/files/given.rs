@@ -104,7 +104,7 @@ fn two_contents_are_refused() {
             .journal(dir.path().join(".").join("one.db")),
     );
     let found = error(Sim::builder().load(&one).load(&two));
-    assert!(found.contains("database A is given twice"), "{found}");
+    assert!(found.contains("A: duplicate database name"), "{found}");
 }
 
 #[test]
