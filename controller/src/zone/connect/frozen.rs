@@ -63,8 +63,8 @@ impl ConnectState {
     }
 
     /// Which switches and load balancers stay depends on the rows that are there.
-    pub(super) fn look_at_what_frozen_networks_hold(&mut self) {
-        let touched = self.frozen().any(|network| {
+    pub(super) fn look_at_what_frozen_networks_hold(&mut self, around: &Around<'_>) {
+        let touched = self.with_kept_links(around).any(|network| {
             let mut links = self.pending.units.range(Unit::links_of(network));
             links.next().is_some()
         });
@@ -103,6 +103,13 @@ impl ConnectState {
         };
         around.nodes.has_unreadable()
             && (self.is_unknown(network) || self.members.get(&network).is_some_and(is_member))
+    }
+
+    /// The networks of which links may be left as they are.
+    fn with_kept_links(&self, around: &Around<'_>) -> impl Iterator<Item = NetworkId> {
+        let members = self.members.keys().copied();
+        let unreadable = members.filter(|network| self.is_unreadable(*network, around));
+        self.frozen().chain(unreadable)
     }
 
     /// Whether a network's attachment in this zone is left as it is, because the id of the zone's node cannot be read.
@@ -165,9 +172,7 @@ impl ConnectState {
 
     /// Whether a link that is left as it is has this port.
     pub(super) fn is_kept_port(&self, port: Uuid, connect: &str, around: &Around<'_>) -> bool {
-        let members = self.members.keys().copied();
-        let unreadable = members.filter(|network| self.is_unreadable(*network, around));
-        self.frozen().chain(unreadable).any(|network| {
+        self.with_kept_links(around).any(|network| {
             let mut rows = around.index.owned_of(connect, Unit::links_of(network));
             rows.any(|row| match row.unit {
                 Unit::Link(link) => row.uuid == port && self.keeps_link(link, around),

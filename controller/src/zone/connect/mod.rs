@@ -143,7 +143,7 @@ impl ConnectState {
                 self.look_at_known_links();
                 let networks = self.annotated_networks();
                 self.pending.expand(name, &self.members, &networks, &around);
-                self.look_at_what_frozen_networks_hold();
+                self.look_at_what_frozen_networks_hold(&around);
                 let links = self.refresh_links(connect, &around);
                 self.pending.expand_local(&self.members, &networks, &around);
                 let evaluated = evaluation.connect(self, connect, (key, copp), links);
