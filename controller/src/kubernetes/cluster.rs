@@ -103,6 +103,9 @@ struct Term<'a> {
     /// The ids of nodes that were looked at last.
     node_ids: BTreeMap<String, Option<NodeId>>,
     reports: Reader<Option<Arc<SeenReport>>>,
+    /// What zones had reported when it was looked at last; none before it is known. What makes the leader look at
+    /// connects in between changes nothing about it: zones answer to a change one by one, and each would be a write.
+    collected: Option<Stored<Option<Arc<SeenReport>>>>,
     /// When to look at what zones have reported.
     reports_due: Option<Instant>,
     controller: ClusterController,
@@ -118,6 +121,7 @@ impl<'a> Term<'a> {
             nodes: task.sources.nodes.clone(),
             node_ids: BTreeMap::new(),
             reports: task.sources.reports.clone(),
+            collected: None,
             reports_due: None,
             controller: ClusterController::new(task.settings.clone()),
             known: Known::default(),
@@ -167,13 +171,14 @@ impl<'a> Term<'a> {
                 }
                 changed = self.reports.changed() => {
                     changed?;
-                    // Looked at below: this is not to happen again for the same.
+                    // Collected below: this is not to happen again for the same.
                     self.reports.objects();
                     let due = || Instant::now() + timing.report;
                     self.reports_due.get_or_insert_with(due);
                 }
                 () = sleep_until_or_forever(due) => {
                     self.reports_due = None;
+                    self.collected = Some(self.reports.objects());
                     return Ok(());
                 }
             }
@@ -236,8 +241,10 @@ impl<'a> Term<'a> {
             tracing::warn!("{warning}");
         }
         self.warned = warnings;
-        let reports = self.reports.is_ready().then(|| self.reports.objects());
-        let zones = reports.as_ref().map(|reports| {
+        if self.collected.is_none() && self.reports.is_ready() {
+            self.collected = Some(self.reports.objects());
+        }
+        let zones = self.collected.as_ref().map(|reports| {
             let told = reports.values().flatten();
             told.map(|report| (&*report.zone, &**report)).collect()
         });

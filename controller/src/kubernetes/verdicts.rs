@@ -16,7 +16,7 @@ use super::writes::{Annotation, WriteError, own_part};
 use crate::api::cnc::{ClusterNetworkConnect, ClusterNetworkConnectStatus};
 use crate::cluster::{ACCEPTED, CncOutcome, Holds, Verdict, with_verdict};
 use crate::model::NodeId;
-use crate::zone::{CONNECTED, connected};
+use crate::zone::CONNECTED;
 
 /// Writes what one pass has decided.
 pub(super) struct Verdicts<'a> {
@@ -96,7 +96,7 @@ impl Verdicts<'_> {
             ),
             None => outcome.status,
         };
-        let status = self.with_connected(&latest.object, status);
+        let status = self.with_connected(&latest, status);
         self.write_status(&latest, &status).await?;
         if again {
             return Err(TryAgain::REFUSED);
@@ -108,20 +108,19 @@ impl Verdicts<'_> {
     /// report, it stays what it was.
     fn with_connected(
         &self,
-        object: &ClusterNetworkConnect,
+        seen: &SeenConnect,
         status: ClusterNetworkConnectStatus,
     ) -> ClusterNetworkConnectStatus {
         let Some(zones) = &self.zones else {
             return status;
         };
         let nodes = self.nodes.keys().map(String::as_str);
-        let (told, silent) = reports::about(&object.metadata, nodes, zones);
-        let mut conditions = status.conditions.iter();
-        if told.is_empty() && !conditions.any(|condition| condition.type_ == CONNECTED) {
+        let reports = reports::about(seen, nodes, zones);
+        if reports.is_empty() && condition(&status, CONNECTED).is_none() {
             return status;
         }
-        let verdict = connected(told, &silent);
-        with_verdict(Some(&status), verdict, object.metadata.generation, self.now)
+        let generation = seen.object.metadata.generation;
+        with_verdict(Some(&status), reports.verdict(), generation, self.now)
     }
 
     async fn write_status(

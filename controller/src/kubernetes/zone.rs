@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::config::{Timing, ZoneHalf};
 use super::pace::{Backoff, Happening, settle, sleep_or_forever};
+use super::reach::Reach;
 use super::reports::{ConnectSummary, ZoneReport};
 use super::store::WatchEnded;
 use super::zone_inputs::{ZoneInputs, ZoneSources};
@@ -34,6 +35,8 @@ pub(super) struct ZoneTask {
     pub(super) sources: ZoneSources,
     /// Where it says what is connected.
     pub(super) says: watch::Sender<ZoneReport>,
+    /// Where it says that it cannot reach the database.
+    pub(super) reach: Reach,
     pub(super) timing: Timing,
 }
 
@@ -52,35 +55,33 @@ impl ZoneTask {
     /// # Errors
     /// A task that this one depends on has ended.
     pub(super) async fn run(mut self) -> Result<Infallible, ZoneEnded> {
-        let client = self.connect().await;
+        let client = self.reach.until(self.connect()).await;
         // Without all objects, those that are missing would look deleted.
         self.sources.ready().await?;
-        let mut work = Work {
-            inputs: ZoneInputs::new(&self.half),
+        let Self {
+            half,
+            sources,
+            says,
+            reach,
+            timing,
+        } = self;
+        let work = Work {
+            inputs: ZoneInputs::new(&half),
+            zone: half.zone,
+            sources,
+            says,
+            timing,
             controller: ZoneController::default(),
             changes: client.changes(),
-            client,
+            client: client.clone(),
             told: BTreeMap::new(),
             summaries: BTreeMap::new(),
             refused: BTreeMap::new(),
-            task: self,
         };
-        let timing = work.task.timing;
-        let mut backoff = Backoff::new(&timing);
-        loop {
-            let wait = if work.pass().await? {
-                backoff.reset();
-                None
-            } else {
-                Some(backoff.failed())
-            };
-            tokio::select! {
-                changed = work.changed() => {
-                    changed?;
-                    settle(&timing, &mut work).await?;
-                }
-                () = sleep_or_forever(wait) => {}
-            }
+        // Work waits for a database that is lost, so somebody else looks after that.
+        tokio::select! {
+            ended = work.run() => ended,
+            ended = reach.follow(&client) => Ok(ended?),
         }
     }
 
@@ -123,7 +124,10 @@ impl ZoneTask {
 
 /// The state of the zone half at work.
 struct Work {
-    task: ZoneTask,
+    zone: String,
+    sources: ZoneSources,
+    says: watch::Sender<ZoneReport>,
+    timing: Timing,
     inputs: ZoneInputs,
     controller: ZoneController,
     client: Client,
@@ -141,7 +145,7 @@ impl Happening for Work {
 
     async fn changed(&mut self) -> Result<(), ZoneEnded> {
         tokio::select! {
-            changed = self.task.sources.changed() => Ok(changed?),
+            changed = self.sources.changed() => Ok(changed?),
             changed = self.changes.next() => {
                 changed?;
                 Ok(())
@@ -151,9 +155,29 @@ impl Happening for Work {
 }
 
 impl Work {
+    async fn run(mut self) -> Result<Infallible, ZoneEnded> {
+        let timing = self.timing;
+        let mut backoff = Backoff::new(&timing);
+        loop {
+            let wait = if self.pass().await? {
+                backoff.reset();
+                None
+            } else {
+                Some(backoff.failed())
+            };
+            tokio::select! {
+                changed = self.changed() => {
+                    changed?;
+                    settle(&timing, &mut self).await?;
+                }
+                () = sleep_or_forever(wait) => {}
+            }
+        }
+    }
+
     /// Makes the database right. Returns whether all of it is.
     async fn pass(&mut self) -> Result<bool, Ended> {
-        let inputs = self.inputs.update(&mut self.task.sources);
+        let inputs = self.inputs.update(&mut self.sources);
         let plan = self.controller.plan(inputs, &self.client.snapshot());
         self.told
             .retain(|connect, _| inputs.connects.contains_key(connect));
@@ -172,10 +196,10 @@ impl Work {
     /// Says what is connected now.
     fn say(&self) {
         let report = ZoneReport {
-            node: self.inputs.node_uid(&self.task.half.zone),
+            node: self.inputs.node_uid(&self.zone),
             connects: self.summaries.clone(),
         };
-        self.task.says.send_if_modified(|said| {
+        self.says.send_if_modified(|said| {
             let is_new = *said != report;
             *said = report;
             is_new
@@ -213,8 +237,10 @@ impl Work {
             }
         }
         self.refused.remove(connect);
-        if let Some(report) = plan.report {
-            self.tell(connect, &report);
+        match plan.report {
+            // What is connected after that is said when all of it has been done.
+            Some(report) if !change.more => self.tell(connect, &report),
+            _ => {}
         }
         Ok(true)
     }
@@ -237,6 +263,16 @@ impl Work {
             let told = self.told.get(connect).map(|told| &*told.report);
             let report = ConnectReport::refused(error, told);
             self.tell(connect, &Arc::new(report));
+        } else if refusal.told.as_ref() == Some(&reason) {
+            self.renew(connect);
+        }
+    }
+
+    /// Reports the same as before, but of the connect as it is now.
+    fn renew(&mut self, connect: &str) {
+        let summary = self.summaries.get_mut(connect);
+        if let (Some(summary), Some(seen)) = (summary, self.inputs.connect(connect)) {
+            summary.renew(seen);
         }
     }
 
@@ -244,12 +280,13 @@ impl Work {
     fn tell(&mut self, connect: &str, report: &Arc<ConnectReport>) {
         let known = self.told.get(connect);
         if known.is_some_and(|told| Arc::ptr_eq(&told.report, report)) {
+            self.renew(connect);
             return;
         }
-        let seen = self.inputs.connect(connect);
-        let uid = seen.and_then(|seen| seen.object.metadata.uid.clone());
-        let summary = ConnectSummary::new(uid, report);
-        self.summaries.insert(connect.to_owned(), summary);
+        if let Some(seen) = self.inputs.connect(connect) {
+            let summary = ConnectSummary::new(seen, report);
+            self.summaries.insert(connect.to_owned(), summary);
+        }
         let before = known.map(|told| told.message.clone()).unwrap_or_default();
         // The cluster-wide half comes first: nothing is wrong as long as there is nothing to do.
         let message = if matches!(report.held, Some(HeldReason::NoTunnelKey)) {
