@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use super::config::Timing;
 use super::events::Events;
 use super::known::{Known, has_caught_up};
+use super::news::News;
 use super::objects::{SeenConnect, SeenNode};
 use super::pace::{Backoff, Happening, settle, sleep_or_forever, sleep_until_or_forever};
 use super::reports::SeenReport;
@@ -110,6 +111,7 @@ struct Term<'a> {
     reports_due: Option<Instant>,
     controller: ClusterController,
     known: Known,
+    news: News,
     warned: BTreeSet<String>,
 }
 
@@ -125,6 +127,7 @@ impl<'a> Term<'a> {
             reports_due: None,
             controller: ClusterController::new(task.settings.clone()),
             known: Known::default(),
+            news: News::default(),
             warned: BTreeSet::new(),
         }
     }
@@ -153,11 +156,11 @@ impl<'a> Term<'a> {
     }
 
     /// Waits until something has happened: to the sources; to the nodes, if there are others or they have other ids; or until
-    /// it is time to look at what zones have reported.
+    /// it is time to look at what zones have reported, or to tell of it.
     async fn happening(&mut self) -> Result<(), WatchEnded> {
         let timing = &self.task.timing;
         loop {
-            let due = self.reports_due;
+            let (due, news_due) = (self.reports_due, self.news.due());
             tokio::select! {
                 changed = self.sources.changed() => {
                     changed?;
@@ -175,6 +178,10 @@ impl<'a> Term<'a> {
                     self.reports.objects();
                     let due = || Instant::now() + timing.report;
                     self.reports_due.get_or_insert_with(due);
+                }
+                () = sleep_until_or_forever(news_due) => {
+                    self.news.look(Instant::now());
+                    return Ok(());
                 }
                 () = sleep_until_or_forever(due) => {
                     self.reports_due = None;
@@ -244,15 +251,17 @@ impl<'a> Term<'a> {
         if self.collected.is_none() && self.reports.is_ready() {
             self.collected = Some(self.reports.objects());
         }
-        let zones = self.collected.as_ref().map(|reports| {
+        let zones: Option<BTreeMap<&str, &SeenReport>> = self.collected.as_ref().map(|reports| {
             let told = reports.values().flatten();
             told.map(|report| (&*report.zone, &**report)).collect()
         });
+        self.news.retain(|connect| connects.contains_key(connect));
         let mut verdicts = Verdicts {
             task: self.task,
             known: &mut self.known,
+            news: &mut self.news,
             nodes: &self.node_ids,
-            zones,
+            zones: zones.as_ref(),
             now: &now,
         };
         let mut later = None;

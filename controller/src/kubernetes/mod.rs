@@ -52,6 +52,7 @@ mod failure;
 mod inventory;
 mod known;
 mod lease;
+mod news;
 mod node_subnets;
 mod objects;
 mod pace;

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
+use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt};
 use patchbay_controller::api::cnc::ClusterNetworkConnect;
 use serde_json::{Value, json};
 
@@ -251,6 +252,68 @@ async fn a_zone_without_its_database_says_so() {
     let half = bed.run_zone(&zone);
     until_told(&bed, "False", "0 networks with 0 ports in 1 zone; skipped").await;
     half.stop().await;
+    cluster.stop().await;
+    bed.clear().await;
+}
+
+/// How often something of zones was told about the connect.
+async fn told(bed: &Bed) -> i32 {
+    let uid = bed.connected().await.uid();
+    let events = Api::<Event>::namespaced(bed.client.clone(), "default");
+    let events = events.list(&ListParams::default()).await.unwrap();
+    let of_zones = events.into_iter().filter(|event| {
+        let regarding = event.regarding.as_ref();
+        let reason = event.reason.as_deref().unwrap_or_default();
+        regarding.is_some_and(|regarding| regarding.uid == uid)
+            && ["Connected", "NotConnected"].contains(&reason)
+    });
+    let counts = of_zones.map(|event| event.series.map_or(1, |series| series.count));
+    counts.sum()
+}
+
+#[tokio::test]
+async fn events_do_not_follow_zones_that_come_and_go() {
+    let bed = Bed::new().await;
+    let cluster = bed.run_cluster("one");
+    let mut zones = run_zones(&bed).await;
+    bed.connect().await;
+    until_told(&bed, "True", "2 networks with 18 ports in 3 zones").await;
+    eventually("an event says so", async || {
+        (told(&bed).await > 0).then_some(())
+    })
+    .await;
+    let before = told(&bed).await;
+
+    let last = zones.len() - 1;
+    let node = zones[last].1.name.clone();
+    let object = bed.nodes().get(&node).await.unwrap();
+    for _ in 0..4 {
+        let (half, zone) = zones.pop().unwrap();
+        half.stop().await;
+        let delete = DeleteParams::default();
+        bed.nodes().delete(&node, &delete).await.unwrap();
+        until_told(&bed, "True", "2 networks with 8 ports in 2 zones").await;
+        bed.create(&object).await;
+        zones.push((bed.run_zone(&zone), zone));
+        until_told(&bed, "True", "2 networks with 18 ports in 3 zones").await;
+    }
+    // What is flapping is not told each time.
+    let chassis = "k8s.ovn.org/node-chassis-id";
+    for _ in 0..4 {
+        for (value, status) in [
+            (Value::Null, "False"),
+            (json!(object.annotations()[chassis]), "True"),
+        ] {
+            let patch = Patch::Merge(json!({"metadata": {"annotations": {chassis: value}}}));
+            let params = PatchParams::default();
+            bed.nodes().patch(&node, &params, &patch).await.unwrap();
+            until_told(&bed, status, "in 3 zones").await;
+        }
+    }
+    assert!((before..=3).contains(&told(&bed).await));
+    for (half, _) in zones {
+        half.stop().await;
+    }
     cluster.stop().await;
     bed.clear().await;
 }
