@@ -68,6 +68,7 @@ mod watches;
 mod writes;
 mod zone;
 mod zone_inputs;
+mod zone_log;
 
 pub use config::{ClusterHalf, Config, Lease, Timing, ZoneHalf};
 pub use inventory::{ListError, inventory};

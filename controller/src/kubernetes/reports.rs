@@ -26,8 +26,8 @@ const PREFIX: &str = "patchbay-zone-";
 const NAME: usize = 253;
 /// What a zone says while it cannot look.
 const OUT_OF_REACH: &str = "the Northbound database cannot be reached";
-/// How many obstacles a zone tells of each connect.
-const OBSTACLES: usize = 5;
+/// How many obstacles, and how many notices, a zone tells of each connect.
+const SENTENCES: usize = 5;
 
 /// What a zone says about one connect.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -46,7 +46,7 @@ impl ConnectSummary {
         Self {
             uid: seen.object.metadata.uid.clone(),
             revision: Some(seen.revision.clone()),
-            summary: ZoneSummary::short(report, OBSTACLES),
+            summary: ZoneSummary::short(report, SENTENCES),
         }
     }
 

@@ -40,9 +40,13 @@ impl<'a> ZoneReports<'a> {
             .collect()
     }
 
-    /// The condition. What a zone said before the connect was changed vouches for nothing, good or bad.
+    /// The condition. What a zone said before the connect was changed vouches for nothing, good or bad. What is odd is
+    /// told and makes nothing false.
     pub fn verdict(&self) -> Verdict {
         let skipped = Sentences::of(&self.current, |summary| (&summary.obstacles, summary.more));
+        let noted = Sentences::of(&self.current, |summary| {
+            (&summary.notices, summary.more_notices)
+        });
         let mut parts = Vec::new();
         if !self.current.is_empty() || (self.outdated.is_empty() && self.silent.is_empty()) {
             parts.push(self.counts());
@@ -55,6 +59,7 @@ impl<'a> ZoneReports<'a> {
         if !self.silent.is_empty() {
             parts.push(format!("no report yet of {}", named(&self.silent)));
         }
+        parts.extend(noted.told("noted"));
         let (holds, reason) = if !is_complete {
             (Holds::False, "SomethingSkipped")
         } else if !self.silent.is_empty() {
@@ -265,6 +270,29 @@ mod tests {
             "connected: 0 networks with 0 ports in 1 zone; \
              skipped: zone n1: the connect router has no tunnel key yet; \
              not up to date in zone n2; no report yet of zone n3"
+        );
+    }
+
+    #[test]
+    fn what_is_odd_is_told_and_holds_nothing_back() {
+        let mut odd = complete();
+        odd.notices = vec!["network red: odd".to_owned()];
+        odd.more_notices = 2;
+        let complete = complete();
+        let told = verdict(&[("n1", &odd), ("n2", &odd), ("n3", &complete)], &[], &[]);
+        assert_eq!(told.holds, Holds::True);
+        assert_eq!(
+            told.message,
+            "connected: 1 network with 6 ports in 3 zones; \
+             noted: zones n1, n2: network red: odd; and 4 more"
+        );
+        odd.obstacles = vec!["network blue: bad".to_owned()];
+        let told = verdict(&[("n1", &odd)], &["n2"], &[]);
+        assert_eq!(told.holds, Holds::False);
+        assert_eq!(
+            told.message,
+            "connected: 1 network with 2 ports in 1 zone; skipped: zone n1: network blue: bad; \
+             not up to date in zone n2; noted: zone n1: network red: odd; and 2 more"
         );
     }
 

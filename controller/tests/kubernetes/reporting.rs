@@ -256,6 +256,28 @@ async fn a_zone_without_its_database_says_so() {
     bed.clear().await;
 }
 
+#[tokio::test]
+async fn what_is_odd_is_told_although_everything_is_connected() {
+    let bed = Bed::new().await;
+    let cluster = bed.run_cluster("one");
+    let zones = run_zones(&bed).await;
+    bed.connect().await;
+    until_told(&bed, "True", "2 networks with 18 ports in 3 zones").await;
+    // The same networks once more, through another range.
+    let mut other = crate::bed::connect();
+    other.metadata.name = Some("other".to_owned());
+    "192.170.0.0/16".clone_into(&mut other.spec.connect_subnets[0].cidr);
+    bed.create(&other).await;
+    let told = "18 ports in 3 zones; noted: zones ovn-control-plane, ovn-worker, ovn-worker2: connect other joins networks \
+                cluster_udn_blue-network, cluster_udn_green-network, too";
+    until_told(&bed, "True", told).await;
+    for (half, _) in zones {
+        half.stop().await;
+    }
+    cluster.stop().await;
+    bed.clear().await;
+}
+
 /// How often something of zones was told about the connect.
 async fn told(bed: &Bed) -> i32 {
     let uid = bed.connected().await.uid();
