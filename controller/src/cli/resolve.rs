@@ -17,7 +17,9 @@ use crate::source::{Inventory, Kind, LoadError, Objects as Sources, read_manifes
 use crate::state::{StateFolder, restore};
 use crate::udn;
 use crate::udn::topology::{ZoneRows, zone_rows};
-use crate::zone::{ClusterIpService, ConnectInput, ConnectReport, Inputs, ZoneSummary, connected};
+use crate::zone::{
+    ClusterIpService, ConnectInput, ConnectReport, Inputs, ZoneReports, ZoneSummary,
+};
 
 /// All objects of a run, complete.
 #[derive(Debug)]
@@ -201,8 +203,11 @@ impl Resolved {
             if summaries.is_empty() {
                 continue;
             }
-            let summaries = summaries.iter().map(|(zone, summary)| (*zone, summary));
-            let verdict = connected(summaries, &[]);
+            let reports = ZoneReports {
+                current: summaries.iter().map(|(zone, said)| (*zone, said)).collect(),
+                ..ZoneReports::default()
+            };
+            let verdict = reports.verdict();
             self.change_connect(&name, |object| {
                 let generation = object.metadata.generation;
                 let status = with_verdict(object.status.as_ref(), verdict, generation, &now);

@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use super::config::Timing;
 use super::events::Events;
 use super::known::{Known, has_caught_up};
+use super::news::News;
 use super::objects::{SeenConnect, SeenNode};
 use super::pace::{Backoff, Happening, settle, sleep_or_forever, sleep_until_or_forever};
 use super::reports::SeenReport;
@@ -103,10 +104,14 @@ struct Term<'a> {
     /// The ids of nodes that were looked at last.
     node_ids: BTreeMap<String, Option<NodeId>>,
     reports: Reader<Option<Arc<SeenReport>>>,
+    /// What zones had reported when it was looked at last; none before it is known. What makes the leader look at
+    /// connects in between changes nothing about it: zones answer to a change one by one, and each would be a write.
+    collected: Option<Stored<Option<Arc<SeenReport>>>>,
     /// When to look at what zones have reported.
     reports_due: Option<Instant>,
     controller: ClusterController,
     known: Known,
+    news: News,
     warned: BTreeSet<String>,
 }
 
@@ -118,9 +123,11 @@ impl<'a> Term<'a> {
             nodes: task.sources.nodes.clone(),
             node_ids: BTreeMap::new(),
             reports: task.sources.reports.clone(),
+            collected: None,
             reports_due: None,
             controller: ClusterController::new(task.settings.clone()),
             known: Known::default(),
+            news: News::default(),
             warned: BTreeSet::new(),
         }
     }
@@ -149,11 +156,11 @@ impl<'a> Term<'a> {
     }
 
     /// Waits until something has happened: to the sources; to the nodes, if there are others or they have other ids; or until
-    /// it is time to look at what zones have reported.
+    /// it is time to look at what zones have reported, or to tell of it.
     async fn happening(&mut self) -> Result<(), WatchEnded> {
         let timing = &self.task.timing;
         loop {
-            let due = self.reports_due;
+            let (due, news_due) = (self.reports_due, self.news.due());
             tokio::select! {
                 changed = self.sources.changed() => {
                     changed?;
@@ -167,13 +174,18 @@ impl<'a> Term<'a> {
                 }
                 changed = self.reports.changed() => {
                     changed?;
-                    // Looked at below: this is not to happen again for the same.
+                    // Collected below: this is not to happen again for the same.
                     self.reports.objects();
                     let due = || Instant::now() + timing.report;
                     self.reports_due.get_or_insert_with(due);
                 }
+                () = sleep_until_or_forever(news_due) => {
+                    self.news.look(Instant::now());
+                    return Ok(());
+                }
                 () = sleep_until_or_forever(due) => {
                     self.reports_due = None;
+                    self.collected = Some(self.reports.objects());
                     return Ok(());
                 }
             }
@@ -236,16 +248,20 @@ impl<'a> Term<'a> {
             tracing::warn!("{warning}");
         }
         self.warned = warnings;
-        let reports = self.reports.is_ready().then(|| self.reports.objects());
-        let zones = reports.as_ref().map(|reports| {
+        if self.collected.is_none() && self.reports.is_ready() {
+            self.collected = Some(self.reports.objects());
+        }
+        let zones: Option<BTreeMap<&str, &SeenReport>> = self.collected.as_ref().map(|reports| {
             let told = reports.values().flatten();
             told.map(|report| (&*report.zone, &**report)).collect()
         });
+        self.news.retain(|connect| connects.contains_key(connect));
         let mut verdicts = Verdicts {
             task: self.task,
             known: &mut self.known,
+            news: &mut self.news,
             nodes: &self.node_ids,
-            zones,
+            zones: zones.as_ref(),
             now: &now,
         };
         let mut later = None;

@@ -10,6 +10,7 @@ use serde::Deserialize as _;
 
 use super::node_subnets::{NetworkNames, PackedSubnets};
 use super::received::Received;
+use super::revision::Revision;
 use crate::api::cnc::{
     ClusterNetworkConnect, ClusterNetworkConnectSpec, ClusterNetworkConnectStatus,
 };
@@ -25,6 +26,8 @@ pub(super) struct SeenConnect {
     pub(super) object: ClusterNetworkConnect,
     /// Why the spec cannot be understood.
     pub(super) unreadable: Option<String>,
+    /// Which version of the object rows follow from.
+    pub(super) revision: Revision,
 }
 
 /// A node.
@@ -157,7 +160,11 @@ pub(super) fn connect(object: Received<ClusterNetworkConnect>) -> Arc<SeenConnec
         ),
         ..ObjectMeta::default()
     };
-    Arc::new(SeenConnect { object, unreadable })
+    Arc::new(SeenConnect {
+        revision: Revision::of(&object.metadata),
+        object,
+        unreadable,
+    })
 }
 
 fn only(

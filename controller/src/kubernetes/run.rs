@@ -17,7 +17,9 @@ use super::events::events;
 use super::lease::Elector;
 use super::node_subnets::NetworkNames;
 use super::objects;
-use super::reports::{self, Publisher, ZoneReport};
+use super::publisher::{Publisher, Saying};
+use super::reach::Reach;
+use super::reports::{self, ZoneReport};
 use super::store::{Reader, store};
 use super::watches::watch;
 use super::writes::Writes;
@@ -85,11 +87,17 @@ pub async fn run(
     }
     if let Some(half) = zone {
         let (says, said) = channel::channel(ZoneReport::default());
+        let (is_lost, lost) = channel::channel(false);
         let publisher = Publisher {
             client: client.clone(),
             namespace,
-            zone: half.zone.clone(),
-            says: said,
+            says: Saying {
+                zone: half.zone.clone(),
+                work: said,
+                is_lost: lost,
+                connects: sources.connects.clone(),
+                nodes: nodes.clone(),
+            },
             timing,
         };
         publishing.spawn(publisher.run());
@@ -104,6 +112,10 @@ pub async fn run(
                 networks,
             },
             says,
+            reach: Reach {
+                is_lost,
+                patience: timing.report,
+            },
             timing,
         };
         tasks.spawn("the zone half", task.run());

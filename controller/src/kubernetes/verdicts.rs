@@ -1,30 +1,33 @@
 //! What the cluster-wide half decides goes to the API server: annotations, status, and events about them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::ResourceExt;
+use tokio::time::Instant;
 
 use super::cluster::ClusterTask;
 use super::events::Told;
 use super::known::Known;
+use super::news::News;
 use super::objects::SeenConnect;
 use super::reports::{self, SeenReport};
 use super::writes::{Annotation, WriteError, own_part};
 use crate::api::cnc::{ClusterNetworkConnect, ClusterNetworkConnectStatus};
 use crate::cluster::{ACCEPTED, CncOutcome, Holds, Verdict, with_verdict};
 use crate::model::NodeId;
-use crate::zone::{CONNECTED, connected};
+use crate::zone::{CONNECTED, ZoneReports};
 
 /// Writes what one pass has decided.
 pub(super) struct Verdicts<'a> {
     pub(super) task: &'a ClusterTask,
     pub(super) known: &'a mut Known,
+    pub(super) news: &'a mut News,
     pub(super) nodes: &'a BTreeMap<String, Option<NodeId>>,
     /// What zones report, by their names; none as long as that is not known.
-    pub(super) zones: Option<BTreeMap<&'a str, &'a SeenReport>>,
+    pub(super) zones: Option<&'a BTreeMap<&'a str, &'a SeenReport>>,
     /// The time of the pass.
     pub(super) now: &'a Time,
 }
@@ -96,8 +99,16 @@ impl Verdicts<'_> {
             ),
             None => outcome.status,
         };
-        let status = self.with_connected(&latest.object, status);
-        self.write_status(&latest, &status).await?;
+        let (zones, nodes) = (self.zones, self.nodes);
+        let reports = zones.map(|zones| {
+            let nodes = nodes.keys().map(String::as_str);
+            reports::about(&latest, nodes, zones)
+        });
+        let status = self.with_connected(&latest.object, status, reports.as_ref());
+        let is_written = self.write_status(&latest, &status).await?;
+        if let Some(reports) = reports.filter(|_| is_written) {
+            self.tell_connected(&latest.object, &status, &reports.obstacles());
+        }
         if again {
             return Err(TryAgain::REFUSED);
         }
@@ -110,37 +121,36 @@ impl Verdicts<'_> {
         &self,
         object: &ClusterNetworkConnect,
         status: ClusterNetworkConnectStatus,
+        reports: Option<&ZoneReports<'_>>,
     ) -> ClusterNetworkConnectStatus {
-        let Some(zones) = &self.zones else {
+        let Some(reports) = reports else {
             return status;
         };
-        let nodes = self.nodes.keys().map(String::as_str);
-        let (told, silent) = reports::about(&object.metadata, nodes, zones);
-        let mut conditions = status.conditions.iter();
-        if told.is_empty() && !conditions.any(|condition| condition.type_ == CONNECTED) {
+        if reports.is_empty() && condition(&status, CONNECTED).is_none() {
             return status;
         }
-        let verdict = connected(told, &silent);
-        with_verdict(Some(&status), verdict, object.metadata.generation, self.now)
+        let generation = object.metadata.generation;
+        with_verdict(Some(&status), reports.verdict(), generation, self.now)
     }
 
+    /// Returns whether the object has the status now.
     async fn write_status(
         &mut self,
         latest: &SeenConnect,
         status: &ClusterNetworkConnectStatus,
-    ) -> Result<(), TryAgain> {
+    ) -> Result<bool, TryAgain> {
         let object = &latest.object;
         let before = object.status.clone().unwrap_or_default();
         if own_part(&before) == own_part(status) {
-            return Ok(());
+            return Ok(true);
         }
         let written = self.task.writes.status(object, status).await;
         match self.note(&object.name_any(), written)? {
             Written::Done(_) => {
-                self.tell(object, &before, status);
-                Ok(())
+                self.tell_accepted(object, &before, status);
+                Ok(true)
             }
-            Written::Gone => Ok(()),
+            Written::Gone => Ok(false),
             Written::Refused(error) => {
                 tracing::error!(
                     connect = object.name_any(),
@@ -172,33 +182,53 @@ impl Verdicts<'_> {
         }
     }
 
-    /// Tells people when a connect is accepted or connected, and when it is not for another reason than before.
-    fn tell(
+    /// Tells people when a connect is accepted, and when it is not for another reason than before.
+    fn tell_accepted(
         &self,
         object: &ClusterNetworkConnect,
         before: &ClusterNetworkConnectStatus,
         after: &ClusterNetworkConnectStatus,
     ) {
-        for (type_, good, bad) in [
-            (ACCEPTED, Told::Accepted, Told::Refused),
-            (CONNECTED, Told::Connected, Told::NotConnected),
-        ] {
-            let (Some(now), was) = (condition(after, type_), condition(before, type_)) else {
-                continue;
-            };
-            if was.is_some_and(|was| was.status == now.status && was.message == now.message) {
-                continue;
-            }
-            let (connect, message) = (object.name_any(), &now.message);
-            let told = match &*now.status {
-                "True" => good,
-                "False" => bad,
-                // Nobody knows yet.
-                _ => continue,
-            };
-            tracing::info!(connect, ?told, message, "verdict");
-            self.task.events.tell(object, told, message);
+        let (now, was) = (condition(after, ACCEPTED), condition(before, ACCEPTED));
+        let is_same = |now: &Condition, was: &Condition| {
+            was.status == now.status && was.message == now.message
+        };
+        if let Some(now) = now
+            && !was.is_some_and(|was| is_same(now, was))
+        {
+            self.tell(object, now, (Told::Accepted, Told::Refused));
         }
+    }
+
+    /// Tells people when a connect is connected, and when it is not for another reason than before: not with each zone
+    /// that joins or leaves those that say so.
+    fn tell_connected(
+        &mut self,
+        object: &ClusterNetworkConnect,
+        status: &ClusterNetworkConnectStatus,
+        obstacles: &BTreeSet<&str>,
+    ) {
+        let Some(now) = condition(status, CONNECTED) else {
+            return;
+        };
+        let before = object.status.as_ref();
+        let before = before.and_then(|before| condition(before, CONNECTED));
+        let (meta, at) = (&object.metadata, Instant::now());
+        if self.news.hear(meta, before, now, obstacles, at) {
+            self.tell(object, now, (Told::Connected, Told::NotConnected));
+        }
+    }
+
+    fn tell(&self, object: &ClusterNetworkConnect, now: &Condition, (good, bad): (Told, Told)) {
+        let told = match &*now.status {
+            "True" => good,
+            "False" => bad,
+            // Nobody knows yet.
+            _ => return,
+        };
+        let (connect, message) = (object.name_any(), &now.message);
+        tracing::info!(connect, ?told, message, "verdict");
+        self.task.events.tell(object, told, message);
     }
 }
 

@@ -17,14 +17,13 @@ use uuid::Uuid;
 
 use super::config::{Timing, ZoneHalf};
 use super::pace::{Backoff, Happening, settle, sleep_or_forever};
+use super::reach::Reach;
 use super::reports::{ConnectSummary, ZoneReport};
 use super::store::WatchEnded;
 use super::zone_inputs::{ZoneInputs, ZoneSources};
+use super::zone_log::Message;
 use crate::northbound::{BULK_ROWS, DATABASE};
 use crate::zone::{ConnectPlan, ConnectReport, HeldReason, ZoneController};
-
-/// How many problems of a connect are logged: there may be one for each node of each network.
-const PROBLEMS: usize = 20;
 
 /// The zone half. It follows the Kubernetes objects and the Northbound database alike: a network's router that appears
 /// there late is connected then.
@@ -34,6 +33,8 @@ pub(super) struct ZoneTask {
     pub(super) sources: ZoneSources,
     /// Where it says what is connected.
     pub(super) says: watch::Sender<ZoneReport>,
+    /// Where it says that it cannot reach the database.
+    pub(super) reach: Reach,
     pub(super) timing: Timing,
 }
 
@@ -52,35 +53,33 @@ impl ZoneTask {
     /// # Errors
     /// A task that this one depends on has ended.
     pub(super) async fn run(mut self) -> Result<Infallible, ZoneEnded> {
-        let client = self.connect().await;
+        let client = self.reach.until(self.connect()).await;
         // Without all objects, those that are missing would look deleted.
         self.sources.ready().await?;
-        let mut work = Work {
-            inputs: ZoneInputs::new(&self.half),
+        let Self {
+            half,
+            sources,
+            says,
+            reach,
+            timing,
+        } = self;
+        let work = Work {
+            inputs: ZoneInputs::new(&half),
+            zone: half.zone,
+            sources,
+            says,
+            timing,
             controller: ZoneController::default(),
             changes: client.changes(),
-            client,
+            client: client.clone(),
             told: BTreeMap::new(),
             summaries: BTreeMap::new(),
             refused: BTreeMap::new(),
-            task: self,
         };
-        let timing = work.task.timing;
-        let mut backoff = Backoff::new(&timing);
-        loop {
-            let wait = if work.pass().await? {
-                backoff.reset();
-                None
-            } else {
-                Some(backoff.failed())
-            };
-            tokio::select! {
-                changed = work.changed() => {
-                    changed?;
-                    settle(&timing, &mut work).await?;
-                }
-                () = sleep_or_forever(wait) => {}
-            }
+        // Work waits for a database that is lost, so somebody else looks after that.
+        tokio::select! {
+            ended = work.run() => ended,
+            ended = reach.follow(&client) => Ok(ended?),
         }
     }
 
@@ -123,7 +122,10 @@ impl ZoneTask {
 
 /// The state of the zone half at work.
 struct Work {
-    task: ZoneTask,
+    zone: String,
+    sources: ZoneSources,
+    says: watch::Sender<ZoneReport>,
+    timing: Timing,
     inputs: ZoneInputs,
     controller: ZoneController,
     client: Client,
@@ -141,7 +143,7 @@ impl Happening for Work {
 
     async fn changed(&mut self) -> Result<(), ZoneEnded> {
         tokio::select! {
-            changed = self.task.sources.changed() => Ok(changed?),
+            changed = self.sources.changed() => Ok(changed?),
             changed = self.changes.next() => {
                 changed?;
                 Ok(())
@@ -151,9 +153,29 @@ impl Happening for Work {
 }
 
 impl Work {
+    async fn run(mut self) -> Result<Infallible, ZoneEnded> {
+        let timing = self.timing;
+        let mut backoff = Backoff::new(&timing);
+        loop {
+            let wait = if self.pass().await? {
+                backoff.reset();
+                None
+            } else {
+                Some(backoff.failed())
+            };
+            tokio::select! {
+                changed = self.changed() => {
+                    changed?;
+                    settle(&timing, &mut self).await?;
+                }
+                () = sleep_or_forever(wait) => {}
+            }
+        }
+    }
+
     /// Makes the database right. Returns whether all of it is.
     async fn pass(&mut self) -> Result<bool, Ended> {
-        let inputs = self.inputs.update(&mut self.task.sources);
+        let inputs = self.inputs.update(&mut self.sources);
         let plan = self.controller.plan(inputs, &self.client.snapshot());
         self.told
             .retain(|connect, _| inputs.connects.contains_key(connect));
@@ -172,10 +194,10 @@ impl Work {
     /// Says what is connected now.
     fn say(&self) {
         let report = ZoneReport {
-            node: self.inputs.node_uid(&self.task.half.zone),
+            node: self.inputs.node_uid(&self.zone),
             connects: self.summaries.clone(),
         };
-        self.task.says.send_if_modified(|said| {
+        self.says.send_if_modified(|said| {
             let is_new = *said != report;
             *said = report;
             is_new
@@ -213,8 +235,10 @@ impl Work {
             }
         }
         self.refused.remove(connect);
-        if let Some(report) = plan.report {
-            self.tell(connect, &report);
+        match plan.report {
+            // What is connected after that is said when all of it has been done.
+            Some(report) if !change.more => self.tell(connect, &report),
+            _ => {}
         }
         Ok(true)
     }
@@ -237,6 +261,16 @@ impl Work {
             let told = self.told.get(connect).map(|told| &*told.report);
             let report = ConnectReport::refused(error, told);
             self.tell(connect, &Arc::new(report));
+        } else if refusal.told.as_ref() == Some(&reason) {
+            self.renew(connect);
+        }
+    }
+
+    /// Reports the same as before, but of the connect as it is now.
+    fn renew(&mut self, connect: &str) {
+        let summary = self.summaries.get_mut(connect);
+        if let (Some(summary), Some(seen)) = (summary, self.inputs.connect(connect)) {
+            summary.renew(seen);
         }
     }
 
@@ -244,12 +278,13 @@ impl Work {
     fn tell(&mut self, connect: &str, report: &Arc<ConnectReport>) {
         let known = self.told.get(connect);
         if known.is_some_and(|told| Arc::ptr_eq(&told.report, report)) {
+            self.renew(connect);
             return;
         }
-        let seen = self.inputs.connect(connect);
-        let uid = seen.and_then(|seen| seen.object.metadata.uid.clone());
-        let summary = ConnectSummary::new(uid, report);
-        self.summaries.insert(connect.to_owned(), summary);
+        if let Some(seen) = self.inputs.connect(connect) {
+            let summary = ConnectSummary::new(seen, report);
+            self.summaries.insert(connect.to_owned(), summary);
+        }
         let before = known.map(|told| told.message.clone()).unwrap_or_default();
         // The cluster-wide half comes first: nothing is wrong as long as there is nothing to do.
         let message = if matches!(report.held, Some(HeldReason::NoTunnelKey)) {
@@ -294,37 +329,9 @@ struct Told {
     message: Message,
 }
 
-/// The part of a report that is logged.
-#[derive(Clone, Default, PartialEq)]
-struct Message {
-    networks: String,
-    problems: String,
-}
-
-impl Message {
-    fn of(report: &ConnectReport) -> Self {
-        let networks: Vec<&str> = report
-            .connected
-            .iter()
-            .map(|network| network.network.as_str())
-            .collect();
-        let notices = report.notices.iter().map(ToString::to_string);
-        let mut problems: Vec<String> = report.obstacles().chain(notices).take(PROBLEMS).collect();
-        let more = (report.obstacle_count() + report.notices.len()).saturating_sub(PROBLEMS);
-        if more > 0 {
-            problems.push(format!("and {more} more"));
-        }
-        Self {
-            networks: networks.join(", "),
-            problems: problems.join("; "),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::zone::{NetworkSkip, Notice, SkippedNetwork};
 
     #[test]
     fn what_differs_in_uuids_only_is_the_same() {
@@ -335,29 +342,5 @@ mod tests {
         ];
         assert_eq!(without_uuids(&text(one)), without_uuids(&text(other)));
         assert_eq!(without_uuids("deadbeef-row x"), "deadbeef-row x");
-    }
-
-    #[test]
-    fn what_is_logged_has_an_end() {
-        let skipped = (1..=30).map(|number| SkippedNetwork {
-            owner: format!("layer3_{number}").parse().unwrap(),
-            network: None,
-            reason: NetworkSkip::Unknown,
-        });
-        let notice = Notice::UnknownOwner("odd".to_owned());
-        let mut report = ConnectReport {
-            skipped_networks: skipped.collect(),
-            notices: vec![notice],
-            ..ConnectReport::default()
-        };
-        let problems = |report: &ConnectReport| Message::of(report).problems;
-        let told = problems(&report);
-        assert!(told.starts_with("network layer3_1: the network is not known; "));
-        assert!(told.ends_with("network layer3_20: the network is not known; and 11 more"));
-        report.skipped_networks.truncate(1);
-        assert_eq!(
-            problems(&report),
-            "network layer3_1: the network is not known; annotation: odd"
-        );
     }
 }

@@ -23,6 +23,7 @@ mod memory;
 mod nodes;
 mod reconcile;
 mod report;
+mod summary;
 mod unit;
 mod verdict;
 
@@ -33,4 +34,5 @@ pub use report::{
     ConnectReport, ConnectedNetwork, HeldReason, NetworkSkip, NodeSkip, Notice, SkippedNetwork,
     SkippedNode,
 };
-pub use verdict::{CONNECTED, ZoneSummary, connected};
+pub use summary::ZoneSummary;
+pub use verdict::{CONNECTED, ZoneReports};

@@ -142,6 +142,26 @@ pub enum Notice {
     UnknownOwner(String),
 }
 
+impl Notice {
+    /// The notice in words that stay: without numbers that change with each service. What all zones report is written
+    /// whenever it is something else.
+    pub fn lasting(&self) -> String {
+        match self {
+            Self::LoadBalancers {
+                network,
+                found,
+                expected,
+            } => {
+                let than = if found < expected { "fewer" } else { "more" };
+                format!(
+                    "network {network}: there are {than} ClusterIP LBs than its services should have"
+                )
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
 /// One connected network.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ConnectedNetwork {
@@ -253,6 +273,26 @@ impl ConnectReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_lasts_has_no_counts() {
+        let notice = |found, expected| {
+            let network = "red".to_owned();
+            let notice = Notice::LoadBalancers {
+                network,
+                found,
+                expected,
+            };
+            notice.lasting()
+        };
+        assert_eq!(notice(1, 2), notice(2, 4));
+        assert_eq!(
+            notice(3, 2),
+            "network red: there are more ClusterIP LBs than its services should have"
+        );
+        let owner = Notice::UnknownOwner("odd".to_owned());
+        assert_eq!(owner.lasting(), "annotation: odd");
+    }
 
     #[test]
     fn messages_name_network_and_node() {

@@ -86,6 +86,8 @@ pub(crate) struct Bed {
     pub(crate) dynamic_udn: bool,
     /// How often zones report although nothing is new.
     pub(crate) repeat: Duration,
+    /// How long reports are collected.
+    pub(crate) report: Duration,
     _alone: Option<(User, MutexGuard<'static, ()>)>,
 }
 
@@ -112,6 +114,7 @@ impl Bed {
             inventory: example(),
             dynamic_udn: false,
             repeat: Timing::default().repeat,
+            report: Duration::from_millis(50),
             _alone: Some((user, REAL.lock().await)),
         };
         bed.define_resources().await;
@@ -134,6 +137,7 @@ impl Bed {
             inventory: example(),
             dynamic_udn: false,
             repeat: Timing::default().repeat,
+            report: Duration::from_millis(50),
             _alone: None,
         }
     }
@@ -362,7 +366,7 @@ impl Bed {
                 latest: Duration::from_millis(50),
                 retry: (Duration::from_millis(20), Duration::from_millis(200)),
                 request: Duration::from_secs(5),
-                report: Duration::from_millis(50),
+                report: self.report,
                 repeat: self.repeat,
             },
         };

@@ -1,9 +1,7 @@
 //! The cluster-wide half: from selectors to annotations and status.
 
-use std::time::Duration;
-
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
@@ -216,66 +214,6 @@ async fn a_connect_that_was_deleted_and_made_again_is_another_one() {
 }
 
 #[tokio::test]
-async fn what_all_zones_report_becomes_one_condition() {
-    let bed = Bed::new().await;
-    let cluster = bed.run_cluster("one");
-    bed.connect().await;
-    bed.until_allocated(2).await;
-    assert_eq!(condition(&bed.connected().await, "Connected"), None);
-
-    let mut zones = Vec::new();
-    for (key, _) in bed.inventory.nodes.iter() {
-        let zone = bed.zone(&key.name).await;
-        zones.push((bed.run_zone(&zone), zone));
-        let nodes = bed.nodes().list(&ListParams::default()).await.unwrap();
-        let (told, all) = (zones.len(), nodes.items.len());
-        let (status, start) = (
-            if told == all { "True" } else { "Unknown" },
-            format!(
-                "connected: 2 networks with {} ports in {told} zone",
-                6 * told
-            ),
-        );
-        let what = format!("{told} zones have reported");
-        eventually(&what, async || {
-            let (found, message) = condition(&bed.connected().await, "Connected")?;
-            (found == status && message.starts_with(&start)).then_some(())
-        })
-        .await;
-    }
-    let status = bed.connected().await.status.unwrap();
-    assert_eq!(json!(status.status), "Success");
-
-    if bed.api.is_some() {
-        eventually("an event says so", async || {
-            let events = bed.events().await;
-            let note = "connected: 2 networks with 18 ports in 3 zones";
-            let told = ("Connected".to_owned(), note.to_owned());
-            events.contains(&told).then_some(())
-        })
-        .await;
-    }
-
-    // A node that cannot be connected is told by all the others, as one.
-    let patch =
-        Patch::Merge(json!({"metadata": {"annotations": {"k8s.ovn.org/node-chassis-id": null}}}));
-    let (nodes, params) = (bed.nodes(), PatchParams::default());
-    nodes.patch("ovn-worker2", &params, &patch).await.unwrap();
-    let (_, message) = eventually("the condition is false", async || {
-        condition(&bed.connected().await, "Connected")
-            .filter(|(status, message)| status == "False" && message.contains("zones "))
-    })
-    .await;
-    let told = "skipped: zones ovn-control-plane, ovn-worker: network cluster_udn_blue-network, node ovn-worker2: the node has no chassis id yet; ";
-    assert!(message.contains(told), "{message}");
-    for (running, _) in zones {
-        running.stop().await;
-    }
-    cluster.stop().await;
-    bed.clear().await;
-}
-
-#[tokio::test]
 async fn annotations_that_nobody_can_read_are_left_alone() {
     let bed = Bed::new().await;
     let zone = bed.zone(ZONE).await;
@@ -393,33 +331,6 @@ async fn what_nobody_can_mean_is_told_by_name_and_the_rest_goes_on() {
     .await;
     let cluster = bed.run_cluster("two");
     bed.until_allocated(2).await;
-    cluster.stop().await;
-    node.stop().await;
-    bed.clear().await;
-}
-
-#[tokio::test]
-async fn a_report_that_is_deleted_is_written_again() {
-    let mut bed = Bed::new().await;
-    bed.repeat = Duration::from_millis(200);
-    let zone = bed.zone(ZONE).await;
-    let (cluster, node) = (bed.run_cluster("one"), bed.run_zone(&zone));
-    bed.connect().await;
-    let reports = Api::<ConfigMap>::namespaced(bed.client.clone(), NAMESPACE);
-    let name = format!("patchbay-zone-{ZONE}");
-    let reported = async || {
-        let report = reports.get_opt(&name).await.unwrap()?;
-        let said = report.data?.remove(CONNECT)?;
-        said.contains(r#""networks":2"#)
-            .then_some(report.metadata.uid)
-    };
-    let first = eventually("the zone reports", reported).await;
-    reports
-        .delete(&name, &DeleteParams::default())
-        .await
-        .unwrap();
-    let second = eventually("the zone reports again", reported).await;
-    assert_ne!(first, second);
     cluster.stop().await;
     node.stop().await;
     bed.clear().await;

@@ -19,6 +19,7 @@ mod failures;
 mod lasting;
 mod leading;
 mod relay;
+mod reporting;
 mod scale;
 mod server;
 mod zone;
