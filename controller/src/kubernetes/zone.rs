@@ -75,6 +75,7 @@ impl ZoneTask {
             told: BTreeMap::new(),
             summaries: BTreeMap::new(),
             refused: BTreeMap::new(),
+            node: ZoneNode::NotSeen,
         };
         // Work waits for a database that is lost, so somebody else looks after that.
         tokio::select! {
@@ -136,6 +137,17 @@ struct Work {
     summaries: BTreeMap<String, ConnectSummary>,
     /// Why the database has refused the last transaction of a connect.
     refused: BTreeMap<String, Refusal>,
+    node: ZoneNode,
+}
+
+/// Whether there is a node of the zone's name. In a zone without one hardly anything is connected, so before one was seen it is
+/// taken for a mistake: that of a zone whose database this is not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum ZoneNode {
+    NotSeen,
+    /// And that was told.
+    Missing,
+    Seen,
 }
 
 impl Happening for Work {
@@ -176,6 +188,20 @@ impl Work {
     /// Makes the database right. Returns whether all of it is.
     async fn pass(&mut self) -> Result<bool, Ended> {
         let inputs = self.inputs.update(&mut self.sources);
+        if self.node != ZoneNode::Seen {
+            if !inputs.nodes.contains_key(&self.zone) {
+                if self.node == ZoneNode::NotSeen {
+                    let zone = &self.zone;
+                    tracing::warn!(
+                        zone,
+                        "there is no node of this name: nothing is touched until there is"
+                    );
+                }
+                self.node = ZoneNode::Missing;
+                return Ok(true);
+            }
+            self.node = ZoneNode::Seen;
+        }
         let plan = self.controller.plan(inputs, &self.client.snapshot());
         self.told
             .retain(|connect, _| inputs.connects.contains_key(connect));

@@ -18,6 +18,7 @@ mod explain;
 mod failures;
 mod lasting;
 mod leading;
+mod mistakes;
 mod relay;
 mod reporting;
 mod scale;
