@@ -132,6 +132,9 @@ impl<'a> Known<'a> {
             for SkippedNetwork { reason, .. } in skipped.filter(|skipped| skipped.owner == owner) {
                 let (is_of_node, told) = match reason {
                     NetworkSkip::NoLocalId(_) => (true, self.of_node(&NodeSkip::NoId, zone)),
+                    NetworkSkip::UnreadableLocalId(_) => {
+                        (true, self.of_node(&NodeSkip::UnreadableId, zone))
+                    }
                     NetworkSkip::NoRouter(_) | NetworkSkip::NoSwitch(_) => {
                         match view.without_rows.get(&network.name) {
                             None => {

@@ -65,7 +65,9 @@ impl Reason {
             NetworkSkip::NoSwitch(switch) => {
                 (format!("Northbound row Logical_Switch {switch}"), None)
             }
-            NetworkSkip::NoLocalId(node) => (format!("Node {node}"), Some(annotation(NODE_ID))),
+            NetworkSkip::NoLocalId(node) | NetworkSkip::UnreadableLocalId(node) => {
+                (format!("Node {node}"), Some(annotation(NODE_ID)))
+            }
             NetworkSkip::NoSubnets => (
                 network.to_owned(),
                 Some(field_of(network, topology, "subnets")),

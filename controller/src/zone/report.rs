@@ -51,6 +51,9 @@ pub enum NetworkSkip {
     /// Its addresses and keys in this zone follow from the id of the zone's node.
     #[error("node {0} of this zone has no id yet")]
     NoLocalId(String),
+    /// The same, and what is connected stays.
+    #[error("the id of node {0} of this zone cannot be read")]
+    UnreadableLocalId(String),
     /// There is nothing to route to.
     #[error("it has no subnets")]
     NoSubnets,

@@ -40,7 +40,7 @@ async fn annotations_that_broke_before_the_start_change_nothing() {
     let before = connected(&bed, &zone).await;
     let (nodes, params) = (bed.nodes(), PatchParams::default());
     for (node, annotation) in [
-        ("ovn-worker", json!({"k8s.ovn.org/node-id": "two"})),
+        ("ovn-control-plane", json!({"k8s.ovn.org/node-id": "two"})),
         ("ovn-worker2", json!({"k8s.ovn.org/node-subnets": "{"})),
     ] {
         let patch = Patch::Merge(json!({"metadata": {"annotations": annotation}}));
@@ -49,7 +49,7 @@ async fn annotations_that_broke_before_the_start_change_nothing() {
     let both = bed.run("two", true, Some(&zone));
     eventually("it is told", async || {
         let (_, message) = condition(&bed.connected().await, "Connected")?;
-        let told = message.contains("node ovn-worker: the node's id cannot be read")
+        let told = message.contains("node ovn-control-plane: the node's id cannot be read")
             && message.contains("node ovn-worker2: the node's subnets cannot be read");
         told.then_some(())
     })

@@ -97,7 +97,7 @@ impl<'a, 'c> Evaluation<'a, 'c> {
                     let link = local
                         .entry(source)
                         .or_insert_with(|| state.local_link(source, connect, &self.around));
-                    let is_linked = link.is_some() || state.keeps_local_link(source, &self.around);
+                    let is_linked = link.is_some() || state.keeps_local_link(source);
                     let members = (state.members.get(&source), state.members.get(&destination));
                     if let (Some(link), (Some(source), Some(destination))) = (&*link, members)
                         && source.id != destination.id

@@ -113,8 +113,10 @@ impl ConnectState {
     }
 
     /// Whether a network's attachment in this zone is left as it is, because the id of the zone's node cannot be read.
-    pub(super) fn keeps_local_link(&self, network: NetworkId, around: &Around<'_>) -> bool {
-        around.has_unreadable_local_id() && self.members.get(&network).is_some_and(is_held)
+    pub(super) fn keeps_local_link(&self, network: NetworkId) -> bool {
+        let is_held =
+            |member: &Member| matches!(member.obstacle, Some(NetworkSkip::UnreadableLocalId(_)));
+        self.members.get(&network).is_some_and(is_held)
     }
 
     /// Whether policies are left as they are. `is_linked` says whether the source has a link for them.
@@ -184,7 +186,10 @@ impl ConnectState {
 
 /// Whether a network waits for the id of the zone's node.
 fn is_held(member: &Member) -> bool {
-    matches!(member.obstacle, Some(NetworkSkip::NoLocalId(_)))
+    matches!(
+        member.obstacle,
+        Some(NetworkSkip::NoLocalId(_) | NetworkSkip::UnreadableLocalId(_))
+    )
 }
 
 /// Whether a switch has the ACLs that keep the network's pods apart from others.

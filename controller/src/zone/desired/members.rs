@@ -90,7 +90,12 @@ impl Member {
         } else if network.pod_subnets.is_empty() {
             Some(NetworkSkip::NoSubnets)
         } else if self.topology == Topology::Layer3 && around.lacks_local_id() {
-            Some(NetworkSkip::NoLocalId(around.inputs.zone.clone()))
+            let node = around.inputs.zone.clone();
+            Some(if around.has_unreadable_local_id() {
+                NetworkSkip::UnreadableLocalId(node)
+            } else {
+                NetworkSkip::NoLocalId(node)
+            })
         } else {
             None
         }
