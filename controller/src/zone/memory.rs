@@ -33,7 +33,6 @@ pub(super) struct Memory {
 
 /// What is known of ids, of the zone's node and of all.
 #[derive(PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact for itself")]
 struct KnownIds {
     /// The id of the zone's node, if it has one for itself.
     own: Option<NodeId>,
