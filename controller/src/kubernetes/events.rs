@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Display;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::{Event, EventSeries};
@@ -11,6 +12,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use super::failure;
 use crate::api::cnc::ClusterNetworkConnect;
@@ -86,6 +88,7 @@ impl Events {
 pub(super) fn events(
     client: Client,
     identity: String,
+    patience: Duration,
 ) -> (Events, impl Future<Output = ()> + Send) {
     let (sender, mut queue) = mpsc::channel::<Message>(QUEUE);
     let mut publisher = Publisher {
@@ -96,10 +99,13 @@ pub(super) fn events(
     let task = async move {
         while let Some(message) = queue.recv().await {
             let told = message.told;
-            if let Err(error) = publisher.publish(message).await {
-                let error = failure::told(&error);
-                tracing::warn!(error, ?told, "an event is lost");
-            }
+            // Without a limit, one that is not answered would keep all that follow from being told.
+            let error = match timeout(patience, publisher.publish(message)).await {
+                Ok(Ok(())) => continue,
+                Ok(Err(error)) => failure::told(&error),
+                Err(_) => "the API server does not answer".to_owned(),
+            };
+            tracing::warn!(error, ?told, "an event is lost");
         }
     };
     (Events(sender), task)

@@ -1,7 +1,6 @@
 //! What went wrong between us and the API server, for people.
 
 use kube::Error;
-use kube::runtime::watcher;
 
 /// What the API server has answered, or why it has not.
 pub(super) fn told(error: &Error) -> String {
@@ -14,17 +13,6 @@ pub(super) fn told(error: &Error) -> String {
         Error::Service(error) => format!("no answer of the API server: {}", last(&**error)),
         Error::HyperError(error) => format!("no answer of the API server: {}", last(error)),
         other => other.to_string(),
-    }
-}
-
-/// Why a watch failed.
-pub(super) fn of_watch(error: &watcher::Error) -> String {
-    match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => told(error),
-        watcher::Error::WatchError(status) => format!("{} ({})", status.message, status.code),
-        watcher::Error::NoResourceVersion => error.to_string(),
     }
 }
 
@@ -64,9 +52,8 @@ mod tests {
         );
         assert!(told(&answered(401, "Unauthorized")).contains("expired"));
         let refused = Outer(io::Error::other("Connection refused"));
-        let failed = watcher::Error::WatchFailed(Error::Service(refused.into()));
         assert_eq!(
-            of_watch(&failed),
+            told(&Error::Service(refused.into())),
             "no answer of the API server: Connection refused"
         );
     }

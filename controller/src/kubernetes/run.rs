@@ -12,14 +12,14 @@ use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 
 use super::cluster::{ClusterSources, ClusterTask, Sources};
-use super::config::Config;
+use super::config::{Config, Timing};
 use super::events::events;
 use super::lease::Elector;
 use super::node_subnets::NetworkNames;
 use super::objects;
 use super::reports::{self, Publisher, ZoneReport};
 use super::store::{Reader, store};
-use super::watches::watch;
+use super::watches::Watch;
 use super::writes::Writes;
 use super::zone::ZoneTask;
 use super::zone_inputs::ZoneSources;
@@ -51,7 +51,7 @@ pub async fn run(
         identity,
         timing,
     } = config;
-    let mut tasks = Tasks::default();
+    let mut tasks = Tasks::new(timing);
     let sources = Sources {
         connects: tasks.watch(&client, objects::connect),
         nads: tasks.watch(&client, objects::attachment_definition),
@@ -65,7 +65,7 @@ pub async fn run(
     let mut elector = JoinSet::new();
     let mut publishing = JoinSet::new();
     if let Some(half) = cluster {
-        let (events, publisher) = events(client.clone(), identity.clone());
+        let (events, publisher) = events(client.clone(), identity.clone(), timing.request);
         publishing.spawn(publisher);
         let (candidate, leads) = Elector::new(client.clone(), half.lease, identity);
         elector.spawn(candidate.run(stopped));
@@ -113,7 +113,7 @@ pub async fn run(
         () = stop => Ok(()),
     };
     // Nothing is written any more when the lease is given back.
-    tasks.0.shutdown().await;
+    tasks.running.shutdown().await;
     stopping.send_replace(true);
     if tokio::time::timeout(timing.request, elector.join_next())
         .await
@@ -125,16 +125,25 @@ pub async fn run(
 }
 
 /// The tasks that never end. Dropping them stops them.
-#[derive(Default)]
-struct Tasks(JoinSet<RunError>);
+struct Tasks {
+    running: JoinSet<RunError>,
+    timing: Timing,
+}
 
 impl Tasks {
+    fn new(timing: Timing) -> Self {
+        Self {
+            running: JoinSet::new(),
+            timing,
+        }
+    }
+
     fn spawn<E: std::fmt::Display>(
         &mut self,
         task: &'static str,
         work: impl Future<Output = Result<Infallible, E>> + Send + 'static,
     ) {
-        self.0.spawn(async move {
+        self.running.spawn(async move {
             let Err(error) = work.await;
             RunError {
                 task,
@@ -187,9 +196,8 @@ impl Tasks {
         V: Clone + PartialEq + Send + Sync + 'static,
     {
         let (writer, reader) = store();
-        self.spawn::<Infallible>("a watch", async move {
-            Ok(watch(api, labels, keep, writer).await)
-        });
+        let watch = Watch::new(api, labels, self.timing, keep, writer);
+        self.spawn::<Infallible>("a watch", async move { Ok(watch.run().await) });
         reader
     }
 
@@ -199,7 +207,7 @@ impl Tasks {
             task: "a task",
             reason,
         };
-        match self.0.join_next().await {
+        match self.running.join_next().await {
             Some(Ok(error)) => error,
             Some(Err(error)) => failed(error.to_string()),
             None => failed("there was none".to_owned()),

@@ -84,6 +84,10 @@ pub(crate) struct Bed {
     pub(crate) inventory: Inventory,
     /// Whether zones connect networks only where pods are.
     pub(crate) dynamic_udn: bool,
+    /// How long the controller waits for answers.
+    pub(crate) request: Duration,
+    /// How long it waits for something to happen on a watch.
+    pub(crate) idle: Duration,
     /// How often zones report although nothing is new.
     pub(crate) repeat: Duration,
     _alone: Option<(User, MutexGuard<'static, ()>)>,
@@ -111,6 +115,8 @@ impl Bed {
             client: config.unwrap().try_into().unwrap(),
             inventory: example(),
             dynamic_udn: false,
+            request: Duration::from_secs(5),
+            idle: Timing::default().idle,
             repeat: Timing::default().repeat,
             _alone: Some((user, REAL.lock().await)),
         };
@@ -133,6 +139,8 @@ impl Bed {
             api: Some(api),
             inventory: example(),
             dynamic_udn: false,
+            request: Duration::from_secs(5),
+            idle: Timing::default().idle,
             repeat: Timing::default().repeat,
             _alone: None,
         }
@@ -361,7 +369,8 @@ impl Bed {
                 quiet: Duration::from_millis(5),
                 latest: Duration::from_millis(50),
                 retry: (Duration::from_millis(20), Duration::from_millis(200)),
-                request: Duration::from_secs(5),
+                request: self.request,
+                idle: self.idle,
                 report: Duration::from_millis(50),
                 repeat: self.repeat,
             },

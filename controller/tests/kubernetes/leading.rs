@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, ResourceExt};
 
-use crate::apiserver::Fault;
+use crate::apiserver::{Fault, Reply};
 use crate::bed::{Bed, eventually};
 
 async fn holder(bed: &Bed) -> Option<String> {
@@ -81,8 +81,7 @@ async fn who_cannot_renew_stops_and_goes_on_later() {
     let fault = Fault {
         method: "PUT",
         path: "/leases/",
-        code: 500,
-        retry_after: None,
+        reply: Reply::Status(500, None),
         times: 12,
     };
     bed.api().fail(fault);

@@ -16,6 +16,7 @@ mod database;
 mod deploy;
 mod explain;
 mod failures;
+mod half_dead;
 mod lasting;
 mod leading;
 mod relay;

@@ -67,6 +67,11 @@ async fn serve(
                 .insert(CONTENT_TYPE, "application/json".parse().unwrap());
             response
         }
+        Ok(Answer::Never) => std::future::pending().await,
+        Ok(Answer::Silence) => {
+            let silence = futures_util::stream::pending();
+            Response::new(BodyExt::boxed_unsync(StreamBody::new(silence)))
+        }
         Err(failure) => json(failure.code, failure.retry_after, &failure.status()),
     })
 }

@@ -10,7 +10,7 @@ use super::resources::Target;
 use super::selector::Selector;
 use super::storage::{Key, Storage};
 use super::watch::Subscription;
-use super::{Fault, Request, Shared};
+use super::{Reply, Request, Shared};
 
 /// A request, decoded.
 #[derive(Debug, Default)]
@@ -29,6 +29,10 @@ pub(super) struct Call {
 pub(super) enum Answer {
     Object(u16, Value),
     Watch(Subscription),
+    /// None.
+    Never,
+    /// A beginning, without anything that follows.
+    Silence,
 }
 
 /// A request that failed, as a `Status`.
@@ -50,16 +54,16 @@ impl Failure {
         }
     }
 
-    fn ordered(fault: &Fault) -> Self {
-        let reason = match fault.code {
+    fn ordered(code: u16, retry_after: Option<u32>) -> Self {
+        let reason = match code {
             403 => "Forbidden",
             409 => "Conflict",
             429 => "TooManyRequests",
             _ => "InternalError",
         };
         Self {
-            retry_after: fault.retry_after,
-            ..Self::new(fault.code, reason, "as ordered by the test")
+            retry_after,
+            ..Self::new(code, reason, "as ordered by the test")
         }
     }
 
@@ -128,10 +132,14 @@ impl Subscription {
 pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
     let mut state = shared.lock();
     let mut faults = state.faults.iter_mut();
-    let fault = faults.find(|fault| fault.times > 0 && fault.is_about(&call.method, &call.path));
+    let fault = faults.find(|fault| fault.times > 0 && fault.is_about(call));
     let answer = if let Some(fault) = fault {
         fault.times -= 1;
-        Err(Failure::ordered(fault))
+        match fault.reply {
+            Reply::Status(code, retry_after) => Err(Failure::ordered(code, retry_after)),
+            Reply::Never => Ok(Answer::Never),
+            Reply::Silence => Ok(Answer::Silence),
+        }
     } else {
         let answered = allowed(&state.rules, call).and_then(|()| serve(&mut state.storage, call));
         match answered {
@@ -141,12 +149,14 @@ pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
     };
     let status = match &answer {
         Ok(Answer::Object(code, _)) => *code,
-        Ok(Answer::Watch(_)) => 200,
+        Ok(Answer::Watch(_) | Answer::Silence) => 200,
+        Ok(Answer::Never) => 0,
         Err(failure) => failure.code,
     };
     state.requests.push(Request {
         method: call.method.clone(),
         path: call.path.clone(),
+        watches: call.flag("watch"),
         manager: call.parameter("fieldManager").map(str::to_owned),
         user: call.user.clone(),
         status,
