@@ -13,7 +13,7 @@ use kube::runtime::watcher::DefaultBackoff;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::config::Timing;
 use super::failure;
@@ -22,6 +22,9 @@ use crate::source::ObjectKey;
 
 /// How many objects are listed at once: up to 12 MB of JSON, if each has 1,000 networks in its annotations.
 const PAGE: u32 = 250;
+
+/// A watch that has ended before was of no use, unless something has happened on it.
+const BRIEF: Duration = Duration::from_secs(1);
 
 /// Keeps a store like the API server's objects, those with these labels: `keep` takes from an object what is needed of it.
 ///
@@ -51,6 +54,8 @@ enum WatchError {
     NoAnswer,
     #[error("the list has no resource version")]
     NoVersion,
+    #[error("it ended as soon as it had begun")]
+    Brief,
 }
 
 /// How a watch has ended that did not fail.
@@ -152,10 +157,19 @@ where
         let params = WatchParams::default().labels(self.labels);
         let events = in_time(self.timing.request, self.api.watch(&params, version)).await?;
         let mut events = pin!(events);
+        let begun = Instant::now();
+        let mut is_useful = false;
         loop {
             let event = match timeout(self.timing.idle, events.next()).await {
                 Ok(Some(event)) => event,
-                Ok(None) => return Ok(Ended::ByServer),
+                // What ends each watch at once (a proxy, say) would be asked again thousands of times in a second.
+                Ok(None) if !is_useful && begun.elapsed() < BRIEF => {
+                    return Err(WatchError::Brief);
+                }
+                Ok(None) => {
+                    self.waits.answered();
+                    return Ok(Ended::ByServer);
+                }
                 Err(_) => return Ok(Ended::Silent),
             };
             let (seen, object) = match event {
@@ -180,11 +194,12 @@ where
                 }
                 Err(error) => return Err(WatchError::Request(error)),
             };
-            self.waits.answered();
             if !seen.is_empty() {
                 *version = seen;
             }
             if let Some((key, value)) = object {
+                self.waits.answered();
+                is_useful = true;
                 self.store.put(key, value);
             }
         }

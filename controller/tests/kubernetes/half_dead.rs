@@ -78,3 +78,20 @@ async fn an_event_that_is_not_answered_does_not_keep_others_back() {
     .await;
     cluster.stop().await;
 }
+
+#[tokio::test]
+async fn watches_that_end_at_once_are_not_asked_for_all_the_time() {
+    let bed = Bed::simulated().await;
+    bed.api().fail(Fault {
+        times: usize::MAX,
+        ..fault("WATCH", NADS, Reply::Empty)
+    });
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    // The waits in between are 0.8 s and more.
+    let (lists, watches) = lists_and_watches(bed.api(), NADS);
+    assert!(lists == 1 && watches <= 5, "{lists} and {watches}");
+    cluster.stop().await;
+}

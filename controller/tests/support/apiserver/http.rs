@@ -72,6 +72,10 @@ async fn serve(
             let silence = futures_util::stream::pending();
             Response::new(BodyExt::boxed_unsync(StreamBody::new(silence)))
         }
+        Ok(Answer::Empty) => {
+            let nothing = Full::new(Bytes::new()).map_err(|never| match never {});
+            Response::new(nothing.boxed_unsync())
+        }
         Err(failure) => json(failure.code, failure.retry_after, &failure.status()),
     })
 }

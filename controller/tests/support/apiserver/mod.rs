@@ -86,6 +86,8 @@ pub(crate) enum Reply {
     Never,
     /// That it is done, and then nothing more, for ever.
     Silence,
+    /// That it is done, and nothing more.
+    Empty,
 }
 
 impl Fault {

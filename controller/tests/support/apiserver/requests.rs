@@ -33,6 +33,8 @@ pub(super) enum Answer {
     Never,
     /// A beginning, without anything that follows.
     Silence,
+    /// A beginning and an end.
+    Empty,
 }
 
 /// A request that failed, as a `Status`.
@@ -139,6 +141,7 @@ pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
             Reply::Status(code, retry_after) => Err(Failure::ordered(code, retry_after)),
             Reply::Never => Ok(Answer::Never),
             Reply::Silence => Ok(Answer::Silence),
+            Reply::Empty => Ok(Answer::Empty),
         }
     } else {
         let answered = allowed(&state.rules, call).and_then(|()| serve(&mut state.storage, call));
@@ -149,7 +152,7 @@ pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
     };
     let status = match &answer {
         Ok(Answer::Object(code, _)) => *code,
-        Ok(Answer::Watch(_) | Answer::Silence) => 200,
+        Ok(Answer::Watch(_) | Answer::Silence | Answer::Empty) => 200,
         Ok(Answer::Never) => 0,
         Err(failure) => failure.code,
     };
