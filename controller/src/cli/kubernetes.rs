@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
+use kube::Config as ClientConfig;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
-use kube::{Client, Config as ClientConfig};
 use patchbay_engine::client::Remotes;
 use uuid::Uuid;
 
 use super::args::{self, Mode};
 use super::run::{Console, Failure};
 use super::stop::Stop;
-use crate::kubernetes::{ClusterHalf, Config, Lease, Timing, ZoneHalf, run as run_halves};
+use crate::kubernetes::{ClusterHalf, Config, Lease, Timing, ZoneHalf, client, run as run_halves};
 use crate::northbound::OpenError;
 
 /// Name of the lease of the cluster-wide half.
@@ -26,8 +26,7 @@ pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Res
     let namespace = namespace.unwrap_or_else(|| client_config.default_namespace.clone());
     let config = config(arguments, namespace)?;
     let server = client_config.cluster_url.clone();
-    let client = Client::try_from(client_config);
-    let client = client.map_err(|error| Failure::Cluster(error.to_string()))?;
+    let client = client(client_config).map_err(|error| Failure::Cluster(error.to_string()))?;
     let mut stop = Stop::new()?;
     writeln!(
         console.errors,

@@ -75,14 +75,20 @@ impl Elector {
             Some(renewed) => (renewed + self.lease.renew_deadline).duration_since(begun),
             None => self.lease.renew_deadline,
         };
-        match timeout(limit, self.acquire()).await {
-            Ok(Ok(true)) => self.renewed = Some(begun),
-            Ok(Ok(false)) => self.renewed = None,
-            Ok(Err(error)) => {
-                let error = failure::told(&error);
-                tracing::warn!(error, "cannot renew or get the lease");
+        let error = match timeout(limit, self.acquire()).await {
+            Ok(Ok(true)) => {
+                self.renewed = Some(begun);
+                None
             }
-            Err(_) => tracing::warn!("the API server does not answer about the lease"),
+            Ok(Ok(false)) => {
+                self.renewed = None;
+                None
+            }
+            Ok(Err(error)) => Some(failure::told(&error)),
+            Err(_) => Some(failure::NO_ANSWER.to_owned()),
+        };
+        if let Some(error) = error {
+            tracing::warn!(error, "cannot renew or get the lease");
         }
         let deadline = self.lease.renew_deadline;
         self.renewed = self.renewed.filter(|renewed| renewed.elapsed() < deadline);
@@ -92,8 +98,16 @@ impl Elector {
         }
     }
 
-    /// Whether the lease is ours now.
+    /// Whether the lease is ours now. A conflict may be with a write of ours that was done and not answered: the object says
+    /// so.
     async fn acquire(&mut self) -> Result<bool, kube::Error> {
+        match self.try_acquire().await {
+            Err(kube::Error::Api(status)) if status.code == 409 => self.try_acquire().await,
+            tried => tried,
+        }
+    }
+
+    async fn try_acquire(&mut self) -> Result<bool, kube::Error> {
         let Some(object) = self.api.get_opt(&self.lease.name).await? else {
             let metadata = ObjectMeta {
                 name: Some(self.lease.name.clone()),
@@ -165,16 +179,10 @@ impl Elector {
         }
     }
 
-    /// A write that came too late is one that somebody else made.
     fn written(&mut self, result: Result<LeaseObject, kube::Error>) -> Result<bool, kube::Error> {
-        match result {
-            Ok(object) => {
-                self.observed = object.spec.map(|spec| (spec, Instant::now()));
-                Ok(true)
-            }
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
-            Err(error) => Err(error),
-        }
+        let object = result?;
+        self.observed = object.spec.map(|spec| (spec, Instant::now()));
+        Ok(true)
     }
 
     async fn give_back(&mut self) -> Result<(), kube::Error> {

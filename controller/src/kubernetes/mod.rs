@@ -45,6 +45,7 @@
 //! by the next process.
 
 mod activity;
+mod client;
 mod cluster;
 mod config;
 mod events;
@@ -65,6 +66,7 @@ mod writes;
 mod zone;
 mod zone_inputs;
 
+pub use client::client;
 pub use config::{ClusterHalf, Config, Lease, Timing, ZoneHalf};
 pub use inventory::{ListError, inventory};
 pub use run::{RunError, run};

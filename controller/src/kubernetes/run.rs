@@ -65,7 +65,7 @@ pub async fn run(
     let mut elector = JoinSet::new();
     let mut publishing = JoinSet::new();
     if let Some(half) = cluster {
-        let (events, publisher) = events(client.clone(), identity.clone(), timing.request);
+        let (events, publisher) = events(client.clone(), identity.clone(), timing);
         publishing.spawn(publisher);
         let (candidate, leads) = Elector::new(client.clone(), half.lease, identity);
         elector.spawn(candidate.run(stopped));

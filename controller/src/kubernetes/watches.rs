@@ -50,7 +50,7 @@ enum WatchError {
     Request(#[source] kube::Error),
     #[error("{} ({})", .0.message, .0.code)]
     Told(Box<Status>),
-    #[error("the API server does not answer")]
+    #[error("{}", failure::NO_ANSWER)]
     NoAnswer,
     #[error("the list has no resource version")]
     NoVersion,
@@ -208,7 +208,9 @@ where
     async fn wait_out(&mut self, error: &WatchError, what: &str) {
         let kind = K::kind(&());
         tracing::warn!(%kind, %error, "{what}");
-        tokio::time::sleep(self.waits.after_failure()).await;
+        // All processes are asked to wait as long: they should not come back in the same moment.
+        let asked = error.asked_wait().unwrap_or_default();
+        tokio::time::sleep(asked + self.waits.after_failure()).await;
     }
 }
 
@@ -223,6 +225,13 @@ async fn in_time<T>(
 }
 
 impl WatchError {
+    fn asked_wait(&self) -> Option<Duration> {
+        match self {
+            Self::Request(error) => failure::asked_wait(error),
+            _ => None,
+        }
+    }
+
     /// Whether a watch cannot go on where it ended, as after each restart of the API server. It is there, so the wait that has
     /// grown while it was not is over. Whoever asks once more for that place would be refused for ever.
     fn is_gone(&self) -> bool {

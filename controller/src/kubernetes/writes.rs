@@ -146,7 +146,7 @@ impl Writes {
         match timeout(self.patience, request).await {
             Ok(answer) => answer.map_err(WriteError::from),
             Err(_) => Err(WriteError::Later {
-                error: "the API server does not answer".to_owned(),
+                error: failure::NO_ANSWER.to_owned(),
                 after: None,
                 any: true,
             }),
@@ -156,24 +156,21 @@ impl Writes {
 
 impl From<kube::Error> for WriteError {
     fn from(error: kube::Error) -> Self {
-        let status = match error {
-            kube::Error::Api(status) => status,
-            other => {
-                return Self::Later {
-                    error: failure::told(&other),
-                    after: None,
-                    any: true,
-                };
-            }
+        let told = failure::told(&error);
+        let after = failure::asked_wait(&error);
+        let kube::Error::Api(status) = error else {
+            return Self::Later {
+                error: told,
+                after,
+                any: true,
+            };
         };
-        let asked = status.details.as_ref();
-        let asked = asked.map_or(0, |details| details.retry_after_seconds);
         match status.code {
             404 => Self::Gone,
             // Credentials run out, and are renewed.
             401 | 408 | 409 | 429 | 500.. => Self::Later {
-                error: status.message,
-                after: (asked > 0).then(|| Duration::from_secs(asked.into())),
+                error: told,
+                after,
                 // A conflict, or a webhook that fails, is about this object.
                 any: !matches!(status.code, 409 | 500),
             },

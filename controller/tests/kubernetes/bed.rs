@@ -112,7 +112,7 @@ impl Bed {
         let config = ClientConfig::from_custom_kubeconfig(file, &options).await;
         let bed = Self {
             api: None,
-            client: config.unwrap().try_into().unwrap(),
+            client: patchbay_controller::kubernetes::client(config.unwrap()).unwrap(),
             inventory: example(),
             dynamic_udn: false,
             request: Duration::from_secs(5),

@@ -1,6 +1,6 @@
 //! An API server, or something in front of it, that takes requests and does not do what it should.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -93,5 +93,73 @@ async fn watches_that_end_at_once_are_not_asked_for_all_the_time() {
     // The waits in between are 0.8 s and more.
     let (lists, watches) = lists_and_watches(bed.api(), NADS);
     assert!(lists == 1 && watches <= 5, "{lists} and {watches}");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_leader_whose_renewal_is_done_but_not_answered_goes_on() {
+    let bed = Bed::simulated().await;
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    let renewals = |code: u16| {
+        let requests = bed.api().requests();
+        let leases = requests.iter().filter(|one| one.path.contains("/leases/"));
+        leases
+            .filter(|one| one.method == "PUT" && one.status == code)
+            .count()
+    };
+    let before = renewals(200);
+    bed.api().fail(Fault {
+        times: 2,
+        ..fault("PUT", "/leases/", Reply::Done(504))
+    });
+    eventually("it is renewed again", async || {
+        (renewals(504) == 2 && renewals(200) > before).then_some(())
+    })
+    .await;
+    assert_eq!(renewals(409), 0);
+    // Who begins to lead lists connects once more.
+    bed.label_nad("green", &json!({"app": null})).await;
+    bed.until_allocated(1).await;
+    let (lists, _) = lists_and_watches(bed.api(), "/clusternetworkconnects");
+    assert_eq!(lists, 2);
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn events_are_told_once_whatever_is_answered() {
+    let bed = Bed::simulated().await;
+    bed.api()
+        .fail(fault("POST", "/events", Reply::Status(503, None)));
+    bed.api().fail(fault("POST", "/events", Reply::Done(504)));
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    let codes = async || {
+        let requests = bed.api().requests();
+        let events = requests.iter().filter(|one| one.path.contains("/events"));
+        let codes: Vec<u16> = events.map(|one| one.status).collect();
+        (codes.len() >= 3).then_some(codes)
+    };
+    let codes = eventually("it is told", codes).await;
+    assert_eq!(codes[..3], [503, 504, 409]);
+    assert_eq!(bed.events().await.len(), 1);
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn throttling_in_plain_text_is_waited_out() {
+    let bed = Bed::simulated().await;
+    let path = "/clusternetworkconnects";
+    for (method, path) in [("LIST", NADS), ("PATCH", path)] {
+        bed.api().fail(fault(method, path, Reply::Text(429, 2)));
+    }
+    let begun = Instant::now();
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    // One after the other: nothing is written before everything is listed.
+    assert!(begun.elapsed() >= Duration::from_secs(4));
     cluster.stop().await;
 }

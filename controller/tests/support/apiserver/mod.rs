@@ -82,6 +82,10 @@ pub(crate) struct Fault {
 pub(crate) enum Reply {
     /// A `Status` with this code, and what it asks to wait.
     Status(u16, Option<u32>),
+    /// Plain text with this code, and a header that asks to wait.
+    Text(u16, u32),
+    /// A `Status` with this code, although what was asked for is done.
+    Done(u16),
     /// Nothing, for ever.
     Never,
     /// That it is done, and then nothing more, for ever.
@@ -158,7 +162,7 @@ impl ApiServer {
     pub(crate) fn client_of(&self, accounts: &[&str]) -> kube::Client {
         let mut config = kube::Config::new(self.url().parse().unwrap());
         config.auth_info.impersonate = Some(accounts.join(","));
-        kube::Client::try_from(config).unwrap()
+        patchbay_controller::kubernetes::client(config).unwrap()
     }
 
     /// The requests that were answered so far, but for reads that are still answered.

@@ -33,6 +33,8 @@ pub(super) enum Answer {
     Never,
     /// A beginning, without anything that follows.
     Silence,
+    /// Plain text, with a code and what it asks to wait.
+    Text(u16, u32),
     /// A beginning and an end.
     Empty,
 }
@@ -135,23 +137,28 @@ pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
     let mut state = shared.lock();
     let mut faults = state.faults.iter_mut();
     let fault = faults.find(|fault| fault.times > 0 && fault.is_about(call));
-    let answer = if let Some(fault) = fault {
+    let reply = fault.map(|fault| {
         fault.times -= 1;
-        match fault.reply {
-            Reply::Status(code, retry_after) => Err(Failure::ordered(code, retry_after)),
-            Reply::Never => Ok(Answer::Never),
-            Reply::Silence => Ok(Answer::Silence),
-            Reply::Empty => Ok(Answer::Empty),
-        }
-    } else {
-        let answered = allowed(&state.rules, call).and_then(|()| serve(&mut state.storage, call));
-        match answered {
+        fault.reply
+    });
+    let mut serve = || {
+        let state = &mut *state;
+        allowed(&state.rules, call).and_then(|()| serve(&mut state.storage, call))
+    };
+    let answer = match reply {
+        None => match serve() {
             Ok(Answer::Watch(watch)) if state.gone_at_start => watch.still_possible(&state.storage),
             other => other,
-        }
+        },
+        Some(Reply::Status(code, retry_after)) => Err(Failure::ordered(code, retry_after)),
+        Some(Reply::Text(code, retry_after)) => Ok(Answer::Text(code, retry_after)),
+        Some(Reply::Done(code)) => serve().and_then(|_| Err(Failure::ordered(code, None))),
+        Some(Reply::Never) => Ok(Answer::Never),
+        Some(Reply::Silence) => Ok(Answer::Silence),
+        Some(Reply::Empty) => Ok(Answer::Empty),
     };
     let status = match &answer {
-        Ok(Answer::Object(code, _)) => *code,
+        Ok(Answer::Object(code, _) | Answer::Text(code, _)) => *code,
         Ok(Answer::Watch(_) | Answer::Silence | Answer::Empty) => 200,
         Ok(Answer::Never) => 0,
         Err(failure) => failure.code,
