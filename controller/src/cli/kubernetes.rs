@@ -15,15 +15,22 @@ use crate::northbound::OpenError;
 
 /// Name of the lease of the cluster-wide half.
 const LEASE: &str = "patchbay-cluster";
+/// Where OVN-Kubernetes is, and so the lease for which the pods ask. A kubeconfig's own namespace would be that of whoever has
+/// written it: two processes that look in different namespaces would both lead.
+const NAMESPACE: &str = "ovn-kubernetes";
 
 /// Runs until it is told to stop.
 pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Result<(), Failure> {
-    let client_config = match &arguments.kubeconfig {
-        Some(file) => from_file(file).await?,
-        None => ClientConfig::incluster().map_err(|error| Failure::NotAPod(error.to_string()))?,
+    let (client_config, namespace) = match &arguments.kubeconfig {
+        Some(file) => (from_file(file).await?, NAMESPACE.to_owned()),
+        None => {
+            let config = ClientConfig::incluster();
+            let config = config.map_err(|error| Failure::NotAPod(error.to_string()))?;
+            let namespace = config.default_namespace.clone();
+            (config, namespace)
+        }
     };
-    let namespace = arguments.namespace.clone();
-    let namespace = namespace.unwrap_or_else(|| client_config.default_namespace.clone());
+    let namespace = arguments.namespace.clone().unwrap_or(namespace);
     let config = config(arguments, namespace)?;
     let server = client_config.cluster_url.clone();
     let client = client(client_config).map_err(|error| Failure::Cluster(error.to_string()))?;
