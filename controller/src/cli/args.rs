@@ -160,7 +160,8 @@ pub(super) struct Run {
     pub(super) keys: Keys,
     #[command(flatten)]
     pub(super) ranges: ClusterRanges,
-    /// OVN-Kubernetes renders networks only on nodes with pods on them: watch pods, to connect networks only there.
+    /// OVN-Kubernetes renders networks only on nodes with pods or egress IPs on them: watch those, to connect networks only
+    /// there.
     #[arg(long)]
     pub(super) dynamic_udn: bool,
     /// Namespace of what it keeps for itself: the lease by which one is chosen, and a `ConfigMap` of each zone with what it

@@ -69,7 +69,7 @@ pub struct ZoneHalf {
     pub families: Vec<IpFamily>,
     /// The service ranges, in configured order.
     pub service_cidrs: Vec<IpNet>,
-    /// Networks are rendered only on nodes that need them, so that it takes pods to know where they are.
+    /// Networks are rendered only on nodes that need them, so that it takes pods and egress IPs to know where they are.
     pub dynamic_udn: bool,
     /// Where the zone's Northbound database is served.
     pub northbound: Remotes,

@@ -22,6 +22,7 @@
 //! | `ConfigMap`, those that zones write | cluster-wide | what a zone reports |
 //! | Service | zone | protocols, if it has a cluster IP |
 //! | Pod, with dynamic allocation of networks | zone | its node; otherwise every network counts as rendered on all nodes |
+//! | `EgressIP`, with dynamic allocation of networks | zone | namespaces and nodes; the cluster may not have the kind |
 //!
 //! `UserDefinedNetwork`s and `ClusterUserDefinedNetwork`s are not: what counts of them is in the attachment definitions that
 //! their own controller makes, as are the networks' routers and switches in the Northbound database. A router that is not
@@ -48,6 +49,7 @@ mod activity;
 mod client;
 mod cluster;
 mod config;
+mod egress_ips;
 mod events;
 mod failure;
 mod inventory;

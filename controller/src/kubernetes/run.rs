@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 
 use super::cluster::{ClusterSources, ClusterTask, Sources};
 use super::config::{Config, Timing};
+use super::egress_ips::egress_ip;
 use super::events::events;
 use super::lease::Elector;
 use super::node_subnets::NetworkNames;
@@ -22,7 +23,7 @@ use super::store::{Reader, store};
 use super::watches::Watch;
 use super::writes::Writes;
 use super::zone::ZoneTask;
-use super::zone_inputs::ZoneSources;
+use super::zone_inputs::{NetworkUsers, ZoneSources};
 
 /// A task has ended that never should.
 #[derive(Debug, Error)]
@@ -93,11 +94,14 @@ pub async fn run(
             timing,
         };
         publishing.spawn(publisher.run());
-        let pods = half.dynamic_udn.then(|| tasks.watch(&client, objects::pod));
+        let users = half.dynamic_udn.then(|| NetworkUsers {
+            pods: tasks.watch(&client, objects::pod),
+            egress_ips: tasks.watch_if_any(&client, egress_ip),
+        });
         let task = ZoneTask {
             half,
             sources: ZoneSources {
-                pods,
+                users,
                 common: sources,
                 nodes,
                 services: tasks.watch(&client, objects::service),
@@ -161,6 +165,22 @@ impl Tasks {
         self.watch_some(Api::<K>::all(client.clone()), "", keep)
     }
 
+    /// Watches all objects of a kind that the cluster may not have.
+    fn watch_if_any<K, V>(
+        &mut self,
+        client: &Client,
+        keep: impl Fn(K) -> V + Send + 'static,
+    ) -> Reader<V>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+        V: Clone + PartialEq + Send + Sync + 'static,
+    {
+        let (writer, reader) = store();
+        let api = Api::<K>::all(client.clone());
+        self.spawn_watch(Watch::new(api, "", self.timing, keep, writer).if_any());
+        reader
+    }
+
     /// Watches the objects of a kind that are in a namespace and have these labels.
     fn watch_labelled<K, V>(
         &mut self,
@@ -196,9 +216,17 @@ impl Tasks {
         V: Clone + PartialEq + Send + Sync + 'static,
     {
         let (writer, reader) = store();
-        let watch = Watch::new(api, labels, self.timing, keep, writer);
-        self.spawn::<Infallible>("a watch", async move { Ok(watch.run().await) });
+        self.spawn_watch(Watch::new(api, labels, self.timing, keep, writer));
         reader
+    }
+
+    fn spawn_watch<K, F, V>(&mut self, watch: Watch<K, F, V>)
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+        F: Fn(K) -> V + Send + 'static,
+        V: Clone + PartialEq + Send + Sync + 'static,
+    {
+        self.spawn::<Infallible>("a watch", async move { Ok(watch.run().await) });
     }
 
     /// Waits for the first that ends all the same.

@@ -41,6 +41,10 @@ pub(super) struct Watch<K, F, V: Clone> {
     keep: F,
     store: Writer<V>,
     waits: Waits,
+    /// Whether the cluster may not have the kind, and there are no objects then.
+    is_optional: bool,
+    /// Whether it was told that the cluster does not have it.
+    is_missing: bool,
 }
 
 /// Why a list or a watch has failed.
@@ -87,6 +91,16 @@ where
             keep,
             store,
             waits: Waits::default(),
+            is_optional: false,
+            is_missing: false,
+        }
+    }
+
+    /// The same for a kind that the cluster may not have, until somebody defines it.
+    pub(super) fn if_any(self) -> Self {
+        Self {
+            is_optional: true,
+            ..self
         }
     }
 
@@ -105,11 +119,27 @@ where
             match self.try_list().await {
                 Ok(version) => {
                     self.waits.answered();
+                    self.is_missing = false;
                     return version;
+                }
+                Err(error) if self.is_optional && error.code() == Some(404) => {
+                    self.miss().await;
                 }
                 Err(error) => self.wait_out(&error, "cannot list").await,
             }
         }
+    }
+
+    /// There are no objects of a kind that the cluster does not have. It may be defined at any time.
+    async fn miss(&mut self) {
+        self.store.begin();
+        self.store.complete();
+        if !self.is_missing {
+            let kind = K::kind(&());
+            tracing::warn!(%kind, "the cluster does not have this kind of objects");
+            self.is_missing = true;
+        }
+        tokio::time::sleep(self.waits.after_failure()).await;
     }
 
     async fn try_list(&mut self) -> Result<String, WatchError> {
@@ -232,13 +262,19 @@ impl WatchError {
         }
     }
 
-    /// Whether a watch cannot go on where it ended, as after each restart of the API server. It is there, so the wait that has
-    /// grown while it was not is over. Whoever asks once more for that place would be refused for ever.
-    fn is_gone(&self) -> bool {
+    /// The code of the API server's answer.
+    fn code(&self) -> Option<u16> {
         match self {
-            Self::Request(kube::Error::Api(status)) | Self::Told(status) => status.code == 410,
-            _ => false,
+            Self::Request(kube::Error::Api(status)) | Self::Told(status) => Some(status.code),
+            _ => None,
         }
+    }
+
+    /// Whether a watch cannot go on where it ended, as after each restart of the API server, or when the kind is not defined any
+    /// more. The API server is there, so the wait that has grown while it was not is over. Whoever asks once more for that
+    /// place would be refused for ever.
+    fn is_gone(&self) -> bool {
+        matches!(self.code(), Some(404 | 410))
     }
 }
 
@@ -284,7 +320,7 @@ mod tests {
 
     #[test]
     fn forgotten_places_are_told_from_other_failures() {
-        for (code, gone) in [(410, true), (500, false)] {
+        for (code, gone) in [(410, true), (404, true), (500, false)] {
             let status = json!({"status": "Failure", "code": code, "message": "no", "reason": ""});
             let status: Status = serde_json::from_value(status).unwrap();
             let refused = kube::Error::Api(status.clone().boxed());

@@ -14,6 +14,7 @@ mod command;
 mod connecting;
 mod database;
 mod deploy;
+mod egress;
 mod explain;
 mod failures;
 mod half_dead;
