@@ -18,13 +18,16 @@ use tokio::time::{Instant, timeout};
 use super::config::Lease;
 use super::failure;
 
+/// Until when this process leads, if it does. Whoever has slept in between must look at the clock before he writes.
+pub(super) type Term = Option<Instant>;
+
 /// Asks for a lease and keeps it.
 #[derive(Debug)]
 pub(super) struct Elector {
     api: Api<LeaseObject>,
     lease: Lease,
     identity: String,
-    leads: watch::Sender<bool>,
+    leads: watch::Sender<Term>,
     /// What the object said when it last changed, and when that was.
     observed: Option<(LeaseSpec, Instant)>,
     /// When the last renewal that succeeded was begun.
@@ -37,8 +40,8 @@ impl Elector {
         client: Client,
         lease: Lease,
         identity: String,
-    ) -> (Self, watch::Receiver<bool>) {
-        let (leads, led) = watch::channel(false);
+    ) -> (Self, watch::Receiver<Term>) {
+        let (leads, led) = watch::channel(None);
         let elector = Self {
             api: Api::namespaced(client, &lease.namespace),
             lease,
@@ -59,7 +62,7 @@ impl Elector {
                 _ = stop.wait_for(|stop| *stop) => break,
             }
         }
-        self.leads.send_replace(false);
+        self.leads.send_replace(None);
         if self.renewed.is_some()
             && let Err(error) = self.give_back().await
         {
@@ -92,8 +95,9 @@ impl Elector {
         }
         let deadline = self.lease.renew_deadline;
         self.renewed = self.renewed.filter(|renewed| renewed.elapsed() < deadline);
-        let leads = self.renewed.is_some();
-        if self.leads.send_replace(leads) != leads {
+        let term = self.renewed.map(|renewed| renewed + deadline);
+        let leads = term.is_some();
+        if self.leads.send_replace(term).is_some() != leads {
             tracing::info!(leads, identity = self.identity, "leadership");
         }
     }

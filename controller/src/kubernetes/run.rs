@@ -77,7 +77,7 @@ pub async fn run(
                 nodes: nodes.clone(),
                 reports: tasks.watch_labelled(&client, &namespace, reports::LABEL, reports::seen),
             },
-            writes: Writes::new(client.clone(), timing.request),
+            writes: Writes::new(client.clone(), timing.request, leads.clone()),
             events,
             leads,
             timing,
