@@ -21,14 +21,13 @@ const NAMESPACE: &str = "ovn-kubernetes";
 
 /// Runs until it is told to stop.
 pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Result<(), Failure> {
-    let (client_config, namespace) = match &arguments.kubeconfig {
-        Some(file) => (from_file(file).await?, NAMESPACE.to_owned()),
-        None => {
-            let config = ClientConfig::incluster();
-            let config = config.map_err(|error| Failure::NotAPod(error.to_string()))?;
-            let namespace = config.default_namespace.clone();
-            (config, namespace)
-        }
+    let (client_config, namespace) = if let Some(file) = &arguments.kubeconfig {
+        (from_file(file).await?, NAMESPACE.to_owned())
+    } else {
+        let config = ClientConfig::incluster();
+        let config = config.map_err(|error| Failure::NotAPod(error.to_string()))?;
+        let namespace = config.default_namespace.clone();
+        (config, namespace)
     };
     let namespace = arguments.namespace.clone().unwrap_or(namespace);
     let config = config(arguments, namespace)?;
