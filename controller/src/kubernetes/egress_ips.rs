@@ -152,7 +152,7 @@ mod tests {
         ];
         let ips = ips.into_iter().enumerate();
         let ips: Objects<_> = ips
-            .map(|(index, ip)| (ObjectKey::cluster(&index.to_string()), ip))
+            .map(|(index, ip)| (ObjectKey::cluster(index.to_string()), ip))
             .collect();
         let mut nodes = EgressNodes::default();
         assert!(nodes.update(ips.clone(), &namespaces));

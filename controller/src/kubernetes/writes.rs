@@ -222,6 +222,7 @@ mod tests {
     use kube::core::Status;
 
     use super::*;
+    use crate::api::cnc::ClusterNetworkConnectSpec;
 
     fn api_error(code: u16, retry_after_seconds: u32) -> WriteError {
         let status = json!({
@@ -251,7 +252,7 @@ mod tests {
     async fn who_does_not_lead_any_more_writes_nothing() {
         let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
         let client = crate::kubernetes::client(config).unwrap();
-        let object = ClusterNetworkConnect::new("c", Default::default());
+        let object = ClusterNetworkConnect::new("c", ClusterNetworkConnectSpec::default());
         let now = Instant::now();
         for (term, expected) in [
             (None, "the lease has run out"),
@@ -265,7 +266,9 @@ mod tests {
             let writes = Writes::new(client.clone(), Duration::from_secs(5), led);
             let written = [
                 writes.annotate(&object, Annotation::TunnelKey, "1").await,
-                writes.status(&object, &Default::default()).await,
+                writes
+                    .status(&object, &ClusterNetworkConnectStatus::default())
+                    .await,
             ];
             for error in written.map(Result::unwrap_err) {
                 assert!(error.to_string().starts_with(expected), "{error}");
