@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::keys::Keys;
+use super::names;
 use super::ranges::ClusterRanges;
 use crate::api::crd::CLUSTER_MANAGER;
 
@@ -144,7 +145,8 @@ pub(super) struct Run {
         long,
         value_name = "NODE",
         required_unless_present = "mode",
-        required_if_eq_any([("mode", "zone"), ("mode", "all")])
+        required_if_eq_any([("mode", "zone"), ("mode", "all")]),
+        value_parser = names::object
     )]
     pub(super) zone: Option<String>,
     /// The zone's database: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT, or several of them, separated by commas.
@@ -158,12 +160,19 @@ pub(super) struct Run {
     pub(super) keys: Keys,
     #[command(flatten)]
     pub(super) ranges: ClusterRanges,
-    /// OVN-Kubernetes renders networks only on nodes with pods on them: watch pods, to connect networks only there.
+    /// OVN-Kubernetes renders networks only on nodes with pods or egress IPs on them: watch those, to connect networks only
+    /// there.
     #[arg(long)]
     pub(super) dynamic_udn: bool,
     /// Namespace of what it keeps for itself: the lease by which one is chosen, and a `ConfigMap` of each zone with what it
-    /// reports. Without it, that of the pod or of the kubeconfig.
-    #[arg(long, value_name = "NAMESPACE", alias = "lease-namespace")]
+    /// reports. All processes of a cluster need the same one. Without it, that of the pod, and with --kubeconfig
+    /// ovn-kubernetes.
+    #[arg(
+        long,
+        value_name = "NAMESPACE",
+        alias = "lease-namespace",
+        value_parser = names::namespace
+    )]
     pub(super) namespace: Option<String>,
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use kube::{Client, Config as ClientConfig};
+use kube::Config as ClientConfig;
 
 use super::args::{self, Database, Explained, Format};
 use super::kubernetes::from_file;
@@ -12,13 +13,16 @@ use super::run::{Console, Failure, embedded, now, open};
 use super::state::{folder, lock_to_read};
 use super::zones::networks;
 use crate::explain::{ZoneView, explain as explain_connect};
-use crate::kubernetes::inventory;
+use crate::kubernetes::{client, inventory};
 use crate::model::{Node, Topology};
 use crate::northbound::{Northbound, OneOf};
 use crate::zone::ZoneController;
 
 /// A zone does not see what is wrong with its own node for the others. Two zones see everything that follows from objects.
 const ZONES: usize = 2;
+
+/// How long an API server may be silent in the middle of an answer: somebody waits for it.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Prints the explanation of one object.
 pub(super) async fn explain(
@@ -66,13 +70,14 @@ async fn resolve(
     let settings = arguments.ranges.settings()?;
     if arguments.paths.is_empty() {
         let failed = |error: &dyn std::fmt::Display| Failure::Cluster(error.to_string());
-        let config = match &arguments.kubeconfig {
+        let mut config = match &arguments.kubeconfig {
             Some(file) => from_file(file).await?,
             None => ClientConfig::infer().await.map_err(|error| {
                 Failure::Cluster(format!("{error} (--filename explains manifests)"))
             })?,
         };
-        let client = Client::try_from(config).map_err(|error| failed(&error))?;
+        config.read_timeout = Some(PATIENCE);
+        let client = client(config).map_err(|error| failed(&error))?;
         let inventory = inventory(&client).await.map_err(|error| failed(&error))?;
         return Ok(Resolved::of_cluster(inventory, settings, now()));
     }

@@ -2,32 +2,37 @@
 
 use std::path::Path;
 
+use kube::Config as ClientConfig;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
-use kube::{Client, Config as ClientConfig};
 use patchbay_engine::client::Remotes;
 use uuid::Uuid;
 
 use super::args::{self, Mode};
 use super::run::{Console, Failure};
 use super::stop::Stop;
-use crate::kubernetes::{ClusterHalf, Config, Lease, Timing, ZoneHalf, run as run_halves};
+use crate::kubernetes::{ClusterHalf, Config, Lease, Timing, ZoneHalf, client, run as run_halves};
 use crate::northbound::OpenError;
 
 /// Name of the lease of the cluster-wide half.
 const LEASE: &str = "patchbay-cluster";
+/// Where OVN-Kubernetes is, and so the lease for which the pods ask. A kubeconfig's own namespace would be that of whoever has
+/// written it: two processes that look in different namespaces would both lead.
+const NAMESPACE: &str = "ovn-kubernetes";
 
 /// Runs until it is told to stop.
 pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Result<(), Failure> {
-    let client_config = match &arguments.kubeconfig {
-        Some(file) => from_file(file).await?,
-        None => ClientConfig::incluster().map_err(|error| Failure::NotAPod(error.to_string()))?,
+    let (client_config, namespace) = if let Some(file) = &arguments.kubeconfig {
+        (from_file(file).await?, NAMESPACE.to_owned())
+    } else {
+        let config = ClientConfig::incluster();
+        let config = config.map_err(|error| Failure::NotAPod(error.to_string()))?;
+        let namespace = config.default_namespace.clone();
+        (config, namespace)
     };
-    let namespace = arguments.namespace.clone();
-    let namespace = namespace.unwrap_or_else(|| client_config.default_namespace.clone());
+    let namespace = arguments.namespace.clone().unwrap_or(namespace);
     let config = config(arguments, namespace)?;
     let server = client_config.cluster_url.clone();
-    let client = Client::try_from(client_config);
-    let client = client.map_err(|error| Failure::Cluster(error.to_string()))?;
+    let client = client(client_config).map_err(|error| Failure::Cluster(error.to_string()))?;
     let mut stop = Stop::new()?;
     writeln!(
         console.errors,

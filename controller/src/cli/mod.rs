@@ -13,6 +13,7 @@ mod explain;
 mod files;
 mod keys;
 mod kubernetes;
+mod names;
 mod output;
 mod ranges;
 mod resolve;

@@ -9,20 +9,25 @@ use super::store::Objects;
 use crate::model::Networks;
 use crate::zone::{Activity, ConnectInput};
 
-/// A network is rendered on the nodes that run pods of the namespaces whose primary network it is, and on those where a network
-/// is that it is connected with.
+/// A network is rendered on the nodes that run pods, or have egress IPs, of the namespaces whose primary network it is, and on
+/// those where a network is that it is connected with.
 ///
-/// `pods` are the nodes of pods that are on networks. Nodes that need a network for another reason are not known here.
+/// `pods` are the nodes of pods that are on networks, `egress` those that have egress IPs, by namespace.
 pub(super) fn activity(
     networks: &Networks,
     connects: &OrdMap<String, Arc<ConnectInput>>,
     pods: &Objects<Option<String>>,
+    egress: &BTreeMap<String, BTreeSet<String>>,
 ) -> Activity {
     let mut of_namespaces = BTreeMap::<&str, BTreeSet<&str>>::new();
     for (key, node) in pods {
         if let (Some(namespace), Some(node)) = (&key.namespace, node) {
             of_namespaces.entry(namespace).or_default().insert(node);
         }
+    }
+    for (namespace, nodes) in egress {
+        let of_namespace = of_namespaces.entry(namespace).or_default();
+        of_namespace.extend(nodes.iter().map(String::as_str));
     }
     let mut limited = BTreeMap::<String, BTreeSet<String>>::new();
     for input in connects.values() {
@@ -85,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_is_where_its_pods_and_those_of_its_peers_are() {
+    fn a_network_is_where_it_or_one_of_its_peers_is_needed() {
         let networks: Networks = [network("red", 1), network("blue", 2), network("green", 3)]
             .into_iter()
             .collect();
@@ -105,14 +110,15 @@ mod tests {
             pod("green-ns", "q", None),
             pod("other", "p", Some("n3")),
         ];
-        let activity = activity(&networks, &connects, &pods.into_iter().collect());
+        let egress = [("red-ns".to_owned(), ["n4".to_owned()].into())].into();
+        let activity = activity(&networks, &connects, &pods.into_iter().collect(), &egress);
         let nodes = |network: &str| {
             let nodes = activity.limited[network].iter();
             nodes.map(String::as_str).collect::<Vec<_>>()
         };
         // Connected networks are connected where either of them is; that is not handed on to a third one.
-        assert_eq!(nodes("red"), ["n1"]);
-        assert_eq!(nodes("blue"), ["n1", "n2"]);
+        assert_eq!(nodes("red"), ["n1", "n4"]);
+        assert_eq!(nodes("blue"), ["n1", "n2", "n4"]);
         assert_eq!(nodes("green"), ["n2"]);
     }
 }

@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use super::config::Timing;
 use super::events::Events;
 use super::known::{Known, has_caught_up};
+use super::lease;
 use super::news::News;
 use super::objects::{SeenConnect, SeenNode};
 use super::pace::{Backoff, Happening, settle, sleep_or_forever, sleep_until_or_forever};
@@ -71,7 +72,7 @@ pub(super) struct ClusterTask {
     pub(super) sources: ClusterSources,
     pub(super) writes: Writes,
     pub(super) events: Events,
-    pub(super) leads: watch::Receiver<bool>,
+    pub(super) leads: watch::Receiver<lease::Term>,
     pub(super) timing: Timing,
 }
 
@@ -83,12 +84,12 @@ impl ClusterTask {
     pub(super) async fn run(self) -> Result<Infallible, WatchEnded> {
         let mut leads = self.leads.clone();
         loop {
-            let begun = leads.wait_for(|leads| *leads).await;
+            let begun = leads.wait_for(Option::is_some).await;
             begun.map_err(|_| WatchEnded)?;
             let mut term = Term::new(&self);
             tokio::select! {
                 ended = term.run() => return ended,
-                lost = leads.wait_for(|leads| !*leads) => { lost.map_err(|_| WatchEnded)?; }
+                lost = leads.wait_for(Option::is_none) => { lost.map_err(|_| WatchEnded)?; }
             }
         }
     }

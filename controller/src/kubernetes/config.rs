@@ -69,7 +69,7 @@ pub struct ZoneHalf {
     pub families: Vec<IpFamily>,
     /// The service ranges, in configured order.
     pub service_cidrs: Vec<IpNet>,
-    /// Networks are rendered only on nodes that need them, so that it takes pods to know where they are.
+    /// Networks are rendered only on nodes that need them, so that it takes pods and egress IPs to know where they are.
     pub dynamic_udn: bool,
     /// Where the zone's Northbound database is served.
     pub northbound: Remotes,
@@ -86,8 +86,10 @@ pub struct Timing {
     pub latest: Duration,
     /// The shortest and the longest wait before something that failed is tried again.
     pub retry: (Duration, Duration),
-    /// How long a request to the API server may take.
+    /// How long a request to the API server may take; of a watch, until it begins.
     pub request: Duration,
+    /// How long nothing may be heard of a watch before it is begun anew. API servers send a bookmark about every minute.
+    pub idle: Duration,
     /// How long what zones report is collected before it is written.
     pub report: Duration,
     /// How often zones write what they have reported although nothing is new, should somebody have deleted it.
@@ -101,6 +103,7 @@ impl Default for Timing {
             latest: Duration::from_millis(500),
             retry: (Duration::from_millis(100), Duration::from_secs(30)),
             request: Duration::from_secs(30),
+            idle: Duration::from_secs(150),
             report: Duration::from_secs(10),
             repeat: Duration::from_secs(600),
         }

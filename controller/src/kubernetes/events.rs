@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Display;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::{Event, EventSeries};
@@ -11,8 +12,11 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
 
+use super::config::Timing;
 use super::failure;
+use super::pace::Backoff;
 use crate::api::cnc::ClusterNetworkConnect;
 
 /// How many events may wait. Some for each of 100 connects; what is more is not worth waiting for.
@@ -55,15 +59,20 @@ impl Told {
     }
 }
 
+/// For how long it is tried to publish an event: what follows it waits meanwhile.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// What is told, about which object, and how.
 #[derive(Debug)]
 struct Message {
     regarding: ObjectReference,
     told: Told,
     note: String,
+    since: Instant,
 }
 
-/// Where events are put. Nobody waits for them: when too many wait already, or the API server does not take one, it is lost.
+/// Where events are put. Nobody waits for them: when too many wait already, or the API server does not take one for a minute,
+/// it is lost.
 #[derive(Clone, Debug)]
 pub(super) struct Events(mpsc::Sender<Message>);
 
@@ -75,6 +84,7 @@ impl Events {
             regarding: connect.object_ref(&()),
             told,
             note: shortened(&note, NOTE - 1).to_owned(),
+            since: Instant::now(),
         };
         if self.0.try_send(message).is_err() {
             tracing::debug!(?told, "too many events wait: one is lost");
@@ -86,18 +96,19 @@ impl Events {
 pub(super) fn events(
     client: Client,
     identity: String,
+    timing: Timing,
 ) -> (Events, impl Future<Output = ()> + Send) {
     let (sender, mut queue) = mpsc::channel::<Message>(QUEUE);
     let mut publisher = Publisher {
         api: Api::namespaced(client, NAMESPACE),
         identity,
+        timing,
         published: HashMap::new(),
     };
     let task = async move {
         while let Some(message) = queue.recv().await {
             let told = message.told;
             if let Err(error) = publisher.publish(message).await {
-                let error = failure::told(&error);
                 tracing::warn!(error, ?told, "an event is lost");
             }
         }
@@ -109,6 +120,7 @@ pub(super) fn events(
 struct Publisher {
     api: Api<Event>,
     identity: String,
+    timing: Timing,
     /// What was published lately, by UID of the object, kind and note.
     published: HashMap<(Option<String>, Told, String), Published>,
 }
@@ -121,8 +133,8 @@ struct Published {
 }
 
 impl Publisher {
-    async fn publish(&mut self, message: Message) -> Result<(), kube::Error> {
-        let now = Timestamp::now();
+    async fn publish(&mut self, message: Message) -> Result<(), String> {
+        let (now, since) = (Timestamp::now(), message.since);
         self.published
             .retain(|_, event| now.duration_since(event.last) < SERIES);
         let key = (
@@ -138,11 +150,14 @@ impl Publisher {
                 last_observed_time: MicroTime(now),
             };
             let patch = Patch::Merge(json!({"series": series}));
-            let params = PatchParams::default();
-            self.api.patch(&event.name, &params, &patch).await?;
+            let (params, name) = (PatchParams::default(), event.name.clone());
+            self.insist(since, || self.api.patch(&name, &params, &patch))
+                .await?;
         } else {
             let event = self.event(message, now);
-            self.api.create(&PostParams::default(), &event).await?;
+            let params = PostParams::default();
+            self.insist(since, || self.api.create(&params, &event))
+                .await?;
             let published = Published {
                 name: event.name_any(),
                 count: 1,
@@ -151,6 +166,36 @@ impl Publisher {
             self.published.insert(key, published);
         }
         Ok(())
+    }
+
+    /// Tries until it is done or known to be in vain. Without a limit for each attempt, one that is not answered would keep all
+    /// events that follow from being told.
+    async fn insist<R>(&self, since: Instant, attempt: impl Fn() -> R) -> Result<(), String>
+    where
+        R: Future<Output = kube::Result<Event>>,
+    {
+        let mut backoff = Backoff::new(&self.timing);
+        let mut is_first = true;
+        loop {
+            let (error, asked) = match timeout(self.timing.request, attempt()).await {
+                Ok(Ok(_)) => return Ok(()),
+                // An attempt that has failed has done it all the same: names of events are unique.
+                Ok(Err(kube::Error::Api(status))) if status.code == 409 && !is_first => {
+                    return Ok(());
+                }
+                Ok(Err(error)) if failure::is_passing(&error) => {
+                    (failure::told(&error), failure::asked_wait(&error))
+                }
+                Ok(Err(error)) => return Err(failure::told(&error)),
+                Err(_) => (failure::NO_ANSWER.to_owned(), None),
+            };
+            is_first = false;
+            let wait = backoff.failed().max(asked.unwrap_or_default());
+            if since.elapsed() + wait > PATIENCE {
+                return Err(error);
+            }
+            tokio::time::sleep(wait).await;
+        }
     }
 
     fn event(&self, message: Message, now: Timestamp) -> Event {

@@ -16,6 +16,8 @@ use crate::source::{Inventory, Kind, ObjectKey, Origin, Problem, Sourced};
 
 /// How many objects are listed at once.
 const PAGE: u32 = 250;
+/// How often it is tried to list them, if the API server asks to wait.
+const ATTEMPTS: usize = 5;
 
 /// Objects of a kind that cannot be listed.
 #[derive(Debug, Error)]
@@ -54,7 +56,9 @@ async fn list<K: Kind + Clone + Debug>(
     let kind = K::kind(&()).into_owned();
     let api = Api::<Received<K>>::all(client.clone());
     let mut page = ListParams::default().limit(PAGE);
+    let mut attempts = 0;
     loop {
+        attempts += 1;
         let listed = match api.list(&page).await {
             Ok(listed) => listed,
             Err(kube::Error::Api(status)) if status.code == 404 => {
@@ -64,7 +68,13 @@ async fn list<K: Kind + Clone + Debug>(
                 });
                 return Ok(());
             }
-            Err(source) => return Err(ListError { kind, source }),
+            Err(source) => match failure::asked_wait(&source) {
+                Some(wait) if attempts < ATTEMPTS => {
+                    tokio::time::sleep(wait).await;
+                    continue;
+                }
+                _ => return Err(ListError { kind, source }),
+            },
         };
         for object in listed.items {
             match object.0 {
@@ -85,6 +95,7 @@ async fn list<K: Kind + Clone + Debug>(
                 }),
             }
         }
+        attempts = 0;
         match listed.metadata.continue_ {
             Some(token) if !token.is_empty() => page.continue_token = Some(token),
             _ => return Ok(()),

@@ -18,13 +18,16 @@ use tokio::time::{Instant, timeout};
 use super::config::Lease;
 use super::failure;
 
+/// Until when this process leads, if it does. Whoever has slept in between must look at the clock before he writes.
+pub(super) type Term = Option<Instant>;
+
 /// Asks for a lease and keeps it.
 #[derive(Debug)]
 pub(super) struct Elector {
     api: Api<LeaseObject>,
     lease: Lease,
     identity: String,
-    leads: watch::Sender<bool>,
+    leads: watch::Sender<Term>,
     /// What the object said when it last changed, and when that was.
     observed: Option<(LeaseSpec, Instant)>,
     /// When the last renewal that succeeded was begun.
@@ -37,8 +40,8 @@ impl Elector {
         client: Client,
         lease: Lease,
         identity: String,
-    ) -> (Self, watch::Receiver<bool>) {
-        let (leads, led) = watch::channel(false);
+    ) -> (Self, watch::Receiver<Term>) {
+        let (leads, led) = watch::channel(None);
         let elector = Self {
             api: Api::namespaced(client, &lease.namespace),
             lease,
@@ -59,7 +62,7 @@ impl Elector {
                 _ = stop.wait_for(|stop| *stop) => break,
             }
         }
-        self.leads.send_replace(false);
+        self.leads.send_replace(None);
         if self.renewed.is_some()
             && let Err(error) = self.give_back().await
         {
@@ -75,25 +78,40 @@ impl Elector {
             Some(renewed) => (renewed + self.lease.renew_deadline).duration_since(begun),
             None => self.lease.renew_deadline,
         };
-        match timeout(limit, self.acquire()).await {
-            Ok(Ok(true)) => self.renewed = Some(begun),
-            Ok(Ok(false)) => self.renewed = None,
-            Ok(Err(error)) => {
-                let error = failure::told(&error);
-                tracing::warn!(error, "cannot renew or get the lease");
+        let error = match timeout(limit, self.acquire()).await {
+            Ok(Ok(true)) => {
+                self.renewed = Some(begun);
+                None
             }
-            Err(_) => tracing::warn!("the API server does not answer about the lease"),
+            Ok(Ok(false)) => {
+                self.renewed = None;
+                None
+            }
+            Ok(Err(error)) => Some(failure::told(&error)),
+            Err(_) => Some(failure::NO_ANSWER.to_owned()),
+        };
+        if let Some(error) = error {
+            tracing::warn!(error, "cannot renew or get the lease");
         }
         let deadline = self.lease.renew_deadline;
         self.renewed = self.renewed.filter(|renewed| renewed.elapsed() < deadline);
-        let leads = self.renewed.is_some();
-        if self.leads.send_replace(leads) != leads {
+        let term = self.renewed.map(|renewed| renewed + deadline);
+        let leads = term.is_some();
+        if self.leads.send_replace(term).is_some() != leads {
             tracing::info!(leads, identity = self.identity, "leadership");
         }
     }
 
-    /// Whether the lease is ours now.
+    /// Whether the lease is ours now. A conflict may be with a write of ours that was done and not answered: the object says
+    /// so.
     async fn acquire(&mut self) -> Result<bool, kube::Error> {
+        match self.try_acquire().await {
+            Err(kube::Error::Api(status)) if status.code == 409 => self.try_acquire().await,
+            tried => tried,
+        }
+    }
+
+    async fn try_acquire(&mut self) -> Result<bool, kube::Error> {
         let Some(object) = self.api.get_opt(&self.lease.name).await? else {
             let metadata = ObjectMeta {
                 name: Some(self.lease.name.clone()),
@@ -165,16 +183,10 @@ impl Elector {
         }
     }
 
-    /// A write that came too late is one that somebody else made.
     fn written(&mut self, result: Result<LeaseObject, kube::Error>) -> Result<bool, kube::Error> {
-        match result {
-            Ok(object) => {
-                self.observed = object.spec.map(|spec| (spec, Instant::now()));
-                Ok(true)
-            }
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
-            Err(error) => Err(error),
-        }
+        let object = result?;
+        self.observed = object.spec.map(|spec| (spec, Instant::now()));
+        Ok(true)
     }
 
     async fn give_back(&mut self) -> Result<(), kube::Error> {

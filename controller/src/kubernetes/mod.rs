@@ -22,6 +22,7 @@
 //! | `ConfigMap`, those that zones write | cluster-wide | what a zone reports |
 //! | Service | zone | protocols, if it has a cluster IP |
 //! | Pod, with dynamic allocation of networks | zone | its node; otherwise every network counts as rendered on all nodes |
+//! | `EgressIP`, with dynamic allocation of networks | zone | namespaces and nodes; the cluster may not have the kind |
 //!
 //! `UserDefinedNetwork`s and `ClusterUserDefinedNetwork`s are not: what counts of them is in the attachment definitions that
 //! their own controller makes, as are the networks' routers and switches in the Northbound database. A router that is not
@@ -45,8 +46,10 @@
 //! by the next process.
 
 mod activity;
+mod client;
 mod cluster;
 mod config;
+mod egress_ips;
 mod events;
 mod failure;
 mod inventory;
@@ -70,6 +73,7 @@ mod zone;
 mod zone_inputs;
 mod zone_log;
 
+pub use client::client;
 pub use config::{ClusterHalf, Config, Lease, Timing, ZoneHalf};
 pub use inventory::{ListError, inventory};
 pub use run::{RunError, run};

@@ -12,7 +12,8 @@ use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 
 use super::cluster::{ClusterSources, ClusterTask, Sources};
-use super::config::Config;
+use super::config::{Config, Timing};
+use super::egress_ips::egress_ip;
 use super::events::events;
 use super::lease::Elector;
 use super::node_subnets::NetworkNames;
@@ -21,10 +22,10 @@ use super::publisher::{Publisher, Saying};
 use super::reach::Reach;
 use super::reports::{self, ZoneReport};
 use super::store::{Reader, store};
-use super::watches::watch;
+use super::watches::Watch;
 use super::writes::Writes;
 use super::zone::ZoneTask;
-use super::zone_inputs::ZoneSources;
+use super::zone_inputs::{NetworkUsers, ZoneSources};
 
 /// A task has ended that never should.
 #[derive(Debug, Error)]
@@ -53,7 +54,7 @@ pub async fn run(
         identity,
         timing,
     } = config;
-    let mut tasks = Tasks::default();
+    let mut tasks = Tasks::new(timing);
     let sources = Sources {
         connects: tasks.watch(&client, objects::connect),
         nads: tasks.watch(&client, objects::attachment_definition),
@@ -67,7 +68,7 @@ pub async fn run(
     let mut elector = JoinSet::new();
     let mut publishing = JoinSet::new();
     if let Some(half) = cluster {
-        let (events, publisher) = events(client.clone(), identity.clone());
+        let (events, publisher) = events(client.clone(), identity.clone(), timing);
         publishing.spawn(publisher);
         let (candidate, leads) = Elector::new(client.clone(), half.lease, identity);
         elector.spawn(candidate.run(stopped));
@@ -78,7 +79,7 @@ pub async fn run(
                 nodes: nodes.clone(),
                 reports: tasks.watch_labelled(&client, &namespace, reports::LABEL, reports::seen),
             },
-            writes: Writes::new(client.clone(), timing.request),
+            writes: Writes::new(client.clone(), timing.request, leads.clone()),
             events,
             leads,
             timing,
@@ -101,11 +102,14 @@ pub async fn run(
             timing,
         };
         publishing.spawn(publisher.run());
-        let pods = half.dynamic_udn.then(|| tasks.watch(&client, objects::pod));
+        let users = half.dynamic_udn.then(|| NetworkUsers {
+            pods: tasks.watch(&client, objects::pod),
+            egress_ips: tasks.watch_if_any(&client, egress_ip),
+        });
         let task = ZoneTask {
             half,
             sources: ZoneSources {
-                pods,
+                users,
                 common: sources,
                 nodes,
                 services: tasks.watch(&client, objects::service),
@@ -125,7 +129,7 @@ pub async fn run(
         () = stop => Ok(()),
     };
     // Nothing is written any more when the lease is given back.
-    tasks.0.shutdown().await;
+    tasks.running.shutdown().await;
     stopping.send_replace(true);
     if tokio::time::timeout(timing.request, elector.join_next())
         .await
@@ -137,16 +141,25 @@ pub async fn run(
 }
 
 /// The tasks that never end. Dropping them stops them.
-#[derive(Default)]
-struct Tasks(JoinSet<RunError>);
+struct Tasks {
+    running: JoinSet<RunError>,
+    timing: Timing,
+}
 
 impl Tasks {
+    fn new(timing: Timing) -> Self {
+        Self {
+            running: JoinSet::new(),
+            timing,
+        }
+    }
+
     fn spawn<E: std::fmt::Display>(
         &mut self,
         task: &'static str,
         work: impl Future<Output = Result<Infallible, E>> + Send + 'static,
     ) {
-        self.0.spawn(async move {
+        self.running.spawn(async move {
             let Err(error) = work.await;
             RunError {
                 task,
@@ -162,6 +175,22 @@ impl Tasks {
         V: Clone + PartialEq + Send + Sync + 'static,
     {
         self.watch_some(Api::<K>::all(client.clone()), "", keep)
+    }
+
+    /// Watches all objects of a kind that the cluster may not have.
+    fn watch_if_any<K, V>(
+        &mut self,
+        client: &Client,
+        keep: impl Fn(K) -> V + Send + 'static,
+    ) -> Reader<V>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+        V: Clone + PartialEq + Send + Sync + 'static,
+    {
+        let (writer, reader) = store();
+        let api = Api::<K>::all(client.clone());
+        self.spawn_watch(Watch::new(api, "", self.timing, keep, writer).if_any());
+        reader
     }
 
     /// Watches the objects of a kind that are in a namespace and have these labels.
@@ -199,10 +228,17 @@ impl Tasks {
         V: Clone + PartialEq + Send + Sync + 'static,
     {
         let (writer, reader) = store();
-        self.spawn::<Infallible>("a watch", async move {
-            Ok(watch(api, labels, keep, writer).await)
-        });
+        self.spawn_watch(Watch::new(api, labels, self.timing, keep, writer));
         reader
+    }
+
+    fn spawn_watch<K, F, V>(&mut self, watch: Watch<K, F, V>)
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+        F: Fn(K) -> V + Send + 'static,
+        V: Clone + PartialEq + Send + Sync + 'static,
+    {
+        self.spawn::<Infallible>("a watch", async move { Ok(watch.run().await) });
     }
 
     /// Waits for the first that ends all the same.
@@ -211,7 +247,7 @@ impl Tasks {
             task: "a task",
             reason,
         };
-        match self.0.join_next().await {
+        match self.running.join_next().await {
             Some(Ok(error)) => error,
             Some(Err(error)) => failed(error.to_string()),
             None => failed("there was none".to_owned()),

@@ -7,9 +7,11 @@ use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Resource, ResourceExt};
 use serde_json::{Value, json};
 use thiserror::Error;
-use tokio::time::timeout;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
 
 use super::failure;
+use super::lease::Term;
 use super::objects::{self, SeenConnect};
 use super::received::Received;
 use crate::api::cnc::{ClusterNetworkConnect, ClusterNetworkConnectStatus};
@@ -84,17 +86,26 @@ pub(super) enum WriteError {
 
 /// Writes to connects. Every write names the object by its UID: it never hits a later object of the same name, and never
 /// creates one.
+///
+/// A process that is suspended between deciding and writing may wake up when another one leads. So the clock is looked at
+/// before each write, and what was handed out is written to the version of the object from which it was decided.
 #[derive(Clone, Debug)]
 pub(super) struct Writes {
     api: Api<Received<ClusterNetworkConnect>>,
     patience: Duration,
+    leads: watch::Receiver<Term>,
 }
 
 impl Writes {
-    pub(super) fn new(client: kube::Client, patience: Duration) -> Self {
+    pub(super) fn new(
+        client: kube::Client,
+        patience: Duration,
+        leads: watch::Receiver<Term>,
+    ) -> Self {
         Self {
             api: Api::all(client),
             patience,
+            leads,
         }
     }
 
@@ -114,6 +125,9 @@ impl Writes {
         let params = PatchParams::apply(annotation.manager()).force();
         let mut patch = identity(object);
         patch["metadata"]["annotations"] = json!({annotation.key(): value});
+        if let Some(version) = object.resource_version() {
+            patch["metadata"]["resourceVersion"] = version.into();
+        }
         let (name, patch) = (object.name_any(), Patch::Apply(&patch));
         self.written(self.api.patch(&name, &params, &patch)).await
     }
@@ -136,6 +150,14 @@ impl Writes {
         &self,
         request: impl Future<Output = kube::Result<Received<ClusterNetworkConnect>>>,
     ) -> Result<Arc<SeenConnect>, WriteError> {
+        let term = *self.leads.borrow();
+        if term.is_none_or(|end| Instant::now() >= end) {
+            return Err(WriteError::Later {
+                error: "the lease has run out".to_owned(),
+                after: None,
+                any: true,
+            });
+        }
         self.timed(request).await.map(objects::connect)
     }
 
@@ -146,7 +168,7 @@ impl Writes {
         match timeout(self.patience, request).await {
             Ok(answer) => answer.map_err(WriteError::from),
             Err(_) => Err(WriteError::Later {
-                error: "the API server does not answer".to_owned(),
+                error: failure::NO_ANSWER.to_owned(),
                 after: None,
                 any: true,
             }),
@@ -156,24 +178,21 @@ impl Writes {
 
 impl From<kube::Error> for WriteError {
     fn from(error: kube::Error) -> Self {
-        let status = match error {
-            kube::Error::Api(status) => status,
-            other => {
-                return Self::Later {
-                    error: failure::told(&other),
-                    after: None,
-                    any: true,
-                };
-            }
+        let told = failure::told(&error);
+        let after = failure::asked_wait(&error);
+        let kube::Error::Api(status) = error else {
+            return Self::Later {
+                error: told,
+                after,
+                any: true,
+            };
         };
-        let asked = status.details.as_ref();
-        let asked = asked.map_or(0, |details| details.retry_after_seconds);
         match status.code {
             404 => Self::Gone,
             // Credentials run out, and are renewed.
             401 | 408 | 409 | 429 | 500.. => Self::Later {
-                error: status.message,
-                after: (asked > 0).then(|| Duration::from_secs(asked.into())),
+                error: told,
+                after,
                 // A conflict, or a webhook that fails, is about this object.
                 any: !matches!(status.code, 409 | 500),
             },
@@ -203,6 +222,7 @@ mod tests {
     use kube::core::Status;
 
     use super::*;
+    use crate::api::cnc::ClusterNetworkConnectSpec;
 
     fn api_error(code: u16, retry_after_seconds: u32) -> WriteError {
         let status = json!({
@@ -226,5 +246,33 @@ mod tests {
             panic!("later");
         };
         assert_eq!(after, Some(Duration::from_secs(3)));
+    }
+
+    #[tokio::test]
+    async fn who_does_not_lead_any_more_writes_nothing() {
+        let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        let client = crate::kubernetes::client(config).unwrap();
+        let object = ClusterNetworkConnect::new("c", ClusterNetworkConnectSpec::default());
+        let now = Instant::now();
+        for (term, expected) in [
+            (None, "the lease has run out"),
+            (Some(now), "the lease has run out"),
+            (
+                Some(now + Duration::from_secs(60)),
+                "no answer of the API server: ",
+            ),
+        ] {
+            let (_leads, led) = watch::channel(term);
+            let writes = Writes::new(client.clone(), Duration::from_secs(5), led);
+            let written = [
+                writes.annotate(&object, Annotation::TunnelKey, "1").await,
+                writes
+                    .status(&object, &ClusterNetworkConnectStatus::default())
+                    .await,
+            ];
+            for error in written.map(Result::unwrap_err) {
+                assert!(error.to_string().starts_with(expected), "{error}");
+            }
+        }
     }
 }

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1 as core;
 use super::activity::activity;
 use super::cluster::Sources;
 use super::config::ZoneHalf;
+use super::egress_ips::{EgressNodes, SeenEgressIp};
 use super::node_subnets::NetworkNames;
 use super::objects::{SeenConnect, SeenNode};
 use super::pace::Happening;
@@ -23,10 +24,36 @@ pub(super) struct ZoneSources {
     pub(super) common: Sources,
     pub(super) nodes: Reader<Arc<SeenNode>>,
     pub(super) services: Reader<Option<Arc<ClusterIpService>>>,
-    /// The nodes of pods; none if it does not take pods to know where networks are rendered.
-    pub(super) pods: Option<Reader<Option<String>>>,
+    /// What says where networks are rendered, if they are not rendered everywhere.
+    pub(super) users: Option<NetworkUsers>,
     /// The names of the networks of which nodes have subnets.
     pub(super) networks: NetworkNames,
+}
+
+/// What networks are rendered for.
+#[derive(Clone, Debug)]
+pub(super) struct NetworkUsers {
+    /// The nodes of pods.
+    pub(super) pods: Reader<Option<String>>,
+    pub(super) egress_ips: Reader<Option<Arc<SeenEgressIp>>>,
+}
+
+impl NetworkUsers {
+    async fn ready(&mut self) -> Result<(), WatchEnded> {
+        self.pods.ready().await?;
+        self.egress_ips.ready().await
+    }
+}
+
+impl Happening for NetworkUsers {
+    type Ended = WatchEnded;
+
+    async fn changed(&mut self) -> Result<(), WatchEnded> {
+        tokio::select! {
+            changed = self.pods.changed() => changed,
+            changed = self.egress_ips.changed() => changed,
+        }
+    }
 }
 
 impl ZoneSources {
@@ -34,8 +61,8 @@ impl ZoneSources {
         self.common.ready().await?;
         self.nodes.ready().await?;
         self.services.ready().await?;
-        match &mut self.pods {
-            Some(pods) => pods.ready().await,
+        match &mut self.users {
+            Some(users) => users.ready().await,
             None => Ok(()),
         }
     }
@@ -49,12 +76,12 @@ impl Happening for ZoneSources {
             common,
             nodes,
             services,
-            pods,
+            users,
             ..
         } = self;
-        let pods = async {
-            match pods {
-                Some(pods) => pods.changed().await,
+        let users = async {
+            match users {
+                Some(users) => users.changed().await,
                 None => std::future::pending().await,
             }
         };
@@ -62,7 +89,7 @@ impl Happening for ZoneSources {
             changed = common.changed() => changed,
             changed = nodes.changed() => changed,
             changed = services.changed() => changed,
-            changed = pods => changed,
+            changed = users => changed,
         }
     }
 }
@@ -78,6 +105,7 @@ pub(super) struct ZoneInputs {
     nodes: Objects<Arc<SeenNode>>,
     services: Objects<Option<Arc<ClusterIpService>>>,
     pods: Objects<Option<String>>,
+    egress: EgressNodes,
     /// The networks whose subnets on nodes are kept: those that are connected. Nodes have one of every network.
     connected: BTreeSet<String>,
     /// What keeps attachment definitions from leading to networks: told once.
@@ -100,6 +128,7 @@ impl ZoneInputs {
             nodes: Objects::new(),
             services: Objects::new(),
             pods: Objects::new(),
+            egress: EgressNodes::default(),
             connected: BTreeSet::new(),
             problems: BTreeSet::new(),
         }
@@ -114,16 +143,19 @@ impl ZoneInputs {
         );
         self.update_networks(&mut sources.common);
         self.update_connects(sources.common.connects.objects());
-        if let Some(pods) = &mut sources.pods {
-            let pods = pods.objects();
+        if let Some(users) = &mut sources.users {
+            let pods = users.pods.objects();
             let (nads, namespaces, connects) = before;
-            let is_known = pods.ptr_eq(&self.pods)
+            let ips = users.egress_ips.objects();
+            let is_known = !self.egress.update(ips, &self.namespaces)
+                && pods.ptr_eq(&self.pods)
                 && nads.ptr_eq(&self.nads)
                 && namespaces.ptr_eq(&self.namespaces)
                 && connects.ptr_eq(&self.connects);
             if !is_known {
                 let (networks, connects) = (&self.inputs.networks, &self.inputs.connects);
-                self.inputs.activity = Arc::new(activity(networks, connects, &pods));
+                self.inputs.activity =
+                    Arc::new(activity(networks, connects, &pods, self.egress.nodes()));
                 self.pods = pods;
             }
         }

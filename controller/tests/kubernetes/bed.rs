@@ -84,6 +84,10 @@ pub(crate) struct Bed {
     pub(crate) inventory: Inventory,
     /// Whether zones connect networks only where pods are.
     pub(crate) dynamic_udn: bool,
+    /// How long the controller waits for answers.
+    pub(crate) request: Duration,
+    /// How long it waits for something to happen on a watch.
+    pub(crate) idle: Duration,
     /// How often zones report although nothing is new.
     pub(crate) repeat: Duration,
     /// How long reports are collected.
@@ -110,9 +114,11 @@ impl Bed {
         let config = ClientConfig::from_custom_kubeconfig(file, &options).await;
         let bed = Self {
             api: None,
-            client: config.unwrap().try_into().unwrap(),
+            client: patchbay_controller::kubernetes::client(config.unwrap()).unwrap(),
             inventory: example(),
             dynamic_udn: false,
+            request: Duration::from_secs(5),
+            idle: Timing::default().idle,
             repeat: Timing::default().repeat,
             report: Duration::from_millis(50),
             _alone: Some((user, REAL.lock().await)),
@@ -136,6 +142,8 @@ impl Bed {
             api: Some(api),
             inventory: example(),
             dynamic_udn: false,
+            request: Duration::from_secs(5),
+            idle: Timing::default().idle,
             repeat: Timing::default().repeat,
             report: Duration::from_millis(50),
             _alone: None,
@@ -365,7 +373,8 @@ impl Bed {
                 quiet: Duration::from_millis(5),
                 latest: Duration::from_millis(50),
                 retry: (Duration::from_millis(20), Duration::from_millis(200)),
-                request: Duration::from_secs(5),
+                request: self.request,
+                idle: self.idle,
                 report: self.report,
                 repeat: self.repeat,
             },

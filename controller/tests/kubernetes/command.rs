@@ -58,7 +58,7 @@ async fn the_command_connects_and_gives_the_lease_back() {
         (policies.len() == 2).then_some(())
     })
     .await;
-    let leases = Api::<Lease>::namespaced(bed.client.clone(), "patchbay");
+    let leases = Api::<Lease>::namespaced(bed.client.clone(), "ovn-kubernetes");
     let holder = async || {
         let lease = leases.get("patchbay-cluster").await.unwrap();
         lease.spec.unwrap().holder_identity
@@ -80,6 +80,16 @@ fn mistakes_are_told() {
     };
     let error = told(&["run", "--kubeconfig", "none"]);
     assert!(error.contains("--zone <NODE>"), "{error}");
+    for zone in ["", "N 1!", "$(K8S_NODE)"] {
+        let error = told(&["run", "--zone", zone, "--kubeconfig", "none"]);
+        assert!(error.contains("'--zone <NODE>': "), "{error}");
+    }
+    let arguments = ["run", "--mode", "cluster", "--kubeconfig", "none"];
+    for namespace in ["", "a.b", "Default"] {
+        let arguments = [&arguments[..], &["--namespace", namespace]].concat();
+        let error = told(&arguments);
+        assert!(error.contains("'--namespace <NAMESPACE>': "), "{error}");
+    }
     let error = told(&["run", "--mode", "cluster", "--kubeconfig", "none"]);
     assert!(
         error.starts_with("error: cannot use the cluster: cannot read none: "),

@@ -146,6 +146,8 @@ async fn the_roles_allow_what_is_asked_for_and_little_else() {
                 "clusteruserdefinednetworks list",
                 "configmaps create",
                 "configmaps patch",
+                "egressips list",
+                "egressips watch",
                 "namespaces list",
                 "namespaces watch",
                 "network-attachment-definitions list",

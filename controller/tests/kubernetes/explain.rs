@@ -3,6 +3,7 @@
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
+use crate::apiserver::{Fault, Reply};
 use crate::bed::{Bed, CONNECT, ZONE};
 use crate::command::{kubeconfig_as, patchbay};
 
@@ -24,6 +25,12 @@ async fn a_cluster_is_explained() {
         assert!(output.status.success(), "{stderr}");
         (String::from_utf8(output.stdout).unwrap(), stderr)
     };
+    bed.api().fail(Fault {
+        method: "LIST",
+        path: "/namespaces",
+        reply: Reply::Text(429, 1),
+        times: 1,
+    });
     let (text, warnings) = explain(&[]);
     assert_eq!(warnings, "");
     assert!(

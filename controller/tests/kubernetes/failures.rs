@@ -9,7 +9,7 @@ use patchbay_controller::api::cnc::ClusterNetworkConnect;
 use patchbay_schemas::nb::LogicalRouter;
 use serde_json::json;
 
-use crate::apiserver::Fault;
+use crate::apiserver::{Fault, Reply};
 use crate::bed::{Bed, CONNECT, ZONE, accepted, eventually, subnets, tunnel_key};
 use crate::database::Zone;
 
@@ -17,8 +17,7 @@ fn patches(path: &'static str, code: u16, times: usize) -> Fault {
     Fault {
         method: "PATCH",
         path,
-        code,
-        retry_after: None,
+        reply: Reply::Status(code, None),
         times,
     }
 }
@@ -106,7 +105,7 @@ async fn conflicts_and_throttling_are_waited_out() {
     bed.api().fail(patches(connects, 409, 2));
     bed.api().fail(patches(connects, 500, 2));
     bed.api().fail(Fault {
-        retry_after: Some(1),
+        reply: Reply::Status(429, Some(1)),
         ..patches(connects, 429, 1)
     });
     bed.api().fail(patches("/status", 409, 2));

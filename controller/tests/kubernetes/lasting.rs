@@ -14,7 +14,7 @@ use patchbay_schemas::nb::{
 };
 use serde_json::{Value, json};
 
-use crate::apiserver::Fault;
+use crate::apiserver::{Fault, Reply};
 use crate::bed::{Bed, CONNECT, ZONE, accepted, condition, eventually};
 use crate::database::Zone;
 
@@ -23,8 +23,7 @@ fn for_ever(method: &'static str, path: &'static str, code: u16) -> Fault {
     Fault {
         method,
         path,
-        code,
-        retry_after: None,
+        reply: Reply::Status(code, None),
         times: usize::MAX,
     }
 }

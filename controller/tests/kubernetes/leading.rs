@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
+use serde_json::json;
 
-use crate::apiserver::Fault;
-use crate::bed::{Bed, eventually};
+use crate::apiserver::{Fault, Reply};
+use crate::bed::{Bed, CONNECT, eventually, subnets};
 
 async fn holder(bed: &Bed) -> Option<String> {
     let leases = Api::<Lease>::namespaced(bed.client.clone(), "default");
@@ -81,8 +83,7 @@ async fn who_cannot_renew_stops_and_goes_on_later() {
     let fault = Fault {
         method: "PUT",
         path: "/leases/",
-        code: 500,
-        retry_after: None,
+        reply: Reply::Status(500, None),
         times: 12,
     };
     bed.api().fail(fault);
@@ -92,5 +93,39 @@ async fn who_cannot_renew_stops_and_goes_on_later() {
     let untouched = bed.connected().await;
     assert!(untouched.status.is_none(), "{:?}", untouched.annotations());
     bed.until_allocated(2).await;
+    one.stop().await;
+}
+
+#[tokio::test]
+async fn what_was_decided_from_an_old_version_is_not_written() {
+    let mut bed = Bed::simulated().await;
+    bed.idle = Duration::from_secs(5);
+    bed.connect().await;
+    // Nothing is seen but the list, until the watch is begun anew.
+    bed.api().fail(Fault {
+        method: "WATCH",
+        path: "/clusternetworkconnects",
+        reply: Reply::Silence,
+        times: 1,
+    });
+    let one = bed.run_cluster("one");
+    bed.until_allocated(2).await;
+    let writes = |code: u16| {
+        let requests = bed.api().requests();
+        let ours = requests.iter().filter(|one| !one.user.is_empty());
+        ours.filter(|one| one.writes_connect() && one.status == code)
+            .count()
+    };
+    // Its own writes are no conflicts.
+    assert_eq!(writes(409), 0);
+    let changed = json!({"metadata": {"annotations": {"somebody": "else"}}});
+    bed.connects()
+        .patch(CONNECT, &PatchParams::default(), &Patch::Merge(changed))
+        .await
+        .unwrap();
+    bed.label_nad("green", &json!({"app": null})).await;
+    eventually("it is refused", async || (writes(409) > 0).then_some(())).await;
+    assert_eq!(subnets(&bed.connected().await).len(), 2);
+    bed.until_allocated(1).await;
     one.stop().await;
 }

@@ -33,7 +33,7 @@ fn uuids<T: TableRow>(zone: &Zone) -> BTreeSet<Uuid> {
     snapshot.typed::<T>().rows().map(|row| row.uuid).collect()
 }
 
-async fn until_ports(zone: &Zone, count: usize) -> BTreeSet<String> {
+pub(crate) async fn until_ports(zone: &Zone, count: usize) -> BTreeSet<String> {
     let what = format!("{count} ports on the connect router");
     zone.until(&what, |zone| {
         Some(connect_ports(zone)).filter(|ports| ports.len() == count)

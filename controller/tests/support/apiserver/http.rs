@@ -67,6 +67,22 @@ async fn serve(
                 .insert(CONTENT_TYPE, "application/json".parse().unwrap());
             response
         }
+        Ok(Answer::Never) => std::future::pending().await,
+        Ok(Answer::Silence) => {
+            let silence = futures_util::stream::pending();
+            Response::new(BodyExt::boxed_unsync(StreamBody::new(silence)))
+        }
+        Ok(Answer::Text(code, retry_after)) => {
+            let text = Full::new(Bytes::from("Too many requests, please try again later.\n"));
+            let text = text.map_err(|never| match never {}).boxed_unsync();
+            let response = Response::builder().status(code);
+            let response = response.header(RETRY_AFTER, retry_after).body(text);
+            response.unwrap()
+        }
+        Ok(Answer::Empty) => {
+            let nothing = Full::new(Bytes::new()).map_err(|never| match never {});
+            Response::new(nothing.boxed_unsync())
+        }
         Err(failure) => json(failure.code, failure.retry_after, &failure.status()),
     })
 }

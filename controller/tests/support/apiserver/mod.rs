@@ -48,10 +48,13 @@ pub(crate) struct ApiServer {
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
+    /// Whether it asked for a watch.
+    pub(crate) watches: bool,
     /// The `fieldManager` of the request.
     pub(crate) manager: Option<String>,
     /// On whose behalf it was made.
     pub(crate) user: String,
+    /// The status code of the answer; 0 if there is none.
     pub(crate) status: u16,
 }
 
@@ -65,24 +68,44 @@ impl Request {
 /// Requests that fail.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
+    /// The method of HTTP; `LIST` and `WATCH` are two kinds of `GET`.
     pub(crate) method: &'static str,
     /// A part of the path; its end, if a `$` stands behind it.
     pub(crate) path: &'static str,
-    /// The status code of the answer.
-    pub(crate) code: u16,
-    /// What the answer asks to wait.
-    pub(crate) retry_after: Option<u32>,
+    pub(crate) reply: Reply,
     /// How many of them fail.
     pub(crate) times: usize,
 }
 
+/// What is answered to a request that fails.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Reply {
+    /// A `Status` with this code, and what it asks to wait.
+    Status(u16, Option<u32>),
+    /// Plain text with this code, and a header that asks to wait.
+    Text(u16, u32),
+    /// A `Status` with this code, although what was asked for is done.
+    Done(u16),
+    /// Nothing, for ever.
+    Never,
+    /// That it is done, and then nothing more, for ever.
+    Silence,
+    /// That it is done, and nothing more.
+    Empty,
+}
+
 impl Fault {
-    fn is_about(&self, method: &str, path: &str) -> bool {
+    fn is_about(&self, call: &requests::Call) -> bool {
         let here = match self.path.strip_suffix('$') {
-            Some(end) => path.ends_with(end),
-            None => path.contains(self.path),
+            Some(end) => call.path.ends_with(end),
+            None => call.path.contains(self.path),
         };
-        self.method == method && here
+        let method = match self.method {
+            "LIST" => call.method == "GET" && !call.flag("watch"),
+            "WATCH" => call.method == "GET" && call.flag("watch"),
+            method => call.method == method,
+        };
+        method && here
     }
 }
 
@@ -139,7 +162,7 @@ impl ApiServer {
     pub(crate) fn client_of(&self, accounts: &[&str]) -> kube::Client {
         let mut config = kube::Config::new(self.url().parse().unwrap());
         config.auth_info.impersonate = Some(accounts.join(","));
-        kube::Client::try_from(config).unwrap()
+        patchbay_controller::kubernetes::client(config).unwrap()
     }
 
     /// The requests that were answered so far, but for reads that are still answered.

@@ -10,7 +10,7 @@ use super::resources::Target;
 use super::selector::Selector;
 use super::storage::{Key, Storage};
 use super::watch::Subscription;
-use super::{Fault, Request, Shared};
+use super::{Reply, Request, Shared};
 
 /// A request, decoded.
 #[derive(Debug, Default)]
@@ -29,6 +29,14 @@ pub(super) struct Call {
 pub(super) enum Answer {
     Object(u16, Value),
     Watch(Subscription),
+    /// None.
+    Never,
+    /// A beginning, without anything that follows.
+    Silence,
+    /// Plain text, with a code and what it asks to wait.
+    Text(u16, u32),
+    /// A beginning and an end.
+    Empty,
 }
 
 /// A request that failed, as a `Status`.
@@ -50,16 +58,16 @@ impl Failure {
         }
     }
 
-    fn ordered(fault: &Fault) -> Self {
-        let reason = match fault.code {
+    fn ordered(code: u16, retry_after: Option<u32>) -> Self {
+        let reason = match code {
             403 => "Forbidden",
             409 => "Conflict",
             429 => "TooManyRequests",
             _ => "InternalError",
         };
         Self {
-            retry_after: fault.retry_after,
-            ..Self::new(fault.code, reason, "as ordered by the test")
+            retry_after,
+            ..Self::new(code, reason, "as ordered by the test")
         }
     }
 
@@ -128,25 +136,37 @@ impl Subscription {
 pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
     let mut state = shared.lock();
     let mut faults = state.faults.iter_mut();
-    let fault = faults.find(|fault| fault.times > 0 && fault.is_about(&call.method, &call.path));
-    let answer = if let Some(fault) = fault {
+    let fault = faults.find(|fault| fault.times > 0 && fault.is_about(call));
+    let reply = fault.map(|fault| {
         fault.times -= 1;
-        Err(Failure::ordered(fault))
-    } else {
-        let answered = allowed(&state.rules, call).and_then(|()| serve(&mut state.storage, call));
-        match answered {
+        fault.reply
+    });
+    let mut serve = || {
+        let state = &mut *state;
+        allowed(&state.rules, call).and_then(|()| serve(&mut state.storage, call))
+    };
+    let answer = match reply {
+        None => match serve() {
             Ok(Answer::Watch(watch)) if state.gone_at_start => watch.still_possible(&state.storage),
             other => other,
-        }
+        },
+        Some(Reply::Status(code, retry_after)) => Err(Failure::ordered(code, retry_after)),
+        Some(Reply::Text(code, retry_after)) => Ok(Answer::Text(code, retry_after)),
+        Some(Reply::Done(code)) => serve().and_then(|_| Err(Failure::ordered(code, None))),
+        Some(Reply::Never) => Ok(Answer::Never),
+        Some(Reply::Silence) => Ok(Answer::Silence),
+        Some(Reply::Empty) => Ok(Answer::Empty),
     };
     let status = match &answer {
-        Ok(Answer::Object(code, _)) => *code,
-        Ok(Answer::Watch(_)) => 200,
+        Ok(Answer::Object(code, _) | Answer::Text(code, _)) => *code,
+        Ok(Answer::Watch(_) | Answer::Silence | Answer::Empty) => 200,
+        Ok(Answer::Never) => 0,
         Err(failure) => failure.code,
     };
     state.requests.push(Request {
         method: call.method.clone(),
         path: call.path.clone(),
+        watches: call.flag("watch"),
         manager: call.parameter("fieldManager").map(str::to_owned),
         user: call.user.clone(),
         status,

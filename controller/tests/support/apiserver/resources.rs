@@ -31,7 +31,7 @@ const fn resource(
 
 const OVN: &str = "k8s.ovn.org";
 
-static RESOURCES: [Resource; 13] = [
+static RESOURCES: [Resource; 14] = [
     resource("", "namespaces", "Namespace", false, true),
     resource("", "nodes", "Node", false, true),
     resource("", "services", "Service", true, true),
@@ -67,6 +67,7 @@ static RESOURCES: [Resource; 13] = [
         false,
         true,
     ),
+    resource(OVN, "egressips", "EgressIP", false, false),
     resource(OVN, "userdefinednetworks", "UserDefinedNetwork", true, true),
     resource(
         "k8s.cni.cncf.io",

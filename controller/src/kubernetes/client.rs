@@ -1,0 +1,104 @@
+//! How requests get to the API server.
+
+use std::time::Duration;
+
+use http::Response;
+use http::header::{CONTENT_LENGTH, HeaderMap, RETRY_AFTER};
+use http_body_util::BodyExt;
+use kube::client::{Body, ClientBuilder, DynBody};
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use tower::BoxError;
+use tower::util::AndThenLayer;
+
+/// How long a connection may be silent in the middle of something. A watch of which nothing is heard is ended before that.
+const READ: Duration = Duration::from_secs(300);
+
+/// A client that leaves it to its users to try again: they know what may be asked for twice, how long to wait, and what to
+/// tell. What `Retry-After` says is in the status of the failure, whoever has answered.
+///
+/// # Errors
+/// The configuration names a proxy, a certificate or a way to log in that cannot be used.
+pub fn client(mut config: Config) -> kube::Result<Client> {
+    config.default_retry = false;
+    config.read_timeout.get_or_insert(READ);
+    let layer = AndThenLayer::new(with_wait_in_status);
+    Ok(ClientBuilder::try_from(config)?.with_layer(&layer).build())
+}
+
+/// Puts what the header asks to wait into the body, where kube finds it. An API server that is throttling answers in plain
+/// text.
+async fn with_wait_in_status(
+    response: Response<Box<DynBody>>,
+) -> Result<Response<Box<DynBody>>, BoxError> {
+    let code = response.status();
+    let Some(seconds) = retry_after(response.headers()).filter(|_| !code.is_success()) else {
+        return Ok(response);
+    };
+    let (mut head, body) = response.into_parts();
+    let body = body.collect().await?.to_bytes();
+    let status = with_wait(&body, code.as_u16(), seconds).to_string();
+    head.headers.remove(CONTENT_LENGTH);
+    let body = Body::from(status.into_bytes()).map_err(BoxError::from);
+    Ok(Response::from_parts(head, Box::new(body)))
+}
+
+/// The seconds that the header says; API servers do not send dates.
+fn retry_after(headers: &HeaderMap) -> Option<u32> {
+    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
+}
+
+/// The body as a `Status` that asks to wait.
+fn with_wait(body: &[u8], code: u16, seconds: u32) -> Value {
+    let status = serde_json::from_slice::<Value>(body).ok();
+    let mut status = status
+        .filter(|status| status["kind"] == "Status")
+        .unwrap_or_else(|| {
+            json!({
+                "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure", "reason": "",
+                "message": String::from_utf8_lossy(body).trim(), "code": code,
+            })
+        });
+    if status["details"]["retryAfterSeconds"].as_u64().unwrap_or(0) == 0 {
+        if !status["details"].is_object() {
+            status["details"] = json!({});
+        }
+        status["details"]["retryAfterSeconds"] = seconds.into();
+    }
+    status
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    fn asked(status: Value) -> (String, u16, u32) {
+        let status: Status = serde_json::from_value(status).unwrap();
+        let seconds = status.details.map(|details| details.retry_after_seconds);
+        (status.message, status.code, seconds.unwrap_or(0))
+    }
+
+    #[test]
+    fn the_wait_is_in_the_status() {
+        let text = b"Too many requests, please try again later.\n";
+        let message = "Too many requests, please try again later.".to_owned();
+        assert_eq!(asked(with_wait(text, 429, 3)), (message, 429, 3));
+
+        let body = |details: Value| {
+            json!({
+                "kind": "Status", "metadata": {}, "status": "Failure", "message": "busy", "reason": "x",
+                "code": 503, "details": details,
+            })
+        };
+        for (details, seconds) in [
+            (json!(null), 3),
+            (json!({"kind": "pods"}), 3),
+            (json!({"retryAfterSeconds": 7}), 7),
+        ] {
+            let status = with_wait(body(details).to_string().as_bytes(), 503, 3);
+            assert_eq!(asked(status), ("busy".to_owned(), 503, seconds));
+        }
+    }
+}
