@@ -53,11 +53,10 @@ impl Verdict {
         })
     }
 
+    /// Whether they say the same, maybe at different times.
     fn says_the_same(&self, other: &Self) -> bool {
         let obstacles = self.obstacles.zip(other.obstacles);
-        self.holds == other.holds
-            && self.since == other.since
-            && obstacles.is_none_or(|(one, other)| one == other)
+        self.holds == other.holds && obstacles.is_none_or(|(one, other)| one == other)
     }
 }
 
@@ -86,13 +85,15 @@ impl News {
         let Some(verdict) = Verdict::of(now, Some(digest(obstacles))) else {
             return false;
         };
+        history.times.retain(|told| at < *told + WITHIN);
         if let Some(last) = &mut history.last
             && last.says_the_same(&verdict)
+            // After each edit, nobody knows for a while, and then it is as it was. That must not use up what may be told.
+            && (last.since == verdict.since || !history.times.is_empty())
         {
             *last = verdict;
             return false;
         }
-        history.times.retain(|told| at < *told + WITHIN);
         if history.times.len() >= TIMES {
             history.due = history.times.first().map(|told| *told + WITHIN);
             return false;
@@ -231,12 +232,26 @@ mod tests {
     #[test]
     fn what_is_over_before_its_time_has_come_is_not_told() {
         let mut bed = Bed::new();
-        for second in 0..4 {
-            bed.hear("False", second, &[]);
+        for (second, status) in (0..).zip(["True", "False", "True", "False"]) {
+            bed.hear(status, second, &[]);
         }
         assert!(bed.news.due().is_some());
         // Back to what was told last.
-        assert!(!bed.hear("False", 2, &[]));
+        assert!(!bed.hear("True", 5, &[]));
         assert_eq!(bed.news.due(), None);
+    }
+
+    #[test]
+    fn what_is_as_it_was_after_each_edit_does_not_keep_others_from_being_told() {
+        let mut bed = Bed::new();
+        assert!(bed.hear("True", 0, &[]));
+        for second in 1..10 {
+            assert!(!bed.hear("Unknown", 10 * second, &[]));
+            assert!(!bed.hear("True", 10 * second + 5, &[]));
+        }
+        assert!(bed.hear("False", 101, &["no id"]));
+        bed.now += WITHIN;
+        assert!(!bed.hear("Unknown", 102, &[]));
+        assert!(bed.hear("False", 103, &["no id"]));
     }
 }
