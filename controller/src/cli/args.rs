@@ -39,7 +39,7 @@ pub(super) struct Crds {
     /// for clusters that do not have them.
     #[arg(value_name = "NAME")]
     pub(super) names: Vec<String>,
-    /// Also print the admission policies that guard annotations and the label of namespaces.
+    /// Also print the admission policies that guard annotations, the label of namespaces, and what zones report.
     #[arg(long)]
     pub(super) policies: bool,
     /// The user that the policies let write what was allocated.

@@ -9,40 +9,43 @@ const SUBNET: &str = "k8s.ovn.org/network-connect-subnet";
 const TUNNEL_KEY: &str = "k8s.ovn.org/connect-router-tunnel-key";
 const USER: &str = "kubernetes-admin";
 
-/// The start of each message that this request gets. Without an old object it is one that creates.
+/// The message of each rule that this request breaks. Without an old object it is one that creates.
 fn denied(policy: &AdmissionPolicy, user: &str, old: Option<&Value>, new: &Value) -> Vec<String> {
-    let mut context = Context::default();
     let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
     let request = json!({"operation": operation, "userInfo": {"username": user}});
+    denied_request(policy, &request, old, new)
+}
+
+fn denied_request(
+    policy: &AdmissionPolicy,
+    request: &Value,
+    old: Option<&Value>,
+    new: &Value,
+) -> Vec<String> {
+    let mut context = Context::default();
     let variables = [
-        ("request", request),
+        ("request", request.clone()),
         ("oldObject", old.cloned().unwrap_or_default()),
         ("object", new.clone()),
     ];
     for (name, value) in variables {
         context.add_variable(name, value).unwrap();
     }
-    let mut messages = Vec::new();
-    for rule in policy
-        .policy
-        .spec
-        .as_ref()
-        .unwrap()
-        .validations
-        .iter()
-        .flatten()
-    {
-        match Program::compile(&rule.expression)
-            .unwrap()
-            .execute(&context)
-            .unwrap()
-        {
-            CelValue::Bool(true) => {}
-            CelValue::Bool(false) => messages.extend(rule.message.clone()),
-            other => panic!("{other:?}: {}", rule.expression),
+    let holds = |expression: &str| {
+        let program = Program::compile(expression).unwrap();
+        match program.execute(&context).unwrap() {
+            CelValue::Bool(holds) => holds,
+            other => panic!("{other:?}: {expression}"),
         }
+    };
+    let spec = policy.policy.spec.as_ref().unwrap();
+    let mut conditions = spec.match_conditions.iter().flatten();
+    if !conditions.all(|condition| holds(&condition.expression)) {
+        return Vec::new();
     }
-    messages
+    let broken = spec.validations.iter().flatten();
+    let broken = broken.filter(|rule| !holds(&rule.expression));
+    broken.filter_map(|rule| rule.message.clone()).collect()
 }
 
 fn annotated(annotations: &[(&str, &str)]) -> Value {
@@ -58,7 +61,7 @@ fn annotated(annotations: &[(&str, &str)]) -> Value {
 
 #[test]
 fn nobody_brings_what_was_allocated_along() {
-    let [policy, _] = policies(CLUSTER_MANAGER);
+    let [policy, ..] = policies(CLUSTER_MANAGER);
     let message = "ClusterNetworkConnect resources cannot be created with the \"k8s.ovn.org/network-connect-subnet\" or \
                    \"k8s.ovn.org/connect-router-tunnel-key\" annotations. These annotations are managed by the system.";
     for user in [USER, CLUSTER_MANAGER] {
@@ -75,7 +78,7 @@ fn nobody_brings_what_was_allocated_along() {
 
 #[test]
 fn the_tunnel_key_is_written_once_by_the_manager() {
-    let [policy, _] = policies(CLUSTER_MANAGER);
+    let [policy, ..] = policies(CLUSTER_MANAGER);
     let message = "The \"k8s.ovn.org/connect-router-tunnel-key\" annotation is immutable once set and can only be added \
                    by the cluster-manager service account.";
     let (none, one, two) = (
@@ -99,7 +102,7 @@ fn the_tunnel_key_is_written_once_by_the_manager() {
 
 #[test]
 fn subnets_are_written_by_the_manager() {
-    let [policy, _] = policies("someone");
+    let [policy, ..] = policies("someone");
     let message = "A regular user must not add, modify, or remove the \"k8s.ovn.org/network-connect-subnet\" annotation \
                    on a ClusterNetworkConnect custom resource.";
     let states = [
@@ -124,7 +127,7 @@ fn subnets_are_written_by_the_manager() {
 
 #[test]
 fn the_label_of_a_namespace_is_there_from_the_start() {
-    let [_, policy] = policies(CLUSTER_MANAGER);
+    let [_, policy, _] = policies(CLUSTER_MANAGER);
     let namespace = |labels: Value| json!({"metadata": {"name": "blue", "labels": labels}});
     let label = "k8s.ovn.org/primary-user-defined-network";
     let (without, with) = (namespace(json!({"x": "y"})), namespace(json!({label: ""})));
@@ -142,6 +145,44 @@ fn the_label_of_a_namespace_is_there_from_the_start() {
     );
     assert_eq!(denied(&policy, USER, Some(&without), &with), [message]);
     assert_eq!(denied(&policy, USER, Some(&with), &without), [message]);
+}
+
+#[test]
+fn zones_write_reports_of_their_own() {
+    let [_, _, policy] = policies(CLUSTER_MANAGER);
+    let zones = "system:serviceaccount:ovn-kubernetes:ovnkube-node";
+    let write = |user: &str, namespace: &str, extra: Value, name: &str| {
+        let mut request = json!({
+            "operation": "CREATE", "namespace": namespace, "userInfo": {"username": user},
+        });
+        if !extra.is_null() {
+            request["userInfo"]["extra"] = extra;
+        }
+        let object = json!({"metadata": {"name": name, "namespace": namespace}});
+        let created = denied_request(&policy, &request, None, &object);
+        request["operation"] = "UPDATE".into();
+        let updated = denied_request(&policy, &request, Some(&object), &object);
+        assert_eq!(created, updated);
+        created
+    };
+    let ours = |extra: Value, name: &str| write(zones, "ovn-kubernetes", extra, name);
+    let other = "Zones write no other ConfigMaps than those that are called patchbay-zone-NODE.";
+    let foreign = "A zone reports for its own node only.";
+    let of_node = |node: &str| json!({"authentication.kubernetes.io/node-name": [node]});
+    for unknown in [json!(null), json!({"x": ["y"]})] {
+        assert!(ours(unknown.clone(), "patchbay-zone-n1").is_empty());
+        assert_eq!(ours(unknown, "ovnkube-config"), [other]);
+    }
+    assert!(ours(of_node("n1"), "patchbay-zone-n1").is_empty());
+    assert_eq!(ours(of_node("n2"), "patchbay-zone-n1"), [foreign]);
+    assert_eq!(ours(of_node("n1"), "ovnkube-config"), [other, foreign]);
+    // Names of objects have an end, so its own has a digest.
+    let (fits, long) = ("n".repeat(239), "n".repeat(240));
+    assert_eq!(ours(of_node(&fits), "patchbay-zone-0"), [foreign]);
+    assert!(ours(of_node(&long), "patchbay-zone-0").is_empty());
+    // Others are none of its business.
+    assert!(write(USER, "ovn-kubernetes", json!(null), "ovnkube-config").is_empty());
+    assert!(write(zones, "default", json!(null), "x").is_empty());
 }
 
 #[test]
@@ -166,6 +207,8 @@ fn policies_deny_and_stand_behind_the_definitions() {
             "ValidatingAdmissionPolicyBinding cnc-annotation-validation-binding",
             "ValidatingAdmissionPolicy user-defined-networks-namespace-label",
             "ValidatingAdmissionPolicyBinding user-defined-networks-namespace-label-binding",
+            "ValidatingAdmissionPolicy patchbay-zone-reports",
+            "ValidatingAdmissionPolicyBinding patchbay-zone-reports-binding",
         ]
     );
     assert_eq!(documents[3]["spec"]["failurePolicy"], "Fail");

@@ -1,7 +1,7 @@
 //! Admission policies: rules that look at who asks, or at objects of other kinds, which a definition cannot.
 
 use k8s_openapi::api::admissionregistration::v1::{
-    MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicy,
+    MatchCondition, MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
     ValidatingAdmissionPolicySpec, Validation,
 };
@@ -14,6 +14,16 @@ const ROUTER_TUNNEL_KEY: &str = "k8s.ovn.org/connect-router-tunnel-key";
 /// The user that OVN-Kubernetes' cluster manager is to an API server.
 pub const CLUSTER_MANAGER: &str = "system:serviceaccount:ovn-kubernetes:ovnkube-cluster-manager";
 
+/// The user that the zone half is to an API server, in the pods of `ovnkube-node`, and its namespace.
+const ZONES: &str = "system:serviceaccount:ovn-kubernetes:ovnkube-node";
+const NAMESPACE: &str = "ovn-kubernetes";
+/// Start of the names of what zones report into; the name of the zone's node follows. A node with a name for which that
+/// is too long has a digest in its place.
+const REPORT: &str = "patchbay-zone-";
+const LONGEST_NODE: usize = 253 - REPORT.len();
+/// What tokens of pods say about their node.
+const NODE_CLAIM: &str = "authentication.kubernetes.io/node-name";
+
 /// A policy and what puts it into force.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdmissionPolicy {
@@ -24,8 +34,12 @@ pub struct AdmissionPolicy {
 }
 
 /// The policies that belong to the definitions. `manager` is the user that the cluster half runs as.
-pub fn policies(manager: &str) -> [AdmissionPolicy; 2] {
-    [connect_annotations(manager), namespace_label()]
+pub fn policies(manager: &str) -> [AdmissionPolicy; 3] {
+    [
+        connect_annotations(manager),
+        namespace_label(),
+        zone_reports(),
+    ]
 }
 
 /// Who may write the annotations that hold what was allocated.
@@ -114,6 +128,46 @@ fn namespace_label() -> AdmissionPolicy {
             ..Validation::default()
         }],
     )
+}
+
+/// Which `ConfigMap`s zones write. Roles cannot name what is to be created, so that one node's token would reach all of the
+/// namespace, and what other zones report.
+fn zone_reports() -> AdmissionPolicy {
+    let extra = "request.userInfo.extra";
+    let rules = [
+        (
+            format!("object.metadata.name.startsWith('{REPORT}')"),
+            format!("Zones write no other ConfigMaps than those that are called {REPORT}NODE."),
+        ),
+        (
+            format!(
+                "!has({extra}) || !('{NODE_CLAIM}' in {extra}) || {extra}['{NODE_CLAIM}'].all(node, \
+                 size(node) > {LONGEST_NODE} || object.metadata.name == '{REPORT}' + node)"
+            ),
+            "A zone reports for its own node only.".to_owned(),
+        ),
+    ];
+    let validations = rules.map(|(expression, message)| Validation {
+        expression,
+        message: Some(message),
+        reason: Some("Forbidden".to_owned()),
+        ..Validation::default()
+    });
+    let mut made = policy(
+        "patchbay-zone-reports",
+        ("", "configmaps"),
+        &["CREATE", "UPDATE"],
+        validations.into(),
+    );
+    if let Some(spec) = &mut made.policy.spec {
+        spec.match_conditions = Some(vec![MatchCondition {
+            name: "zones".to_owned(),
+            expression: format!(
+                "request.userInfo.username == '{ZONES}' && request.namespace == '{NAMESPACE}'"
+            ),
+        }]);
+    }
+    made
 }
 
 /// A policy of this name about a resource, denied on failure of any kind, and its binding.
