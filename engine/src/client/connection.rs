@@ -31,6 +31,8 @@ pub(super) struct Connection {
     metrics: Arc<Metrics>,
     read: ReadHalf<Box<dyn Stream>>,
     write: WriteHalf<Box<dyn Stream>>,
+    /// Whether the stream may keep back some of what was written: one with TLS does, when its socket is full.
+    unflushed: bool,
 }
 
 impl Connection {
@@ -61,6 +63,7 @@ impl Connection {
             metrics: metrics.clone(),
             read,
             write,
+            unflushed: false,
         };
         let live = this.wait_until_live(known).await.map_err(lost)?;
         if let Some(guard) = &config.guard {
@@ -136,8 +139,9 @@ impl Connection {
                 self.metrics.received(len);
                 self.session.received(Instant::now().into_std());
             }
-            len = self.write.write(output), if !output.is_empty() => {
+            len = write_or_flush(&mut self.write, output), if !output.is_empty() || self.unflushed => {
                 let len = len?;
+                self.unflushed = !output.is_empty();
                 self.metrics.sent(len);
                 self.session.sent(len);
             }
@@ -147,6 +151,18 @@ impl Connection {
         }
         Ok(())
     }
+}
+
+/// Hands bytes to a stream and returns how many it took; none are there when it is to let go of what it has kept back.
+/// Dropping the future loses nothing.
+async fn write_or_flush(
+    stream: &mut WriteHalf<Box<dyn Stream>>,
+    output: &[u8],
+) -> io::Result<usize> {
+    if output.is_empty() {
+        return stream.flush().await.map(|()| 0);
+    }
+    stream.write(output).await
 }
 
 async fn connect(remote: &Remote, config: &Config) -> Result<Box<dyn Stream>, SessionError> {

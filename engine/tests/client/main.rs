@@ -8,6 +8,7 @@ mod hostile;
 mod live;
 mod peer;
 mod real_server;
+mod streams;
 
 use std::time::Duration;
 

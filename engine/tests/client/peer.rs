@@ -42,6 +42,10 @@ impl FakeServer {
         format!("unix:{}", self.path.display())
     }
 
+    pub(crate) fn socket(&self) -> &Path {
+        &self.path
+    }
+
     /// The next connection.
     pub(crate) async fn accept(&self) -> Peer {
         let (stream, _) = soon(self.listener.accept()).await.unwrap();
