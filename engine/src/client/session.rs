@@ -190,6 +190,12 @@ impl Session {
         self.rpc.sent(len);
     }
 
+    /// What had to wait to be sent has moved on at `now`: the server reads, however slow the way to it is.
+    pub(super) fn moved(&mut self, now: Instant) {
+        self.rpc.moved(now);
+        self.progress = now;
+    }
+
     /// How many bytes wait to be sent; what is not encoded yet is counted by operations.
     pub(super) fn unsent(&self) -> usize {
         self.rpc.unsent()
