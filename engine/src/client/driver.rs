@@ -89,7 +89,7 @@ pub(super) struct Driver {
     known: Known,
     /// Until the guard row has been read.
     unsettled: Vec<Unsettled>,
-    /// Until the replica shows it.
+    /// Until the replica shows them, in the order in which they were answered.
     held: Vec<Answered>,
     /// In the order in which they are tried.
     remotes: Vec<Remote>,
@@ -391,6 +391,9 @@ impl Driver {
                 return pipeline.hold(answered);
             }
             self.publish(shared);
+        } else if !connection.session.is_live() {
+            // The server has stopped to report changes, among them those of this transaction or what it was refused for.
+            return pipeline.hold(answered);
         }
         pipeline.tell(answered, connection.guard.as_mut());
     }

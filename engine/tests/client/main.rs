@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod bulk;
+mod conversion;
 mod faults;
 mod following;
 mod hostile;
