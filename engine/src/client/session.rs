@@ -18,6 +18,7 @@ mod bulk;
 mod follow;
 mod setup;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -55,10 +56,8 @@ pub(super) struct Session {
     /// What the server says of its databases; none when it says nothing.
     server: Option<ServerDatabase>,
     status: Option<DatabaseStatus>,
-    /// The request to be told of changes of the schema; not all servers know it.
-    change_aware: i64,
-    /// The last request to end the monitor.
-    cancel: Option<i64>,
+    /// Requests whose answers, which are to come, mean nothing, whatever they are.
+    unawaited: BTreeSet<i64>,
 }
 
 #[derive(Debug)]
@@ -155,8 +154,8 @@ impl Session {
             fence,
             server: None,
             status: None,
-            change_aware,
-            cancel: None,
+            // Not all servers know it.
+            unawaited: BTreeSet::from([change_aware]),
         }
     }
 
@@ -274,8 +273,7 @@ impl Session {
                     Json::Integer(request) if self.fence.awaits(request) => {
                         self.fence.answered(outcome)?.then_some(Event::Fenced)
                     }
-                    Json::Integer(request) if request == self.change_aware => None,
-                    Json::Integer(request) if self.awaits_cancel(request) => None,
+                    Json::Integer(request) if self.unawaited.remove(&request) => None,
                     Json::Integer(request) => Some(Event::Answer {
                         request,
                         reply: text,

@@ -1,9 +1,11 @@
 //! The database gets another schema while something else is under way.
 
-use patchbay_engine::client::{Client, CommitOutcome, Config, Pipelining};
+use patchbay_engine::client::{Client, CommitOutcome, Config, Filter, Pipelining};
 use patchbay_engine::txn::TxnBuilder;
+use patchbay_schemas::datum::Datum;
 use patchbay_schemas::json::Json;
 use patchbay_schemas::nb::LogicalSwitch;
+use patchbay_schemas::wire::Function;
 use tokio::task::JoinHandle;
 
 use crate::peer::{FakeServer, Peer, ROW, SCHEMA, one_switch};
@@ -154,5 +156,36 @@ async fn what_is_refused_together_is_tried_alone_on_the_other_schema() {
             matches!(outcome, CommitOutcome::Committed(_)),
             answer != REFUSED
         );
+    }
+}
+
+#[tokio::test]
+async fn a_filter_on_its_way_comes_into_force_with_the_other_schema() {
+    for answer in [
+        r#""result":{},"error":null"#,
+        r#""result":null,"error":"unknown monitor session""#,
+    ] {
+        let server = FakeServer::start();
+        let (client, mut peer) = live_client(config(&server), &server).await;
+        let filter = Filter::column("name", Function::Equal, Datum::scalar("b"));
+        let filtering = {
+            let client = client.clone();
+            tokio::spawn(async move { client.set_filter("Logical_Switch", filter).await })
+        };
+        assert_eq!(peer.request().await, "monitor_cond_change");
+        peer.send(CANCELED).await;
+        peer.answer(answer).await;
+        answer_schema(&mut peer).await;
+        let monitor = peer.next_text().await.unwrap();
+        assert!(
+            monitor.contains(r#""where":[["name","==","b"]]"#),
+            "{monitor}"
+        );
+        let monitor = Json::parse(monitor.as_bytes()).unwrap();
+        peer.id = monitor.get("id").unwrap().clone();
+        assert!(!filtering.is_finished());
+        peer.answer_monitor(&switches(&[(OTHER, "b")])).await;
+        soon(filtering).await.unwrap().unwrap();
+        assert_eq!(names(&client), ["b"]);
     }
 }

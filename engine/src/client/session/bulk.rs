@@ -32,11 +32,13 @@ impl Session {
         }
         let asked = std::mem::take(&mut following.asked);
         let database = self.config.database.as_bytes();
-        self.cancel = Some(self.rpc.request("monitor_cancel", |out| {
+        let cancel = self.rpc.request("monitor_cancel", |out| {
             out.push(b'[');
             write::string(out, database);
             out.push(b']');
-        }));
+        });
+        // It may fail: the server has ended the monitor itself.
+        self.unawaited.insert(cancel);
         // Nobody knows which of others' transactions come before ours.
         known.position = None;
         self.state = State::Bulk(Bulk { asked });
@@ -59,10 +61,5 @@ impl Session {
         // Nobody would have told of another schema meanwhile.
         self.state = self.fetch_schema();
         Some(asked)
-    }
-
-    /// Whether this is the request to report nothing. It may fail: the server has ended the monitor itself.
-    pub(super) fn awaits_cancel(&self, id: i64) -> bool {
-        self.cancel == Some(id)
     }
 }

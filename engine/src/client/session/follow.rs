@@ -73,6 +73,11 @@ impl Session {
         if *name != *self.config.database.as_bytes() || !self.is_live() {
             return Ok(None);
         }
+        if let State::Live(following) = &mut self.state {
+            // The next monitor is asked for what is wanted then. Whether this one still could be is of no interest.
+            let change = following.change.take();
+            self.unawaited.extend(change.map(|(request, _)| request));
+        }
         self.progress = self.rpc.heard();
         self.state = self.fetch_schema();
         Ok(Some(Event::SchemaChanged))
