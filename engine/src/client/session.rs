@@ -8,6 +8,9 @@
 //!                     +--- Bulk <--- a bulk transaction is sent -----+
 //! ```
 //!
+//! The schema may change between its fetching and the monitor, of which no server tells: it is fetched once more when the
+//! session is live.
+//!
 //! An error in any state ends the connection; the next one begins from the first state. So does a server that is not good
 //! enough any more, which its `_Server` database tells at any time.
 //!
@@ -99,6 +102,8 @@ struct Following {
     last: Option<Uuid>,
     /// A change of conditions on its way: the request, and what will be asked once it is answered.
     change: Option<(i64, MonitorRequests)>,
+    /// The request that shows whether the schema was still this one when the monitor began.
+    check: Option<i64>,
 }
 
 /// What a message means to the owner of the connection.
@@ -110,7 +115,7 @@ pub(super) enum Event {
     Changed,
     /// The replica holds the rows that filters let through.
     Filtered(Reached),
-    /// The server does not report changes any more, because its schema has changed.
+    /// What the server reports is not followed any more, because its schema has changed.
     SchemaChanged,
     /// A transaction was answered; the text is a reply.
     Answer { request: i64, reply: TextBuf },
@@ -269,6 +274,9 @@ impl Session {
                     }
                     Json::Integer(request) if self.awaits_change(request) => {
                         Some(self.filters_answered(outcome, known))
+                    }
+                    Json::Integer(request) if self.awaits_check(request) => {
+                        self.schema_checked(outcome, known)?
                     }
                     Json::Integer(request) if self.fence.awaits(request) => {
                         self.fence.answered(outcome)?.then_some(Event::Fenced)

@@ -1,5 +1,9 @@
 //! The database gets another schema while something else is under way.
 
+use std::process::Command;
+use std::time::Duration;
+
+use ovsdb_sim::testing;
 use patchbay_engine::client::{Client, CommitOutcome, Config, Filter, Pipelining};
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::datum::Datum;
@@ -8,7 +12,8 @@ use patchbay_schemas::nb::LogicalSwitch;
 use patchbay_schemas::wire::Function;
 use tokio::task::JoinHandle;
 
-use crate::peer::{FakeServer, Peer, ROW, SCHEMA, one_switch};
+use crate::peer::{FakeServer, Peer, ROW, Relay, SCHEMA, one_switch};
+use crate::real_server::RealServer;
 use crate::{impatient, soon, until_live};
 
 const OTHER: &str = "00000000-0000-4000-8000-000000000002";
@@ -51,12 +56,6 @@ fn add_switch(client: &Client, name: &str) -> JoinHandle<(CommitOutcome, Vec<Str
     })
 }
 
-async fn answer_schema(peer: &mut Peer) {
-    assert_eq!(peer.request().await, "get_schema");
-    peer.answer(&format!(r#""result":{SCHEMA},"error":null"#))
-        .await;
-}
-
 fn switches(rows: &[(&str, &str)]) -> String {
     let row =
         |(uuid, name): &(&str, &str)| format!(r#""{uuid}":{{"initial":{{"name":"{name}"}}}}"#);
@@ -86,7 +85,7 @@ async fn answered_too_late(
     peer.id = second;
     peer.answer(REFUSED).await;
     peer.id = Json::Null;
-    answer_schema(peer).await;
+    peer.answer_schema(SCHEMA).await;
     assert_eq!(peer.request().await, "monitor_cond_since");
     [made, refused]
 }
@@ -135,13 +134,13 @@ async fn what_is_refused_together_is_tried_alone_on_the_other_schema() {
     let first = add_switch(&client, "first");
     assert_eq!(peer.request().await, "transact");
     let outcomes = [add_switch(&client, "b"), add_switch(&client, "c")];
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
     peer.answer(&committed()).await;
     soon(first).await.unwrap().0.into_result().unwrap();
     assert_eq!(peer.request().await, "transact");
     let both = peer.id.clone();
     peer.send(CANCELED).await;
-    answer_schema(&mut peer).await;
+    peer.answer_schema(SCHEMA).await;
     let schema = std::mem::replace(&mut peer.id, both);
     peer.answer(r#""result":[{"error":"timed out"},null],"error":null"#)
         .await;
@@ -175,7 +174,7 @@ async fn a_filter_on_its_way_comes_into_force_with_the_other_schema() {
         assert_eq!(peer.request().await, "monitor_cond_change");
         peer.send(CANCELED).await;
         peer.answer(answer).await;
-        answer_schema(&mut peer).await;
+        peer.answer_schema(SCHEMA).await;
         let monitor = peer.next_text().await.unwrap();
         assert!(
             monitor.contains(r#""where":[["name","==","b"]]"#),
@@ -188,4 +187,92 @@ async fn a_filter_on_its_way_comes_into_force_with_the_other_schema() {
         soon(filtering).await.unwrap().unwrap();
         assert_eq!(names(&client), ["b"]);
     }
+}
+
+/// The columns that the replica has of the table.
+fn columns(client: &Client) -> Vec<String> {
+    let snapshot = client.snapshot();
+    let (_, table) = snapshot.schema().table_by_name("Logical_Switch").unwrap();
+    let names = table
+        .column_ids()
+        .map(|id| table.column_name(id).to_owned());
+    names.collect()
+}
+
+fn with_another_column(schema: &str) -> String {
+    let column = r#""name":{"type":"string"}"#;
+    schema.replace(column, &format!(r#"{column},"later":{{"type":"string"}}"#))
+}
+
+#[tokio::test]
+async fn a_schema_that_was_outdated_when_the_monitor_began_is_found_out() {
+    let server = FakeServer::start();
+    let client = tokio::spawn(Client::connect(config(&server)));
+    let mut peer = server.accept().await;
+    peer.serve_until_monitor().await;
+    peer.send_contents(&one_switch("a")).await;
+    let client = soon(client).await.unwrap().unwrap();
+    let made = add_switch(&client, "b");
+    let newer = with_another_column(SCHEMA);
+    peer.answer_schema(&newer).await;
+    // What is answered now is shown by nothing yet.
+    loop {
+        match &*peer.request().await {
+            "transact" => peer.answer(&committed()).await,
+            "monitor_cancel" => break peer.answer(r#""result":{},"error":null"#).await,
+            other => panic!("{other}"),
+        }
+    }
+    until_live(&client, false).await;
+    peer.answer_schema(&newer).await;
+    let monitor = peer.next_text().await.unwrap();
+    assert!(
+        monitor.contains(r#""columns":["later","name","#),
+        "{monitor}"
+    );
+    let monitor = Json::parse(monitor.as_bytes()).unwrap();
+    peer.id = monitor.get("id").unwrap().clone();
+    peer.send_contents(&switches(&[(ROW, "a"), (OTHER, "b")]))
+        .await;
+    peer.answer_schema(&newer).await;
+    let (outcome, shown) = soon(made).await.unwrap();
+    assert!(matches!(outcome, CommitOutcome::Committed(_)));
+    assert_eq!(shown, ["a", "b"]);
+    assert!(client.is_live() && columns(&client).contains(&"later".to_owned()));
+}
+
+#[tokio::test]
+async fn a_database_that_is_converted_before_the_monitor_begins_is_followed() {
+    const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{"Logical_Switch":{"isRoot":true,
+        "columns":{"name":{"type":"string"}}}}}"#;
+    let server = RealServer::start(SCHEMA);
+    let front = FakeServer::start();
+    let client = tokio::spawn(Client::connect(config(&front)));
+    let mut relay = Relay::accept(&front, &server.socket()).await;
+    let monitor = relay.until_request("monitor_cond_since").await;
+    let dir = tempfile::tempdir().unwrap();
+    let newer = dir.path().join("newer");
+    std::fs::write(
+        &newer,
+        with_another_column(SCHEMA).replace("1.0.0", "1.1.0"),
+    )
+    .unwrap();
+    let converted = Command::new(testing::program("ovsdb-client"))
+        .args(["convert", &server.remote(), newer.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert!(converted.status.success(), "{converted:?}");
+    relay.server.send(&monitor).await;
+    tokio::spawn(async move { relay.until_request("nothing").await });
+    let client = soon(client).await.unwrap().unwrap();
+    soon(async {
+        while columns(&client) != ["later", "name"] {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+    until_live(&client, true).await;
+    let (outcome, shown) = soon(add_switch(&client, "b")).await.unwrap();
+    assert!(matches!(outcome, CommitOutcome::Committed(_)));
+    assert_eq!(shown, ["b"]);
 }

@@ -1,6 +1,5 @@
 //! The server reports nothing while it executes a bulk transaction; afterwards its database is read anew.
 
-use patchbay_schemas::json::write;
 use patchbay_schemas::wire::{MonitorRequests, MonitorVersion};
 
 use super::arriving::Partial;
@@ -31,14 +30,8 @@ impl Session {
             return false;
         }
         let asked = std::mem::take(&mut following.asked);
-        let database = self.config.database.as_bytes();
-        let cancel = self.rpc.request("monitor_cancel", |out| {
-            out.push(b'[');
-            write::string(out, database);
-            out.push(b']');
-        });
-        // It may fail: the server has ended the monitor itself.
-        self.unawaited.insert(cancel);
+        self.cancel_monitor();
+        self.stop_following();
         // Nobody knows which of others' transactions come before ours.
         known.position = None;
         self.state = State::Bulk(Bulk { asked });
