@@ -3,6 +3,7 @@
 
 mod bulk;
 mod conversion;
+mod ending;
 mod faults;
 mod following;
 mod hostile;
