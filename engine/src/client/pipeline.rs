@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use patchbay_schemas::json::{TextBuf, write};
 use patchbay_schemas::wire::Operation;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tracing::Span;
 
 use crate::txn::Transaction;
@@ -71,8 +71,10 @@ impl Pipelining {
     pub(super) fn queue(self) -> usize {
         match self {
             Self::EachAtOnce { .. } => QUEUE,
-            // What is not in the queue cannot go together.
-            Self::Coalesced { transactions, .. } => transactions.max(QUEUE),
+            // What is not in the queue cannot go together. Queues are bounded, but by more than anybody means.
+            Self::Coalesced { transactions, .. } => {
+                transactions.clamp(QUEUE, Semaphore::MAX_PERMITS)
+            }
         }
     }
 }

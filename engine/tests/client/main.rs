@@ -7,6 +7,7 @@ mod ending;
 mod faults;
 mod following;
 mod hostile;
+mod limits;
 mod live;
 mod peer;
 mod real_server;
