@@ -1,6 +1,9 @@
 //! Configurations at the ends of what can be written.
 
-use patchbay_engine::client::{Client, Config, Pipelining};
+use std::time::Duration;
+
+use patchbay_engine::client::{Client, Config, Connector, Pipelining};
+use tokio::net::UnixStream;
 
 use crate::peer::{FakeServer, one_switch};
 use crate::{impatient, soon};
@@ -26,4 +29,20 @@ async fn as_many_as_there_are_may_go_together() {
         };
         connect(|config| config.pipelining = together).await;
     }
+}
+
+#[tokio::test]
+async fn an_interval_of_zero_is_none() {
+    let server = FakeServer::start();
+    connect(|config| config.unix_probe_interval = Some(Duration::ZERO)).await;
+    // Servers on other kinds of streams are not asked either.
+    let path = server.socket().to_owned();
+    let connector = Connector::new("stream", move || UnixStream::connect(path.clone()));
+    let mut config = impatient(Config::new(connector.into(), "D"));
+    config.probe_interval = Some(Duration::ZERO);
+    let connecting = tokio::spawn(Client::connect(config));
+    let mut peer = server.accept_live(&one_switch("a")).await;
+    let _client = soon(connecting).await.unwrap().unwrap();
+    let asked = tokio::time::timeout(Duration::from_millis(100), peer.next_text()).await;
+    assert!(asked.is_err(), "{asked:?}");
 }
