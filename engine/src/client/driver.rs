@@ -93,6 +93,9 @@ impl Driver {
                 Err(lost) => {
                     tracing::debug!(error = %lost, "no connection");
                     self.metrics.connection_failed();
+                    if let Some(replica) = &mut self.known.replica {
+                        replica.condense_news();
+                    }
                     let lost = Arc::new(lost);
                     self.tell(ConnectionEvent::Failed(lost.clone()));
                     attempts.push(lost);

@@ -101,8 +101,9 @@ pub enum ChangeEvent {
     /// After a lost connection the replica holds the database again; this is what is different, by however many
     /// transactions.
     Resynced(Changed),
-    /// Changes were lost, because too many waited or because the database's schema is another now. Nothing of the lost ones is to be had: read this snapshot, from which
-    /// the next event follows.
+    /// Changes were lost, because too many waited, because the database's schema is another now, or because several
+    /// connections in a row were of no use. Nothing of the lost ones is to be had: read this snapshot, from which the next
+    /// event follows.
     Lagged(Snapshot),
 }
 

@@ -82,7 +82,7 @@ impl Waiting {
 pub(in crate::client) enum News {
     Committed(ChangeSet),
     Resynced(ChangeSet),
-    /// The database has another schema: rows of before cannot be compared.
+    /// The rows of before cannot be compared, since the database has another schema, or are not kept.
     Replaced,
 }
 
