@@ -67,7 +67,7 @@ pub struct Config {
     /// How long the server may be silent from then on, before the replica holds the database.
     pub setup_timeout: Duration,
     /// After how long without a received byte to ask the server for a sign of life, and how long to wait for
-    /// one; none never asks. For unix sockets see [`unix_probe_interval`](Self::unix_probe_interval).
+    /// one; none never asks, and neither does zero, as everywhere in OVSDB. For unix sockets see [`unix_probe_interval`](Self::unix_probe_interval).
     pub probe_interval: Option<Duration>,
     /// The same on unix sockets, which notice at once when the other side is gone, but not when it hangs. None by default,
     /// as with OVSDB's own clients.
@@ -170,10 +170,11 @@ impl Config {
 
     /// The interval of probes on a connection to `remote`.
     pub(super) fn probe_interval(&self, remote: &Remote) -> Option<Duration> {
-        match remote {
+        let interval = match remote {
             Remote::Unix(_) => self.unix_probe_interval,
             Remote::Tcp { .. } | Remote::Ssl { .. } | Remote::Connector(_) => self.probe_interval,
-        }
+        };
+        interval.filter(|interval| !interval.is_zero())
     }
 }
 

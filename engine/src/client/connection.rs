@@ -1,9 +1,11 @@
 //! A session with its socket.
 
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::io::{AsyncReadExt, AsyncWrite, ReadHalf, WriteHalf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -31,6 +33,10 @@ pub(super) struct Connection {
     metrics: Arc<Metrics>,
     read: ReadHalf<Box<dyn Stream>>,
     write: WriteHalf<Box<dyn Stream>>,
+    /// Whether the stream may keep back some of what was written: one with TLS does, when its socket is full.
+    unflushed: bool,
+    /// Whether the stream has made what is to be sent wait.
+    is_full: bool,
 }
 
 impl Connection {
@@ -61,6 +67,8 @@ impl Connection {
             metrics: metrics.clone(),
             read,
             write,
+            unflushed: false,
+            is_full: false,
         };
         let live = this.wait_until_live(known).await.map_err(lost)?;
         if let Some(guard) = &config.guard {
@@ -136,10 +144,14 @@ impl Connection {
                 self.metrics.received(len);
                 self.session.received(Instant::now().into_std());
             }
-            len = self.write.write(output), if !output.is_empty() => {
+            len = write_or_flush(&mut self.write, output, &mut self.is_full), if !output.is_empty() || self.unflushed => {
                 let len = len?;
+                self.unflushed = !output.is_empty();
                 self.metrics.sent(len);
                 self.session.sent(len);
+                if std::mem::take(&mut self.is_full) {
+                    self.session.moved(Instant::now().into_std());
+                }
             }
             () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
                 self.session.on_deadline(Instant::now().into_std())?;
@@ -147,6 +159,26 @@ impl Connection {
         }
         Ok(())
     }
+}
+
+/// Hands bytes to a stream and returns how many it took; none are there when it is to let go of what it has kept back.
+/// `is_full` is set when it makes them wait. Dropping the future loses nothing.
+async fn write_or_flush(
+    stream: &mut WriteHalf<Box<dyn Stream>>,
+    output: &[u8],
+    is_full: &mut bool,
+) -> io::Result<usize> {
+    poll_fn(|context| {
+        let stream = Pin::new(&mut *stream);
+        let done = if output.is_empty() {
+            stream.poll_flush(context).map_ok(|()| 0)
+        } else {
+            stream.poll_write(context, output)
+        };
+        *is_full |= done.is_pending();
+        done
+    })
+    .await
 }
 
 async fn connect(remote: &Remote, config: &Config) -> Result<Box<dyn Stream>, SessionError> {

@@ -9,7 +9,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use rand::seq::SliceRandom;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::sleep;
@@ -23,63 +22,16 @@ use super::condition::FilterChange;
 use super::config::Config;
 use super::connection::Connection;
 use super::connection_events::{ConnectionEvent, EVENTS};
-use super::embedded::EmbeddedDatabase;
 use super::error::{ConnectError, Lost, SessionError, unexpected};
 use super::known::Known;
 use super::lock::Locks;
 use super::metrics::Metrics;
 use super::outcome::{CommitOutcome, NotSent};
 use super::pipeline::{Answered, Command, Pipeline, Unsettled};
+use super::published::{Ending, Progress, Shared};
 use super::remote::Remote;
 use super::session::{Event, Live};
-use super::subscription::{Followers, News};
-
-/// How far the replica has come.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Progress {
-    /// The number of the connection that the replica follows or followed last.
-    pub(super) session: u64,
-    /// Whether it follows it still.
-    pub(super) live: bool,
-    /// Whether the server is done with all former connections.
-    pub(super) fenced: bool,
-    /// How often a new snapshot was published.
-    pub(super) changes: u64,
-}
-
-/// Where handles read.
-#[derive(Debug)]
-pub(super) enum Shared {
-    /// What the task has published last.
-    Replica(Published),
-    /// There is no task and no copy.
-    Embedded(Box<dyn EmbeddedDatabase>),
-}
-
-/// What the task tells handles.
-#[derive(Debug)]
-pub(super) struct Published {
-    snapshot: ArcSwap<Snapshot>,
-    pub(super) followers: Followers,
-}
-
-impl Published {
-    pub(super) fn new(snapshot: Snapshot) -> Self {
-        Self {
-            snapshot: ArcSwap::from_pointee(snapshot),
-            followers: Followers::default(),
-        }
-    }
-}
-
-impl Shared {
-    pub(super) fn snapshot(&self) -> Snapshot {
-        match self {
-            Self::Replica(published) => Snapshot::clone(&published.snapshot.load()),
-            Self::Embedded(database) => database.snapshot(),
-        }
-    }
-}
+use super::subscription::News;
 
 pub(super) struct Driver {
     config: Arc<Config>,
@@ -89,7 +41,7 @@ pub(super) struct Driver {
     known: Known,
     /// Until the guard row has been read.
     unsettled: Vec<Unsettled>,
-    /// Until the replica shows it.
+    /// Until the replica shows them, in the order in which they were answered.
     held: Vec<Answered>,
     /// In the order in which they are tried.
     remotes: Vec<Remote>,
@@ -141,6 +93,9 @@ impl Driver {
                 Err(lost) => {
                     tracing::debug!(error = %lost, "no connection");
                     self.metrics.connection_failed();
+                    if let Some(replica) = &mut self.known.replica {
+                        replica.condense_news();
+                    }
                     let lost = Arc::new(lost);
                     self.tell(ConnectionEvent::Failed(lost.clone()));
                     attempts.push(lost);
@@ -167,6 +122,11 @@ impl Driver {
 
     pub(super) fn progress(&self) -> watch::Receiver<Progress> {
         self.progress.subscribe()
+    }
+
+    /// What tells handles of the end of the task.
+    pub(super) fn ending(&self, shared: Arc<Shared>) -> Ending {
+        Ending::new(shared, self.progress.clone())
     }
 
     pub(super) fn events(&self) -> broadcast::WeakSender<ConnectionEvent> {
@@ -211,13 +171,14 @@ impl Driver {
         mut self,
         mut connection: Connection,
         mut requests: Requests,
-        shared: Arc<Shared>,
+        ending: Ending,
     ) {
+        let shared = ending.shared();
         let database = self.config.database.clone();
         loop {
             let span = tracing::info_span!("session", remote = %connection.remote, database);
             let served = self
-                .serve(connection, &mut requests, &shared)
+                .serve(connection, &mut requests, shared)
                 .instrument(span)
                 .await;
             let Err(lost) = served else { return };
@@ -226,7 +187,7 @@ impl Driver {
                 return;
             };
             connection = next;
-            self.publish(&shared);
+            self.publish(shared);
             self.announce(&connection, live);
             for held in self.held.drain(..) {
                 held.tell_committed(&self.metrics);
@@ -391,6 +352,9 @@ impl Driver {
                 return pipeline.hold(answered);
             }
             self.publish(shared);
+        } else if !connection.session.is_live() {
+            // The server has stopped to report changes, among them those of this transaction or what it was refused for.
+            return pipeline.hold(answered);
         }
         pipeline.tell(answered, connection.guard.as_mut());
     }

@@ -8,8 +8,8 @@ use crate::db::{DatabaseError, OperationResult, Snapshot};
 use crate::txn::Transaction;
 
 use super::answer;
-use super::driver::Progress;
 use super::outcome::{CommitOutcome, Committed, OpError};
+use super::published::Progress;
 
 /// A database in this process. A [`Client`](super::Client) that is [embedded](super::Client::embedded) into it reads
 /// the database itself, not a replica, and hands it transactions as they are: nothing is encoded, copied or waited for.

@@ -12,13 +12,14 @@ use crate::txn::Transaction;
 use super::condition::{Filter, FilterChange, FilterError};
 use super::config::Config;
 use super::connection_events::{ConnectionEvent, ConnectionEvents, EVENTS};
-use super::driver::{Driver, Progress, Published, Requests, Shared};
+use super::driver::{Driver, Requests};
 use super::embedded::{self, EmbeddedDatabase};
 use super::error::{ConnectError, Ended};
 use super::lock::{Lock, LockError, Locks, Mode, Tenure};
 use super::outcome::{CommitOutcome, Committed, NotSent, OpError, PartsOutcome, Unknown};
 use super::outgoing::Outgoing;
 use super::pipeline::{Command, Job};
+use super::published::{Progress, Published, Shared};
 use super::subscription::{Follow, NotFollowed, Subscription};
 
 /// A handle on a replica of a database and on the connection to its server. Clones are handles on the same; the
@@ -61,7 +62,8 @@ impl Client {
             transactions,
             filters: changes,
         };
-        tokio::spawn(driver.run(connection, requests, shared.clone()));
+        let ending = driver.ending(shared.clone());
+        tokio::spawn(driver.run(connection, requests, ending));
         Ok(Self {
             shared,
             config: Some(config),

@@ -73,6 +73,7 @@ mod metrics;
 mod outcome;
 mod outgoing;
 mod pipeline;
+mod published;
 mod remote;
 mod replica;
 mod rpc;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use patchbay_schemas::json::{TextBuf, write};
 use patchbay_schemas::wire::Operation;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tracing::Span;
 
 use crate::txn::Transaction;
@@ -71,8 +71,10 @@ impl Pipelining {
     pub(super) fn queue(self) -> usize {
         match self {
             Self::EachAtOnce { .. } => QUEUE,
-            // What is not in the queue cannot go together.
-            Self::Coalesced { transactions, .. } => transactions.max(QUEUE),
+            // What is not in the queue cannot go together. Queues are bounded, but by more than anybody means.
+            Self::Coalesced { transactions, .. } => {
+                transactions.clamp(QUEUE, Semaphore::MAX_PERMITS)
+            }
         }
     }
 }
@@ -134,8 +136,8 @@ pub(super) struct Pipeline<'a> {
     /// Taken from the queue and not sent yet: it did not fit, or was refused together with others.
     next: VecDeque<Command>,
     under_way: BTreeMap<i64, Request>,
-    /// Told when the replica holds the database again.
-    held: Option<Answered>,
+    /// Told in this order when the replica holds the database again.
+    held: Vec<Answered>,
 }
 
 impl<'a> Pipeline<'a> {
@@ -150,7 +152,7 @@ impl<'a> Pipeline<'a> {
             head,
             next: VecDeque::new(),
             under_way: BTreeMap::new(),
-            held: None,
+            held: Vec::new(),
         }
     }
 
@@ -313,15 +315,15 @@ impl<'a> Pipeline<'a> {
         Ok(Some(Answered { request, outcome }))
     }
 
-    /// Keeps what is told when the replica holds the database again. There is one request at a time that it is for.
+    /// Keeps what is told when the replica holds the database again.
     pub(super) fn hold(&mut self, answered: Answered) {
-        self.held = Some(answered);
+        self.held.push(answered);
     }
 
     /// The replica holds the database.
-    pub(super) fn tell_held(&mut self, guard: Option<&mut HeldGuard>) {
-        if let Some(answered) = self.held.take() {
-            self.tell(answered, guard);
+    pub(super) fn tell_held(&mut self, mut guard: Option<&mut HeldGuard>) {
+        for answered in std::mem::take(&mut self.held) {
+            self.tell(answered, guard.as_deref_mut());
         }
     }
 
@@ -357,13 +359,11 @@ impl<'a> Pipeline<'a> {
         sent: Place,
         session: u64,
         lost: &Arc<Lost>,
-    ) -> (Vec<Unsettled>, Option<Answered>) {
-        let (held, refused) = match self.held.take() {
-            Some(held) if held.outcome.is_ok() => (Some(held), None),
-            other => (None, other),
-        };
-        if let Some(refused) = refused {
-            // The replica need not show anything of it.
+    ) -> (Vec<Unsettled>, Vec<Answered>) {
+        let held = std::mem::take(&mut self.held).into_iter();
+        let (held, refused): (Vec<_>, Vec<_>) = held.partition(|held| held.outcome.is_ok());
+        for refused in refused {
+            // Of it there is nothing to be shown, and whoever tries again waits for the next connection.
             self.tell(refused, None);
         }
         let mut unsettled = Vec::new();

@@ -83,6 +83,14 @@ impl Replica {
         std::mem::take(&mut self.news)
     }
 
+    /// Keeps of several pieces of news only that there are some: a connection that cannot be used may have brought the
+    /// replica up to date, and so may any number after it, before anybody is told.
+    pub(super) fn condense_news(&mut self) {
+        if self.news.len() > 1 {
+            self.news = vec![News::Replaced];
+        }
+    }
+
     pub(super) fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }

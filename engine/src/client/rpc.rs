@@ -27,6 +27,8 @@ pub(super) struct Rpc {
     last_id: i64,
     /// When the last byte was received.
     heard: Instant,
+    /// When the server last gave a sign of life.
+    active: Instant,
     probe: Option<Duration>,
     /// When the server was asked for a sign of life that it has not given yet.
     probed: Option<Instant>,
@@ -41,6 +43,7 @@ impl Rpc {
             answers: 0,
             last_id: 0,
             heard: now,
+            active: now,
             probe,
             probed: None,
         }
@@ -54,6 +57,14 @@ impl Rpc {
 
     pub(super) fn received(&mut self, now: Instant) {
         self.heard = now;
+        self.moved(now);
+    }
+
+    /// Bytes that had to wait because too many were on their way to the server have been taken from us. That is a sign of
+    /// life, as in OVSDB's own clients: a long request may take longer than the server may be silent. Bytes that need not wait
+    /// are none; a connection that is dead takes many of them.
+    pub(super) fn moved(&mut self, now: Instant) {
+        self.active = now;
         self.probed = None;
     }
 
@@ -149,7 +160,7 @@ impl Rpc {
 
     /// When to call [`on_deadline`](Self::on_deadline).
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.probed.unwrap_or(self.heard).checked_add(self.probe?)
+        self.probed.unwrap_or(self.active).checked_add(self.probe?)
     }
 
     /// Asks for a sign of life, or returns for how long there has been none.
@@ -159,7 +170,7 @@ impl Rpc {
             _ => return Ok(()),
         }
         if self.probed.is_some() {
-            return Err(now - self.heard);
+            return Err(now - self.active);
         }
         self.probed = Some(now);
         let mut request = b"{\"method\":\"echo\",\"params\":[],\"id\":".to_vec();
@@ -231,6 +242,22 @@ mod tests {
         assert_eq!(rpc.deadline(), Some(start + 15 * SECOND));
         rpc.on_deadline(start + 15 * SECOND).unwrap();
         assert_eq!(rpc.on_deadline(start + 20 * SECOND), Err(10 * SECOND));
+    }
+
+    #[test]
+    fn who_takes_what_had_to_wait_is_not_silent() {
+        let start = Instant::now();
+        let mut rpc = Rpc::new(1000, Some(5 * SECOND), start);
+        for seconds in (4..40).step_by(4) {
+            rpc.on_deadline(start + seconds * SECOND).unwrap();
+            rpc.moved(start + seconds * SECOND);
+        }
+        assert_eq!(output(&mut rpc), "");
+        assert_eq!(rpc.deadline(), Some(start + 41 * SECOND));
+        // A probe that is taken at once is no sign of life.
+        rpc.on_deadline(start + 41 * SECOND).unwrap();
+        assert!(!output(&mut rpc).is_empty());
+        assert_eq!(rpc.on_deadline(start + 46 * SECOND), Err(10 * SECOND));
     }
 
     #[test]

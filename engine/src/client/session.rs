@@ -8,6 +8,9 @@
 //!                     +--- Bulk <--- a bulk transaction is sent -----+
 //! ```
 //!
+//! The schema may change between its fetching and the monitor, of which no server tells: it is fetched once more when the
+//! session is live.
+//!
 //! An error in any state ends the connection; the next one begins from the first state. So does a server that is not good
 //! enough any more, which its `_Server` database tells at any time.
 //!
@@ -18,6 +21,7 @@ mod bulk;
 mod follow;
 mod setup;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -55,10 +59,8 @@ pub(super) struct Session {
     /// What the server says of its databases; none when it says nothing.
     server: Option<ServerDatabase>,
     status: Option<DatabaseStatus>,
-    /// The request to be told of changes of the schema; not all servers know it.
-    change_aware: i64,
-    /// The last request to end the monitor.
-    cancel: Option<i64>,
+    /// Requests whose answers, which are to come, mean nothing, whatever they are.
+    unawaited: BTreeSet<i64>,
 }
 
 #[derive(Debug)]
@@ -100,6 +102,8 @@ struct Following {
     last: Option<Uuid>,
     /// A change of conditions on its way: the request, and what will be asked once it is answered.
     change: Option<(i64, MonitorRequests)>,
+    /// The request that shows whether the schema was still this one when the monitor began.
+    check: Option<i64>,
 }
 
 /// What a message means to the owner of the connection.
@@ -111,7 +115,7 @@ pub(super) enum Event {
     Changed,
     /// The replica holds the rows that filters let through.
     Filtered(Reached),
-    /// The server does not report changes any more, because its schema has changed.
+    /// What the server reports is not followed any more, because its schema has changed.
     SchemaChanged,
     /// A transaction was answered; the text is a reply.
     Answer { request: i64, reply: TextBuf },
@@ -155,8 +159,8 @@ impl Session {
             fence,
             server: None,
             status: None,
-            change_aware,
-            cancel: None,
+            // Not all servers know it.
+            unawaited: BTreeSet::from([change_aware]),
         }
     }
 
@@ -188,6 +192,12 @@ impl Session {
     /// Bytes were handed to the system to be sent.
     pub(super) fn sent(&mut self, len: usize) {
         self.rpc.sent(len);
+    }
+
+    /// What had to wait to be sent has moved on at `now`: the server reads, however slow the way to it is.
+    pub(super) fn moved(&mut self, now: Instant) {
+        self.rpc.moved(now);
+        self.progress = now;
     }
 
     /// How many bytes wait to be sent; what is not encoded yet is counted by operations.
@@ -265,11 +275,13 @@ impl Session {
                     Json::Integer(request) if self.awaits_change(request) => {
                         Some(self.filters_answered(outcome, known))
                     }
+                    Json::Integer(request) if self.awaits_check(request) => {
+                        self.schema_checked(outcome, known)?
+                    }
                     Json::Integer(request) if self.fence.awaits(request) => {
                         self.fence.answered(outcome)?.then_some(Event::Fenced)
                     }
-                    Json::Integer(request) if request == self.change_aware => None,
-                    Json::Integer(request) if self.awaits_cancel(request) => None,
+                    Json::Integer(request) if self.unawaited.remove(&request) => None,
                     Json::Integer(request) => Some(Event::Answer {
                         request,
                         reply: text,

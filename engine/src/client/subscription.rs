@@ -3,17 +3,19 @@
 //! Each [`Subscription`] has a queue of its own, bounded by rows. Who is too slow for it loses what waits, is told so,
 //! and is given the snapshot from which the next changes follow.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+mod followers;
+
+use std::sync::Arc;
 
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{DatabaseSchema, TableId};
 use patchbay_schemas::typed::{Ref, TableRow, TypeError};
-use tokio::sync::Notify;
 
-use crate::db::{ChangeSet, RowChange, Snapshot};
+use crate::db::{RowChange, Snapshot};
 
 use super::error::Ended;
+use followers::Queue;
+pub(super) use followers::{Followers, News};
 
 /// Which tables to follow, and how many changed rows may wait for a slow reader.
 ///
@@ -99,8 +101,9 @@ pub enum ChangeEvent {
     /// After a lost connection the replica holds the database again; this is what is different, by however many
     /// transactions.
     Resynced(Changed),
-    /// Changes were lost, because too many waited or because the database's schema is another now. Nothing of the lost ones is to be had: read this snapshot, from which
-    /// the next event follows.
+    /// Changes were lost, because too many waited, because the database's schema is another now, or because several
+    /// connections in a row were of no use. Nothing of the lost ones is to be had: read this snapshot, from which the next
+    /// event follows.
     Lagged(Snapshot),
 }
 
@@ -259,272 +262,5 @@ impl ChangeEvent {
             Self::Committed(changed) | Self::Resynced(changed) => changed.rows.len(),
             Self::Lagged(_) => 0,
         }
-    }
-}
-
-#[derive(Debug)]
-struct Queue {
-    follow: Follow,
-    waiting: Mutex<Waiting>,
-    /// There is something in the queue; there is one reader.
-    told: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Waiting {
-    /// Comes before the events.
-    lagged: Option<Snapshot>,
-    events: VecDeque<ChangeEvent>,
-    /// How many rows the events have.
-    rows: usize,
-    ended: bool,
-}
-
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // Nothing that is done under the lock can leave the queue in two minds.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn push(&self, news: &[News], snapshot: &Snapshot) {
-        let mut waiting = self.lock();
-        for news in news {
-            let (News::Committed(changed) | News::Resynced(changed)) = news else {
-                waiting.lose(snapshot);
-                break;
-            };
-            let schema = snapshot.schema();
-            let followed = |change: &&RowChange| self.follow.follows(schema, change.table);
-            let count = changed.rows.iter().filter(followed).count();
-            if waiting.rows + count > self.follow.capacity {
-                waiting.lose(snapshot);
-                break;
-            }
-            if count > 0 {
-                let rows = changed.rows.iter().filter(followed).cloned().collect();
-                let schema = schema.clone();
-                let changed = Changed { schema, rows };
-                waiting.rows += count;
-                waiting
-                    .events
-                    .push_back(if matches!(news, News::Resynced(_)) {
-                        ChangeEvent::Resynced(changed)
-                    } else {
-                        ChangeEvent::Committed(changed)
-                    });
-            }
-        }
-        drop(waiting);
-        self.told.notify_one();
-    }
-}
-
-impl Waiting {
-    /// All that waits is lost. The snapshot shows it, and all news that the queue is being told.
-    fn lose(&mut self, snapshot: &Snapshot) {
-        *self = Self {
-            lagged: Some(snapshot.clone()),
-            ..Self::default()
-        };
-    }
-}
-
-/// What the replica has come to know, not yet filtered.
-#[derive(Debug)]
-pub(super) enum News {
-    Committed(ChangeSet),
-    Resynced(ChangeSet),
-    /// The database has another schema: rows of before cannot be compared.
-    Replaced,
-}
-
-/// Those who follow one client's replica.
-#[derive(Debug, Default)]
-pub(super) struct Followers {
-    queues: Mutex<Vec<Weak<Queue>>>,
-}
-
-impl Followers {
-    /// A new reader; `snapshot` gives the state that its first event is to follow from.
-    pub(super) fn add(&self, follow: Follow, snapshot: impl FnOnce() -> Snapshot) -> Subscription {
-        let mut queues = self.lock();
-        let queue = Arc::new(Queue {
-            follow,
-            waiting: Mutex::default(),
-            told: Notify::new(),
-        });
-        queues.push(Arc::downgrade(&queue));
-        Subscription {
-            snapshot: snapshot(),
-            queue,
-        }
-    }
-
-    /// Publishes a snapshot by `publish`, and tells what led to it. Nobody begins to follow in between.
-    pub(super) fn tell(&self, news: &[News], snapshot: &Snapshot, publish: impl FnOnce()) {
-        let mut queues = self.lock();
-        publish();
-        queues.retain(|queue| {
-            let queue = queue.upgrade();
-            if let Some(queue) = &queue {
-                queue.push(news, snapshot);
-            }
-            queue.is_some()
-        });
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Queue>>> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The client has ended.
-impl Drop for Followers {
-    fn drop(&mut self) {
-        for queue in self.lock().drain(..).filter_map(|queue| queue.upgrade()) {
-            queue.lock().ended = true;
-            queue.told.notify_one();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use patchbay_schemas::nb::{self, LogicalRouter, LogicalSwitch};
-
-    use super::*;
-    use crate::db::Database;
-    use crate::txn::TxnBuilder;
-
-    /// A database whose changes are told as a client's driver tells them.
-    struct Scene {
-        database: Database,
-        followers: Followers,
-    }
-
-    impl Scene {
-        fn new() -> Self {
-            Self {
-                database: Database::new(nb::schema()),
-                followers: Followers::default(),
-            }
-        }
-
-        fn follow(&self, follow: Follow) -> Subscription {
-            self.followers.add(follow, || self.database.snapshot())
-        }
-
-        fn commit(&mut self, change: impl FnOnce(&mut TxnBuilder)) {
-            let mut txn = TxnBuilder::new(&self.database.snapshot());
-            change(&mut txn);
-            let changes = self.database.transact(txn.finish().operations()).unwrap();
-            let snapshot = self.database.snapshot();
-            self.followers
-                .tell(&[News::Committed(changes)], &snapshot, || {});
-        }
-    }
-
-    fn switch(name: &str) -> LogicalSwitch {
-        LogicalSwitch {
-            name: name.into(),
-            ..Default::default()
-        }
-    }
-
-    async fn committed<T: TableRow>(events: &mut Subscription) -> Vec<Change<T>> {
-        match events.next().await.unwrap() {
-            ChangeEvent::Committed(changed) => changed.of().collect::<Result<_, _>>().unwrap(),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[tokio::test]
-    async fn each_transaction_is_one_typed_event() {
-        let mut scene = Scene::new();
-        let mut events = scene.follow(Follow::table::<LogicalSwitch>());
-        let mut row = None;
-        scene.commit(|txn| row = Some(txn.insert(&switch("a")).unwrap()));
-        let row = row.unwrap();
-        scene.commit(|txn| {
-            txn.insert(&LogicalRouter::default()).unwrap();
-        });
-        scene.commit(|txn| {
-            txn.update(row, &switch("a"), &switch("b")).unwrap();
-        });
-        scene.commit(|txn| txn.delete(row).unwrap());
-
-        let (a, b) = (switch("a"), switch("b"));
-        let inserted = Change::Inserted {
-            row,
-            new: a.clone(),
-        };
-        assert_eq!(committed(&mut events).await, [inserted]);
-        // Of the router nobody hears who does not follow routers.
-        let modified = Change::Modified {
-            row,
-            old: a,
-            new: b.clone(),
-        };
-        assert_eq!(committed(&mut events).await, [modified]);
-        let deleted = committed::<LogicalSwitch>(&mut events).await;
-        assert_eq!((deleted[0].row(), deleted[0].now()), (row, None));
-        assert_eq!(deleted, [Change::Deleted { row, old: b }]);
-        assert_eq!(events.waiting(), 0);
-
-        drop(scene);
-        assert!(events.next().await.is_err());
-    }
-
-    #[tokio::test]
-    async fn who_is_slow_loses_its_place_and_goes_on_from_a_snapshot() {
-        let mut scene = Scene::new();
-        let mut slow = scene.follow(Follow::all().with_capacity(2));
-        let mut quick = scene.follow(Follow::all());
-        for name in ["a", "b", "c", "d"] {
-            scene.commit(|txn| {
-                txn.insert(&switch(name)).unwrap();
-            });
-        }
-        assert!(slow.waiting() <= 2);
-        let ChangeEvent::Lagged(snapshot) = slow.next().await.unwrap() else {
-            panic!("four rows do not fit into two")
-        };
-        // The third was one too many; the fourth follows from there.
-        assert_eq!(snapshot.typed::<LogicalSwitch>().len(), 3);
-        let fourth = committed::<LogicalSwitch>(&mut slow).await;
-        assert_eq!(fourth[0].now(), Some(&switch("d")));
-
-        for name in ["a", "b", "c", "d"] {
-            let change = committed::<LogicalSwitch>(&mut quick).await;
-            assert_eq!(change[0].now(), Some(&switch(name)));
-        }
-        // What nobody reads any more is not kept.
-        drop((slow, quick));
-        scene.commit(|txn| {
-            txn.insert(&switch("e")).unwrap();
-        });
-        assert!(scene.followers.lock().is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_snapshot_shows_all_news_that_it_is_told_with() {
-        let mut scene = Scene::new();
-        let mut events = scene.follow(Follow::all().with_capacity(1));
-        let news: Vec<News> = ["a", "b", "c"]
-            .into_iter()
-            .map(|name| {
-                let mut txn = TxnBuilder::new(&scene.database.snapshot());
-                txn.insert(&switch(name)).unwrap();
-                News::Committed(scene.database.transact(txn.finish().operations()).unwrap())
-            })
-            .collect();
-        scene
-            .followers
-            .tell(&news, &scene.database.snapshot(), || {});
-        let ChangeEvent::Lagged(snapshot) = events.next().await.unwrap() else {
-            panic!("three rows do not fit into one")
-        };
-        assert_eq!(snapshot.row_count(), 3);
-        assert_eq!(events.waiting(), 0);
     }
 }

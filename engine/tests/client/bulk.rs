@@ -190,9 +190,7 @@ async fn bulk(client: &Client, peer: &mut Peer) -> JoinHandle<CommitOutcome> {
 
 /// Reads the database anew.
 async fn read_anew(client: &Client, peer: &mut Peer, rows: &[(&str, &str)]) {
-    assert_eq!(peer.request().await, "get_schema");
-    peer.answer(&format!(r#""result":{SCHEMA},"error":null"#))
-        .await;
+    peer.answer_schema(SCHEMA).await;
     assert_eq!(peer.request().await, "monitor_cond_since");
     let row = |(uuid, name)| format!(r#""{uuid}":{{"initial":{{"name":"{name}"}}}}"#);
     let rows: Vec<String> = rows.iter().copied().map(row).collect();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use patchbay_engine::client::{Client, CommitOutcome, Config, Guard, Pipelining};
+use patchbay_engine::client::{Client, CommitOutcome, Config, Pipelining};
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::nb::LogicalSwitch;
@@ -432,21 +432,4 @@ async fn no_more_is_under_way_than_the_window_holds() {
         let committed = matches!(soon(outcome).await.unwrap(), CommitOutcome::Committed(_));
         assert_eq!(committed, number < 2, "{number}");
     }
-}
-
-#[tokio::test]
-async fn a_connection_whose_schema_changes_as_it_begins_is_begun_anew() {
-    let server = FakeServer::start();
-    let mut config = config(&server.remote());
-    config.guard = Some(Guard::new("Guard", "ids", "test"));
-    let client = tokio::spawn(Client::connect(config));
-    let mut peer = server.accept_live(&one_switch("a")).await;
-    assert_eq!(peer.request().await, "transact");
-    peer.send(r#"{"id":null,"method":"monitor_canceled","params":["D"]}"#)
-        .await;
-    let error = soon(client).await.unwrap().unwrap_err().to_string();
-    assert!(
-        error.ends_with("the schema has changed while the connection began"),
-        "{error}"
-    );
 }

@@ -2,12 +2,17 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod bulk;
+mod conversion;
+mod ending;
 mod faults;
 mod following;
+mod guard;
 mod hostile;
+mod limits;
 mod live;
 mod peer;
 mod real_server;
+mod streams;
 
 use std::time::Duration;
 

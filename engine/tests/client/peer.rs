@@ -42,6 +42,10 @@ impl FakeServer {
         format!("unix:{}", self.path.display())
     }
 
+    pub(crate) fn socket(&self) -> &Path {
+        &self.path
+    }
+
     /// The next connection.
     pub(crate) async fn accept(&self) -> Peer {
         let (stream, _) = soon(self.listener.accept()).await.unwrap();
@@ -122,17 +126,27 @@ impl Peer {
             .await;
         assert_eq!(self.request().await, "set_db_change_aware");
         self.answer(r#""result":{},"error":null"#).await;
-        assert_eq!(self.request().await, "get_schema");
-        self.answer(&format!(r#""result":{SCHEMA},"error":null"#))
-            .await;
+        self.answer_schema(SCHEMA).await;
         assert_eq!(self.request().await, "monitor_cond_since");
     }
 
+    /// Gives a client contents, and the same schema again when it asks whether that was still in force.
     pub(crate) async fn answer_monitor(&mut self, contents: &str) {
+        self.send_contents(contents).await;
+        self.answer_schema(SCHEMA).await;
+    }
+
+    pub(crate) async fn send_contents(&mut self, contents: &str) {
         self.answer(&format!(
             r#""result":[false,"{ZERO}",{contents}],"error":null"#
         ))
         .await;
+    }
+
+    pub(crate) async fn answer_schema(&mut self, schema: &str) {
+        assert_eq!(self.request().await, "get_schema");
+        self.answer(&format!(r#""result":{schema},"error":null"#))
+            .await;
     }
 
     /// Waits until the other side is gone.

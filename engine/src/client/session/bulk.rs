@@ -1,6 +1,5 @@
 //! The server reports nothing while it executes a bulk transaction; afterwards its database is read anew.
 
-use patchbay_schemas::json::write;
 use patchbay_schemas::wire::{MonitorRequests, MonitorVersion};
 
 use super::arriving::Partial;
@@ -31,12 +30,8 @@ impl Session {
             return false;
         }
         let asked = std::mem::take(&mut following.asked);
-        let database = self.config.database.as_bytes();
-        self.cancel = Some(self.rpc.request("monitor_cancel", |out| {
-            out.push(b'[');
-            write::string(out, database);
-            out.push(b']');
-        }));
+        self.cancel_monitor();
+        self.stop_following();
         // Nobody knows which of others' transactions come before ours.
         known.position = None;
         self.state = State::Bulk(Bulk { asked });
@@ -59,10 +54,5 @@ impl Session {
         // Nobody would have told of another schema meanwhile.
         self.state = self.fetch_schema();
         Some(asked)
-    }
-
-    /// Whether this is the request to report nothing. It may fail: the server has ended the monitor itself.
-    pub(super) fn awaits_cancel(&self, id: i64) -> bool {
-        self.cancel == Some(id)
     }
 }

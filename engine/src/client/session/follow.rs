@@ -73,9 +73,32 @@ impl Session {
         if *name != *self.config.database.as_bytes() || !self.is_live() {
             return Ok(None);
         }
-        self.progress = self.rpc.heard();
+        self.stop_following();
         self.state = self.fetch_schema();
         Ok(Some(Event::SchemaChanged))
+    }
+
+    /// Asks the server to report nothing any more.
+    pub(super) fn cancel_monitor(&mut self) {
+        let database = self.config.database.as_bytes();
+        let request = self.rpc.request("monitor_cancel", |out| {
+            out.push(b'[');
+            write::string(out, database);
+            out.push(b']');
+        });
+        // It may fail: the server has ended the monitor itself.
+        self.unawaited.insert(request);
+    }
+
+    /// The monitor ends, and another one is asked for what is wanted then: what the server still says to requests about this
+    /// one is of no interest.
+    pub(super) fn stop_following(&mut self) {
+        self.progress = self.rpc.heard();
+        if let State::Live(following) = &mut self.state {
+            let change = following.change.take().map(|(request, _)| request);
+            self.unawaited.extend(change);
+            self.unawaited.extend(following.check.take());
+        }
     }
 
     /// Tells the server which rows the replica should hold, if that has changed and no former change is under way.

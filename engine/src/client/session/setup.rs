@@ -100,24 +100,25 @@ impl Session {
     }
 
     pub(super) fn fetch_schema(&mut self) -> State {
+        let request = self.ask_for_schema();
+        State::FetchingSchema { request }
+    }
+
+    fn ask_for_schema(&mut self) -> i64 {
         // What stands in `_Server` is outdated in a server that is alone and whose schema was changed.
-        let request = self.rpc.request("get_schema", |out| {
+        self.rpc.request("get_schema", |out| {
             out.push(b'[');
             write::string(out, self.config.database.as_bytes());
             out.push(b']');
-        });
-        State::FetchingSchema { request }
+        })
     }
 
     fn schema_fetched(
         &mut self,
-        mut schema: Reader<'_>,
+        schema: Reader<'_>,
         known: &mut Known,
     ) -> Result<State, SessionError> {
-        if schema.kind() != Kind::Object {
-            return Err(unexpected("get_schema", "not an object"));
-        }
-        let schema = DatabaseSchema::parse(schema.skip().bytes()).map_err(SessionError::Schema)?;
+        let schema = read_schema(schema)?;
         let selection = &self.config.selection;
         let (asked, lacking) = selection.requests(&schema, known.filters.wanted());
         tracing::debug!(version = schema.version, "the server's schema");
@@ -215,6 +216,7 @@ impl Session {
             asked,
             last: first.last,
             change: None,
+            check: Some(self.ask_for_schema()),
         }));
         Ok(Event::Live(Live {
             resync,
@@ -222,6 +224,42 @@ impl Session {
             reached: known.filters.reached(),
         }))
     }
+
+    /// Whether this is the request that shows whether the schema has changed before the monitor began.
+    pub(super) fn awaits_check(&self, id: i64) -> bool {
+        matches!(&self.state, State::Live(following) if following.check == Some(id))
+    }
+
+    /// The schema was fetched once more. If it was another already when the monitor began, the server will not tell: it
+    /// reports what was asked for by the names of the former one. Then everything is begun anew.
+    pub(super) fn schema_checked(
+        &mut self,
+        outcome: Result<Reader<'_>, Reader<'_>>,
+        known: &mut Known,
+    ) -> Result<Option<Event>, SessionError> {
+        let schema = outcome.map_err(|error| refused("get_schema", &reply_error(error)))?;
+        let schema = read_schema(schema)?;
+        let State::Live(following) = &mut self.state else {
+            return Ok(None);
+        };
+        following.check = None;
+        if schema.to_json() == following.schema.to_json() {
+            return Ok(None);
+        }
+        known.position = None;
+        self.cancel_monitor();
+        self.stop_following();
+        self.state = self.fetch_schema();
+        Ok(Some(Event::SchemaChanged))
+    }
+}
+
+/// Reads the result of `get_schema`.
+fn read_schema(mut schema: Reader<'_>) -> Result<DatabaseSchema, SessionError> {
+    if schema.kind() != Kind::Object {
+        return Err(unexpected("get_schema", "not an object"));
+    }
+    DatabaseSchema::parse(schema.skip().bytes()).map_err(SessionError::Schema)
 }
 
 /// What the first reply of `monitor_cond_since` says besides its contents.

@@ -96,6 +96,17 @@ impl Scene {
             r#"{{"id":5,"result":[false,"{ZERO}",{contents}],"error":null}}"#
         ));
         assert!(matches!(events.unwrap()[..], [Event::Live(_)]));
+        self.check_schema();
+    }
+
+    /// Says that the schema is still the same.
+    fn check_schema(&mut self) {
+        assert_eq!(
+            self.received(),
+            [r#"{"method":"get_schema","params":["D"],"id":6}"#]
+        );
+        let answer = format!(r#"{{"id":6,"result":{SCHEMA},"error":null}}"#);
+        assert!(self.send(&answer).unwrap().is_empty());
     }
 
     /// Another connection of the same client.

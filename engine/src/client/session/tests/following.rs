@@ -15,6 +15,7 @@ fn with_history() -> Scene {
             r#"{{"id":5,"result":[false,"{FIRST}",{contents}],"error":null}}"#
         ))
         .unwrap();
+    scene.check_schema();
     scene
         .send(&format!(
             r#"{{"id":null,"method":"update3","params":["D","{SECOND}",{{"T":{{"{ROW}":{{"modify":{{"name":"b"}}}}}}}}]}}"#
@@ -128,12 +129,11 @@ fn reach(event: Event) {
 #[test]
 fn filters_change_one_after_the_other() {
     let mut scene = with_history();
-    scene.received();
     let mut first = filter(&mut scene, Filter::none());
     assert!(scene.session.change_filters(&mut scene.known).is_none());
     assert_eq!(
         scene.received(),
-        [r#"{"method":"monitor_cond_change","params":["D","D",{"T":[{"where":[false]}]}],"id":6}"#]
+        [r#"{"method":"monitor_cond_change","params":["D","D",{"T":[{"where":[false]}]}],"id":7}"#]
     );
     let mut second = filter(&mut scene, Filter::all());
     assert!(scene.session.change_filters(&mut scene.known).is_none());
@@ -141,16 +141,16 @@ fn filters_change_one_after_the_other() {
 
     scene.update3(r#"{"delete":null}"#).unwrap();
     assert!(scene.names().is_empty() && first.try_recv().is_err());
-    let events = scene.send(r#"{"id":6,"result":{},"error":null}"#).unwrap();
+    let events = scene.send(r#"{"id":7,"result":{},"error":null}"#).unwrap();
     events.into_iter().for_each(reach);
     assert!(first.try_recv().unwrap().is_ok() && second.try_recv().is_err());
 
     assert!(scene.session.change_filters(&mut scene.known).is_none());
     assert_eq!(
         scene.received(),
-        [r#"{"method":"monitor_cond_change","params":["D","D",{"T":[{"where":[]}]}],"id":7}"#]
+        [r#"{"method":"monitor_cond_change","params":["D","D",{"T":[{"where":[]}]}],"id":8}"#]
     );
-    let refused = r#"{"id":7,"error":{"error":"syntax error"}}"#;
+    let refused = r#"{"id":8,"error":{"error":"syntax error"}}"#;
     scene.send(refused).unwrap().into_iter().for_each(reach);
     let error = second.try_recv().unwrap().unwrap_err();
     assert_eq!(

@@ -90,16 +90,16 @@ fn after_a_change_of_the_schema_the_session_begins_anew() {
     assert!(matches!(events[..], [Event::SchemaChanged]) && !scene.session.is_live());
     assert_eq!(
         scene.received(),
-        [r#"{"method":"get_schema","params":["D"],"id":6}"#]
+        [r#"{"method":"get_schema","params":["D"],"id":7}"#]
     );
     let schema = SCHEMA.replace("1.0.0", "1.0.1").replace("set", "later");
     scene
-        .send(&format!(r#"{{"id":6,"result":{schema},"error":null}}"#))
+        .send(&format!(r#"{{"id":7,"result":{schema},"error":null}}"#))
         .unwrap();
     let contents = format!(r#"{{"T":{{"{ROW}":{{"initial":{{"name":"b","later":"c"}}}}}}}}"#);
     let events = scene
         .send(&format!(
-            r#"{{"id":7,"result":[false,"{ZERO}",{contents}],"error":null}}"#
+            r#"{{"id":8,"result":[false,"{ZERO}",{contents}],"error":null}}"#
         ))
         .unwrap();
     assert!(matches!(events[..], [Event::Live(_)]));

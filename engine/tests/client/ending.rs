@@ -1,0 +1,45 @@
+//! What those hear who wait for something when the client ends.
+
+use std::time::Duration;
+
+use patchbay_engine::client::{Changes, Client, Config, Follow, Subscription};
+use tokio::runtime::Runtime;
+
+use crate::peer::{FakeServer, Peer, one_switch};
+use crate::{impatient, soon};
+
+/// A client, and one that waits for events and one for snapshots.
+async fn followed() -> (Client, Subscription, Changes, Peer) {
+    let server = FakeServer::start();
+    let config = impatient(Config::new(server.remote().parse().unwrap(), "D"));
+    let client = tokio::spawn(Client::connect(config));
+    let peer = server.accept_live(&one_switch("a")).await;
+    let client = soon(client).await.unwrap().unwrap();
+    let events = client.follow(Follow::all()).unwrap();
+    let changes = client.changes();
+    (client, events, changes, peer)
+}
+
+#[test]
+fn the_end_of_the_runtime_is_told() {
+    let runtime = Runtime::new().unwrap();
+    let (client, mut events, mut changes, _peer) = runtime.block_on(followed());
+    runtime.shutdown_timeout(Duration::from_secs(10));
+    assert!(!client.is_live());
+    Runtime::new().unwrap().block_on(async {
+        assert!(soon(events.next()).await.is_err());
+        assert!(soon(changes.next()).await.is_err());
+        // The replica is still to be read, but nothing comes any more.
+        let mut late = client.follow(Follow::all()).unwrap();
+        assert_eq!(late.snapshot().row_count(), 1);
+        assert!(soon(late.next()).await.is_err());
+    });
+}
+
+#[tokio::test]
+async fn the_end_of_the_last_handle_is_told_whoever_waits_for_snapshots() {
+    let (client, mut events, mut changes, _peer) = followed().await;
+    drop(client);
+    assert!(soon(events.next()).await.is_err());
+    assert!(soon(changes.next()).await.is_err());
+}

@@ -1,0 +1,68 @@
+//! A client's guard row that cannot be taken.
+
+use patchbay_engine::client::{ChangeEvent, Client, Config, Follow, Guard};
+use patchbay_schemas::nb::LogicalSwitch;
+
+use crate::peer::{FakeServer, Peer, ROW, one_switch};
+use crate::{impatient, soon, until_live};
+
+fn config(server: &FakeServer) -> Config {
+    let mut config = impatient(Config::new(server.remote().parse().unwrap(), "D"));
+    config.guard = Some(Guard::new("Guard", "ids", "test"));
+    config
+}
+
+/// Lets a client have the guard row.
+async fn give_guard(peer: &mut Peer) {
+    for answer in [
+        r#"{"rows":[]}"#.to_owned(),
+        format!(r#"{{}},{{"uuid":["uuid","{ROW}"]}}"#),
+    ] {
+        assert_eq!(peer.request().await, "transact");
+        peer.answer(&format!(r#""result":[{answer}],"error":null"#))
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn what_changes_while_the_guard_cannot_be_taken_does_not_pile_up() {
+    let server = FakeServer::start();
+    let client = tokio::spawn(Client::connect(config(&server)));
+    let mut peer = server.accept_live(&one_switch("a")).await;
+    give_guard(&mut peer).await;
+    let client = soon(client).await.unwrap().unwrap();
+    let mut events = client.follow(Follow::all()).unwrap();
+    drop(peer);
+    for name in ["b", "c", "d"] {
+        let mut peer = server.accept_live(&one_switch(name)).await;
+        assert_eq!(peer.request().await, "transact");
+        peer.answer(r#""result":[{"error":"permission error"}],"error":null"#)
+            .await;
+        peer.until_gone().await;
+    }
+    let mut peer = server.accept_live(&one_switch("e")).await;
+    give_guard(&mut peer).await;
+    until_live(&client, true).await;
+    let event = soon(events.next()).await.unwrap();
+    let ChangeEvent::Lagged(snapshot) = event else {
+        panic!("{event:?}")
+    };
+    let switches = snapshot.typed::<LogicalSwitch>();
+    let names: Vec<_> = switches.iter().map(|row| row.unwrap().1.name).collect();
+    assert_eq!((names, events.waiting()), (vec!["e".to_owned()], 0));
+}
+
+#[tokio::test]
+async fn a_connection_whose_schema_changes_as_it_begins_is_begun_anew() {
+    let server = FakeServer::start();
+    let client = tokio::spawn(Client::connect(config(&server)));
+    let mut peer = server.accept_live(&one_switch("a")).await;
+    assert_eq!(peer.request().await, "transact");
+    peer.send(r#"{"id":null,"method":"monitor_canceled","params":["D"]}"#)
+        .await;
+    let error = soon(client).await.unwrap().unwrap_err().to_string();
+    assert!(
+        error.ends_with("the schema has changed while the connection began"),
+        "{error}"
+    );
+}

@@ -1,0 +1,48 @@
+//! Configurations at the ends of what can be written.
+
+use std::time::Duration;
+
+use patchbay_engine::client::{Client, Config, Connector, Pipelining};
+use tokio::net::UnixStream;
+
+use crate::peer::{FakeServer, one_switch};
+use crate::{impatient, soon};
+
+/// Connects with such a configuration.
+async fn connect(with: impl FnOnce(&mut Config)) {
+    let server = FakeServer::start();
+    let mut config = impatient(Config::new(server.remote().parse().unwrap(), "D"));
+    with(&mut config);
+    let client = tokio::spawn(Client::connect(config));
+    let _peer = server.accept_live(&one_switch("a")).await;
+    let client = soon(client).await.unwrap().unwrap();
+    assert_eq!(client.snapshot().row_count(), 1);
+}
+
+#[tokio::test]
+async fn as_many_as_there_are_may_go_together() {
+    for transactions in [0, usize::MAX] {
+        let bytes = transactions;
+        let together = Pipelining::Coalesced {
+            transactions,
+            bytes,
+        };
+        connect(|config| config.pipelining = together).await;
+    }
+}
+
+#[tokio::test]
+async fn an_interval_of_zero_is_none() {
+    let server = FakeServer::start();
+    connect(|config| config.unix_probe_interval = Some(Duration::ZERO)).await;
+    // Servers on other kinds of streams are not asked either.
+    let path = server.socket().to_owned();
+    let connector = Connector::new("stream", move || UnixStream::connect(path.clone()));
+    let mut config = impatient(Config::new(connector.into(), "D"));
+    config.probe_interval = Some(Duration::ZERO);
+    let connecting = tokio::spawn(Client::connect(config));
+    let mut peer = server.accept_live(&one_switch("a")).await;
+    let _client = soon(connecting).await.unwrap().unwrap();
+    let asked = tokio::time::timeout(Duration::from_millis(100), peer.next_text()).await;
+    assert!(asked.is_err(), "{asked:?}");
+}

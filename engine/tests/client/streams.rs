@@ -1,0 +1,93 @@
+//! The client on streams that take what is sent as it suits them.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use patchbay_engine::client::{Client, CommitOutcome, Config, Connector};
+use patchbay_engine::txn::{Transaction, TxnBuilder};
+use patchbay_schemas::nb::LogicalSwitch;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufWriter, DuplexStream, copy, duplex, split};
+use tokio::net::UnixStream;
+
+use crate::peer::{FakeServer, ROW, one_switch};
+use crate::{impatient, soon};
+
+/// Adds a switch whose name is so long.
+fn long_transaction(client: &Client, len: usize) -> Transaction {
+    let mut txn = TxnBuilder::new(&client.snapshot());
+    let name = "x".repeat(len);
+    let switch = LogicalSwitch {
+        name,
+        ..Default::default()
+    };
+    txn.insert(&switch).unwrap();
+    txn.finish()
+}
+
+/// As TLS does when its socket is full.
+#[tokio::test]
+async fn what_a_stream_keeps_back_is_flushed() {
+    let server = FakeServer::start();
+    let path = server.socket().to_owned();
+    let connector = Connector::new("keeps back", move || {
+        let path = path.clone();
+        async move {
+            let stream = UnixStream::connect(path).await?;
+            Ok(BufWriter::with_capacity(64 << 10, stream))
+        }
+    });
+    let mut config = impatient(Config::new(connector.into(), "D"));
+    config.probe_interval = None;
+    let client = tokio::spawn(Client::connect(config));
+    let mut peer = server.accept_live(&one_switch("a")).await;
+    let client = soon(client).await.unwrap().unwrap();
+    for len in [10, 50_000, 1_000_000] {
+        let transaction = long_transaction(&client, len);
+        let client = client.clone();
+        let outcome = tokio::spawn(async move { client.transact(transaction).await });
+        assert_eq!(peer.request().await, "transact", "{len}");
+        peer.answer(&format!(r#""result":[{{"uuid":["uuid","{ROW}"]}}]"#))
+            .await;
+        let outcome = soon(outcome).await.unwrap();
+        assert!(matches!(outcome, CommitOutcome::Committed(_)), "{len}");
+    }
+}
+
+/// A stream to a socket on which bytes are on their way in one direction 16 KiB at a time, each time for 5 ms.
+async fn slow(path: PathBuf) -> std::io::Result<DuplexStream> {
+    let (ours, theirs) = duplex(16 << 10);
+    let (mut from_client, mut to_client) = split(theirs);
+    let (mut from_server, mut to_server) = UnixStream::connect(path).await?.into_split();
+    tokio::spawn(async move { copy(&mut from_server, &mut to_client).await });
+    tokio::spawn(async move {
+        let mut piece = vec![0; 16 << 10];
+        while let Ok(len @ 1..) = from_client.read(&mut piece).await {
+            to_server.write_all(&piece[..len]).await?;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        to_server.shutdown().await
+    });
+    Ok(ours)
+}
+
+#[tokio::test]
+async fn a_request_may_take_longer_to_send_than_a_server_may_be_silent() {
+    let server = FakeServer::start();
+    let path = server.socket().to_owned();
+    let connector = Connector::new("slow", move || slow(path.clone()));
+    let mut config = impatient(Config::new(connector.into(), "D"));
+    let interval = Duration::from_millis(500);
+    config.probe_interval = Some(interval);
+    let client = tokio::spawn(Client::connect(config));
+    let mut peer = server.accept_live(&one_switch("a")).await;
+    let client = soon(client).await.unwrap().unwrap();
+    let transaction = long_transaction(&client, 8_000_000);
+    let start = Instant::now();
+    let outcome = tokio::spawn(async move { client.transact(transaction).await });
+    assert_eq!(peer.request().await, "transact");
+    assert!(start.elapsed() > 4 * interval, "{:?}", start.elapsed());
+    peer.answer(&format!(r#""result":[{{"uuid":["uuid","{ROW}"]}}]"#))
+        .await;
+    let outcome = soon(outcome).await.unwrap();
+    assert!(matches!(outcome, CommitOutcome::Committed(_)));
+}
