@@ -104,16 +104,12 @@ impl TxnBuilder {
 
     /// Lets the transaction fail unless a column still holds what it is changed from.
     pub(super) fn guard(&mut self, table: TableId, row: Uuid, column: ColumnId, current: Datum) {
-        if self.guarding
-            && !self.placeholders.contains(&row)
-            && !self.operations.is_new(table, row)
-            && self.guarded.insert((table, row, column))
-            && let Some(section) = self.sections.last_mut()
-        {
-            let expected = Some(vec![(column, current)]);
-            section
-                .guards
-                .push(wait(table, Condition::uuid(row), expected));
+        // Nobody else changes a row that is new, and a change to one that is gone does nothing.
+        let is_own = self.placeholders.contains(&row)
+            || self.operations.is_new(table, row)
+            || self.operations.is_deleted(table, row);
+        if self.guarding && !is_own {
+            self.wait_before_change(table, row, column, current);
         }
     }
 

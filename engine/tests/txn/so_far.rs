@@ -56,17 +56,22 @@ fn a_copy_that_is_changed_has_the_changes_before() {
     ];
     for (i, between) in between.iter().enumerate() {
         for (j, first) in first.iter().enumerate() {
-            let (mut database, router) = with_router(&LogicalRouter::default());
-            commit(&mut database, |txn| {
-                first(txn, router);
-                between(txn, router);
-                give(txn, router, "b");
-                between(txn, router);
-                give(txn, router, "c");
-            });
-            let row = database.snapshot().get(router).unwrap().unwrap();
-            let all = options(&["a", "b", "c"]);
-            assert_eq!(row.options, all, "{i} after {j}");
+            for guarded in [false, true] {
+                let (mut database, router) = with_router(&LogicalRouter::default());
+                commit(&mut database, |txn| {
+                    if guarded {
+                        txn.guard_changes();
+                    }
+                    first(txn, router);
+                    between(txn, router);
+                    give(txn, router, "b");
+                    between(txn, router);
+                    give(txn, router, "c");
+                });
+                let row = database.snapshot().get(router).unwrap().unwrap();
+                let all = options(&["a", "b", "c"]);
+                assert_eq!(row.options, all, "{i} after {j}, guarded: {guarded}");
+            }
         }
     }
 }
@@ -145,6 +150,27 @@ fn what_cannot_be_computed_is_an_error() {
 }
 
 #[test]
+fn a_guard_is_for_what_was_before_the_transaction() {
+    let (mut database, router) = with_router(&LogicalRouter::default());
+    let seen = database.snapshot();
+    let parts = || {
+        let mut txn = TxnBuilder::new(&seen);
+        txn.guard_changes();
+        let a = [("a", "1")];
+        txn.put(router, LogicalRouter::OPTIONS, a).unwrap();
+        txn.allow_split();
+        let c = options(&["c"]);
+        txn.set(router, LogicalRouter::OPTIONS, c).unwrap();
+        txn.finish()
+    };
+    database.transact(parts().operations()).unwrap();
+    let row = database.snapshot().get(router).unwrap().unwrap();
+    assert_eq!(row.options, options(&["c"]));
+    // Whatever has changed since then would be lost.
+    assert!(database.transact(parts().operations()).is_err());
+}
+
+#[test]
 fn an_upsert_finds_what_the_transaction_has_made() {
     let by_name = Index::by(AddressSet::NAME).unique();
     let mut database = Database::new(nb::schema());
@@ -194,6 +220,7 @@ enum Step {
     Verify(usize, bool),
     ExpectNone,
     AllowSplit,
+    GuardChanges,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -211,6 +238,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (row(), any::<bool>()).prop_map(|(row, addresses)| Step::Verify(row, addresses)),
         1 => Just(Step::ExpectNone),
         2 => Just(Step::AllowSplit),
+        1 => Just(Step::GuardChanges),
     ]
 }
 
@@ -258,6 +286,10 @@ impl Rows {
             Step::ExpectNone => txn.expect_none(AddressSet::NAME, &"another".to_owned()),
             Step::AllowSplit => {
                 txn.allow_split();
+                Ok(())
+            }
+            Step::GuardChanges => {
+                txn.guard_changes();
                 Ok(())
             }
         }
