@@ -8,6 +8,7 @@ mod hostile;
 mod live;
 mod peer;
 mod real_server;
+mod takeover;
 
 use std::time::Duration;
 
