@@ -98,7 +98,7 @@ impl Connection {
         database: &str,
         known: &mut Known,
     ) -> Result<HeldGuard, SessionError> {
-        let (mut taking, request) = Taking::begin(guard, database);
+        let (mut taking, request) = Taking::begin(guard, database, &known.client);
         let (mut awaited, _) = self.session.transact(request);
         loop {
             match self.session.next_event(known)? {

@@ -26,6 +26,8 @@ pub(super) struct Known {
     pub(super) seen: Option<Seen>,
     pub(super) filters: Filters,
     pub(super) locks: Arc<Locks>,
+    /// By which the client knows what it has left in the guard row.
+    pub(super) client: Arc<str>,
 }
 
 /// A place in a database's history.
@@ -46,6 +48,7 @@ impl Known {
             seen: None,
             filters: Filters::new(config.selection.filters().clone()),
             locks: Arc::default(),
+            client: Uuid::new_v4().to_string().into(),
         }
     }
 

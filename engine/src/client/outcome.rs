@@ -25,7 +25,8 @@ pub enum CommitOutcome {
     /// The transaction did not reach the server, or was not executed; nothing has changed, and nothing will.
     NotSent(NotSent),
     /// The connection was lost before the server answered: the changes are made or they are not. With a
-    /// [`Guard`](super::Guard), only when the client ends before it can tell.
+    /// [`Guard`](super::Guard), only when the client ends before it can tell, or when the guard row shows neither, because
+    /// another client of the guard's name has tidied it up, or somebody has deleted it.
     Unknown(Unknown),
 }
 

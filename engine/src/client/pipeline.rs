@@ -16,7 +16,7 @@ use super::answer;
 use super::bulk;
 use super::config::Config;
 use super::error::{Lost, SessionError};
-use super::guard::HeldGuard;
+use super::guard::{Fate, HeldGuard, Mark};
 use super::known::Known;
 use super::lock::Tenure;
 use super::metrics::Metrics;
@@ -109,7 +109,7 @@ struct Request {
     /// It goes up to here in what is sent.
     end: Place,
     /// What the guard row will hold when it is made.
-    mark: Option<String>,
+    mark: Option<Mark>,
     sent: Instant,
 }
 
@@ -121,9 +121,11 @@ pub(super) struct Answered {
 
 /// A request that was not answered, of which the guard row will tell.
 pub(super) struct Unsettled {
-    mark: String,
+    mark: Mark,
     jobs: Vec<Job>,
     lost: Arc<Lost>,
+    /// The number of the connection.
+    session: u64,
 }
 
 /// The transactions of one connection.
@@ -382,7 +384,12 @@ impl<'a> Pipeline<'a> {
                 }
             } else if let Some(mark) = mark {
                 let lost = lost.clone();
-                unsettled.push(Unsettled { mark, jobs, lost });
+                unsettled.push(Unsettled {
+                    mark,
+                    jobs,
+                    lost,
+                    session,
+                });
             } else {
                 for job in jobs {
                     let lost = Some(lost.clone());
@@ -434,14 +441,17 @@ impl Job {
 impl Unsettled {
     /// Tells what became of it, now that the guard row is held by a later connection.
     pub(super) fn settle(self, guard: &HeldGuard, metrics: &Metrics) {
-        let made = guard.was_made(&self.mark);
+        let fate = guard.fate(&self.mark);
         for job in self.jobs {
-            let outcome = if made {
+            let lost = Some(self.lost.clone());
+            let outcome = match fate {
                 // The rows that it has inserted have the UUIDs that their placeholders are.
-                CommitOutcome::Committed(Committed::default())
-            } else {
-                let lost = Some(self.lost.clone());
-                CommitOutcome::NotSent(NotSent { lost })
+                Fate::Made => CommitOutcome::Committed(Committed::default()),
+                Fate::NotMade => CommitOutcome::NotSent(NotSent { lost }),
+                Fate::Unknown => {
+                    let session = self.session;
+                    CommitOutcome::Unknown(Unknown { lost, session })
+                }
             };
             job.tell(outcome, metrics);
         }

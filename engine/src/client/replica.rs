@@ -114,8 +114,8 @@ impl Replica {
             let (table, uuid, update) = update?;
             let row = update.apply(schema.table(table), uuid, None)?;
             let old = snapshot.row(table, uuid);
-            if !is_new {
-                there.insert((table, uuid));
+            if !is_new && !there.insert((table, uuid)) {
+                return Err(repeated(schema, table, uuid));
             }
             changes
                 .rows
@@ -135,11 +135,20 @@ impl Replica {
             changes.rows.extend(gone.map(deleted));
         }
         let shared_before = shared_keys(&self.snapshot);
+        let before = is_new.then(|| self.snapshot.clone());
         if let Some(other) = other {
             self.snapshot = other;
         }
         // In place: a snapshot that nobody holds keeps no copy of what has changed since.
         self.snapshot.apply(&changes);
+        // Millions of rows that come for the first time are counted, which costs nothing, and not looked up.
+        if let Some(before) = before
+            && self.snapshot.row_count() != changes.rows.len()
+            && let Err(error) = each_row_once(schema, &changes)
+        {
+            self.snapshot = before;
+            return Err(error);
+        }
         warn_of_shared_keys(shared_before, &self.snapshot);
         if std::mem::replace(&mut self.filled, true) {
             self.news.push(if same_schema {
@@ -204,6 +213,7 @@ impl Replica {
             }
         }
         note_unknown_columns(&updates);
+        each_row_once(&schema, &changes)?;
         let shared_before = shared_keys(&self.snapshot);
         self.snapshot.apply(&changes);
         warn_of_shared_keys(shared_before, &self.snapshot);
@@ -256,6 +266,29 @@ fn replacement(table: TableId, old: Option<&Arc<Row>>, mut new: Arc<Row>) -> Opt
         old: old.cloned(),
         new: Some(new),
     })
+}
+
+/// Refuses two changes of one row: both would be from the same old version, of which indexes forget only one successor.
+fn each_row_once(schema: &DatabaseSchema, changes: &ChangeSet) -> Result<(), UpdateError> {
+    if changes.rows.len() < 2 {
+        return Ok(());
+    }
+    let mut seen: HashSet<(TableId, Uuid), RandomState> = HashSet::default();
+    seen.reserve(changes.rows.len());
+    for change in &changes.rows {
+        if !seen.insert((change.table, change.uuid())) {
+            return Err(repeated(schema, change.table, change.uuid()));
+        }
+    }
+    Ok(())
+}
+
+fn repeated(schema: &DatabaseSchema, table: TableId, row: Uuid) -> UpdateError {
+    UpdateError::Contradiction {
+        table: schema.table(table).name.clone(),
+        row,
+        problem: "the row is there twice",
+    }
 }
 
 /// For each unique index, how many keys several rows have.

@@ -11,17 +11,19 @@ use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{ColumnValues, Condition, InsertRow, Mutation, Mutator, Operation};
 use uuid::Uuid;
 
-use crate::db::Snapshot;
+use crate::db::{IndexSpec, Snapshot};
 
 use super::error::RowName;
 use super::merge::Operations;
 use super::typed::TypedColumns;
-use super::value::{Step, check, check_argument, is_default, step};
+use super::upsert::InsertedKeys;
+use super::value::{Step, check_argument, step};
 use super::{BuildError, Transaction};
 
 /// Collects changes to rows.
 ///
-/// Changes to one row become one operation each of the kinds that it takes, however often the row is changed.
+/// Changes to one row become one operation each of the kinds that it takes, however often the row is changed. Each change
+/// is made to what the ones before have left, in whatever ways they were asked for.
 ///
 /// ```
 /// use patchbay_engine::db::Snapshot;
@@ -39,29 +41,28 @@ use super::{BuildError, Transaction};
 #[derive(Debug)]
 pub struct TxnBuilder {
     pub(super) snapshot: Snapshot,
-    /// Where the transaction may be split, one ends and the next begins.
+    pub(super) operations: Operations,
+    /// Where the transaction may be split, one ends and the next begins; there is always one.
     pub(super) sections: Vec<Section>,
-    placeholders: HashSet<Uuid, RandomState>,
+    pub(super) placeholders: HashSet<Uuid, RandomState>,
     uuids: UuidSource,
-    guarding: bool,
+    /// Whether changes are guarded.
+    pub(super) guarding: bool,
     /// Columns whose value is waited for already.
-    guarded: HashSet<(TableId, Uuid, ColumnId), RandomState>,
+    pub(super) guarded: HashSet<(TableId, Uuid, ColumnId), RandomState>,
     /// What was found out of the types of rows so far.
     pub(super) typed: HashMap<TypeId, (TableId, TypedColumns), RandomState>,
+    /// The rows that the transaction inserts, as far as upserts have looked for them.
+    pub(super) inserted: HashMap<IndexSpec, InsertedKeys, RandomState>,
 }
 
 /// What may not be split.
 #[derive(Debug, Default)]
 pub(super) struct Section {
     /// Come first, because they are about what was before.
-    guards: Vec<Operation>,
-    operations: Operations,
-}
-
-impl Section {
-    pub(super) fn into_list(self) -> impl Iterator<Item = Operation> {
-        self.guards.into_iter().chain(self.operations.into_list())
-    }
+    pub(super) guards: Vec<Operation>,
+    /// The place of its first operation.
+    pub(super) start: usize,
 }
 
 impl TxnBuilder {
@@ -74,44 +75,15 @@ impl TxnBuilder {
     pub fn with_uuids(snapshot: &Snapshot, uuids: UuidSource) -> Self {
         Self {
             snapshot: snapshot.clone(),
+            operations: Operations::default(),
             sections: vec![Section::default()],
             placeholders: HashSet::default(),
             uuids,
             guarding: false,
             guarded: HashSet::default(),
             typed: HashMap::default(),
+            inserted: HashMap::default(),
         }
-    }
-
-    /// From here on, each column that is changed from what it is in the snapshot must still be that when the transaction
-    /// is executed. Otherwise the whole transaction is refused, see [`OpError::is_conflict`], and nobody's change is
-    /// lost: compute it anew from a newer snapshot.
-    ///
-    /// Elements that are added and removed need no guard: such changes do not overwrite each other.
-    ///
-    /// [`OpError::is_conflict`]: crate::client::OpError::is_conflict
-    ///
-    /// ```
-    /// # use patchbay_engine::db::Database;
-    /// # use patchbay_engine::txn::TxnBuilder;
-    /// # use patchbay_schemas::nb::{self, LogicalRouter};
-    /// # let mut database = Database::new(nb::schema());
-    /// # let mut txn = TxnBuilder::new(&database.snapshot());
-    /// # let router = txn.insert(&LogicalRouter { name: "lr0".into(), ..Default::default() })?;
-    /// # database.transact(txn.finish().operations())?;
-    /// let seen = database.snapshot();
-    /// let mut ours = TxnBuilder::new(&seen);
-    /// ours.guard_changes();
-    /// ours.set(router, LogicalRouter::ENABLED, Some(false))?;
-    /// let mut others = TxnBuilder::new(&seen);
-    /// others.set(router, LogicalRouter::ENABLED, Some(true))?;
-    ///
-    /// database.transact(others.finish().operations())?;
-    /// assert!(database.transact(ours.finish().operations()).is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn guard_changes(&mut self) {
-        self.guarding = true;
     }
 
     /// The snapshot that the changes are made from.
@@ -182,15 +154,11 @@ impl TxnBuilder {
         let values = values
             .flatten()
             .filter(|(column, datum)| !is_default(*column, datum));
-        let like = self
-            .sections
-            .last()
-            .and_then(|section| section.operations.last_insert(table));
-        let row = InsertRow::like(schema, values, like);
+        let row = InsertRow::like(schema, values, self.operations.last_insert(table));
         if let Some(error) = refused {
             return Err(error);
         }
-        self.operations().insert(table, uuid, given, row);
+        self.operations.insert(table, uuid, given, row);
         Ok(())
     }
 
@@ -216,7 +184,7 @@ impl TxnBuilder {
                 set.push((column, datum));
             }
         }
-        self.operations().set(table, row, set);
+        self.operations.set(table, row, set);
         Ok(())
     }
 
@@ -251,7 +219,7 @@ impl TxnBuilder {
             }
         }
         let changes = !values.is_empty() || !mutations.is_empty();
-        self.operations().set(table, row, values);
+        self.operations.set(table, row, values);
         self.mutate_checked(table, row, mutations)?;
         Ok(changes)
     }
@@ -298,46 +266,9 @@ impl TxnBuilder {
     /// The database's schema has no such table.
     pub fn delete_row(&mut self, table: &str, row: Uuid) -> Result<(), BuildError> {
         let table = self.table(table)?;
-        if self.operations().delete(table, row) {
+        if self.operations.delete(table, row) {
             self.placeholders.remove(&row);
         }
-        Ok(())
-    }
-
-    /// Makes the whole transaction fail unless columns of a row hold these values when it comes to this point.
-    ///
-    /// # Errors
-    /// The database's schema cannot express a value.
-    pub fn expect_row<'a>(
-        &mut self,
-        table: &str,
-        row: Uuid,
-        values: impl IntoIterator<Item = (&'a str, Datum)>,
-    ) -> Result<(), BuildError> {
-        let table = self.table(table)?;
-        let mut expected = ColumnValues::new();
-        for (name, datum) in values {
-            expected.extend(self.value(table, self.name(row), name, datum)?);
-        }
-        if !expected.is_empty() {
-            let wait = wait(table, Condition::uuid(row), Some(expected));
-            self.operations().push_read(table, row, wait);
-        }
-        Ok(())
-    }
-
-    /// Makes the whole transaction fail if a row satisfies a condition when it comes to this point: to insert a row only
-    /// if there is none like it, whatever others do meanwhile.
-    ///
-    /// # Errors
-    /// The database's schema has no such table.
-    pub fn expect_no_row(&mut self, table: &str, condition: Condition) -> Result<(), BuildError> {
-        let table = self.table(table)?;
-        let wait = wait(table, condition, None);
-        // Which rows it reads is not known before: what changes them afterwards must come after it.
-        let operations = self.operations();
-        operations.seal();
-        operations.push(wait);
         Ok(())
     }
 
@@ -360,81 +291,84 @@ impl TxnBuilder {
             columns: std::iter::once(ColumnId::UUID).chain(ids).collect(),
             sort: Vec::new(),
         };
-        self.operations().push_read(table, row, select);
+        self.operations.push_read(table, row, select);
         Ok(())
     }
 
     /// Makes the whole transaction fail unless the client owns this lock (RFC 7047 §4.1.8, §5.2.10).
     pub fn assert_lock(&mut self, lock: impl Into<String>) {
         let lock = lock.into();
-        self.operations().push(Operation::Assert { lock });
+        self.operations.push(Operation::Assert { lock });
     }
 
     /// Adds a text that ends up in the server's log.
     pub fn comment(&mut self, text: impl Into<String>) {
-        self.operations().push(Operation::Comment(text.into()));
+        self.operations.push(Operation::Comment(text.into()));
     }
 
     /// Whether nothing was collected.
     pub fn is_empty(&self) -> bool {
-        let empty = |section: &Section| section.guards.is_empty() && section.operations.is_empty();
-        self.sections.iter().all(empty)
+        self.operations.is_empty_from(0) && self.guards().next().is_none()
     }
 
     /// How many operations were collected.
     pub fn len(&self) -> usize {
-        let len = |section: &Section| section.guards.len() + section.operations.len();
-        self.sections.iter().map(len).sum()
+        self.operations.len() + self.guards().count()
+    }
+
+    fn guards(&self) -> impl Iterator<Item = &Operation> {
+        self.sections.iter().flat_map(|section| &section.guards)
     }
 
     /// The transaction.
     #[must_use]
     pub fn finish(self) -> Transaction {
-        Transaction {
+        let mut whole = Transaction {
             schema: self.snapshot.schema().clone(),
-            operations: self
-                .sections
-                .into_iter()
-                .flat_map(Section::into_list)
-                .collect(),
-            placeholders: Arc::new(self.placeholders),
+            operations: Vec::new(),
+            placeholders: Arc::default(),
+        };
+        for section in self.finish_sections() {
+            if whole.operations.is_empty() {
+                whole = section;
+            } else {
+                whole.operations.extend(section.operations);
+            }
         }
+        whole
     }
 
     /// The parts that may not be split, each as a transaction of its own.
     pub(super) fn finish_sections(self) -> impl Iterator<Item = Transaction> {
         let schema = self.snapshot.schema().clone();
         let placeholders = Arc::new(self.placeholders);
-        self.sections.into_iter().map(move |section| Transaction {
-            schema: schema.clone(),
-            operations: section.into_list().collect(),
-            placeholders: placeholders.clone(),
-        })
+        let ends = self.sections.iter().skip(1).map(|next| next.start);
+        let ends: Vec<usize> = ends.chain([self.operations.end()]).collect();
+        let mut places = self.operations.into_places();
+        self.sections
+            .into_iter()
+            .zip(ends)
+            .map(move |(section, end)| {
+                let operations = places.by_ref().take(end - section.start).flatten();
+                Transaction {
+                    schema: schema.clone(),
+                    operations: section.guards.into_iter().chain(operations).collect(),
+                    placeholders: placeholders.clone(),
+                }
+            })
     }
 
     /// The transaction may be split here, into two that are committed one after the other; see
     /// [`finish_split`](Self::finish_split).
     pub fn allow_split(&mut self) {
-        if !self
-            .sections
-            .last()
-            .is_none_or(|last| last.operations.is_empty())
-        {
-            self.sections.push(Section::default());
+        let last = self.sections.last().map_or(0, |last| last.start);
+        if !self.operations.is_empty_from(last) {
+            // What comes is another request.
+            self.operations.seal();
+            let start = self.operations.end();
+            let guards = Vec::new();
+            self.sections.push(Section { guards, start });
         }
-    }
-
-    /// What collects at the moment.
-    pub(super) fn operations(&mut self) -> &mut Operations {
-        &mut self.section().operations
-    }
-
-    fn section(&mut self) -> &mut Section {
-        if self.sections.is_empty() {
-            self.sections.push(Section::default());
-        }
-        let last = self.sections.len() - 1;
-        &mut self.sections[last]
     }
 
     fn mutate_checked(
@@ -444,119 +378,11 @@ impl TxnBuilder {
         mutations: Vec<Mutation>,
     ) -> Result<(), BuildError> {
         let schema = self.snapshot.schema().clone();
-        let joined = self.operations().mutate(&schema, table, row, mutations);
+        let joined = self.operations.mutate(&schema, table, row, mutations);
         joined.map_err(|(column, source)| {
             let value = "the result".to_owned();
             self.refused(table, self.name(row), column, value, source)
         })
-    }
-
-    /// Lets the transaction fail unless a column still holds what it is changed from.
-    fn guard(&mut self, table: TableId, row: Uuid, column: ColumnId, current: Datum) {
-        if self.guarding
-            && !self.placeholders.contains(&row)
-            && !self.section().operations.is_inserted(table, row)
-            && self.guarded.insert((table, row, column))
-        {
-            let expected = Some(vec![(column, current)]);
-            let wait = wait(table, Condition::uuid(row), expected);
-            self.section().guards.push(wait);
-        }
-    }
-
-    /// Whether the transaction makes a row or it is there already.
-    pub(super) fn name(&self, row: Uuid) -> RowName {
-        if self.placeholders.contains(&row) {
-            RowName::New
-        } else {
-            RowName::Existing(row)
-        }
-    }
-
-    pub(super) fn table(&self, name: &str) -> Result<TableId, BuildError> {
-        let schema = self.snapshot.schema();
-        schema.table_id(name).ok_or_else(|| BuildError::NoTable {
-            database: schema.name.clone(),
-            table: name.to_owned(),
-        })
-    }
-
-    /// A value that the schema can hold; none for a default value of a column that the schema lacks.
-    fn value(
-        &self,
-        table: TableId,
-        row: RowName,
-        column: &str,
-        datum: Datum,
-    ) -> Result<Option<(ColumnId, Datum)>, BuildError> {
-        let id = self.snapshot.schema().table(table).column_id(column);
-        self.checked(table, row, (column, id), datum)
-    }
-
-    /// The same of a column that was looked up.
-    fn checked(
-        &self,
-        table: TableId,
-        row: RowName,
-        (column, id): (&str, Option<ColumnId>),
-        datum: Datum,
-    ) -> Result<Option<(ColumnId, Datum)>, BuildError> {
-        let schema = self.snapshot.schema().table(table);
-        let Some(id) = id else {
-            return if is_default(&datum) {
-                Ok(None)
-            } else {
-                Err(self.no_column(table, row, column, &datum))
-            };
-        };
-        match check(&datum, schema.column_type(id)) {
-            Ok(()) => Ok(Some((id, datum))),
-            Err(source) => Err(self.refused(table, row, id, datum.to_string(), source)),
-        }
-    }
-
-    /// Whether a column may be changed after its row was inserted.
-    fn may_change(&self, table: TableId, row: Uuid, column: ColumnId) -> Result<(), BuildError> {
-        let schema = self.snapshot.schema().table(table);
-        let inserted = |section: &Section| section.operations.is_inserted(table, row);
-        if schema.is_mutable(column) || self.sections.last().is_some_and(inserted) {
-            return Ok(());
-        }
-        Err(BuildError::Immutable {
-            table: schema.name.to_string(),
-            column: schema.column_name(column).to_owned(),
-            row: self.name(row),
-        })
-    }
-
-    fn no_column(&self, table: TableId, row: RowName, column: &str, datum: &Datum) -> BuildError {
-        let schema = self.snapshot.schema();
-        BuildError::NoColumn {
-            database: schema.name.clone(),
-            table: schema.table(table).name.to_string(),
-            column: column.to_owned(),
-            value: datum.to_string(),
-            row,
-        }
-    }
-
-    fn refused(
-        &self,
-        table: TableId,
-        row: RowName,
-        column: ColumnId,
-        value: String,
-        source: patchbay_schemas::error::OvsdbError,
-    ) -> BuildError {
-        let schema: &DatabaseSchema = self.snapshot.schema();
-        let table = schema.table(table);
-        BuildError::Value {
-            table: table.name.to_string(),
-            column: table.column_name(column).to_owned(),
-            value,
-            row,
-            source: Box::new(source),
-        }
     }
 }
 
@@ -568,17 +394,4 @@ fn by_column<'a>(
 ) -> impl Iterator<Item = (&'a str, Option<ColumnId>, Datum)> {
     let values = values.into_iter();
     values.map(move |(name, datum)| (name, schema.table(table).column_id(name), datum))
-}
-
-/// Waits not at all, until a row is as expected; without a row, until there is none.
-fn wait(table: TableId, condition: Condition, expected: Option<ColumnValues>) -> Operation {
-    let columns = expected.iter().flatten().map(|(column, _)| *column);
-    Operation::Wait {
-        table,
-        timeout: Some(0),
-        condition,
-        columns: columns.collect(),
-        equal: true,
-        rows: expected.into_iter().collect(),
-    }
 }

@@ -14,22 +14,59 @@ use uuid::Uuid;
 
 use patchbay_schemas::error::OvsdbError;
 
+use super::so_far::Earlier;
+
 /// Operations in order, and which of them further changes to a row can join.
 #[derive(Debug, Default)]
 pub(super) struct Operations {
     /// None where an operation turned out to be needless.
-    list: Vec<Option<Operation>>,
-    rows: HashMap<(TableId, Uuid), Places, RandomState>,
+    pub(super) list: Vec<Option<Operation>>,
+    pub(super) rows: HashMap<(TableId, Uuid), Touched, RandomState>,
     /// Where each table's last insertion is.
     last_inserts: HashMap<TableId, usize, RandomState>,
+    /// How often all that was there has been sealed.
+    seals: u32,
+}
+
+/// A row that operations are about.
+#[derive(Debug, Default)]
+pub(super) struct Touched {
+    /// The last operations on the row. Further changes can join them unless they were sealed.
+    pub(super) last: Places,
+    /// How often all had been sealed before those.
+    seals: u32,
+    /// Whether the transaction inserts the row.
+    pub(super) inserted: bool,
+    /// Whether it deletes the row, which it has not inserted.
+    pub(super) deleted: bool,
+    /// What was before the last operations. Few rows have it.
+    pub(super) earlier: Option<Box<Earlier>>,
 }
 
 /// The places of a row's operations.
 #[derive(Clone, Copy, Debug, Default)]
-struct Places {
-    insert: Option<usize>,
-    update: Option<usize>,
-    mutate: Option<usize>,
+pub(super) struct Places {
+    pub(super) insert: Option<usize>,
+    pub(super) update: Option<usize>,
+    pub(super) mutate: Option<usize>,
+}
+
+impl Places {
+    pub(super) fn iter(self) -> impl Iterator<Item = usize> {
+        let places = [self.insert, self.update, self.mutate];
+        places.into_iter().flatten()
+    }
+}
+
+impl Touched {
+    /// Nothing can join the last operations any more, but what they have made of the row is remembered.
+    fn seal(&mut self) {
+        let mut last = std::mem::take(&mut self.last).iter().peekable();
+        if last.peek().is_some() {
+            let earlier = self.earlier.get_or_insert_default();
+            earlier.places.extend(last);
+        }
+    }
 }
 
 impl Operations {
@@ -38,12 +75,25 @@ impl Operations {
         self.list.iter().flatten().count()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.list.iter().all(Option::is_none)
+    /// The place of the next operation.
+    pub(super) fn end(&self) -> usize {
+        self.list.len()
     }
 
-    pub(super) fn into_list(self) -> impl Iterator<Item = Operation> {
-        self.list.into_iter().flatten()
+    /// Whether there are none from a place on.
+    pub(super) fn is_empty_from(&self, place: usize) -> bool {
+        self.list.iter().skip(place).all(Option::is_none)
+    }
+
+    /// The operations by place; none where one turned out to be needless.
+    pub(super) fn into_places(self) -> impl Iterator<Item = Option<Operation>> {
+        self.list.into_iter()
+    }
+
+    /// The row's last operations, if changes can join them.
+    fn joinable(&self, table: TableId, row: Uuid) -> Option<Places> {
+        let touched = self.rows.get(&(table, row))?;
+        (touched.seals == self.seals).then_some(touched.last)
     }
 
     /// Adds an operation that is about no row in particular, or must stay where it is.
@@ -53,7 +103,9 @@ impl Operations {
 
     /// Adds an operation that reads a row: what changes the row after it must come after it.
     pub(super) fn push_read(&mut self, table: TableId, row: Uuid, operation: Operation) {
-        self.rows.remove(&(table, row));
+        if let Some(touched) = self.rows.get_mut(&(table, row)) {
+            touched.seal();
+        }
         self.push(operation);
     }
 
@@ -74,14 +126,16 @@ impl Operations {
     ) {
         let place = self.list.len();
         self.last_inserts.insert(table, place);
-        let insert = Some(place);
-        self.rows.insert(
-            (table, uuid),
-            Places {
-                insert,
+        let touched = Touched {
+            last: Places {
+                insert: Some(place),
                 ..Places::default()
             },
-        );
+            seals: self.seals,
+            inserted: true,
+            ..Touched::default()
+        };
+        self.rows.insert((table, uuid), touched);
         self.push(Operation::Insert {
             table,
             uuid,
@@ -90,10 +144,9 @@ impl Operations {
         });
     }
 
-    /// What the transaction inserts a row with, if it does and nothing but that has happened to the row.
-    pub(super) fn inserted(&self, table: TableId, row: Uuid) -> Option<&InsertRow> {
-        let place = self.rows.get(&(table, row))?.insert?;
-        match self.list.get(place)? {
+    /// What the transaction inserts a row with, if a change can join that.
+    fn inserted(&self, table: TableId, row: Uuid) -> Option<&InsertRow> {
+        match self.list.get(self.joinable(table, row)?.insert?)? {
             Some(Operation::Insert { row, .. }) => Some(row),
             _ => None,
         }
@@ -104,9 +157,27 @@ impl Operations {
         self.inserted(table, row).is_some()
     }
 
-    /// The value that the transaction has given to a column so far, where that is known.
-    pub(super) fn value(&self, table: TableId, row: Uuid, column: ColumnId) -> Option<&Datum> {
-        let places = self.rows.get(&(table, row))?;
+    /// The rows that are inserted into a table from a place on.
+    pub(super) fn inserted_from(
+        &self,
+        table: TableId,
+        place: usize,
+    ) -> impl Iterator<Item = (Uuid, &InsertRow)> {
+        let operations = self.list.iter().skip(place).flatten();
+        operations.filter_map(move |operation| match operation {
+            Operation::Insert {
+                table: into,
+                uuid,
+                row,
+                ..
+            } if *into == table => Some((*uuid, row)),
+            _ => None,
+        })
+    }
+
+    /// The value that an operation gives to a column, if a change can join that.
+    fn value(&self, table: TableId, row: Uuid, column: ColumnId) -> Option<&Datum> {
+        let places = self.joinable(table, row)?;
         let place = places.insert.or(places.update)?;
         match self.list.get(place)? {
             Some(Operation::Insert { row, .. }) => row.get(column),
@@ -123,7 +194,7 @@ impl Operations {
         if values.is_empty() {
             return;
         }
-        let places = self.rows.entry((table, row)).or_default();
+        let places = &mut touch(&mut self.rows, self.seals, (table, row)).last;
         if let Some(place) = places.mutate
             && let Some(Some(Operation::Mutate { mutations, .. })) = self.list.get_mut(place)
         {
@@ -188,7 +259,7 @@ impl Operations {
             self.set(table, row, vec![(column, value)]);
             return Ok(());
         }
-        let places = self.rows.entry((table, row)).or_default();
+        let places = &mut touch(&mut self.rows, self.seals, (table, row)).last;
         if let Some(place) = places.mutate
             && let Some(Some(Operation::Mutate { mutations, .. })) = self.list.get_mut(place)
         {
@@ -207,16 +278,19 @@ impl Operations {
     /// Deletes a row; what was to change about it is needless. Returns whether the transaction had inserted it: then
     /// there is nothing left to do.
     pub(super) fn delete(&mut self, table: TableId, row: Uuid) -> bool {
-        let places = self.rows.remove(&(table, row)).unwrap_or_default();
-        for place in [places.insert, places.update, places.mutate]
-            .into_iter()
-            .flatten()
-        {
+        let places = self.joinable(table, row).unwrap_or_default();
+        for place in places.iter() {
             self.list[place] = None;
         }
         if places.insert.is_some() {
+            self.rows.remove(&(table, row));
             return true;
         }
+        let deleted = Touched {
+            deleted: true,
+            ..Touched::default()
+        };
+        self.rows.insert((table, row), deleted);
         self.push(Operation::Delete {
             table,
             condition: Condition::uuid(row),
@@ -226,8 +300,22 @@ impl Operations {
 
     /// Nothing that comes can join what is there.
     pub(super) fn seal(&mut self) {
-        self.rows.clear();
+        self.seals += 1;
     }
+}
+
+/// A row, to change it by operations that join its last ones or come after all.
+fn touch(
+    rows: &mut HashMap<(TableId, Uuid), Touched, RandomState>,
+    seals: u32,
+    row: (TableId, Uuid),
+) -> &mut Touched {
+    let touched = rows.entry(row).or_default();
+    if touched.seals != seals {
+        touched.seal();
+        touched.seals = seals;
+    }
+    touched
 }
 
 /// Adds a mutation to those of the same row. Two that add to, or remove from, one column in a row are one.

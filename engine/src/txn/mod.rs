@@ -16,15 +16,19 @@
 //! | split what is too large | [`allow_split`](TxnBuilder::allow_split), [`finish_split`](TxnBuilder::finish_split) | |
 
 mod builder;
+mod checks;
 mod error;
+mod expect;
 mod merge;
+mod so_far;
 mod split;
 mod typed;
+mod upsert;
 mod value;
 
 pub use builder::TxnBuilder;
 pub use error::{BuildError, RowName, SplitError};
-pub use typed::Upsert;
+pub use upsert::Upsert;
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -10,20 +10,7 @@ use patchbay_schemas::typed::{Column, Field, Ref, TableRow, Value};
 use patchbay_schemas::wire::{Clause, Condition, Function, Mutator};
 use uuid::Uuid;
 
-use crate::db::Index;
-
 use super::{BuildError, TxnBuilder};
-
-/// What became of a row that was to be there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Upsert {
-    /// It was not there; the transaction inserts it.
-    Inserted,
-    /// It was there and is changed.
-    Updated,
-    /// It was there as wanted.
-    Unchanged,
-}
 
 /// None for columns that the database's schema lacks.
 pub(super) type TypedColumns = Arc<[Option<ColumnId>]>;
@@ -75,8 +62,8 @@ impl TxnBuilder {
         self.update_row(T::TABLE, row.uuid, columns)
     }
 
-    /// Changes a row of the snapshot, or one that this transaction inserts, by changing a copy of it. Only columns
-    /// that differ are sent. False when nothing differs.
+    /// Changes a row by changing a copy of it: as it is in the snapshot, or inserted by this transaction, with all changes
+    /// that the transaction makes to it so far. Only columns that differ are sent. False when nothing differs.
     ///
     /// ```
     /// # use patchbay_engine::db::Snapshot;
@@ -92,7 +79,7 @@ impl TxnBuilder {
     /// ```
     ///
     /// # Errors
-    /// There is no such row, `T` cannot hold it, or the database's schema cannot express the change.
+    /// There is no such row, `T` cannot hold it, or the database's schema cannot express the change or one before.
     pub fn modify<T: TableRow>(
         &mut self,
         row: Ref<T>,
@@ -105,7 +92,9 @@ impl TxnBuilder {
     }
 
     /// The table of typed rows, and which of its columns those in [`TableRow::COLUMNS`] are.
-    fn columns_of<T: TableRow>(&mut self) -> Result<(TableId, TypedColumns), BuildError> {
+    pub(super) fn columns_of<T: TableRow>(
+        &mut self,
+    ) -> Result<(TableId, TypedColumns), BuildError> {
         if let Some((table, columns)) = self.typed.get(&TypeId::of::<T>()) {
             return Ok((*table, columns.clone()));
         }
@@ -119,83 +108,12 @@ impl TxnBuilder {
     }
 
     /// A row as this transaction has it so far.
-    fn current<T: TableRow>(&mut self, row: Ref<T>) -> Result<T, BuildError> {
+    pub(super) fn current<T: TableRow>(&mut self, row: Ref<T>) -> Result<T, BuildError> {
         let (table, columns) = self.columns_of::<T>()?;
-        let column = |place: usize| columns.get(place).copied().flatten();
-        if let Some(inserted) = self.operations().inserted(table, row.uuid) {
-            return Ok(T::from_data(|place| inserted.value(column(place)?))?);
-        }
-        let existing = self.snapshot.row(table, row.uuid).cloned();
-        let existing = existing.ok_or_else(|| BuildError::NoRow {
-            table: T::TABLE.to_owned(),
-            row: row.uuid,
-        })?;
-        let changed: Vec<Option<Datum>> = (0..T::COLUMNS.len())
-            .map(|place| {
-                self.operations()
-                    .value(table, row.uuid, column(place)?)
-                    .cloned()
-            })
-            .collect();
+        let so_far = self.row_so_far(table, row.uuid)?;
         Ok(T::from_data(|place| {
-            let changed = changed.get(place).and_then(Option::as_ref);
-            changed.or_else(|| existing.values.get(column(place)?))
+            so_far.value(columns.get(place).copied().flatten()?)
         })?)
-    }
-
-    /// Makes a row be there: inserts it, or changes the row of the snapshot that has the same key in a declared index.
-    /// Only columns that differ are sent; those in `keep` stay as they are in a row that is there.
-    ///
-    /// A row without a key (whose map lacks it) is always inserted.
-    ///
-    /// ```
-    /// # use patchbay_engine::db::{Database, Index};
-    /// # use patchbay_engine::txn::{TxnBuilder, Upsert};
-    /// # use patchbay_schemas::nb::{self, LogicalRouter};
-    /// let by_name = Index::by(LogicalRouter::NAME).unique();
-    /// let mut database = Database::new(nb::schema());
-    /// database.add_index(&by_name);
-    /// let wanted = LogicalRouter { name: "lr0".into(), enabled: Some(true), ..Default::default() };
-    /// for expected in [Upsert::Inserted, Upsert::Unchanged] {
-    ///     let mut txn = TxnBuilder::new(&database.snapshot());
-    ///     let (_, upsert) = txn.upsert(&by_name, &wanted, &[])?;
-    ///     assert_eq!(upsert, expected);
-    ///     database.transact(txn.finish().operations())?;
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// The index was not declared, several rows have the key, or the database's schema cannot express the row.
-    pub fn upsert<T: TableRow>(
-        &mut self,
-        index: &Index<T>,
-        row: &T,
-        keep: &[&str],
-    ) -> Result<(Ref<T>, Upsert), BuildError> {
-        let found = {
-            let view = self.snapshot.index(index.spec())?;
-            match index.key_of(row) {
-                Some(key) => view.one(key)?.cloned(),
-                None => None,
-            }
-        };
-        let Some(found) = found else {
-            return Ok((self.insert(row)?, Upsert::Inserted));
-        };
-        let current = self.snapshot.typed::<T>().read(&found)?;
-        let data = current.to_data().into_iter().zip(row.to_data());
-        let columns = T::COLUMNS.iter().zip(data);
-        let columns = columns
-            .filter(|(name, _)| !keep.contains(name))
-            .map(|(name, (current, wanted))| (*name, current, wanted));
-        let changed = self.update_row(T::TABLE, found.uuid, columns)?;
-        let upsert = if changed {
-            Upsert::Updated
-        } else {
-            Upsert::Unchanged
-        };
-        Ok((Ref::new(found.uuid), upsert))
     }
 
     /// Gives a column a value.
@@ -339,22 +257,17 @@ impl TxnBuilder {
     /// because something else was computed from it.
     ///
     /// # Errors
-    /// The snapshot has no such row.
+    /// The snapshot has no such row, or the transaction deletes it.
     pub fn verify<T: TableRow, C: Column>(
         &mut self,
         row: Ref<T>,
         field: Field<T, C>,
     ) -> Result<(), BuildError> {
         let table = self.table(T::TABLE)?;
-        let existing = self.snapshot.row(table, row.uuid);
-        let existing = existing.cloned().ok_or_else(|| BuildError::NoRow {
-            table: T::TABLE.to_owned(),
-            row: row.uuid,
-        })?;
         let schema = self.snapshot.schema().table(table);
         match schema.column_id(field.name()) {
-            Some(column) => self.expect(row, field.name(), existing.get(column).into_owned()),
-            None => Ok(()),
+            Some(column) => self.expect_unchanged(table, row.uuid, column),
+            None => self.row_so_far(table, row.uuid).map(drop),
         }
     }
 

@@ -13,6 +13,7 @@ mod live;
 mod peer;
 mod real_server;
 mod streams;
+mod takeover;
 
 use std::time::Duration;
 

@@ -96,6 +96,37 @@ fn contents_that_make_no_sense_change_nothing() {
 }
 
 #[test]
+fn a_row_that_comes_twice_changes_nothing() {
+    let twice = r##"{"T":{"#1":{"initial":{"name":"a"}},"#2":{"initial":{"name":"b"}},"#1":{"initial":{"name":"c"}}}}"##;
+    let mut replica = Replica::new(schema(), &[IndexSpec::new("T", ["name"])]);
+    assert!(replace(&mut replica, twice).is_err());
+    assert_eq!(replica.snapshot().row_count(), 0);
+    // Also where it was there before, and after the schema has changed.
+    let mut replica = filled(r##"{"T":{"#1":{"initial":{"name":"a"}}}}"##);
+    assert!(replace(&mut replica, twice).is_err());
+    let newer = SCHEMA.replace("1.0.0", "1.1.0");
+    let newer = Arc::new(DatabaseSchema::parse(newer.as_bytes()).unwrap());
+    let contents = text(twice);
+    let contents = Updates::whole(Reader::new(contents.as_text()), MonitorVersion::V2);
+    assert!(replica.replace(&newer, contents).is_err());
+    for update in [
+        r##"{"T":{"#1":{"modify":{"name":"b"}},"#1":{"modify":{"name":"c"}}}}"##,
+        r##"{"T":{"#1":{"delete":null},"#1":{"modify":{"name":"c"}}}}"##,
+        r##"{"T":{"#2":{"insert":{"name":"b"}},"#2":{"insert":{"name":"c"}}}}"##,
+    ] {
+        let text = text(update);
+        let update = Updates::whole(Reader::new(text.as_text()), MonitorVersion::V2);
+        assert!(replica.apply(update).is_err());
+    }
+    let snapshot = replica.snapshot();
+    assert_eq!(snapshot.row_count(), 1);
+    let by_name = IndexSpec::new("T", ["name"]);
+    let by_name = snapshot.index(&by_name).unwrap();
+    assert_eq!(by_name.key_count(), 1);
+    assert_eq!(by_name.one("a").unwrap().unwrap().uuid, uuid(1));
+}
+
+#[test]
 fn another_schema_begins_anew() {
     let mut replica = filled(r##"{"T":{"#1":{"initial":{"name":"a"}}}}"##);
     let newer = SCHEMA

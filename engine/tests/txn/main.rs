@@ -15,6 +15,8 @@ use patchbay_schemas::wire::{Mutator, Operation};
 use proptest::prelude::*;
 use uuid::Uuid;
 
+mod so_far;
+
 fn commit(database: &mut Database, change: impl FnOnce(&mut TxnBuilder)) {
     let mut txn = TxnBuilder::new(&database.snapshot());
     change(&mut txn);
