@@ -18,15 +18,10 @@ pub(super) struct Earlier {
     /// Their places in order, as far as `values` does not know of them.
     pub(super) places: Vec<usize>,
     /// What columns have become by those before: so whoever asks again and again does not begin anew each time.
-    values: Vec<Changed>,
-}
-
-#[derive(Debug)]
-struct Changed {
-    column: ColumnId,
-    value: Datum,
-    /// The place of the first operation that has changed the column.
-    first: usize,
+    values: Vec<(ColumnId, Datum)>,
+    /// Where columns were changed first, but for the places from `noted` on.
+    first_changes: Vec<(ColumnId, usize)>,
+    noted: usize,
 }
 
 /// A row as the transaction has it so far.
@@ -35,7 +30,7 @@ pub(super) struct SoFar<'a> {
     mutated: Vec<(ColumnId, Datum)>,
     updated: Option<&'a ColumnValues>,
     inserted: Option<&'a InsertRow>,
-    earlier: &'a [Changed],
+    earlier: &'a [(ColumnId, Datum)],
     /// The row of the snapshot; none when the transaction inserts the row.
     base: Option<&'a Row>,
 }
@@ -49,7 +44,7 @@ impl SoFar<'_> {
         self.updated
             .and_then(|values| of_column(values, column))
             .or_else(|| self.inserted?.value(column))
-            .or_else(|| Some(&changed(self.earlier, column)?.value))
+            .or_else(|| of_column(self.earlier, column))
             .or_else(|| self.base?.values.get(column))
     }
 
@@ -134,29 +129,36 @@ impl Operations {
 
     /// The place of the first operation that changes a column of a row that was there.
     pub(super) fn first_change(
-        &self,
+        &mut self,
         table: TableId,
         row: Uuid,
         column: ColumnId,
     ) -> Option<usize> {
-        let touched = self.rows.get(&(table, row))?;
-        let earlier = touched.earlier.as_deref();
-        if let Some(known) = earlier.and_then(|earlier| changed(&earlier.values, column)) {
-            return Some(known.first);
-        }
-        let places = earlier.map_or(&[][..], |earlier| &earlier.places);
-        let mut places = places.iter().copied().chain(touched.last.iter());
-        places.find(|place| match self.list.get(*place) {
-            Some(Some(Operation::Update { row, .. })) => of_column(row, column).is_some(),
-            Some(Some(Operation::Mutate { mutations, .. })) => {
-                mutations.iter().any(|mutation| mutation.column == column)
+        let touched = self.rows.get_mut(&(table, row))?;
+        if let Some(earlier) = &mut touched.earlier {
+            earlier.note_first_changes(&self.list);
+            let mut changes = earlier.first_changes.iter();
+            if let Some((_, place)) = changes.find(|(have, _)| *have == column) {
+                return Some(*place);
             }
-            _ => false,
-        })
+        }
+        let mut places = touched.last.iter();
+        places.find(|place| columns_changed(&self.list, *place).any(|changed| changed == column))
     }
 }
 
 impl Earlier {
+    fn note_first_changes(&mut self, list: &[Option<Operation>]) {
+        for place in self.places.iter().skip(self.noted) {
+            for column in columns_changed(list, *place) {
+                if !self.first_changes.iter().any(|(have, _)| *have == column) {
+                    self.first_changes.push((column, *place));
+                }
+            }
+        }
+        self.noted = self.places.len();
+    }
+
     /// Works out what columns have become.
     fn catch_up(
         &mut self,
@@ -164,6 +166,8 @@ impl Earlier {
         list: &[Option<Operation>],
         base: Option<&Row>,
     ) -> Result<(), (ColumnId, OvsdbError)> {
+        self.note_first_changes(list);
+        self.noted = 0;
         let places = std::mem::take(&mut self.places);
         for (known, place) in places.iter().copied().enumerate() {
             let values = match list.get(place) {
@@ -184,6 +188,7 @@ impl Earlier {
                         Ok(values) => values,
                         Err(error) => {
                             self.places = places[known..].to_vec();
+                            self.noted = self.places.len();
                             return Err(error);
                         }
                     }
@@ -191,13 +196,9 @@ impl Earlier {
                 _ => continue,
             };
             for (column, value) in values {
-                match self.values.iter_mut().find(|have| have.column == column) {
-                    Some(have) => have.value = value,
-                    None => self.values.push(Changed {
-                        column,
-                        value,
-                        first: place,
-                    }),
+                match self.values.iter_mut().find(|(have, _)| *have == column) {
+                    Some((_, have)) => *have = value,
+                    None => self.values.push((column, value)),
                 }
             }
         }
@@ -211,6 +212,13 @@ fn of_column(values: &[(ColumnId, Datum)], column: ColumnId) -> Option<&Datum> {
     Some(value)
 }
 
-fn changed(values: &[Changed], column: ColumnId) -> Option<&Changed> {
-    values.iter().find(|have| have.column == column)
+/// The columns of a row that was there that an operation changes.
+fn columns_changed(list: &[Option<Operation>], place: usize) -> impl Iterator<Item = ColumnId> {
+    let (set, mutated) = match list.get(place) {
+        Some(Some(Operation::Update { row, .. })) => (&row[..], &[][..]),
+        Some(Some(Operation::Mutate { mutations, .. })) => (&[][..], &mutations[..]),
+        _ => (&[][..], &[][..]),
+    };
+    let set = set.iter().map(|(column, _)| *column);
+    set.chain(mutated.iter().map(|mutation: &Mutation| mutation.column))
 }
