@@ -108,12 +108,12 @@ impl Driver {
         })
     }
 
-    /// The state of the replica, once there has been a connection.
-    pub(super) fn snapshot(&self) -> Option<Snapshot> {
-        self.known
-            .replica
-            .as_ref()
-            .map(|replica| replica.snapshot().clone())
+    /// The state of the replica, once there has been a connection. Nobody has been told anything yet: what comes follows
+    /// from here.
+    pub(super) fn first_snapshot(&mut self) -> Option<Snapshot> {
+        let replica = self.known.replica.as_mut()?;
+        replica.take_news();
+        Some(replica.snapshot().clone())
     }
 
     pub(super) fn locks(&self) -> Arc<Locks> {

@@ -51,7 +51,7 @@ impl Client {
         let mut driver = Driver::new(config.clone());
         let (connection, live) = driver.connect().await?;
         let snapshot = driver
-            .snapshot()
+            .first_snapshot()
             .expect("a connection begins with the contents of the database");
         let shared = Arc::new(Shared::Replica(Published::new(snapshot)));
         let (commands, transactions) = mpsc::channel(config.pipelining.queue());

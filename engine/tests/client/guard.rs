@@ -3,7 +3,7 @@
 use patchbay_engine::client::{ChangeEvent, Client, Config, Follow, Guard};
 use patchbay_schemas::nb::LogicalSwitch;
 
-use crate::peer::{FakeServer, Peer, ROW, one_switch};
+use crate::peer::{FakeServer, Peer, ROW, ZERO, one_switch};
 use crate::{impatient, soon, until_live};
 
 fn config(server: &FakeServer) -> Config {
@@ -50,6 +50,30 @@ async fn what_changes_while_the_guard_cannot_be_taken_does_not_pile_up() {
     let switches = snapshot.typed::<LogicalSwitch>();
     let names: Vec<_> = switches.iter().map(|row| row.unwrap().1.name).collect();
     assert_eq!((names, events.waiting()), (vec!["e".to_owned()], 0));
+}
+
+#[tokio::test]
+async fn who_follows_hears_nothing_of_attempts_before_there_was_a_client() {
+    let (first, second) = (FakeServer::start(), FakeServer::start());
+    let mut config = config(&first);
+    config.remotes = format!("{},{}", first.remote(), second.remote())
+        .parse()
+        .unwrap();
+    let client = tokio::spawn(Client::connect(config));
+    let mut peer = first.accept_live(&one_switch("a")).await;
+    assert_eq!(peer.request().await, "transact");
+    drop(peer);
+    let mut peer = second.accept_live(&one_switch("b")).await;
+    give_guard(&mut peer).await;
+    let client = soon(client).await.unwrap().unwrap();
+    let mut events = client.follow(Follow::all()).unwrap();
+    let update = format!(r#"{{"Logical_Switch":{{"{ROW}":{{"modify":{{"name":"c"}}}}}}}}"#);
+    peer.send(&format!(
+        r#"{{"id":null,"method":"update3","params":["D","{ZERO}",{update}]}}"#
+    ))
+    .await;
+    let event = soon(events.next()).await.unwrap();
+    assert!(matches!(event, ChangeEvent::Committed(_)), "{event:?}");
 }
 
 #[tokio::test]
