@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::error::{Failure, joined};
 use crate::api::cnc::{ClusterNetworkConnectStatus, StatusType};
+use crate::listing::beginning;
 
 /// Type of the condition that the cluster-wide half reports.
 pub const ACCEPTED: &str = "Accepted";
@@ -116,12 +117,7 @@ pub fn with_verdict(
 
 /// The message as far as a condition takes it.
 fn shortened(mut message: String) -> String {
-    if message.len() >= MESSAGE_LIMIT {
-        let end = (0..MESSAGE_LIMIT)
-            .rev()
-            .find(|at| message.is_char_boundary(*at));
-        message.truncate(end.unwrap_or(0));
-    }
+    message.truncate(beginning(&message, MESSAGE_LIMIT - 1).len());
     message
 }
 

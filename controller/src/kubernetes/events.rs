@@ -18,6 +18,7 @@ use super::config::Timing;
 use super::failure;
 use super::pace::Backoff;
 use crate::api::cnc::ClusterNetworkConnect;
+use crate::listing::beginning;
 
 /// How many events may wait. Some for each of 100 connects; what is more is not worth waiting for.
 const QUEUE: usize = 512;
@@ -83,7 +84,7 @@ impl Events {
         let message = Message {
             regarding: connect.object_ref(&()),
             told,
-            note: shortened(&note, NOTE - 1).to_owned(),
+            note: beginning(&note, NOTE - 1).to_owned(),
             since: Instant::now(),
         };
         if self.0.try_send(message).is_err() {
@@ -202,7 +203,7 @@ impl Publisher {
         let (type_, reason, action) = message.told.words();
         let connect = message.regarding.name.as_deref().unwrap_or_default();
         // What is before the dot must end like a name.
-        let connect = shortened(connect, NAME).trim_end_matches(['-', '.']);
+        let connect = beginning(connect, NAME).trim_end_matches(['-', '.']);
         Event {
             metadata: ObjectMeta {
                 name: Some(format!("{connect}.{:x}", now.as_nanosecond())),
@@ -215,30 +216,9 @@ impl Publisher {
             reason: Some(reason.to_owned()),
             regarding: Some(message.regarding),
             reporting_controller: Some(CONTROLLER.to_owned()),
-            reporting_instance: Some(shortened(&self.identity, INSTANCE).to_owned()),
+            reporting_instance: Some(beginning(&self.identity, INSTANCE).to_owned()),
             type_: Some(type_.to_owned()),
             ..Event::default()
         }
-    }
-}
-
-/// The beginning of a text, at most so many bytes.
-fn shortened(text: &str, bytes: usize) -> &str {
-    let end = (0..=bytes.min(text.len()))
-        .rev()
-        .find(|at| text.is_char_boundary(*at));
-    &text[..end.unwrap_or(0)]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shortened;
-
-    #[test]
-    fn texts_are_cut_between_characters() {
-        assert_eq!(shortened("grün", 10), "grün");
-        assert_eq!(shortened("grün", 4), "grü");
-        assert_eq!(shortened("grün", 3), "gr");
-        assert_eq!(shortened("", 3), "");
     }
 }
