@@ -104,9 +104,10 @@ impl Publisher {
                         written = report;
                         break;
                     }
-                    Err(error) => {
+                    Err((error, asked)) => {
                         tracing::warn!(error, "cannot write what the zone reports");
-                        tokio::time::sleep(backoff.failed()).await;
+                        let wait = backoff.failed().max(asked.unwrap_or_default());
+                        tokio::time::sleep(wait).await;
                     }
                 }
             }
@@ -121,7 +122,12 @@ impl Publisher {
         self.timing.report.mul_f64(0.5 + part / 2.0)
     }
 
-    async fn write(&self, api: &Api<ConfigMap>, report: &ZoneReport) -> Result<(), String> {
+    /// Writes the report; or says why that cannot be done, and how long the API server asks to wait.
+    async fn write(
+        &self,
+        api: &Api<ConfigMap>,
+        report: &ZoneReport,
+    ) -> Result<(), (String, Option<Duration>)> {
         let zone = &self.says.zone;
         let object = object(zone, &self.namespace, report);
         let (name, params) = (object_name(zone), PatchParams::apply(MANAGER).force());
@@ -129,8 +135,8 @@ impl Publisher {
         let written = tokio::time::timeout(self.timing.request, api.patch(&name, &params, &patch));
         match written.await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(failure::told(&error)),
-            Err(_) => Err("the API server does not answer".to_owned()),
+            Ok(Err(error)) => Err((failure::told(&error), failure::asked_wait(&error))),
+            Err(_) => Err((failure::NO_ANSWER.to_owned(), None)),
         }
     }
 }
