@@ -114,9 +114,9 @@ impl ConnectState {
 
     /// Whether a network's attachment in this zone is left as it is, because the id of the zone's node cannot be read.
     pub(super) fn keeps_local_link(&self, network: NetworkId) -> bool {
-        let is_held =
-            |member: &Member| matches!(member.obstacle, Some(NetworkSkip::UnreadableLocalId(_)));
-        self.members.get(&network).is_some_and(is_held)
+        let member = self.members.get(&network);
+        let obstacle = member.and_then(|member| member.obstacle.as_ref());
+        matches!(obstacle, Some(NetworkSkip::UnreadableLocalId(_)))
     }
 
     /// Whether policies are left as they are. `is_linked` says whether the source has a link for them.
