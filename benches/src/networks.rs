@@ -187,3 +187,29 @@ impl NetworksZone {
         self.northbound.snapshot().row_count()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ovsdb_sim::testing::ScratchDir;
+
+    use super::*;
+
+    #[test]
+    fn a_node_that_comes_and_goes_leaves_the_rows_of_the_first_pass() {
+        let folder = ScratchDir::new();
+        let cluster = |nodes| {
+            let file = folder.path().join("cluster.yaml");
+            write_manifests(&file, ClusterSize { networks: 2, nodes }).unwrap();
+            read_cluster(&file).unwrap()
+        };
+        let (three, four) = (cluster(3), cluster(4));
+        let mut zone = NetworksZone::new().unwrap();
+        assert!(zone.pass(&three).unwrap().rows() > 0);
+        let rows = zone.row_count();
+        assert_eq!(zone.pass(&three).unwrap().rows(), 0);
+        assert!(zone.pass(&four).unwrap().rows() > 0);
+        assert!(zone.row_count() > rows);
+        assert!(zone.pass(&three).unwrap().rows() > 0);
+        assert_eq!(zone.row_count(), rows);
+    }
+}
