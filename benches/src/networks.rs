@@ -9,14 +9,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
 use patchbay_allocate::networks;
 use patchbay_app::northbound::{Embedded, Northbound as _};
 use patchbay_connects::{Counts, ZoneController};
 use patchbay_model::ClusterSettings;
 use patchbay_networks::zone_rows;
 use patchbay_resources::manifests::{Inventory, read_manifests};
+use patchbay_resources::object::Time;
 use patchbay_resources::read::network_objects;
 use tokio::runtime::Runtime;
 

@@ -4,8 +4,8 @@ use std::io;
 
 use patchbay_app::northbound::OpenError;
 use patchbay_app::zone::ZoneError;
+use patchbay_crds::UnknownDefinition;
 use patchbay_model::listing::listed;
-use patchbay_resources::crd::UnknownDefinition;
 use patchbay_resources::manifests::LoadError;
 use patchbay_resources::state::StateError;
 use thiserror::Error;
