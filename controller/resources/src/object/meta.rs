@@ -111,7 +111,6 @@ pub struct OwnerReference {
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
     /// Time of the last change of `status`.
-    #[serde(default)]
     pub last_transition_time: Time,
     /// Sentence for people.
     #[serde(default)]
