@@ -25,6 +25,34 @@ impl Database {
     ///
     /// Returns the database as it was before, for [`revert_conversion`](Self::revert_conversion).
     ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use patchbay_engine::db::Database;
+    /// use patchbay_engine::txn::TxnBuilder;
+    /// use patchbay_schemas::datum::Datum;
+    /// use patchbay_schemas::schema::DatabaseSchema;
+    ///
+    /// let schema = |columns: &str| {
+    ///     let tables = format!(r#"{{"Bridge":{{"isRoot":true,"columns":{{{columns}}}}}}}"#);
+    ///     let text = format!(r#"{{"name":"D","version":"1.0.0","tables":{tables}}}"#);
+    ///     DatabaseSchema::parse(text.as_bytes()).map(Arc::new)
+    /// };
+    /// let mut database = Database::new(schema(r#""name":{"type":"string"}"#)?);
+    /// let mut txn = TxnBuilder::new(&database.snapshot());
+    /// txn.insert_row("Bridge", [("name", Datum::scalar("br0"))])?;
+    /// database.transact(txn.finish().operations())?;
+    ///
+    /// let with_tag = schema(r#""name":{"type":"string"},"tag":{"type":"integer"}"#)?;
+    /// let former = database.convert(with_tag)?;
+    /// assert!(database.schema().table_by_name("Bridge").unwrap().1.column_id("tag").is_some());
+    /// assert_eq!(database.snapshot().row_count(), 1);
+    ///
+    /// database.revert_conversion(former);
+    /// assert!(database.schema().table_by_name("Bridge").unwrap().1.column_id("tag").is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// A value does not fit the new type of its column, or the contents violate a constraint of the
     /// new schema. Nothing has changed.

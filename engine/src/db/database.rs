@@ -217,6 +217,33 @@ impl Database {
 
     /// Executes a decoded `transact` request for a client (RFC 7047 §4.1.3) and commits it.
     ///
+    /// ```
+    /// use patchbay_engine::db::{Access, Database, Execution};
+    /// use patchbay_engine::txn::TxnBuilder;
+    /// use patchbay_schemas::nb::{self, LogicalSwitch};
+    /// use patchbay_schemas::wire::DecodedTransaction;
+    ///
+    /// let mut database = Database::new(nb::schema());
+    /// let mut txn = TxnBuilder::new(&database.snapshot());
+    /// txn.insert(&LogicalSwitch { name: "sw0".into(), ..Default::default() })?;
+    /// let operations = txn.finish().operations().to_vec();
+    /// let mut transaction =
+    ///     DecodedTransaction { total: operations.len(), operations, failure: None };
+    ///
+    /// let access = Access {
+    ///     read_only: Some("not allowed when database server is in read only mode"),
+    ///     ..Access::unrestricted()
+    /// };
+    /// let Execution::Failed { error, .. } = database.execute(&mut transaction, &access) else {
+    ///     panic!("the database is read-only")
+    /// };
+    /// assert_eq!(
+    ///     error.details.as_deref(),
+    ///     Some("insert operation not allowed when database server is in read only mode"),
+    /// );
+    /// # Ok::<(), patchbay_engine::txn::BuildError>(())
+    /// ```
+    ///
     /// Inserted rows are moved from the transaction into the database. They are copied if the
     /// transaction [may block](DecodedTransaction::may_block), because it may have to be executed
     /// again.

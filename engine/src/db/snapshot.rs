@@ -22,6 +22,25 @@ pub(super) const PARALLEL_MIN_CHANGES: usize = 4096;
 /// One committed state of a database.
 ///
 /// Clones are cheap, and no later transaction changes a snapshot.
+///
+/// ```
+/// use patchbay_engine::db::Database;
+/// use patchbay_engine::txn::TxnBuilder;
+/// use patchbay_schemas::nb::{self, LogicalRouter};
+///
+/// let mut database = Database::new(nb::schema());
+/// let mut txn = TxnBuilder::new(&database.snapshot());
+/// let router = txn.insert(&LogicalRouter { name: "lr0".into(), ..Default::default() })?;
+/// database.transact(txn.finish().operations())?;
+///
+/// let snapshot = database.snapshot();
+/// assert_eq!(snapshot.get(router)?.unwrap().name, "lr0");
+/// for row in snapshot.typed::<LogicalRouter>().iter() {
+///     let (reference, row) = row?;
+///     assert_eq!((reference, row.name.as_str()), (router, "lr0"));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     schema: Arc<DatabaseSchema>,
@@ -160,15 +179,33 @@ impl Snapshot {
     /// use patchbay_schemas::nb::{self, LogicalRouter};
     ///
     /// let mut database = Database::new(nb::schema());
-    /// let earlier = database.snapshot();
-    /// let mut txn = TxnBuilder::new(&earlier);
-    /// let router = txn.insert(&LogicalRouter { name: "lr0".into(), ..Default::default() })?;
-    /// database.transact(txn.finish().operations())?;
+    /// let mut seen = database.snapshot();
+    /// let mut names = Vec::new();
+    /// for name in ["lr0", "lr1"] {
+    ///     let mut txn = TxnBuilder::new(&seen);
+    ///     txn.insert(&LogicalRouter { name: name.into(), ..Default::default() })?;
+    ///     database.transact(txn.finish().operations())?;
     ///
-    /// let changes = database.snapshot().changes_since(&earlier).unwrap();
-    /// assert_eq!(changes.len(), 1);
-    /// assert_eq!(changes[0].uuid(), router.uuid);
-    /// assert!(changes[0].old.is_none(), "the transaction inserted the row");
+    ///     let snapshot = database.snapshot();
+    ///     let routers = snapshot.typed::<LogicalRouter>();
+    ///     match snapshot.changes_since(&seen) {
+    ///         // Apply the changes. This database inserts rows only.
+    ///         Some(changes) => {
+    ///             for row in changes.iter().filter_map(|change| change.new.as_ref()) {
+    ///                 names.push(routers.read(row)?.name);
+    ///             }
+    ///         }
+    ///         // Read all rows.
+    ///         None => {
+    ///             names.clear();
+    ///             for row in routers.iter() {
+    ///                 names.push(row?.1.name);
+    ///             }
+    ///         }
+    ///     }
+    ///     seen = snapshot;
+    /// }
+    /// assert_eq!(names, ["lr0", "lr1"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn changes_since(&self, earlier: &Self) -> Option<Vec<RowChange>> {

@@ -43,6 +43,33 @@ use super::value_check::check_argument;
 /// assert_eq!(txn.finish().operations().len(), 2);
 /// # Ok::<(), patchbay_engine::txn::BuildError>(())
 /// ```
+///
+/// Changes to an existing row:
+///
+/// ```
+/// use patchbay_engine::db::Database;
+/// use patchbay_engine::txn::TxnBuilder;
+/// use patchbay_schemas::nb::{self, LogicalRouter};
+///
+/// let mut database = Database::new(nb::schema());
+/// let mut txn = TxnBuilder::new(&database.snapshot());
+/// let router = txn.insert(&LogicalRouter { name: "lr0".into(), ..Default::default() })?;
+/// database.transact(txn.finish().operations())?;
+///
+/// let mut txn = TxnBuilder::new(&database.snapshot());
+/// txn.set(router, LogicalRouter::ENABLED, Some(true))?;
+/// txn.put(router, LogicalRouter::EXTERNAL_IDS, [("owner", "a")])?;
+/// txn.modify(router, |router| router.name = "lr1".into())?;
+/// let transaction = txn.finish();
+/// let names: Vec<_> = transaction.operations().iter().map(|operation| operation.name()).collect();
+/// assert_eq!(names, ["update", "mutate"]);
+///
+/// database.transact(transaction.operations())?;
+/// let row = database.snapshot().get(router)?.unwrap();
+/// assert_eq!((row.name.as_str(), row.enabled), ("lr1", Some(true)));
+/// assert_eq!(row.external_ids["owner"], "a");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct TxnBuilder {
     pub(super) snapshot: Snapshot,
