@@ -137,7 +137,7 @@ impl TxnBuilder {
         values: impl IntoIterator<Item = (&'a str, Datum)>,
     ) -> Result<Uuid, BuildError> {
         let table = self.table(table)?;
-        let values = by_column(self.snapshot.schema().clone(), table, values);
+        let values = with_columns(self.snapshot.schema().clone(), table, values);
         self.insert_new(table, values)
     }
 
@@ -155,7 +155,7 @@ impl TxnBuilder {
         values: impl IntoIterator<Item = (&'a str, Datum)>,
     ) -> Result<(), BuildError> {
         let table = self.table(table)?;
-        let values = by_column(self.snapshot.schema().clone(), table, values);
+        let values = with_columns(self.snapshot.schema().clone(), table, values);
         self.insert_values(table, uuid, Some(uuid.to_string()), values)
     }
 
@@ -260,7 +260,7 @@ impl TxnBuilder {
         }
         let changes = !values.is_empty() || !mutations.is_empty();
         self.operations.set(table, row, values);
-        self.mutate_checked(table, row, mutations)?;
+        self.merge_mutations(table, row, mutations)?;
         Ok(changes)
     }
 
@@ -283,11 +283,11 @@ impl TxnBuilder {
             return if argument.is_empty() {
                 Ok(())
             } else {
-                Err(self.no_column(table, self.row_name(row), column, &argument))
+                Err(self.no_column_error(table, self.row_name(row), column, &argument))
             };
         };
         check_argument(mutator, &argument, schema.column_type(id)).map_err(|source| {
-            self.refused(table, self.row_name(row), id, argument.to_string(), source)
+            self.value_error(table, self.row_name(row), id, argument.to_string(), source)
         })?;
         self.check_mutable(table, row, id)?;
         if argument.is_empty() {
@@ -298,7 +298,7 @@ impl TxnBuilder {
             mutator,
             argument,
         };
-        self.mutate_checked(table, row, vec![mutation])
+        self.merge_mutations(table, row, vec![mutation])
     }
 
     /// Deletes a row of any table. The server deletes rows of non-root tables by itself when no row
@@ -418,7 +418,7 @@ impl TxnBuilder {
         }
     }
 
-    fn mutate_checked(
+    fn merge_mutations(
         &mut self,
         table: TableId,
         row: Uuid,
@@ -428,13 +428,13 @@ impl TxnBuilder {
         let merged = self.operations.mutate(&schema, table, row, mutations);
         merged.map_err(|(column, source)| {
             let value = "the result".to_owned();
-            self.refused(table, self.row_name(row), column, value, source)
+            self.value_error(table, self.row_name(row), column, value, source)
         })
     }
 }
 
 /// Adds the column to each name and value. `None`: the schema lacks the column.
-fn by_column<'a>(
+fn with_columns<'a>(
     schema: Arc<DatabaseSchema>,
     table: TableId,
     values: impl IntoIterator<Item = (&'a str, Datum)>,

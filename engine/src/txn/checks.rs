@@ -72,12 +72,12 @@ impl TxnBuilder {
             return if is_default(&datum) {
                 Ok(None)
             } else {
-                Err(self.no_column(table, row, column, &datum))
+                Err(self.no_column_error(table, row, column, &datum))
             };
         };
         match check_value(&datum, schema.column_type(id)) {
             Ok(()) => Ok(Some((id, datum))),
-            Err(source) => Err(self.refused(table, row, id, datum.to_string(), source)),
+            Err(source) => Err(self.value_error(table, row, id, datum.to_string(), source)),
         }
     }
 
@@ -100,7 +100,7 @@ impl TxnBuilder {
         })
     }
 
-    pub(super) fn no_column(
+    pub(super) fn no_column_error(
         &self,
         table: TableId,
         row: AffectedRow,
@@ -117,7 +117,7 @@ impl TxnBuilder {
         }
     }
 
-    pub(super) fn refused(
+    pub(super) fn value_error(
         &self,
         table: TableId,
         row: AffectedRow,
@@ -126,7 +126,7 @@ impl TxnBuilder {
         source: OvsdbError,
     ) -> BuildError {
         let schema = self.snapshot.schema().table(table);
-        refused(schema, row, column, value, source)
+        value_error(schema, row, column, value, source)
     }
 
     /// A row as the collected operations leave it.
@@ -149,13 +149,13 @@ impl TxnBuilder {
             }),
             Err((column, source)) => {
                 let value = "the result".to_owned();
-                Err(refused(schema, name, column, value, source))
+                Err(value_error(schema, name, column, value, source))
             }
         }
     }
 }
 
-fn refused(
+fn value_error(
     schema: &TableSchema,
     row: AffectedRow,
     column: ColumnId,

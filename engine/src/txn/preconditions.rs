@@ -55,7 +55,7 @@ impl TxnBuilder {
         let table = self.table(table)?;
         let expected = self.column_values(table, row, values)?;
         if !expected.is_empty() {
-            let wait = wait(table, Condition::uuid(row), Some(expected));
+            let wait = wait_operation(table, Condition::uuid(row), Some(expected));
             self.operations.push_read(table, row, wait);
         }
         Ok(())
@@ -69,7 +69,7 @@ impl TxnBuilder {
     /// The schema lacks the table.
     pub fn expect_no_row(&mut self, table: &str, condition: Condition) -> Result<(), BuildError> {
         let table = self.table(table)?;
-        let wait = wait(table, condition, None);
+        let wait = wait_operation(table, condition, None);
         // The condition may read any row, so later changes of all rows must come after it.
         let operations = &mut self.operations;
         operations.seal();
@@ -97,7 +97,7 @@ impl TxnBuilder {
             // At this point the transaction itself has changed the column.
             self.wait_before_change(table, row, column, current);
         } else {
-            let wait = wait(table, Condition::uuid(row), Some(vec![(column, current)]));
+            let wait = wait_operation(table, Condition::uuid(row), Some(vec![(column, current)]));
             self.operations.push_read(table, row, wait);
         }
         Ok(())
@@ -138,14 +138,18 @@ impl TxnBuilder {
             let expected = Some(vec![(column, expected)]);
             section
                 .guards
-                .push(wait(table, Condition::uuid(row), expected));
+                .push(wait_operation(table, Condition::uuid(row), expected));
         }
     }
 }
 
 /// A `wait` operation without time-out: the matching row must have the expected values. `None`: no
 /// row may match.
-fn wait(table: TableId, condition: Condition, expected: Option<ColumnValues>) -> Operation {
+fn wait_operation(
+    table: TableId,
+    condition: Condition,
+    expected: Option<ColumnValues>,
+) -> Operation {
     let columns = expected.iter().flatten().map(|(column, _)| *column);
     Operation::Wait {
         table,

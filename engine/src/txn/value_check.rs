@@ -29,7 +29,7 @@ pub(super) fn check_argument(
         return if number && !ty.is_map() {
             Ok(())
         } else {
-            Err(mismatch(ty))
+            Err(mismatch_error(ty))
         };
     }
     // A set of keys deletes pairs of a map whatever their values.
@@ -55,11 +55,11 @@ fn check_elements(datum: &Datum, ty: &ColumnType, has_valid_len: bool) -> Result
         _ => false,
     };
     if !(typed && has_valid_len) {
-        return Err(mismatch(ty));
+        return Err(mismatch_error(ty));
     }
     ty.check(datum)
 }
 
-fn mismatch(ty: &ColumnType) -> OvsdbError {
+fn mismatch_error(ty: &ColumnType) -> OvsdbError {
     OvsdbError::constraint(format!("the column is a {}", ty.to_english()))
 }

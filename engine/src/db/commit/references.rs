@@ -34,7 +34,7 @@ impl Commit<'_, '_> {
                         *self.strong_deltas.entry(target).or_default() += delta;
                     });
                     if let Some(target) = missing {
-                        return Err(self.missing_target(
+                        return Err(self.missing_target_error(
                             RowId::new(table, *uuid),
                             reference,
                             target,
@@ -46,7 +46,12 @@ impl Commit<'_, '_> {
         self.check_deleted_rows()
     }
 
-    fn missing_target(&self, row: RowId, reference: ReferenceColumn, target: Uuid) -> OvsdbError {
+    fn missing_target_error(
+        &self,
+        row: RowId,
+        reference: ReferenceColumn,
+        target: Uuid,
+    ) -> OvsdbError {
         let table = self.schema.table(row.table);
         let details = format!(
             "Table {} column {} row {} references nonexistent row {target} in table {}.",
