@@ -57,7 +57,7 @@ impl SimDatabase {
             .execute(decoded(transaction), transaction.schema());
         match executed {
             Ok((_, changes)) => Ok(changes),
-            Err(DatabaseError::Blocked) => Err(TransactError::Blocked),
+            Err(DatabaseError::WaitUnsatisfied) => Err(TransactError::Blocked),
             Err(error) => Err(OvsdbError::from(error).into()),
         }
     }

@@ -165,7 +165,7 @@ impl Hosted {
                 let operations = &transaction.operations;
                 Err(DatabaseError::after(results.len(), operations, error))
             }
-            Execution::Blocked { .. } => Err(DatabaseError::Blocked),
+            Execution::Waiting { .. } => Err(DatabaseError::WaitUnsatisfied),
         }
     }
 

@@ -109,7 +109,7 @@ fn operation(
     limit: usize,
 ) -> bool {
     match result {
-        OperationResult::Nothing => out.extend_from_slice(b"{}"),
+        OperationResult::Empty => out.extend_from_slice(b"{}"),
         OperationResult::Inserted(uuid) => {
             out.extend_from_slice(b"{\"uuid\":[\"uuid\",\"");
             write_uuid(out, *uuid);

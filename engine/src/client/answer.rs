@@ -232,7 +232,7 @@ fn decode_result(
                 rows,
             })
         }
-        _ => Ok(OperationResult::Nothing),
+        _ => Ok(OperationResult::Empty),
     }
 }
 

@@ -65,7 +65,7 @@ fn rejected(transaction: &Transaction, error: DatabaseError) -> OpError {
         DatabaseError::Operation { index, error, .. } => {
             answer::rejected(transaction, index, error)
         }
-        other @ (DatabaseError::Commit(_) | DatabaseError::Blocked) => OpError {
+        other @ (DatabaseError::Commit(_) | DatabaseError::WaitUnsatisfied) => OpError {
             operation: None,
             error: other.into(),
         },

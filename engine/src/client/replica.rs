@@ -186,7 +186,7 @@ impl Replica {
             return false;
         }
         let operations = transaction.take_executed(|row| committed.inserted.get(&row).copied());
-        let Some(mut changes) = self.snapshot.expected(operations) else {
+        let Some(mut changes) = self.snapshot.predict_changes(operations) else {
             return false;
         };
         as_reported(&mut changes, self.snapshot.schema(), asked);

@@ -236,7 +236,7 @@ impl Hosted {
         let access = Access {
             read_only: self.listing.is_none().then_some(&*reason),
             owns_lock: &owns_lock,
-            elapsed: arrived.elapsed().as_millis() as u64,
+            elapsed_ms: arrived.elapsed().as_millis() as u64,
         };
         // Execution takes rows out of a transaction, and without a leader it is executed once more.
         let again = (!state.role.is_connected()).then(|| transaction.clone());
@@ -265,7 +265,9 @@ impl Hosted {
                 }
             }
             Execution::Failed { results, error } => (results, Some(error), BTreeSet::new()),
-            Execution::Blocked { deadline } => return Attempt::Blocked { deadline },
+            Execution::Waiting {
+                deadline_ms: deadline,
+            } => return Attempt::Blocked { deadline },
         };
         let schema = state.database.schema();
         let total = transaction.total;

@@ -36,7 +36,7 @@ impl Hosted {
             && let Err(error) = journal.rewrite(&snapshot)
         {
             tracing::error!(database = self.name, %error, "a conversion fails because it cannot be written");
-            state.database.go_back_to(former);
+            state.database.revert_conversion(former);
             return Err(error);
         }
         if let Some(history) = &mut state.history {

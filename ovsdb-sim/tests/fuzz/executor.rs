@@ -119,10 +119,10 @@ impl Bed {
                 self.model.check_changes(&after, changes)?;
                 !changes.rows.is_empty()
             }
-            Execution::Failed { .. } | Execution::Blocked { .. } if self.model != after => {
+            Execution::Failed { .. } | Execution::Waiting { .. } if self.model != after => {
                 return Err("a transaction that failed changed something".to_owned());
             }
-            Execution::Failed { .. } | Execution::Blocked { .. } => false,
+            Execution::Failed { .. } | Execution::Waiting { .. } => false,
         };
         if changed {
             after.check(&snapshot)?;

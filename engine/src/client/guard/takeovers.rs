@@ -114,7 +114,7 @@ impl Server {
             Execution::Failed { error, .. } => {
                 vec![Json::object([("error", Json::string(&*error.tag))])]
             }
-            Execution::Blocked { .. } => unreachable!("no wait waits"),
+            Execution::Waiting { .. } => unreachable!("no wait waits"),
         };
         let mut reply = br#"{"id":1,"error":null,"result":"#.to_vec();
         Json::Array(results).write(&mut reply);
@@ -147,7 +147,7 @@ fn result(result: &OperationResult) -> Json {
             });
             Json::object([("rows", Json::Array(rows.collect()))])
         }
-        OperationResult::Count(_) | OperationResult::Nothing => Json::object([]),
+        OperationResult::Count(_) | OperationResult::Empty => Json::object([]),
     }
 }
 

@@ -1,17 +1,20 @@
-//! What a transaction that somebody else has executed does to a copy of the database.
+//! Prediction of the changes that a committed transaction makes to a copy of the database.
 
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{DecodedTransaction, Operation};
 
 use super::change::{ChangeSet, RowChange};
-use super::execute::{Access, Executor};
-use super::overlay::{Overlay, Touched};
+use super::execute::Executor;
+use super::execution::Access;
+use super::overlay::{Overlay, TouchedRow};
 use super::snapshot::Snapshot;
 
 impl Snapshot {
-    /// The changes that operations make by themselves. Constraints are not looked at, and no row goes because nothing
-    /// refers to it any more: whoever has executed the operations has done that. None when they fail on this copy.
-    pub(crate) fn expected(&self, operations: Vec<Operation>) -> Option<ChangeSet> {
+    /// Row changes that the operations themselves make to this copy of the database.
+    ///
+    /// Constraints are not checked and garbage is not collected, because the server has done both
+    /// when it executed the operations. Returns `None` if an operation fails on this copy.
+    pub(crate) fn predict_changes(&self, operations: Vec<Operation>) -> Option<ChangeSet> {
         let mut transaction = DecodedTransaction {
             total: operations.len(),
             operations,
@@ -22,18 +25,21 @@ impl Snapshot {
         Executor::new(self.schema(), &mut overlay, &mut versions, &access)
             .run(&mut transaction, &mut Vec::new())
             .ok()?;
-        let tables = self.schema().table_ids().zip(overlay.tables);
-        let rows = tables.flat_map(|(table, touched)| {
-            touched.into_values().filter_map(move |row| {
-                let Touched { old, new, .. } = row;
-                let same =
-                    matches!((&old, &new), (Some(old), Some(new)) if old.values == new.values);
-                (!same).then_some(RowChange { table, old, new })
+        let changed = |table, TouchedRow { old, new, .. }| {
+            let same = matches!((&old, &new), (Some(old), Some(new)) if old.values == new.values);
+            (!same).then_some(RowChange { table, old, new })
+        };
+        let rows = self
+            .schema()
+            .table_ids()
+            .zip(overlay.tables)
+            .flat_map(|(table, touched)| {
+                touched
+                    .into_values()
+                    .filter_map(move |row| changed(table, row))
             })
-        });
-        Some(ChangeSet {
-            rows: rows.collect(),
-        })
+            .collect();
+        Some(ChangeSet { rows })
     }
 }
 
@@ -65,7 +71,7 @@ mod tests {
         (database, router)
     }
 
-    /// What becomes of each row.
+    /// Values of each changed row before and after.
     fn by_row(changes: &ChangeSet) -> BTreeMap<Uuid, [Option<&Values>; 2]> {
         let mut rows = BTreeMap::new();
         for change in &changes.rows {
@@ -76,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_operations_that_add_do_is_what_the_database_makes_of_them() {
+    fn predicted_changes_of_inserts_and_mutations_are_those_of_the_database() {
         let (mut database, router) = database();
         let mut txn = TxnBuilder::new(&database.snapshot());
         let ports: Vec<_> = (0..3)
@@ -91,9 +97,9 @@ mod tests {
             .collect();
         txn.add(router, LogicalRouter::PORTS, ports[..2].to_vec())
             .unwrap();
-        // What is there already stays.
-        let options = [("chassis", "there"), ("mcast_relay", "true")];
-        let options = options.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        // `chassis` has a value already.
+        let options = [("chassis", "there"), ("mcast_relay", "true")]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()));
         txn.put(router, LogicalRouter::OPTIONS, options).unwrap();
         txn.verify(router, LogicalRouter::NAME).unwrap();
         txn.insert(&LogicalRouter {
@@ -103,33 +109,33 @@ mod tests {
         })
         .unwrap();
         let transaction = txn.finish();
-        let expected = database
+        let predicted = database
             .snapshot()
-            .expected(transaction.operations().to_vec())
+            .predict_changes(transaction.operations().to_vec())
             .unwrap();
-        assert_eq!(expected.rows.len(), 5);
-        let made = database.transact(transaction.operations()).unwrap();
-        assert_eq!(by_row(&expected), by_row(&made));
+        assert_eq!(predicted.rows.len(), 5);
+        let committed = database.transact(transaction.operations()).unwrap();
+        assert_eq!(by_row(&predicted), by_row(&committed));
     }
 
     #[test]
-    fn what_changes_nothing_is_no_change() {
+    fn an_operation_that_changes_nothing_predicts_no_change() {
         let (database, router) = database();
         let mut txn = TxnBuilder::new(&database.snapshot());
-        let there = database.snapshot().get(router).unwrap().unwrap().ports;
-        txn.add(router, LogicalRouter::PORTS, there).unwrap();
+        let ports = database.snapshot().get(router).unwrap().unwrap().ports;
+        txn.add(router, LogicalRouter::PORTS, ports).unwrap();
         let operations = txn.finish().operations().to_vec();
-        let expected = database.snapshot().expected(operations);
-        assert!(expected.unwrap().rows.is_empty());
+        let predicted = database.snapshot().predict_changes(operations);
+        assert!(predicted.unwrap().rows.is_empty());
     }
 
     #[test]
-    fn operations_that_fail_on_the_copy_say_nothing() {
+    fn operations_that_fail_on_the_copy_predict_nothing() {
         let (database, router) = database();
         let mut txn = TxnBuilder::new(&database.snapshot());
         txn.verify(router, LogicalRouter::NAME).unwrap();
         let operations = txn.finish().operations().to_vec();
         let other = Snapshot::empty(nb::schema());
-        assert!(other.expected(operations).is_none());
+        assert!(other.predict_changes(operations).is_none());
     }
 }

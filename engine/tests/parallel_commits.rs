@@ -1,4 +1,4 @@
-//! Transactions so large that tables and references are changed at the same time.
+//! Transactions so large that tables and references are changed in parallel.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
@@ -8,29 +8,29 @@ use patchbay_schemas::datum::Datum;
 use patchbay_schemas::nb::{self, LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute};
 use patchbay_schemas::typed::Ref;
 
-/// Of ports, and of routes: together more than what is changed one after the other.
-const COUNT: usize = 3000;
+/// Number of ports and number of routes. Together they exceed the least number of changes (4,096)
+/// for which tables are changed in parallel.
+const PORTS: usize = 3000;
 
 fn name(i: usize) -> String {
     format!("port {i}")
 }
 
-/// The port that the index of names has under each name.
+/// For each name, the port that the unique index of names contains.
 fn ports_by_name(snapshot: &Snapshot) -> Vec<Option<Ref<LogicalRouterPort>>> {
     let (table, _) = snapshot
         .schema()
         .table_by_name("Logical_Router_Port")
         .unwrap();
     let port = |i| snapshot.table(table).find(0, &[Datum::scalar(name(i))]);
-    let ports = (0..COUNT).map(|i| Some(Ref::new(port(i)?.uuid)));
-    ports.collect()
+    (0..PORTS).map(|i| Some(Ref::new(port(i)?.uuid))).collect()
 }
 
-/// A router with ports and routes, made in one transaction that takes turns between the tables.
+/// Inserts a router with ports and routes in one transaction that alternates between the tables.
 fn add_router(database: &mut Database) -> (Ref<LogicalRouter>, Vec<Ref<LogicalRouterPort>>) {
     let mut txn = TxnBuilder::new(&database.snapshot());
     let (mut ports, mut routes) = (Vec::new(), Vec::new());
-    for i in 0..COUNT {
+    for i in 0..PORTS {
         let port = LogicalRouterPort {
             name: name(i),
             ..LogicalRouterPort::default()
@@ -49,21 +49,21 @@ fn add_router(database: &mut Database) -> (Ref<LogicalRouter>, Vec<Ref<LogicalRo
     };
     let router = txn.insert(&router).unwrap();
     let changes = database.transact(txn.finish().operations()).unwrap();
-    assert_eq!(changes.rows.len(), 2 * COUNT + 1);
+    assert_eq!(changes.rows.len(), 2 * PORTS + 1);
     (router, ports)
 }
 
 #[test]
-fn index_keys_are_swapped_and_given_back() {
+fn unique_keys_can_be_swapped_and_reused() {
     let mut database = Database::new(nb::schema());
     let (router, ports) = add_router(&mut database);
     let found: Vec<_> = ports.iter().copied().map(Some).collect();
     assert_eq!(ports_by_name(&database.snapshot()), found);
 
-    // Each port takes the name of the next one.
+    // Each port gets the name of the next one.
     let mut txn = TxnBuilder::new(&database.snapshot());
     for (i, port) in ports.iter().enumerate() {
-        let next = name((i + 1) % COUNT);
+        let next = name((i + 1) % PORTS);
         txn.set_row(
             "Logical_Router_Port",
             port.uuid,
@@ -82,16 +82,17 @@ fn index_keys_are_swapped_and_given_back() {
             .unwrap();
     }
     let changes = database.transact(txn.finish().operations()).unwrap();
-    assert_eq!(changes.rows.len(), 2 * COUNT);
+    assert_eq!(changes.rows.len(), 2 * PORTS);
     let mut rotated = found;
     rotated.rotate_right(1);
     assert_eq!(ports_by_name(&database.snapshot()), rotated);
 
-    // Nothing refers to them without the router, so that all go; then their names are free.
+    // Without the router, no row refers to the ports and routes. They are deleted, and their names
+    // are free.
     let mut txn = TxnBuilder::new(&database.snapshot());
     txn.delete(router).unwrap();
     let changes = database.transact(txn.finish().operations()).unwrap();
-    assert_eq!(changes.rows.len(), 2 * COUNT + 1);
+    assert_eq!(changes.rows.len(), 2 * PORTS + 1);
     assert_eq!(database.snapshot().row_count(), 0);
     assert!(
         ports_by_name(&database.snapshot())

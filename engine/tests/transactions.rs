@@ -1,10 +1,10 @@
-//! The transaction engine's laws at commit, through its public interface: requests in, results and rows out.
+//! Rules of transactions and commits, tested with requests, their results and the committed rows.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 use std::sync::Arc;
 
-use patchbay_engine::db::{Access, Database, Execution, OperationResult};
+use patchbay_engine::db::{Access, Database, Execution, IndexSpec, OperationResult};
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::json::{Reader, TextBuf};
@@ -29,51 +29,56 @@ const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{
   "Need":{"isRoot":true,"columns":{
     "one":{"type":{"key":{"type":"uuid","refTable":"Child","refType":"weak"}}}}}}}"#;
 
-struct Bed {
-    database: Database,
+/// A database and the UUIDs of the rows that requests insert.
+struct TestDatabase {
+    inner: Database,
     uuids: UuidSource,
 }
 
-impl Bed {
+impl TestDatabase {
     fn new() -> Self {
-        Self::of(SCHEMA)
+        Self::with_schema(SCHEMA)
     }
 
-    fn of(schema: &str) -> Self {
+    fn with_schema(schema: &str) -> Self {
         let schema = Arc::new(DatabaseSchema::parse(schema.as_bytes()).unwrap());
         Self {
-            database: Database::new(schema),
+            inner: Database::new(schema),
             uuids: UuidSource::seeded(1),
         }
     }
 
-    fn run(&mut self, operations: &str) -> Execution {
+    /// Executes operations in JSON notation, separated by commas.
+    fn execute(&mut self, operations: &str) -> Execution {
         let text = TextBuf::parse(format!("[\"D\",{operations}]").into_bytes()).unwrap();
         let mut reader = Reader::new(text.as_text());
         assert!(reader.enter_array() && reader.next_element());
         reader.skip();
-        let schema = self.database.schema().clone();
+        let schema = self.inner.schema().clone();
         let mut decoded =
             decode_transaction(reader, &schema, &mut Strings::default(), &mut self.uuids);
-        self.database.execute(&mut decoded, &Access::unrestricted())
+        self.inner.execute(&mut decoded, &Access::unrestricted())
     }
 
-    fn ok(&mut self, operations: &str) -> Vec<OperationResult> {
-        match self.run(operations) {
+    /// Results of operations that must succeed.
+    fn commit(&mut self, operations: &str) -> Vec<OperationResult> {
+        match self.execute(operations) {
             Execution::Committed { results, .. } => results,
             other => panic!("{operations}: {other:?}"),
         }
     }
 
+    /// Error of operations that must fail.
     fn error(&mut self, operations: &str) -> String {
-        match self.run(operations) {
+        match self.execute(operations) {
             Execution::Failed { error, .. } => error.to_string(),
             other => panic!("{operations}: {other:?}"),
         }
     }
 
+    /// Number of rows of a table.
     fn count(&self, table: &str) -> usize {
-        let snapshot = self.database.snapshot();
+        let snapshot = self.inner.snapshot();
         snapshot
             .table(snapshot.schema().table_id(table).unwrap())
             .len()
@@ -84,81 +89,81 @@ const INSERT_PAIR: &str = r#"{"op":"insert","table":"Root","row":{"name":"r","st
   {"op":"insert","table":"Child","uuid-name":"c","row":{"label":"c"}}"#;
 
 #[test]
-fn children_live_while_somebody_refers_to_them() {
-    let mut bed = Bed::new();
-    bed.ok(r#"{"op":"insert","table":"Child","row":{}}"#);
-    assert_eq!(bed.count("Child"), 0, "nobody refers to it");
-    bed.ok(INSERT_PAIR);
-    assert_eq!(bed.count("Child"), 1);
-    let error = bed.error(r#"{"op":"delete","table":"Child","where":[]}"#);
+fn a_row_of_a_non_root_table_exists_while_rows_refer_to_it() {
+    let mut database = TestDatabase::new();
+    database.commit(r#"{"op":"insert","table":"Child","row":{}}"#);
+    assert_eq!(database.count("Child"), 0, "no row refers to it");
+    database.commit(INSERT_PAIR);
+    assert_eq!(database.count("Child"), 1);
+    let error = database.error(r#"{"op":"delete","table":"Child","where":[]}"#);
     assert!(
         error.contains("because of 1 remaining reference(s)"),
         "{error}"
     );
-    bed.ok(r#"{"op":"update","table":"Root","where":[],"row":{"strong":["set",[]]}}"#);
-    assert_eq!(bed.count("Child"), 0);
+    database.commit(r#"{"op":"update","table":"Root","where":[],"row":{"strong":["set",[]]}}"#);
+    assert_eq!(database.count("Child"), 0);
     let OperationResult::Rows { rows, .. } =
-        &bed.ok(r#"{"op":"select","table":"Root","where":[["weak","==",["set",[]]],["named","==",["map",[]]]]}"#)[0]
+        &database.commit(r#"{"op":"select","table":"Root","where":[["weak","==",["set",[]]],["named","==",["map",[]]]]}"#)[0]
     else {
         panic!()
     };
-    assert_eq!(rows.len(), 1, "weak references went with the child");
+    assert_eq!(rows.len(), 1, "weak references are removed with the child");
 }
 
 #[test]
-fn chains_are_collected_and_cycles_are_not() {
-    let mut bed = Bed::new();
-    bed.ok(
+fn chains_of_references_are_collected_and_cycles_are_not() {
+    let mut database = TestDatabase::new();
+    database.commit(
         r#"{"op":"insert","table":"Root","row":{"name":"r","strong":["named-uuid","a"]}},
            {"op":"insert","table":"Child","uuid-name":"a","row":{"next":["named-uuid","b"]}},
            {"op":"insert","table":"Child","uuid-name":"b","row":{}}"#,
     );
-    assert_eq!(bed.count("Child"), 2);
-    bed.ok(r#"{"op":"delete","table":"Root","where":[]}"#);
-    assert_eq!(bed.count("Child"), 0);
-    bed.ok(
+    assert_eq!(database.count("Child"), 2);
+    database.commit(r#"{"op":"delete","table":"Root","where":[]}"#);
+    assert_eq!(database.count("Child"), 0);
+    database.commit(
         r#"{"op":"insert","table":"Child","uuid-name":"me","row":{"next":["named-uuid","me"]}}"#,
     );
     assert_eq!(
-        bed.count("Child"),
+        database.count("Child"),
         0,
         "a reference to itself does not count"
     );
-    bed.ok(
+    database.commit(
         r#"{"op":"insert","table":"Child","uuid-name":"x","row":{"next":["named-uuid","y"]}},
            {"op":"insert","table":"Child","uuid-name":"y","row":{"next":["named-uuid","x"]}}"#,
     );
-    assert_eq!(bed.count("Child"), 2);
+    assert_eq!(database.count("Child"), 2);
 }
 
 #[test]
-fn strong_references_need_a_target() {
-    let mut bed = Bed::new();
-    let error = bed.error(
-        r#"{"op":"insert","table":"Root","row":{"name":"r","strong":["named-uuid","nobody"]}}"#,
+fn strong_references_need_an_existing_target() {
+    let mut database = TestDatabase::new();
+    let error = database.error(
+        r#"{"op":"insert","table":"Root","row":{"name":"r","strong":["named-uuid","unknown"]}}"#,
     );
     assert!(
         error.contains("references nonexistent row") && error.contains("in table Child."),
         "{error}"
     );
-    assert_eq!(bed.count("Root"), 0);
+    assert_eq!(database.count("Root"), 0);
 }
 
 #[test]
-fn weak_references_that_must_not_vanish_fail() {
-    let mut bed = Bed::new();
-    let error = bed.error(r#"{"op":"insert","table":"Need","row":{}}"#);
+fn removing_a_required_weak_reference_fails() {
+    let mut database = TestDatabase::new();
+    let error = database.error(r#"{"op":"insert","table":"Need","row":{}}"#);
     assert!(error.contains("constraint volation"), "{error}");
     let error =
-        bed.error(r#"{"op":"insert","table":"Need","row":{"one":["named-uuid","nobody"]}}"#);
+        database.error(r#"{"op":"insert","table":"Need","row":{"one":["named-uuid","unknown"]}}"#);
     assert!(error.contains("Deletion of 1 weak reference(s)"), "{error}");
 }
 
 #[test]
-fn limits_are_judged_after_garbage_collection() {
-    let mut bed = Bed::new();
+fn row_limits_are_checked_after_garbage_collection() {
+    let mut database = TestDatabase::new();
     let child = r#"{"op":"insert","table":"Child","row":{}}"#;
-    bed.ok(&[child; 5].join(","));
+    database.commit(&[child; 5].join(","));
     let keep: Vec<String> = (0..4)
         .map(|i| format!(r#"["named-uuid","c{i}"]"#))
         .collect();
@@ -169,7 +174,7 @@ fn limits_are_judged_after_garbage_collection() {
         r#"{{"op":"insert","table":"Root","row":{{"name":"r","strong":["set",[{}]]}}}}"#,
         keep.join(",")
     );
-    let error = bed.error(&format!("{root},{}", children.join(",")));
+    let error = database.error(&format!("{root},{}", children.join(",")));
     assert!(
         error.contains("to contain 4 rows, greater than the schema-defined limit of 3 row(s)"),
         "{error}"
@@ -178,11 +183,11 @@ fn limits_are_judged_after_garbage_collection() {
 
 #[test]
 fn unique_values_can_be_swapped_but_not_shared() {
-    let mut bed = Bed::new();
-    bed.ok(
+    let mut database = TestDatabase::new();
+    database.commit(
         r#"{"op":"insert","table":"Root","row":{"name":"a","number":1}},{"op":"insert","table":"Root","row":{"name":"b","number":2}}"#,
     );
-    let error = bed.error(r#"{"op":"insert","table":"Root","row":{"name":"a"}}"#);
+    let error = database.error(r#"{"op":"insert","table":"Root","row":{"name":"a"}}"#);
     assert!(
         error.contains("identical values (a) for index on column \"name\""),
         "{error}"
@@ -191,17 +196,14 @@ fn unique_values_can_be_swapped_but_not_shared() {
         error.contains("was inserted by this transaction."),
         "{error}"
     );
-    bed.ok(
+    database.commit(
         r#"{"op":"update","table":"Root","where":[["number","==",1]],"row":{"name":"b"}},
            {"op":"update","table":"Root","where":[["number","==",2]],"row":{"name":"a"}}"#,
     );
-    let snapshot = bed.database.snapshot();
+    let snapshot = database.inner.snapshot();
     let (id, table) = snapshot.schema().table_by_name("Root").unwrap();
     for (name, number) in [("a", 2), ("b", 1)] {
-        let row = snapshot
-            .table(id)
-            .find(0, &[name.to_owned().into_datum()])
-            .unwrap();
+        let row = snapshot.table(id).find(0, &[Datum::scalar(name)]).unwrap();
         assert_eq!(
             row.get(table.column_id("number").unwrap())
                 .as_scalar()
@@ -210,24 +212,15 @@ fn unique_values_can_be_swapped_but_not_shared() {
             Some(number)
         );
     }
-    bed.ok(r#"{"op":"update","table":"Root","where":[["name","==","a"]],"row":{"name":"c"}}"#);
-    bed.ok(r#"{"op":"insert","table":"Root","row":{"name":"a"}}"#);
-}
-
-trait IntoDatum {
-    fn into_datum(self) -> patchbay_schemas::datum::Datum;
-}
-
-impl IntoDatum for String {
-    fn into_datum(self) -> patchbay_schemas::datum::Datum {
-        patchbay_schemas::datum::Datum::scalar(self)
-    }
+    database
+        .commit(r#"{"op":"update","table":"Root","where":[["name","==","a"]],"row":{"name":"c"}}"#);
+    database.commit(r#"{"op":"insert","table":"Root","row":{"name":"a"}}"#);
 }
 
 #[test]
-fn a_failed_operation_leaves_nothing() {
-    let mut bed = Bed::new();
-    let execution = bed.run(
+fn a_failed_operation_leaves_no_changes() {
+    let mut database = TestDatabase::new();
+    let execution = database.execute(
         r#"{"op":"insert","table":"Root","row":{"name":"a"}},{"op":"update","table":"Root","where":[],"row":{"fixed":"x"}},{"op":"comment","comment":""}"#,
     );
     let Execution::Failed { results, error } = execution else {
@@ -238,15 +231,15 @@ fn a_failed_operation_leaves_nothing() {
         error.details.as_deref(),
         Some("Cannot update immutable column fixed in table Root.")
     );
-    assert_eq!(bed.count("Root"), 0);
+    assert_eq!(database.count("Root"), 0);
 }
 
 #[test]
-fn mutations_are_checked() {
-    let mut bed = Bed::new();
-    bed.ok(r#"{"op":"insert","table":"Root","row":{"name":"a","number":98}}"#);
-    bed.ok(r#"{"op":"mutate","table":"Root","where":[],"mutations":[["number","+=",1]]}"#);
-    for (mutation, complaint) in [
+fn mutations_with_invalid_arguments_or_results_fail() {
+    let mut database = TestDatabase::new();
+    database.commit(r#"{"op":"insert","table":"Root","row":{"name":"a","number":98}}"#);
+    database.commit(r#"{"op":"mutate","table":"Root","where":[],"mutations":[["number","+=",1]]}"#);
+    for (mutation, expected) in [
         (
             r#"["number","+=",1]"#,
             "100 is not in the valid range 0 to 99 (inclusive)",
@@ -263,16 +256,16 @@ fn mutations_are_checked() {
         (r#"["number","insert"]"#, "Parse error in mutation."),
         (r#"["number","**=",1]"#, "No mutator named **=."),
     ] {
-        let error = bed.error(&format!(
+        let error = database.error(&format!(
             r#"{{"op":"mutate","table":"Root","where":[],"mutations":[{mutation}]}}"#
         ));
-        assert!(error.contains(complaint), "{mutation}: {error}");
+        assert!(error.contains(expected), "{mutation}: {error}");
     }
 }
 
 #[test]
-fn parse_errors_name_the_operation() {
-    let mut bed = Bed::new();
+fn syntax_errors_name_the_operation() {
+    let mut database = TestDatabase::new();
     for (operations, error) in [
         (
             "5",
@@ -291,49 +284,52 @@ fn parse_errors_name_the_operation() {
             "syntax error: Parsing ovsdb operation 1 of 1 failed: Member 'x' is present but not allowed here. (in {\"op\":\"abort\",\"x\":1})",
         ),
     ] {
-        assert_eq!(bed.error(operations), error);
+        assert_eq!(database.error(operations), error);
     }
 }
 
 #[test]
-fn waits_block_or_fail() {
-    let mut bed = Bed::new();
+fn an_unsatisfied_wait_waits_or_times_out() {
+    let mut database = TestDatabase::new();
     let wait = |timeout: &str| {
         format!(
             r#"{{"op":"wait","table":"Root",{timeout}"where":[],"columns":["name"],"until":"==","rows":[{{"name":"a"}}]}}"#
         )
     };
     assert!(
-        bed.error(&wait("\"timeout\":0,"))
+        database
+            .error(&wait("\"timeout\":0,"))
             .contains("\"where\" clause test failed")
     );
     assert!(matches!(
-        bed.run(&wait("")),
-        Execution::Blocked { deadline: None }
+        database.execute(&wait("")),
+        Execution::Waiting { deadline_ms: None }
     ));
     assert!(matches!(
-        bed.run(&wait("\"timeout\":7,")),
-        Execution::Blocked { deadline: Some(7) }
+        database.execute(&wait("\"timeout\":7,")),
+        Execution::Waiting {
+            deadline_ms: Some(7)
+        }
     ));
-    bed.ok(r#"{"op":"insert","table":"Root","row":{"name":"a"}}"#);
-    bed.ok(&wait("\"timeout\":0,"));
+    database.commit(r#"{"op":"insert","table":"Root","row":{"name":"a"}}"#);
+    database.commit(&wait("\"timeout\":0,"));
 }
 
 #[test]
-fn nothing_changes_under_a_reader() {
-    let mut bed = Bed::new();
-    bed.ok(INSERT_PAIR);
-    let before = bed.database.snapshot();
-    bed.ok(r#"{"op":"delete","table":"Root","where":[]}"#);
+fn a_snapshot_never_changes() {
+    let mut database = TestDatabase::new();
+    database.commit(INSERT_PAIR);
+    let before = database.inner.snapshot();
+    database.commit(r#"{"op":"delete","table":"Root","where":[]}"#);
     assert_eq!(before.row_count(), 2);
-    assert_eq!(bed.database.snapshot().row_count(), 0);
+    assert_eq!(database.inner.snapshot().row_count(), 0);
 }
 
-/// One by one, each would be looked for in the whole map.
+/// Searching the whole map for each removed reference would take minutes.
 #[test]
-fn a_map_loses_very_many_weak_references_at_once() {
+fn a_map_loses_20_000_weak_references_in_one_transaction() {
     const ROWS: usize = 20_000;
-    let mut bed = Bed::of(
+    let mut database = TestDatabase::with_schema(
         r#"{"name":"D","tables":{
           "Map":{"columns":{
             "named":{"type":{"key":"integer","value":{"type":"uuid","refTable":"Row","refType":"weak"},"min":0,"max":"unlimited"}}}},
@@ -350,26 +346,27 @@ fn a_map_loses_very_many_weak_references_at_once() {
         r#"{{"op":"insert","table":"Map","row":{{"named":["map",[{}]]}}}}"#,
         pairs.join(",")
     );
-    bed.ok(&format!("{inserts}{map}"));
+    database.commit(&format!("{inserts}{map}"));
     let start = std::time::Instant::now();
-    bed.ok(r#"{"op":"delete","table":"Row","where":[["number","!=",7]]}"#);
+    database.commit(r#"{"op":"delete","table":"Row","where":[["number","!=",7]]}"#);
     assert!(
         start.elapsed() < std::time::Duration::from_secs(5),
         "{:?}",
         start.elapsed()
     );
-    assert_eq!(bed.count("Row"), 1);
-    let left = bed.ok(r#"{"op":"select","table":"Map","where":[],"columns":["named"]}"#);
+    assert_eq!(database.count("Row"), 1);
+    let left = database.commit(r#"{"op":"select","table":"Map","where":[],"columns":["named"]}"#);
     let OperationResult::Rows { rows, .. } = &left[0] else {
         panic!("{left:?}")
     };
     assert_eq!(rows[0].values.iter().next().unwrap().len(), 1);
 }
 
-/// Else the row could never be deleted: references to it would remain that are nowhere.
+/// Otherwise the count of the row would include a reference that no longer exists, and the row
+/// could not be deleted.
 #[test]
-fn a_pair_that_goes_with_its_weak_key_takes_its_strong_value_along() {
-    let mut bed = Bed::of(
+fn removing_a_pair_with_its_weak_key_releases_its_strong_value() {
+    let mut database = TestDatabase::with_schema(
         r#"{"name":"D","tables":{
           "Root":{"isRoot":true,"columns":{
             "pairs":{"type":{"key":{"type":"uuid","refTable":"Key","refType":"weak"},
@@ -378,7 +375,7 @@ fn a_pair_that_goes_with_its_weak_key_takes_its_strong_value_along() {
           "Key":{"isRoot":true,"columns":{"i":{"type":"integer"}}},
           "Value":{"columns":{"i":{"type":"integer"}}}}}"#,
     );
-    bed.ok(r#"{"op":"insert","table":"Key","uuid-name":"k","row":{}},
+    database.commit(r#"{"op":"insert","table":"Key","uuid-name":"k","row":{}},
         {"op":"insert","table":"Value","uuid-name":"kept","row":{"i":1}},
         {"op":"insert","table":"Value","uuid-name":"lost","row":{"i":2}},
         {"op":"insert","table":"Value","uuid-name":"never","row":{"i":3}},
@@ -386,15 +383,15 @@ fn a_pair_that_goes_with_its_weak_key_takes_its_strong_value_along() {
           "pairs":["map",[[["named-uuid","k"],["named-uuid","lost"]],[["named-uuid","nothing"],["named-uuid","never"]]]]}},
         {"op":"insert","table":"Root","row":{
           "pairs":["map",[[["named-uuid","k"],["named-uuid","kept"]]]],"strong":["named-uuid","kept"]}}"#);
-    assert_eq!(bed.count("Value"), 2);
-    bed.ok(r#"{"op":"delete","table":"Key","where":[]}"#);
-    assert_eq!(bed.count("Value"), 1);
-    bed.ok(r#"{"op":"update","table":"Root","where":[],"row":{"strong":["set",[]]}}"#);
-    assert_eq!(bed.count("Value"), 0);
+    assert_eq!(database.count("Value"), 2);
+    database.commit(r#"{"op":"delete","table":"Key","where":[]}"#);
+    assert_eq!(database.count("Value"), 1);
+    database.commit(r#"{"op":"update","table":"Root","where":[],"row":{"strong":["set",[]]}}"#);
+    assert_eq!(database.count("Value"), 0);
 }
 
 #[test]
-fn a_uuid_that_comes_again_from_a_seed_is_refused() {
+fn a_uuid_that_a_seed_yields_twice_is_refused() {
     let mut database = Database::new(nb::schema());
     let mut insert = |name: &str| {
         let mut txn = TxnBuilder::with_uuids(&database.snapshot(), UuidSource::seeded(1));
@@ -417,7 +414,7 @@ fn a_uuid_that_comes_again_from_a_seed_is_refused() {
 }
 
 #[test]
-fn of_two_rows_with_one_index_value_the_greater_is_named_first() {
+fn an_index_violation_names_the_greater_row_first() {
     let schema = r#"{"name":"D","tables":{"ordinals":{"isRoot":true,"indexes":[["number"]],"columns":{
         "name":{"type":"string"},"number":{"type":"integer"}}}}}"#;
     let schema = Arc::new(DatabaseSchema::parse(schema.as_bytes()).unwrap());
@@ -446,4 +443,31 @@ fn of_two_rows_with_one_index_value_the_greater_is_named_first() {
         let named = format!("First row, with UUID {first},");
         assert!(error.to_string().contains(&named), "{error}");
     }
+}
+
+#[test]
+fn a_copy_has_the_rows_and_indexes_of_its_snapshot() {
+    let mut original = TestDatabase::new();
+    original.commit(INSERT_PAIR);
+    let by_label = IndexSpec::new("Child", ["label"]);
+    original.inner.add_index(by_label.clone());
+    let snapshot = original.inner.snapshot();
+    let mut copy = TestDatabase {
+        inner: Database::from_snapshot(&snapshot, UuidSource::seeded(2)).unwrap(),
+        uuids: UuidSource::seeded(3),
+    };
+    for table in snapshot.schema().table_ids() {
+        for row in snapshot.table(table).iter() {
+            let copied = copy.inner.snapshot();
+            assert_eq!(copied.row(table, row.uuid).unwrap().values, row.values);
+        }
+    }
+    assert_eq!(
+        copy.inner.snapshot().index(&by_label).unwrap().count("c"),
+        1
+    );
+    // The copy counts references: deleting the last one deletes the child.
+    copy.commit(r#"{"op":"delete","table":"Root","where":[]}"#);
+    assert_eq!((copy.count("Root"), copy.count("Child")), (0, 0));
+    assert_eq!((original.count("Root"), original.count("Child")), (1, 1));
 }

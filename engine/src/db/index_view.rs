@@ -1,40 +1,42 @@
-//! Finding rows by declared indexes.
+//! Look-ups in declared indexes.
 
 use std::sync::Arc;
 
 use patchbay_schemas::row::Row;
 use patchbay_schemas::typed::{Ref, TableRow, TypeError};
 
-use super::declared::{DeclaredIndex, Rows};
-use super::index_spec::{Index, IndexKey, IndexSpec};
+use super::declared_index::{DeclaredIndex, IndexedRows};
+use super::index_key::IndexKey;
+use super::index_spec::{Index, IndexSpec};
 use super::snapshot::Snapshot;
 use super::table::Table;
-use super::typed::TypedTable;
+use super::typed_table::TypedTable;
 
-/// Why an index finds nothing.
+/// Reason why a look-up in an index failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// Nobody declared it for this database.
+    /// The index was not declared for this database.
     #[error("no index of {0} was declared")]
     NotDeclared(IndexSpec),
-    /// One row was asked for, and several have the key.
+    /// One row was requested, and several have the key.
     #[error("{rows} rows of {index} have the key {key}")]
     NotUnique {
-        /// The index.
+        /// Declaration of the index.
         index: IndexSpec,
-        /// The key.
+        /// Requested key.
         key: IndexKey,
-        /// How many rows have it.
+        /// Number of rows with the key.
         rows: usize,
     },
-    /// A row holds values that its type cannot.
+    /// A row holds a value that its type cannot represent.
     #[error(transparent)]
     Type(#[from] TypeError),
 }
 
 impl Snapshot {
-    /// An index that was declared for this database. Over columns that its schema lacks it is empty.
+    /// View of a declared index. The index is empty if the schema lacks its table or one of its
+    /// columns.
     ///
     /// ```
     /// use patchbay_engine::db::{Database, IndexSpec};
@@ -56,19 +58,19 @@ impl Snapshot {
     /// ```
     ///
     /// # Errors
-    /// It was not declared.
+    /// The index was not declared.
     pub fn index<'a>(&'a self, spec: &'a IndexSpec) -> Result<IndexView<'a>, IndexError> {
-        let place = self
-            .declared(spec)
+        let declared = self
+            .find_declaration(spec)
             .ok_or_else(|| IndexError::NotDeclared(spec.clone()))?;
-        let index = place.and_then(|(table, at)| {
-            let table = self.table(table);
-            Some((table, table.declared.get(at)?))
+        let index = declared.position.and_then(|position| {
+            let table = self.table(position.table);
+            Some((table, table.declared_indexes.get(position.place)?))
         });
         Ok(IndexView { spec, index })
     }
 
-    /// A declared index with its rows as `T`s.
+    /// View of a declared index with rows as `T`s.
     ///
     /// ```
     /// use patchbay_engine::db::{Index, Snapshot};
@@ -81,7 +83,7 @@ impl Snapshot {
     /// ```
     ///
     /// # Errors
-    /// It was not declared.
+    /// The index was not declared.
     pub fn typed_index<'a, T: TableRow>(
         &'a self,
         index: &'a Index<T>,
@@ -93,36 +95,36 @@ impl Snapshot {
     }
 }
 
-/// One declared index of one snapshot.
+/// View of one declared index of one snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexView<'a> {
     spec: &'a IndexSpec,
-    /// None when the schema lacks what it is over.
+    /// `None`: the schema lacks the table or a column of the index.
     index: Option<(&'a Table, &'a DeclaredIndex)>,
 }
 
 impl<'a> IndexView<'a> {
-    /// The rows that have a key, by UUID. O(1), and the rows.
+    /// Rows with a key in the order of their UUIDs. O(1) and the number of rows.
     pub fn all(&self, key: impl Into<IndexKey>) -> impl Iterator<Item = &'a Arc<Row>> {
-        self.found(&key.into())
+        self.find(&key.into())
             .into_iter()
             .flat_map(|(table, rows)| rows.iter().filter_map(|uuid| table.get(uuid)))
     }
 
-    /// How many rows have a key. O(1).
+    /// Number of rows with a key. O(1).
     pub fn count(&self, key: impl Into<IndexKey>) -> usize {
-        self.found(&key.into()).map_or(0, |(_, rows)| rows.len())
+        self.find(&key.into()).map_or(0, |(_, rows)| rows.len())
     }
 
-    /// The row that has a key. O(1).
+    /// The row with a key. O(1).
     ///
     /// # Errors
-    /// Several have it.
+    /// Several rows have the key.
     pub fn one(&self, key: impl Into<IndexKey>) -> Result<Option<&'a Arc<Row>>, IndexError> {
         let key = key.into();
-        match self.found(&key) {
+        match self.find(&key) {
             None => Ok(None),
-            Some((table, Rows::One(uuid))) => Ok(table.get(*uuid)),
+            Some((table, IndexedRows::One(uuid))) => Ok(table.get(*uuid)),
             Some((_, many)) => Err(IndexError::NotUnique {
                 index: self.spec.clone(),
                 rows: many.len(),
@@ -131,31 +133,31 @@ impl<'a> IndexView<'a> {
         }
     }
 
-    /// How many different keys there are.
+    /// Number of different keys.
     pub fn key_count(&self) -> usize {
         self.index.map_or(0, |(_, index)| index.key_count())
     }
 
-    /// How many keys more than one row has: none as long as what was declared unique is so. O(1).
+    /// Number of keys that more than one row has: 0 if the index is unique. O(1).
     pub fn shared_key_count(&self) -> usize {
         self.index.map_or(0, |(_, index)| index.shared_keys())
     }
 
-    fn found(&self, key: &IndexKey) -> Option<(&'a Table, &'a Rows)> {
+    fn find(&self, key: &IndexKey) -> Option<(&'a Table, &'a IndexedRows)> {
         let (table, index) = self.index?;
         Some((table, index.get(key)?))
     }
 }
 
-/// One declared index of one snapshot, its rows as `T`s.
+/// View of one declared index of one snapshot with rows as `T`s.
 #[derive(Debug)]
 pub struct TypedIndex<'a, T> {
     view: IndexView<'a>,
     table: TypedTable<'a, T>,
 }
 
-impl<'a, T: TableRow> TypedIndex<'a, T> {
-    /// The rows that have a key, by UUID.
+impl<T: TableRow> TypedIndex<'_, T> {
+    /// Rows with a key in the order of their UUIDs.
     pub fn all(
         &self,
         key: impl Into<IndexKey>,
@@ -164,18 +166,13 @@ impl<'a, T: TableRow> TypedIndex<'a, T> {
         rows.map(|row| Ok((Ref::new(row.uuid), self.table.read(row)?)))
     }
 
-    /// The row that has a key.
+    /// The row with a key. O(1).
     ///
     /// # Errors
-    /// Several have it, or it holds values that `T` cannot.
+    /// Several rows have the key, or the row holds a value that `T` cannot represent.
     pub fn one(&self, key: impl Into<IndexKey>) -> Result<Option<(Ref<T>, T)>, IndexError> {
         let row = self.view.one(key)?;
         row.map(|row| Ok((Ref::new(row.uuid), self.table.read(row)?)))
             .transpose()
-    }
-
-    /// The same index, its rows as they are.
-    pub fn untyped(&self) -> IndexView<'a> {
-        self.view
     }
 }

@@ -1,9 +1,10 @@
-//! Each change is made to what the changes before it, in the same transaction, have left.
+//! Sequences of changes in one transaction: each applies to the row as the changes before it leave
+//! it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_engine::db::{Database, Index};
-use patchbay_engine::txn::{BuildError, TxnBuilder, Upsert};
+use patchbay_engine::txn::{BuildError, TxnBuilder, UpsertOutcome};
 use patchbay_schemas::nb::{self, AddressSet, LogicalRouter, NbGlobal};
 use patchbay_schemas::typed::Ref;
 use patchbay_schemas::uuids::UuidSource;
@@ -16,18 +17,18 @@ fn options(keys: &[&str]) -> BTreeMap<String, String> {
     keys.iter().map(pair).collect()
 }
 
-/// Gives a router an option in a copy of it.
-fn give(txn: &mut TxnBuilder, router: Ref<LogicalRouter>, key: &str) {
-    let given = txn.modify(router, |router| {
+/// Sets an option of a router with [`TxnBuilder::modify`].
+fn set_option(txn: &mut TxnBuilder, router: Ref<LogicalRouter>, key: &str) {
+    let changed = txn.modify(router, |router| {
         router.options.insert(key.to_owned(), "1".to_owned());
     });
-    assert!(given.unwrap());
+    assert!(changed.unwrap());
 }
 
 #[test]
-fn a_copy_that_is_changed_has_the_changes_before() {
-    type Step = fn(&mut TxnBuilder, Ref<LogicalRouter>);
-    let between: [Step; 7] = [
+fn modify_sees_the_changes_before_it() {
+    type RouterStep = fn(&mut TxnBuilder, Ref<LogicalRouter>);
+    let between: [RouterStep; 7] = [
         |_, _| {},
         |txn, router| txn.verify(router, LogicalRouter::NAME).unwrap(),
         |txn, router| txn.verify(router, LogicalRouter::OPTIONS).unwrap(),
@@ -43,8 +44,8 @@ fn a_copy_that_is_changed_has_the_changes_before() {
             txn.allow_split();
         },
     ];
-    let first: [Step; 3] = [
-        |txn, router| give(txn, router, "a"),
+    let first: [RouterStep; 3] = [
+        |txn, router| set_option(txn, router, "a"),
         |txn, router| {
             let a = [("a", "1")];
             txn.put(router, LogicalRouter::OPTIONS, a).unwrap();
@@ -64,9 +65,9 @@ fn a_copy_that_is_changed_has_the_changes_before() {
                     }
                     first(txn, router);
                     between(txn, router);
-                    give(txn, router, "b");
+                    set_option(txn, router, "b");
                     between(txn, router);
-                    give(txn, router, "c");
+                    set_option(txn, router, "c");
                 });
                 let row = database.snapshot().get(router).unwrap().unwrap();
                 let all = options(&["a", "b", "c"]);
@@ -77,16 +78,16 @@ fn a_copy_that_is_changed_has_the_changes_before() {
 }
 
 #[test]
-fn a_new_row_can_be_changed_after_anything_was_read() {
+fn a_new_row_can_be_modified_after_a_read() {
     let mut database = Database::new(nb::schema());
     commit(&mut database, |txn| {
         let router = txn.insert(&LogicalRouter::default()).unwrap();
-        give(txn, router, "a");
+        set_option(txn, router, "a");
         let name = "another".to_owned();
         txn.expect_none(LogicalRouter::NAME, &name).unwrap();
-        give(txn, router, "b");
+        set_option(txn, router, "b");
         txn.allow_split();
-        give(txn, router, "c");
+        set_option(txn, router, "c");
     });
     let snapshot = database.snapshot();
     let routers: Vec<_> = snapshot.typed::<LogicalRouter>().iter().collect();
@@ -95,7 +96,7 @@ fn a_new_row_can_be_changed_after_anything_was_read() {
 }
 
 #[test]
-fn what_is_changed_and_changed_back_is_what_it_was() {
+fn a_change_and_its_reversal_leave_the_row_unchanged() {
     let keys: Vec<String> = (0..12).map(|i| i.to_string()).collect();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     let long = LogicalRouter {
@@ -115,7 +116,7 @@ fn what_is_changed_and_changed_back_is_what_it_was() {
 }
 
 #[test]
-fn a_row_that_is_gone_cannot_be_changed_from_what_it_was() {
+fn a_deleted_row_cannot_be_modified_or_verified() {
     let (database, router) = with_router(&LogicalRouter::default());
     let mut txn = TxnBuilder::new(&database.snapshot());
     txn.delete(router).unwrap();
@@ -126,7 +127,7 @@ fn a_row_that_is_gone_cannot_be_changed_from_what_it_was() {
 }
 
 #[test]
-fn what_cannot_be_computed_is_an_error() {
+fn modifying_a_row_after_a_mutation_that_overflows_fails() {
     let mut database = Database::new(nb::schema());
     let mut global = None;
     commit(&mut database, |txn| {
@@ -137,7 +138,7 @@ fn what_cannot_be_computed_is_an_error() {
         global = Some(txn.insert(&row).unwrap());
     });
     let mut txn = TxnBuilder::new(&database.snapshot());
-    // Others may have counted down meanwhile, so this is no error by itself.
+    // Other clients may have decreased the counter, so the increase alone is no error.
     txn.increase(global.unwrap(), NbGlobal::NB_CFG, 1).unwrap();
     for _ in 0..2 {
         let modified = txn.modify(global.unwrap(), |global| global.name = "x".to_owned());
@@ -150,7 +151,7 @@ fn what_cannot_be_computed_is_an_error() {
 }
 
 #[test]
-fn a_guard_is_for_what_was_before_the_transaction() {
+fn a_guard_expects_the_value_before_the_transaction() {
     let (mut database, router) = with_router(&LogicalRouter::default());
     let seen = database.snapshot();
     let parts = || {
@@ -166,12 +167,12 @@ fn a_guard_is_for_what_was_before_the_transaction() {
     database.transact(parts().operations()).unwrap();
     let row = database.snapshot().get(router).unwrap().unwrap();
     assert_eq!(row.options, options(&["c"]));
-    // Whatever has changed since then would be lost.
+    // The second execution would overwrite the change of the first one.
     assert!(database.transact(parts().operations()).is_err());
 }
 
 #[test]
-fn an_upsert_finds_what_the_transaction_has_made() {
+fn an_upsert_finds_rows_that_the_transaction_inserts() {
     let by_name = Index::by(AddressSet::NAME).unique();
     let mut database = Database::new(nb::schema());
     database.add_index(&by_name);
@@ -180,41 +181,41 @@ fn an_upsert_finds_what_the_transaction_has_made() {
         addresses: texts(&addresses.iter().copied().collect()),
         ..Default::default()
     };
-    for expected in [Upsert::Inserted, Upsert::Updated] {
+    for expected in [UpsertOutcome::Inserted, UpsertOutcome::Updated] {
         let mut txn = TxnBuilder::new(&database.snapshot());
-        let (first, upsert) = txn.upsert(&by_name, &set(&[1]), &[]).unwrap();
-        assert_eq!(upsert, expected);
-        let (again, upsert) = txn.upsert(&by_name, &set(&[1]), &[]).unwrap();
-        assert_eq!((again, upsert), (first, Upsert::Unchanged));
+        let (first, outcome) = txn.upsert(&by_name, &set(&[1]), &[]).unwrap();
+        assert_eq!(outcome, expected);
+        let (again, outcome) = txn.upsert(&by_name, &set(&[1]), &[]).unwrap();
+        assert_eq!((again, outcome), (first, UpsertOutcome::Unchanged));
         txn.allow_split();
-        let (again, upsert) = txn.upsert(&by_name, &set(&[1, 2]), &[]).unwrap();
-        assert_eq!((again, upsert), (first, Upsert::Updated));
+        let (again, outcome) = txn.upsert(&by_name, &set(&[1, 2]), &[]).unwrap();
+        assert_eq!((again, outcome), (first, UpsertOutcome::Updated));
         database.transact(txn.finish().operations()).unwrap();
         let row = database.snapshot().get(first).unwrap().unwrap();
         assert_eq!(row, set(&[1, 2]));
     }
-    // A row that is deleted is inserted anew.
+    // After a deletion, an upsert inserts a new row.
     commit(&mut database, |txn| {
         let (first, _) = txn.upsert(&by_name, &set(&[]), &[]).unwrap();
         txn.delete(first).unwrap();
-        let (another, upsert) = txn.upsert(&by_name, &set(&[3]), &[]).unwrap();
-        assert_eq!(upsert, Upsert::Inserted);
+        let (another, outcome) = txn.upsert(&by_name, &set(&[3]), &[]).unwrap();
+        assert_eq!(outcome, UpsertOutcome::Inserted);
         assert_ne!(first, another);
     });
 }
 
-/// One of a sequence of steps on a few rows.
+/// Step of a sequence on a few rows. Rows are numbered modulo their count.
 #[derive(Clone, Debug)]
 enum Step {
     Insert(Change),
-    /// By an operation.
+    /// Collects an operation.
     Change(usize, Change),
-    /// By changing a copy.
+    /// Modifies a copy.
     Modify(usize, Change),
     Upsert(usize, Change, bool),
     Delete(usize),
     Increase(i8),
-    /// The counter in a copy.
+    /// Doubles the counter in a copy.
     Double,
     SetCounter(i8),
     Verify(usize, bool),
@@ -242,7 +243,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The rows that steps are about.
+/// Rows that steps change.
 #[derive(Clone)]
 struct Rows {
     index: Index<AddressSet>,
@@ -251,7 +252,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// Collects a step. Whether it can be said in the transaction's words.
+    /// Adds a step to a transaction.
     fn build(&mut self, step: &Step, txn: &mut TxnBuilder) -> Result<(), BuildError> {
         let set = |place: &usize| self.sets[*place % self.sets.len()];
         match step {
@@ -260,18 +261,18 @@ impl Rows {
                     name: format!("as{}", self.sets.len()),
                     ..Default::default()
                 };
-                start.model(&mut row);
+                start.apply(&mut row);
                 self.sets.push(txn.insert(&row)?);
                 Ok(())
             }
             Step::Change(row, change) => change.build(txn, set(row)),
-            Step::Modify(row, change) => txn.modify(set(row), |row| change.model(row)).map(drop),
+            Step::Modify(row, change) => txn.modify(set(row), |row| change.apply(row)).map(drop),
             Step::Upsert(row, change, keep) => {
                 let mut wanted = AddressSet {
                     name: format!("as{row}"),
                     ..Default::default()
                 };
-                change.model(&mut wanted);
+                change.apply(&mut wanted);
                 let keep: &[&str] = if *keep { &["external_ids"] } else { &[] };
                 txn.upsert(&self.index, &wanted, keep).map(drop)
             }
@@ -296,7 +297,7 @@ impl Rows {
     }
 }
 
-/// A database with rows of which steps are made.
+/// A database with a counter and two address sets, which `change` has changed.
 fn start(change: &Change) -> (Database, Rows) {
     let index = Index::by(AddressSet::NAME).unique();
     let mut database = Database::new(nb::schema());
@@ -309,7 +310,7 @@ fn start(change: &Change) -> (Database, Rows) {
             name: format!("as{i}"),
             ..Default::default()
         };
-        change.model(&mut row);
+        change.apply(&mut row);
         sets.push(txn.insert(&row).unwrap());
     }
     database.transact(txn.finish().operations()).unwrap();
@@ -321,6 +322,7 @@ fn start(change: &Change) -> (Database, Rows) {
     (database, rows)
 }
 
+/// Address sets by name, and the counter.
 fn contents(database: &Database, rows: &Rows) -> (BTreeMap<String, AddressSet>, i64) {
     let snapshot = database.snapshot();
     let sets = snapshot.typed::<AddressSet>();
@@ -334,12 +336,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn steps_do_in_one_transaction_what_they_do_in_one_each(
+    fn steps_have_the_same_effect_in_one_transaction_and_in_one_each(
         before in change(),
         steps in prop::collection::vec(step(), 0..16),
     ) {
         let (mut each, mut rows) = start(&before);
-        // What cannot be said, or is refused, when it comes alone.
+        // Steps that cannot be built, or whose transaction fails, when each has its own
+        // transaction.
         let mut refused = BTreeSet::new();
         for (i, step) in steps.iter().enumerate() {
             let mut txn = TxnBuilder::new(&each.snapshot());
@@ -357,7 +360,7 @@ proptest! {
             let mut txn = TxnBuilder::new(&database.snapshot());
             for (i, step) in steps.iter().enumerate() {
                 let verifies = matches!(step, Step::Verify(..));
-                // A row that the snapshot does not have cannot be verified.
+                // A row that the snapshot does not contain cannot be verified.
                 if verifies || !refused.contains(&i) {
                     let built = rows.build(step, &mut txn);
                     assert!(built.is_ok() || verifies, "{step:?}: {built:?}");

@@ -1,6 +1,8 @@
-//! What a client logs. A process of its own: whether a place in the code logs at all is found out once for all threads, by
-//! the first that comes there, and other tests have no subscriber.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+//! Spans and events that a client logs.
+//!
+//! The test has its own process, because `tracing` caches for all threads whether a call site has a
+//! subscriber. Other tests have none.
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -13,7 +15,7 @@ use patchbay_schemas::nb::LogicalSwitch;
 use patchbay_schemas::typed::Ref;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-/// What was logged.
+/// Buffer for the log.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -29,7 +31,7 @@ impl io::Write for Log {
 }
 
 #[tokio::test]
-async fn spans_tell_the_database_the_transaction_and_its_size() {
+async fn spans_name_the_database_the_transaction_and_its_size() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -74,8 +76,10 @@ async fn spans_tell_the_database_the_transaction_and_its_size() {
         assert!(committed.contains(word), "{word}: {committed}");
     }
     assert!(rejected.contains(r#"outcome="rejected""#), "{rejected}");
-    let update = log.lines().find(|line| line.contains("an update"));
-    let update = update.unwrap_or_else(|| panic!("{log}"));
+    let update = log
+        .lines()
+        .find(|line| line.contains("an update"))
+        .unwrap_or_else(|| panic!("{log}"));
     assert!(
         update.contains("session{") && update.contains("rows=1"),
         "{update}"

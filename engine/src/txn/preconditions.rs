@@ -1,18 +1,21 @@
-//! What must be as it was seen for a transaction to be made.
+//! Preconditions: `wait` operations that make a transaction fail if the database has changed.
 
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::schema::{ColumnId, TableId};
 use patchbay_schemas::wire::{ColumnValues, Condition, Operation};
 use uuid::Uuid;
 
-use super::{BuildError, TxnBuilder};
+use super::builder::TxnBuilder;
+use super::error::BuildError;
 
 impl TxnBuilder {
-    /// From here on, each column that is changed from what it is in the snapshot must still be that when the transaction
-    /// is executed. Otherwise the whole transaction is refused, see [`OpError::is_conflict`], and nobody's change is
-    /// lost: compute it anew from a newer snapshot.
+    /// Guards all later changes, so that the transaction overwrites no change of another client.
     ///
-    /// Elements that are added and removed need no guard: such changes do not overwrite each other.
+    /// Each column that the transaction sets must still have its value of the snapshot when the
+    /// transaction is executed. Otherwise the transaction fails, see [`OpError::is_conflict`].
+    /// Build it again from a newer snapshot then.
+    ///
+    /// Additions and removals of elements need no guard, because they do not overwrite each other.
     ///
     /// [`OpError::is_conflict`]: crate::client::OpError::is_conflict
     ///
@@ -25,24 +28,24 @@ impl TxnBuilder {
     /// # let router = txn.insert(&LogicalRouter { name: "lr0".into(), ..Default::default() })?;
     /// # database.transact(txn.finish().operations())?;
     /// let seen = database.snapshot();
-    /// let mut ours = TxnBuilder::new(&seen);
-    /// ours.guard_changes();
-    /// ours.set(router, LogicalRouter::ENABLED, Some(false))?;
-    /// let mut others = TxnBuilder::new(&seen);
-    /// others.set(router, LogicalRouter::ENABLED, Some(true))?;
+    /// let mut guarded = TxnBuilder::new(&seen);
+    /// guarded.guard_changes();
+    /// guarded.set(router, LogicalRouter::ENABLED, Some(false))?;
+    /// let mut other = TxnBuilder::new(&seen);
+    /// other.set(router, LogicalRouter::ENABLED, Some(true))?;
     ///
-    /// database.transact(others.finish().operations())?;
-    /// assert!(database.transact(ours.finish().operations()).is_err());
+    /// database.transact(other.finish().operations())?;
+    /// assert!(database.transact(guarded.finish().operations()).is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn guard_changes(&mut self) {
-        self.guarding = true;
+        self.guards_changes = true;
     }
 
-    /// Makes the whole transaction fail unless columns of a row hold these values when it comes to this point.
+    /// Makes the transaction fail unless columns of a row have these values at this point.
     ///
     /// # Errors
-    /// The database's schema cannot express a value.
+    /// The schema lacks the table or a column with a value, or its type does not allow a value.
     pub fn expect_row<'a>(
         &mut self,
         table: &str,
@@ -50,33 +53,31 @@ impl TxnBuilder {
         values: impl IntoIterator<Item = (&'a str, Datum)>,
     ) -> Result<(), BuildError> {
         let table = self.table(table)?;
-        let mut expected = ColumnValues::new();
-        for (name, datum) in values {
-            expected.extend(self.value(table, self.name(row), name, datum)?);
-        }
+        let expected = self.column_values(table, row, values)?;
         if !expected.is_empty() {
-            let wait = wait(table, Condition::uuid(row), Some(expected));
+            let wait = wait_operation(table, Condition::uuid(row), Some(expected));
             self.operations.push_read(table, row, wait);
         }
         Ok(())
     }
 
-    /// Makes the whole transaction fail if a row satisfies a condition when it comes to this point: to insert a row only
-    /// if there is none like it, whatever others do meanwhile.
+    /// Makes the transaction fail if a row of a table matches a condition at this point.
+    ///
+    /// Use it to insert a row only if no other client has inserted one like it.
     ///
     /// # Errors
-    /// The database's schema has no such table.
+    /// The schema lacks the table.
     pub fn expect_no_row(&mut self, table: &str, condition: Condition) -> Result<(), BuildError> {
         let table = self.table(table)?;
-        let wait = wait(table, condition, None);
-        // Which rows it reads is not known before: what changes them afterwards must come after it.
+        let wait = wait_operation(table, condition, None);
+        // The condition may read any row, so later changes of all rows must come after it.
         let operations = &mut self.operations;
         operations.seal();
         operations.push(wait);
         Ok(())
     }
 
-    /// Makes the whole transaction fail unless a column of a row still holds what the snapshot shows.
+    /// Makes the transaction fail unless a column of a row still has its value of the snapshot.
     pub(super) fn expect_unchanged(
         &mut self,
         table: TableId,
@@ -93,30 +94,33 @@ impl TxnBuilder {
         let existing = self.snapshot.row(table, row).ok_or_else(missing)?;
         let current = existing.get(column).into_owned();
         if self.operations.first_change(table, row, column).is_some() {
-            // It is not that any more by now.
+            // At this point the transaction itself has changed the column.
             self.wait_before_change(table, row, column, current);
         } else {
-            let wait = wait(table, Condition::uuid(row), Some(vec![(column, current)]));
+            let wait = wait_operation(table, Condition::uuid(row), Some(vec![(column, current)]));
             self.operations.push_read(table, row, wait);
         }
         Ok(())
     }
 
-    /// Lets the transaction fail unless a column still holds what it is changed from.
+    /// Guards a change: makes the transaction fail unless the column still has the value `current`.
     pub(super) fn guard(&mut self, table: TableId, row: Uuid, column: ColumnId, current: Datum) {
-        // Nobody else changes a row that is new, and a change to one that is gone does nothing.
-        let is_own = self.placeholders.contains(&row)
+        // Other clients cannot change a new row, and a change to a deleted row has no effect.
+        let needs_no_guard = self.placeholders.contains(&row)
             || self.operations.is_new(table, row)
             || self.operations.is_deleted(table, row);
-        if self.guarding && !is_own {
+        if self.guards_changes && !needs_no_guard {
             self.wait_before_change(table, row, column, current);
         }
     }
 
-    /// Waits for the value of a column where the transaction changes it first, now (from `current`) or before (from what
-    /// it is in the snapshot): later it holds what the transaction itself has put there.
+    /// Adds a guard to the section in which the transaction changes the column first, because later
+    /// the column has a value from the transaction itself.
+    ///
+    /// If the column is changed now for the first time, the guard expects `current`. Otherwise it
+    /// expects the value of the snapshot.
     fn wait_before_change(&mut self, table: TableId, row: Uuid, column: ColumnId, current: Datum) {
-        if !self.guarded.insert((table, row, column)) {
+        if !self.guarded_columns.insert((table, row, column)) {
             return;
         }
         let (section, expected) = match self.operations.first_change(table, row, column) {
@@ -134,13 +138,18 @@ impl TxnBuilder {
             let expected = Some(vec![(column, expected)]);
             section
                 .guards
-                .push(wait(table, Condition::uuid(row), expected));
+                .push(wait_operation(table, Condition::uuid(row), expected));
         }
     }
 }
 
-/// Waits not at all, until a row is as expected; without a row, until there is none.
-fn wait(table: TableId, condition: Condition, expected: Option<ColumnValues>) -> Operation {
+/// A `wait` operation without time-out: the matching row must have the expected values. `None`: no
+/// row may match.
+fn wait_operation(
+    table: TableId,
+    condition: Condition,
+    expected: Option<ColumnValues>,
+) -> Operation {
     let columns = expected.iter().flatten().map(|(column, _)| *column);
     Operation::Wait {
         table,

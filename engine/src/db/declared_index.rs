@@ -1,4 +1,4 @@
-//! Indexes that users of a database declare: from keys to the rows that have them, unique or not.
+//! Indexes that users of a database declare: from keys to rows, unique or not.
 
 use std::sync::Arc;
 
@@ -10,42 +10,48 @@ use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{ColumnId, TableSchema};
 use uuid::Uuid;
 
-use super::index_spec::{IndexKey, IndexSpec, KeyPart};
+use super::index_key::IndexKey;
+use super::index_spec::{IndexSpec, KeyPart};
 
-/// One index over the rows of one table. Clones share what is unchanged.
+/// One index over the rows of one table. Clones share unchanged parts.
 #[derive(Clone, Debug)]
 pub(super) struct DeclaredIndex {
-    parts: Arc<[Part]>,
-    rows: imbl::GenericHashMap<IndexKey, Rows, RandomState, imbl::shared_ptr::DefaultSharedPtr>,
-    /// How many keys more than one row has.
+    parts: Arc<[ColumnPart]>,
+    rows: imbl::GenericHashMap<
+        IndexKey,
+        IndexedRows,
+        RandomState,
+        imbl::shared_ptr::DefaultSharedPtr,
+    >,
+    /// Number of keys that more than one row has.
     shared_keys: usize,
 }
 
-/// [`KeyPart`] with its names resolved.
+/// [`KeyPart`] with the column's name replaced by its id.
 #[derive(Clone, Debug)]
-enum Part {
+enum ColumnPart {
     Column(ColumnId),
     MapKey(ColumnId, Atom),
     Element(ColumnId),
 }
 
-/// The rows that have one key.
+/// Rows with the same key.
 #[derive(Clone, Debug)]
-pub(super) enum Rows {
+pub(super) enum IndexedRows {
     One(Uuid),
     /// Two or more.
     Many(OrdSet<Uuid>),
 }
 
 impl DeclaredIndex {
-    /// An empty index; none when the table lacks one of the columns.
+    /// Creates an empty index. `None`: the table lacks one of the columns.
     pub(super) fn new(spec: &IndexSpec, table: &TableSchema) -> Option<Self> {
         let part = |part: &KeyPart| {
             let column = table.column_id(part.column())?;
             Some(match part {
-                KeyPart::Column(_) => Part::Column(column),
-                KeyPart::MapKey { key, .. } => Part::MapKey(column, Atom::from(&**key)),
-                KeyPart::Element(_) => Part::Element(column),
+                KeyPart::Column(_) => ColumnPart::Column(column),
+                KeyPart::MapKey { key, .. } => ColumnPart::MapKey(column, Atom::from(&**key)),
+                KeyPart::Element(_) => ColumnPart::Element(column),
             })
         };
         Some(Self {
@@ -55,35 +61,36 @@ impl DeclaredIndex {
         })
     }
 
-    pub(super) fn get(&self, key: &IndexKey) -> Option<&Rows> {
+    pub(super) fn get(&self, key: &IndexKey) -> Option<&IndexedRows> {
         self.rows.get(key)
     }
 
-    /// How many different keys there are.
+    /// Number of different keys.
     pub(super) fn key_count(&self) -> usize {
         self.rows.len()
     }
 
-    /// How many keys more than one row has.
+    /// Number of keys that more than one row has.
     pub(super) fn shared_keys(&self) -> usize {
         self.shared_keys
     }
 
-    /// Follows a row from one version to the next.
+    /// Replaces the keys of the old version of a row by those of the new version.
     pub(super) fn apply(&mut self, old: Option<&Row>, new: Option<&Row>) {
         match (&*self.parts.clone(), old, new) {
             (_, None, None) => {}
-            // A long set that changed a little costs as much as changed.
-            ([Part::Element(column)], Some(old), Some(new)) => {
+            // For a long set the cost is proportional to the difference.
+            ([ColumnPart::Element(column)], Some(old), Some(new)) => {
                 self.apply_elements(new.uuid, &old.get(*column), &new.get(*column));
             }
-            (parts, Some(old), Some(new)) if parts.iter().all(|part| part.same(old, new)) => {}
+            (parts, Some(old), Some(new))
+                if parts.iter().all(|part| part.has_same_keys(old, new)) => {}
             (parts, old, new) => {
                 if let Some(old) = old {
-                    keys(parts, old, |key| self.remove(&key, old.uuid));
+                    for_each_key(parts, old, |key| self.remove(&key, old.uuid));
                 }
                 if let Some(new) = new {
-                    keys(parts, new, |key| self.insert(key, new.uuid));
+                    for_each_key(parts, new, |key| self.insert(key, new.uuid));
                 }
             }
         }
@@ -113,23 +120,23 @@ impl DeclaredIndex {
                     _ => {}
                 });
             }
-            // One column is always the one or the other.
+            // Both values are of one column, so both are sets or both are maps.
             _ => {}
         }
     }
 
     fn insert(&mut self, key: IndexKey, row: Uuid) {
         let Some(rows) = self.rows.get_mut(&key) else {
-            self.rows.insert(key, Rows::One(row));
+            self.rows.insert(key, IndexedRows::One(row));
             return;
         };
         match rows {
-            Rows::One(one) if *one == row => {}
-            Rows::One(one) => {
-                *rows = Rows::Many([*one, row].into_iter().collect());
+            IndexedRows::One(one) if *one == row => {}
+            IndexedRows::One(one) => {
+                *rows = IndexedRows::Many([*one, row].into_iter().collect());
                 self.shared_keys += 1;
             }
-            Rows::Many(many) => {
+            IndexedRows::Many(many) => {
                 many.insert(row);
             }
         }
@@ -137,16 +144,16 @@ impl DeclaredIndex {
 
     fn remove(&mut self, key: &IndexKey, row: Uuid) {
         match self.rows.get_mut(key) {
-            Some(Rows::Many(many)) => {
+            Some(IndexedRows::Many(many)) => {
                 many.remove(&row);
                 if many.len() == 1
                     && let Some(last) = many.get_min().copied()
                 {
                     self.shared_keys -= 1;
-                    self.rows.insert(key.clone(), Rows::One(last));
+                    self.rows.insert(key.clone(), IndexedRows::One(last));
                 }
             }
-            Some(Rows::One(one)) if *one == row => {
+            Some(IndexedRows::One(one)) if *one == row => {
                 self.rows.remove(key);
             }
             _ => {}
@@ -154,7 +161,7 @@ impl DeclaredIndex {
     }
 }
 
-impl Rows {
+impl IndexedRows {
     pub(super) fn len(&self) -> usize {
         match self {
             Self::One(_) => 1,
@@ -171,9 +178,9 @@ impl Rows {
     }
 }
 
-impl Part {
-    /// Whether two versions of a row have the same keys here.
-    fn same(&self, old: &Row, new: &Row) -> bool {
+impl ColumnPart {
+    /// `true` if two versions of a row have the same values for this part.
+    fn has_same_keys(&self, old: &Row, new: &Row) -> bool {
         match self {
             Self::Column(column) | Self::Element(column) => {
                 let (old, new) = (old.get(*column), new.get(*column));
@@ -191,19 +198,19 @@ fn map_value<'a>(map: &'a Datum, key: &Atom) -> Option<&'a Atom> {
     map.as_map()?.get(key)
 }
 
-/// Calls `found` for each key that a row has.
-fn keys(parts: &[Part], row: &Row, mut found: impl FnMut(IndexKey)) {
-    // All keys made of the parts so far; one but for parts that are elements.
+/// Calls `visit` for each key of a row.
+fn for_each_key(parts: &[ColumnPart], row: &Row, mut visit: impl FnMut(IndexKey)) {
+    // Beginnings of all keys, made of the parts so far. Only element parts yield more than one.
     let mut keys: Vec<Vec<Datum>> = vec![Vec::with_capacity(parts.len())];
     for part in parts {
         match part {
-            Part::Column(column) => {
+            ColumnPart::Column(column) => {
                 let value = row.get(*column);
                 for key in &mut keys {
                     key.push(value.clone().into_owned());
                 }
             }
-            Part::MapKey(column, name) => {
+            ColumnPart::MapKey(column, name) => {
                 let map = row.get(*column);
                 let Some(value) = map_value(&map, name) else {
                     return;
@@ -212,7 +219,7 @@ fn keys(parts: &[Part], row: &Row, mut found: impl FnMut(IndexKey)) {
                     key.push(Datum::scalar(value.clone()));
                 }
             }
-            Part::Element(column) => {
+            ColumnPart::Element(column) => {
                 let value = row.get(*column);
                 let elements = || match &*value {
                     Datum::Set(set) => set.iter().collect::<Vec<_>>(),
@@ -236,6 +243,6 @@ fn keys(parts: &[Part], row: &Row, mut found: impl FnMut(IndexKey)) {
         }
     }
     for key in keys {
-        found(key.into_iter().collect());
+        visit(key.into_iter().collect());
     }
 }

@@ -1,4 +1,4 @@
-//! Unique indexes: from the values of some columns to the row that has them.
+//! Unique indexes of the schema: from the values of some columns to the row that holds them.
 
 use std::borrow::Cow;
 
@@ -8,16 +8,16 @@ use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::ColumnId;
 use uuid::Uuid;
 
-use super::index_spec::IndexKey;
+use super::index_key::IndexKey;
 
 /// One unique index of one table.
 #[derive(Clone, Debug)]
-pub(super) struct Index {
+pub(super) struct UniqueIndex {
     pub(super) columns: Vec<ColumnId>,
     rows: imbl::GenericHashMap<IndexKey, Uuid, RandomState, imbl::shared_ptr::DefaultSharedPtr>,
 }
 
-impl Index {
+impl UniqueIndex {
     pub(super) fn new(columns: Vec<ColumnId>) -> Self {
         Self {
             columns,
@@ -25,7 +25,8 @@ impl Index {
         }
     }
 
-    /// The key of a row, as far as possible without a copy.
+    /// Key of a row. Borrowed from the row if the index has one column and the row stores a value
+    /// for it.
     pub(super) fn key<'r>(&self, row: &'r Row) -> Cow<'r, [Datum]> {
         if let [column] = self.columns[..]
             && let Some(value) = row.values.get(column)
@@ -48,7 +49,7 @@ impl Index {
         self.rows.insert(key, row.uuid);
     }
 
-    /// Removes the entry of a row, unless another row has taken its place.
+    /// Removes the entry of a row unless the key belongs to another row by now.
     pub(super) fn remove(&mut self, row: &Row) {
         let key = self.key(row);
         if self.rows.get(&*key) == Some(&row.uuid) {
@@ -56,8 +57,8 @@ impl Index {
         }
     }
 
-    /// Whether two versions of a row have the same key.
-    pub(super) fn same_key(&self, old: &Row, new: &Row) -> bool {
+    /// `true` if two versions of a row have the same key.
+    pub(super) fn has_same_key(&self, old: &Row, new: &Row) -> bool {
         self.columns
             .iter()
             .all(|column| old.get(*column) == new.get(*column))

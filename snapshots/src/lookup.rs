@@ -1,11 +1,11 @@
-//! Routers and switches by what a user calls them.
+//! Look-up of routers and switches by name or UUID, as on `ovn-nbctl`'s command line.
 
 use patchbay_engine::db::Snapshot;
 use patchbay_schemas::nb::{LogicalRouter, LogicalSwitch};
 use patchbay_schemas::typed::{TableRow, TypeError};
 use uuid::Uuid;
 
-/// Why something cannot be rendered. What `ovn-nbctl` refuses is worded as there.
+/// Reason why a text cannot be rendered. Errors that `ovn-nbctl` has too have its wording.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RenderError {
@@ -14,23 +14,23 @@ pub enum RenderError {
     Ambiguous {
         /// `routers` or `switches`.
         kind: &'static str,
-        /// The name asked for.
+        /// Requested name.
         name: String,
     },
     /// No router has the name or UUID.
     #[error("{id}: router {} not found", if parse_uuid(id).is_some() { "UUID" } else { "name" })]
     NoSuchRouter {
-        /// The name or UUID asked for.
+        /// Requested name or UUID.
         id: String,
     },
-    /// A row holds a value that OVN does not know.
+    /// A row holds a value that OVN does not define.
     #[error(transparent)]
     Type(#[from] TypeError),
 }
 
-/// A table whose rows users call by name.
+/// A table whose rows can be looked up by name.
 pub(crate) trait Named: TableRow {
-    /// What `ovn-nbctl` calls several rows.
+    /// Plural of the table's rows in `ovn-nbctl`'s errors.
     const PLURAL: &'static str;
 }
 
@@ -42,7 +42,7 @@ impl Named for LogicalSwitch {
     const PLURAL: &'static str = "switches";
 }
 
-/// The row whose UUID `id` is, else the one of that name.
+/// The row with the UUID `id`, or else the row with this name.
 pub(crate) fn find<T: Named>(
     snapshot: &Snapshot,
     id: &str,
@@ -71,15 +71,15 @@ pub(crate) fn find<T: Named>(
     }
 }
 
-/// The router that a command names and cannot do without.
-pub(crate) fn router(snapshot: &Snapshot, id: &str) -> Result<LogicalRouter, RenderError> {
+/// The router with a UUID or name; an error if it does not exist.
+pub(crate) fn find_router(snapshot: &Snapshot, id: &str) -> Result<LogicalRouter, RenderError> {
     match find(snapshot, id)? {
         Some((_, router)) => Ok(router),
         None => Err(RenderError::NoSuchRouter { id: id.to_owned() }),
     }
 }
 
-/// Only the hyphenated form counts as a UUID.
+/// Parses a UUID. `ovn-nbctl` accepts the hyphenated form only.
 fn parse_uuid(id: &str) -> Option<Uuid> {
     const HYPHENATED_LEN: usize = 36;
     Uuid::try_parse(id)

@@ -1,4 +1,4 @@
-//! A northbound in a real `ovsdb-server`, asked by the real `ovn-nbctl`.
+//! A northbound database in a real `ovsdb-server`, read by the real `ovn-nbctl`.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use patchbay_engine::db::Snapshot;
 use patchbay_schemas::nb;
 use patchbay_schemas::wire::{InsertRow, Operation, OperationWriter};
 
-/// A server that holds the rows of a snapshot under their UUIDs.
+/// A server with the rows of a snapshot and their UUIDs.
 pub(crate) struct RealNorthbound {
     server: RealServer,
 }
@@ -19,7 +19,7 @@ impl RealNorthbound {
         std::fs::write(&schema, nb::SCHEMA_TEXT).expect("a file in a fresh folder");
         let server = RealServer::start([&schema]);
         let output = Command::new(program("ovsdb-client"))
-            .args(["transact", &server.remote(), &inserts(northbound)])
+            .args(["transact", &server.remote(), &insert_all_params(northbound)])
             .output()
             .expect("an installed program starts");
         let results = String::from_utf8_lossy(&output.stdout);
@@ -30,17 +30,18 @@ impl RealNorthbound {
         Self { server }
     }
 
-    /// What the program prints, as 23.03 would; or its error message.
+    /// Standard output of `ovn-nbctl` without the lines of versions after 23.03, or its error
+    /// message.
     pub(crate) fn nbctl(&self, words: &[String]) -> Result<String, String> {
         let output = nbctl(&self.server.remote())
             .args(words)
             .output()
             .expect("an installed program starts");
-        let text = |bytes| String::from_utf8(bytes).expect("the texts put in are UTF-8");
+        let text = |bytes| String::from_utf8(bytes).expect("the rows have UTF-8 texts");
         if output.status.success() {
             Ok(text(output.stdout)
                 .split_inclusive('\n')
-                .filter(|line| !is_later(line))
+                .filter(|line| !is_of_later_version(line))
                 .collect())
         } else {
             Err(text(output.stderr))
@@ -48,14 +49,14 @@ impl RealNorthbound {
     }
 }
 
-/// Whether only versions later than 23.03 print the line.
-fn is_later(line: &str) -> bool {
+/// `true` if only versions after 23.03 print the line.
+fn is_of_later_version(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with("ipv6-lla: ") || line.starts_with("peer: ")
 }
 
-/// One transaction that makes all the rows.
-fn inserts(northbound: &Snapshot) -> String {
+/// Parameters of a transaction that inserts all rows.
+fn insert_all_params(northbound: &Snapshot) -> String {
     let schema = northbound.schema();
     let operations: Vec<_> = schema
         .table_ids()
