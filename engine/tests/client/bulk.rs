@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use patchbay_engine::client::{ChangeEvent, Client, CommitOutcome, Config, Filter, Follow, Guard};
+use patchbay_engine::client::{
+    ChangeEvent, Client, CommitOutcome, Config, Filter, FollowedTables, Guard,
+};
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::{Transaction, TxnBuilder};
 use patchbay_schemas::datum::Datum;
@@ -90,7 +92,7 @@ async fn what_a_bulk_transaction_makes_is_shown_at_once_and_then_read() {
         let server = RealServer::start(nb::SCHEMA_TEXT);
         let router = add_router(&connect(config(&server)).await).await;
         let client = connect(select(config(&server))).await;
-        let mut events = client.follow(Follow::all()).unwrap();
+        let mut events = client.follow(FollowedTables::all()).unwrap();
         let (guard, _) = client.snapshot().schema().table_by_name("DNS").unwrap();
         let transaction = ports(&client.snapshot(), router, 600);
         let outcome = soon(client.transact(transaction)).await;
@@ -99,7 +101,7 @@ async fn what_a_bulk_transaction_makes_is_shown_at_once_and_then_read() {
         until_live(&client, true).await;
         // Nothing is told twice.
         let mut told = BTreeSet::new();
-        while events.waiting() > 0 {
+        while events.queued_rows() > 0 {
             let (ChangeEvent::Committed(changed) | ChangeEvent::Resynced(changed)) =
                 soon(events.next()).await.unwrap()
             else {
@@ -202,7 +204,7 @@ async fn read_anew(client: &Client, peer: &mut Peer, rows: &[(&str, &str)]) {
 #[tokio::test]
 async fn what_others_do_meanwhile_is_seen_afterwards() {
     let (client, mut peer, _server) = live_client(|_| {}).await;
-    let mut events = client.follow(Follow::all()).unwrap();
+    let mut events = client.follow(FollowedTables::all()).unwrap();
     let outcome = bulk(&client, &mut peer).await;
     assert!(!client.is_live());
     // Sent before the server has read that nothing is to be reported.

@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use patchbay_engine::client::{Changes, Client, Config, Follow, Subscription};
+use patchbay_engine::client::{Client, Config, FollowedTables, SnapshotChanges, Subscription};
 use tokio::runtime::Runtime;
 
 use crate::peer::{FakeServer, Peer, one_switch};
 use crate::{impatient, soon};
 
 /// A client, and one that waits for events and one for snapshots.
-async fn followed() -> (Client, Subscription, Changes, Peer) {
+async fn followed() -> (Client, Subscription, SnapshotChanges, Peer) {
     let server = FakeServer::start();
     let config = impatient(Config::new(server.remote().parse().unwrap(), "D"));
     let client = tokio::spawn(Client::connect(config));
     let peer = server.accept_live(&one_switch("a")).await;
     let client = soon(client).await.unwrap().unwrap();
-    let events = client.follow(Follow::all()).unwrap();
+    let events = client.follow(FollowedTables::all()).unwrap();
     let changes = client.changes();
     (client, events, changes, peer)
 }
@@ -30,7 +30,7 @@ fn the_end_of_the_runtime_is_told() {
         assert!(soon(events.next()).await.is_err());
         assert!(soon(changes.next()).await.is_err());
         // The replica is still to be read, but nothing comes any more.
-        let mut late = client.follow(Follow::all()).unwrap();
+        let mut late = client.follow(FollowedTables::all()).unwrap();
         assert_eq!(late.snapshot().row_count(), 1);
         assert!(soon(late.next()).await.is_err());
     });

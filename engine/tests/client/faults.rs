@@ -179,7 +179,7 @@ async fn answers_are_matched_by_their_ids() {
     assert!(
         unknown
             .to_string()
-            .ends_with("the server has given up a transaction that was under way"),
+            .ends_with("the server cancelled a transaction that was in progress"),
         "{unknown}"
     );
 }

@@ -1,6 +1,8 @@
 //! Change events, against the real `ovsdb-server`.
 
-use patchbay_engine::client::{Change, ChangeEvent, Changed, Client, Config, Follow, Subscription};
+use patchbay_engine::client::{
+    Change, ChangeEvent, ChangedRows, Client, Config, FollowedTables, Subscription,
+};
 use patchbay_engine::db::Index;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::nb::{self, LogicalRouter, LogicalRouterPort, LogicalSwitch};
@@ -31,7 +33,7 @@ async fn commit(client: &Client, change: impl FnOnce(&mut TxnBuilder)) {
         .unwrap();
 }
 
-async fn committed(events: &mut Subscription) -> Changed {
+async fn committed(events: &mut Subscription) -> ChangedRows {
     match soon(events.next()).await.unwrap() {
         ChangeEvent::Committed(changed) => changed,
         other => panic!("{other:?}"),
@@ -43,7 +45,7 @@ async fn each_transaction_of_anybody_is_an_event() {
     let server = RealServer::start(nb::SCHEMA_TEXT);
     let one = soon(Client::connect(config(&server))).await.unwrap();
     let other = soon(Client::connect(config(&server))).await.unwrap();
-    let follow = Follow::table::<LogicalRouter>().and::<LogicalRouterPort>();
+    let follow = FollowedTables::table::<LogicalRouter>().and::<LogicalRouterPort>();
     let mut events = one.follow(follow).unwrap();
     commit(&other, |txn| {
         txn.insert(&switch("nobody asked")).unwrap();
@@ -96,7 +98,9 @@ async fn what_was_missed_while_there_was_no_connection_is_one_event() {
         txn.insert(&switch("kept")).unwrap();
     })
     .await;
-    let mut events = client.follow(Follow::table::<LogicalSwitch>()).unwrap();
+    let mut events = client
+        .follow(FollowedTables::table::<LogicalSwitch>())
+        .unwrap();
     server.kill();
     server.start_again();
     let other = soon(Client::connect(config(&server))).await.unwrap();

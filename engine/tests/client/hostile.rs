@@ -87,7 +87,9 @@ async fn be_right_at_last(servers: &[Wrong]) -> Result<(), String> {
     }
     peer.answer(r#""result":{"locked":true},"error":null"#)
         .await;
-    soon(lock.held()).await.map_err(|error| error.to_string())?;
+    soon(lock.wait_until_held())
+        .await
+        .map_err(|error| error.to_string())?;
     let snapshot = client.snapshot();
     let switches: Vec<_> = snapshot.typed::<LogicalSwitch>().iter().collect();
     match &switches[..] {

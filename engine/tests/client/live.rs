@@ -374,7 +374,7 @@ async fn the_outcome_is_unknown_when_the_server_dies_and_is_looked_up_after() {
         panic!("nobody can know")
     };
     server.start_again();
-    let snapshot = soon(client.resynced(&unknown)).await.unwrap();
+    let snapshot = soon(client.wait_for_resync(&unknown)).await.unwrap();
     assert_eq!(snapshot.row_count(), 0);
 }
 
@@ -411,7 +411,7 @@ async fn a_change_whose_answer_was_lost_is_found() {
     // Nothing is known for sure until the server is done with the broken connection.
     let resynced = tokio::spawn({
         let client = client.clone();
-        async move { client.resynced(&unknown).await.unwrap() }
+        async move { client.wait_for_resync(&unknown).await.unwrap() }
     });
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(!resynced.is_finished());

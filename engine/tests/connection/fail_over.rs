@@ -26,15 +26,18 @@ async fn a_client_follows_the_leader() {
     let mut events = client.connection_events().unwrap();
     add(&client, "a").await;
     let lock = client.lock("leader").unwrap();
-    let held = soon(lock.held()).await.unwrap();
+    let held = soon(lock.wait_until_held()).await.unwrap();
 
     let first = cluster.leader();
     cluster.kill(first);
     let status = next_event(&mut events, connected).await;
     assert!(status.leader && status.connected, "{status:?}");
     // Each member has locks of its own.
-    assert!(matches!(soon(held.lost()).await, LockLost::Disconnected(_)));
-    assert!(!soon(lock.held()).await.unwrap().is_over());
+    assert!(matches!(
+        soon(held.wait_until_lost()).await,
+        LockLost::Disconnected(_)
+    ));
+    assert!(!soon(lock.wait_until_held()).await.unwrap().is_over());
     add(&client, "b").await;
     let second = cluster.leader();
     assert_ne!(second, first);

@@ -1,6 +1,6 @@
 //! Locks between clients, on the real server and on ovsdb-sim.
 
-use patchbay_engine::client::{Client, CommitOutcome, Held, Lock, LockError, LockLost};
+use patchbay_engine::client::{Client, CommitOutcome, HeldLock, Lock, LockError, LockLost};
 use patchbay_engine::txn::{Transaction, TxnBuilder};
 use patchbay_schemas::nb::LogicalSwitch;
 
@@ -20,8 +20,8 @@ fn new_switch(client: &Client, name: &str) -> Transaction {
     txn.finish()
 }
 
-async fn held(lock: &Lock) -> Held {
-    soon(lock.held()).await.unwrap()
+async fn held(lock: &Lock) -> HeldLock {
+    soon(lock.wait_until_held()).await.unwrap()
 }
 
 fn is_not_owner(outcome: &CommitOutcome) -> bool {
@@ -42,7 +42,7 @@ async fn one_after_the_other(served: Served) {
     );
 
     // Who does not own the lock cannot do anything that needs it.
-    assert!(lock_b.now_held().is_none() && !held_a.is_over());
+    assert!(lock_b.current().is_none() && !held_a.is_over());
     let mut txn = TxnBuilder::new(&b.snapshot());
     txn.assert_lock(NAME);
     txn.insert(&LogicalSwitch::default()).unwrap();
@@ -53,7 +53,10 @@ async fn one_after_the_other(served: Served) {
     drop(lock_a);
     let held_b = held(&lock_b).await;
     assert_eq!(names(&b), once(["a"]));
-    assert!(matches!(soon(held_a.lost()).await, LockLost::GivenBack));
+    assert!(matches!(
+        soon(held_a.wait_until_lost()).await,
+        LockLost::Released
+    ));
     let outcome = soon(held_a.transact(new_switch(&a, "late"))).await;
     let CommitOutcome::Rejected(error) = outcome else {
         panic!("{outcome:?}")
@@ -85,13 +88,19 @@ async fn thieves(served: Served) {
 
     let lock_a = a.steal(NAME).unwrap();
     let held_a = held(&lock_a).await;
-    assert!(matches!(soon(held_b.lost()).await, LockLost::Stolen));
+    assert!(matches!(
+        soon(held_b.wait_until_lost()).await,
+        LockLost::Stolen
+    ));
     let outcome = soon(held_b.transact(new_switch(&b, "b"))).await;
     assert!(is_not_owner(&outcome), "{outcome:?}");
 
     let lock_c = c.steal(NAME).unwrap();
     let held_c = held(&lock_c).await;
-    assert!(matches!(soon(held_a.lost()).await, LockLost::Stolen));
+    assert!(matches!(
+        soon(held_a.wait_until_lost()).await,
+        LockLost::Stolen
+    ));
     let outcome = soon(held_c.transact(new_switch(&c, "c"))).await;
     outcome.into_result().unwrap();
 
@@ -111,7 +120,7 @@ async fn connections_come_and_go(served: Served) {
     let held_a = held(&lock_a).await;
     let lock_b = b.lock(NAME).unwrap();
     proxy.refuse(true);
-    let lost = soon(held_a.lost()).await;
+    let lost = soon(held_a.wait_until_lost()).await;
     assert!(matches!(lost, LockLost::Disconnected(_)), "{lost}");
     let held_b = held(&lock_b).await;
     let outcome = soon(held_b.transact(new_switch(&b, "b"))).await;
@@ -131,7 +140,7 @@ async fn connections_come_and_go(served: Served) {
     // One that was dropped while there was no connection is not asked for again.
     proxy.refuse(true);
     assert!(matches!(
-        soon(again.lost()).await,
+        soon(again.wait_until_lost()).await,
         LockLost::Disconnected(_)
     ));
     drop(lock_a);

@@ -15,6 +15,7 @@ mod proxy;
 mod resync;
 mod schema;
 mod served;
+#[cfg(feature = "tls")]
 mod tls;
 
 use std::collections::BTreeMap;

@@ -61,7 +61,7 @@ async fn rows_of_one_part_are_known_to_the_next(served: Served, guarded: bool) {
     let count = parts.len();
     assert!(count > 3 && count < PORTS, "{count} parts");
     let outcome = soon(client.transact_parts(parts)).await;
-    assert!(outcome.stopped.is_none(), "{outcome:?}");
+    assert!(outcome.error.is_none(), "{outcome:?}");
     assert_eq!(outcome.parts, count);
     let router = outcome.committed.resolve(router);
     let mut wanted: Vec<_> = (0..PORTS).map(|number| format!("lr0-{number}")).collect();
@@ -79,8 +79,8 @@ async fn rows_of_one_part_are_known_to_the_next(served: Served, guarded: bool) {
     parts.insert(2, refused.finish());
     let outcome = soon(client.transact_parts(parts)).await;
     assert_eq!(outcome.parts, 2);
-    let Some(CommitError::Rejected(error)) = outcome.stopped else {
-        panic!("{:?}", outcome.stopped)
+    let Some(CommitError::Rejected(error)) = outcome.error else {
+        panic!("{:?}", outcome.error)
     };
     assert!(error.is_conflict(), "{error}");
     let made = port_names(&client, outcome.committed.resolve(router)).len();

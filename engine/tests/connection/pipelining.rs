@@ -1,6 +1,6 @@
 //! Many transactions at once, on the real server and on ovsdb-sim: each gets its own outcome, and they are made in order.
 
-use patchbay_engine::client::{ChangeEvent, Client, CommitOutcome, Follow, Pipelining};
+use patchbay_engine::client::{ChangeEvent, Client, CommitOutcome, FollowedTables, Pipelining};
 use patchbay_engine::txn::{Transaction, TxnBuilder};
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::nb::LogicalSwitch;
@@ -89,7 +89,9 @@ async fn together(served: Served, guarded: bool) {
     config.pipelining = Pipelining::coalesced();
     let client = connect(config).await;
     let watcher = served.client().await;
-    let mut events = watcher.follow(Follow::table::<LogicalSwitch>()).unwrap();
+    let mut events = watcher
+        .follow(FollowedTables::table::<LogicalSwitch>())
+        .unwrap();
 
     let wanted: Vec<String> = (0..MANY).map(|i| format!("sw{i}")).collect();
     let transactions: Vec<_> = wanted

@@ -131,7 +131,7 @@ async fn what_is_wrong_with_keys_and_servers_is_told() {
     let swapped = Tls::new(key("client.pem"), key("client-key.pem"), key("ca.pem"));
     let text = refused(&remote, Some(swapped)).await;
     assert!(
-        text.contains("client-key.pem: no certificate in PEM format is in it"),
+        text.contains("client-key.pem: it contains no certificate in PEM format"),
         "{text}"
     );
 

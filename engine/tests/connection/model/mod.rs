@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use ovsdb_sim::Model;
 use patchbay_engine::client::{
-    ChangeEvent, Client, CommitOutcome, Config, ConnectionEvent, Follow, Guard, Pipelining,
+    ChangeEvent, Client, CommitOutcome, Config, ConnectionEvent, FollowedTables, Guard, Pipelining,
     Subscription,
 };
 use patchbay_engine::db::Snapshot;
@@ -98,7 +98,7 @@ impl World {
         let client = connect(config).await;
         Self {
             name: format!("{name}, {way:?}"),
-            events: client.follow(Follow::all()).unwrap(),
+            events: client.follow(FollowedTables::all()).unwrap(),
             mirror: BTreeMap::new(),
             reader: Reader::connect(&served.socket).await,
             former: VecDeque::new(),
@@ -191,7 +191,7 @@ impl World {
         let truth = self.reader.read(&schema, &TABLES).await;
         let replica = Contents::of(&self.client.snapshot(), &TABLES);
         replica.assert_same(&truth, &format!("{}: replica and database", self.name));
-        while self.events.waiting() > 0 {
+        while self.events.queued_rows() > 0 {
             let changed = match soon(self.events.next()).await.unwrap() {
                 ChangeEvent::Committed(changed) | ChangeEvent::Resynced(changed) => changed,
                 ChangeEvent::Lagged(_) => panic!("{}: nothing was lost", self.name),
