@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use patchbay_engine::client::{
-    Client, CommitOutcome, Config as ClientConfig, ClientClosed, OpError, SnapshotChanges,
+    Client, ClientClosed, CommitOutcome, Config as ClientConfig, OpError, SnapshotChanges,
 };
 use patchbay_schemas::nb::{
     Acl, AddressSet, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,

@@ -1,4 +1,4 @@
-//! What those hear who wait for something when the client ends.
+//! Closing of a client: its subscriptions and waits end.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 use crate::peer::{FakeServer, Peer, one_switch};
 use crate::{impatient, soon};
 
-/// A client, and one that waits for events and one for snapshots.
+/// A client with a subscription and a wait for snapshots.
 async fn followed() -> (Client, Subscription, SnapshotChanges, Peer) {
     let server = FakeServer::start();
     let config = impatient(Config::new(server.remote().parse().unwrap(), "D"));
@@ -21,7 +21,7 @@ async fn followed() -> (Client, Subscription, SnapshotChanges, Peer) {
 }
 
 #[test]
-fn the_end_of_the_runtime_is_told() {
+fn a_shutdown_of_the_runtime_closes_the_client() {
     let runtime = Runtime::new().unwrap();
     let (client, mut events, mut changes, _peer) = runtime.block_on(followed());
     runtime.shutdown_timeout(Duration::from_secs(10));
@@ -29,7 +29,7 @@ fn the_end_of_the_runtime_is_told() {
     Runtime::new().unwrap().block_on(async {
         assert!(soon(events.next()).await.is_err());
         assert!(soon(changes.next()).await.is_err());
-        // The replica is still to be read, but nothing comes any more.
+        // The replica is still readable, but subscriptions are closed.
         let mut late = client.follow(FollowedTables::all()).unwrap();
         assert_eq!(late.snapshot().row_count(), 1);
         assert!(soon(late.next()).await.is_err());
@@ -37,7 +37,7 @@ fn the_end_of_the_runtime_is_told() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_last_handle_is_told_whoever_waits_for_snapshots() {
+async fn dropping_the_last_handle_closes_subscriptions() {
     let (client, mut events, mut changes, _peer) = followed().await;
     drop(client);
     assert!(soon(events.next()).await.is_err());

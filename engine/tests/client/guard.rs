@@ -1,4 +1,4 @@
-//! A client's guard row that cannot be taken.
+//! Guard rows that a client cannot acquire.
 
 use patchbay_engine::client::{ChangeEvent, Client, Config, FollowedTables, Guard};
 use patchbay_schemas::nb::LogicalSwitch;
@@ -12,7 +12,7 @@ fn config(server: &FakeServer) -> Config {
     config
 }
 
-/// Lets a client have the guard row.
+/// Replies to the requests that acquire the guard row.
 async fn give_guard(peer: &mut Peer) {
     for answer in [
         r#"{"rows":[]}"#.to_owned(),
@@ -25,7 +25,7 @@ async fn give_guard(peer: &mut Peer) {
 }
 
 #[tokio::test]
-async fn what_changes_while_the_guard_cannot_be_taken_does_not_pile_up() {
+async fn changes_do_not_accumulate_while_the_guard_cannot_be_acquired() {
     let server = FakeServer::start();
     let client = tokio::spawn(Client::connect(config(&server)));
     let mut peer = server.accept_live(&one_switch("a")).await;
@@ -53,7 +53,7 @@ async fn what_changes_while_the_guard_cannot_be_taken_does_not_pile_up() {
 }
 
 #[tokio::test]
-async fn who_follows_hears_nothing_of_attempts_before_there_was_a_client() {
+async fn subscriptions_do_not_report_changes_before_the_first_connection() {
     let (first, second) = (FakeServer::start(), FakeServer::start());
     let mut config = config(&first);
     config.remotes = format!("{},{}", first.remote(), second.remote())
@@ -77,7 +77,7 @@ async fn who_follows_hears_nothing_of_attempts_before_there_was_a_client() {
 }
 
 #[tokio::test]
-async fn a_connection_whose_schema_changes_as_it_begins_is_begun_anew() {
+async fn a_change_of_the_schema_during_setup_ends_the_connection() {
     let server = FakeServer::start();
     let client = tokio::spawn(Client::connect(config(&server)));
     let mut peer = server.accept_live(&one_switch("a")).await;

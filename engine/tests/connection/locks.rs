@@ -28,7 +28,7 @@ fn is_not_owner(outcome: &CommitOutcome) -> bool {
     matches!(outcome, CommitOutcome::Rejected(error) if error.is_not_owner())
 }
 
-async fn one_after_the_other(served: Served) {
+async fn clients_own_the_lock_in_turn(served: Served) {
     let (a, b) = (served.client().await, served.client().await);
     let lock_a = a.lock(NAME).unwrap();
     let held_a = held(&lock_a).await;
@@ -41,7 +41,7 @@ async fn one_after_the_other(served: Served) {
         "an insert, and an assert after it"
     );
 
-    // Who does not own the lock cannot do anything that needs it.
+    // A client that does not own the lock cannot commit with it.
     assert!(lock_b.current().is_none() && !held_a.is_over());
     let mut txn = TxnBuilder::new(&b.snapshot());
     txn.assert_lock(NAME);
@@ -49,7 +49,8 @@ async fn one_after_the_other(served: Served) {
     let outcome = soon(b.transact(txn.finish())).await;
     assert!(is_not_owner(&outcome), "{outcome:?}");
 
-    // Whoever owns it next sees all that was done before, and the former owner does nothing more.
+    // The next owner sees the former owner's transactions, and the former owner cannot commit with
+    // the lock.
     drop(lock_a);
     let held_b = held(&lock_b).await;
     assert_eq!(names(&b), once(["a"]));
@@ -67,12 +68,12 @@ async fn one_after_the_other(served: Served) {
          not owner: Asserted lock leader not held."
     );
 
-    // It can be asked for again, and asked for by the same client only once.
+    // It can be requested again, but only once at a time by a client.
     let lock_a = a.lock(NAME).unwrap();
     let twice = a.clone().lock(NAME).unwrap_err();
     assert_eq!(
         twice.to_string(),
-        "this client has asked for lock leader already"
+        "this client has already requested lock leader"
     );
     let bad = a.lock("9 lives").unwrap_err();
     assert!(matches!(bad, LockError::BadName { .. }), "{bad}");
@@ -80,7 +81,7 @@ async fn one_after_the_other(served: Served) {
     assert!(!held(&lock_a).await.is_over() && held_b.is_over());
 }
 
-async fn thieves(served: Served) {
+async fn clients_steal_the_lock(served: Served) {
     let (a, b) = (served.client().await, served.client().await);
     let c = served.client().await;
     let lock_b = b.lock(NAME).unwrap();
@@ -104,7 +105,7 @@ async fn thieves(served: Served) {
     let outcome = soon(held_c.transact(new_switch(&c, "c"))).await;
     outcome.into_result().unwrap();
 
-    // Both who were robbed are in the line.
+    // Both clients whose lock was stolen are in the queue.
     drop(lock_c);
     let again = held(&lock_b).await;
     assert!(held_b.is_over() && !again.is_over());
@@ -113,7 +114,7 @@ async fn thieves(served: Served) {
     assert!(!held(&lock_a).await.is_over());
 }
 
-async fn connections_come_and_go(served: Served) {
+async fn the_lock_is_requested_on_each_connection(served: Served) {
     let proxy = Proxy::start(&served.socket);
     let (a, b) = (served.client_through(&proxy).await, served.client().await);
     let lock_a = a.lock(NAME).unwrap();
@@ -126,7 +127,7 @@ async fn connections_come_and_go(served: Served) {
     let outcome = soon(held_b.transact(new_switch(&b, "b"))).await;
     outcome.into_result().unwrap();
 
-    // What was computed under the lock before is not made under the lock of a later time.
+    // A transaction of an earlier tenure is rejected in a later one.
     let late = new_switch(&a, "late");
     proxy.refuse(false);
     drop(lock_b);
@@ -137,7 +138,7 @@ async fn connections_come_and_go(served: Served) {
     let outcome = soon(again.transact(new_switch(&a, "a"))).await;
     outcome.into_result().unwrap();
 
-    // One that was dropped while there was no connection is not asked for again.
+    // A lock that was dropped without a connection is not requested again.
     proxy.refuse(true);
     assert!(matches!(
         soon(again.wait_until_lost()).await,
@@ -152,31 +153,31 @@ async fn connections_come_and_go(served: Served) {
 }
 
 #[tokio::test]
-async fn a_real_server_gives_a_lock_to_one_after_the_other() {
-    one_after_the_other(real()).await;
+async fn a_real_server_gives_a_lock_to_clients_own_the_lock_in_turn() {
+    clients_own_the_lock_in_turn(real()).await;
 }
 
 #[tokio::test]
-async fn the_simulator_gives_a_lock_to_one_after_the_other() {
-    one_after_the_other(simulated().await).await;
+async fn the_simulator_gives_a_lock_to_clients_own_the_lock_in_turn() {
+    clients_own_the_lock_in_turn(simulated().await).await;
 }
 
 #[tokio::test]
 async fn a_lock_of_a_real_server_is_stolen() {
-    thieves(real()).await;
+    clients_steal_the_lock(real()).await;
 }
 
 #[tokio::test]
 async fn a_lock_of_the_simulator_is_stolen() {
-    thieves(simulated().await).await;
+    clients_steal_the_lock(simulated().await).await;
 }
 
 #[tokio::test]
 async fn a_lock_of_a_real_server_is_asked_for_on_each_connection() {
-    connections_come_and_go(real()).await;
+    the_lock_is_requested_on_each_connection(real()).await;
 }
 
 #[tokio::test]
 async fn a_lock_of_the_simulator_is_asked_for_on_each_connection() {
-    connections_come_and_go(simulated().await).await;
+    the_lock_is_requested_on_each_connection(simulated().await).await;
 }

@@ -1,4 +1,4 @@
-//! How a replica comes to show what has happened while there was no connection.
+//! Resync of a replica after a time without a connection.
 
 use ovsdb_sim::testing::{RealCluster, ScratchDir};
 use patchbay_engine::client::{
@@ -31,7 +31,7 @@ async fn next_resync(events: &mut ConnectionEvents) -> ResyncKind {
     .await
 }
 
-/// What one event says has happened: `+` and `-` with names.
+/// The changes of one event: `+` and `-` with names.
 async fn resynced(events: &mut Subscription) -> Vec<String> {
     let words = |changed: &ChangedRows| {
         let word = |change: Change<LogicalSwitch>| match change {
@@ -50,7 +50,7 @@ async fn resynced(events: &mut Subscription) -> Vec<String> {
     }
 }
 
-/// Waits until every member shows these rows.
+/// Waits until every member has these rows.
 async fn until_all_show(cluster: &RealCluster, wanted: &[&str]) {
     for member in 0..cluster.size() {
         let mut config = config(&cluster.remote(member));
@@ -65,7 +65,7 @@ async fn until_all_show(cluster: &RealCluster, wanted: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_sends_what_was_missed_as_long_as_it_remembers() {
+async fn a_cluster_sends_missed_transactions_while_it_has_the_history() {
     let dir = ScratchDir::new();
     let mut cluster = RealCluster::start(&schema_file(&dir), 3);
     let mut other = config(&cluster.remotes());
@@ -93,7 +93,7 @@ async fn a_cluster_sends_what_was_missed_as_long_as_it_remembers() {
     assert_eq!(next_resync(&mut connection).await, ResyncKind::Continued);
     assert_eq!(resynced(&mut events).await, ["+b"]);
 
-    // A member that has started from a snapshot of the database does not know how it came about.
+    // A member that has started from a snapshot of the database has no history.
     proxy.refuse(true);
     add(&other, "c").await;
     delete(&other, "a").await;
