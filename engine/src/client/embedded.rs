@@ -8,7 +8,7 @@ use crate::db::{DatabaseError, OperationResult, Snapshot};
 use crate::txn::Transaction;
 
 use super::outcome::{CommitOutcome, Committed, OpError};
-use super::published::ReplicaProgress;
+use super::progress::ReplicaProgress;
 use super::transact_reply;
 
 /// A database in the client's own process, for [`Client::embedded`](super::Client::embedded).

@@ -19,7 +19,8 @@ use super::lock::{Lock, LockError, LockMode, LockRequests, Tenure};
 use super::outcome::{CommitOutcome, Committed, NotSent, OpError, PartsOutcome, UnknownOutcome};
 use super::outgoing::Outgoing;
 use super::pending::{PendingTransaction, QueuedTransaction};
-use super::published::{PublishedReplica, ReplicaProgress, SnapshotSource};
+use super::progress::ReplicaProgress;
+use super::published::{PublishedReplica, SnapshotSource};
 use super::subscription::{FollowUnsupported, FollowedTables, Subscription};
 
 /// A handle on a replica of a database and on the connection to its server.

@@ -13,7 +13,11 @@
 //!
 //! let mut txn = TxnBuilder::new(&client.snapshot());
 //! let port = txn.insert(&LogicalRouterPort { name: "lrp0".into(), ..Default::default() })?;
-//! let router = LogicalRouter { name: "lr0".into(), ports: [port].into(), ..Default::default() };
+//! let router = LogicalRouter {
+//!     name: "lr0".into(),
+//!     ports: [port].into(),
+//!     ..Default::default()
+//! };
 //! let router = txn.insert(&router)?;
 //! match client.transact(txn.finish()).await {
 //!     // After a commit, the replica shows its changes.
@@ -78,6 +82,7 @@ mod outgoing;
 mod pending;
 mod pipeline;
 mod pipelining;
+mod progress;
 mod published;
 mod reconnect;
 mod remote;

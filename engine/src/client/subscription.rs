@@ -23,7 +23,9 @@ pub(super) use queue::{ReplicaEvent, Subscribers};
 /// use patchbay_engine::client::FollowedTables;
 /// use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPort};
 ///
-/// let routers = FollowedTables::table::<LogicalRouter>().and::<LogicalRouterPort>().with_capacity(1000);
+/// let routers = FollowedTables::table::<LogicalRouter>()
+///     .and::<LogicalRouterPort>()
+///     .with_capacity(1000);
 /// let everything = FollowedTables::all();
 /// # let _ = (routers, everything);
 /// ```

@@ -1,5 +1,5 @@
-//! Connections that break, servers that come and go, and what becomes of transactions then: the client against real
-//! `ovsdb-server`s, alone and in RAFT clusters.
+//! The client and the guard row under lost connections and failing servers: against real servers,
+//! clusters and ovsdb-sim.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod chaos;
@@ -38,7 +38,7 @@ const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{
     "Guard":{"isRoot":true,"columns":{
         "ids":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}}}}"#;
 
-/// A file with that schema.
+/// A file with the test schema.
 fn schema_file(dir: &ScratchDir) -> PathBuf {
     let file = dir.path().join("schema");
     std::fs::write(&file, SCHEMA).unwrap();
