@@ -2,8 +2,10 @@
 //!
 //! * [`db`]: tables in memory, transactions, snapshots and indexes;
 //! * [`txn`]: a builder that collects changes to typed rows into one transaction;
-//! * [`client`]: a replica of a database behind an OVSDB server, and transactions on that database.
+//! * [`client`]: a replica of a database behind an OVSDB server, and transactions on that database;
+//! * [`backoff`]: delays between repeated attempts, for the client and its users.
 
+pub mod backoff;
 pub mod client;
 pub mod db;
 pub mod txn;

@@ -8,9 +8,9 @@ use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::strings::Strings;
 use patchbay_schemas::wire::{ArrivedRows, Message, MonitorVersion, Reply};
 
-use super::{Session, State};
+use super::{Session, SessionState};
 use crate::client::error::{SessionError, unexpected};
-use crate::client::known::Known;
+use crate::client::retained_state::RetainedState;
 
 /// What is done with a message that is arriving.
 #[derive(Debug, Default)]
@@ -47,18 +47,21 @@ impl Partial {
 
 impl Session {
     /// The next whole message. Of one that reports rows, those are decoded first that nobody has looked at.
-    pub(super) fn next_text(&mut self, known: &mut Known) -> Result<Option<TextBuf>, SessionError> {
+    pub(super) fn next_text(
+        &mut self,
+        retained: &mut RetainedState,
+    ) -> Result<Option<TextBuf>, SessionError> {
         if let Partial::Rows(rows) = &mut self.partial
             && let Some((schema, version)) = reported(&self.state)
             && let Some(unproven) = self.rpc.unproven()?
         {
-            rows.take_unproven(unproven, schema, version, shared_strings(known));
+            rows.take_unproven(unproven, schema, version, shared_strings(retained));
         }
         Ok(self.rpc.next_text()?)
     }
 
     /// Decodes what has arrived of a long message.
-    pub(super) fn decode_what_has_arrived(&mut self, known: &mut Known) {
+    pub(super) fn decode_what_has_arrived(&mut self, retained: &mut RetainedState) {
         let Some(arriving) = self.rpc.arriving() else {
             return;
         };
@@ -75,39 +78,39 @@ impl Session {
         if let Partial::Rows(rows) = &mut self.partial
             && let Some((schema, version)) = reported(&self.state)
         {
-            rows.take(arriving, schema, version, shared_strings(known));
+            rows.take(arriving, schema, version, shared_strings(retained));
         }
     }
 }
 
 /// What the rows that are reported are of.
-fn reported(state: &State) -> Option<(&DatabaseSchema, MonitorVersion)> {
+fn reported(state: &SessionState) -> Option<(&DatabaseSchema, MonitorVersion)> {
     match state {
-        State::StartingMonitor(starting) => Some((&starting.schema, starting.version)),
-        State::Live(following) => Some((&following.schema, following.version)),
+        SessionState::StartingMonitor(starting) => Some((&starting.schema, starting.version)),
+        SessionState::Live(following) => Some((&following.schema, following.version)),
         _ => None,
     }
 }
 
-fn shared_strings(known: &mut Known) -> &mut Strings {
-    match &mut known.replica {
+fn shared_strings(retained: &mut RetainedState) -> &mut Strings {
+    match &mut retained.replica {
         Some(replica) => replica.strings(),
-        None => &mut known.strings,
+        None => &mut retained.strings,
     }
 }
 
 /// Whether a message that begins so reports rows of the database. Where this cannot be told yet, because a member
 /// comes later, it does not.
-fn is_report(state: &State, database: &str, head: &TextBuf) -> bool {
+fn is_report(state: &SessionState, database: &str, head: &TextBuf) -> bool {
     match (state, Message::decode(head)) {
         (
-            State::StartingMonitor(starting),
+            SessionState::StartingMonitor(starting),
             Ok(Message::Reply(Reply {
                 id: Json::Integer(id),
                 outcome: Ok(_),
             })),
         ) => id == starting.request,
-        (State::Live(following), Ok(Message::Notification { method, mut params })) => {
+        (SessionState::Live(following), Ok(Message::Notification { method, mut params })) => {
             method == following.version.update_method()
                 && params.enter_array()
                 && params.next_element()

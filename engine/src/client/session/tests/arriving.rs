@@ -29,7 +29,11 @@ fn reply(contents: &str) -> String {
 
 impl Scene {
     /// As [`send`](Scene::send), in parts of this length.
-    fn send_in_parts(&mut self, messages: &str, len: usize) -> Result<Vec<Event>, SessionError> {
+    fn send_in_parts(
+        &mut self,
+        messages: &str,
+        len: usize,
+    ) -> Result<Vec<SessionEvent>, SessionError> {
         let mut events = Vec::new();
         for part in messages.as_bytes().chunks(len) {
             events.extend(self.send(std::str::from_utf8(part).unwrap())?);
@@ -43,7 +47,7 @@ impl Scene {
     }
 
     fn row_count(&self) -> usize {
-        self.known
+        self.retained
             .replica
             .as_ref()
             .map_or(0, |replica| replica.snapshot().row_count())
@@ -67,10 +71,10 @@ fn the_first_reply_is_never_kept_as_a_whole() {
             events.extend(scene.send(std::str::from_utf8(part).unwrap()).unwrap());
             assert!(scene.unread() <= (32 << 10) + len, "of {}", message.len());
         }
-        let [Event::Live(live)] = &events[..] else {
+        let [SessionEvent::ReplicaReady(live)] = &events[..] else {
             panic!("{events:?}")
         };
-        assert_eq!((live.resync, live.rows), (Resync::Full, ROWS));
+        assert_eq!((live.resync, live.rows), (ResyncKind::Full, ROWS));
         let mut arrived = scene.names();
         arrived.sort();
         assert_eq!(arrived, names);
@@ -101,7 +105,10 @@ fn older_monitors_and_long_updates_too() {
     assert!(scene.send_in_parts(begin, 5000).unwrap().is_empty());
     assert!(scene.unread() < 40_000);
     assert_eq!(scene.row_count(), 1, "nothing is shown before the end");
-    assert!(matches!(scene.send(end).unwrap()[..], [Event::Changed]));
+    assert!(matches!(
+        scene.send(end).unwrap()[..],
+        [SessionEvent::ReplicaChanged]
+    ));
     assert_eq!(scene.row_count(), ROWS + 1);
 }
 
@@ -207,7 +214,7 @@ fn what_makes_no_sense_is_found_as_in_a_short_message() {
         ),
         (
             reply(&good).replacen("false", "true", 1),
-            "it continues contents that were never sent",
+            "it continues a history that was not requested",
         ),
         (
             reply(&good).replacen(FIRST, "x", 1),
@@ -219,7 +226,7 @@ fn what_makes_no_sense_is_found_as_in_a_short_message() {
         parts.until_monitor();
         let error = parts.send_in_parts(&message, 5000).unwrap_err().to_string();
         assert!(error.contains(problem), "{error} instead of {problem}");
-        assert!(parts.known.replica.is_none() || parts.row_count() == 0);
+        assert!(parts.retained.replica.is_none() || parts.row_count() == 0);
         if !problem.contains("does not end") {
             assert_eq!(whole.send(&message).unwrap_err().to_string(), error);
         }
@@ -241,7 +248,10 @@ fn a_reply_is_known_by_an_id_that_comes_later() {
         let mut scene = Scene::new();
         scene.until_monitor();
         let events = scene.send_in_parts(&message, 5000).unwrap();
-        assert!(matches!(events[..], [Event::Live(_)]), "{events:?}");
+        assert!(
+            matches!(events[..], [SessionEvent::ReplicaReady(_)]),
+            "{events:?}"
+        );
         assert_eq!(scene.row_count(), ROWS);
     }
 }
@@ -253,7 +263,7 @@ fn long_messages_about_something_else_arrive_whole() {
     let contents = long_contents("insert");
     let answer = format!(r#"{{"id":9,"result":[0,{contents}],"error":null}}"#);
     let events = scene.send_in_parts(&answer, 5000).unwrap();
-    let [Event::Answer { request: 9, reply }] = &events[..] else {
+    let [SessionEvent::Answer { request: 9, reply }] = &events[..] else {
         panic!("{events:?}")
     };
     assert_eq!(reply.as_text().bytes(), answer.as_bytes());
