@@ -83,7 +83,8 @@ impl Repository {
     pub(crate) fn documents(&self) -> Vec<Document> {
         let is_document = |path: &&String| {
             let depth = path.matches('/').count();
-            path.ends_with(".md") && (depth <= 1 || path.starts_with("docs/"))
+            let extension = path.rsplit_once('.').map(|(_, extension)| extension);
+            extension == Some("md") && (depth <= 1 || path.starts_with("docs/"))
         };
         let documents: Vec<Document> = self
             .paths
