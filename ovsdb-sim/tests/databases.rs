@@ -182,7 +182,7 @@ async fn remotes_that_a_database_names_go_and_come_at_once() {
         stream.read_u8().await.unwrap();
     };
     name_place().await;
-    let remotes = Remotes::of(&sim);
+    let remotes = Remotes::new(&sim);
     remotes.add("db:D,T,i").await.unwrap();
     let start = Instant::now();
     for _ in 0..2 {

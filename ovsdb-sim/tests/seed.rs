@@ -125,9 +125,9 @@ fn rows_that_do_not_fit_are_named() {
             patchbay_schemas::datum::Datum::scalar(Uuid::from_u128(1)),
         )
     });
-    let error = format!("{:#}", bad.build().unwrap_err());
+    let error = bad.build().unwrap_err().to_string();
     assert!(
-        error.starts_with("the rows that database OVN_Northbound should begin with: "),
+        error.starts_with("the initial rows of database OVN_Northbound: "),
         "{error}"
     );
     assert!(error.contains("referential integrity violation"), "{error}");

@@ -192,7 +192,8 @@ fn commands_answer_as_those_of_ovsdb_server() {
     let [listed, commands] = servers
         .each_mut()
         .map(|server| server.appctl("list-commands").0);
-    for line in commands.lines() {
+    // There are no patterns here, so the usage of vlog/set differs.
+    for line in commands.lines().filter(|line| !line.contains("vlog/set")) {
         assert!(listed.contains(line), "{line}");
     }
     let version = servers[1].appctl("version").0;

@@ -265,7 +265,7 @@ fn a_clustered_file_is_refused_with_the_way_to_convert_it() {
         .arg("tcp:127.0.0.1:6644"));
     let error = Sim::builder().load(&clustered).build().unwrap_err();
     assert!(
-        matches!(error.downcast_ref(), Some(FileError::Clustered { .. })),
+        matches!(error.file_error(), Some(FileError::Clustered { .. })),
         "{error}"
     );
     assert!(

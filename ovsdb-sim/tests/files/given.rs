@@ -61,7 +61,7 @@ fn with_several_databases_a_new_journal_must_say_which() {
             .schema(schema("B", "b"))
     };
     let (a, b) = (file(&dir, "a.db"), file(&dir, "b.db"));
-    assert!(error(two().journal(&a)).contains("say whose journal"));
+    assert!(error(two().journal(&a)).contains("name the database of journal"));
     assert!(error(two().journal_of("C", &a)).contains("there is no database C"));
     assert!(error(two().journal_of("A", &a).journal_of("A", &b)).contains("given two journals"));
     assert!(!a.exists() && !b.exists());
@@ -115,7 +115,7 @@ fn a_journal_has_one_writer() {
     let sim = begin().build().unwrap();
     let error = begin().build().unwrap_err();
     assert!(
-        matches!(error.downcast_ref(), Some(FileError::InUse { .. })),
+        matches!(error.file_error(), Some(FileError::InUse { .. })),
         "{error}"
     );
     drop(sim);

@@ -17,7 +17,7 @@ const INSERT: &str = r#"{"op":"insert","table":"Parent","row":{"name":"a"}}"#;
 fn assert_refused(file: &Path) {
     let error = Sim::builder().journal(file).build().unwrap_err();
     assert!(
-        matches!(error.downcast_ref(), Some(FileError::InUse { path }) if path == file),
+        matches!(error.file_error(), Some(FileError::InUse { path }) if path == file),
         "{error}"
     );
     let expected = format!(

@@ -10,7 +10,7 @@ async fn few() -> Bed {
     Bed::new(Limits {
         locks: 2,
         monitors: 2,
-        blocked: 2,
+        waiting_transactions: 2,
         ..Limits::default()
     })
     .await
