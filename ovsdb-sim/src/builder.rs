@@ -122,8 +122,8 @@ impl SimBuilder {
     /// ovsdb-tool can open.
     ///
     /// An existing file has its database's name and initial content. If the database is also added
-    /// by [`schema`](Self::schema), both schemas must be equal. A new file is for the only database;
-    /// if there are several, [`journal_of`](Self::journal_of) names one.
+    /// by [`schema`](Self::schema), both schemas must be equal. A new file is for the only
+    /// database; if there are several, [`journal_of`](Self::journal_of) names one.
     ///
     /// A transaction is written before its reply is sent, and synced to the disk if it has a
     /// `commit` operation with `durable`. One that cannot be written fails with `I/O error` and
@@ -154,8 +154,8 @@ impl SimBuilder {
     ///
     /// The UUIDs of a client's rows, named or not, depend on the seed, on the number of the
     /// connection and on what that connection inserted before. Those of [`rows`](Self::rows) and of
-    /// [`SimDatabase::txn`](crate::SimDatabase::txn) depend on the seed and on the calls before. Row
-    /// versions, ids of transactions and the server's id are drawn from the seed, too.
+    /// [`SimDatabase::txn`](crate::SimDatabase::txn) depend on the seed and on the calls before.
+    /// Row versions, ids of transactions and the server's id are drawn from the seed, too.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);

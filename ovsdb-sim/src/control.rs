@@ -41,13 +41,13 @@ pub struct DatabaseStats {
 /// Methods of the control API.
 #[rpc(server, client, namespace = "sim")]
 pub trait ControlApi {
-    /// Prints OVN_Northbound like `ovn-nbctl show`: all of it, or the switch or router with a name or
-    /// UUID.
+    /// Prints OVN_Northbound like `ovn-nbctl show`: all of it, or the switch or router with a name
+    /// or UUID.
     #[method(name = "show")]
     fn show(&self, name: Option<String>) -> RpcResult<String>;
 
-    /// Returns all rows of a database in RFC 7047 notation: an object of tables, each an object of rows
-    /// by UUID.
+    /// Returns all rows of a database in RFC 7047 notation: an object of tables, each an object of
+    /// rows by UUID.
     #[method(name = "dump")]
     fn dump(&self, database: Option<String>) -> RpcResult<serde_json::Value>;
 

@@ -1,4 +1,5 @@
-//! Dialers: connections that the server makes to waiting clients, the active remotes of ovsdb-server.
+//! Dialers: connections that the server makes to waiting clients, the active remotes of
+//! ovsdb-server.
 
 use std::io;
 use std::sync::Arc;

@@ -13,8 +13,8 @@ use crate::update::NetChanges;
 
 /// Maximum number of transactions in the history, as in ovsdb-server.
 const MAX_TRANSACTIONS: usize = 100;
-/// Index of the last entry in the RAFT log of a new cluster, after its first content and the election
-/// of its leader.
+/// Index of the last entry in the RAFT log of a new cluster, after its first content and the
+/// election of its leader.
 const FIRST_RAFT_INDEX: u64 = 2;
 
 /// Last transactions of a database, bounded as in ovsdb-server: at most a hundred, with at most as

@@ -39,19 +39,20 @@
 //! clients that wait. [`Sim::connector`] connects the engine's client in the same process, and
 //! [`Sim::connect`] returns a bare byte stream. [`SimDatabase`] reads and commits without messages.
 //!
-//! **Faults.** [`Sim::set_fault`] injects faults: connections end, replies are lost or late, requests
-//! are refused. [`Fault`] lists them. [`Sim::go_down`] and [`Sim::come_back`] are an outage of the
-//! whole server, [`Sim::remove_database`] and [`Sim::add_database`] one of a database.
+//! **Faults.** [`Sim::set_fault`] injects faults: connections end, replies are lost or late,
+//! requests are refused. [`Fault`] lists them. [`Sim::go_down`] and [`Sim::come_back`] are an
+//! outage of the whole server, [`Sim::remove_database`] and [`Sim::add_database`] one of a
+//! database.
 //!
 //! **Time** is tokio's. In a test that pauses it (`tokio::time::pause`), an hour takes no time: the
-//! deadline of a `wait`, a late reply, a client's probe interval. Sockets do not wait for paused time,
-//! so such tests use [`Sim::connector`].
+//! deadline of a `wait`, a late reply, a client's probe interval. Sockets do not wait for paused
+//! time, so such tests use [`Sim::connector`].
 //!
 //! **UUIDs** can be drawn from a [seed](SimBuilder::seed), so that states can be compared with
 //! recorded ones.
 //!
-//! **Conformance** with ovsdb-server, and the differences, are in `CONFORMANCE.md`. The options of the
-//! program and the control API are in `README.md`.
+//! **Conformance** with ovsdb-server, and the differences, are in `CONFORMANCE.md`. The options of
+//! the program and the control API are in `README.md`.
 //!
 //! **Features.** A library user needs none of them, and sets `default-features = false`:
 //!

@@ -1,4 +1,5 @@
-//! Locks between clients (RFC 7047 §4.1.8 to §4.1.10). They belong to the server, not to a database.
+//! Locks between clients (RFC 7047 §4.1.8 to §4.1.10). They belong to the server, not to a
+//! database.
 
 use std::collections::{HashMap, VecDeque};
 

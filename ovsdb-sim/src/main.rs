@@ -64,12 +64,12 @@ struct Args {
     /// The file is a standalone database file, which ovsdb-server and ovsdb-tool can open. A
     /// transaction that cannot be written fails.
     ///
-    /// An existing file has its database's name, schema and initial content, so DATABASE and --schema
-    /// can be omitted. If --schema is given, the schemas must be equal. A new file is created for
-    /// DATABASE, which can be omitted if only one database is served.
+    /// An existing file has its database's name, schema and initial content, so DATABASE and
+    /// --schema can be omitted. If --schema is given, the schemas must be equal. A new file is
+    /// created for DATABASE, which can be omitted if only one database is served.
     ///
-    /// With --load of the same database, FILE must be new, and begins with the loaded content, or be
-    /// the loaded file.
+    /// With --load of the same database, FILE must be new, and begins with the loaded content, or
+    /// be the loaded file.
     ///
     /// Write ./A=B for a file whose name looks like DATABASE=FILE.
     #[arg(long, value_name = "[DATABASE=]FILE")]
@@ -77,15 +77,15 @@ struct Args {
 
     /// Model of the databases
     ///
-    /// A clustered server acts as the only member and leader of a RAFT cluster. It keeps a history of
-    /// transactions, from which returning clients get what they missed.
+    /// A clustered server acts as the only member and leader of a RAFT cluster. It keeps a history
+    /// of transactions, from which returning clients get what they missed.
     #[arg(long, value_name = "MODEL", value_enum, default_value = "standalone")]
     model: ModelArg,
 
     /// Serve the control API at this address
     ///
-    /// The control API is JSON-RPC 2.0 over HTTP and WebSocket: `sim_show`, `sim_dump`, `sim_stats`,
-    /// `sim_set_fault` and others.
+    /// The control API is JSON-RPC 2.0 over HTTP and WebSocket: `sim_show`, `sim_dump`,
+    /// `sim_stats`, `sim_set_fault` and others.
     #[arg(long, value_name = "IP:PORT")]
     control: Option<SocketAddr>,
 
@@ -142,7 +142,8 @@ async fn main() -> anyhow::Result<()> {
     }
     let sim = builder.build()?;
 
-    // Before the listeners, so that a signal just after the line "listening" ends the server cleanly.
+    // Before the listeners, so that a signal just after the line "listening" ends the server
+    // cleanly.
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let remotes = Remotes::new(&sim);

@@ -8,9 +8,9 @@ pub enum Model {
     /// Standalone databases without a history. A returning client gets the full content.
     #[default]
     Standalone,
-    /// Databases of a RAFT cluster with this server as its only member and leader. Transactions have
-    /// ids. A client that returns with the last id that it knows gets the changes since then, as far
-    /// as the history reaches.
+    /// Databases of a RAFT cluster with this server as its only member and leader. Transactions
+    /// have ids. A client that returns with the last id that it knows gets the changes since then,
+    /// as far as the history reaches.
     Clustered,
 }
 

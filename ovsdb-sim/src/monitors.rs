@@ -207,6 +207,7 @@ impl Monitors {
     }
 
     /// The number of monitors.
+    #[cfg(any(feature = "control-api", feature = "unixctl"))]
     pub(crate) fn len(&self) -> usize {
         self.sessions
             .values()

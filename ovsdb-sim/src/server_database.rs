@@ -138,8 +138,8 @@ impl DatabaseRow {
         }
     }
 
-    /// The row of a clustered database whose leader is this server. `cid` is the cluster's id, `sid`
-    /// the server's.
+    /// The row of a clustered database whose leader is this server. `cid` is the cluster's id,
+    /// `sid` the server's.
     pub(crate) fn clustered(schema: &DatabaseSchema, cid: Uuid, sid: Uuid, index: u64) -> Self {
         Self {
             model: "clustered".to_owned(),

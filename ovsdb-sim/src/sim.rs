@@ -158,8 +158,8 @@ impl Sim {
         self.server.cut_off_sessions().await;
     }
 
-    /// Ends an outage: serves clients again, at the addresses from before [`go_down`](Self::go_down).
-    /// Open listeners stay as they are.
+    /// Ends an outage: serves clients again, at the addresses from before
+    /// [`go_down`](Self::go_down). Open listeners stay as they are.
     ///
     /// # Errors
     /// An address cannot be bound any more.
@@ -175,8 +175,8 @@ impl Sim {
     }
 
     /// Adds an empty database. The connections of clients that are not aware of changes
-    /// (`set_db_change_aware`) are closed, so that they list the databases again. Other clients find
-    /// the database in `_Server`.
+    /// (`set_db_change_aware`) are closed, so that they list the databases again. Other clients
+    /// find the database in `_Server`.
     ///
     /// ```
     /// use ovsdb_sim::Sim;
@@ -204,8 +204,8 @@ impl Sim {
     }
 
     /// Adds the database of a standalone database file, which becomes its
-    /// [journal](crate::SimBuilder::journal), like `ovs-appctl ovsdb-server/add-db`. Apart from that, it is
-    /// like [`add_database`](Self::add_database).
+    /// [journal](crate::SimBuilder::journal), like `ovs-appctl ovsdb-server/add-db`. Apart from
+    /// that, it is like [`add_database`](Self::add_database).
     ///
     /// # Errors
     /// The file is not a database file or in use, there is a database of its name, or the name is
@@ -216,9 +216,9 @@ impl Sim {
     }
 
     /// Removes a database, like `ovs-appctl ovsdb-server/remove-db`. Its monitors and waiting
-    /// transactions are canceled, and its journal is closed and can be opened by other programs. The
-    /// connections of clients that are not aware of changes (`set_db_change_aware`) are closed. A
-    /// [`SimDatabase`] of it still has the last state, and rejects transactions.
+    /// transactions are canceled, and its journal is closed and can be opened by other programs.
+    /// The connections of clients that are not aware of changes (`set_db_change_aware`) are closed.
+    /// A [`SimDatabase`] of it still has the last state, and rejects transactions.
     ///
     /// # Errors
     /// There is no database of this name, or it is `_Server`.

@@ -42,8 +42,8 @@ impl SimDatabase {
         self.served.snapshot()
     }
 
-    /// Begins a transaction for [`transact`](Self::transact). The UUIDs of its new rows are drawn from
-    /// the simulator's [seed](crate::SimBuilder::seed), and are final.
+    /// Begins a transaction for [`transact`](Self::transact). The UUIDs of its new rows are drawn
+    /// from the simulator's [seed](crate::SimBuilder::seed), and are final.
     pub fn txn(&self) -> TxnBuilder {
         TxnBuilder::with_uuids(&self.snapshot(), self.server.owner_uuids())
     }
@@ -63,8 +63,9 @@ impl SimDatabase {
         }
     }
 
-    /// Makes an embedded client, which reads the database itself and hands it transactions without a
-    /// connection or messages. It is for code that reads snapshots, waits for changes and commits.
+    /// Makes an embedded client, which reads the database itself and hands it transactions without
+    /// a connection or messages. It is for code that reads snapshots, waits for changes and
+    /// commits.
     ///
     /// It lacks the features of connections and replicas, such as subscriptions to the changes of
     /// rows, and faults and outages do not affect it. For a client with a connection, see
@@ -101,7 +102,8 @@ impl SimDatabase {
     }
 
     /// Changes the server's role in the database's cluster, which clients read in `_Server`. The
-    /// simulator's owner can change the database in any role, as another member of the cluster could.
+    /// simulator's owner can change the database in any role, as another member of the cluster
+    /// could.
     ///
     /// ```
     /// use ovsdb_sim::{Model, Role, Sim};

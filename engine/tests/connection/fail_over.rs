@@ -46,11 +46,11 @@ async fn a_client_follows_the_leader() {
     assert_eq!(names(&client), once(["a", "b", "c"]));
 
     // One that hangs while others elect another leader finds that out when it goes on.
-    cluster.hold(second);
+    cluster.suspend(second);
     while cluster.leader() == second {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    cluster.release(second);
+    cluster.resume(second);
     let lost = |event: &ConnectionEvent| match event {
         ConnectionEvent::LeaderLost { remote } => Some(remote.to_string()),
         _ => None,
@@ -98,13 +98,13 @@ async fn what_was_found_not_to_be_made_is_not_made_later() {
     add(&client, "before").await;
 
     let leader = cluster.leader();
-    cluster.hold(leader);
+    cluster.suspend(leader);
     let outcome = try_add(&client, "held").await;
     assert!(matches!(outcome, CommitOutcome::NotSent(_)), "{outcome:?}");
     assert_eq!(names(&client), once(["before"]));
     add(&client, "held").await;
 
-    cluster.release(leader);
+    cluster.resume(leader);
     cluster.wait_until(leader, "it follows", |status| {
         status.contains("Role: follower")
     });

@@ -25,7 +25,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves one connection until it ends. When one of its two tasks ends, the other does.
 ///
-/// `register` returns `None` to refuse the connection, or a guard that lives as long as the session.
+/// `register` returns `None` to refuse the connection, or a guard that lives as long as the
+/// session.
 pub(crate) async fn serve<S, G>(
     server: Arc<Server>,
     stream: S,
@@ -71,8 +72,8 @@ pub(crate) async fn serve<S, G>(
         if let Err(error) = (&mut writer).await {
             tracing::error!(session = id, %error, "the writer of a session failed");
         }
-        // If a client is still sending when the connection is closed, the system may discard what it
-        // has not read yet.
+        // If a client is still sending when the connection is closed, the system may discard what
+        // it has not read yet.
         tokio::io::copy(&mut input, &mut tokio::io::sink()).await
     };
     if let Ok(Err(error)) = timeout(close_timeout, close).await {

@@ -12,8 +12,8 @@ const CREDIT_INTERVAL: Duration = Duration::from_millis(50);
 /// Distinguishes single updates from a stream of them.
 ///
 /// A program with two connections, such as a test suite, expects an update on one of them at about
-/// the time of the reply on the other. A program that follows a stream of changes is better off with
-/// few large pieces.
+/// the time of the reply on the other. A program that follows a stream of changes is better off
+/// with few large pieces.
 #[derive(Debug)]
 pub(super) struct UpdatePacer {
     /// Number of updates that may still be written without delay.

@@ -17,7 +17,8 @@ use super::pace::UpdatePacer;
 /// together.
 const UPDATE_BATCH_DELAY: Duration = Duration::from_millis(1);
 
-/// Size in bytes up to which chunks are copied together, so that each wake-up costs one system call.
+/// Size in bytes up to which chunks are copied together, so that each wake-up costs one system
+/// call.
 const WRITE_BATCH_BYTES: usize = 1 << 16;
 
 /// Writes a session's outbox to its client until the session or the connection ends.

@@ -16,8 +16,9 @@ pub(crate) use registry::{Direction, Faults};
 
 /// Fault on a connection.
 ///
-/// In the control API's JSON: `"drop"`, `{"drop_after_sent":{"bytes":100}}`, `{"lose_reply":"disconnected"}`,
-/// `{"delay_replies":{"ms":250}}`, `{"refuse":{"method":"transact","error":{"error":"overloaded"}}}`.
+/// In the control API's JSON: `"drop"`, `{"drop_after_sent":{"bytes":100}}`,
+/// `{"lose_reply":"disconnected"}`, `{"delay_replies":{"ms":250}}`,
+/// `{"refuse":{"method":"transact","error":{"error":"overloaded"}}}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
@@ -25,8 +26,9 @@ pub enum Fault {
     /// The connection ends at once, and a future one as soon as it is made. Unwritten bytes are not
     /// sent.
     Drop,
-    /// The connection ends when the server has received `bytes` bytes since the fault was set or the
-    /// connection was made. Complete requests within these bytes are executed and answered before.
+    /// The connection ends when the server has received `bytes` bytes since the fault was set or
+    /// the connection was made. Complete requests within these bytes are executed and answered
+    /// before.
     DropAfterReceived {
         /// The number of bytes.
         bytes: u64,
@@ -54,8 +56,8 @@ pub enum Fault {
         #[serde(with = "ErrorObject")]
         error: OvsdbError,
     },
-    /// A transaction that would change something is executed and fails at its commit, as on a server
-    /// with a full disk. Nothing changes, and its results end with this error.
+    /// A transaction that would change something is executed and fails at its commit, as on a
+    /// server with a full disk. Nothing changes, and its results end with this error.
     FailCommit(#[serde(with = "ErrorObject")] OvsdbError),
     /// The server does not read from the client, as if it hung, until the fault is cleared.
     StopReading,
@@ -128,9 +130,9 @@ pub struct FaultRule {
     /// The connections that the fault affects.
     #[serde(default)]
     pub connections: Connections,
-    /// Number of times that the fault strikes. `None`: no end. [`Fault::Drop`], the
-    /// `DropAfter` faults and [`Fault::StopReading`] count connections, the others replies, requests
-    /// or transactions.
+    /// Number of times that the fault strikes. `None`: no end. [`Fault::Drop`], the `DropAfter`
+    /// faults and [`Fault::StopReading`] count connections, the others replies, requests or
+    /// transactions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<NonZeroU32>,
 }

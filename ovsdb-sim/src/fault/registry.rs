@@ -175,7 +175,8 @@ impl Faults {
         })
     }
 
-    /// Strikes with [`Fault::FailCommit`]. Returns the error for a transaction that changes something.
+    /// Strikes with [`Fault::FailCommit`]. Returns the error for a transaction that changes
+    /// something.
     pub(crate) fn commit_failure(&self, session: SessionId) -> Option<OvsdbError> {
         self.strike(session, |fault| match fault {
             Fault::FailCommit(error) => Some(error.clone()),
@@ -183,7 +184,8 @@ impl Faults {
         })
     }
 
-    /// Strikes with [`Fault::LoseReply`]. Returns the loss for a transaction that changes something.
+    /// Strikes with [`Fault::LoseReply`]. Returns the loss for a transaction that changes
+    /// something.
     pub(crate) fn loss(&self, session: SessionId) -> Option<Loss> {
         self.strike(session, |fault| match fault {
             Fault::LoseReply(loss) => Some(*loss),

@@ -33,7 +33,8 @@ struct RecordLog {
     file: File,
     /// Offset of the next record, in bytes.
     end: u64,
-    /// True if the file may have other bytes behind `end`, which are cut off before the next record.
+    /// True if the file may have other bytes behind `end`, which are cut off before the next
+    /// record.
     has_tail: bool,
 }
 
@@ -198,8 +199,8 @@ impl UnreadJournal {
         &self.content
     }
 
-    /// Executes the file's transactions on an empty database. New records follow the last intact one,
-    /// and replace anything else behind it.
+    /// Executes the file's transactions on an empty database. New records follow the last intact
+    /// one, and replace anything else behind it.
     pub(super) fn replay(self, database: &mut Database) -> Result<Journal, FileError> {
         let path = self.content.path().to_owned();
         let end = self.content.replay(database)?;

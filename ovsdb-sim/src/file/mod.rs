@@ -1,6 +1,7 @@
 //! Standalone database files (ovsdb(5)): reading, and appending.
 //!
-//! A file is a log of records, each a header line with the length and the SHA-1 of the JSON text that follows:
+//! A file is a log of records, each a header line with the length and the SHA-1 of the JSON text
+//! that follows:
 //!
 //! ```text
 //! OVSDB JSON <length> <sha1>
@@ -14,8 +15,8 @@
 //! changed: as differences ([`Delta`]) if `_is_diff` is true, otherwise as whole values. Ephemeral
 //! columns are left out.
 //!
-//! [`DatabaseFile`] replays such a file, [`Journal`] appends to one, [`InitialDatabases`] assigns the
-//! files and schemas that a server is started with to databases.
+//! [`DatabaseFile`] replays such a file, [`Journal`] appends to one, [`InitialDatabases`] assigns
+//! the files and schemas that a server is started with to databases.
 //!
 //! [`Delta`]: patchbay_schemas::delta::Delta
 

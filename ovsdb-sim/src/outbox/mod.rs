@@ -182,8 +182,8 @@ impl Outbox {
         queue.collected > 0 || queue.bytes > SLOW_READER_BYTES
     }
 
-    /// Adds changes to the collected changes at the end of the queue. The writer encodes them when it
-    /// reaches them.
+    /// Adds changes to the collected changes at the end of the queue. The writer encodes them when
+    /// it reaches them.
     pub(crate) fn collect(&self, add: impl FnOnce(&mut CollectedChanges)) {
         let mut queue = self.lock();
         if queue.end.is_some() {

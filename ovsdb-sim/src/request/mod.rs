@@ -36,7 +36,8 @@ enum MethodResult {
     SentElsewhere,
 }
 
-/// Failure of a method: the `error` of the reply, an `<error>` object or, of some methods, a string.
+/// Failure of a method: the `error` of the reply, an `<error>` object or, of some methods, a
+/// string.
 enum MethodError {
     Error(OvsdbError),
     Text(&'static str),
@@ -148,7 +149,8 @@ impl Request<'_> {
     fn transact(&mut self, context: &mut DecodeContext) -> Result<MethodResult, MethodError> {
         let arrived = self.arrived.take();
         let (database, params) = match self.database() {
-            // The database was removed meanwhile. The error needs the request's text, which is gone.
+            // The database was removed meanwhile. The error needs the request's text, which is
+            // gone.
             Err(_) if arrived.is_some() => return Err(MethodError::Text("canceled")),
             found => found?,
         };
@@ -197,8 +199,8 @@ impl Request<'_> {
         let cancellation = database.convert(schema)?;
         let reply = reply::success(&self.id, |out| out.extend_from_slice(b"{}"));
         if database.is_clustered() {
-            // As in a real cluster, where the reply comes later than the conversion: the connection of
-            // a client that is not aware of changes is closed by then.
+            // As in a real cluster, where the reply comes later than the conversion: the connection
+            // of a client that is not aware of changes is closed by then.
             cancellation.reply_to_transactions();
             if self.session.is_change_aware() {
                 self.session.reply(reply);

@@ -21,8 +21,8 @@ impl ServedDatabase {
         self.state().history.is_some()
     }
 
-    /// Changes the server's role in the database's cluster. With a new leader, the transactions that
-    /// wait for one are executed again.
+    /// Changes the server's role in the database's cluster. With a new leader, the transactions
+    /// that wait for one are executed again.
     ///
     /// # Errors
     /// The database is standalone.

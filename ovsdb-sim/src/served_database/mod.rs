@@ -45,10 +45,12 @@ use waiting_queue::WaitingQueue;
 ///
 /// **Lock order.** A thread that holds several locks has taken them in this order:
 ///
-/// 1. the monitors of a session ([`SessionHandle::monitors`](crate::session_handle::SessionHandle::monitors)),
-/// 2. the status in [`ServerRow`], and the state of `_Server` while it is written,
-/// 3. the state of a database,
-/// 4. the server's lock table, the waiting request ids of a session, and outboxes.
+/// 1. additions and removals of databases ([`DatabaseSet`](crate::database_set::DatabaseSet)),
+/// 2. the monitors of a session ([`SessionHandle`](crate::session_handle::SessionHandle)),
+/// 3. the content of a row in `_Server` ([`ServerRow`]),
+/// 4. the state of one database,
+/// 5. the server's lock table,
+/// 6. the waiting request ids of a session, faults, and outboxes.
 ///
 /// So the database's state must not be locked when its row in `_Server` is written or when its
 /// monitors are removed from their sessions.
@@ -75,7 +77,8 @@ pub(crate) struct DatabaseState {
     is_removed: bool,
     pub(crate) monitors: Monitors,
     waiting: WaitingQueue,
-    /// Number of transactions that changed something. Watched by embedded clients and `db:` remotes.
+    /// Number of transactions that changed something. Watched by embedded clients and `db:`
+    /// remotes.
     commits: watch::Sender<u64>,
 }
 
@@ -142,6 +145,7 @@ impl ServedDatabase {
     }
 
     /// The number of transactions that changed something.
+    #[cfg(feature = "control-api")]
     pub(crate) fn commit_count(&self) -> u64 {
         *self.state().commits.borrow()
     }
@@ -161,6 +165,7 @@ impl ServedDatabase {
     ///
     /// # Errors
     /// The file could not be written. The former one stays.
+    #[cfg(feature = "unixctl")]
     pub(crate) fn compact(&self) -> Result<(), OvsdbError> {
         let mut state = self.state();
         let snapshot = state.database.snapshot();

@@ -14,8 +14,8 @@ use super::ServedDatabase;
 #[derive(Debug)]
 pub(super) struct ServerRow {
     server_database: Arc<ServedDatabase>,
-    /// Content of the row. `None`: the row is removed, and the writer must not touch that of another
-    /// database with the same name.
+    /// Content of the row. `None`: the row is removed, and the writer must not touch that of
+    /// another database with the same name.
     written: Mutex<Option<DatabaseStatus>>,
 }
 

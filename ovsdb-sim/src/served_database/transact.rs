@@ -236,8 +236,8 @@ impl DatabaseState {
         Ok(())
     }
 
-    /// Publishes a client's commit like [`publish_commit`](Self::publish_commit), with the faults of
-    /// its connection. Returns the injected loss of the reply, if there is one.
+    /// Publishes a client's commit like [`publish_commit`](Self::publish_commit), with the faults
+    /// of its connection. Returns the injected loss of the reply, if there is one.
     ///
     /// # Errors
     /// A fault refuses the commit, or the journal could not be written. The commit has been rolled

@@ -62,6 +62,7 @@ impl WaitingTransaction {
 
 impl ServedDatabase {
     /// The number of waiting transactions.
+    #[cfg(feature = "unixctl")]
     pub(crate) fn waiting_count(&self) -> usize {
         self.state().waiting.len()
     }

@@ -106,6 +106,7 @@ impl WaitingQueue {
     }
 
     /// The number of transactions.
+    #[cfg(feature = "unixctl")]
     pub(super) fn len(&self) -> usize {
         self.transactions.len()
     }

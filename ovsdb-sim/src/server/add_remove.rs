@@ -1,5 +1,5 @@
-//! Addition and removal of databases while the server runs (`ovsdb-server/add-db` and `remove-db` in
-//! ovsdb-server(1)).
+//! Addition and removal of databases while the server runs (`ovsdb-server/add-db` and `remove-db`
+//! in ovsdb-server(1)).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The state that all sessions of a server share: databases, locks, faults and the sessions' handles.
+//! The state that all sessions of a server share: databases, locks, faults and the sessions'
+//! handles.
 
 mod add_remove;
 
@@ -174,6 +175,7 @@ impl Server {
         self.locks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    #[cfg(any(feature = "control-api", feature = "unixctl"))]
     pub(crate) fn session_count(&self) -> usize {
         self.sessions.len()
     }
@@ -236,7 +238,8 @@ impl Server {
         self.session_ended.notify_waiters();
     }
 
-    /// Ends a session's monitors and waiting transactions, and gives its locks to the next sessions.
+    /// Ends a session's monitors and waiting transactions, and gives its locks to the next
+    /// sessions.
     fn release(&self, session: SessionId) {
         for database in self.databases.all().values() {
             database.remove_session(session);
@@ -255,6 +258,7 @@ impl Server {
     }
 
     /// Closes all connections.
+    #[cfg(feature = "unixctl")]
     pub(crate) fn close_all_sessions(&self) {
         self.close_sessions(|_| true);
     }

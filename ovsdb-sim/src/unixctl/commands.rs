@@ -40,7 +40,8 @@ enum Command {
     SetLogLevels,
 }
 
-/// Commands: name, arguments as `list-commands` shows them, and number of arguments. Sorted by name.
+/// Commands: name, arguments as `list-commands` shows them, and number of arguments. Sorted by
+/// name.
 const COMMANDS: [(&str, &str, RangeInclusive<usize>, Command); 22] = [
     ("exit", "", 0..=0, Command::Exit),
     ("list-commands", "", 0..=0, Command::ListCommands),

@@ -1,4 +1,5 @@
-//! Socket of `ovs-appctl`, with commands for the server's operator (ovs-appctl(8), ovsdb-server(1)).
+//! Socket of `ovs-appctl`, with commands for the server's operator (ovs-appctl(8),
+//! ovsdb-server(1)).
 //!
 //! The method of a request is the command, its parameters are strings. The result, or the error, is
 //! a text for the user.

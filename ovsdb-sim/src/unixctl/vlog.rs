@@ -136,8 +136,8 @@ impl Vlog {
     }
 }
 
-/// Checks the modules of `vlog/enable-rate-limit` and `vlog/disable-rate-limit`. The commands have no
-/// effect, because there is no rate limit.
+/// Checks the modules of `vlog/enable-rate-limit` and `vlog/disable-rate-limit`. The commands have
+/// no effect, because there is no rate limit.
 pub(super) fn check_modules(names: &[&str]) -> Result<(), String> {
     let is_known = |name: &&str| is_word(name, "any") || modules::is_known(name);
     if names.iter().all(is_known) {

@@ -92,8 +92,8 @@ mod tests {
 
     use super::*;
 
-    /// Encodes the update of a monitor of two tables for a transaction that inserts `rows` rows into
-    /// each.
+    /// Encodes the update of a monitor of two tables for a transaction that inserts `rows` rows
+    /// into each.
     fn update(rows: usize) -> Option<UpdateText> {
         let mut database = Database::new(nb::schema());
         let mut txn = TxnBuilder::new(&database.snapshot());
@@ -158,7 +158,8 @@ mod tests {
             text.extend_from_slice(next.piece());
             quick = next;
         }
-        // The slow reader shares the pieces of the quick one, and keeps them until it has read them.
+        // The slow reader shares the pieces of the quick one, and keeps them until it has read
+        // them.
         assert!(Arc::ptr_eq(&second, slow.next().unwrap()));
         drop(slow);
         let watched = Arc::downgrade(&second);
