@@ -22,7 +22,6 @@ mod waiting_queue;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use patchbay_engine::db::{Database, Snapshot};
-use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::schema::DatabaseSchema;
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -166,7 +165,7 @@ impl ServedDatabase {
     /// # Errors
     /// The file could not be written. The former one stays.
     #[cfg(feature = "unixctl")]
-    pub(crate) fn compact(&self) -> Result<(), OvsdbError> {
+    pub(crate) fn compact(&self) -> Result<(), patchbay_schemas::error::OvsdbError> {
         let mut state = self.state();
         let snapshot = state.database.snapshot();
         let journal = state.journal.as_mut();
