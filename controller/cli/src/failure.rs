@@ -45,7 +45,7 @@ pub(super) enum Failure {
     #[error("cannot start an embedded database: {0}")]
     Embedded(String),
     #[error("cannot listen on {0}")]
-    Listen(#[from] ovsdb_sim::ListenError),
+    Listen(#[from] ovsdb_sim::RemoteError),
     #[error("cannot use the cluster: {0}")]
     Cluster(String),
     #[error("cannot use the cluster: {0}; outside of a pod, --kubeconfig FILE is required")]

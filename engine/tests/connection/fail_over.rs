@@ -49,11 +49,11 @@ async fn a_client_follows_the_leader() {
     assert_eq!(names(&client), once(["a", "b", "c"]));
 
     // A leader that hangs during an election learns about it when it continues.
-    cluster.hold(second);
+    cluster.suspend(second);
     while cluster.leader() == second {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    cluster.release(second);
+    cluster.resume(second);
     let lost = |event: &ConnectionEvent| match event {
         ConnectionEvent::LeaderLost { remote } => Some(remote.to_string()),
         _ => None,
@@ -100,13 +100,13 @@ async fn a_transaction_reported_as_not_executed_is_never_executed() {
     add(&client, "before").await;
 
     let leader = cluster.leader();
-    cluster.hold(leader);
+    cluster.suspend(leader);
     let outcome = try_add(&client, "held").await;
     assert!(matches!(outcome, CommitOutcome::NotSent(_)), "{outcome:?}");
     assert_eq!(names(&client), once(["before"]));
     add(&client, "held").await;
 
-    cluster.release(leader);
+    cluster.resume(leader);
     cluster.wait_until(leader, "it follows", |status| {
         status.contains("Role: follower")
     });

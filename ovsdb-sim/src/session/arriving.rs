@@ -24,7 +24,7 @@ const MAX_PIECES: usize = 4;
 
 /// What is done with a request that is arriving.
 #[derive(Debug, Default)]
-pub(super) enum Partial {
+pub(crate) enum Partial {
     /// It is not known yet what it is.
     #[default]
     Unknown,
@@ -36,7 +36,7 @@ pub(super) enum Partial {
 
 /// A transaction that is arriving.
 #[derive(Debug)]
-pub(super) struct Arriving {
+pub(crate) struct Arriving {
     transaction: ArrivingTransaction,
     /// In their order, those that are being decoded.
     parts: VecDeque<oneshot::Receiver<thread::Result<DecodedOperations>>>,
@@ -52,7 +52,7 @@ pub(crate) struct ArrivedTransaction {
 
 impl Partial {
     /// Takes what can be decoded already out of the text that is arriving.
-    pub(super) async fn take(
+    pub(crate) async fn take(
         &mut self,
         framer: &mut Framer,
         session: &Session,
@@ -79,7 +79,7 @@ impl Partial {
     ///
     /// # Errors
     /// It does not end as what it began as.
-    pub(super) async fn end(
+    pub(crate) async fn end(
         &mut self,
         message: &Message<'_>,
     ) -> Result<Option<ArrivedTransaction>, SessionError> {
@@ -119,9 +119,7 @@ impl Arriving {
         let server = session.server();
         let database = server.database(&String::from_utf8_lossy(&name))?;
         // An id that is taken is refused with the whole request's text.
-        let databases = server.databases().all();
-        let mut databases = databases.values();
-        if databases.any(|database| database.has_blocked(session.id())) {
+        if session.has_waiting_transactions() {
             return None;
         }
         Some(Self {

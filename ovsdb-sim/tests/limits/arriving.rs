@@ -1,11 +1,11 @@
-//! Requests of which much was decoded before they end, or do not.
+//! Long requests that are decoded while they are received.
 
 use ovsdb_sim::Limits;
 use patchbay_schemas::json::Json;
 
 use crate::Bed;
 
-/// So many bytes of operations are decoded before the request ends.
+/// Length in bytes of the operations that are decoded before the request ends.
 const LONG: usize = 4 << 20;
 
 fn inserts() -> Vec<String> {
@@ -31,7 +31,7 @@ async fn count(bed: &Bed) -> usize {
 }
 
 #[tokio::test]
-async fn a_request_that_breaks_off_or_ends_as_another_changes_nothing() {
+async fn a_request_that_breaks_off_or_changes_its_method_changes_nothing() {
     let bed = Bed::new(Limits::default()).await;
     let inserts = inserts().join(",");
     for end in [
@@ -55,7 +55,7 @@ async fn a_request_that_breaks_off_or_ends_as_another_changes_nothing() {
 }
 
 #[tokio::test]
-async fn of_a_request_with_a_broken_operation_the_others_have_results_and_no_effect() {
+async fn a_broken_operation_undoes_the_others_of_its_request() {
     let bed = Bed::new(Limits::default()).await;
     for broken in [0, 1, 1500, LONG / 1000] {
         let mut operations = inserts();
