@@ -10,6 +10,7 @@ pub mod delta;
 pub mod error;
 pub mod hash_order;
 pub mod json;
+#[cfg(feature = "nb")]
 pub mod nb;
 pub mod row;
 pub mod schema;
