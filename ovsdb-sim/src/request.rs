@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::json::{Json, Kind, Reader};
+use patchbay_schemas::json::{Json, Reader, ValueKind};
 use patchbay_schemas::schema::{DatabaseSchema, is_id};
 use patchbay_schemas::wire::{MonitorRequests, MonitorVersion, decode_transaction};
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use crate::hosted::Hosted;
 use crate::lock::Mode;
 use crate::monitor::Spec;
 use crate::reply;
-use crate::session::{ArrivedTransaction, Context, Session};
+use crate::session::{Context, Session, StreamedTransaction};
 
 mod condition_change;
 
@@ -23,8 +23,8 @@ pub(crate) struct Request<'a> {
     /// At the array of parameters.
     pub(crate) params: Reader<'a>,
     pub(crate) id: Json,
-    /// What was decoded already.
-    pub(crate) arrived: Option<ArrivedTransaction>,
+    /// The transaction, if it was decoded while the request was being received.
+    pub(crate) streamed: Option<StreamedTransaction>,
 }
 
 /// What a method comes to.
@@ -145,20 +145,20 @@ impl Request<'_> {
     }
 
     fn transact(&mut self, context: &mut Context) -> Outcome {
-        let arrived = self.arrived.take();
+        let streamed = self.streamed.take();
         let (database, params) = match self.database() {
-            // It is gone since, and the request's text with it, which the refusal would have.
-            Err(_) if arrived.is_some() => return Err(Refusal::Text("canceled")),
+            // The error would contain the text of the request, of which the operations were removed.
+            Err(_) if streamed.is_some() => return Err(Refusal::Text("canceled")),
             found => found?,
         };
         self.check_id()?;
-        let ArrivedTransaction {
+        let StreamedTransaction {
             transaction,
             schema,
-        } = arrived.unwrap_or_else(|| {
+        } = streamed.unwrap_or_else(|| {
             let schema = database.schema();
             let (strings, uuids) = (&mut context.strings, &mut context.uuids);
-            ArrivedTransaction {
+            StreamedTransaction {
                 transaction: decode_transaction(params, &schema, strings, uuids),
                 schema,
             }
@@ -224,7 +224,7 @@ impl Request<'_> {
         params.next_element();
         let id = Json::read(&mut params);
         params.next_element();
-        if params.kind() != Kind::Object {
+        if params.kind() != ValueKind::Object {
             return Err(OvsdbError::syntax_at(params, "monitor-requests must be object").into());
         }
         let mut monitors = self.session.monitors();

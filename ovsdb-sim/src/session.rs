@@ -1,6 +1,6 @@
 //! One client's connection: reads messages, answers requests.
 
-mod arriving;
+mod streaming;
 
 use std::collections::HashMap;
 use std::hash::RandomState;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use patchbay_schemas::json::{Framer, Json};
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{Message, Reply};
 use serde::{Deserialize, Serialize};
@@ -25,8 +25,8 @@ use crate::reply;
 use crate::request::Request;
 use crate::server::Server;
 
-pub(crate) use arriving::ArrivedTransaction;
-use arriving::Partial;
+use streaming::IncomingRequest;
+pub(crate) use streaming::StreamedTransaction;
 
 /// Requests are not read while more than this waits to be written to the client.
 const READ_BELOW: usize = 1 << 20;
@@ -318,18 +318,18 @@ async fn read(
 ) -> Result<(), SessionError> {
     let mut framer = Framer::new(session.server.limits().message);
     let mut context = Context {
-        strings: Strings::default(),
+        strings: StringCache::default(),
         uuids: session.server.uuids(session.id),
     };
     let faults = session.server.faults();
     let mut probed = false;
     let mut is_cut = false;
-    let mut partial = Partial::default();
+    let mut incoming = IncomingRequest::default();
     loop {
         while let Some(text) = framer.next_text()? {
             faults.until_reading(session.id).await;
             let message = Message::decode(&text)?;
-            let arrived = partial.end(&message).await?;
+            let streamed = incoming.finish(&message).await?;
             match message {
                 Message::Request { method, params, id } => {
                     Request {
@@ -337,7 +337,7 @@ async fn read(
                         method: &method,
                         params,
                         id,
-                        arrived,
+                        streamed,
                     }
                     .answer(&mut context);
                 }
@@ -355,7 +355,9 @@ async fn read(
         if is_cut {
             return Ok(());
         }
-        partial.take(&mut framer, session, &context.uuids).await;
+        incoming
+            .decode_received(&mut framer, session, &context.uuids)
+            .await;
         faults.until_reading(session.id).await;
         let buffer = framer.buffer_mut();
         buffer.reserve(READ_SIZE);
@@ -389,6 +391,6 @@ async fn read(
 
 /// What decoding a session's requests needs.
 pub(crate) struct Context {
-    pub(crate) strings: Strings,
+    pub(crate) strings: StringCache,
     pub(crate) uuids: UuidSource,
 }

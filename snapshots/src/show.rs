@@ -40,7 +40,7 @@ pub fn show_named(snapshot: &Snapshot, id: &str) -> Result<String, RenderError> 
 /// All rows of a table, in the order of a walk.
 fn all<T: TableRow>(snapshot: &Snapshot) -> Result<Vec<(Uuid, T)>, TypeError> {
     let table = snapshot.typed::<T>();
-    let uuids = hash_order::rows(table.rows().map(|row| row.uuid).collect());
+    let uuids = hash_order::row_order(table.rows().map(|row| row.uuid).collect());
     let rows = uuids
         .into_iter()
         .map(|uuid| Ok(table.get(uuid)?.map(|row| (uuid, row))));

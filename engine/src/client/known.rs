@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use patchbay_schemas::schema::DatabaseSchema;
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::wire::MonitorRequests;
 use uuid::Uuid;
 
@@ -19,7 +19,7 @@ pub(super) struct Known {
     /// None until a server has sent its database.
     pub(super) replica: Option<Replica>,
     /// Those of the first rows, while there is no replica.
-    pub(super) strings: Strings,
+    pub(super) strings: StringCache,
     /// Where the replica stands in the history that servers keep; none when they must send the whole database.
     pub(super) position: Option<Position>,
     /// How far into the cluster's log we have seen.
@@ -43,7 +43,7 @@ impl Known {
     pub(super) fn new(config: &Config) -> Self {
         Self {
             replica: None,
-            strings: Strings::default(),
+            strings: StringCache::default(),
             position: None,
             seen: None,
             filters: Filters::new(config.selection.filters().clone()),

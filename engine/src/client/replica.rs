@@ -8,10 +8,9 @@ use patchbay_schemas::datum::Datum;
 use patchbay_schemas::json::Reader;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableId};
-use patchbay_schemas::strings::Strings;
-use patchbay_schemas::wire::{
-    ArrivedRows, MonitorRequests, MonitorVersion, UpdateError, UpdateReader,
-};
+use patchbay_schemas::streaming::StreamedRows;
+use patchbay_schemas::strings::StringCache;
+use patchbay_schemas::wire::{MonitorRequests, MonitorVersion, UpdateError, UpdateReader};
 use uuid::Uuid;
 
 use crate::db::{ChangeSet, IndexSpec, RowChange, Snapshot};
@@ -24,7 +23,7 @@ use super::subscription::News;
 #[derive(Debug)]
 pub(super) struct Replica {
     snapshot: Snapshot,
-    strings: Strings,
+    strings: StringCache,
     /// Whether it has held the database at some time.
     filled: bool,
     /// What nobody has been told yet.
@@ -34,24 +33,24 @@ pub(super) struct Replica {
 /// What a server reports of a database.
 pub(super) struct Updates<'a> {
     pub(super) version: MonitorVersion,
-    /// At the `<table-updates>`, or what is left of them.
+    /// Reader at the `<table-updates>`, without the streamed rows.
     pub(super) text: Reader<'a>,
-    /// What was taken out of the text while it arrived.
-    pub(super) arrived: ArrivedRows,
+    /// Rows that were decoded while the text was being received.
+    pub(super) streamed: StreamedRows,
 }
 
 impl<'a> Updates<'a> {
-    /// That of which nothing was taken out.
+    /// Returns updates without streamed rows.
     pub(super) fn whole(text: Reader<'a>, version: MonitorVersion) -> Self {
         Self {
             version,
             text,
-            arrived: ArrivedRows::default(),
+            streamed: StreamedRows::default(),
         }
     }
 
-    fn read(self, schema: &'a DatabaseSchema, strings: &'a mut Strings) -> UpdateReader<'a> {
-        UpdateReader::new(self.text, schema, self.version, strings).with_arrived(self.arrived)
+    fn read(self, schema: &'a DatabaseSchema, strings: &'a mut StringCache) -> UpdateReader<'a> {
+        UpdateReader::new(self.text, schema, self.version, strings).with_streamed(self.streamed)
     }
 }
 
@@ -62,19 +61,19 @@ impl Replica {
             snapshot: indexes
                 .iter()
                 .fold(empty, |snapshot, index| snapshot.with_index(index.clone())),
-            strings: Strings::default(),
+            strings: StringCache::default(),
             filled: false,
             news: Vec::new(),
         }
     }
 
     /// The same, which shares strings with rows that were decoded before.
-    pub(super) fn with_strings(self, strings: Strings) -> Self {
+    pub(super) fn with_strings(self, strings: StringCache) -> Self {
         Self { strings, ..self }
     }
 
-    /// Strings that come again and again.
-    pub(super) fn strings(&mut self) -> &mut Strings {
+    /// Returns the cache through which the rows share strings.
+    pub(super) fn strings(&mut self) -> &mut StringCache {
         &mut self.strings
     }
 

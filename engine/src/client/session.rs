@@ -16,10 +16,10 @@
 //!
 //! Beside this, the session builds a [`Fence`] between this connection and the former ones.
 
-mod arriving;
 mod bulk;
 mod follow;
 mod setup;
+mod streaming;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,8 +41,8 @@ use super::outgoing::{Outgoing, Place};
 use super::remote::Remote;
 use super::rpc::Rpc;
 use super::server_database::{DatabaseStatus, ServerDatabase};
-use arriving::Partial;
 use bulk::Bulk;
+use streaming::IncomingMessage;
 
 /// One connection.
 #[derive(Debug)]
@@ -53,8 +53,8 @@ pub(super) struct Session {
     /// When the server last did something towards the next state.
     progress: Instant,
     state: State,
-    /// What is done with the message that is arriving.
-    partial: Partial,
+    /// Decoding state of the message that is being received.
+    incoming: IncomingMessage,
     fence: Fence,
     /// What the server says of its databases; none when it says nothing.
     server: Option<ServerDatabase>,
@@ -155,7 +155,7 @@ impl Session {
             started: now,
             progress: now,
             state,
-            partial: Partial::default(),
+            incoming: IncomingMessage::default(),
             fence,
             server: None,
             status: None,
@@ -289,7 +289,7 @@ impl Session {
                     _ => return Err(unexpected("reply", "nobody asked for it")),
                 },
             };
-            self.partial.end()?;
+            self.incoming.finish()?;
             if event.is_some() {
                 return Ok(event);
             }
@@ -297,7 +297,7 @@ impl Session {
         if self.rpc.is_receiving() {
             // A long message, such as the contents of a large database, may take its time.
             self.progress = self.rpc.heard();
-            self.decode_what_has_arrived(known);
+            self.decode_received_rows(known);
         }
         Ok(None)
     }

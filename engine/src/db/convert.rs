@@ -7,7 +7,7 @@ use patchbay_schemas::datum::Datum;
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::{Json, Reader, TextBuf};
 use patchbay_schemas::schema::{BaseType, ColumnType, DatabaseSchema};
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{
     ColumnValues, DecodedTransaction, InsertRow, NotationReader, Operation,
@@ -57,7 +57,7 @@ impl Database {
 /// What fills an empty database of the new schema.
 fn inserts(snapshot: &Snapshot, schema: &DatabaseSchema) -> Result<Vec<Operation>, OvsdbError> {
     let mut operations = Vec::new();
-    let mut strings = Strings::default();
+    let mut strings = StringCache::default();
     for table in schema.table_ids() {
         let new = schema.table(table);
         let Some((old_table, old)) = snapshot.schema().table_by_name(&new.name) else {
@@ -99,7 +99,7 @@ fn reread(
     value: &Datum,
     old: &ColumnType,
     new: &ColumnType,
-    strings: &mut Strings,
+    strings: &mut StringCache,
 ) -> Result<Datum, OvsdbError> {
     // A real is no integer, whatever its value: its text does not tell.
     let was_real = |old: &BaseType, new: &BaseType| {

@@ -150,7 +150,7 @@ impl Database {
     /// Executes a decoded request for a client.
     ///
     /// The rows to insert are moved into the database; only of a transaction that
-    /// [may block](DecodedTransaction::may_block), and so may have to be executed again, they are copied.
+    /// [may wait](DecodedTransaction::may_wait), and so may have to be executed again, they are copied.
     pub fn execute(
         &mut self,
         transaction: &mut DecodedTransaction,

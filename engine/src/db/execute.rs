@@ -131,7 +131,7 @@ impl<'a, 'o> Executor<'a, 'o> {
         results: &mut Vec<OperationResult>,
     ) -> Result<(), Stop> {
         self.reserve(&transaction.operations);
-        self.may_block = transaction.may_block();
+        self.may_block = transaction.may_wait();
         for operation in &mut transaction.operations {
             let result = self.operation(operation)?;
             if let Some(reason) = self.access.read_only.filter(|_| !operation.is_read_only()) {

@@ -87,17 +87,17 @@ impl Transaction {
 
     /// Appends the parameters of a `transact` request.
     pub fn write_params(&self, out: &mut Vec<u8>) {
-        self.write(|writer| writer.params(&self.operations, out));
+        self.write(|writer| writer.write_params(&self.operations, out));
     }
 
     /// Appends how the parameters of a `transact` request begin; operations follow, each behind a comma.
     pub(crate) fn write_database(&self, out: &mut Vec<u8>) {
-        self.write(|writer| writer.database(out));
+        self.write(|writer| writer.write_database(out));
     }
 
     /// Appends operations from that of this number on, until `out` is of so many bytes or more; returns how many.
     pub(crate) fn write_operations(&self, from: usize, len: usize, out: &mut Vec<u8>) -> usize {
-        self.write(|writer| writer.operations(&self.operations[from..], len, out))
+        self.write(|writer| writer.write_operations(&self.operations[from..], len, out))
     }
 
     fn write<T>(&self, with: impl FnOnce(OperationWriter<'_>) -> T) -> T {

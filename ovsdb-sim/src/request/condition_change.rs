@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::json::{Json, Kind, Reader};
+use patchbay_schemas::json::{Json, Reader, ValueKind};
 use patchbay_schemas::schema::DatabaseSchema;
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::strings::StringCache;
 
 use crate::monitor::Spec;
 use crate::session::Context;
@@ -31,7 +31,7 @@ impl Request<'_> {
         if new_id != old_id && monitors.contains_key(&new_id) {
             return Err(OvsdbError::syntax(&new_id, "duplicate monitor ID").into());
         }
-        if params.kind() != Kind::Object {
+        if params.kind() != ValueKind::Object {
             let details = "monitor-cond-change-requests must be object";
             return Err(OvsdbError::new("syntax error", details).into());
         }
@@ -56,7 +56,7 @@ fn changed(
     mut spec: Spec,
     mut requests: Reader<'_>,
     schema: &DatabaseSchema,
-    strings: &mut Strings,
+    strings: &mut StringCache,
 ) -> Result<Spec, OvsdbError> {
     let complaint = |details: String| OvsdbError::new("syntax error", details);
     // Of a table that is named twice, the last request counts.

@@ -164,7 +164,7 @@ pub(super) fn table_row_impl(table: &TableSchema, out: &mut String) {
         let field = field_name(&column.name);
         let (table, column) = (&*table.name, &*column.name);
         format!(
-            "            {field}: $library::typed::read(get({i}), {table:?}, {column:?})?,\n"
+            "            {field}: $library::typed::read_column(get({i}), {table:?}, {column:?})?,\n"
         )
     });
     // A table without columns never calls `get`.

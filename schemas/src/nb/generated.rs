@@ -278,21 +278,21 @@ impl crate::typed::TableRow for Acl {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            action: crate::typed::read(get(0), "ACL", "action")?,
-            direction: crate::typed::read(get(1), "ACL", "direction")?,
-            external_ids: crate::typed::read(get(2), "ACL", "external_ids")?,
-            label: crate::typed::read(get(3), "ACL", "label")?,
-            log: crate::typed::read(get(4), "ACL", "log")?,
-            r#match: crate::typed::read(get(5), "ACL", "match")?,
-            meter: crate::typed::read(get(6), "ACL", "meter")?,
-            name: crate::typed::read(get(7), "ACL", "name")?,
-            network_function_group: crate::typed::read(get(8), "ACL", "network_function_group")?,
-            options: crate::typed::read(get(9), "ACL", "options")?,
-            priority: crate::typed::read(get(10), "ACL", "priority")?,
-            sample_est: crate::typed::read(get(11), "ACL", "sample_est")?,
-            sample_new: crate::typed::read(get(12), "ACL", "sample_new")?,
-            severity: crate::typed::read(get(13), "ACL", "severity")?,
-            tier: crate::typed::read(get(14), "ACL", "tier")?,
+            action: crate::typed::read_column(get(0), "ACL", "action")?,
+            direction: crate::typed::read_column(get(1), "ACL", "direction")?,
+            external_ids: crate::typed::read_column(get(2), "ACL", "external_ids")?,
+            label: crate::typed::read_column(get(3), "ACL", "label")?,
+            log: crate::typed::read_column(get(4), "ACL", "log")?,
+            r#match: crate::typed::read_column(get(5), "ACL", "match")?,
+            meter: crate::typed::read_column(get(6), "ACL", "meter")?,
+            name: crate::typed::read_column(get(7), "ACL", "name")?,
+            network_function_group: crate::typed::read_column(get(8), "ACL", "network_function_group")?,
+            options: crate::typed::read_column(get(9), "ACL", "options")?,
+            priority: crate::typed::read_column(get(10), "ACL", "priority")?,
+            sample_est: crate::typed::read_column(get(11), "ACL", "sample_est")?,
+            sample_new: crate::typed::read_column(get(12), "ACL", "sample_new")?,
+            severity: crate::typed::read_column(get(13), "ACL", "severity")?,
+            tier: crate::typed::read_column(get(14), "ACL", "tier")?,
         })
     }
 }
@@ -343,10 +343,10 @@ impl crate::typed::TableRow for AddressSet {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            addresses: crate::typed::read(get(0), "Address_Set", "addresses")?,
-            external_ids: crate::typed::read(get(1), "Address_Set", "external_ids")?,
-            name: crate::typed::read(get(2), "Address_Set", "name")?,
-            options: crate::typed::read(get(3), "Address_Set", "options")?,
+            addresses: crate::typed::read_column(get(0), "Address_Set", "addresses")?,
+            external_ids: crate::typed::read_column(get(1), "Address_Set", "external_ids")?,
+            name: crate::typed::read_column(get(2), "Address_Set", "name")?,
+            options: crate::typed::read_column(get(3), "Address_Set", "options")?,
         })
     }
 }
@@ -475,14 +475,14 @@ impl crate::typed::TableRow for Bfd {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            detect_mult: crate::typed::read(get(0), "BFD", "detect_mult")?,
-            dst_ip: crate::typed::read(get(1), "BFD", "dst_ip")?,
-            external_ids: crate::typed::read(get(2), "BFD", "external_ids")?,
-            logical_port: crate::typed::read(get(3), "BFD", "logical_port")?,
-            min_rx: crate::typed::read(get(4), "BFD", "min_rx")?,
-            min_tx: crate::typed::read(get(5), "BFD", "min_tx")?,
-            options: crate::typed::read(get(6), "BFD", "options")?,
-            status: crate::typed::read(get(7), "BFD", "status")?,
+            detect_mult: crate::typed::read_column(get(0), "BFD", "detect_mult")?,
+            dst_ip: crate::typed::read_column(get(1), "BFD", "dst_ip")?,
+            external_ids: crate::typed::read_column(get(2), "BFD", "external_ids")?,
+            logical_port: crate::typed::read_column(get(3), "BFD", "logical_port")?,
+            min_rx: crate::typed::read_column(get(4), "BFD", "min_rx")?,
+            min_tx: crate::typed::read_column(get(5), "BFD", "min_tx")?,
+            options: crate::typed::read_column(get(6), "BFD", "options")?,
+            status: crate::typed::read_column(get(7), "BFD", "status")?,
         })
     }
 }
@@ -527,9 +527,9 @@ impl crate::typed::TableRow for ChassisTemplateVar {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            chassis: crate::typed::read(get(0), "Chassis_Template_Var", "chassis")?,
-            external_ids: crate::typed::read(get(1), "Chassis_Template_Var", "external_ids")?,
-            variables: crate::typed::read(get(2), "Chassis_Template_Var", "variables")?,
+            chassis: crate::typed::read_column(get(0), "Chassis_Template_Var", "chassis")?,
+            external_ids: crate::typed::read_column(get(1), "Chassis_Template_Var", "external_ids")?,
+            variables: crate::typed::read_column(get(2), "Chassis_Template_Var", "variables")?,
         })
     }
 }
@@ -598,13 +598,13 @@ impl crate::typed::TableRow for Connection {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            external_ids: crate::typed::read(get(0), "Connection", "external_ids")?,
-            inactivity_probe: crate::typed::read(get(1), "Connection", "inactivity_probe")?,
-            is_connected: crate::typed::read(get(2), "Connection", "is_connected")?,
-            max_backoff: crate::typed::read(get(3), "Connection", "max_backoff")?,
-            other_config: crate::typed::read(get(4), "Connection", "other_config")?,
-            status: crate::typed::read(get(5), "Connection", "status")?,
-            target: crate::typed::read(get(6), "Connection", "target")?,
+            external_ids: crate::typed::read_column(get(0), "Connection", "external_ids")?,
+            inactivity_probe: crate::typed::read_column(get(1), "Connection", "inactivity_probe")?,
+            is_connected: crate::typed::read_column(get(2), "Connection", "is_connected")?,
+            max_backoff: crate::typed::read_column(get(3), "Connection", "max_backoff")?,
+            other_config: crate::typed::read_column(get(4), "Connection", "other_config")?,
+            status: crate::typed::read_column(get(5), "Connection", "status")?,
+            target: crate::typed::read_column(get(6), "Connection", "target")?,
         })
     }
 }
@@ -649,9 +649,9 @@ impl crate::typed::TableRow for Copp {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            external_ids: crate::typed::read(get(0), "Copp", "external_ids")?,
-            meters: crate::typed::read(get(1), "Copp", "meters")?,
-            name: crate::typed::read(get(2), "Copp", "name")?,
+            external_ids: crate::typed::read_column(get(0), "Copp", "external_ids")?,
+            meters: crate::typed::read_column(get(1), "Copp", "meters")?,
+            name: crate::typed::read_column(get(2), "Copp", "name")?,
         })
     }
 }
@@ -696,9 +696,9 @@ impl crate::typed::TableRow for DhcpOptions {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            cidr: crate::typed::read(get(0), "DHCP_Options", "cidr")?,
-            external_ids: crate::typed::read(get(1), "DHCP_Options", "external_ids")?,
-            options: crate::typed::read(get(2), "DHCP_Options", "options")?,
+            cidr: crate::typed::read_column(get(0), "DHCP_Options", "cidr")?,
+            external_ids: crate::typed::read_column(get(1), "DHCP_Options", "external_ids")?,
+            options: crate::typed::read_column(get(2), "DHCP_Options", "options")?,
         })
     }
 }
@@ -749,10 +749,10 @@ impl crate::typed::TableRow for DhcpRelay {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            external_ids: crate::typed::read(get(0), "DHCP_Relay", "external_ids")?,
-            name: crate::typed::read(get(1), "DHCP_Relay", "name")?,
-            options: crate::typed::read(get(2), "DHCP_Relay", "options")?,
-            servers: crate::typed::read(get(3), "DHCP_Relay", "servers")?,
+            external_ids: crate::typed::read_column(get(0), "DHCP_Relay", "external_ids")?,
+            name: crate::typed::read_column(get(1), "DHCP_Relay", "name")?,
+            options: crate::typed::read_column(get(2), "DHCP_Relay", "options")?,
+            servers: crate::typed::read_column(get(3), "DHCP_Relay", "servers")?,
         })
     }
 }
@@ -797,9 +797,9 @@ impl crate::typed::TableRow for Dns {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            external_ids: crate::typed::read(get(0), "DNS", "external_ids")?,
-            options: crate::typed::read(get(1), "DNS", "options")?,
-            records: crate::typed::read(get(2), "DNS", "records")?,
+            external_ids: crate::typed::read_column(get(0), "DNS", "external_ids")?,
+            options: crate::typed::read_column(get(1), "DNS", "options")?,
+            records: crate::typed::read_column(get(2), "DNS", "records")?,
         })
     }
 }
@@ -862,12 +862,12 @@ impl crate::typed::TableRow for ForwardingGroup {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            child_port: crate::typed::read(get(0), "Forwarding_Group", "child_port")?,
-            external_ids: crate::typed::read(get(1), "Forwarding_Group", "external_ids")?,
-            liveness: crate::typed::read(get(2), "Forwarding_Group", "liveness")?,
-            name: crate::typed::read(get(3), "Forwarding_Group", "name")?,
-            vip: crate::typed::read(get(4), "Forwarding_Group", "vip")?,
-            vmac: crate::typed::read(get(5), "Forwarding_Group", "vmac")?,
+            child_port: crate::typed::read_column(get(0), "Forwarding_Group", "child_port")?,
+            external_ids: crate::typed::read_column(get(1), "Forwarding_Group", "external_ids")?,
+            liveness: crate::typed::read_column(get(2), "Forwarding_Group", "liveness")?,
+            name: crate::typed::read_column(get(3), "Forwarding_Group", "name")?,
+            vip: crate::typed::read_column(get(4), "Forwarding_Group", "vip")?,
+            vmac: crate::typed::read_column(get(5), "Forwarding_Group", "vmac")?,
         })
     }
 }
@@ -924,11 +924,11 @@ impl crate::typed::TableRow for GatewayChassis {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            chassis_name: crate::typed::read(get(0), "Gateway_Chassis", "chassis_name")?,
-            external_ids: crate::typed::read(get(1), "Gateway_Chassis", "external_ids")?,
-            name: crate::typed::read(get(2), "Gateway_Chassis", "name")?,
-            options: crate::typed::read(get(3), "Gateway_Chassis", "options")?,
-            priority: crate::typed::read(get(4), "Gateway_Chassis", "priority")?,
+            chassis_name: crate::typed::read_column(get(0), "Gateway_Chassis", "chassis_name")?,
+            external_ids: crate::typed::read_column(get(1), "Gateway_Chassis", "external_ids")?,
+            name: crate::typed::read_column(get(2), "Gateway_Chassis", "name")?,
+            options: crate::typed::read_column(get(3), "Gateway_Chassis", "options")?,
+            priority: crate::typed::read_column(get(4), "Gateway_Chassis", "priority")?,
         })
     }
 }
@@ -973,9 +973,9 @@ impl crate::typed::TableRow for HaChassis {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            chassis_name: crate::typed::read(get(0), "HA_Chassis", "chassis_name")?,
-            external_ids: crate::typed::read(get(1), "HA_Chassis", "external_ids")?,
-            priority: crate::typed::read(get(2), "HA_Chassis", "priority")?,
+            chassis_name: crate::typed::read_column(get(0), "HA_Chassis", "chassis_name")?,
+            external_ids: crate::typed::read_column(get(1), "HA_Chassis", "external_ids")?,
+            priority: crate::typed::read_column(get(2), "HA_Chassis", "priority")?,
         })
     }
 }
@@ -1020,9 +1020,9 @@ impl crate::typed::TableRow for HaChassisGroup {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            external_ids: crate::typed::read(get(0), "HA_Chassis_Group", "external_ids")?,
-            ha_chassis: crate::typed::read(get(1), "HA_Chassis_Group", "ha_chassis")?,
-            name: crate::typed::read(get(2), "HA_Chassis_Group", "name")?,
+            external_ids: crate::typed::read_column(get(0), "HA_Chassis_Group", "external_ids")?,
+            ha_chassis: crate::typed::read_column(get(1), "HA_Chassis_Group", "ha_chassis")?,
+            name: crate::typed::read_column(get(2), "HA_Chassis_Group", "name")?,
         })
     }
 }
@@ -1217,14 +1217,14 @@ impl crate::typed::TableRow for LoadBalancer {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            external_ids: crate::typed::read(get(0), "Load_Balancer", "external_ids")?,
-            health_check: crate::typed::read(get(1), "Load_Balancer", "health_check")?,
-            ip_port_mappings: crate::typed::read(get(2), "Load_Balancer", "ip_port_mappings")?,
-            name: crate::typed::read(get(3), "Load_Balancer", "name")?,
-            options: crate::typed::read(get(4), "Load_Balancer", "options")?,
-            protocol: crate::typed::read(get(5), "Load_Balancer", "protocol")?,
-            selection_fields: crate::typed::read(get(6), "Load_Balancer", "selection_fields")?,
-            vips: crate::typed::read(get(7), "Load_Balancer", "vips")?,
+            external_ids: crate::typed::read_column(get(0), "Load_Balancer", "external_ids")?,
+            health_check: crate::typed::read_column(get(1), "Load_Balancer", "health_check")?,
+            ip_port_mappings: crate::typed::read_column(get(2), "Load_Balancer", "ip_port_mappings")?,
+            name: crate::typed::read_column(get(3), "Load_Balancer", "name")?,
+            options: crate::typed::read_column(get(4), "Load_Balancer", "options")?,
+            protocol: crate::typed::read_column(get(5), "Load_Balancer", "protocol")?,
+            selection_fields: crate::typed::read_column(get(6), "Load_Balancer", "selection_fields")?,
+            vips: crate::typed::read_column(get(7), "Load_Balancer", "vips")?,
         })
     }
 }
@@ -1263,8 +1263,8 @@ impl crate::typed::TableRow for LoadBalancerGroup {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            load_balancer: crate::typed::read(get(0), "Load_Balancer_Group", "load_balancer")?,
-            name: crate::typed::read(get(1), "Load_Balancer_Group", "name")?,
+            load_balancer: crate::typed::read_column(get(0), "Load_Balancer_Group", "load_balancer")?,
+            name: crate::typed::read_column(get(1), "Load_Balancer_Group", "name")?,
         })
     }
 }
@@ -1309,9 +1309,9 @@ impl crate::typed::TableRow for LoadBalancerHealthCheck {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            external_ids: crate::typed::read(get(0), "Load_Balancer_Health_Check", "external_ids")?,
-            options: crate::typed::read(get(1), "Load_Balancer_Health_Check", "options")?,
-            vip: crate::typed::read(get(2), "Load_Balancer_Health_Check", "vip")?,
+            external_ids: crate::typed::read_column(get(0), "Load_Balancer_Health_Check", "external_ids")?,
+            options: crate::typed::read_column(get(1), "Load_Balancer_Health_Check", "options")?,
+            vip: crate::typed::read_column(get(2), "Load_Balancer_Health_Check", "vip")?,
         })
     }
 }
@@ -1404,17 +1404,17 @@ impl crate::typed::TableRow for LogicalRouter {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            copp: crate::typed::read(get(0), "Logical_Router", "copp")?,
-            enabled: crate::typed::read(get(1), "Logical_Router", "enabled")?,
-            external_ids: crate::typed::read(get(2), "Logical_Router", "external_ids")?,
-            load_balancer: crate::typed::read(get(3), "Logical_Router", "load_balancer")?,
-            load_balancer_group: crate::typed::read(get(4), "Logical_Router", "load_balancer_group")?,
-            name: crate::typed::read(get(5), "Logical_Router", "name")?,
-            nat: crate::typed::read(get(6), "Logical_Router", "nat")?,
-            options: crate::typed::read(get(7), "Logical_Router", "options")?,
-            policies: crate::typed::read(get(8), "Logical_Router", "policies")?,
-            ports: crate::typed::read(get(9), "Logical_Router", "ports")?,
-            static_routes: crate::typed::read(get(10), "Logical_Router", "static_routes")?,
+            copp: crate::typed::read_column(get(0), "Logical_Router", "copp")?,
+            enabled: crate::typed::read_column(get(1), "Logical_Router", "enabled")?,
+            external_ids: crate::typed::read_column(get(2), "Logical_Router", "external_ids")?,
+            load_balancer: crate::typed::read_column(get(3), "Logical_Router", "load_balancer")?,
+            load_balancer_group: crate::typed::read_column(get(4), "Logical_Router", "load_balancer_group")?,
+            name: crate::typed::read_column(get(5), "Logical_Router", "name")?,
+            nat: crate::typed::read_column(get(6), "Logical_Router", "nat")?,
+            options: crate::typed::read_column(get(7), "Logical_Router", "options")?,
+            policies: crate::typed::read_column(get(8), "Logical_Router", "policies")?,
+            ports: crate::typed::read_column(get(9), "Logical_Router", "ports")?,
+            static_routes: crate::typed::read_column(get(10), "Logical_Router", "static_routes")?,
         })
     }
 }
@@ -1561,17 +1561,17 @@ impl crate::typed::TableRow for LogicalRouterPolicy {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            action: crate::typed::read(get(0), "Logical_Router_Policy", "action")?,
-            bfd_sessions: crate::typed::read(get(1), "Logical_Router_Policy", "bfd_sessions")?,
-            chain: crate::typed::read(get(2), "Logical_Router_Policy", "chain")?,
-            external_ids: crate::typed::read(get(3), "Logical_Router_Policy", "external_ids")?,
-            jump_chain: crate::typed::read(get(4), "Logical_Router_Policy", "jump_chain")?,
-            r#match: crate::typed::read(get(5), "Logical_Router_Policy", "match")?,
-            nexthop: crate::typed::read(get(6), "Logical_Router_Policy", "nexthop")?,
-            nexthops: crate::typed::read(get(7), "Logical_Router_Policy", "nexthops")?,
-            options: crate::typed::read(get(8), "Logical_Router_Policy", "options")?,
-            output_port: crate::typed::read(get(9), "Logical_Router_Policy", "output_port")?,
-            priority: crate::typed::read(get(10), "Logical_Router_Policy", "priority")?,
+            action: crate::typed::read_column(get(0), "Logical_Router_Policy", "action")?,
+            bfd_sessions: crate::typed::read_column(get(1), "Logical_Router_Policy", "bfd_sessions")?,
+            chain: crate::typed::read_column(get(2), "Logical_Router_Policy", "chain")?,
+            external_ids: crate::typed::read_column(get(3), "Logical_Router_Policy", "external_ids")?,
+            jump_chain: crate::typed::read_column(get(4), "Logical_Router_Policy", "jump_chain")?,
+            r#match: crate::typed::read_column(get(5), "Logical_Router_Policy", "match")?,
+            nexthop: crate::typed::read_column(get(6), "Logical_Router_Policy", "nexthop")?,
+            nexthops: crate::typed::read_column(get(7), "Logical_Router_Policy", "nexthops")?,
+            options: crate::typed::read_column(get(8), "Logical_Router_Policy", "options")?,
+            output_port: crate::typed::read_column(get(9), "Logical_Router_Policy", "output_port")?,
+            priority: crate::typed::read_column(get(10), "Logical_Router_Policy", "priority")?,
         })
     }
 }
@@ -1676,19 +1676,19 @@ impl crate::typed::TableRow for LogicalRouterPort {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            dhcp_relay: crate::typed::read(get(0), "Logical_Router_Port", "dhcp_relay")?,
-            enabled: crate::typed::read(get(1), "Logical_Router_Port", "enabled")?,
-            external_ids: crate::typed::read(get(2), "Logical_Router_Port", "external_ids")?,
-            gateway_chassis: crate::typed::read(get(3), "Logical_Router_Port", "gateway_chassis")?,
-            ha_chassis_group: crate::typed::read(get(4), "Logical_Router_Port", "ha_chassis_group")?,
-            ipv6_prefix: crate::typed::read(get(5), "Logical_Router_Port", "ipv6_prefix")?,
-            ipv6_ra_configs: crate::typed::read(get(6), "Logical_Router_Port", "ipv6_ra_configs")?,
-            mac: crate::typed::read(get(7), "Logical_Router_Port", "mac")?,
-            name: crate::typed::read(get(8), "Logical_Router_Port", "name")?,
-            networks: crate::typed::read(get(9), "Logical_Router_Port", "networks")?,
-            options: crate::typed::read(get(10), "Logical_Router_Port", "options")?,
-            peer: crate::typed::read(get(11), "Logical_Router_Port", "peer")?,
-            status: crate::typed::read(get(12), "Logical_Router_Port", "status")?,
+            dhcp_relay: crate::typed::read_column(get(0), "Logical_Router_Port", "dhcp_relay")?,
+            enabled: crate::typed::read_column(get(1), "Logical_Router_Port", "enabled")?,
+            external_ids: crate::typed::read_column(get(2), "Logical_Router_Port", "external_ids")?,
+            gateway_chassis: crate::typed::read_column(get(3), "Logical_Router_Port", "gateway_chassis")?,
+            ha_chassis_group: crate::typed::read_column(get(4), "Logical_Router_Port", "ha_chassis_group")?,
+            ipv6_prefix: crate::typed::read_column(get(5), "Logical_Router_Port", "ipv6_prefix")?,
+            ipv6_ra_configs: crate::typed::read_column(get(6), "Logical_Router_Port", "ipv6_ra_configs")?,
+            mac: crate::typed::read_column(get(7), "Logical_Router_Port", "mac")?,
+            name: crate::typed::read_column(get(8), "Logical_Router_Port", "name")?,
+            networks: crate::typed::read_column(get(9), "Logical_Router_Port", "networks")?,
+            options: crate::typed::read_column(get(10), "Logical_Router_Port", "options")?,
+            peer: crate::typed::read_column(get(11), "Logical_Router_Port", "peer")?,
+            status: crate::typed::read_column(get(12), "Logical_Router_Port", "status")?,
         })
     }
 }
@@ -1889,15 +1889,15 @@ impl crate::typed::TableRow for LogicalRouterStaticRoute {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            bfd: crate::typed::read(get(0), "Logical_Router_Static_Route", "bfd")?,
-            external_ids: crate::typed::read(get(1), "Logical_Router_Static_Route", "external_ids")?,
-            ip_prefix: crate::typed::read(get(2), "Logical_Router_Static_Route", "ip_prefix")?,
-            nexthop: crate::typed::read(get(3), "Logical_Router_Static_Route", "nexthop")?,
-            options: crate::typed::read(get(4), "Logical_Router_Static_Route", "options")?,
-            output_port: crate::typed::read(get(5), "Logical_Router_Static_Route", "output_port")?,
-            policy: crate::typed::read(get(6), "Logical_Router_Static_Route", "policy")?,
-            route_table: crate::typed::read(get(7), "Logical_Router_Static_Route", "route_table")?,
-            selection_fields: crate::typed::read(get(8), "Logical_Router_Static_Route", "selection_fields")?,
+            bfd: crate::typed::read_column(get(0), "Logical_Router_Static_Route", "bfd")?,
+            external_ids: crate::typed::read_column(get(1), "Logical_Router_Static_Route", "external_ids")?,
+            ip_prefix: crate::typed::read_column(get(2), "Logical_Router_Static_Route", "ip_prefix")?,
+            nexthop: crate::typed::read_column(get(3), "Logical_Router_Static_Route", "nexthop")?,
+            options: crate::typed::read_column(get(4), "Logical_Router_Static_Route", "options")?,
+            output_port: crate::typed::read_column(get(5), "Logical_Router_Static_Route", "output_port")?,
+            policy: crate::typed::read_column(get(6), "Logical_Router_Static_Route", "policy")?,
+            route_table: crate::typed::read_column(get(7), "Logical_Router_Static_Route", "route_table")?,
+            selection_fields: crate::typed::read_column(get(8), "Logical_Router_Static_Route", "selection_fields")?,
         })
     }
 }
@@ -1990,17 +1990,17 @@ impl crate::typed::TableRow for LogicalSwitch {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            acls: crate::typed::read(get(0), "Logical_Switch", "acls")?,
-            copp: crate::typed::read(get(1), "Logical_Switch", "copp")?,
-            dns_records: crate::typed::read(get(2), "Logical_Switch", "dns_records")?,
-            external_ids: crate::typed::read(get(3), "Logical_Switch", "external_ids")?,
-            forwarding_groups: crate::typed::read(get(4), "Logical_Switch", "forwarding_groups")?,
-            load_balancer: crate::typed::read(get(5), "Logical_Switch", "load_balancer")?,
-            load_balancer_group: crate::typed::read(get(6), "Logical_Switch", "load_balancer_group")?,
-            name: crate::typed::read(get(7), "Logical_Switch", "name")?,
-            other_config: crate::typed::read(get(8), "Logical_Switch", "other_config")?,
-            ports: crate::typed::read(get(9), "Logical_Switch", "ports")?,
-            qos_rules: crate::typed::read(get(10), "Logical_Switch", "qos_rules")?,
+            acls: crate::typed::read_column(get(0), "Logical_Switch", "acls")?,
+            copp: crate::typed::read_column(get(1), "Logical_Switch", "copp")?,
+            dns_records: crate::typed::read_column(get(2), "Logical_Switch", "dns_records")?,
+            external_ids: crate::typed::read_column(get(3), "Logical_Switch", "external_ids")?,
+            forwarding_groups: crate::typed::read_column(get(4), "Logical_Switch", "forwarding_groups")?,
+            load_balancer: crate::typed::read_column(get(5), "Logical_Switch", "load_balancer")?,
+            load_balancer_group: crate::typed::read_column(get(6), "Logical_Switch", "load_balancer_group")?,
+            name: crate::typed::read_column(get(7), "Logical_Switch", "name")?,
+            other_config: crate::typed::read_column(get(8), "Logical_Switch", "other_config")?,
+            ports: crate::typed::read_column(get(9), "Logical_Switch", "ports")?,
+            qos_rules: crate::typed::read_column(get(10), "Logical_Switch", "qos_rules")?,
         })
     }
 }
@@ -2135,24 +2135,24 @@ impl crate::typed::TableRow for LogicalSwitchPort {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            addresses: crate::typed::read(get(0), "Logical_Switch_Port", "addresses")?,
-            dhcpv4_options: crate::typed::read(get(1), "Logical_Switch_Port", "dhcpv4_options")?,
-            dhcpv6_options: crate::typed::read(get(2), "Logical_Switch_Port", "dhcpv6_options")?,
-            dynamic_addresses: crate::typed::read(get(3), "Logical_Switch_Port", "dynamic_addresses")?,
-            enabled: crate::typed::read(get(4), "Logical_Switch_Port", "enabled")?,
-            external_ids: crate::typed::read(get(5), "Logical_Switch_Port", "external_ids")?,
-            ha_chassis_group: crate::typed::read(get(6), "Logical_Switch_Port", "ha_chassis_group")?,
-            health_checks: crate::typed::read(get(7), "Logical_Switch_Port", "health_checks")?,
-            mirror_rules: crate::typed::read(get(8), "Logical_Switch_Port", "mirror_rules")?,
-            name: crate::typed::read(get(9), "Logical_Switch_Port", "name")?,
-            options: crate::typed::read(get(10), "Logical_Switch_Port", "options")?,
-            parent_name: crate::typed::read(get(11), "Logical_Switch_Port", "parent_name")?,
-            peer: crate::typed::read(get(12), "Logical_Switch_Port", "peer")?,
-            port_security: crate::typed::read(get(13), "Logical_Switch_Port", "port_security")?,
-            tag: crate::typed::read(get(14), "Logical_Switch_Port", "tag")?,
-            tag_request: crate::typed::read(get(15), "Logical_Switch_Port", "tag_request")?,
-            r#type: crate::typed::read(get(16), "Logical_Switch_Port", "type")?,
-            up: crate::typed::read(get(17), "Logical_Switch_Port", "up")?,
+            addresses: crate::typed::read_column(get(0), "Logical_Switch_Port", "addresses")?,
+            dhcpv4_options: crate::typed::read_column(get(1), "Logical_Switch_Port", "dhcpv4_options")?,
+            dhcpv6_options: crate::typed::read_column(get(2), "Logical_Switch_Port", "dhcpv6_options")?,
+            dynamic_addresses: crate::typed::read_column(get(3), "Logical_Switch_Port", "dynamic_addresses")?,
+            enabled: crate::typed::read_column(get(4), "Logical_Switch_Port", "enabled")?,
+            external_ids: crate::typed::read_column(get(5), "Logical_Switch_Port", "external_ids")?,
+            ha_chassis_group: crate::typed::read_column(get(6), "Logical_Switch_Port", "ha_chassis_group")?,
+            health_checks: crate::typed::read_column(get(7), "Logical_Switch_Port", "health_checks")?,
+            mirror_rules: crate::typed::read_column(get(8), "Logical_Switch_Port", "mirror_rules")?,
+            name: crate::typed::read_column(get(9), "Logical_Switch_Port", "name")?,
+            options: crate::typed::read_column(get(10), "Logical_Switch_Port", "options")?,
+            parent_name: crate::typed::read_column(get(11), "Logical_Switch_Port", "parent_name")?,
+            peer: crate::typed::read_column(get(12), "Logical_Switch_Port", "peer")?,
+            port_security: crate::typed::read_column(get(13), "Logical_Switch_Port", "port_security")?,
+            tag: crate::typed::read_column(get(14), "Logical_Switch_Port", "tag")?,
+            tag_request: crate::typed::read_column(get(15), "Logical_Switch_Port", "tag_request")?,
+            r#type: crate::typed::read_column(get(16), "Logical_Switch_Port", "type")?,
+            up: crate::typed::read_column(get(17), "Logical_Switch_Port", "up")?,
         })
     }
 }
@@ -2315,12 +2315,12 @@ impl crate::typed::TableRow for LogicalSwitchPortHealthCheck {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            address: crate::typed::read(get(0), "Logical_Switch_Port_Health_Check", "address")?,
-            options: crate::typed::read(get(1), "Logical_Switch_Port_Health_Check", "options")?,
-            port: crate::typed::read(get(2), "Logical_Switch_Port_Health_Check", "port")?,
-            protocol: crate::typed::read(get(3), "Logical_Switch_Port_Health_Check", "protocol")?,
-            src_ip: crate::typed::read(get(4), "Logical_Switch_Port_Health_Check", "src_ip")?,
-            status: crate::typed::read(get(5), "Logical_Switch_Port_Health_Check", "status")?,
+            address: crate::typed::read_column(get(0), "Logical_Switch_Port_Health_Check", "address")?,
+            options: crate::typed::read_column(get(1), "Logical_Switch_Port_Health_Check", "options")?,
+            port: crate::typed::read_column(get(2), "Logical_Switch_Port_Health_Check", "port")?,
+            protocol: crate::typed::read_column(get(3), "Logical_Switch_Port_Health_Check", "protocol")?,
+            src_ip: crate::typed::read_column(get(4), "Logical_Switch_Port_Health_Check", "src_ip")?,
+            status: crate::typed::read_column(get(5), "Logical_Switch_Port_Health_Check", "status")?,
         })
     }
 }
@@ -2423,11 +2423,11 @@ impl crate::typed::TableRow for Meter {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            bands: crate::typed::read(get(0), "Meter", "bands")?,
-            external_ids: crate::typed::read(get(1), "Meter", "external_ids")?,
-            fair: crate::typed::read(get(2), "Meter", "fair")?,
-            name: crate::typed::read(get(3), "Meter", "name")?,
-            unit: crate::typed::read(get(4), "Meter", "unit")?,
+            bands: crate::typed::read_column(get(0), "Meter", "bands")?,
+            external_ids: crate::typed::read_column(get(1), "Meter", "external_ids")?,
+            fair: crate::typed::read_column(get(2), "Meter", "fair")?,
+            name: crate::typed::read_column(get(3), "Meter", "name")?,
+            unit: crate::typed::read_column(get(4), "Meter", "unit")?,
         })
     }
 }
@@ -2520,10 +2520,10 @@ impl crate::typed::TableRow for MeterBand {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            action: crate::typed::read(get(0), "Meter_Band", "action")?,
-            burst_size: crate::typed::read(get(1), "Meter_Band", "burst_size")?,
-            external_ids: crate::typed::read(get(2), "Meter_Band", "external_ids")?,
-            rate: crate::typed::read(get(3), "Meter_Band", "rate")?,
+            action: crate::typed::read_column(get(0), "Meter_Band", "action")?,
+            burst_size: crate::typed::read_column(get(1), "Meter_Band", "burst_size")?,
+            external_ids: crate::typed::read_column(get(2), "Meter_Band", "external_ids")?,
+            rate: crate::typed::read_column(get(3), "Meter_Band", "rate")?,
         })
     }
 }
@@ -2696,13 +2696,13 @@ impl crate::typed::TableRow for Mirror {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            external_ids: crate::typed::read(get(0), "Mirror", "external_ids")?,
-            filter: crate::typed::read(get(1), "Mirror", "filter")?,
-            index: crate::typed::read(get(2), "Mirror", "index")?,
-            mirror_rules: crate::typed::read(get(3), "Mirror", "mirror_rules")?,
-            name: crate::typed::read(get(4), "Mirror", "name")?,
-            sink: crate::typed::read(get(5), "Mirror", "sink")?,
-            r#type: crate::typed::read(get(6), "Mirror", "type")?,
+            external_ids: crate::typed::read_column(get(0), "Mirror", "external_ids")?,
+            filter: crate::typed::read_column(get(1), "Mirror", "filter")?,
+            index: crate::typed::read_column(get(2), "Mirror", "index")?,
+            mirror_rules: crate::typed::read_column(get(3), "Mirror", "mirror_rules")?,
+            name: crate::typed::read_column(get(4), "Mirror", "name")?,
+            sink: crate::typed::read_column(get(5), "Mirror", "sink")?,
+            r#type: crate::typed::read_column(get(6), "Mirror", "type")?,
         })
     }
 }
@@ -2793,9 +2793,9 @@ impl crate::typed::TableRow for MirrorRule {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            action: crate::typed::read(get(0), "Mirror_Rule", "action")?,
-            r#match: crate::typed::read(get(1), "Mirror_Rule", "match")?,
-            priority: crate::typed::read(get(2), "Mirror_Rule", "priority")?,
+            action: crate::typed::read_column(get(0), "Mirror_Rule", "action")?,
+            r#match: crate::typed::read_column(get(1), "Mirror_Rule", "match")?,
+            priority: crate::typed::read_column(get(2), "Mirror_Rule", "priority")?,
         })
     }
 }
@@ -2950,19 +2950,19 @@ impl crate::typed::TableRow for Nat {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            allowed_ext_ips: crate::typed::read(get(0), "NAT", "allowed_ext_ips")?,
-            exempted_ext_ips: crate::typed::read(get(1), "NAT", "exempted_ext_ips")?,
-            external_ids: crate::typed::read(get(2), "NAT", "external_ids")?,
-            external_ip: crate::typed::read(get(3), "NAT", "external_ip")?,
-            external_mac: crate::typed::read(get(4), "NAT", "external_mac")?,
-            external_port_range: crate::typed::read(get(5), "NAT", "external_port_range")?,
-            gateway_port: crate::typed::read(get(6), "NAT", "gateway_port")?,
-            logical_ip: crate::typed::read(get(7), "NAT", "logical_ip")?,
-            logical_port: crate::typed::read(get(8), "NAT", "logical_port")?,
-            r#match: crate::typed::read(get(9), "NAT", "match")?,
-            options: crate::typed::read(get(10), "NAT", "options")?,
-            priority: crate::typed::read(get(11), "NAT", "priority")?,
-            r#type: crate::typed::read(get(12), "NAT", "type")?,
+            allowed_ext_ips: crate::typed::read_column(get(0), "NAT", "allowed_ext_ips")?,
+            exempted_ext_ips: crate::typed::read_column(get(1), "NAT", "exempted_ext_ips")?,
+            external_ids: crate::typed::read_column(get(2), "NAT", "external_ids")?,
+            external_ip: crate::typed::read_column(get(3), "NAT", "external_ip")?,
+            external_mac: crate::typed::read_column(get(4), "NAT", "external_mac")?,
+            external_port_range: crate::typed::read_column(get(5), "NAT", "external_port_range")?,
+            gateway_port: crate::typed::read_column(get(6), "NAT", "gateway_port")?,
+            logical_ip: crate::typed::read_column(get(7), "NAT", "logical_ip")?,
+            logical_port: crate::typed::read_column(get(8), "NAT", "logical_port")?,
+            r#match: crate::typed::read_column(get(9), "NAT", "match")?,
+            options: crate::typed::read_column(get(10), "NAT", "options")?,
+            priority: crate::typed::read_column(get(11), "NAT", "priority")?,
+            r#type: crate::typed::read_column(get(12), "NAT", "type")?,
         })
     }
 }
@@ -3061,18 +3061,18 @@ impl crate::typed::TableRow for NbGlobal {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            connections: crate::typed::read(get(0), "NB_Global", "connections")?,
-            external_ids: crate::typed::read(get(1), "NB_Global", "external_ids")?,
-            hv_cfg: crate::typed::read(get(2), "NB_Global", "hv_cfg")?,
-            hv_cfg_timestamp: crate::typed::read(get(3), "NB_Global", "hv_cfg_timestamp")?,
-            ipsec: crate::typed::read(get(4), "NB_Global", "ipsec")?,
-            name: crate::typed::read(get(5), "NB_Global", "name")?,
-            nb_cfg: crate::typed::read(get(6), "NB_Global", "nb_cfg")?,
-            nb_cfg_timestamp: crate::typed::read(get(7), "NB_Global", "nb_cfg_timestamp")?,
-            options: crate::typed::read(get(8), "NB_Global", "options")?,
-            sb_cfg: crate::typed::read(get(9), "NB_Global", "sb_cfg")?,
-            sb_cfg_timestamp: crate::typed::read(get(10), "NB_Global", "sb_cfg_timestamp")?,
-            ssl: crate::typed::read(get(11), "NB_Global", "ssl")?,
+            connections: crate::typed::read_column(get(0), "NB_Global", "connections")?,
+            external_ids: crate::typed::read_column(get(1), "NB_Global", "external_ids")?,
+            hv_cfg: crate::typed::read_column(get(2), "NB_Global", "hv_cfg")?,
+            hv_cfg_timestamp: crate::typed::read_column(get(3), "NB_Global", "hv_cfg_timestamp")?,
+            ipsec: crate::typed::read_column(get(4), "NB_Global", "ipsec")?,
+            name: crate::typed::read_column(get(5), "NB_Global", "name")?,
+            nb_cfg: crate::typed::read_column(get(6), "NB_Global", "nb_cfg")?,
+            nb_cfg_timestamp: crate::typed::read_column(get(7), "NB_Global", "nb_cfg_timestamp")?,
+            options: crate::typed::read_column(get(8), "NB_Global", "options")?,
+            sb_cfg: crate::typed::read_column(get(9), "NB_Global", "sb_cfg")?,
+            sb_cfg_timestamp: crate::typed::read_column(get(10), "NB_Global", "sb_cfg_timestamp")?,
+            ssl: crate::typed::read_column(get(11), "NB_Global", "ssl")?,
         })
     }
 }
@@ -3135,12 +3135,12 @@ impl crate::typed::TableRow for NetworkFunction {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            external_ids: crate::typed::read(get(0), "Network_Function", "external_ids")?,
-            health_check: crate::typed::read(get(1), "Network_Function", "health_check")?,
-            id: crate::typed::read(get(2), "Network_Function", "id")?,
-            inport: crate::typed::read(get(3), "Network_Function", "inport")?,
-            name: crate::typed::read(get(4), "Network_Function", "name")?,
-            outport: crate::typed::read(get(5), "Network_Function", "outport")?,
+            external_ids: crate::typed::read_column(get(0), "Network_Function", "external_ids")?,
+            health_check: crate::typed::read_column(get(1), "Network_Function", "health_check")?,
+            id: crate::typed::read_column(get(2), "Network_Function", "id")?,
+            inport: crate::typed::read_column(get(3), "Network_Function", "inport")?,
+            name: crate::typed::read_column(get(4), "Network_Function", "name")?,
+            outport: crate::typed::read_column(get(5), "Network_Function", "outport")?,
         })
     }
 }
@@ -3301,13 +3301,13 @@ impl crate::typed::TableRow for NetworkFunctionGroup {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            external_ids: crate::typed::read(get(0), "Network_Function_Group", "external_ids")?,
-            fallback: crate::typed::read(get(1), "Network_Function_Group", "fallback")?,
-            id: crate::typed::read(get(2), "Network_Function_Group", "id")?,
-            mode: crate::typed::read(get(3), "Network_Function_Group", "mode")?,
-            name: crate::typed::read(get(4), "Network_Function_Group", "name")?,
-            network_function: crate::typed::read(get(5), "Network_Function_Group", "network_function")?,
-            network_function_active: crate::typed::read(get(6), "Network_Function_Group", "network_function_active")?,
+            external_ids: crate::typed::read_column(get(0), "Network_Function_Group", "external_ids")?,
+            fallback: crate::typed::read_column(get(1), "Network_Function_Group", "fallback")?,
+            id: crate::typed::read_column(get(2), "Network_Function_Group", "id")?,
+            mode: crate::typed::read_column(get(3), "Network_Function_Group", "mode")?,
+            name: crate::typed::read_column(get(4), "Network_Function_Group", "name")?,
+            network_function: crate::typed::read_column(get(5), "Network_Function_Group", "network_function")?,
+            network_function_active: crate::typed::read_column(get(6), "Network_Function_Group", "network_function_active")?,
         })
     }
 }
@@ -3352,9 +3352,9 @@ impl crate::typed::TableRow for NetworkFunctionHealthCheck {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            external_ids: crate::typed::read(get(0), "Network_Function_Health_Check", "external_ids")?,
-            name: crate::typed::read(get(1), "Network_Function_Health_Check", "name")?,
-            options: crate::typed::read(get(2), "Network_Function_Health_Check", "options")?,
+            external_ids: crate::typed::read_column(get(0), "Network_Function_Health_Check", "external_ids")?,
+            name: crate::typed::read_column(get(1), "Network_Function_Health_Check", "name")?,
+            options: crate::typed::read_column(get(2), "Network_Function_Health_Check", "options")?,
         })
     }
 }
@@ -3405,10 +3405,10 @@ impl crate::typed::TableRow for PortGroup {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            acls: crate::typed::read(get(0), "Port_Group", "acls")?,
-            external_ids: crate::typed::read(get(1), "Port_Group", "external_ids")?,
-            name: crate::typed::read(get(2), "Port_Group", "name")?,
-            ports: crate::typed::read(get(3), "Port_Group", "ports")?,
+            acls: crate::typed::read_column(get(0), "Port_Group", "acls")?,
+            external_ids: crate::typed::read_column(get(1), "Port_Group", "external_ids")?,
+            name: crate::typed::read_column(get(2), "Port_Group", "name")?,
+            ports: crate::typed::read_column(get(3), "Port_Group", "ports")?,
         })
     }
 }
@@ -3517,12 +3517,12 @@ impl crate::typed::TableRow for QoS {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            action: crate::typed::read(get(0), "QoS", "action")?,
-            bandwidth: crate::typed::read(get(1), "QoS", "bandwidth")?,
-            direction: crate::typed::read(get(2), "QoS", "direction")?,
-            external_ids: crate::typed::read(get(3), "QoS", "external_ids")?,
-            r#match: crate::typed::read(get(4), "QoS", "match")?,
-            priority: crate::typed::read(get(5), "QoS", "priority")?,
+            action: crate::typed::read_column(get(0), "QoS", "action")?,
+            bandwidth: crate::typed::read_column(get(1), "QoS", "bandwidth")?,
+            direction: crate::typed::read_column(get(2), "QoS", "direction")?,
+            external_ids: crate::typed::read_column(get(3), "QoS", "external_ids")?,
+            r#match: crate::typed::read_column(get(4), "QoS", "match")?,
+            priority: crate::typed::read_column(get(5), "QoS", "priority")?,
         })
     }
 }
@@ -3597,14 +3597,14 @@ impl crate::typed::TableRow for Ssl {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            bootstrap_ca_cert: crate::typed::read(get(0), "SSL", "bootstrap_ca_cert")?,
-            ca_cert: crate::typed::read(get(1), "SSL", "ca_cert")?,
-            certificate: crate::typed::read(get(2), "SSL", "certificate")?,
-            external_ids: crate::typed::read(get(3), "SSL", "external_ids")?,
-            private_key: crate::typed::read(get(4), "SSL", "private_key")?,
-            ssl_ciphers: crate::typed::read(get(5), "SSL", "ssl_ciphers")?,
-            ssl_ciphersuites: crate::typed::read(get(6), "SSL", "ssl_ciphersuites")?,
-            ssl_protocols: crate::typed::read(get(7), "SSL", "ssl_protocols")?,
+            bootstrap_ca_cert: crate::typed::read_column(get(0), "SSL", "bootstrap_ca_cert")?,
+            ca_cert: crate::typed::read_column(get(1), "SSL", "ca_cert")?,
+            certificate: crate::typed::read_column(get(2), "SSL", "certificate")?,
+            external_ids: crate::typed::read_column(get(3), "SSL", "external_ids")?,
+            private_key: crate::typed::read_column(get(4), "SSL", "private_key")?,
+            ssl_ciphers: crate::typed::read_column(get(5), "SSL", "ssl_ciphers")?,
+            ssl_ciphersuites: crate::typed::read_column(get(6), "SSL", "ssl_ciphersuites")?,
+            ssl_protocols: crate::typed::read_column(get(7), "SSL", "ssl_protocols")?,
         })
     }
 }
@@ -3643,8 +3643,8 @@ impl crate::typed::TableRow for Sample {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            collectors: crate::typed::read(get(0), "Sample", "collectors")?,
-            metadata: crate::typed::read(get(1), "Sample", "metadata")?,
+            collectors: crate::typed::read_column(get(0), "Sample", "collectors")?,
+            metadata: crate::typed::read_column(get(1), "Sample", "metadata")?,
         })
     }
 }
@@ -3701,11 +3701,11 @@ impl crate::typed::TableRow for SampleCollector {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            external_ids: crate::typed::read(get(0), "Sample_Collector", "external_ids")?,
-            id: crate::typed::read(get(1), "Sample_Collector", "id")?,
-            name: crate::typed::read(get(2), "Sample_Collector", "name")?,
-            probability: crate::typed::read(get(3), "Sample_Collector", "probability")?,
-            set_id: crate::typed::read(get(4), "Sample_Collector", "set_id")?,
+            external_ids: crate::typed::read_column(get(0), "Sample_Collector", "external_ids")?,
+            id: crate::typed::read_column(get(1), "Sample_Collector", "id")?,
+            name: crate::typed::read_column(get(2), "Sample_Collector", "name")?,
+            probability: crate::typed::read_column(get(3), "Sample_Collector", "probability")?,
+            set_id: crate::typed::read_column(get(4), "Sample_Collector", "set_id")?,
         })
     }
 }
@@ -3800,9 +3800,9 @@ impl crate::typed::TableRow for SamplingApp {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            external_ids: crate::typed::read(get(0), "Sampling_App", "external_ids")?,
-            id: crate::typed::read(get(1), "Sampling_App", "id")?,
-            r#type: crate::typed::read(get(2), "Sampling_App", "type")?,
+            external_ids: crate::typed::read_column(get(0), "Sampling_App", "external_ids")?,
+            id: crate::typed::read_column(get(1), "Sampling_App", "id")?,
+            r#type: crate::typed::read_column(get(2), "Sampling_App", "type")?,
         })
     }
 }
@@ -3853,10 +3853,10 @@ impl crate::typed::TableRow for StaticMacBinding {
         mut get: impl FnMut(usize) -> Option<&'a crate::datum::Datum>,
     ) -> Result<Self, crate::typed::TypeError> {
         Ok(Self {
-            ip: crate::typed::read(get(0), "Static_MAC_Binding", "ip")?,
-            logical_port: crate::typed::read(get(1), "Static_MAC_Binding", "logical_port")?,
-            mac: crate::typed::read(get(2), "Static_MAC_Binding", "mac")?,
-            override_dynamic_mac: crate::typed::read(get(3), "Static_MAC_Binding", "override_dynamic_mac")?,
+            ip: crate::typed::read_column(get(0), "Static_MAC_Binding", "ip")?,
+            logical_port: crate::typed::read_column(get(1), "Static_MAC_Binding", "logical_port")?,
+            mac: crate::typed::read_column(get(2), "Static_MAC_Binding", "mac")?,
+            override_dynamic_mac: crate::typed::read_column(get(3), "Static_MAC_Binding", "override_dynamic_mac")?,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use patchbay_schemas::wire::{MonitorRequests, MonitorVersion};
 
-use super::arriving::Partial;
+use super::streaming::IncomingMessage;
 use super::{Session, State};
 use crate::client::known::Known;
 
@@ -24,7 +24,7 @@ impl Session {
         let mut tables = following.asked.tables.values();
         if following.version == MonitorVersion::V1
             || following.change.is_some()
-            || matches!(self.partial, Partial::Rows(_))
+            || matches!(self.incoming, IncomingMessage::Rows(_))
             || tables.any(|table| !table.condition.0.is_empty())
         {
             return false;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use patchbay_schemas::atom::{parse_uuid, write_uuid};
 use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::json::{Json, Kind, Reader, write};
+use patchbay_schemas::json::{Json, Reader, ValueKind, write};
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::wire::{MonitorRequests, MonitorVersion};
 use uuid::Uuid;
@@ -199,7 +199,7 @@ impl Session {
         let contents = Updates {
             version,
             text: contents,
-            arrived: self.partial.take_rows(),
+            streamed: self.incoming.take_rows(),
         };
         let (resync, changes) = if first.found {
             (Resync::Continued, replica.catch_up(contents)?)
@@ -256,7 +256,7 @@ impl Session {
 
 /// Reads the result of `get_schema`.
 fn read_schema(mut schema: Reader<'_>) -> Result<DatabaseSchema, SessionError> {
-    if schema.kind() != Kind::Object {
+    if schema.kind() != ValueKind::Object {
         return Err(unexpected("get_schema", "not an object"));
     }
     DatabaseSchema::parse(schema.skip().bytes()).map_err(SessionError::Schema)

@@ -1,9 +1,9 @@
 //! Sessions with a server that the test plays.
 
-mod arriving;
 mod following;
 mod misbehaving;
 mod setup;
+mod streaming;
 
 use std::time::Duration;
 

@@ -1,16 +1,16 @@
-//! Long messages, decoded while they arrive.
+//! Long messages, which are decoded while they are being received.
 
 use super::*;
 
 const FIRST: &str = "00000000-0000-4000-8000-0000000000f1";
-/// Rows of a long message.
+/// Number of rows in a long message.
 const ROWS: usize = 400;
 
 fn row_uuid(number: usize) -> String {
     format!("00000000-0000-4000-8000-{number:012}")
 }
 
-/// A `<table-updates>` of far more than what is decoded at once.
+/// Returns a `<table-updates>` that is several times as long as the rows that are decoded at once.
 fn long_contents(kind: &str) -> String {
     let row = |number| {
         format!(
@@ -28,7 +28,7 @@ fn reply(contents: &str) -> String {
 }
 
 impl Scene {
-    /// As [`send`](Scene::send), in parts of this length.
+    /// Like [`send`](Scene::send), in parts of `len` bytes.
     fn send_in_parts(&mut self, messages: &str, len: usize) -> Result<Vec<Event>, SessionError> {
         let mut events = Vec::new();
         for part in messages.as_bytes().chunks(len) {
@@ -37,8 +37,8 @@ impl Scene {
         Ok(events)
     }
 
-    /// How much of what it has received the session keeps as text.
-    fn unread(&mut self) -> usize {
+    /// Returns the number of received bytes that the session keeps as text.
+    fn buffered_bytes(&mut self) -> usize {
         self.session.buffers().0.len()
     }
 
@@ -51,7 +51,7 @@ impl Scene {
 }
 
 #[test]
-fn the_first_reply_is_never_kept_as_a_whole() {
+fn the_first_reply_is_never_in_memory_as_a_whole() {
     let mut whole = Scene::new();
     whole.until_monitor();
     whole.send(&reply(&long_contents("initial"))).unwrap();
@@ -65,7 +65,11 @@ fn the_first_reply_is_never_kept_as_a_whole() {
         let mut events = Vec::new();
         for part in message.as_bytes().chunks(len) {
             events.extend(scene.send(std::str::from_utf8(part).unwrap()).unwrap());
-            assert!(scene.unread() <= (32 << 10) + len, "of {}", message.len());
+            assert!(
+                scene.buffered_bytes() <= (32 << 10) + len,
+                "of {}",
+                message.len()
+            );
         }
         let [Event::Live(live)] = &events[..] else {
             panic!("{events:?}")
@@ -78,7 +82,7 @@ fn the_first_reply_is_never_kept_as_a_whole() {
 }
 
 #[test]
-fn older_monitors_and_long_updates_too() {
+fn replies_of_older_monitors_and_long_updates_are_decoded_while_received() {
     for (version, kind) in [(2, "initial"), (1, "new")] {
         let mut scene = Scene::new();
         scene.until_monitor();
@@ -91,7 +95,7 @@ fn older_monitors_and_long_updates_too() {
         let message = format!(r#"{{"id":{id},"result":{contents},"error":null}}"#);
         scene.send_in_parts(&message, 5000).unwrap();
         assert_eq!(scene.row_count(), ROWS, "version {version}");
-        assert_eq!(scene.unread(), 0);
+        assert_eq!(scene.buffered_bytes(), 0);
     }
     let mut scene = Scene::new();
     scene.until_live();
@@ -99,14 +103,14 @@ fn older_monitors_and_long_updates_too() {
     let update = format!(r#"{{"id":null,"method":"update3","params":["D","{FIRST}",{contents}]}}"#);
     let (begin, end) = update.split_at(update.len() - 1);
     assert!(scene.send_in_parts(begin, 5000).unwrap().is_empty());
-    assert!(scene.unread() < 40_000);
+    assert!(scene.buffered_bytes() < 40_000);
     assert_eq!(scene.row_count(), 1, "nothing is shown before the end");
     assert!(matches!(scene.send(end).unwrap()[..], [Event::Changed]));
     assert_eq!(scene.row_count(), ROWS + 1);
 }
 
 #[test]
-fn a_reply_that_breaks_off_changes_nothing() {
+fn a_reply_that_breaks_off_has_no_effect() {
     let mut scene = Scene::new();
     scene.until_live();
     let message = reply(&long_contents("initial"));
@@ -128,7 +132,7 @@ fn a_reply_that_breaks_off_changes_nothing() {
 }
 
 #[test]
-fn the_limit_is_that_of_the_whole_message() {
+fn the_length_limit_applies_to_the_complete_message() {
     let message = reply(&long_contents("initial"));
     for (limit, fits) in [(message.len(), true), (message.len() - 1, false)] {
         let remote = Remote::Unix("x".into());
@@ -142,7 +146,7 @@ fn the_limit_is_that_of_the_whole_message() {
 }
 
 #[test]
-fn a_row_that_never_ends_is_kept_up_to_the_limit() {
+fn a_row_that_never_ends_is_buffered_up_to_the_limit() {
     let remote = Remote::Unix("x".into());
     let mut config = Config::new(remote.clone().into(), "D");
     config.max_message = 300_000;
@@ -152,7 +156,7 @@ fn a_row_that_never_ends_is_kept_up_to_the_limit() {
     let (begin, _) = begin.rsplit_once('x').unwrap();
     assert!(scene.send_in_parts(begin, 5000).unwrap().is_empty());
     let error = loop {
-        assert!(scene.unread() < 300_000);
+        assert!(scene.buffered_bytes() < 300_000);
         if let Err(error) = scene.send(&"y".repeat(5000)) {
             break error;
         }
@@ -164,7 +168,7 @@ fn a_row_that_never_ends_is_kept_up_to_the_limit() {
 }
 
 #[test]
-fn what_makes_no_sense_is_found_as_in_a_short_message() {
+fn errors_are_those_of_a_short_message() {
     let good = long_contents("initial");
     let long = |from: &str, to: &str| reply(&good.replacen(from, to, 1));
     let tail = r#"}}},"T":{"#;
@@ -227,12 +231,12 @@ fn what_makes_no_sense_is_found_as_in_a_short_message() {
 }
 
 #[test]
-fn a_reply_is_known_by_an_id_that_comes_later() {
+fn the_id_of_a_reply_may_follow_its_rows() {
     let contents = long_contents("initial");
     for message in [
         format!(r#"{{"result":[false,"{FIRST}",{contents}],"error":null,"id":5}}"#),
         format!(r#"{{"error":null,"result":[false,"{FIRST}",{contents}],"id":5}}"#),
-        // Of equal members the last counts.
+        // The last of several equal members is used.
         format!(
             r#"{{"id":5,"result":[false,"{FIRST}",{{"T":{{"x":{contents}}}}}],"result":[false,"{FIRST}",{contents}]}}"#
         ),
@@ -247,7 +251,7 @@ fn a_reply_is_known_by_an_id_that_comes_later() {
 }
 
 #[test]
-fn long_messages_about_something_else_arrive_whole() {
+fn other_long_messages_are_decoded_as_a_whole() {
     let mut scene = Scene::new();
     scene.until_live();
     let contents = long_contents("insert");
@@ -268,7 +272,7 @@ fn long_messages_about_something_else_arrive_whole() {
                 1
             )
     );
-    // The server leads no more: so it was read.
+    // The server is no longer the leader, which shows that the message was decoded.
     assert!(scene.send_in_parts(&update, 5000).is_err());
     assert_eq!(scene.names(), ["a"]);
 }
