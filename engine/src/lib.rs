@@ -2,8 +2,10 @@
 //!
 //! * [`db`]: tables in memory, transactions, snapshots;
 //! * [`txn`]: a builder that collects changes to typed rows into one transaction;
-//! * [`client`]: a live copy of a database behind a server, and transactions on it.
+//! * [`client`]: a replica of a database behind a server, and transactions on the original;
+//! * [`backoff`]: delays between repeated attempts, for the client and its users.
 
+pub mod backoff;
 pub mod client;
 pub mod db;
 pub mod txn;

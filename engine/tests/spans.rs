@@ -1,5 +1,5 @@
-//! What a client logs. A process of its own: whether a place in the code logs at all is found out once for all threads, by
-//! the first that comes there, and other tests have no subscriber.
+//! Logs of a client. This test has its own process, because `tracing` caches for all threads
+//! whether a call site is enabled, and other tests have no subscriber.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::io;
@@ -13,7 +13,7 @@ use patchbay_schemas::nb::LogicalSwitch;
 use patchbay_schemas::typed::Ref;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-/// What was logged.
+/// The logged text.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -29,7 +29,7 @@ impl io::Write for Log {
 }
 
 #[tokio::test]
-async fn spans_tell_the_database_the_transaction_and_its_size() {
+async fn spans_record_the_database_the_transaction_and_its_size() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()

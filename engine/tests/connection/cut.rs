@@ -1,4 +1,5 @@
-//! The connection breaks at every byte of a transaction's request and of what the server sends for it.
+//! The connection is cut after every byte of a transaction's request and of the server's messages
+//! for it.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use uuid::Uuid;
 use crate::proxy::{Direction, Proxy};
 use crate::{add, config, connect, names, once, schema_file, soon};
 
-/// A server, and a client behind a proxy that breaks connections.
+/// A server, and a client behind a proxy that cuts connections.
 struct Bed {
     server: RealServer,
     proxy: Proxy,
@@ -56,7 +57,7 @@ async fn nothing_is_lost_or_doubled_wherever_the_connection_breaks() {
             added.push(name);
             if proxy.cuts() == before {
                 // The cut would come after the last byte.
-                proxy.spare();
+                proxy.remove_limits();
                 break;
             }
             match tries {
@@ -105,7 +106,7 @@ async fn a_long_request_that_breaks_off_is_made_once() {
         added.extend((0..MANY).map(|i| name(&long, i)));
         added.push(short);
         if proxy.cuts() == before {
-            proxy.spare();
+            proxy.remove_limits();
             break;
         }
     }

@@ -2,14 +2,14 @@
 
 use ovsdb_sim::{Fault, FaultRule, Loss, Role};
 use patchbay_engine::client::{
-    Client, CommitOutcome, ConnectionEvent, ConnectionEvents, Remotes, Resync,
+    Client, CommitOutcome, ConnectionEvent, ConnectionEvents, Remotes, ResyncKind,
 };
 use patchbay_schemas::nb::LogicalSwitch;
 
 use crate::{Bed, clustered, config, connect, soon, switches};
 
 /// How the client's replica was brought up to date next.
-async fn next_resync(events: &mut ConnectionEvents) -> (Resync, usize) {
+async fn next_resync(events: &mut ConnectionEvents) -> (ResyncKind, usize) {
     loop {
         if let ConnectionEvent::Resynced { kind, rows } = soon(events.next()).await.unwrap() {
             return (kind, rows);
@@ -89,7 +89,7 @@ async fn a_client_that_comes_back_gets_what_it_missed_or_everything() {
     bed.until_live(false).await;
     add_elsewhere(&bed, "d");
     bed.sim.come_back().await.unwrap();
-    assert_eq!(next_resync(&mut events).await, (Resync::Continued, 1));
+    assert_eq!(next_resync(&mut events).await, (ResyncKind::Continued, 1));
 
     bed.sim.go_down().await;
     bed.until_live(false).await;
@@ -97,7 +97,7 @@ async fn a_client_that_comes_back_gets_what_it_missed_or_everything() {
     bed.sim.new_server_id();
     bed.database.truncate_history().unwrap();
     bed.sim.come_back().await.unwrap();
-    assert_eq!(next_resync(&mut events).await, (Resync::Full, 1));
+    assert_eq!(next_resync(&mut events).await, (ResyncKind::Full, 1));
     bed.assert_switches(&["a", "b", "c", "d", "e"]).await;
 
     // A lost reply, and nothing left of the history when the client is back.
@@ -109,7 +109,7 @@ async fn a_client_that_comes_back_gets_what_it_missed_or_everything() {
         panic!("{outcome:?}")
     };
     bed.database.truncate_history().unwrap();
-    let now = soon(bed.client.resynced(&lost)).await.unwrap();
+    let now = soon(bed.client.wait_for_resync(&lost)).await.unwrap();
     assert_eq!(switches(&now).get("f"), Some(&1));
     bed.assert_switches(&["a", "b", "c", "d", "e", "f"]).await;
 }

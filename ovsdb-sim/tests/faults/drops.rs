@@ -98,7 +98,7 @@ async fn a_request_may_be_cut_after_every_byte() {
             }
             CommitOutcome::Unknown(lost) => {
                 unknown += 1;
-                let now = soon(bed.client.resynced(&lost)).await.unwrap();
+                let now = soon(bed.client.wait_for_resync(&lost)).await.unwrap();
                 assert_eq!(switches(&now), expected, "half a request changes nothing");
             }
             other => panic!("{bytes}: {other:?}"),
@@ -123,7 +123,7 @@ async fn a_reply_may_be_cut_after_every_byte() {
         match outcome {
             CommitOutcome::Committed(_) => break,
             CommitOutcome::Unknown(lost) => {
-                let now = soon(bed.client.resynced(&lost)).await.unwrap();
+                let now = soon(bed.client.wait_for_resync(&lost)).await.unwrap();
                 assert_eq!(switches(&now), expected, "what is committed stays");
             }
             other => panic!("{bytes}: {other:?}"),
@@ -153,7 +153,7 @@ async fn nothing_is_lost_or_done_twice_on_connections_that_keep_ending() {
                 CommitOutcome::Committed(_) => break,
                 CommitOutcome::Unknown(lost) => {
                     unknown += 1;
-                    let now = soon(bed.client.resynced(&lost)).await.unwrap();
+                    let now = soon(bed.client.wait_for_resync(&lost)).await.unwrap();
                     if switches(&now).contains_key(name) {
                         break;
                     }

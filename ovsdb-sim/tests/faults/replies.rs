@@ -25,7 +25,7 @@ async fn a_transaction_whose_reply_is_lost_is_found_to_be_made() {
         // The last update comes before the end of the connection, or it does not.
         let seen = switches(&bed.client.snapshot()).contains_key(name);
         assert_eq!(seen, loss == Loss::Disconnected);
-        let now = soon(bed.client.resynced(&lost)).await.unwrap();
+        let now = soon(bed.client.wait_for_resync(&lost)).await.unwrap();
         assert_eq!(switches(&now).get(name), Some(&1), "{loss:?}");
     }
     bed.assert_switches(&["a", "b"]).await;
@@ -54,7 +54,7 @@ async fn a_swallowed_reply_leaves_a_transaction_open_until_the_connection_ends()
     let CommitOutcome::Unknown(lost) = outcome else {
         panic!("{outcome:?}")
     };
-    soon(bed.client.resynced(&lost)).await.unwrap();
+    soon(bed.client.wait_for_resync(&lost)).await.unwrap();
     bed.assert_switches(&["a", "b"]).await;
 }
 
@@ -112,7 +112,7 @@ async fn a_server_that_answers_too_late_is_left() {
     assert!(lost.to_string().contains("silent"), "{lost}");
     // Twice the probe interval.
     assert_eq!(start.elapsed().as_secs(), 10);
-    let now = soon(bed.client.resynced(&lost)).await.unwrap();
+    let now = soon(bed.client.wait_for_resync(&lost)).await.unwrap();
     assert_eq!(switches(&now).get("a"), Some(&1));
     bed.assert_switches(&["a"]).await;
 }

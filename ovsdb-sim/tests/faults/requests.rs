@@ -108,10 +108,10 @@ async fn what_a_hanging_server_does_later_is_neither_lost_nor_repeated() {
     };
     bed.until_live(true).await;
     assert_eq!(switches(&bed.client.snapshot()).len(), 0);
-    let resynced = timeout(Duration::from_secs(3600), bed.client.resynced(&lost)).await;
+    let resynced = timeout(Duration::from_secs(3600), bed.client.wait_for_resync(&lost)).await;
     assert!(resynced.is_err(), "the server may still make the change");
     assert!(bed.sim.clear_fault(hang));
-    let now = soon(bed.client.resynced(&lost)).await.unwrap();
+    let now = soon(bed.client.wait_for_resync(&lost)).await.unwrap();
     assert_eq!(switches(&now).get("a"), Some(&1));
     bed.assert_switches(&["a"]).await;
 }

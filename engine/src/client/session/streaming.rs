@@ -9,9 +9,9 @@ use patchbay_schemas::streaming::StreamedRows;
 use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::wire::{Message, MonitorVersion, Reply};
 
-use super::{Session, State};
+use super::{Session, SessionState};
 use crate::client::error::{SessionError, unexpected};
-use crate::client::known::Known;
+use crate::client::retained_state::RetainedState;
 
 /// Minimum length in bytes of complete rows that are removed from a message. Below it, removing
 /// them costs more than it saves.
@@ -56,18 +56,21 @@ impl IncomingMessage {
 impl Session {
     /// Returns the next complete message, after decoding received rows of the current message that
     /// have not been scanned.
-    pub(super) fn next_text(&mut self, known: &mut Known) -> Result<Option<TextBuf>, SessionError> {
+    pub(super) fn next_text(
+        &mut self,
+        retained: &mut RetainedState,
+    ) -> Result<Option<TextBuf>, SessionError> {
         if let IncomingMessage::Rows(rows) = &mut self.incoming
             && let Some((schema, version)) = monitored(&self.state)
             && let Some(unvalidated) = self.rpc.framer().unvalidated_rows()?
         {
-            rows.take_unvalidated(unvalidated, schema, version, string_cache(known));
+            rows.take_unvalidated(unvalidated, schema, version, string_cache(retained));
         }
         Ok(self.rpc.next_text()?)
     }
 
     /// Decodes the complete rows of a long message that is being received.
-    pub(super) fn decode_received_rows(&mut self, known: &mut Known) {
+    pub(super) fn decode_received_rows(&mut self, retained: &mut RetainedState) {
         let Some(open) = self.rpc.framer().open_rows(MIN_ROWS_BYTES) else {
             return;
         };
@@ -84,41 +87,41 @@ impl Session {
         if let IncomingMessage::Rows(rows) = &mut self.incoming
             && let Some((schema, version)) = monitored(&self.state)
         {
-            rows.take(open, schema, version, string_cache(known));
+            rows.take(open, schema, version, string_cache(retained));
         }
     }
 }
 
 /// Returns schema and monitor version of the reported rows. `None`: no monitor exists.
-fn monitored(state: &State) -> Option<(&DatabaseSchema, MonitorVersion)> {
+fn monitored(state: &SessionState) -> Option<(&DatabaseSchema, MonitorVersion)> {
     match state {
-        State::StartingMonitor(starting) => Some((&starting.schema, starting.version)),
-        State::Live(following) => Some((&following.schema, following.version)),
+        SessionState::StartingMonitor(starting) => Some((&starting.schema, starting.version)),
+        SessionState::Live(following) => Some((&following.schema, following.version)),
         _ => None,
     }
 }
 
 /// Returns the cache with which the replica shares strings.
-fn string_cache(known: &mut Known) -> &mut StringCache {
-    match &mut known.replica {
+fn string_cache(retained: &mut RetainedState) -> &mut StringCache {
+    match &mut retained.replica {
         Some(replica) => replica.strings(),
-        None => &mut known.strings,
+        None => &mut retained.strings,
     }
 }
 
 /// True if a message with this head reports rows of the database.
 ///
 /// False if that depends on a member that follows the rows.
-fn is_report(state: &State, database: &str, head: &TextBuf) -> bool {
+fn is_report(state: &SessionState, database: &str, head: &TextBuf) -> bool {
     match (state, Message::decode(head)) {
         (
-            State::StartingMonitor(starting),
+            SessionState::StartingMonitor(starting),
             Ok(Message::Reply(Reply {
                 id: Json::Integer(id),
                 outcome: Ok(_),
             })),
         ) => id == starting.request,
-        (State::Live(following), Ok(Message::Notification { method, mut params })) => {
+        (SessionState::Live(following), Ok(Message::Notification { method, mut params })) => {
             method == following.version.update_method()
                 && params.enter_array()
                 && params.next_element()

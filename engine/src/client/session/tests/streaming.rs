@@ -1,16 +1,16 @@
-//! Long messages, which are decoded while they are being received.
+//! Long messages, decoded while they arrive.
 
 use super::*;
 
 const FIRST: &str = "00000000-0000-4000-8000-0000000000f1";
-/// Number of rows in a long message.
+/// Rows of a long message.
 const ROWS: usize = 400;
 
 fn row_uuid(number: usize) -> String {
     format!("00000000-0000-4000-8000-{number:012}")
 }
 
-/// Returns a `<table-updates>` that is several times as long as the rows that are decoded at once.
+/// A `<table-updates>` of far more than what is decoded at once.
 fn long_contents(kind: &str) -> String {
     let row = |number| {
         format!(
@@ -28,8 +28,12 @@ fn reply(contents: &str) -> String {
 }
 
 impl Scene {
-    /// Like [`send`](Scene::send), in parts of `len` bytes.
-    fn send_in_parts(&mut self, messages: &str, len: usize) -> Result<Vec<Event>, SessionError> {
+    /// As [`send`](Scene::send), in parts of this length.
+    fn send_in_parts(
+        &mut self,
+        messages: &str,
+        len: usize,
+    ) -> Result<Vec<SessionEvent>, SessionError> {
         let mut events = Vec::new();
         for part in messages.as_bytes().chunks(len) {
             events.extend(self.send(std::str::from_utf8(part).unwrap())?);
@@ -37,13 +41,13 @@ impl Scene {
         Ok(events)
     }
 
-    /// Returns the number of received bytes that the session keeps as text.
-    fn buffered_bytes(&mut self) -> usize {
+    /// How much of what it has received the session keeps as text.
+    fn unread(&mut self) -> usize {
         self.session.buffers().0.len()
     }
 
     fn row_count(&self) -> usize {
-        self.known
+        self.retained
             .replica
             .as_ref()
             .map_or(0, |replica| replica.snapshot().row_count())
@@ -51,7 +55,7 @@ impl Scene {
 }
 
 #[test]
-fn the_first_reply_is_never_in_memory_as_a_whole() {
+fn the_first_reply_is_never_kept_as_a_whole() {
     let mut whole = Scene::new();
     whole.until_monitor();
     whole.send(&reply(&long_contents("initial"))).unwrap();
@@ -65,16 +69,12 @@ fn the_first_reply_is_never_in_memory_as_a_whole() {
         let mut events = Vec::new();
         for part in message.as_bytes().chunks(len) {
             events.extend(scene.send(std::str::from_utf8(part).unwrap()).unwrap());
-            assert!(
-                scene.buffered_bytes() <= (32 << 10) + len,
-                "of {}",
-                message.len()
-            );
+            assert!(scene.unread() <= (32 << 10) + len, "of {}", message.len());
         }
-        let [Event::Live(live)] = &events[..] else {
+        let [SessionEvent::ReplicaReady(live)] = &events[..] else {
             panic!("{events:?}")
         };
-        assert_eq!((live.resync, live.rows), (Resync::Full, ROWS));
+        assert_eq!((live.resync, live.rows), (ResyncKind::Full, ROWS));
         let mut arrived = scene.names();
         arrived.sort();
         assert_eq!(arrived, names);
@@ -82,7 +82,7 @@ fn the_first_reply_is_never_in_memory_as_a_whole() {
 }
 
 #[test]
-fn replies_of_older_monitors_and_long_updates_are_decoded_while_received() {
+fn older_monitors_and_long_updates_too() {
     for (version, kind) in [(2, "initial"), (1, "new")] {
         let mut scene = Scene::new();
         scene.until_monitor();
@@ -95,7 +95,7 @@ fn replies_of_older_monitors_and_long_updates_are_decoded_while_received() {
         let message = format!(r#"{{"id":{id},"result":{contents},"error":null}}"#);
         scene.send_in_parts(&message, 5000).unwrap();
         assert_eq!(scene.row_count(), ROWS, "version {version}");
-        assert_eq!(scene.buffered_bytes(), 0);
+        assert_eq!(scene.unread(), 0);
     }
     let mut scene = Scene::new();
     scene.until_live();
@@ -103,14 +103,17 @@ fn replies_of_older_monitors_and_long_updates_are_decoded_while_received() {
     let update = format!(r#"{{"id":null,"method":"update3","params":["D","{FIRST}",{contents}]}}"#);
     let (begin, end) = update.split_at(update.len() - 1);
     assert!(scene.send_in_parts(begin, 5000).unwrap().is_empty());
-    assert!(scene.buffered_bytes() < 40_000);
+    assert!(scene.unread() < 40_000);
     assert_eq!(scene.row_count(), 1, "nothing is shown before the end");
-    assert!(matches!(scene.send(end).unwrap()[..], [Event::Changed]));
+    assert!(matches!(
+        scene.send(end).unwrap()[..],
+        [SessionEvent::ReplicaChanged]
+    ));
     assert_eq!(scene.row_count(), ROWS + 1);
 }
 
 #[test]
-fn a_reply_that_breaks_off_has_no_effect() {
+fn a_reply_that_breaks_off_changes_nothing() {
     let mut scene = Scene::new();
     scene.until_live();
     let message = reply(&long_contents("initial"));
@@ -132,7 +135,7 @@ fn a_reply_that_breaks_off_has_no_effect() {
 }
 
 #[test]
-fn the_length_limit_applies_to_the_complete_message() {
+fn the_limit_is_that_of_the_whole_message() {
     let message = reply(&long_contents("initial"));
     for (limit, fits) in [(message.len(), true), (message.len() - 1, false)] {
         let remote = Remote::Unix("x".into());
@@ -146,7 +149,7 @@ fn the_length_limit_applies_to_the_complete_message() {
 }
 
 #[test]
-fn a_row_that_never_ends_is_buffered_up_to_the_limit() {
+fn a_row_that_never_ends_is_kept_up_to_the_limit() {
     let remote = Remote::Unix("x".into());
     let mut config = Config::new(remote.clone().into(), "D");
     config.max_message = 300_000;
@@ -156,7 +159,7 @@ fn a_row_that_never_ends_is_buffered_up_to_the_limit() {
     let (begin, _) = begin.rsplit_once('x').unwrap();
     assert!(scene.send_in_parts(begin, 5000).unwrap().is_empty());
     let error = loop {
-        assert!(scene.buffered_bytes() < 300_000);
+        assert!(scene.unread() < 300_000);
         if let Err(error) = scene.send(&"y".repeat(5000)) {
             break error;
         }
@@ -168,7 +171,7 @@ fn a_row_that_never_ends_is_buffered_up_to_the_limit() {
 }
 
 #[test]
-fn errors_are_those_of_a_short_message() {
+fn what_makes_no_sense_is_found_as_in_a_short_message() {
     let good = long_contents("initial");
     let long = |from: &str, to: &str| reply(&good.replacen(from, to, 1));
     let tail = r#"}}},"T":{"#;
@@ -211,7 +214,7 @@ fn errors_are_those_of_a_short_message() {
         ),
         (
             reply(&good).replacen("false", "true", 1),
-            "it continues contents that were never sent",
+            "it continues a history that was not requested",
         ),
         (
             reply(&good).replacen(FIRST, "x", 1),
@@ -223,7 +226,7 @@ fn errors_are_those_of_a_short_message() {
         parts.until_monitor();
         let error = parts.send_in_parts(&message, 5000).unwrap_err().to_string();
         assert!(error.contains(problem), "{error} instead of {problem}");
-        assert!(parts.known.replica.is_none() || parts.row_count() == 0);
+        assert!(parts.retained.replica.is_none() || parts.row_count() == 0);
         if !problem.contains("does not end") {
             assert_eq!(whole.send(&message).unwrap_err().to_string(), error);
         }
@@ -231,12 +234,12 @@ fn errors_are_those_of_a_short_message() {
 }
 
 #[test]
-fn the_id_of_a_reply_may_follow_its_rows() {
+fn a_reply_is_known_by_an_id_that_comes_later() {
     let contents = long_contents("initial");
     for message in [
         format!(r#"{{"result":[false,"{FIRST}",{contents}],"error":null,"id":5}}"#),
         format!(r#"{{"error":null,"result":[false,"{FIRST}",{contents}],"id":5}}"#),
-        // The last of several equal members is used.
+        // Of equal members the last counts.
         format!(
             r#"{{"id":5,"result":[false,"{FIRST}",{{"T":{{"x":{contents}}}}}],"result":[false,"{FIRST}",{contents}]}}"#
         ),
@@ -245,19 +248,22 @@ fn the_id_of_a_reply_may_follow_its_rows() {
         let mut scene = Scene::new();
         scene.until_monitor();
         let events = scene.send_in_parts(&message, 5000).unwrap();
-        assert!(matches!(events[..], [Event::Live(_)]), "{events:?}");
+        assert!(
+            matches!(events[..], [SessionEvent::ReplicaReady(_)]),
+            "{events:?}"
+        );
         assert_eq!(scene.row_count(), ROWS);
     }
 }
 
 #[test]
-fn other_long_messages_are_decoded_as_a_whole() {
+fn long_messages_about_something_else_arrive_whole() {
     let mut scene = Scene::new();
     scene.until_live();
     let contents = long_contents("insert");
     let answer = format!(r#"{{"id":9,"result":[0,{contents}],"error":null}}"#);
     let events = scene.send_in_parts(&answer, 5000).unwrap();
-    let [Event::Answer { request: 9, reply }] = &events[..] else {
+    let [SessionEvent::Answer { request: 9, reply }] = &events[..] else {
         panic!("{events:?}")
     };
     assert_eq!(reply.as_text().bytes(), answer.as_bytes());
@@ -272,7 +278,7 @@ fn other_long_messages_are_decoded_as_a_whole() {
                 1
             )
     );
-    // The server is no longer the leader, which shows that the message was decoded.
+    // The server leads no more: so it was read.
     assert!(scene.send_in_parts(&update, 5000).is_err());
     assert_eq!(scene.names(), ["a"]);
 }

@@ -1,75 +1,76 @@
-//! The queues of those who follow a client's replica.
+//! Event queues of the subscriptions to one client's replica.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::Notify;
 
-use super::{ChangeEvent, Changed, Follow, Subscription};
+use super::{ChangeEvent, ChangedRows, FollowedTables, Subscription};
 use crate::db::{ChangeSet, RowChange, Snapshot};
 
-/// What a reader has not read yet.
+/// The queue between the driver and one subscription.
 #[derive(Debug)]
-pub(super) struct Queue {
-    follow: Follow,
-    waiting: Mutex<Waiting>,
-    /// There is something in the queue; there is one reader.
-    pub(super) told: Notify,
+pub(super) struct EventQueue {
+    follow: FollowedTables,
+    waiting: Mutex<QueuedEvents>,
+    /// Notified when an event is queued or the queue is closed. There is one reader.
+    pub(super) changed: Notify,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
-    /// Comes before the events.
+pub(super) struct QueuedEvents {
+    /// Delivered before the events.
     pub(super) lagged: Option<Snapshot>,
     pub(super) events: VecDeque<ChangeEvent>,
-    /// How many rows the events have.
+    /// Number of changed rows in the events.
     pub(super) rows: usize,
-    /// Nothing comes after them.
-    pub(super) ended: bool,
+    /// True once no further event can come.
+    pub(super) closed: bool,
 }
 
-impl Queue {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // Nothing that is done under the lock can leave the queue in two minds.
+impl EventQueue {
+    pub(super) fn lock(&self) -> MutexGuard<'_, QueuedEvents> {
+        // No code panics while it holds the lock and has changed the queue in part.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, news: &[News], snapshot: &Snapshot) {
-        let mut waiting = self.lock();
+    fn push(&self, news: &[ReplicaEvent], snapshot: &Snapshot) {
+        let mut queued = self.lock();
         for news in news {
-            let (News::Committed(changed) | News::Resynced(changed)) = news else {
-                waiting.lose(snapshot);
+            let (ReplicaEvent::Committed(changed) | ReplicaEvent::Resynced(changed)) = news else {
+                queued.replace_by_snapshot(snapshot);
                 break;
             };
             let schema = snapshot.schema();
             let followed = |change: &&RowChange| self.follow.follows(schema, change.table);
             let count = changed.rows.iter().filter(followed).count();
-            if waiting.rows + count > self.follow.capacity {
-                waiting.lose(snapshot);
+            if queued.rows + count > self.follow.capacity {
+                queued.replace_by_snapshot(snapshot);
                 break;
             }
             if count > 0 {
                 let rows = changed.rows.iter().filter(followed).cloned().collect();
                 let schema = schema.clone();
-                let changed = Changed { schema, rows };
-                waiting.rows += count;
-                waiting
+                let changed = ChangedRows { schema, rows };
+                queued.rows += count;
+                queued
                     .events
-                    .push_back(if matches!(news, News::Resynced(_)) {
+                    .push_back(if matches!(news, ReplicaEvent::Resynced(_)) {
                         ChangeEvent::Resynced(changed)
                     } else {
                         ChangeEvent::Committed(changed)
                     });
             }
         }
-        drop(waiting);
-        self.told.notify_one();
+        drop(queued);
+        self.changed.notify_one();
     }
 }
 
-impl Waiting {
-    /// All that waits is lost. The snapshot shows it, and all news that the queue is being told.
-    fn lose(&mut self, snapshot: &Snapshot) {
+impl QueuedEvents {
+    /// Replaces all queued events by a snapshot that shows them, and the events that are being
+    /// queued.
+    fn replace_by_snapshot(&mut self, snapshot: &Snapshot) {
         *self = Self {
             lagged: Some(snapshot.clone()),
             ..Self::default()
@@ -77,44 +78,45 @@ impl Waiting {
     }
 }
 
-/// What the replica has come to know, not yet filtered.
+/// A change of the replica, in all tables.
 #[derive(Debug)]
-pub(in crate::client) enum News {
+pub(in crate::client) enum ReplicaEvent {
     Committed(ChangeSet),
     Resynced(ChangeSet),
-    /// The rows of before cannot be compared, since the database has another schema, or are not kept.
+    /// The previous rows cannot be compared, because the schema has changed, or their changes were
+    /// not kept.
     Replaced,
 }
 
-/// Those who follow one client's replica.
+/// The subscriptions to one client's replica.
 #[derive(Debug, Default)]
-pub(in crate::client) struct Followers {
-    list: Mutex<List>,
+pub(in crate::client) struct Subscribers {
+    list: Mutex<SubscriberList>,
 }
 
 #[derive(Debug, Default)]
-struct List {
-    queues: Vec<Weak<Queue>>,
-    /// Nothing is told any more, to those who begin to follow now neither.
-    ended: bool,
+struct SubscriberList {
+    queues: Vec<Weak<EventQueue>>,
+    /// True once the client is closed; later subscriptions are closed from the beginning.
+    closed: bool,
 }
 
-impl Followers {
-    /// A new reader; `snapshot` gives the state that its first event is to follow from.
-    pub(in crate::client) fn add(
+impl Subscribers {
+    /// Adds a subscription. `snapshot` returns the state from which its first event follows.
+    pub(in crate::client) fn subscribe(
         &self,
-        follow: Follow,
+        follow: FollowedTables,
         snapshot: impl FnOnce() -> Snapshot,
     ) -> Subscription {
         let mut list = self.lock();
-        let waiting = Waiting {
-            ended: list.ended,
-            ..Waiting::default()
+        let waiting = QueuedEvents {
+            closed: list.closed,
+            ..QueuedEvents::default()
         };
-        let queue = Arc::new(Queue {
+        let queue = Arc::new(EventQueue {
             follow,
             waiting: Mutex::new(waiting),
-            told: Notify::new(),
+            changed: Notify::new(),
         });
         list.queues.push(Arc::downgrade(&queue));
         Subscription {
@@ -123,10 +125,11 @@ impl Followers {
         }
     }
 
-    /// Publishes a snapshot by `publish`, and tells what led to it. Nobody begins to follow in between.
-    pub(in crate::client) fn tell(
+    /// Calls `publish`, which publishes the snapshot, and queues the events that led to it. No
+    /// subscription begins in between.
+    pub(in crate::client) fn publish(
         &self,
-        news: &[News],
+        news: &[ReplicaEvent],
         snapshot: &Snapshot,
         publish: impl FnOnce(),
     ) {
@@ -141,24 +144,24 @@ impl Followers {
         });
     }
 
-    /// Nothing is told any more: the client has ended.
-    pub(in crate::client) fn end(&self) {
+    /// Closes all queues, because the client is closed.
+    pub(in crate::client) fn close(&self) {
         let mut list = self.lock();
-        list.ended = true;
+        list.closed = true;
         for queue in list.queues.drain(..).filter_map(|queue| queue.upgrade()) {
-            queue.lock().ended = true;
-            queue.told.notify_one();
+            queue.lock().closed = true;
+            queue.changed.notify_one();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, List> {
+    fn lock(&self) -> MutexGuard<'_, SubscriberList> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Followers {
+impl Drop for Subscribers {
     fn drop(&mut self) {
-        self.end();
+        self.close();
     }
 }
 
@@ -172,22 +175,23 @@ mod tests {
     use crate::db::Database;
     use crate::txn::TxnBuilder;
 
-    /// A database whose changes are told as a client's driver tells them.
+    /// A database whose changes are published as a client's driver does.
     struct Scene {
         database: Database,
-        followers: Followers,
+        subscribers: Subscribers,
     }
 
     impl Scene {
         fn new() -> Self {
             Self {
                 database: Database::new(nb::schema()),
-                followers: Followers::default(),
+                subscribers: Subscribers::default(),
             }
         }
 
-        fn follow(&self, follow: Follow) -> Subscription {
-            self.followers.add(follow, || self.database.snapshot())
+        fn follow(&self, follow: FollowedTables) -> Subscription {
+            self.subscribers
+                .subscribe(follow, || self.database.snapshot())
         }
 
         fn commit(&mut self, change: impl FnOnce(&mut TxnBuilder)) {
@@ -195,8 +199,8 @@ mod tests {
             change(&mut txn);
             let changes = self.database.transact(txn.finish().operations()).unwrap();
             let snapshot = self.database.snapshot();
-            self.followers
-                .tell(&[News::Committed(changes)], &snapshot, || {});
+            self.subscribers
+                .publish(&[ReplicaEvent::Committed(changes)], &snapshot, || {});
         }
     }
 
@@ -217,7 +221,7 @@ mod tests {
     #[tokio::test]
     async fn each_transaction_is_one_typed_event() {
         let mut scene = Scene::new();
-        let mut events = scene.follow(Follow::table::<LogicalSwitch>());
+        let mut events = scene.follow(FollowedTables::table::<LogicalSwitch>());
         let mut row = None;
         scene.commit(|txn| row = Some(txn.insert(&switch("a")).unwrap()));
         let row = row.unwrap();
@@ -235,7 +239,7 @@ mod tests {
             new: a.clone(),
         };
         assert_eq!(committed(&mut events).await, [inserted]);
-        // Of the router nobody hears who does not follow routers.
+        // The insert of a router is not reported.
         let modified = Change::Modified {
             row,
             old: a,
@@ -245,27 +249,27 @@ mod tests {
         let deleted = committed::<LogicalSwitch>(&mut events).await;
         assert_eq!((deleted[0].row(), deleted[0].now()), (row, None));
         assert_eq!(deleted, [Change::Deleted { row, old: b }]);
-        assert_eq!(events.waiting(), 0);
+        assert_eq!(events.queued_rows(), 0);
 
         drop(scene);
         assert!(events.next().await.is_err());
     }
 
     #[tokio::test]
-    async fn who_is_slow_loses_its_place_and_goes_on_from_a_snapshot() {
+    async fn a_slow_reader_continues_from_a_snapshot() {
         let mut scene = Scene::new();
-        let mut slow = scene.follow(Follow::all().with_capacity(2));
-        let mut quick = scene.follow(Follow::all());
+        let mut slow = scene.follow(FollowedTables::all().with_capacity(2));
+        let mut quick = scene.follow(FollowedTables::all());
         for name in ["a", "b", "c", "d"] {
             scene.commit(|txn| {
                 txn.insert(&switch(name)).unwrap();
             });
         }
-        assert!(slow.waiting() <= 2);
+        assert!(slow.queued_rows() <= 2);
         let ChangeEvent::Lagged(snapshot) = slow.next().await.unwrap() else {
             panic!("four rows do not fit into two")
         };
-        // The third was one too many; the fourth follows from there.
+        // The third row exceeded the capacity; the fourth event follows from the snapshot.
         assert_eq!(snapshot.typed::<LogicalSwitch>().len(), 3);
         let fourth = committed::<LogicalSwitch>(&mut slow).await;
         assert_eq!(fourth[0].now(), Some(&switch("d")));
@@ -274,33 +278,33 @@ mod tests {
             let change = committed::<LogicalSwitch>(&mut quick).await;
             assert_eq!(change[0].now(), Some(&switch(name)));
         }
-        // What nobody reads any more is not kept.
+        // The queue of a dropped subscription is removed.
         drop((slow, quick));
         scene.commit(|txn| {
             txn.insert(&switch("e")).unwrap();
         });
-        assert!(scene.followers.lock().queues.is_empty());
+        assert!(scene.subscribers.lock().queues.is_empty());
     }
 
     #[tokio::test]
-    async fn a_snapshot_shows_all_news_that_it_is_told_with() {
+    async fn a_lagged_snapshot_shows_all_events_published_with_it() {
         let mut scene = Scene::new();
-        let mut events = scene.follow(Follow::all().with_capacity(1));
-        let news: Vec<News> = ["a", "b", "c"]
+        let mut events = scene.follow(FollowedTables::all().with_capacity(1));
+        let news: Vec<ReplicaEvent> = ["a", "b", "c"]
             .into_iter()
             .map(|name| {
                 let mut txn = TxnBuilder::new(&scene.database.snapshot());
                 txn.insert(&switch(name)).unwrap();
-                News::Committed(scene.database.transact(txn.finish().operations()).unwrap())
+                ReplicaEvent::Committed(scene.database.transact(txn.finish().operations()).unwrap())
             })
             .collect();
         scene
-            .followers
-            .tell(&news, &scene.database.snapshot(), || {});
+            .subscribers
+            .publish(&news, &scene.database.snapshot(), || {});
         let ChangeEvent::Lagged(snapshot) = events.next().await.unwrap() else {
             panic!("three rows do not fit into one")
         };
         assert_eq!(snapshot.row_count(), 3);
-        assert_eq!(events.waiting(), 0);
+        assert_eq!(events.queued_rows(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Requests about the guard row and answers to them, in JSON.
+//! JSON of requests about the guard row and of their replies.
 
 use patchbay_schemas::atom::parse_uuid;
 use patchbay_schemas::json::{Json, TextBuf};
@@ -7,15 +7,19 @@ use uuid::Uuid;
 
 use crate::client::error::{SessionError, reply_error, unexpected};
 
-use super::{Guard, NAME};
+use super::{Guard, NAME_KEY};
 
 impl Guard {
-    /// The clause that finds the row.
+    /// The clause that selects the row by the guard's name.
     pub(super) fn named(&self) -> Json {
-        clause(&self.column, "includes", map([(NAME, self.name.as_str())]))
+        clause(
+            &self.column,
+            "includes",
+            map([(NAME_KEY, self.name.as_str())]),
+        )
     }
 
-    /// Fails unless some row (`!=`) or none (`==`) fulfils the clauses.
+    /// A `wait` that fails unless at least one row (`!=`) or no row (`==`) satisfies the clauses.
     pub(super) fn wait(&self, until: &str, clauses: Vec<Json>) -> Json {
         Json::object([
             ("op", Json::string("wait")),
@@ -81,7 +85,7 @@ pub(super) fn rows(result: Option<&Json>) -> Option<&[Json]> {
 }
 
 /// `["uuid", UUID]`
-pub(super) fn uuid_of(json: &Json) -> Option<Uuid> {
+pub(super) fn parse_uuid_json(json: &Json) -> Option<Uuid> {
     match json {
         Json::Array(parts) => match &parts[..] {
             [tag, uuid] if tag.as_str() == Some("uuid") => parse_uuid(uuid.as_str()?.as_bytes()),
@@ -111,8 +115,5 @@ pub(super) fn pairs(row: &Json, column: &str) -> Option<Vec<(String, String)>> {
 }
 
 pub(super) fn malformed() -> SessionError {
-    unexpected(
-        "guard",
-        "its row or an answer about it is not as it should be",
-    )
+    unexpected("guard", "its row or a reply about it is malformed")
 }

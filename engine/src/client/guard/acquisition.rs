@@ -1,4 +1,4 @@
-//! How a connection takes the guard row from former ones.
+//! Acquisition of the guard row by a new connection.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,40 +11,42 @@ use uuid::Uuid;
 use crate::client::error::{SessionError, unexpected};
 use crate::client::outgoing::request_head;
 
-use super::notation::{clause, is_row, malformed, map, pairs, results, rows, set, uuid_of};
-use super::{CLEARED, EPOCH, FOREIGN_MARKS_KEPT, Guard, HeldGuard, Hold, NAME};
+use super::json::{clause, is_row, malformed, map, pairs, parse_uuid_json, results, rows, set};
+use super::{
+    CLEARED_KEY, EPOCH_KEY, FOREIGN_MARK_RETENTION, Guard, GuardEpoch, HeldGuard, NAME_KEY,
+};
 
-/// The steps by which a connection takes the guard row.
+/// The protocol by which a connection acquires the guard row.
 #[derive(Debug)]
-pub(in crate::client) struct Taking {
+pub(in crate::client) struct GuardAcquisition {
     guard: Guard,
     database: String,
     client: Arc<str>,
     epoch: String,
-    step: Step,
+    step: AcquisitionStep,
 }
 
 #[derive(Debug)]
-enum Step {
-    /// Looks for the row.
-    Looking,
-    /// Makes the row.
-    Making,
+enum AcquisitionStep {
+    /// Selects the row.
+    Selecting,
+    /// Inserts the row.
+    Inserting,
     /// Replaces the epoch in the row.
-    Replacing { row: Uuid },
+    ReplacingEpoch { row: Uuid },
 }
 
-/// What follows an answer.
+/// Result of a reply.
 #[derive(Debug)]
-pub(in crate::client) enum Taken {
-    /// Another request, of which everything is there but the id.
-    Ask(Taking, Vec<u8>),
-    /// The row is ours.
-    Held(HeldGuard),
+pub(in crate::client) enum AcquisitionProgress {
+    /// Another request, complete but for its id.
+    Request(GuardAcquisition, Vec<u8>),
+    /// This connection holds the row.
+    Acquired(HeldGuard),
 }
 
-impl Taking {
-    /// Begins, with a first request of which everything is there but the id.
+impl GuardAcquisition {
+    /// Starts the acquisition. Returns the first request, complete but for its id.
     pub(in crate::client) fn begin(
         guard: &Guard,
         database: &str,
@@ -55,72 +57,90 @@ impl Taking {
             database: database.to_owned(),
             client: client.clone(),
             epoch: Uuid::new_v4().to_string(),
-            step: Step::Looking,
+            step: AcquisitionStep::Selecting,
         };
-        let look = this.look();
+        let look = this.select_request();
         (this, look)
     }
 
-    /// Deals with the answer to the last request.
-    pub(in crate::client) fn answered(mut self, reply: &TextBuf) -> Result<Taken, SessionError> {
+    /// Handles the reply to the last request.
+    pub(in crate::client) fn handle_reply(
+        mut self,
+        reply: &TextBuf,
+    ) -> Result<AcquisitionProgress, SessionError> {
         let results = results(reply)?;
-        let lost_a_race = results.iter().find_map(OvsdbError::from_json);
-        if let Some(error) = lost_a_race {
-            // Another client of our name was faster than we are, or a server was late.
-            if error.tag != "timed out" || matches!(self.step, Step::Looking) {
+        let conflict = results.iter().find_map(OvsdbError::from_json);
+        if let Some(error) = conflict {
+            // Another client of this name changed the row first, or an older request was executed
+            // late.
+            if error.tag != "timed out" || matches!(self.step, AcquisitionStep::Selecting) {
                 return Err(SessionError::Refused {
                     method: "transact",
                     error: format!("{error} (the guard in table {})", self.guard.table),
                 });
             }
-            self.step = Step::Looking;
-            let look = self.look();
-            return Ok(Taken::Ask(self, look));
+            self.step = AcquisitionStep::Selecting;
+            let look = self.select_request();
+            return Ok(AcquisitionProgress::Request(self, look));
         }
         match self.step {
-            Step::Looking => {
+            AcquisitionStep::Selecting => {
                 let rows = rows(results.first()).ok_or_else(malformed)?;
                 let request = match rows {
                     [] => {
-                        self.step = Step::Making;
-                        self.make()
+                        self.step = AcquisitionStep::Inserting;
+                        self.insert_request()
                     }
                     [row] => {
-                        let uuid = row.get("_uuid").and_then(uuid_of).ok_or_else(malformed)?;
+                        let uuid = row
+                            .get("_uuid")
+                            .and_then(parse_uuid_json)
+                            .ok_or_else(malformed)?;
                         let pairs = pairs(row, &self.guard.column).ok_or_else(malformed)?;
-                        let epoch = value(&pairs, EPOCH).ok_or_else(malformed)?;
-                        self.step = Step::Replacing { row: uuid };
-                        self.replace(uuid, epoch)
+                        let epoch = value(&pairs, EPOCH_KEY).ok_or_else(malformed)?;
+                        self.step = AcquisitionStep::ReplacingEpoch { row: uuid };
+                        self.replace_request(uuid, epoch)
                     }
-                    _ => return Err(unexpected("guard", "several rows have its name")),
+                    _ => return Err(unexpected("guard", "several rows have this name")),
                 };
-                Ok(Taken::Ask(self, request))
+                Ok(AcquisitionProgress::Request(self, request))
             }
-            Step::Making => {
+            AcquisitionStep::Inserting => {
                 let row = results.get(1).and_then(|made| made.get("uuid"));
-                let row = row.and_then(uuid_of).ok_or_else(malformed)?;
-                // Whatever was in a row that was there before is gone.
+                let row = row.and_then(parse_uuid_json).ok_or_else(malformed)?;
+                // Marks in an earlier row of this name are lost.
                 let cleared = Some(self.epoch.clone());
-                Ok(Taken::Held(self.held(row, cleared, Vec::new())))
+                Ok(AcquisitionProgress::Acquired(self.into_held_guard(
+                    row,
+                    cleared,
+                    Vec::new(),
+                )))
             }
-            Step::Replacing { row } => {
+            AcquisitionStep::ReplacingEpoch { row } => {
                 let Some([found]) = rows(results.get(1)) else {
                     return Err(malformed());
                 };
                 let pairs = pairs(found, &self.guard.column).ok_or_else(malformed)?;
-                let cleared = value(&pairs, CLEARED).map(str::to_owned);
-                Ok(Taken::Held(self.held(row, cleared, pairs)))
+                let cleared = value(&pairs, CLEARED_KEY).map(str::to_owned);
+                Ok(AcquisitionProgress::Acquired(
+                    self.into_held_guard(row, cleared, pairs),
+                ))
             }
         }
     }
 
-    fn held(self, row: Uuid, cleared: Option<String>, pairs: Vec<(String, String)>) -> HeldGuard {
+    fn into_held_guard(
+        self,
+        row: Uuid,
+        cleared: Option<String>,
+        pairs: Vec<(String, String)>,
+    ) -> HeldGuard {
         let mut head = request_head("transact");
         head.push(b'[');
         Json::string(&self.database).write(&mut head);
         let is_mark = |(key, _): &(String, String)| Uuid::try_parse(key).is_ok();
         let marks = pairs.into_iter().filter(is_mark);
-        let (own, foreign): (Vec<_>, Vec<_>) =
+        let (own, foreign_marks): (Vec<_>, Vec<_>) =
             marks.partition(|(_, client)| **client == *self.client);
         let keys = |marks: Vec<(String, String)>| marks.into_iter().map(|(mark, _)| mark);
         let own: BTreeSet<String> = keys(own).collect();
@@ -129,18 +149,18 @@ impl Taking {
             head,
             row,
             client: self.client,
-            hold: Arc::new(Hold {
-                epoch: self.epoch,
+            epoch: Arc::new(GuardEpoch {
+                id: self.epoch,
                 cleared,
             }),
-            settled: own.iter().cloned().collect(),
-            made: own,
-            foreign: keys(foreign).collect(),
-            foreign_until: Instant::now() + FOREIGN_MARKS_KEPT,
+            obsolete_marks: own.iter().cloned().collect(),
+            executed: own,
+            foreign_marks: keys(foreign_marks).collect(),
+            foreign_marks_expiry: Instant::now() + FOREIGN_MARK_RETENTION,
         }
     }
 
-    fn look(&self) -> Vec<u8> {
+    fn select_request(&self) -> Vec<u8> {
         self.request([Json::object([
             ("op", Json::string("select")),
             ("table", Json::string(&self.guard.table)),
@@ -155,11 +175,11 @@ impl Taking {
         ])])
     }
 
-    fn make(&self) -> Vec<u8> {
+    fn insert_request(&self) -> Vec<u8> {
         let row = map([
-            (NAME, self.guard.name.as_str()),
-            (EPOCH, &self.epoch),
-            (CLEARED, &self.epoch),
+            (NAME_KEY, self.guard.name.as_str()),
+            (EPOCH_KEY, &self.epoch),
+            (CLEARED_KEY, &self.epoch),
         ]);
         self.request([
             self.guard.wait("==", vec![self.guard.named()]),
@@ -171,16 +191,16 @@ impl Taking {
         ])
     }
 
-    fn replace(&self, row: Uuid, epoch: &str) -> Vec<u8> {
+    fn replace_request(&self, row: Uuid, epoch: &str) -> Vec<u8> {
         let column = self.guard.column.as_str();
-        let (old, new) = (set([EPOCH]), map([(EPOCH, self.epoch.as_str())]));
+        let (old, new) = (set([EPOCH_KEY]), map([(EPOCH_KEY, self.epoch.as_str())]));
         self.request([
-            // Only if nobody has done so since we looked.
+            // Fails if the epoch has changed since the `select`.
             self.guard.wait(
                 "!=",
                 vec![
                     is_row(row),
-                    clause(column, "includes", map([(EPOCH, epoch)])),
+                    clause(column, "includes", map([(EPOCH_KEY, epoch)])),
                 ],
             ),
             Json::object([

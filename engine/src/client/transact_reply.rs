@@ -1,4 +1,4 @@
-//! Reads the answer to a transaction.
+//! Decoding of the reply to a `transact` request (RFC 7047 section 4.1.3).
 
 use std::sync::Arc;
 
@@ -17,32 +17,34 @@ use crate::txn::Transaction;
 use super::error::{SessionError, reply_error, unexpected};
 use super::outcome::{Committed, FailedOperation, OpError};
 
-/// The error of requests that the server gives up because the database goes or gets another schema.
-const CANCELED: &str = "canceled";
+/// Error of a request that the server cancels, because the database is removed or converted.
+const CANCELED_TAG: &str = "canceled";
 
-/// Decodes the reply to a request for one transaction or for several together: what became of each, or why none was made.
-/// One that is guarded has an operation more at its beginning and one at its end.
+/// Decodes the reply to a request for one transaction or for several coalesced ones: the results of
+/// each, or the error for which none was committed.
+///
+/// A guarded request has one additional operation at its beginning and one at its end.
 pub(super) fn decode<'a>(
     transactions: impl Iterator<Item = &'a Transaction>,
     guarded: bool,
     reply: &TextBuf,
 ) -> Result<Result<Vec<Committed>, OpError>, SessionError> {
     let Message::Reply(Reply { outcome, .. }) = Message::decode(reply)? else {
-        return Err(malformed("not a reply"));
+        return Err(malformed("it is not a reply"));
     };
     let mut at = match outcome {
         Ok(results) => results,
         Err(error) => {
             let error = reply_error(error);
-            if error.tag == CANCELED {
-                // It was under way already and, in a cluster, may be made yet.
+            if error.tag == CANCELED_TAG {
+                // In a cluster, the cancelled request may still be committed.
                 return Err(SessionError::Canceled);
             }
-            return Ok(Err(of_no_operation(error)));
+            return Ok(Err(commit_error(error)));
         }
     };
     if !at.enter_array() {
-        return Err(malformed("not an array"));
+        return Err(malformed("it is not an array"));
     }
     if guarded {
         if !at.next_element() {
@@ -62,12 +64,12 @@ pub(super) fn decode<'a>(
         }
     }
     if guarded {
-        // The mark.
+        // Result of the operation that leaves the mark.
         if !at.next_element() {
             return Err(malformed("it has fewer results than operations"));
         }
         if let Some(error) = error_object(at) {
-            return Ok(Err(of_no_operation(error)));
+            return Ok(Err(commit_error(error)));
         }
         at.skip();
     }
@@ -75,13 +77,13 @@ pub(super) fn decode<'a>(
         return Ok(Ok(all_committed));
     }
     match error_object(at) {
-        // Of the commit.
-        Some(error) => Ok(Err(of_no_operation(error))),
+        // Error of the commit.
+        Some(error) => Ok(Err(commit_error(error))),
         None => Err(malformed("it has more results than operations")),
     }
 }
 
-/// Decodes the results of one transaction's operations, up to the first that failed.
+/// Decodes the results of one transaction's operations, up to the first error.
 fn decode_transaction(
     at: &mut Reader<'_>,
     transaction: &Transaction,
@@ -93,7 +95,7 @@ fn decode_transaction(
             return Err(malformed("it has fewer results than operations"));
         }
         if let Some(error) = error_object(*at) {
-            return Ok(Err(rejected(transaction, index, error)));
+            return Ok(Err(operation_error(transaction, index, error)));
         }
         let result = decode_result(*at, operation, transaction.schema(), strings)?;
         if let (
@@ -111,16 +113,20 @@ fn decode_transaction(
     Ok(Ok(committed))
 }
 
-/// An error of the whole transaction: its commit was refused.
-fn of_no_operation(error: OvsdbError) -> OpError {
+/// The error of a transaction whose commit was rejected.
+fn commit_error(error: OvsdbError) -> OpError {
     OpError {
         operation: None,
         error,
     }
 }
 
-/// What the error means that an operation met; beyond the last, the commit.
-pub(super) fn rejected(transaction: &Transaction, index: usize, error: OvsdbError) -> OpError {
+/// The error of the operation at `index`. An index beyond the last operation stands for the commit.
+pub(super) fn operation_error(
+    transaction: &Transaction,
+    index: usize,
+    error: OvsdbError,
+) -> OpError {
     let operation = transaction.operations().get(index);
     let failed = |operation| failed_operation(transaction, index, operation, &error);
     OpError {
@@ -129,13 +135,13 @@ pub(super) fn rejected(transaction: &Transaction, index: usize, error: OvsdbErro
     }
 }
 
-/// The `<error>` that comes next, if one does.
+/// The `<error>` at the reader, if there is one.
 fn error_object(mut at: Reader<'_>) -> Option<OvsdbError> {
     member(at, b"error")?;
     OvsdbError::from_json(&Json::read(&mut at))
 }
 
-/// The operation that the error is about.
+/// Describes the operation that failed.
 fn failed_operation(
     transaction: &Transaction,
     index: usize,
@@ -148,8 +154,8 @@ fn failed_operation(
     let (row, columns): (_, Vec<ColumnId>) = match operation {
         Operation::Insert { uuid, row, .. } => {
             let row_columns = row.iter().map(|(column, _)| column).collect();
-            let named = !transaction.is_placeholder(*uuid);
-            (named.then_some(*uuid), row_columns)
+            let is_chosen = !transaction.is_placeholder(*uuid);
+            (is_chosen.then_some(*uuid), row_columns)
         }
         Operation::Update { condition, row, .. } => (
             condition.as_uuid(),
@@ -181,23 +187,23 @@ fn failed_operation(
         operation: operation.name(),
         table: table.map(|table| table.name.clone()),
         row: row.filter(|row| !transaction.is_placeholder(*row)),
-        columns: at_fault(table.map(names).unwrap_or_default(), error),
+        columns: columns_at_fault(table.map(names).unwrap_or_default(), error),
     }
 }
 
-/// Those of an operation's columns that the server's words name, if they name any; else all.
-fn at_fault(columns: Vec<Arc<str>>, error: &OvsdbError) -> Vec<Arc<str>> {
+/// The columns of an operation that the server's error names; all of them if it names none.
+fn columns_at_fault(columns: Vec<Arc<str>>, error: &OvsdbError) -> Vec<Arc<str>> {
     let details = error.details.as_deref().unwrap_or_default();
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let named = |column: &Arc<str>| details.split(|c| !is_word(c)).any(|word| *word == **column);
-    if columns.iter().any(named) {
-        columns.into_iter().filter(named).collect()
+    let is_named = |column: &Arc<str>| details.split(|c| !is_word(c)).any(|word| *word == **column);
+    if columns.iter().any(is_named) {
+        columns.into_iter().filter(is_named).collect()
     } else {
         columns
     }
 }
 
-/// The result of one operation.
+/// Decodes the result of one operation.
 fn decode_result(
     at: Reader<'_>,
     operation: &Operation,
@@ -236,7 +242,7 @@ fn decode_result(
     }
 }
 
-/// Rows as `select` returns them. What was not asked for has its default.
+/// Decodes the rows of a `select`. Columns that were not selected have their defaults.
 fn decode_rows(
     mut at: Reader<'_>,
     table: &TableSchema,
@@ -261,7 +267,7 @@ fn decode_rows(
     Some(rows)
 }
 
-/// The member of the object that comes next.
+/// Finds a member of the object at the reader.
 fn member<'a>(mut at: Reader<'a>, wanted: &[u8]) -> Option<Reader<'a>> {
     let mut found = None;
     at.enter_object().then_some(())?;

@@ -1,4 +1,4 @@
-//! Which rows of a table the replica holds, and changing that while it follows the database.
+//! Filters of replica tables, and their change while the replica follows the database.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use patchbay_schemas::schema::TableSchema;
 use patchbay_schemas::wire::{Clause, Condition, Function};
 use tokio::sync::oneshot;
 
-/// Which rows of a table the replica holds. Filters are joined by "or".
+/// A condition on the rows of a table that the replica holds. Clauses are joined by "or".
 ///
 /// ```
 /// use patchbay_engine::client::{Config, Filter};
@@ -26,10 +26,10 @@ use tokio::sync::oneshot;
 /// # Ok::<(), patchbay_engine::client::RemoteError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filter(Rows);
+pub struct Filter(FilterRows);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Rows {
+enum FilterRows {
     All,
     Any(Vec<FilterClause>),
 }
@@ -44,39 +44,39 @@ struct FilterClause {
 impl Filter {
     /// All rows.
     pub fn all() -> Self {
-        Self(Rows::All)
+        Self(FilterRows::All)
     }
 
     /// No rows.
     pub fn none() -> Self {
-        Self(Rows::Any(Vec::new()))
+        Self(FilterRows::Any(Vec::new()))
     }
 
-    /// The rows whose column compares to a value in this way. Where the server's schema lacks the column, these are no
-    /// rows.
+    /// Rows whose column compares to a value in this way. Selects no rows if the server's schema
+    /// lacks the column.
     pub fn column(column: impl Into<String>, function: Function, argument: Datum) -> Self {
-        Self(Rows::Any(vec![FilterClause {
+        Self(FilterRows::Any(vec![FilterClause {
             column: column.into(),
             function,
             argument,
         }]))
     }
 
-    /// The rows that one of the two lets through.
+    /// Rows that at least one of the two filters selects.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         match (self.0, other.0) {
-            (Rows::Any(mut clauses), Rows::Any(more)) => {
+            (FilterRows::Any(mut clauses), FilterRows::Any(more)) => {
                 clauses.extend(more);
-                Self(Rows::Any(clauses))
+                Self(FilterRows::Any(clauses))
             }
             _ => Self::all(),
         }
     }
 
-    /// The clauses of a monitor.
+    /// The monitor condition for this filter.
     pub(super) fn condition(&self, table: &TableSchema) -> Condition {
-        let Rows::Any(clauses) = &self.0 else {
+        let FilterRows::Any(clauses) = &self.0 else {
             return Condition::default();
         };
         let clauses = clauses.iter().filter_map(|clause| {
@@ -88,41 +88,41 @@ impl Filter {
         });
         let mut condition = Condition(clauses.collect());
         if condition.0.is_empty() {
-            // Without clauses a monitor reports everything.
+            // A monitor without clauses reports all rows.
             condition.0.push(Clause::Bool(false));
         }
         condition
     }
 }
 
-/// Why the replica does not hold other rows now.
+/// Why a filter was not applied.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FilterError {
     /// The replica does not hold the table.
-    #[error("table {table} is not among those that the replica holds")]
+    #[error("the replica does not hold table {table}")]
     NoTable {
         /// The table.
         table: String,
     },
-    /// The client is [embedded](super::Client::embedded): it reads the database itself, all of it.
-    #[error("a client within the database's process has no replica to filter")]
+    /// The client is [embedded](super::Client::embedded) and reads the whole database.
+    #[error("an embedded client has no replica to filter")]
     NoReplica,
-    /// The server does not accept the filter: a column's type and the function or argument do not go together.
-    /// The filter that was there before is in force again.
-    #[error("the filter of table {table} was refused: {error}")]
+    /// The server rejected the filter, because the column's type does not allow the function or
+    /// argument. The previous filter is in effect again.
+    #[error("the server rejected the filter of table {table}: {error}")]
     Refused {
         /// The table.
         table: String,
-        /// The server's words.
+        /// The server's error.
         error: Arc<str>,
     },
-    /// The client has ended.
+    /// The client is closed.
     #[error(transparent)]
-    Ended(#[from] super::Ended),
+    ClientClosed(#[from] super::ClientClosed),
 }
 
-/// A filter on its way to the server.
+/// A request of a handle to change a filter.
 #[derive(Debug)]
 pub(super) struct FilterChange {
     pub(super) table: String,
@@ -130,20 +130,20 @@ pub(super) struct FilterChange {
     pub(super) done: oneshot::Sender<Result<(), FilterError>>,
 }
 
-/// The filters in force, and those who wait for theirs to come into force.
+/// The filters of a client, and the handles that wait for theirs to take effect.
 #[derive(Debug, Default)]
 pub(super) struct Filters {
     wanted: BTreeMap<String, Filter>,
-    /// Those whose filter is among the wanted, but whose rows the replica may not hold yet, in order.
-    waiting: Vec<Waiting>,
-    /// How many of them have filters that the server was told.
-    told: usize,
+    /// Changes that are part of `wanted` but may not be in effect yet, in order.
+    pending: Vec<PendingFilter>,
+    /// Number of pending changes, from the front, that were sent to the server.
+    sent: usize,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingFilter {
     table: String,
-    /// What was wanted before.
+    /// The wanted filter before this change.
     before: Option<Filter>,
     done: oneshot::Sender<Result<(), FilterError>>,
 }
@@ -160,50 +160,51 @@ impl Filters {
         &self.wanted
     }
 
-    /// Asks for a change.
-    pub(super) fn change(&mut self, change: FilterChange) {
+    /// Adds a change that is to be sent.
+    pub(super) fn request_change(&mut self, change: FilterChange) {
         let FilterChange {
             table,
             filter,
             done,
         } = change;
         let before = self.wanted.insert(table.clone(), filter);
-        self.waiting.push(Waiting {
+        self.pending.push(PendingFilter {
             table,
             before,
             done,
         });
     }
 
-    /// Whether the server was not told of some changes.
-    pub(super) fn has_news(&self) -> bool {
-        self.told < self.waiting.len()
+    /// True if some changes were not sent to the server.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.sent < self.pending.len()
     }
 
-    /// The server is told everything that is wanted.
-    pub(super) fn tell(&mut self) {
-        self.told = self.waiting.len();
+    /// Marks all changes as sent.
+    pub(super) fn mark_sent(&mut self) {
+        self.sent = self.pending.len();
     }
 
-    /// The replica holds the rows that the server was told of.
-    pub(super) fn reached(&mut self) -> Reached {
-        let told = std::mem::take(&mut self.told);
-        Reached(self.waiting.drain(..told).map(|it| it.done).collect())
+    /// Removes the sent changes, which are in effect now.
+    pub(super) fn take_applied(&mut self) -> AppliedFilters {
+        let sent = std::mem::take(&mut self.sent);
+        AppliedFilters(self.pending.drain(..sent).map(|it| it.done).collect())
     }
 
-    /// The server refuses what it was told. Whatever was there before is wanted again, unless there was another wish since.
-    pub(super) fn refused(&mut self, error: &str) {
+    /// Removes the sent changes, which the server rejected. The filters before them are wanted
+    /// again, except where a later change has replaced them.
+    pub(super) fn reject_sent(&mut self, error: &str) {
         let error: Arc<str> = error.into();
-        let told = std::mem::take(&mut self.told);
-        let refused: Vec<_> = self.waiting.drain(..told).collect();
-        for Waiting {
+        let sent = std::mem::take(&mut self.sent);
+        let rejected: Vec<_> = self.pending.drain(..sent).collect();
+        for PendingFilter {
             table,
             before,
             done,
-        } in refused.into_iter().rev()
+        } in rejected.into_iter().rev()
         {
-            // Of several changes of one table, the first knows what was in force.
-            match self.waiting.iter_mut().find(|later| later.table == table) {
+            // The first of several changes of one table knows the filter that was in effect.
+            match self.pending.iter_mut().find(|later| later.table == table) {
                 Some(later) => later.before = before,
                 None => {
                     match before {
@@ -213,21 +214,21 @@ impl Filters {
                 }
             }
             let error = error.clone();
-            // Who does not wait any more need not know.
+            // The handle may have dropped its future.
             let _ = done.send(Err(FilterError::Refused { table, error }));
         }
     }
 }
 
-/// Those whose filters have come into force.
+/// Handles whose filters have taken effect.
 #[derive(Debug)]
-pub(super) struct Reached(Vec<oneshot::Sender<Result<(), FilterError>>>);
+pub(super) struct AppliedFilters(Vec<oneshot::Sender<Result<(), FilterError>>>);
 
-impl Reached {
-    /// Tells them.
-    pub(super) fn tell(self) {
+impl AppliedFilters {
+    /// Notifies the handles.
+    pub(super) fn notify(self) {
         for done in self.0 {
-            // Who does not wait any more need not know.
+            // The handle may have dropped its future.
             let _ = done.send(Ok(()));
         }
     }
@@ -241,7 +242,7 @@ mod tests {
 
     fn change(filters: &mut Filters, table: &str, value: i64) -> Outcome {
         let (done, outcome) = oneshot::channel();
-        filters.change(FilterChange {
+        filters.request_change(FilterChange {
             table: table.into(),
             filter: equal(value),
             done,
@@ -254,30 +255,30 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_is_reached_and_what_came_later_is_not() {
+    fn a_reply_applies_sent_changes_and_leaves_later_ones_pending() {
         let mut filters = Filters::default();
         let mut first = change(&mut filters, "T", 1);
-        filters.tell();
+        filters.mark_sent();
         let mut second = change(&mut filters, "T", 2);
-        assert!(filters.has_news());
-        filters.reached().tell();
+        assert!(filters.has_unsent());
+        filters.take_applied().notify();
         assert!(first.try_recv().unwrap().is_ok());
         assert!(second.try_recv().is_err());
         assert_eq!(filters.wanted()["T"], equal(2));
     }
 
     #[test]
-    fn what_was_refused_gives_way_to_what_was_before() {
+    fn rejected_changes_restore_the_previous_filters() {
         let mut filters = Filters::new([("T".to_owned(), equal(0))].into());
         let mut refused = [1, 2].map(|value| change(&mut filters, "T", value));
         let mut other = change(&mut filters, "U", 3);
-        filters.tell();
-        filters.refused("no such thing");
+        filters.mark_sent();
+        filters.reject_sent("no such thing");
         for outcome in &mut refused {
             let error = outcome.try_recv().unwrap().unwrap_err();
             assert_eq!(
                 error.to_string(),
-                "the filter of table T was refused: no such thing"
+                "the server rejected the filter of table T: no such thing"
             );
         }
         assert!(other.try_recv().unwrap().is_err());
@@ -285,15 +286,15 @@ mod tests {
     }
 
     #[test]
-    fn a_later_wish_outlives_a_refusal_but_not_its_own() {
+    fn a_later_change_survives_the_rejection_of_an_earlier_one_but_not_its_own() {
         let mut filters = Filters::new([("T".to_owned(), equal(0))].into());
         let _first = change(&mut filters, "T", 1);
-        filters.tell();
+        filters.mark_sent();
         let _second = change(&mut filters, "T", 2);
-        filters.refused("no");
+        filters.reject_sent("no");
         assert_eq!(filters.wanted()["T"], equal(2));
-        filters.tell();
-        filters.refused("no");
+        filters.mark_sent();
+        filters.reject_sent("no");
         assert_eq!(filters.wanted()["T"], equal(0));
     }
 
