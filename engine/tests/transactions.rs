@@ -10,7 +10,7 @@ use patchbay_schemas::datum::Datum;
 use patchbay_schemas::json::{Reader, TextBuf};
 use patchbay_schemas::nb::{self, LogicalRouter};
 use patchbay_schemas::schema::DatabaseSchema;
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{InsertRow, Operation, decode_transaction};
 use uuid::Uuid;
@@ -55,8 +55,12 @@ impl TestDatabase {
         assert!(reader.enter_array() && reader.next_element());
         reader.skip();
         let schema = self.inner.schema().clone();
-        let mut decoded =
-            decode_transaction(reader, &schema, &mut Strings::default(), &mut self.uuids);
+        let mut decoded = decode_transaction(
+            reader,
+            &schema,
+            &mut StringCache::default(),
+            &mut self.uuids,
+        );
         self.inner.execute(&mut decoded, &Access::unrestricted())
     }
 

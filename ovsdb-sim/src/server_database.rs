@@ -8,7 +8,7 @@ use patchbay_engine::db::Database;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::schema::{DatabaseSchema, TableId};
-use patchbay_schemas::typed::{Column, TableRow, TypeError, read};
+use patchbay_schemas::typed::{Column, TableRow, TypeError, read_column};
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{Clause, Condition, Function, Operation};
 use uuid::Uuid;
@@ -179,14 +179,14 @@ impl TableRow for DatabaseRow {
 
     fn from_data<'a>(mut get: impl FnMut(usize) -> Option<&'a Datum>) -> Result<Self, TypeError> {
         Ok(Self {
-            name: read(get(0), Self::TABLE, "name")?,
-            model: read(get(1), Self::TABLE, "model")?,
-            connected: read(get(2), Self::TABLE, "connected")?,
-            leader: read(get(3), Self::TABLE, "leader")?,
-            schema: read(get(4), Self::TABLE, "schema")?,
-            cid: read(get(5), Self::TABLE, "cid")?,
-            sid: read(get(6), Self::TABLE, "sid")?,
-            index: read(get(7), Self::TABLE, "index")?,
+            name: read_column(get(0), Self::TABLE, "name")?,
+            model: read_column(get(1), Self::TABLE, "model")?,
+            connected: read_column(get(2), Self::TABLE, "connected")?,
+            leader: read_column(get(3), Self::TABLE, "leader")?,
+            schema: read_column(get(4), Self::TABLE, "schema")?,
+            cid: read_column(get(5), Self::TABLE, "cid")?,
+            sid: read_column(get(6), Self::TABLE, "sid")?,
+            index: read_column(get(7), Self::TABLE, "index")?,
         })
     }
 }

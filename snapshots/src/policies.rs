@@ -50,7 +50,7 @@ fn print_policy(policy: &LogicalRouterPolicy, output: &mut Output) {
         }
     }
     if !policy.options.is_empty() {
-        let keys = hash_order::keys(policy.options.keys().map(String::as_str));
+        let keys = hash_order::key_order(policy.options.keys().map(String::as_str));
         let options: Vec<_> = keys
             .iter()
             .map(|key| format!("{key}={}", policy.options[*key]))

@@ -46,7 +46,7 @@ pub fn show_named(snapshot: &Snapshot, id: &str) -> Result<String, RenderError> 
 /// Rows of a table in the order of `ovn-nbctl`'s hash table.
 fn rows_in_hash_order<T: TableRow>(snapshot: &Snapshot) -> Result<Vec<(Uuid, T)>, TypeError> {
     let table = snapshot.typed::<T>();
-    let uuids = hash_order::rows(table.rows().map(|row| row.uuid).collect());
+    let uuids = hash_order::row_order(table.rows().map(|row| row.uuid).collect());
     uuids
         .into_iter()
         .map(|uuid| Ok(table.get(uuid)?.map(|row| (uuid, row))))

@@ -8,10 +8,9 @@ use patchbay_schemas::datum::Datum;
 use patchbay_schemas::json::Reader;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableId};
-use patchbay_schemas::strings::Strings;
-use patchbay_schemas::wire::{
-    ArrivedRows, MonitorRequests, MonitorVersion, UpdateError, UpdateReader,
-};
+use patchbay_schemas::streaming::StreamedRows;
+use patchbay_schemas::strings::StringCache;
+use patchbay_schemas::wire::{MonitorRequests, MonitorVersion, UpdateError, UpdateReader};
 use uuid::Uuid;
 
 use crate::db::{ChangeSet, IndexSpec, RowChange, Snapshot};
@@ -24,7 +23,7 @@ use super::subscription::ReplicaEvent;
 #[derive(Debug)]
 pub(super) struct Replica {
     snapshot: Snapshot,
-    strings: Strings,
+    strings: StringCache,
     /// True once the replica has held the database.
     filled: bool,
     /// Events that are not published yet.
@@ -37,7 +36,7 @@ pub(super) struct TableUpdates<'a> {
     /// At the `<table-updates>`, without the rows that were decoded while it was received.
     pub(super) text: Reader<'a>,
     /// Rows that were decoded while the message was received.
-    pub(super) arrived: ArrivedRows,
+    pub(super) streamed: StreamedRows,
 }
 
 impl<'a> TableUpdates<'a> {
@@ -46,12 +45,12 @@ impl<'a> TableUpdates<'a> {
         Self {
             version,
             text,
-            arrived: ArrivedRows::default(),
+            streamed: StreamedRows::default(),
         }
     }
 
-    fn read(self, schema: &'a DatabaseSchema, strings: &'a mut Strings) -> UpdateReader<'a> {
-        UpdateReader::new(self.text, schema, self.version, strings).with_arrived(self.arrived)
+    fn read(self, schema: &'a DatabaseSchema, strings: &'a mut StringCache) -> UpdateReader<'a> {
+        UpdateReader::new(self.text, schema, self.version, strings).with_streamed(self.streamed)
     }
 }
 
@@ -62,19 +61,19 @@ impl Replica {
             snapshot: indexes
                 .iter()
                 .fold(empty, |snapshot, index| snapshot.with_index(index.clone())),
-            strings: Strings::default(),
+            strings: StringCache::default(),
             filled: false,
             events: Vec::new(),
         }
     }
 
     /// Replaces the string pool by one that rows decoded before already share.
-    pub(super) fn with_strings(self, strings: Strings) -> Self {
+    pub(super) fn with_strings(self, strings: StringCache) -> Self {
         Self { strings, ..self }
     }
 
     /// The pool of repeated strings.
-    pub(super) fn strings(&mut self) -> &mut Strings {
+    pub(super) fn strings(&mut self) -> &mut StringCache {
         &mut self.strings
     }
 

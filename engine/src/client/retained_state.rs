@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use patchbay_schemas::schema::DatabaseSchema;
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::wire::MonitorRequests;
 use uuid::Uuid;
 
@@ -19,7 +19,7 @@ pub(super) struct RetainedState {
     /// `None` until a server has sent its database.
     pub(super) replica: Option<Replica>,
     /// String pool for the first rows, while there is no replica.
-    pub(super) strings: Strings,
+    pub(super) strings: StringCache,
     /// Position of the replica in the server's transaction history. `None`: the server must send
     /// the whole database.
     pub(super) position: Option<HistoryPosition>,
@@ -44,7 +44,7 @@ impl RetainedState {
     pub(super) fn new(config: &Config) -> Self {
         Self {
             replica: None,
-            strings: Strings::default(),
+            strings: StringCache::default(),
             position: None,
             log_position: None,
             filters: Filters::new(config.selection.filters().clone()),

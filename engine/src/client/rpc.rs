@@ -2,14 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use patchbay_schemas::json::{
-    ArrivingRows, Framer, Json, JsonError, Text, TextBuf, UnprovenMembers, write,
-};
+use patchbay_schemas::json::{Framer, Json, JsonError, Text, TextBuf, write};
 
 use super::outgoing::{Outbox, Outgoing, SendPosition, request_head};
-
-/// Of a message that has not arrived as a whole at least so many bytes are decoded at once.
-const PIECE: usize = 32 << 10;
 
 /// Id of `echo` requests.
 const PROBE_ID: &str = "echo";
@@ -102,15 +97,9 @@ impl Rpc {
         self.framer.next_text()
     }
 
-    /// Of a long message that is arriving, what can be decoded now; to be asked when there is no whole one.
-    pub(super) fn arriving(&mut self) -> Option<ArrivingRows<'_>> {
-        self.framer.arriving_rows(PIECE)
-    }
-
-    /// Of a message whose rows are decoded while it arrives, what nobody has looked at; to be asked before there is a
-    /// whole one.
-    pub(super) fn unproven(&mut self) -> Result<Option<UnprovenMembers<'_>>, JsonError> {
-        self.framer.unproven_members()
+    /// Returns the received bytes, for decoding a message while it is being received.
+    pub(super) fn framer(&mut self) -> &mut Framer {
+        &mut self.framer
     }
 
     /// Queues a request and returns its id.

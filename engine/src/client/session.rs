@@ -16,8 +16,8 @@
 //!
 //! Independently of these states, the session requests the lock of its [`Fence`].
 
-mod arriving;
 mod setup;
+mod streaming;
 mod suspension;
 mod updates;
 
@@ -41,7 +41,7 @@ use super::remote::Remote;
 use super::retained_state::RetainedState;
 use super::rpc::Rpc;
 use super::server_database::{DatabaseStatus, ServerDatabase};
-use arriving::Partial;
+use streaming::IncomingMessage;
 use suspension::SuspendedMonitor;
 
 /// The protocol state of one connection.
@@ -54,7 +54,7 @@ pub(super) struct Session {
     last_progress: Instant,
     state: SessionState,
     /// Handling of the message that is being received.
-    partial: Partial,
+    incoming: IncomingMessage,
     fence: Fence,
     /// The server's `_Server` database. `None`: the server has none.
     server_database: Option<ServerDatabase>,
@@ -165,7 +165,7 @@ impl Session {
             started: now,
             last_progress: now,
             state,
-            partial: Partial::default(),
+            incoming: IncomingMessage::default(),
             fence,
             server_database: None,
             status: None,
@@ -308,7 +308,7 @@ impl Session {
                     _ => return Err(unexpected("reply", "its id belongs to no request")),
                 },
             };
-            self.partial.end()?;
+            self.incoming.finish()?;
             if event.is_some() {
                 return Ok(event);
             }
@@ -316,7 +316,7 @@ impl Session {
         if self.rpc.is_receiving() {
             // Receiving a part of a long message counts as progress.
             self.last_progress = self.rpc.last_received();
-            self.decode_what_has_arrived(retained);
+            self.decode_received_rows(retained);
         }
         Ok(None)
     }

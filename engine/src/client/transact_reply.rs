@@ -6,7 +6,7 @@ use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::{Json, Reader, TextBuf};
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{ColumnId, ColumnType, DatabaseSchema, TableSchema};
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::wire::{Message, NotationReader, Operation, Reply};
 
 use uuid::Uuid;
@@ -55,7 +55,7 @@ pub(super) fn decode<'a>(
         }
         at.skip();
     }
-    let mut strings = Strings::default();
+    let mut strings = StringCache::default();
     let mut all_committed = Vec::with_capacity(1);
     for transaction in transactions {
         match decode_transaction(&mut at, transaction, &mut strings)? {
@@ -87,7 +87,7 @@ pub(super) fn decode<'a>(
 fn decode_transaction(
     at: &mut Reader<'_>,
     transaction: &Transaction,
-    strings: &mut Strings,
+    strings: &mut StringCache,
 ) -> Result<Result<Committed, OpError>, SessionError> {
     let mut committed = Committed::of(transaction.schema().clone());
     for (index, operation) in transaction.operations().iter().enumerate() {
@@ -208,7 +208,7 @@ fn decode_result(
     at: Reader<'_>,
     operation: &Operation,
     schema: &DatabaseSchema,
-    strings: &mut Strings,
+    strings: &mut StringCache,
 ) -> Result<OperationResult, SessionError> {
     match operation {
         Operation::Insert { .. } => {
@@ -246,7 +246,7 @@ fn decode_result(
 fn decode_rows(
     mut at: Reader<'_>,
     table: &TableSchema,
-    strings: &mut Strings,
+    strings: &mut StringCache,
 ) -> Option<Vec<Arc<Row>>> {
     let mut rows = Vec::new();
     at.enter_array().then_some(())?;

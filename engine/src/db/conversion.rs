@@ -7,7 +7,7 @@ use patchbay_schemas::datum::Datum;
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::{Json, Reader, TextBuf};
 use patchbay_schemas::schema::{BaseType, ColumnType, DatabaseSchema};
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{
     ColumnValues, DecodedTransaction, InsertRow, NotationReader, Operation,
@@ -91,7 +91,7 @@ fn converted_inserts(
     schema: &DatabaseSchema,
 ) -> Result<Vec<Operation>, OvsdbError> {
     let mut operations = Vec::new();
-    let mut strings = Strings::default();
+    let mut strings = StringCache::default();
     for table in schema.table_ids() {
         let new = schema.table(table);
         let Some((old_table, old)) = snapshot.schema().table_by_name(&new.name) else {
@@ -132,7 +132,7 @@ fn convert_value(
     value: &Datum,
     old: &ColumnType,
     new: &ColumnType,
-    strings: &mut Strings,
+    strings: &mut StringCache,
 ) -> Result<Datum, OvsdbError> {
     // A real never becomes an integer, although the text of 1.0 would be decoded as one.
     let was_real = |old: &BaseType, new: &BaseType| {

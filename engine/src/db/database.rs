@@ -162,7 +162,7 @@ impl Database {
                     table,
                     uuid: row.uuid,
                     given: None,
-                    row: InsertRow::whole(&row.values),
+                    row: InsertRow::from_values(&row.values),
                 })
         });
         copy.transact_owned(operations.collect())?;
@@ -245,7 +245,7 @@ impl Database {
     /// ```
     ///
     /// Inserted rows are moved from the transaction into the database. They are copied if the
-    /// transaction [may block](DecodedTransaction::may_block), because it may have to be executed
+    /// transaction [may wait](DecodedTransaction::may_wait), because it may have to be executed
     /// again.
     pub fn execute(
         &mut self,

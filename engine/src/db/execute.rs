@@ -76,7 +76,7 @@ impl<'a, 'o> Executor<'a, 'o> {
         results: &mut Vec<OperationResult>,
     ) -> Result<(), Stop> {
         self.reserve(&transaction.operations);
-        self.may_wait = transaction.may_block();
+        self.may_wait = transaction.may_wait();
         for operation in &mut transaction.operations {
             let result = self.execute_operation(operation)?;
             // ovsdb-server checks after executing the operation, so the operation's own error comes

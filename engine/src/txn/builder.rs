@@ -182,7 +182,7 @@ impl TxnBuilder {
         let mut refused = None;
         let values = values.into_iter().map_while(|(name, column, datum)| {
             let ty = column.map(|column| schema.column_type(column));
-            if ty.is_some_and(|ty| ty.is_nothing(&datum)) {
+            if ty.is_some_and(|ty| ty.is_empty_default(&datum)) {
                 return Some(None);
             }
             let value = self.checked(table, AffectedRow::New, (name, column), datum);
@@ -192,7 +192,7 @@ impl TxnBuilder {
         let values = values
             .flatten()
             .filter(|(column, datum)| !is_default(*column, datum));
-        let row = InsertRow::like(schema, values, self.operations.last_insert(table));
+        let row = InsertRow::with_template(schema, values, self.operations.last_insert(table));
         if let Some(error) = refused {
             return Err(error);
         }

@@ -62,13 +62,13 @@ impl Transaction {
 
     /// Appends the parameters of a `transact` request.
     pub fn write_params(&self, out: &mut Vec<u8>) {
-        self.write(|writer| writer.params(&self.operations, out));
+        self.write(|writer| writer.write_params(&self.operations, out));
     }
 
     /// Appends the beginning of the parameters of a `transact` request. Operations follow, each
     /// after a comma.
     pub(crate) fn write_database(&self, out: &mut Vec<u8>) {
-        self.write(|writer| writer.database(out));
+        self.write(|writer| writer.write_database(out));
     }
 
     /// Appends operations from position `from` on until `out` has at least `min_bytes` bytes.
@@ -79,7 +79,7 @@ impl Transaction {
         min_bytes: usize,
         out: &mut Vec<u8>,
     ) -> usize {
-        self.write(|writer| writer.operations(&self.operations[from..], min_bytes, out))
+        self.write(|writer| writer.write_operations(&self.operations[from..], min_bytes, out))
     }
 
     fn write<T>(&self, with: impl FnOnce(OperationWriter<'_>) -> T) -> T {

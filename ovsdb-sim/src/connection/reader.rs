@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use patchbay_schemas::json::{Framer, Json};
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::wire::{Message, Reply};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::watch;
@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use crate::chunk::Chunk;
 use crate::fault::Direction;
 use crate::request::{self, Request};
-use crate::session::{DecodeContext, Partial, Session, SessionError};
+use crate::session::{DecodeContext, IncomingRequest, Session, SessionError};
 
 /// Unwritten bytes from which no requests are read: the client has to read its replies first.
 const MAX_UNWRITTEN_BYTES: usize = 1 << 20;
@@ -39,18 +39,18 @@ pub(super) async fn read_requests(
 ) -> Result<(), SessionError> {
     let mut framer = Framer::new(session.limits().message);
     let mut context = DecodeContext {
-        strings: Strings::default(),
+        strings: StringCache::default(),
         uuids: session.server().session_uuids(session.id()),
     };
     let faults = session.faults();
     let mut is_probed = false;
     let mut is_cut = false;
-    let mut partial = Partial::default();
+    let mut incoming = IncomingRequest::default();
     loop {
         while let Some(text) = framer.next_text()? {
             faults.wait_while_reading_is_stopped(session.id()).await;
             let message = Message::decode(&text)?;
-            let arrived = partial.end(&message).await?;
+            let streamed = incoming.finish(&message).await?;
             match message {
                 Message::Request { method, params, id } => {
                     Request {
@@ -58,7 +58,7 @@ pub(super) async fn read_requests(
                         method: &method,
                         params,
                         id,
-                        arrived,
+                        streamed,
                     }
                     .answer(&mut context);
                 }
@@ -76,7 +76,9 @@ pub(super) async fn read_requests(
         if is_cut {
             return Ok(());
         }
-        partial.take(&mut framer, session, &context.uuids).await;
+        incoming
+            .decode_received(&mut framer, session, &context.uuids)
+            .await;
         faults.wait_while_reading_is_stopped(session.id()).await;
         let buffer = framer.buffer_mut();
         buffer.reserve(SOCKET_READ_BYTES);

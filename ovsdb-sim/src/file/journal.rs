@@ -247,7 +247,7 @@ pub(crate) fn inverse(changes: &ChangeSet) -> Vec<Operation> {
                 table,
                 uuid,
                 given: None,
-                row: InsertRow::whole(&old.values),
+                row: InsertRow::from_values(&old.values),
             }),
         }
     });

@@ -10,10 +10,10 @@ use patchbay_schemas::atom::parse_uuid;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::delta::Delta;
 use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::json::{Json, Kind, Reader, TextBuf};
+use patchbay_schemas::json::{Json, Reader, TextBuf, ValueKind};
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{DatabaseSchema, TableId, TableSchema};
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::wire::{
     ColumnValues, Condition, DecodedTransaction, InsertRow, NotationReader, Operation,
 };
@@ -80,7 +80,7 @@ impl DatabaseFile {
     /// Like ovsdb-server, stops at the first damaged record, and leaves out transactions that
     /// violate a constraint. Both are logged.
     pub(crate) fn replay(mut self, database: &mut Database) -> Result<u64, FileError> {
-        let mut strings = Strings::default();
+        let mut strings = StringCache::default();
         for record in 1_u64.. {
             let offset = self.records.offset();
             let path = self.path.display();
@@ -132,7 +132,7 @@ struct RecordDecoder<'a> {
     schema: &'a DatabaseSchema,
     /// Content before the record, with the rows that it changes or deletes.
     content: &'a Snapshot,
-    strings: &'a mut Strings,
+    strings: &'a mut StringCache,
 }
 
 impl RecordDecoder<'_> {
@@ -144,8 +144,8 @@ impl RecordDecoder<'_> {
         while let Some(name) = reader.next_member() {
             let at = reader;
             match (&*name, reader.kind()) {
-                (b"_is_diff", Kind::Bool) => is_diff = reader.boolean() == Some(true),
-                (b"_date", Kind::Number) | (b"_comment", Kind::String) => {
+                (b"_is_diff", ValueKind::Bool) => is_diff = reader.boolean() == Some(true),
+                (b"_date", ValueKind::Number) | (b"_comment", ValueKind::String) => {
                     reader.skip();
                 }
                 _ => {
@@ -201,23 +201,23 @@ impl RecordDecoder<'_> {
         let schema = self.schema.table(table);
         let old = self.content.row(table, uuid);
         match (reader.kind(), old) {
-            (Kind::Null, Some(_)) => {
+            (ValueKind::Null, Some(_)) => {
                 reader.skip();
                 Ok(Operation::Delete {
                     table,
                     condition: Condition::uuid(uuid),
                 })
             }
-            (Kind::Null, None) => {
+            (ValueKind::Null, None) => {
                 let details = "the transaction deletes a row that does not exist";
                 Err(OvsdbError::new("syntax error", details))
             }
-            (Kind::Object, Some(old)) => Ok(Operation::Update {
+            (ValueKind::Object, Some(old)) => Ok(Operation::Update {
                 table,
                 condition: Condition::uuid(uuid),
                 row: self.decode_columns(schema, reader, is_diff.then_some(old))?,
             }),
-            (Kind::Object, None) => Ok(Operation::Insert {
+            (ValueKind::Object, None) => Ok(Operation::Insert {
                 table,
                 uuid,
                 given: None,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, BufRead, Read as _};
 
-use patchbay_schemas::json::{Kind, Reader, TextBuf};
+use patchbay_schemas::json::{Reader, TextBuf, ValueKind};
 use sha1::{Digest as _, Sha1};
 
 use super::Damage;
@@ -97,7 +97,7 @@ impl<R: BufRead> Records<R> {
             return Err(damage.into());
         }
         let text = TextBuf::parse(text).map_err(|error| Damage::Json { offset, len, error })?;
-        if Reader::new(text.as_text()).kind() != Kind::Object {
+        if Reader::new(text.as_text()).kind() != ValueKind::Object {
             return Err(Damage::NotAnObject { offset, len }.into());
         }
         self.offset = offset + len;

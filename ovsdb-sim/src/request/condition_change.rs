@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::json::{Json, Kind, Reader};
+use patchbay_schemas::json::{Json, Reader, ValueKind};
 use patchbay_schemas::schema::DatabaseSchema;
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::strings::StringCache;
 
 use crate::session::DecodeContext;
 use crate::update::MonitorSpec;
@@ -34,7 +34,7 @@ impl Request<'_> {
         if new_id != old_id && monitors.contains_key(&new_id) {
             return Err(OvsdbError::syntax(&new_id, "duplicate monitor ID").into());
         }
-        if params.kind() != Kind::Object {
+        if params.kind() != ValueKind::Object {
             let details = "monitor-cond-change-requests must be object";
             return Err(OvsdbError::new("syntax error", details).into());
         }
@@ -62,7 +62,7 @@ fn change_conditions(
     mut spec: MonitorSpec,
     mut requests: Reader<'_>,
     schema: &DatabaseSchema,
-    strings: &mut Strings,
+    strings: &mut StringCache,
 ) -> Result<MonitorSpec, OvsdbError> {
     let syntax_error = |details: String| OvsdbError::new("syntax error", details);
     // If a table is named twice, its last request counts.

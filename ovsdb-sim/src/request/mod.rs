@@ -5,7 +5,7 @@ mod condition_change;
 use std::sync::Arc;
 
 use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::json::{Json, Kind, Reader};
+use patchbay_schemas::json::{Json, Reader, ValueKind};
 use patchbay_schemas::schema::{DatabaseSchema, is_id};
 use patchbay_schemas::wire::{MonitorRequests, MonitorVersion, decode_transaction};
 use uuid::Uuid;
@@ -14,7 +14,7 @@ use crate::limits::resources_exhausted;
 use crate::locks::LockMode;
 use crate::reply;
 use crate::served_database::ServedDatabase;
-use crate::session::{ArrivedTransaction, DecodeContext, Session};
+use crate::session::{DecodeContext, Session, StreamedTransaction};
 use crate::update::MonitorSpec;
 
 /// Request of a client.
@@ -25,7 +25,7 @@ pub(crate) struct Request<'a> {
     pub(crate) params: Reader<'a>,
     pub(crate) id: Json,
     /// Transaction that was decoded while the request was received.
-    pub(crate) arrived: Option<ArrivedTransaction>,
+    pub(crate) streamed: Option<StreamedTransaction>,
 }
 
 /// Success of a method.
@@ -147,21 +147,21 @@ impl Request<'_> {
     }
 
     fn transact(&mut self, context: &mut DecodeContext) -> Result<MethodResult, MethodError> {
-        let arrived = self.arrived.take();
+        let streamed = self.streamed.take();
         let (database, params) = match self.database() {
             // The database was removed meanwhile. The error needs the request's text, which is
             // gone.
-            Err(_) if arrived.is_some() => return Err(MethodError::Text("canceled")),
+            Err(_) if streamed.is_some() => return Err(MethodError::Text("canceled")),
             found => found?,
         };
         self.check_id()?;
-        let ArrivedTransaction {
+        let StreamedTransaction {
             transaction,
             schema,
-        } = arrived.unwrap_or_else(|| {
+        } = streamed.unwrap_or_else(|| {
             let schema = database.schema();
             let (strings, uuids) = (&mut context.strings, &mut context.uuids);
-            ArrivedTransaction {
+            StreamedTransaction {
                 transaction: decode_transaction(params, &schema, strings, uuids),
                 schema,
             }
@@ -231,7 +231,7 @@ impl Request<'_> {
         params.next_element();
         let id = Json::read(&mut params);
         params.next_element();
-        if params.kind() != Kind::Object {
+        if params.kind() != ValueKind::Object {
             return Err(OvsdbError::syntax_at(params, "monitor-requests must be object").into());
         }
         let mut monitors = self.session.monitors();

@@ -1,17 +1,17 @@
 //! A session: the requests of one connection, executed in order.
 
-mod arriving;
+mod streaming;
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::uuids::UuidSource;
 
 use crate::server::Server;
 use crate::session_handle::SessionHandle;
 
-pub(crate) use arriving::{ArrivedTransaction, Partial};
+pub(crate) use streaming::{IncomingRequest, StreamedTransaction};
 
 /// Session with its server: what the execution of a request needs. Dereferences to the session's
 /// handle.
@@ -62,6 +62,6 @@ impl Deref for Session {
 
 /// State of the decoding of a session's requests.
 pub(crate) struct DecodeContext {
-    pub(crate) strings: Strings,
+    pub(crate) strings: StringCache,
     pub(crate) uuids: UuidSource,
 }

@@ -85,7 +85,7 @@ mod tests {
     use patchbay_engine::txn::TxnBuilder;
     use patchbay_schemas::json::{Json, Reader, TextBuf};
     use patchbay_schemas::nb::{self, LogicalRouter, LogicalSwitch};
-    use patchbay_schemas::strings::Strings;
+    use patchbay_schemas::strings::StringCache;
     use patchbay_schemas::wire::{MonitorRequests, MonitorVersion};
 
     use crate::update::{MonitorSpec, encode_changes};
@@ -122,7 +122,7 @@ mod tests {
             &mut Reader::new(text.as_text()),
             &schema,
             version,
-            &mut Strings::default(),
+            &mut StringCache::default(),
         );
         let requests = requests.unwrap();
         let spec = Arc::new(MonitorSpec { version, requests });

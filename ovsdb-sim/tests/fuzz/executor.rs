@@ -6,7 +6,7 @@ use std::sync::Arc;
 use patchbay_engine::db::{Access, Database, Execution};
 use patchbay_schemas::json::{Reader, TextBuf};
 use patchbay_schemas::schema::DatabaseSchema;
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{DecodedTransaction, decode_transaction};
 use rand::rngs::StdRng;
@@ -53,7 +53,7 @@ struct Bed {
     database: Database,
     generator: Generator,
     model: Model,
-    strings: Strings,
+    strings: StringCache,
     uuids: UuidSource,
 }
 
@@ -66,7 +66,7 @@ impl Bed {
             model: Model::of(&database.snapshot()),
             database,
             generator: Generator::new(&text),
-            strings: Strings::default(),
+            strings: StringCache::default(),
             uuids: UuidSource::seeded(2),
         }
     }

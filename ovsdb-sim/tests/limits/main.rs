@@ -1,8 +1,8 @@
 //! Clients that exceed the server's limits: its memory stays bounded, and others are not affected.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod arriving;
 mod client;
+mod long_transactions;
 mod per_connection;
 mod slow_readers;
 

@@ -65,10 +65,10 @@ fn insert_all_params(northbound: &Snapshot) -> String {
             table,
             uuid: row.uuid,
             given: Some(row.uuid.to_string()),
-            row: InsertRow::whole(&row.values),
+            row: InsertRow::from_values(&row.values),
         })
         .collect();
     let mut params = Vec::new();
-    OperationWriter::new(schema, &|_| false).params(&operations, &mut params);
+    OperationWriter::new(schema, &|_| false).write_params(&operations, &mut params);
     String::from_utf8(params).expect("JSON is UTF-8")
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use patchbay_schemas::json::{Json, Reader, TextBuf};
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema};
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::decode_transaction;
 use proptest::prelude::*;
@@ -101,7 +101,7 @@ impl Server {
         assert!(at.enter_array() && at.next_element());
         at.skip();
         let schema = self.database.schema().clone();
-        let (mut strings, mut uuids) = (Strings::default(), UuidSource::random());
+        let (mut strings, mut uuids) = (StringCache::default(), UuidSource::random());
         let mut decoded = decode_transaction(at, &schema, &mut strings, &mut uuids);
         assert!(decoded.failure.is_none(), "{:?}", decoded.failure);
         let results = match self.database.execute(&mut decoded, &Access::unrestricted()) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use patchbay_schemas::atom::{parse_uuid, write_uuid};
 use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::json::{Json, Kind, Reader, write};
+use patchbay_schemas::json::{Json, Reader, ValueKind, write};
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::wire::{MonitorRequests, MonitorVersion};
 use uuid::Uuid;
@@ -217,7 +217,7 @@ impl Session {
         let contents = TableUpdates {
             version,
             text: contents,
-            arrived: self.partial.take_rows(),
+            streamed: self.incoming.take_rows(),
         };
         let (resync, changes) = if first.found {
             (ResyncKind::Continued, replica.catch_up(contents)?)
@@ -275,7 +275,7 @@ impl Session {
 
 /// Decodes the result of `get_schema`.
 fn read_schema(mut schema: Reader<'_>) -> Result<DatabaseSchema, SessionError> {
-    if schema.kind() != Kind::Object {
+    if schema.kind() != ValueKind::Object {
         return Err(unexpected("get_schema", "it is not an object"));
     }
     DatabaseSchema::parse(schema.skip().bytes()).map_err(SessionError::Schema)

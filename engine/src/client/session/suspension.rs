@@ -2,7 +2,7 @@
 
 use patchbay_schemas::wire::{MonitorRequests, MonitorVersion};
 
-use super::arriving::Partial;
+use super::streaming::IncomingMessage;
 use super::{Session, SessionState};
 use crate::client::retained_state::RetainedState;
 
@@ -26,7 +26,7 @@ impl Session {
         let mut tables = monitor.monitored.tables.values();
         if monitor.version == MonitorVersion::V1
             || monitor.change.is_some()
-            || matches!(self.partial, Partial::Rows(_))
+            || matches!(self.incoming, IncomingMessage::Rows(_))
             || tables.any(|table| !table.condition.0.is_empty())
         {
             return false;

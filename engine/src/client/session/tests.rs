@@ -1,8 +1,8 @@
 //! Sessions with a server that the test scripts.
 
-mod arriving;
 mod misbehaving;
 mod setup;
+mod streaming;
 mod updates;
 
 use std::time::Duration;

@@ -47,7 +47,7 @@ impl Session {
         let changes = replica.apply(TableUpdates {
             version,
             text: at,
-            arrived: self.partial.take_rows(),
+            streamed: self.incoming.take_rows(),
         })?;
         tracing::debug!(transaction = ?last, rows = changes.rows.len(), "applied an update");
         monitor.last = last;

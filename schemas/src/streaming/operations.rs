@@ -1,32 +1,35 @@
-//! The operations of a long request, decoded while it arrives: by several threads, and without its text ever being there
-//! as a whole.
+//! Operations of a `transact` request, decoded on several threads while the request is being
+//! received.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::json::{ArrivingElements, Reader, TextBuf};
+use crate::json::{Reader, TextBuf};
 use crate::schema::DatabaseSchema;
-use crate::strings::Strings;
+use crate::strings::StringCache;
 use crate::uuids::UuidSource;
-use crate::wire::named_uuids::{NameKey, NamedUuids, TakenNames};
+use crate::wire::{DecodedTransaction, DefinedNames, NameKey, NamedUuids, OperationSequence};
 
-use super::DecodedTransaction;
-use super::transaction::Part;
+use super::OpenElements;
 
-/// A `transact` request whose operations are decoded in parts, which were [taken](ArrivingElements::take) out of its text
-/// while it arrived. The result is that of [`decode_transaction`](super::decode_transaction).
+/// Operations of a `transact` request that are decoded in parts.
+///
+/// Each part is a run of operations that is removed from the request while it is being received.
+/// The result is the same as that of [`decode_transaction`](crate::wire::decode_transaction) for
+/// the complete request.
 ///
 /// ```
 /// use patchbay_schemas::json::{Framer, Reader};
 /// use patchbay_schemas::nb;
+/// use patchbay_schemas::streaming::StreamedOperations;
 /// use patchbay_schemas::uuids::UuidSource;
-/// use patchbay_schemas::wire::ArrivingTransaction;
 ///
 /// let mut framer = Framer::new(usize::MAX);
 /// framer.push(br#"{"method":"transact","params":["OVN_Northbound",{"op":"abort"},{"op":"#);
 /// assert!(framer.next_text()?.is_none());
-/// let elements = framer.arriving_elements(1).unwrap();
-/// let mut transaction = ArrivingTransaction::new(nb::schema(), &UuidSource::random(), &elements).unwrap();
-/// let part = transaction.part(elements);
+/// let elements = framer.open_elements(1).unwrap();
+/// let uuids = UuidSource::random();
+/// let mut transaction = StreamedOperations::new(nb::schema(), &uuids, &elements).unwrap();
+/// let part = transaction.take(elements);
 /// let decoded = std::thread::spawn(|| part.decode()).join().unwrap();
 ///
 /// framer.push(br#""abort"}],"id":1}"#);
@@ -36,75 +39,77 @@ use super::transaction::Part;
 /// params.next_member();
 /// params.skip();
 /// params.next_member();
-/// assert!(transaction.goes_on_in(params));
-/// let rest = transaction.rest(params);
+/// assert!(transaction.continues_in(params));
+/// let rest = transaction.decode_rest(params);
 /// transaction.append(decoded);
 /// assert_eq!(transaction.finish(rest).operations.len(), 2);
 /// # Ok::<(), patchbay_schemas::json::JsonError>(())
 /// ```
 #[derive(Debug)]
-pub struct ArrivingTransaction {
+pub struct StreamedOperations {
     schema: Arc<DatabaseSchema>,
     key: NameKey,
-    /// Where the operations begin.
-    place: usize,
-    strings: IdleStrings,
-    /// The names that the parts took.
-    names: TakenNames,
-    /// In their order.
+    /// Index of the second parameter, the first operation, in the complete request.
+    index: usize,
+    strings: IdleCaches,
+    /// Names that the inserts of the appended parts define.
+    names: DefinedNames,
+    /// Appended parts, in order.
     parts: Vec<DecodedTransaction>,
 }
 
-/// Operations that follow each other, still text.
+/// Text of consecutive operations.
 #[derive(Debug)]
-pub struct ArrivedOperations {
+pub struct OperationsText {
     text: TextBuf,
     schema: Arc<DatabaseSchema>,
     key: NameKey,
-    strings: IdleStrings,
+    strings: IdleCaches,
 }
 
-/// Operations that follow each other.
+/// Consecutive operations, decoded.
 #[derive(Debug)]
 pub struct DecodedOperations {
-    part: Part,
-    /// What they were decoded from: they may depend on those before them.
+    part: OperationSequence,
+    /// Text of the operations, which is decoded again if they depend on names in earlier parts.
     text: TextBuf,
 }
 
-/// The operations that come last.
+/// Operations that remained in the request when it was complete, decoded.
 #[derive(Debug)]
 pub struct LastOperations<'a> {
-    part: Part,
+    part: OperationSequence,
     params: Reader<'a>,
 }
 
-impl ArrivingTransaction {
-    /// A request for a database of this schema. None if new UUIDs come from a seed: then their order matters, and with it
-    /// that of decoding.
+impl StreamedOperations {
+    /// Returns a request without decoded operations, for a database with this schema.
+    ///
+    /// `None`: `uuids` is seeded. The UUIDs then depend on the order of decoding, which several
+    /// threads would change.
     pub fn new(
         schema: Arc<DatabaseSchema>,
         uuids: &UuidSource,
-        elements: &ArrivingElements<'_>,
+        elements: &OpenElements<'_>,
     ) -> Option<Self> {
         (!uuids.is_seeded()).then(|| Self {
             schema,
             key: NameKey::new(&mut UuidSource::random()),
-            place: elements.place(),
-            strings: IdleStrings::default(),
-            names: TakenNames::default(),
+            index: elements.index(),
+            strings: IdleCaches::default(),
+            names: DefinedNames::default(),
             parts: Vec::new(),
         })
     }
 
-    /// The schema of the database.
+    /// Returns the schema of the database.
     pub fn schema(&self) -> &Arc<DatabaseSchema> {
         &self.schema
     }
 
-    /// The operations that have arrived, to be decoded by any thread.
-    pub fn part(&self, elements: ArrivingElements<'_>) -> ArrivedOperations {
-        ArrivedOperations {
+    /// Removes the received operations from the request. Any thread may decode them.
+    pub fn take(&self, elements: OpenElements<'_>) -> OperationsText {
+        OperationsText {
             text: elements.take(),
             schema: self.schema.clone(),
             key: self.key,
@@ -112,52 +117,54 @@ impl ArrivingTransaction {
         }
     }
 
-    /// Whether these are the parameters out of which the parts were taken.
-    pub fn goes_on_in(&self, params: Reader<'_>) -> bool {
-        behind_first(params).is_some_and(|mut at| at.is_at_comma(self.place - 1))
+    /// True if these are the parameters from which the operations were removed.
+    pub fn continues_in(&self, params: Reader<'_>) -> bool {
+        behind_first(params).is_some_and(|mut at| at.is_at_comma(self.index - 1))
     }
 
-    /// Decodes the operations that are left in the parameters.
-    pub fn rest<'a>(&self, params: Reader<'a>) -> LastOperations<'a> {
+    /// Decodes the operations that remain in the parameters of the complete request.
+    pub fn decode_rest<'a>(&self, params: Reader<'a>) -> LastOperations<'a> {
         LastOperations {
             part: decode(behind_first(params), &self.schema, self.key, &self.strings),
             params,
         }
     }
 
-    /// Puts the next part behind those before it.
+    /// Appends the part that follows the parts appended so far.
     pub fn append(&mut self, next: DecodedOperations) {
         let mut elements = Reader::new(next.text.as_text());
         elements.enter_array();
         self.append_part(next.part, Some(elements));
     }
 
-    /// All operations.
+    /// Appends the last operations and returns the transaction.
     pub fn finish(mut self, rest: LastOperations<'_>) -> DecodedTransaction {
         self.append_part(rest.part, behind_first(rest.params));
-        DecodedTransaction::of_parts(self.parts)
+        DecodedTransaction::from_parts(self.parts)
     }
 
-    /// `text` is what the part was decoded from. It is decoded again if what it means depends on what came before it.
-    fn append_part(&mut self, next: Part, text: Option<Reader<'_>>) {
-        let is_needless = self.parts.iter().any(|part| part.failure.is_some());
-        if is_needless || self.names.agree_with(&next.names) {
+    /// Appends a part that was decoded from `text`. It is decoded again if its names depend on
+    /// earlier parts.
+    fn append_part(&mut self, next: OperationSequence, text: Option<Reader<'_>>) {
+        let has_failed = self.parts.iter().any(|part| part.failure.is_some());
+        if has_failed || self.names.are_independent_of(&next.names) {
             self.names.extend(next.names);
             self.parts.push(next.decoded);
         } else if let Some(text) = text {
             let mut uuids = UuidSource::random();
             let names = std::mem::take(&mut self.names);
-            let names = NamedUuids::with_key(&mut uuids, self.key).with_taken(names);
-            let decode = |strings: &mut Strings| Part::decode(text, &self.schema, strings, names);
-            let Part { decoded, names } = self.strings.lend(decode);
+            let names = NamedUuids::with_key(&mut uuids, self.key).with_defined(names);
+            let OperationSequence { decoded, names } = self.strings.with_cache(|strings| {
+                OperationSequence::decode(text, &self.schema, strings, names)
+            });
             self.names = names;
             self.parts.push(decoded);
         }
     }
 }
 
-impl ArrivedOperations {
-    /// Decodes them.
+impl OperationsText {
+    /// Decodes the operations.
     pub fn decode(self) -> DecodedOperations {
         let mut elements = Reader::new(self.text.as_text());
         elements.enter_array();
@@ -168,34 +175,36 @@ impl ArrivedOperations {
     }
 }
 
+/// Decodes operations without knowledge of earlier parts. `None`: no operations.
 fn decode(
     elements: Option<Reader<'_>>,
     schema: &DatabaseSchema,
     key: NameKey,
-    strings: &IdleStrings,
-) -> Part {
+    strings: &IdleCaches,
+) -> OperationSequence {
     let mut uuids = UuidSource::random();
     let names = NamedUuids::with_key(&mut uuids, key);
-    elements.map_or_else(Part::default, |elements| {
-        strings.lend(|strings| Part::decode(elements, schema, strings, names))
+    elements.map_or_else(OperationSequence::default, |elements| {
+        strings.with_cache(|strings| OperationSequence::decode(elements, schema, strings, names))
     })
 }
 
-/// What the strings of a request are shared through, as many as parts are decoded at once.
+/// String caches of a request that no thread uses. Each part borrows one while it is being decoded.
 #[derive(Clone, Debug, Default)]
-struct IdleStrings(Arc<Mutex<Vec<Strings>>>);
+struct IdleCaches(Arc<Mutex<Vec<StringCache>>>);
 
-impl IdleStrings {
-    fn lend<T>(&self, with: impl FnOnce(&mut Strings) -> T) -> T {
+impl IdleCaches {
+    /// Calls `decode` with an idle cache, or with a new one if there is none.
+    fn with_cache<T>(&self, decode: impl FnOnce(&mut StringCache) -> T) -> T {
         let idle = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut strings = idle().pop().unwrap_or_default();
-        let result = with(&mut strings);
+        let result = decode(&mut strings);
         idle().push(strings);
         result
     }
 }
 
-/// Behind the first element of an array.
+/// Moves behind the first element of an array. `None`: not an array, or an empty one.
 fn behind_first(mut params: Reader<'_>) -> Option<Reader<'_>> {
     let is_there = params.enter_array() && params.next_element();
     is_there.then(|| {
@@ -208,12 +217,12 @@ fn behind_first(mut params: Reader<'_>) -> Option<Reader<'_>> {
 mod tests {
     use uuid::Uuid;
 
-    use super::super::{Operation, decode_transaction};
     use super::*;
     use crate::atom::Atom;
     use crate::datum::{Datum, Set};
     use crate::json::Framer;
     use crate::nb;
+    use crate::wire::{Operation, decode_transaction};
 
     fn insert(name: &str, more: &str) -> String {
         format!(
@@ -237,46 +246,47 @@ mod tests {
         members.find(|(name, _)| **name == *b"params").unwrap().1
     }
 
-    /// As it arrives in pieces of so many bytes, of which all is taken that can be.
-    fn arrive(operations: &[String], piece: usize) -> (DecodedTransaction, usize) {
+    /// Decodes a request that is received in chunks of `chunk_len` bytes. Returns the number of
+    /// parts, too.
+    fn decode_streamed(operations: &[String], chunk_len: usize) -> (DecodedTransaction, usize) {
         let (mut framer, uuids) = (Framer::new(usize::MAX), UuidSource::random());
         let (mut transaction, mut parts) = (None, Vec::new());
         let text = request(operations);
-        for bytes in text.as_bytes().chunks(piece) {
+        for bytes in text.as_bytes().chunks(chunk_len) {
             framer.push(bytes);
             if let Some(text) = framer.next_text().unwrap() {
                 let params = params(&text);
-                let Some(mut transaction): Option<ArrivingTransaction> = transaction.take() else {
+                let Some(mut transaction): Option<StreamedOperations> = transaction.take() else {
                     let mut params = behind_first(params).unwrap();
-                    return (part(&mut params), 0);
+                    return (decode_params(&mut params), 0);
                 };
-                assert!(transaction.goes_on_in(params));
-                let (rest, count) = (transaction.rest(params), parts.len());
+                assert!(transaction.continues_in(params));
+                let (rest, count) = (transaction.decode_rest(params), parts.len());
                 for part in parts {
                     transaction.append(part);
                 }
                 return (transaction.finish(rest), count);
             }
-            if let Some(elements) = framer.arriving_elements(1)
+            if let Some(elements) = framer.open_elements(1)
                 && elements.head().unwrap().as_text().bytes().contains(&b'N')
             {
                 let transaction = transaction.get_or_insert_with(|| {
-                    ArrivingTransaction::new(nb::schema(), &uuids, &elements).unwrap()
+                    StreamedOperations::new(nb::schema(), &uuids, &elements).unwrap()
                 });
-                parts.push(transaction.part(elements).decode());
+                parts.push(transaction.take(elements).decode());
             }
         }
-        panic!("the text has no end");
+        panic!("the text does not end");
     }
 
-    fn part(params: &mut Reader<'_>) -> DecodedTransaction {
-        let (mut strings, mut uuids) = (Strings::default(), UuidSource::random());
+    fn decode_params(params: &mut Reader<'_>) -> DecodedTransaction {
+        let (mut strings, mut uuids) = (StringCache::default(), UuidSource::random());
         decode_transaction(*params, &nb::schema(), &mut strings, &mut uuids)
     }
 
-    fn whole(operations: &[String]) -> DecodedTransaction {
+    fn decode_whole(operations: &[String]) -> DecodedTransaction {
         let text = TextBuf::parse(request(operations).into_bytes()).unwrap();
-        part(&mut behind_first(params(&text)).unwrap())
+        decode_params(&mut behind_first(params(&text)).unwrap())
     }
 
     fn uuids(decoded: &DecodedTransaction) -> Vec<Uuid> {
@@ -287,19 +297,19 @@ mod tests {
         decoded.operations.iter().filter_map(uuid).collect()
     }
 
-    /// With other UUIDs it is the same.
-    fn assert_same(operations: &[String]) {
-        let whole = whole(operations);
-        for piece in [1, 100, 1000] {
-            let (arrived, _) = arrive(operations, piece);
-            assert_eq!(arrived.total, whole.total);
-            assert_eq!(arrived.failure, whole.failure);
-            assert_eq!(arrived.operations.len(), whole.operations.len());
+    /// Compares everything except UUIDs with the result of decoding the complete request.
+    fn assert_equal_to_whole(operations: &[String]) {
+        let whole = decode_whole(operations);
+        for chunk_len in [1, 100, 1000] {
+            let (streamed, _) = decode_streamed(operations, chunk_len);
+            assert_eq!(streamed.total, whole.total);
+            assert_eq!(streamed.failure, whole.failure);
+            assert_eq!(streamed.operations.len(), whole.operations.len());
         }
     }
 
     #[test]
-    fn parts_make_the_whole() {
+    fn parts_are_decoded_to_the_whole_transaction() {
         let mut operations = inserts(100);
         let named: Vec<String> = (0..100)
             .map(|i| format!(r#"["named-uuid","p{i}"]"#))
@@ -308,14 +318,14 @@ mod tests {
             r#"{{"op":"insert","table":"Logical_Router","row":{{"ports":["set",[{}]]}}}}"#,
             named.join(",")
         ));
-        assert_same(&operations);
-        for (piece, parts) in [(1, 100), (100, 50), (1 << 20, 0)] {
-            let (arrived, count) = arrive(&operations, piece);
+        assert_equal_to_whole(&operations);
+        for (chunk_len, parts) in [(1, 100), (100, 50), (1 << 20, 0)] {
+            let (streamed, count) = decode_streamed(&operations, chunk_len);
             assert!(count >= parts, "{count}");
-            let Some(Operation::Insert { row, .. }) = arrived.operations.last() else {
+            let Some(Operation::Insert { row, .. }) = streamed.operations.last() else {
                 panic!("an insert")
             };
-            let mut ports = uuids(&arrived);
+            let mut ports = uuids(&streamed);
             ports.pop();
             let referred: Set = ports.into_iter().map(Atom::from).collect();
             assert_eq!(row.iter().next().unwrap().1, &Datum::Set(referred));
@@ -323,27 +333,27 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_two_parts_take_is_found() {
+    fn a_name_that_two_parts_define_is_an_error() {
         for again in [1, 50, 100] {
             let mut operations = inserts(100);
             operations.insert(again, insert("p0", ""));
-            assert_same(&operations);
-            let (arrived, _) = arrive(&operations, 100);
-            assert_eq!(arrived.failure.unwrap().error.tag, "duplicate uuid-name");
+            assert_equal_to_whole(&operations);
+            let (streamed, _) = decode_streamed(&operations, 100);
+            assert_eq!(streamed.failure.unwrap().error.tag, "duplicate uuid-name");
         }
     }
 
     #[test]
-    fn what_an_insert_chose_is_what_later_parts_refer_to() {
+    fn later_parts_refer_to_the_uuid_that_an_insert_requests() {
         let uuid = "550e8400-e29b-41d4-a716-446655440000";
         let mut operations = inserts(50);
         operations.insert(10, insert("chosen", &format!(r#","uuid":"{uuid}""#)));
         let refer =
             r#"{"op":"insert","table":"Logical_Router","row":{"ports":["named-uuid","chosen"]}}"#;
         operations.push(refer.to_owned());
-        assert_same(&operations);
-        let (arrived, _) = arrive(&operations, 100);
-        let Some(Operation::Insert { row, .. }) = arrived.operations.last() else {
+        assert_equal_to_whole(&operations);
+        let (streamed, _) = decode_streamed(&operations, 100);
+        let Some(Operation::Insert { row, .. }) = streamed.operations.last() else {
             panic!("an insert")
         };
         let chosen = Datum::scalar(uuid.parse::<Uuid>().unwrap());
@@ -351,33 +361,33 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_of_all_parts_counts() {
+    fn the_first_failure_of_all_parts_is_returned() {
         for broken in [0, 1, 70, 99] {
             let mut operations = inserts(100);
             operations[99] = r#"{"op":"never"}"#.to_owned();
             operations[broken] = r#"{"op":"nothing"}"#.to_owned();
-            assert_same(&operations);
-            let (arrived, _) = arrive(&operations, 100);
-            let details = arrived.failure.unwrap().error.details.unwrap();
-            let place = format!("operation {} of 100", broken + 1);
-            assert!(details.contains(&place), "{details}");
+            assert_equal_to_whole(&operations);
+            let (streamed, _) = decode_streamed(&operations, 100);
+            let details = streamed.failure.unwrap().error.details.unwrap();
+            let position = format!("operation {} of 100", broken + 1);
+            assert!(details.contains(&position), "{details}");
         }
     }
 
     #[test]
-    fn other_parameters_are_told_apart() {
+    fn other_parameters_are_distinguished() {
         let mut framer = Framer::new(usize::MAX);
         framer.push(br#"{"params":["D",{},{}"#);
         assert!(framer.next_text().unwrap().is_none());
-        let elements = framer.arriving_elements(1).unwrap();
-        let arriving =
-            ArrivingTransaction::new(nb::schema(), &UuidSource::random(), &elements).unwrap();
+        let elements = framer.open_elements(1).unwrap();
+        let operations =
+            StreamedOperations::new(nb::schema(), &UuidSource::random(), &elements).unwrap();
         elements.take();
         framer.push(br#"],"others":["D",{}]}"#);
         let text = framer.next_text().unwrap().unwrap();
-        let goes_on: Vec<bool> = Reader::members(&text)
-            .map(|(_, at)| arriving.goes_on_in(at))
+        let continues: Vec<bool> = Reader::members(&text)
+            .map(|(_, at)| operations.continues_in(at))
             .collect();
-        assert_eq!(goes_on, [true, false]);
+        assert_eq!(continues, [true, false]);
     }
 }

@@ -1,4 +1,5 @@
-//! Rows that are decoded while their message arrives are those, and the errors, of the same message read as a whole.
+//! Rows decoded while their message is being received equal those of the complete message, and so
+//! do the errors.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,9 +7,10 @@ use std::sync::LazyLock;
 
 use patchbay_schemas::json::{Framer, Json, Reader, TextBuf};
 use patchbay_schemas::schema::{DatabaseSchema, TableId};
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::streaming::StreamedRows;
+use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::wire::{
-    ArrivedRows, Message, MonitorVersion, Reply, RowUpdate, UpdateError, UpdateReader,
+    Message, MonitorVersion, Reply, RowUpdate, UpdateError, UpdateReader,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -27,29 +29,29 @@ fn schema() -> &'static DatabaseSchema {
     &PARSED
 }
 
-/// What is found in a stream of messages.
+/// Content of a stream of messages.
 #[derive(Debug, Default, PartialEq)]
-struct Found {
+struct Content {
     updates: Vec<(TableId, Uuid, RowUpdate)>,
     unknown_columns: BTreeSet<String>,
     errors: Vec<UpdateError>,
-    /// What messages are about that are no updates.
+    /// Messages that are not updates.
     others: Vec<String>,
-    /// Why it is no stream of messages.
+    /// Syntax error of the stream.
     broken: Option<&'static str>,
 }
 
-impl Found {
-    /// Notes what a message says, of which this was taken out before.
-    fn message(&mut self, text: &TextBuf, version: MonitorVersion, arrived: ArrivedRows) {
+impl Content {
+    /// Adds a message, of which some rows were decoded earlier.
+    fn add(&mut self, text: &TextBuf, version: MonitorVersion, streamed: StreamedRows) {
         let Some(updates) = updates(text) else {
             let other = Message::decode(text).map(|message| format!("{:?}", kind(&message)));
             self.others.push(format!("{other:?}"));
             return;
         };
-        let (schema, mut strings) = (schema(), Strings::default());
+        let (schema, mut strings) = (schema(), StringCache::default());
         let mut updates =
-            UpdateReader::new(updates, schema, version, &mut strings).with_arrived(arrived);
+            UpdateReader::new(updates, schema, version, &mut strings).with_streamed(streamed);
         for update in &mut updates {
             match update {
                 Ok(update) => self.updates.push(update),
@@ -70,7 +72,8 @@ fn kind(message: &Message<'_>) -> (&'static str, Option<Json>) {
     }
 }
 
-/// The table updates in a reply or notification: the contents, or the third element.
+/// Returns the table updates of a reply or notification: the whole content, or the third element of
+/// an array.
 fn updates(text: &TextBuf) -> Option<Reader<'_>> {
     let mut at = match Message::decode(text) {
         Ok(Message::Reply(Reply { outcome, .. })) => outcome.ok()?,
@@ -86,95 +89,101 @@ fn updates(text: &TextBuf) -> Option<Reader<'_>> {
     Some(at)
 }
 
-fn as_a_whole(stream: &[u8], max_len: usize, version: MonitorVersion) -> Found {
-    let (mut framer, mut found) = (Framer::new(max_len), Found::default());
+/// Decodes complete messages only.
+fn decode_whole(stream: &[u8], max_len: usize, version: MonitorVersion) -> Content {
+    let (mut framer, mut content) = (Framer::new(max_len), Content::default());
     framer.push(stream);
     loop {
         match framer.next_text() {
-            Ok(Some(text)) => found.message(&text, version, ArrivedRows::default()),
-            Ok(None) => return found,
+            Ok(Some(text)) => content.add(&text, version, StreamedRows::default()),
+            Ok(None) => return content,
             Err(error) => {
-                found.broken = Some(error.problem);
-                return found;
+                content.broken = Some(error.problem);
+                return content;
             }
         }
     }
 }
 
-/// Whether rows are decoded that nobody has looked at, once a message is known to report rows.
+/// Rows that are decoded once a message is known to report rows.
 #[derive(Clone, Copy, Debug)]
 enum Rows {
-    Proven,
-    Unproven,
+    Scanned,
+    Unvalidated,
 }
 
-/// The same of a stream that comes in parts of these lengths, again and again.
-fn while_it_arrives(
+/// Decodes rows of a stream that is received in parts; `parts` are their lengths, which are used
+/// cyclically.
+fn decode_streamed(
     stream: &[u8],
     parts: &[usize],
     max_len: usize,
     version: MonitorVersion,
     rows: Rows,
-) -> Found {
-    let (schema, mut strings) = (schema(), Strings::default());
-    let (mut framer, mut found) = (Framer::new(max_len), Found::default());
-    let (mut arrived, mut is_report) = (ArrivedRows::default(), false);
+) -> Content {
+    let (schema, mut strings) = (schema(), StringCache::default());
+    let (mut framer, mut content) = (Framer::new(max_len), Content::default());
+    let (mut streamed, mut is_report) = (StreamedRows::default(), false);
     let (mut rest, mut parts) = (stream, parts.iter().cycle());
     while !rest.is_empty() {
         let part;
         (part, rest) = rest.split_at(rest.len().min(*parts.next().unwrap()));
         framer.push(part);
         loop {
-            if is_report && let Rows::Unproven = rows {
-                match framer.unproven_members() {
+            if is_report && let Rows::Unvalidated = rows {
+                match framer.unvalidated_rows() {
                     Ok(Some(members)) => {
-                        arrived.take_unproven(members, schema, version, &mut strings);
+                        streamed.take_unvalidated(members, schema, version, &mut strings);
                     }
                     Ok(None) => {}
                     Err(error) => {
-                        found.broken = Some(error.problem);
-                        return found;
+                        content.broken = Some(error.problem);
+                        return content;
                     }
                 }
             }
             match framer.next_text() {
-                Ok(Some(text)) => found.message(&text, version, std::mem::take(&mut arrived)),
+                Ok(Some(text)) => content.add(&text, version, std::mem::take(&mut streamed)),
                 Ok(None) => break,
                 Err(error) => {
-                    found.broken = Some(error.problem);
-                    return found;
+                    content.broken = Some(error.problem);
+                    return content;
                 }
             }
             is_report = false;
         }
-        if let Some(arriving) = framer.arriving_rows(1) {
-            let head = arriving.head().unwrap();
+        if let Some(open) = framer.open_rows(1) {
+            let head = open.head().unwrap();
             assert!(!head.as_text().bytes().starts_with(b" "));
-            arrived.take(arriving, schema, version, &mut strings);
+            streamed.take(open, schema, version, &mut strings);
             is_report = true;
-            assert!(framer.arriving_rows(1).is_none(), "everything was taken");
+            assert!(
+                framer.open_rows(1).is_none(),
+                "all complete rows were taken"
+            );
         }
     }
-    found
+    content
 }
 
 fn check(stream: &[u8], parts: &[usize], version: MonitorVersion) {
     for (max_len, rows) in [
-        (usize::MAX, Rows::Proven),
-        (usize::MAX, Rows::Unproven),
-        (stream.len() / 2, Rows::Proven),
-        (stream.len() / 2, Rows::Unproven),
+        (usize::MAX, Rows::Scanned),
+        (usize::MAX, Rows::Unvalidated),
+        (stream.len() / 2, Rows::Scanned),
+        (stream.len() / 2, Rows::Unvalidated),
     ] {
-        // A message that is too long is known to be as soon as its end has not come within the limit.
-        let (whole, arriving) = (
-            as_a_whole(stream, max_len, version),
-            while_it_arrives(stream, parts, max_len, version, rows),
+        // A message exceeds the limit as soon as this number of bytes has been received without its
+        // end.
+        let (whole, streamed) = (
+            decode_whole(stream, max_len, version),
+            decode_streamed(stream, parts, max_len, version, rows),
         );
         let shown = String::from_utf8_lossy(stream);
         if max_len == usize::MAX || whole.broken.is_none() {
-            assert_eq!(whole, arriving, "{shown} in parts of {parts:?}, {rows:?}");
+            assert_eq!(whole, streamed, "{shown} in parts of {parts:?}, {rows:?}");
         } else {
-            assert!(arriving.broken.is_some(), "{shown} in parts of {parts:?}");
+            assert!(streamed.broken.is_some(), "{shown} in parts of {parts:?}");
         }
     }
 }
@@ -183,8 +192,8 @@ fn uuid(last: u8) -> String {
     format!("00000000-0000-4000-8000-00000000000{last}")
 }
 
-/// A few rows in three forms, one of each kind, faults included.
-fn story(version: MonitorVersion, fault: &str) -> String {
+/// Returns updates of a few rows: inserted, changed and invalid ones.
+fn updates_with_fault(version: MonitorVersion, fault: &str) -> String {
     let (insert, old) = match version {
         MonitorVersion::V1 => ("new", r#"{"old":{"name":"x"},"new":{"name":"y","i":4}}"#),
         _ => ("initial", r#"{"modify":{"name":"y","i":4}}"#),
@@ -208,7 +217,7 @@ fn story(version: MonitorVersion, fault: &str) -> String {
     )
 }
 
-/// The forms in which messages of monitors hold updates.
+/// Returns messages that contain updates, in all forms that monitors use and some invalid ones.
 fn messages(updates: &str) -> Vec<String> {
     vec![
         format!(r#"{{"id":5,"result":{updates},"error":null}}"#),
@@ -217,7 +226,7 @@ fn messages(updates: &str) -> Vec<String> {
         format!(r#"{{"id":5,"result":[false,"x",{updates}],"error":null}}"#),
         format!(r#"{{"result":[false,"x",{updates},{updates}],"id":5}}"#),
         format!(r#"{{"id":null,"method":"update3","params":["D","x",{updates}]}}"#),
-        // The last of equal members counts, and others are refused.
+        // The last of several equal members is used, and unknown members are refused.
         format!(r#"{{"id":5,"result":{updates},"result":{updates}}}"#),
         format!(r#"{{"id":5,"result":{updates},"result":{{"U":{{}}}}}}"#),
         format!(r#"{{"id":5,"result":{{"T":{{"x":5}}}},"result":[0,0,{updates}]}}"#),
@@ -230,21 +239,21 @@ fn messages(updates: &str) -> Vec<String> {
 const VERSIONS: [MonitorVersion; 3] = [MonitorVersion::V1, MonitorVersion::V2, MonitorVersion::V3];
 
 #[test]
-fn a_message_cut_at_every_byte() {
+fn a_message_may_be_cut_at_every_byte() {
     for version in VERSIONS {
-        let mut messages = messages(&story(version, ""));
+        let mut messages = messages(&updates_with_fault(version, ""));
         if version != MonitorVersion::V2 {
             messages.truncate(3);
         }
         for message in messages {
             let stream = message.into_bytes();
-            let whole = as_a_whole(&stream, usize::MAX, version);
+            let whole = decode_whole(&stream, usize::MAX, version);
             assert!(whole.errors.is_empty() && whole.broken.is_none());
             for cut in 1..stream.len() {
-                for rows in [Rows::Proven, Rows::Unproven] {
+                for rows in [Rows::Scanned, Rows::Unvalidated] {
                     let parts = [cut, stream.len()];
-                    let arriving = while_it_arrives(&stream, &parts, usize::MAX, version, rows);
-                    assert_eq!(whole, arriving, "cut at {cut}, {rows:?}");
+                    let streamed = decode_streamed(&stream, &parts, usize::MAX, version, rows);
+                    assert_eq!(whole, streamed, "cut at {cut}, {rows:?}");
                 }
             }
             check(&stream, &[1], version);
@@ -253,7 +262,7 @@ fn a_message_cut_at_every_byte() {
 }
 
 #[test]
-fn what_is_wrong_in_a_row_is_told_as_of_a_whole_message() {
+fn errors_in_rows_are_those_of_the_complete_message() {
     for version in VERSIONS {
         let (initial, modify) = match version {
             MonitorVersion::V1 => ("new", "new"),
@@ -273,7 +282,7 @@ fn what_is_wrong_in_a_row_is_told_as_of_a_whole_message() {
             ),
             r#"},"U":[{}],"T":{"#.to_owned(),
         ] {
-            for message in messages(&story(version, &fault)) {
+            for message in messages(&updates_with_fault(version, &fault)) {
                 for part in [1, 7, 100, 333] {
                     check(message.as_bytes(), &[part], version);
                 }
@@ -283,17 +292,17 @@ fn what_is_wrong_in_a_row_is_told_as_of_a_whole_message() {
 }
 
 #[test]
-fn rows_that_nobody_has_looked_at_are_taken_as_they_come() {
+fn unvalidated_rows_are_taken_as_they_are_received() {
     let mut framer = Framer::new(usize::MAX);
     framer.push(br#"{"id":5,"result":{"T":{"#);
     assert!(framer.next_text().unwrap().is_none());
     let mut taken = Vec::new();
     let member = |number: usize| format!(r#""{number}":[{number},"x"],"#).into_bytes();
     let stream: Vec<u8> = (0..100).flat_map(member).collect();
-    // Each member comes in two parts at most.
+    // Each row is received in at most two parts.
     for part in stream.chunks(14) {
         framer.push(part);
-        let members = framer.unproven_members().unwrap().unwrap();
+        let members = framer.unvalidated_rows().unwrap().unwrap();
         taken.extend(members.take(|reader| {
             let name = reader.next_member()?.into_owned();
             let is_begun = reader.enter_array() && reader.next_element();
@@ -301,9 +310,9 @@ fn rows_that_nobody_has_looked_at_are_taken_as_they_come() {
             let is_whole = reader.next_element() && reader.string().is_some();
             (is_whole && !reader.next_element()).then_some((name, number))
         }));
-        // What has come in part waits.
+        // An incomplete row stays in the text.
         assert!(framer.next_text().unwrap().is_none());
-        assert!(framer.arriving_rows(1).is_none());
+        assert!(framer.open_rows(1).is_none());
     }
     let numbers = taken.iter().map(|(_, number)| *number);
     assert!(numbers.eq(0..100));
@@ -316,17 +325,17 @@ fn rows_that_nobody_has_looked_at_are_taken_as_they_come() {
 }
 
 #[test]
-fn a_row_that_comes_byte_by_byte_is_not_looked_at_with_each() {
+fn a_row_received_byte_by_byte_is_not_read_for_each_byte() {
     let mut framer = Framer::new(usize::MAX);
     framer.push(br#"{"id":5,"result":{"T":{"#);
     assert!(framer.next_text().unwrap().is_none());
-    let mut looks = 0;
+    let mut reads = 0;
     let row = format!(r#""long":"{}","#, "x".repeat(10_000));
     for byte in row.bytes() {
         framer.push(&[byte]);
-        if let Some(members) = framer.unproven_members().unwrap() {
+        if let Some(members) = framer.unvalidated_rows().unwrap() {
             let taken = members.take(|reader| {
-                looks += 1;
+                reads += 1;
                 reader.next_member()?;
                 reader.string().map(|_| ())
             });
@@ -334,25 +343,25 @@ fn a_row_that_comes_byte_by_byte_is_not_looked_at_with_each() {
         }
         assert!(framer.next_text().unwrap().is_none());
     }
-    assert!((1..5).contains(&looks), "{looks} looks");
-    let row = framer.arriving_rows(1).unwrap();
+    assert!((1..5).contains(&reads), "{reads} reads");
+    let row = framer.open_rows(1).unwrap();
     row.take(|row| assert_eq!(row.bytes().len(), 10_011));
 }
 
 #[test]
-fn places_of_faults_count_what_was_taken() {
+fn offsets_of_errors_include_removed_rows() {
     let stream = br#"{"result":{"T":{"a":1,"b":2,"c":?}}}"#;
     let mut framer = Framer::new(usize::MAX);
     framer.push(&stream[..30]);
     assert!(framer.next_text().unwrap().is_none());
-    framer.arriving_rows(1).unwrap().take(|_| ());
+    framer.open_rows(1).unwrap().take(|_| ());
     framer.push(&stream[30..]);
     assert_eq!(framer.next_text().unwrap_err().at, 32);
 }
 
 type Damage = (prop::sample::Index, u8, bool);
 
-/// Changes bytes, or removes them.
+/// Replaces or removes bytes.
 fn damage(stream: &mut Vec<u8>, changes: Vec<Damage>) {
     for (place, byte, replace) in changes {
         let place = place.index(stream.len());
@@ -367,9 +376,10 @@ fn damage(stream: &mut Vec<u8>, changes: Vec<Damage>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Most rows can be proven while they are decoded; bytes that are changed at random may not slip through.
+    /// Rows in the form of servers are validated while they are decoded. Random damage must be
+    /// detected.
     #[test]
-    fn rows_as_servers_write_them(
+    fn damaged_rows_of_servers_have_the_result_of_the_complete_message(
         version in select(&VERSIONS[1..]),
         rows in vec(
             (any::<u32>(), "[a-z]{0,30}", any::<i32>(), vec("[a-z]{0,12}", 0..4), vec(("[a-c]", "[a-z]{0,40}"), 0..3)),
@@ -396,13 +406,13 @@ proptest! {
     }
 
     #[test]
-    fn any_message_in_any_parts(
+    fn any_message_in_any_parts_has_the_result_of_the_complete_message(
         version in select(&VERSIONS[..]),
         shape in 0..11_usize,
         parts in vec(1..300_usize, 1..6),
         changes in vec((any::<prop::sample::Index>(), select(&b"{}[]\",: a\\5\xff\x01"[..]), any::<bool>()), 0..3),
     ) {
-        let mut stream = messages(&story(version, "")).swap_remove(shape).into_bytes();
+        let mut stream = messages(&updates_with_fault(version, "")).swap_remove(shape).into_bytes();
         damage(&mut stream, changes);
         check(&stream, &parts, version);
     }

@@ -1,4 +1,4 @@
-//! The members of an operation object, found without building a tree.
+//! Members of an operation object, found without building a tree.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -6,15 +6,17 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use crate::error::OvsdbError;
-use crate::json::{Json, Kind, Reader};
+use crate::json::{Json, Reader, ValueKind};
 use crate::schema::{is_id, unknown_members};
 
-/// More members than this are looked up by hash, so that a hostile object costs no more than its length.
-const MANY: usize = 16;
+/// Number of members above which they are looked up by hash, so that the cost of a hostile object
+/// is linear in its length.
+const MAX_SCANNED_MEMBERS: usize = 16;
 
-/// The members of an object that have not been asked for yet, with ovsdb-server's complaints.
+/// Members of an object that have not been requested yet.
 ///
-/// The same contract as [`Members`](crate::schema::Members), over text instead of a tree.
+/// The contract is that of [`Members`](crate::schema::Members), for text instead of a tree. Errors
+/// are worded like in ovsdb-server.
 pub(super) struct OperationMembers<'a> {
     context: Cow<'static, str>,
     object: Reader<'a>,
@@ -23,7 +25,7 @@ pub(super) struct OperationMembers<'a> {
 }
 
 impl<'a> OperationMembers<'a> {
-    /// Takes the object that comes next apart; the reader moves behind it.
+    /// Reads the next object and moves the reader behind it.
     pub(super) fn new(reader: &mut Reader<'a>, context: impl Into<Cow<'static, str>>) -> Self {
         let context = context.into();
         let object = *reader;
@@ -39,47 +41,50 @@ impl<'a> OperationMembers<'a> {
             this.error = Some(OvsdbError::new("syntax error", details));
             return this;
         }
-        // Only objects with more members than any operation has are worth an index.
-        let mut places: HashMap<Cow<'a, [u8]>, usize, RandomState> = HashMap::default();
+        // Remains empty for objects with as few members as valid operations have.
+        let mut index: HashMap<Cow<'a, [u8]>, usize, RandomState> = HashMap::default();
         while let Some(name) = reader.next_member() {
             let at = *reader;
             reader.skip();
-            let place = if this.rest.len() <= MANY {
-                this.rest.iter().position(|(have, _)| *have == name)
+            let known = if this.rest.len() <= MAX_SCANNED_MEMBERS {
+                this.rest.iter().position(|(known, _)| *known == name)
             } else {
-                if places.is_empty() {
+                if index.is_empty() {
                     let names = this.rest.iter().map(|(name, _)| name.clone());
-                    places = names.zip(0..).collect();
+                    index = names.zip(0..).collect();
                 }
-                places.get(&name).copied()
+                index.get(&name).copied()
             };
-            if let Some(place) = place {
-                this.rest[place].1 = at;
+            if let Some(known) = known {
+                this.rest[known].1 = at;
                 continue;
             }
-            if !places.is_empty() {
-                places.insert(name.clone(), this.rest.len());
+            if !index.is_empty() {
+                index.insert(name.clone(), this.rest.len());
             }
             this.rest.push((name, at));
         }
         this
     }
 
-    /// A member that must be there and be of this kind.
-    pub(super) fn required(&mut self, name: &'static str, kind: Kind) -> Option<Reader<'a>> {
-        let there = self.rest.iter().any(|(have, _)| **have == *name.as_bytes());
-        if !there {
+    /// Returns a required member of this kind.
+    pub(super) fn required(&mut self, name: &'static str, kind: ValueKind) -> Option<Reader<'a>> {
+        let exists = self
+            .rest
+            .iter()
+            .any(|(known, _)| **known == *name.as_bytes());
+        if !exists {
             self.fail(&format!("Required '{name}' member is missing."));
         }
         self.optional(name, kind)
     }
 
-    /// A member that, if there, must be of this kind.
-    pub(super) fn optional(&mut self, name: &'static str, kind: Kind) -> Option<Reader<'a>> {
+    /// Returns an optional member of this kind.
+    pub(super) fn optional(&mut self, name: &'static str, kind: ValueKind) -> Option<Reader<'a>> {
         let at = self
             .rest
             .iter()
-            .position(|(have, _)| **have == *name.as_bytes())?;
+            .position(|(known, _)| **known == *name.as_bytes())?;
         let (_, mut value) = self.rest.swap_remove(at);
         if value.kind() == kind {
             return Some(value);
@@ -88,18 +93,18 @@ impl<'a> OperationMembers<'a> {
         None
     }
 
-    /// A member that, if there, must be an integer.
+    /// Returns an optional integer member.
     pub(super) fn optional_integer(&mut self, name: &'static str) -> Option<i64> {
-        let integer = self.optional(name, Kind::Number)?.integer();
+        let integer = self.optional(name, ValueKind::Number)?.integer();
         if integer.is_none() {
             self.mismatch(name);
         }
         integer
     }
 
-    /// A required string member that is an `<id>`.
+    /// Returns a required string member that is an `<id>`.
     pub(super) fn id(&mut self, name: &'static str) -> Option<Cow<'a, str>> {
-        let text = match self.required(name, Kind::String)?.string()? {
+        let text = match self.required(name, ValueKind::String)?.string()? {
             Cow::Borrowed(text) => std::str::from_utf8(text).ok().map(Cow::Borrowed),
             Cow::Owned(text) => String::from_utf8(text).ok().map(Cow::Owned),
         };
@@ -110,11 +115,12 @@ impl<'a> OperationMembers<'a> {
         id
     }
 
+    /// Records that a member has the wrong type.
     fn mismatch(&mut self, name: &str) {
         self.fail(&format!("Type mismatch for member '{name}'."));
     }
 
-    /// Notes a problem, unless there was one before.
+    /// Records a problem. Only the first is kept.
     pub(super) fn fail(&mut self, problem: &str) {
         if self.error.is_none() {
             let details = format!("Parsing {} failed: {problem}", self.context);
@@ -122,19 +128,24 @@ impl<'a> OperationMembers<'a> {
         }
     }
 
-    /// Whether a problem was noted.
-    pub(super) fn has_error(&self) -> bool {
-        self.error.is_some()
+    /// Returns the found members if no problem was recorded.
+    ///
+    /// # Errors
+    /// The recorded problem. `None` implies one.
+    pub(super) fn require<T>(&self, found: Option<T>) -> Result<T, OvsdbError> {
+        found
+            .filter(|_| self.error.is_none())
+            .ok_or_else(|| self.error())
     }
 
-    /// The problem that was noted.
+    /// Returns the recorded problem.
     pub(super) fn error(&self) -> OvsdbError {
         self.error
             .clone()
             .unwrap_or_else(|| OvsdbError::syntax_at(self.object, "malformed operation"))
     }
 
-    /// The whole object.
+    /// Returns the whole object as a tree.
     pub(super) fn to_json(&self) -> Json {
         Json::read(&mut self.object.clone())
     }
@@ -142,7 +153,7 @@ impl<'a> OperationMembers<'a> {
     /// Ends the parsing.
     ///
     /// # Errors
-    /// The first problem; members that were not asked for are one.
+    /// The recorded problem, or a member that was not requested.
     pub(super) fn finish(mut self) -> Result<(), OvsdbError> {
         if let Some((extra, _)) = self.rest.first() {
             let problem = unknown_members(&String::from_utf8_lossy(extra), self.rest.len());
@@ -158,7 +169,7 @@ mod tests {
     use crate::json::TextBuf;
 
     #[test]
-    fn of_very_many_members_the_last_of_a_name_counts() {
+    fn the_last_of_several_equal_members_is_used_among_very_many() {
         let mut text = b"{\"op\":1".to_vec();
         for i in 0..200_000 {
             text.extend_from_slice(format!(",\"x{i}\":0").as_bytes());
@@ -168,7 +179,7 @@ mod tests {
         let mut members =
             OperationMembers::new(&mut Reader::new(text.as_text()), "ovsdb operation");
         assert_eq!(members.optional_integer("op"), Some(2));
-        assert!(members.optional("x7", Kind::Bool).is_some());
+        assert!(members.optional("x7", ValueKind::Bool).is_some());
         let details = members.finish().unwrap_err().details.unwrap();
         assert!(
             details.ends_with("and 199998 other members are present but not allowed here."),

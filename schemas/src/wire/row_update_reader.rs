@@ -1,4 +1,4 @@
-//! One row of a `<table-update>`, read.
+//! Decoding of the rows of a `<table-update>`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::error::OvsdbError;
 use crate::json::Reader;
 use crate::row::{Row, ValuesBuilder};
 use crate::schema::{ColumnId, TableSchema};
-use crate::strings::Strings;
+use crate::strings::StringCache;
 
 use super::column_order::ColumnOrder;
 use super::monitor::MonitorVersion;
@@ -20,26 +20,28 @@ use super::notation::NotationReader;
 use super::operation::ColumnValues;
 use super::update::{RowUpdate, UpdateError};
 
-/// Reads the rows of a table one after the other.
-pub(super) struct RowReader<'s> {
+/// Decoder of the row updates of a table.
+pub(crate) struct RowReader<'s> {
     version: MonitorVersion,
     notation: NotationReader<'s, 's, 'static>,
     values: ValuesBuilder,
-    pub(super) last: LastRow,
-    /// The columns that the schema lacks, as `table.column`.
-    pub(super) unknown_columns: BTreeSet<String>,
+    pub(crate) last: LastRow,
+    /// Columns that the schema lacks, as `table.column`.
+    pub(crate) unknown_columns: BTreeSet<String>,
 }
 
-/// Servers write rows alike: what came last tells what the next one may share.
+/// Previous row of a table. Servers write all rows in the same form, so that the next row may share
+/// parts with it.
 #[derive(Debug, Default)]
-pub(super) struct LastRow {
-    /// The last row that was inserted into the table.
+pub(crate) struct LastRow {
+    /// The row that was inserted last.
     row: Option<Arc<Row>>,
     order: ColumnOrder,
 }
 
 impl<'s> RowReader<'s> {
-    pub(super) fn new(version: MonitorVersion, strings: &'s mut Strings) -> Self {
+    /// Returns a decoder at the start of a table.
+    pub(crate) fn new(version: MonitorVersion, strings: &'s mut StringCache) -> Self {
         Self {
             version,
             notation: NotationReader::new(strings),
@@ -49,10 +51,10 @@ impl<'s> RowReader<'s> {
         }
     }
 
-    /// The next member of the object with the rows of a table; none at its end.
-    pub(super) fn next<const PROVING: bool>(
+    /// Returns the next row of the object with the rows of a table. `None`: the object has ended.
+    pub(crate) fn next<const VALIDATING: bool>(
         &mut self,
-        reader: &mut Reader<'_, PROVING>,
+        reader: &mut Reader<'_, VALIDATING>,
         table: &TableSchema,
     ) -> Result<Option<(Uuid, RowUpdate)>, UpdateError> {
         let Some(name) = reader.next_member() else {
@@ -61,16 +63,16 @@ impl<'s> RowReader<'s> {
         let uuid = parse_uuid(&name)
             .ok_or_else(|| malformed(Some(table), "a row's name is not a UUID"))?;
         let update = match self.version {
-            MonitorVersion::V1 => self.old_and_new(reader, table, uuid)?,
+            MonitorVersion::V1 => self.row_update(reader, table, uuid)?,
             _ => self.row_update2(reader, table, uuid)?,
         };
         Ok(Some((uuid, update)))
     }
 
-    /// A `<row-update>` of `update`.
-    fn old_and_new<const PROVING: bool>(
+    /// Decodes a `<row-update>`.
+    fn row_update<const VALIDATING: bool>(
         &mut self,
-        reader: &mut Reader<'_, PROVING>,
+        reader: &mut Reader<'_, VALIDATING>,
         table: &TableSchema,
         uuid: Uuid,
     ) -> Result<RowUpdate, UpdateError> {
@@ -97,10 +99,10 @@ impl<'s> RowReader<'s> {
         }
     }
 
-    /// A `<row-update2>`, which has exactly one member.
-    fn row_update2<const PROVING: bool>(
+    /// Decodes a `<row-update2>`, which has exactly one member.
+    fn row_update2<const VALIDATING: bool>(
         &mut self,
-        reader: &mut Reader<'_, PROVING>,
+        reader: &mut Reader<'_, VALIDATING>,
         table: &TableSchema,
         uuid: Uuid,
     ) -> Result<RowUpdate, UpdateError> {
@@ -136,18 +138,19 @@ impl<'s> RowReader<'s> {
         Ok(update)
     }
 
-    /// A row whose columns are defaults where nothing else is said.
-    fn row<const PROVING: bool>(
+    /// Decodes the values of an inserted row. Omitted columns have their defaults.
+    fn row<const VALIDATING: bool>(
         &mut self,
-        reader: &mut Reader<'_, PROVING>,
+        reader: &mut Reader<'_, VALIDATING>,
         table: &TableSchema,
         uuid: Uuid,
     ) -> Result<Arc<Row>, UpdateError> {
-        let like = self.last.row.take();
+        let template = self.last.row.take();
         let mut values = std::mem::take(&mut self.values);
         let outcome = self.columns(reader, table, uuid, |column, reader, notation| {
-            let likely = like.as_ref().and_then(|row| row.values.get(column));
-            let datum = notation.datum_like(reader, table.column_type(column), likely)?;
+            let template = template.as_ref().and_then(|row| row.values.get(column));
+            let datum =
+                notation.datum_with_template(reader, table.column_type(column), template)?;
             values.set(column, datum);
             Ok(())
         });
@@ -158,7 +161,7 @@ impl<'s> RowReader<'s> {
         };
         self.values = values;
         if let Err(error) = outcome {
-            self.last.row = like;
+            self.last.row = template;
             return Err(error);
         }
         let row = Arc::new(row);
@@ -166,9 +169,10 @@ impl<'s> RowReader<'s> {
         Ok(row)
     }
 
-    fn values<const PROVING: bool>(
+    /// Decodes new values of columns.
+    fn values<const VALIDATING: bool>(
         &mut self,
-        reader: &mut Reader<'_, PROVING>,
+        reader: &mut Reader<'_, VALIDATING>,
         table: &TableSchema,
         uuid: Uuid,
     ) -> Result<ColumnValues, UpdateError> {
@@ -180,15 +184,16 @@ impl<'s> RowReader<'s> {
         Ok(values)
     }
 
-    /// Calls `read` for each member of the object that comes next that is a known column, and passes the object.
-    fn columns<'t, const PROVING: bool>(
+    /// Calls `read` for each member of the next object that is a column of the table, and passes
+    /// the object.
+    fn columns<'t, const VALIDATING: bool>(
         &mut self,
-        reader: &mut Reader<'t, PROVING>,
+        reader: &mut Reader<'t, VALIDATING>,
         table: &TableSchema,
         uuid: Uuid,
         mut read: impl FnMut(
             ColumnId,
-            &mut Reader<'t, PROVING>,
+            &mut Reader<'t, VALIDATING>,
             &mut NotationReader<'_, '_, '_>,
         ) -> Result<(), OvsdbError>,
     ) -> Result<(), UpdateError> {
@@ -198,7 +203,7 @@ impl<'s> RowReader<'s> {
         let order = &mut self.last.order;
         order.begin_row();
         loop {
-            // Names of columns are identifiers.
+            // Column names are identifiers, which JSON does not escape.
             let expected = order.expected();
             let expected =
                 expected.filter(|column| reader.is_plain_member(table.column_name(*column)));
@@ -219,13 +224,14 @@ impl<'s> RowReader<'s> {
                 };
                 column
             };
-            order.came(column);
+            order.record(column);
             read(column, reader, &mut self.notation)
                 .map_err(|error| value_error(table, uuid, column, error))?;
         }
     }
 }
 
+/// Returns the error of an update in an invalid form.
 pub(super) fn malformed(table: Option<&TableSchema>, problem: &'static str) -> UpdateError {
     UpdateError::Malformed {
         table: table.map(|table| table.name.clone()),
@@ -233,6 +239,7 @@ pub(super) fn malformed(table: Option<&TableSchema>, problem: &'static str) -> U
     }
 }
 
+/// Returns the error of an invalid value.
 pub(super) fn value_error(
     table: &TableSchema,
     row: Uuid,

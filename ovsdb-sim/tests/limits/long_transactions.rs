@@ -1,12 +1,12 @@
-//! Long requests that are decoded while they are received.
+//! Long transactions, whose operations are decoded before the request has ended.
 
 use ovsdb_sim::Limits;
 use patchbay_schemas::json::Json;
 
 use crate::Bed;
 
-/// Length in bytes of the operations that are decoded before the request ends.
-const LONG: usize = 4 << 20;
+/// Length in bytes of the operations of a request, which is several times that of one decoded part.
+const OPERATIONS_BYTES: usize = 4 << 20;
 
 fn inserts() -> Vec<String> {
     let text = "x".repeat(1000);
@@ -15,7 +15,7 @@ fn inserts() -> Vec<String> {
             r#"{{"op":"insert","table":"A","uuid-name":"n{i}","row":{{"i":{i},"s":"{text}"}}}}"#
         )
     };
-    (0..LONG / 1000).map(insert).collect()
+    (0..OPERATIONS_BYTES / 1000).map(insert).collect()
 }
 
 async fn count(bed: &Bed) -> usize {
@@ -31,7 +31,7 @@ async fn count(bed: &Bed) -> usize {
 }
 
 #[tokio::test]
-async fn a_request_that_breaks_off_or_changes_its_method_changes_nothing() {
+async fn a_request_that_breaks_off_or_ends_differently_has_no_effect() {
     let bed = Bed::new(Limits::default()).await;
     let inserts = inserts().join(",");
     for end in [
@@ -55,9 +55,9 @@ async fn a_request_that_breaks_off_or_changes_its_method_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_broken_operation_undoes_the_others_of_its_request() {
+async fn a_request_with_an_invalid_operation_has_results_and_no_effect() {
     let bed = Bed::new(Limits::default()).await;
-    for broken in [0, 1, 1500, LONG / 1000] {
+    for broken in [0, 1, 1500, OPERATIONS_BYTES / 1000] {
         let mut operations = inserts();
         operations.insert(
             broken,

@@ -1,4 +1,6 @@
-//! Maps of typed rows: those of one column have the same keys, most of the time, and some of the same values.
+//! Sharing between the maps of typed rows.
+//!
+//! Maps of one column usually have the same keys, and often some equal values.
 
 use std::cell::RefCell;
 
@@ -6,51 +8,53 @@ use super::Value;
 use crate::atom::Atom;
 use crate::datum::{Key, Map, MapBuffers, MapBuilder};
 
-/// Longer maps are made by themselves.
-const MAX_PAIRS: usize = 32;
+/// Number of pairs above which maps are not cached.
+const MAX_CACHED_PAIRS: usize = 32;
 
-/// So many maps of each length are remembered.
-const REMEMBERED: usize = 4;
-/// Maps with longer strings are not kept.
-const MAX_LEN: usize = 128;
+/// Number of cached maps of each length.
+const MAPS_PER_LENGTH: usize = 4;
+/// Length in bytes of the longest string of a cached map.
+const MAX_CACHED_STRING_LEN: usize = 128;
 
 thread_local! {
-    static RECENT: RefCell<RecentMaps> = RefCell::default();
+    static CACHE: RefCell<MapCache> = RefCell::default();
 }
 
-/// A map of pairs that are sorted by their keys as Rust orders them. What is the same in a map that was made before is
-/// shared with it, at less cost than that of making it again.
-pub(crate) fn map_of<'a, K: Value + 'a, V: Value + 'a>(
+/// Builds a map from pairs sorted by the Rust order of their keys.
+///
+/// Keys and values that are equal in a cached map are shared with it, which costs less than
+/// creating them.
+pub(crate) fn build_map<'a, K: Value + 'a, V: Value + 'a>(
     pairs: impl ExactSizeIterator<Item = (&'a K, &'a V)> + Clone,
 ) -> Map {
-    let map = RECENT.with_borrow_mut(|recent| recent.map_of(pairs.clone()));
-    // Keys that differ in Rust may be the same in a database; then the later pair wins.
+    let map = CACHE.with_borrow_mut(|cache| cache.build_map(pairs.clone()));
+    // Keys that differ in Rust may be equal atoms. The last pair is then used.
     map.unwrap_or_else(|| pairs.map(|(k, v)| (k.to_atom(), v.to_atom())).collect())
 }
 
 #[derive(Debug, Default)]
-struct RecentMaps {
-    /// By length, from one on.
-    by_len: [Vec<Map>; MAX_PAIRS],
-    /// Which of those of one length is forgotten next.
+struct MapCache {
+    /// Maps by length; index 0 is for maps of one pair.
+    by_len: [Vec<Map>; MAX_CACHED_PAIRS],
+    /// Index of the map that is evicted next, whatever the length.
     next: usize,
     buffers: MapBuffers,
 }
 
-impl RecentMaps {
-    fn map_of<'a, K: Value + 'a, V: Value + 'a>(
+impl MapCache {
+    fn build_map<'a, K: Value + 'a, V: Value + 'a>(
         &mut self,
         pairs: impl ExactSizeIterator<Item = (&'a K, &'a V)> + Clone,
     ) -> Option<Map> {
         let len = pairs.len();
         let maps = len.checked_sub(1).and_then(|at| self.by_len.get_mut(at));
         let first = pairs.clone().next().map(|(key, _)| key);
-        let likely = maps.as_ref().and_then(|maps| {
-            let is_likely = |map: &Map| Some(first?.is(map.pair(0)?.0));
-            maps.iter().position(|map| is_likely(map) == Some(true))
+        let found = maps.as_ref().and_then(|maps| {
+            let has_first_key = |map: &Map| Some(first?.is(map.pair(0)?.0));
+            maps.iter().position(|map| has_first_key(map) == Some(true))
         });
-        let like = likely.and_then(|at| maps.as_ref()?.get(at));
-        let mut builder = MapBuilder::new(&mut self.buffers, like);
+        let template = found.and_then(|at| maps.as_ref()?.get(at));
+        let mut builder = MapBuilder::new(&mut self.buffers, template);
         for (key, value) in pairs {
             match builder.expected() {
                 Some((expected, likely)) if key.is(expected) => {
@@ -66,17 +70,17 @@ impl RecentMaps {
             }
         }
         let map = builder.finish()?;
-        let is_same = like.is_some_and(|like| like.shares_with(&map));
+        let is_same = template.is_some_and(|template| template.shares_with(&map));
         if let Some(maps) = maps
             && !is_same
-            && is_short(&map)
+            && has_short_strings(&map)
         {
-            match likely {
+            match found {
                 Some(at) => maps[at] = map.clone(),
-                None if maps.len() < REMEMBERED => maps.push(map.clone()),
+                None if maps.len() < MAPS_PER_LENGTH => maps.push(map.clone()),
                 None => {
                     maps[self.next] = map.clone();
-                    self.next = (self.next + 1) % REMEMBERED;
+                    self.next = (self.next + 1) % MAPS_PER_LENGTH;
                 }
             }
         }
@@ -84,8 +88,11 @@ impl RecentMaps {
     }
 }
 
-fn is_short(map: &Map) -> bool {
-    let is_short = |atom: &Atom| atom.as_str().is_none_or(|text| text.len() <= MAX_LEN);
+fn has_short_strings(map: &Map) -> bool {
+    let is_short = |atom: &Atom| {
+        atom.as_str()
+            .is_none_or(|text| text.len() <= MAX_CACHED_STRING_LEN)
+    };
     map.iter()
         .all(|(key, value)| is_short(key) && is_short(value))
 }
@@ -104,10 +111,10 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_values_that_come_again_are_shared() {
+    fn repeated_keys_and_values_are_shared() {
         let long = "a value that is too long to stand in its atom";
-        let first = map_of(pairs(&[("key", long), ("other", "1")]).iter());
-        let second = map_of(pairs(&[("key", long), ("other", "2")]).iter());
+        let first = build_map(pairs(&[("key", long), ("other", "1")]).iter());
+        let second = build_map(pairs(&[("key", long), ("other", "2")]).iter());
         let place = |map: &Map| map.pair(0).map(|(key, _)| std::ptr::from_ref(key));
         assert_eq!(place(&first), place(&second));
         let text = |map: &Map| map.pair(0).and_then(|(_, v)| v.as_str().map(str::as_ptr));
@@ -115,21 +122,21 @@ mod tests {
     }
 
     #[test]
-    fn long_strings_are_not_kept() {
-        let long = "x".repeat(MAX_LEN + 1);
-        map_of(pairs(&[("a", &long)]).iter());
-        let kept = RECENT.with_borrow(|recent| recent.by_len[0].len());
+    fn maps_with_long_strings_are_not_cached() {
+        let long = "x".repeat(MAX_CACHED_STRING_LEN + 1);
+        build_map(pairs(&[("a", &long)]).iter());
+        let kept = CACHE.with_borrow(|cache| cache.by_len[0].len());
         assert_eq!(kept, 0);
     }
 
     proptest! {
         #[test]
-        fn what_came_before_makes_no_difference(
+        fn cached_maps_do_not_change_the_result(
             maps in prop::collection::vec(prop::collection::btree_map("[ab]{0,2}", "[ab]{0,1}", 0..5), 1..20),
         ) {
             for pairs in maps {
                 let alone: Map = pairs.iter().map(|(k, v)| (k.to_atom(), v.to_atom())).collect();
-                prop_assert_eq!(map_of(pairs.iter()), alone);
+                prop_assert_eq!(build_map(pairs.iter()), alone);
             }
         }
     }
