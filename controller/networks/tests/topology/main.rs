@@ -3,6 +3,8 @@
 mod addresses;
 mod skipped;
 
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
+
 use std::fmt::Write;
 
 use patchbay_resources::object::Time;
