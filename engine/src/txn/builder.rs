@@ -127,9 +127,8 @@ impl TxnBuilder {
         table: TableId,
         values: impl IntoIterator<Item = (&'a str, Option<ColumnId>, Datum)>,
     ) -> Result<Uuid, BuildError> {
-        let uuid = self.uuids.next_uuid();
-        self.insert_values(table, uuid, None, values)?;
-        self.placeholders.insert(uuid);
+        let uuid = self.reserve();
+        self.insert_reserved(uuid, table, values)?;
         Ok(uuid)
     }
 
@@ -159,6 +158,28 @@ impl TxnBuilder {
             return Err(error);
         }
         self.operations.insert(table, uuid, given, row);
+        Ok(())
+    }
+
+    /// Returns a placeholder for a row that [`insert_reserved`](Self::insert_reserved) inserts later: other rows may
+    /// refer to it before.
+    pub fn reserve(&mut self) -> Uuid {
+        self.uuids.next_uuid()
+    }
+
+    /// Inserts a row of any table under a placeholder that [`reserve`](Self::reserve) has returned. Each value comes with
+    /// the name of its column and the column's place in the database; `None`: the schema has no such column.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the row.
+    pub fn insert_reserved<'a>(
+        &mut self,
+        placeholder: Uuid,
+        table: TableId,
+        values: impl IntoIterator<Item = (&'a str, Option<ColumnId>, Datum)>,
+    ) -> Result<(), BuildError> {
+        self.insert_values(table, placeholder, None, values)?;
+        self.placeholders.insert(placeholder);
         Ok(())
     }
 
