@@ -88,9 +88,7 @@ impl<'a, C: Capability> Evaluation<'a, C> {
         let mut read = reader.read.into_inner();
         let owned: Vec<OwnedRow> = self.index.owned(part).collect();
         let is_empty = owned.is_empty() && rows.wanted.is_empty();
-        let kept = rows.kept.into_iter();
-        self.kept
-            .extend(kept.filter(|row| owned.iter().any(|owned| owned.uuid == *row)));
+        self.kept.extend(rows.kept);
         let mut refused = Vec::new();
         for wanted in rows.wanted {
             if let Err(reason) = self.settle((part, &key), wanted, &mut read) {
