@@ -1,33 +1,33 @@
-//! What a small transaction costs a server as the database, the table and the set that it touches grow.
+//! Cost of a small transaction as the database, its table and its set grow.
 //!
-//! `cargo bench --workspace --bench growth`. Prints the server's CPU for each transaction and the exponents of
-//! their growth, and writes `benches/figures/small-transactions.svg`. ovsdb-server, whose cost grows with the set, is
-//! asked for fewer transactions, and not on the largest router.
+//! `cargo bench --workspace --bench growth` prints the server CPU of each transaction and the
+//! growth exponents, and writes `benches/figures/small-transactions.svg`. ovsdb-server runs fewer
+//! transactions, and none on the largest router, because its cost grows with the set.
 
 #![allow(clippy::print_stdout, reason = "the table is what this program is for")]
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use patchbay_benches::client::Client;
+use patchbay_benches::client::RawClient;
 use patchbay_benches::northbound;
 use patchbay_benches::plot::{Chart, growth_exponent};
-use patchbay_benches::process::{Kind, Server};
+use patchbay_benches::process::{Server, ServerKind};
 use uuid::Uuid;
 
-/// Ports of the router; there is a static route for each.
+/// Numbers of router ports; the database has as many static routes.
 const SIZES: [usize; 5] = [1_000, 4_000, 16_000, 64_000, 128_000];
-/// Each measurement is made so often on one server, and the best is shown.
+/// Runs of each measurement on one server; the best is printed.
 const ROUNDS: usize = 3;
 
-/// What is done to one port.
+/// Change of one port.
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    /// A new row, and the router's set with it.
+    /// Inserts a row and adds it to the router's set.
     Insert,
-    /// One column of a row.
+    /// Updates one column of a row.
     Update,
-    /// The router's set without it; the row goes because nothing refers to it.
+    /// Removes the row from the router's set. The row is deleted, because nothing refers to it.
     Delete,
 }
 
@@ -63,13 +63,13 @@ fn main() -> Result<()> {
     }
     println!("  exponent");
     let runs = [
-        (Kind::Simulator, &SIZES[..], 2_000),
-        (Kind::Real, &SIZES[..4], 200),
+        (ServerKind::Simulator, &SIZES[..], 2_000),
+        (ServerKind::Real, &SIZES[..4], 200),
     ];
     for (kind, sizes, transactions) in runs {
         let mut lines = [const { Vec::new() }; Work::ALL.len()];
         for size in sizes.iter().copied() {
-            let costs = costs(kind, size, transactions)
+            let costs = measure_costs(kind, size, transactions)
                 .with_context(|| format!("{} with {size} ports", kind.name()))?;
             for (line, cost) in lines.iter_mut().zip(costs) {
                 line.push((size as f64, cost));
@@ -97,12 +97,16 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The server's CPU microseconds for each transaction of each kind of work.
-fn costs(kind: Kind, size: usize, transactions: usize) -> Result<[f64; Work::ALL.len()]> {
+/// Measures the server CPU of each kind of transaction, in microseconds.
+fn measure_costs(
+    kind: ServerKind,
+    size: usize,
+    transactions: usize,
+) -> Result<[f64; Work::ALL.len()]> {
     let server = Server::start(kind)?;
-    let mut client = Client::connect(server.socket())?;
+    let mut client = RawClient::connect(server.socket())?;
     let reply = client.call(&northbound::router_transaction(1, size))?;
-    let router = northbound::inserted_last(&reply)?;
+    let router = northbound::last_inserted_uuid(&reply)?;
     drop(reply);
     let mut best = [f64::INFINITY; Work::ALL.len()];
     for _ in 0..ROUNDS {
@@ -110,15 +114,15 @@ fn costs(kind: Kind, size: usize, transactions: usize) -> Result<[f64; Work::ALL
             let requests: Vec<String> = (size..size + transactions)
                 .map(|port| work.transaction(port, router))
                 .collect();
-            let before = server.cpu()?;
+            let before = server.cpu_time()?;
             client.pipeline(&requests)?;
-            let cpu = server.cpu()?.saturating_sub(before);
+            let cpu = server.cpu_time()?.saturating_sub(before);
             *best = best.min(cpu.as_secs_f64() * 1e6 / transactions as f64);
-            let there = match work {
+            let rows = match work {
                 Work::Insert | Work::Update => size + transactions,
                 Work::Delete => size,
             };
-            northbound::ensure_rows(&mut client, "Logical_Router_Port", there)?;
+            northbound::ensure_rows(&mut client, "Logical_Router_Port", rows)?;
         }
     }
     Ok(best)

@@ -1,8 +1,8 @@
-//! What single steps of a small transaction cost in process, on a router of 32,000 ports: framing and decoding the
-//! request, executing and committing it, and a new snapshot's lookups.
+//! Cost of single steps of a small transaction in process, on a router of 32,000 ports: framing and
+//! decoding the request, executing and committing it, and lookups in a new snapshot.
 //!
-//! `cargo bench --workspace --bench operations`; criterion keeps the figures and tells the next run what changed
-//! (`-- --save-baseline NAME`, `-- --baseline NAME`).
+//! `cargo bench --workspace --bench operations` prints the figures. criterion saves them and
+//! compares the next run with them (`-- --save-baseline NAME`, `-- --baseline NAME`).
 
 use std::hint::black_box;
 

@@ -1,41 +1,41 @@
 //! ovsdb-server and ovsdb-sim side by side, over unix sockets, on the data set "32K".
 //!
-//! `cargo bench --workspace --bench server`. Prints both figures and their ratio: wall-clock time as a client
-//! sees it, and the server's own CPU, which a busy machine changes less. Of each the best of three runs, or of `--
-//! NUMBER`. ovsdb-server, ovsdb-tool and OVN's schema must be installed; the simulator is the program that this
-//! workspace builds.
+//! `cargo bench --workspace --bench server` prints the figures of both and their ratio: wall-clock
+//! time as a client measures it, and server CPU, which depends less on the load of the machine.
+//! Each figure is the best of three runs, or of N with `-- N`. ovsdb-server, ovsdb-tool and OVN's
+//! schema must be installed; ovsdb-sim is built if it has changed.
 
 #![allow(clippy::print_stdout, reason = "the table is what this program is for")]
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use patchbay_benches::client::Client;
+use patchbay_benches::client::RawClient;
 use patchbay_benches::northbound;
-use patchbay_benches::process::{Kind, Server};
+use patchbay_benches::process::{Server, ServerKind};
 
-/// Ports of routers, as many static routes each.
+/// Numbers of router ports; the database has as many static routes.
 const SIZES: [usize; 3] = [2_000, 8_000, 32_000];
-/// Small transactions on ovsdb-server, whose time for each grows with the router.
-const SMALL: usize = 2_000;
-/// Transactions that touch nothing else.
-const INDEPENDENT: usize = 40_000;
-/// Clients that follow the changes.
-const WATCHERS: usize = 50;
-/// Each measurement is made so often, unless another number is asked for, and the best is shown.
+/// Number of small transactions: few, because their cost in ovsdb-server grows with the router.
+const SMALL_TRANSACTIONS: usize = 2_000;
+/// Number of transactions that depend on no other row.
+const INDEPENDENT_TRANSACTIONS: usize = 40_000;
+/// Number of clients that monitor the changes.
+const MONITORS: usize = 50;
+/// Runs of each measurement, unless the command line has another number; the best is printed.
 const ROUNDS: usize = 3;
 
-/// One line of the table.
+/// Figure in one line of the table.
 #[derive(Debug)]
 struct Figure {
     what: String,
     value: f64,
     unit: &'static str,
-    /// Whether more is better.
+    /// `true`: a larger value is better.
     is_rate: bool,
 }
 
-/// The figures of one server, always the same lines.
+/// Figures of one server, with the same lines for each server.
 #[derive(Debug, Default)]
 struct Figures(Vec<Figure>);
 
@@ -43,8 +43,8 @@ fn main() -> Result<()> {
     let [mut real, mut sim] = [Figures::default(), Figures::default()];
     let rounds = std::env::args().find_map(|argument| argument.parse().ok());
     for _ in 0..rounds.unwrap_or(ROUNDS) {
-        real.keep_better(measure(Kind::Real)?);
-        sim.keep_better(measure(Kind::Simulator)?);
+        real.keep_better(measure(ServerKind::Real)?);
+        sim.keep_better(measure(ServerKind::Simulator)?);
     }
     println!("{:<62} {:>12} {:>12}", "", "ovsdb-server", "ovsdb-sim");
     for (real, sim) in real.0.iter().zip(&sim.0) {
@@ -86,93 +86,106 @@ impl Figures {
     }
 }
 
-fn measure(kind: Kind) -> Result<Figures> {
+fn measure(kind: ServerKind) -> Result<Figures> {
     let mut figures = Figures::default();
     for ports in SIZES {
-        with_router(kind, ports, &mut figures)
+        measure_router(kind, ports, &mut figures)
             .with_context(|| format!("{} with {ports} ports", kind.name()))?;
     }
-    independent(kind, &mut figures)?;
-    watched(kind, &mut figures)?;
+    measure_independent(kind, &mut figures)?;
+    measure_monitors(kind, &mut figures)?;
     Ok(figures)
 }
 
-/// Loads a router, reads everything back and adds ports.
-fn with_router(kind: Kind, ports: usize, figures: &mut Figures) -> Result<()> {
+/// Loads a router, reads all rows and adds ports.
+fn measure_router(kind: ServerKind, ports: usize, figures: &mut Figures) -> Result<()> {
     let server = Server::start(kind)?;
-    let mut client = Client::connect(server.socket())?;
+    let mut client = RawClient::connect(server.socket())?;
     let size = format!("{ports} ports + {ports} routes");
 
     let request = northbound::router_transaction(1, ports);
-    let (reply, wall, cpu) = timed(&server, || client.call(&request))?;
+    let (reply, wall, cpu) = measure_work(&server, || client.call(&request))?;
     drop(request);
-    let router = northbound::inserted_last(&reply)?;
+    let router = northbound::last_inserted_uuid(&reply)?;
     figures.push(format!("{size}: one transaction"), wall, "s");
     figures.push("  server CPU", cpu, "s");
     figures.push(
         "  resident memory",
-        server.resident()? as f64 / f64::from(1 << 20),
+        server.resident_bytes()? as f64 / f64::from(1 << 20),
         "MiB",
     );
 
-    let mut reader = Client::connect(server.socket())?;
+    let mut reader = RawClient::connect(server.socket())?;
     let request = northbound::monitor_request(1);
-    let (len, wall, cpu) = timed(&server, || reader.call_for_len(&request))?;
+    let (len, wall, cpu) = measure_work(&server, || reader.call_and_skip(&request))?;
     ensure!(len > 600 * ports, "the first reply has only {len} bytes");
     figures.push("  first monitor_cond reply", wall, "s");
     figures.push("  server CPU", cpu, "s");
     drop(reader);
 
-    let requests: Vec<String> = (ports..ports + SMALL)
+    let requests: Vec<String> = (ports..ports + SMALL_TRANSACTIONS)
         .map(|i| northbound::add_port_transaction(2, i, router))
         .collect();
-    let ((), wall, cpu) = timed(&server, || client.pipeline(&requests))?;
-    northbound::ensure_rows(&mut client, "Logical_Router_Port", ports + SMALL)?;
-    figures.push("  port + mutate, pipelined", SMALL as f64 / wall, "/s");
-    figures.push("  server CPU for each", cpu * 1e6 / SMALL as f64, "us");
-    Ok(())
-}
-
-fn independent(kind: Kind, figures: &mut Figures) -> Result<()> {
-    let server = Server::start(kind)?;
-    let mut client = Client::connect(server.socket())?;
-    let requests: Vec<String> = (0..INDEPENDENT as u32)
-        .map(northbound::independent_transaction)
-        .collect();
-    let ((), wall, cpu) = timed(&server, || client.pipeline(&requests))?;
-    northbound::ensure_rows(&mut client, "Address_Set", INDEPENDENT)?;
+    let ((), wall, cpu) = measure_work(&server, || client.pipeline(&requests))?;
+    northbound::ensure_rows(
+        &mut client,
+        "Logical_Router_Port",
+        ports + SMALL_TRANSACTIONS,
+    )?;
     figures.push(
-        "independent inserts, pipelined",
-        INDEPENDENT as f64 / wall,
+        "  port + mutate, pipelined",
+        SMALL_TRANSACTIONS as f64 / wall,
         "/s",
     );
     figures.push(
         "  server CPU for each",
-        cpu * 1e6 / INDEPENDENT as f64,
+        cpu * 1e6 / SMALL_TRANSACTIONS as f64,
         "us",
     );
     Ok(())
 }
 
-/// What a server spends on each update that it sends, when many clients follow one stream of changes.
-fn watched(kind: Kind, figures: &mut Figures) -> Result<()> {
+fn measure_independent(kind: ServerKind, figures: &mut Figures) -> Result<()> {
     let server = Server::start(kind)?;
-    let mut client = Client::connect(server.socket())?;
+    let mut client = RawClient::connect(server.socket())?;
+    let requests: Vec<String> = (0..INDEPENDENT_TRANSACTIONS as u32)
+        .map(northbound::independent_transaction)
+        .collect();
+    let ((), wall, cpu) = measure_work(&server, || client.pipeline(&requests))?;
+    northbound::ensure_rows(&mut client, "Address_Set", INDEPENDENT_TRANSACTIONS)?;
+    figures.push(
+        "independent inserts, pipelined",
+        INDEPENDENT_TRANSACTIONS as f64 / wall,
+        "/s",
+    );
+    figures.push(
+        "  server CPU for each",
+        cpu * 1e6 / INDEPENDENT_TRANSACTIONS as f64,
+        "us",
+    );
+    Ok(())
+}
+
+/// Measures the server CPU of each update, with many clients that monitor one stream of changes.
+fn measure_monitors(kind: ServerKind, figures: &mut Figures) -> Result<()> {
+    let server = Server::start(kind)?;
+    let mut client = RawClient::connect(server.socket())?;
     let reply = client.call(&northbound::router_transaction(1, 10))?;
-    let router = northbound::inserted_last(&reply)?;
+    let router = northbound::last_inserted_uuid(&reply)?;
     let mut watchers = Vec::new();
-    for _ in 0..WATCHERS {
-        let mut watcher = Client::connect(server.socket())?;
+    for _ in 0..MONITORS {
+        let mut watcher = RawClient::connect(server.socket())?;
         watcher.call(&northbound::monitor_request(1))?;
         watchers.push(watcher);
     }
-    let last = format!("_node{}\"", 10 + SMALL - 1);
-    let (updates, _, cpu) = timed(&server, || {
+    let last = format!("_node{}\"", 10 + SMALL_TRANSACTIONS - 1);
+    let (updates, _, cpu) = measure_work(&server, || {
         std::thread::scope(|scope| {
             let watching: Vec<_> = watchers
                 .iter_mut()
                 .map(|watcher| {
-                    // Changes may come merged, so a count is no end; the end is the last port's name.
+                    // The name of the last port marks the end. A count would not, because updates
+                    // may be merged.
                     scope.spawn(|| {
                         for updates in 1.. {
                             if watcher.receive()?.contains(&last) {
@@ -183,8 +196,8 @@ fn watched(kind: Kind, figures: &mut Figures) -> Result<()> {
                     })
                 })
                 .collect();
-            for i in 10..10 + SMALL {
-                client.call_for_len(&northbound::add_port_transaction(2, i, router))?;
+            for i in 10..10 + SMALL_TRANSACTIONS {
+                client.call_and_skip(&northbound::add_port_transaction(2, i, router))?;
             }
             let mut updates = 0;
             for watcher in watching {
@@ -195,9 +208,9 @@ fn watched(kind: Kind, figures: &mut Figures) -> Result<()> {
             Ok(updates)
         })
     })?;
-    let changes = SMALL * WATCHERS;
+    let changes = SMALL_TRANSACTIONS * MONITORS;
     figures.push(
-        format!("{SMALL} changes one by one, {WATCHERS} monitors: CPU for each change and monitor"),
+        format!("{SMALL_TRANSACTIONS} changes one by one, {MONITORS} monitors: CPU for each change and monitor"),
         cpu * 1e6 / changes as f64,
         "us",
     );
@@ -205,13 +218,13 @@ fn watched(kind: Kind, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// What a piece of work gives, and the seconds that it and the server's CPU took.
-fn timed<T>(server: &Server, work: impl FnOnce() -> Result<T>) -> Result<(T, f64, f64)> {
-    let before = server.cpu()?;
+/// Runs work and returns its result, its wall-clock seconds and the seconds of server CPU.
+fn measure_work<T>(server: &Server, work: impl FnOnce() -> Result<T>) -> Result<(T, f64, f64)> {
+    let before = server.cpu_time()?;
     let begin = Instant::now();
-    let given = work()?;
+    let result = work()?;
     let wall = begin.elapsed();
-    let cpu = server.cpu()?.saturating_sub(before);
+    let cpu = server.cpu_time()?.saturating_sub(before);
     let seconds = |duration: Duration| duration.as_secs_f64();
-    Ok((given, seconds(wall), seconds(cpu)))
+    Ok((result, seconds(wall), seconds(cpu)))
 }

@@ -1,5 +1,6 @@
-//! Where the time of the 32K transaction goes inside the simulator's process: framing and decoding, one after the other and
-//! as the simulator does it, at the same time; executing with commit; freeing the database.
+//! Times of the stages of the 32K transaction in the process of ovsdb-sim: framing, then decoding;
+//! framing and decoding concurrently, as ovsdb-sim does; execution with commit; freeing the
+//! database.
 
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
@@ -15,22 +16,22 @@ use patchbay_schemas::wire::{
     ArrivingTransaction, DecodedTransaction, Message, decode_transaction,
 };
 
-/// As in the simulator's program.
+/// Allocator of `ovsdb-sim`.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// How much is read at once.
-const READ: usize = 1 << 18;
-/// Operations are decoded in pieces of so many bytes.
-const PIECE: usize = 1 << 19;
+/// Bytes that a session reads at once.
+const READ_BYTES: usize = 1 << 18;
+/// Bytes of operations that are decoded together.
+const DECODED_BYTES: usize = 1 << 19;
 
-/// Each stage's time is the best of so many runs.
+/// Runs of each stage; the best is printed.
 const RUNS: usize = 7;
 
 const STAGES: [&str; 5] = [
     "frame",
     "decode in one thread",
-    "frame, and decode in several threads meanwhile",
+    "frame and decode concurrently, in several threads",
     "execute and commit",
     "free",
 ];
@@ -61,7 +62,7 @@ fn main() -> anyhow::Result<()> {
     let all = decode + execute;
     println!(
         "{:<46} {:8.1} ms",
-        "until committed",
+        "decode to commit",
         all.as_secs_f64() * 1e3
     );
     Ok(())
@@ -71,7 +72,7 @@ fn run(request: &str) -> anyhow::Result<[Duration; STAGES.len()]> {
     let mut framer = Framer::new(usize::MAX);
     let mut frame = Duration::ZERO;
     let mut text = None;
-    for piece in request.as_bytes().chunks(READ) {
+    for piece in request.as_bytes().chunks(READ_BYTES) {
         let start = Instant::now();
         framer.push(piece);
         text = framer.next_text()?;
@@ -119,12 +120,12 @@ fn run(request: &str) -> anyhow::Result<[Duration; STAGES.len()]> {
     ])
 }
 
-/// As the simulator does it.
+/// Frames and decodes concurrently, as ovsdb-sim does.
 fn decode_arriving(request: &str) -> anyhow::Result<DecodedTransaction> {
     let mut framer = Framer::new(usize::MAX);
     let mut arriving: Option<ArrivingTransaction> = None;
     let (mut parts, uuids) = (Vec::new(), UuidSource::random());
-    for bytes in request.as_bytes().chunks(READ) {
+    for bytes in request.as_bytes().chunks(READ_BYTES) {
         framer.push(bytes);
         if let Some(text) = framer.next_text()? {
             let mut arriving = arriving.ok_or_else(|| anyhow::anyhow!("the request is long"))?;
@@ -134,7 +135,7 @@ fn decode_arriving(request: &str) -> anyhow::Result<DecodedTransaction> {
             }
             return Ok(arriving.finish(rest));
         }
-        let Some(elements) = framer.arriving_elements(PIECE) else {
+        let Some(elements) = framer.arriving_elements(DECODED_BYTES) else {
             continue;
         };
         if arriving.is_none() {

@@ -1,7 +1,8 @@
-//! A plain blocking OVSDB client whose own cost stays far below a server's: it sends bytes that were made beforehand
-//! and counts braces in what it receives, in blocks, without keeping it.
+//! A blocking OVSDB client that costs far less CPU than a server. Its requests are prepared before
+//! the measurement; it finds the ends of replies by counting braces in blocks and does not keep
+//! their text.
 //!
-//! It is for contents without braces in strings, as the data sets here are.
+//! Strings in the data must not contain braces. Those of the data sets here do not.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -9,47 +10,48 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-/// How much is read at once.
-const CHUNK: usize = 1 << 18;
+/// Size of the read buffer in bytes, large enough that system calls do not matter.
+const READ_BUFFER_BYTES: usize = 1 << 18;
 
-/// How much of a message is looked at by one comparison.
-const BLOCK: usize = 64;
+/// Bytes whose braces are counted at once: as many as the compiler turns into few vector
+/// instructions.
+const SCAN_BLOCK_BYTES: usize = 64;
 
-/// A connection.
+/// A connection to a server.
 #[derive(Debug)]
-pub struct Client {
+pub struct RawClient {
     stream: UnixStream,
-    /// What was read and not yet returned is `start..end`.
+    /// The unread bytes are `start..end`.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    scan: Scan,
+    scanner: Scanner,
 }
 
 /// Finds the ends of JSON objects by counting braces.
 #[derive(Debug, Default)]
-struct Scan {
+struct Scanner {
     depth: usize,
 }
 
-impl Client {
+impl RawClient {
     /// Connects to a unix socket.
     ///
     /// # Errors
-    /// Nobody listens there.
+    /// No server listens there.
     pub fn connect(socket: &Path) -> Result<Self> {
         let stream = UnixStream::connect(socket)
             .with_context(|| format!("cannot connect to {}", socket.display()))?;
         Ok(Self {
             stream,
-            buffer: vec![0; CHUNK],
+            buffer: vec![0; READ_BUFFER_BYTES],
             start: 0,
             end: 0,
-            scan: Scan::default(),
+            scanner: Scanner::default(),
         })
     }
 
-    /// Sends all requests without waiting, and waits for as many answers.
+    /// Sends all requests without waiting, and receives one message for each.
     ///
     /// # Errors
     /// The connection is lost.
@@ -59,14 +61,14 @@ impl Client {
         std::thread::scope(|scope| {
             let sending = scope.spawn(move || sender.write_all(all.as_bytes()));
             for _ in requests {
-                self.pass()?;
+                self.skip_message()?;
             }
             let sent = sending.join();
             Ok(sent.map_err(|_| anyhow!("the sender failed"))??)
         })
     }
 
-    /// Sends a request and waits for one message, which is returned.
+    /// Sends a request and returns the next message.
     ///
     /// # Errors
     /// The connection is lost.
@@ -75,39 +77,39 @@ impl Client {
         self.receive()
     }
 
-    /// Sends a request and waits for one message, of which only the length is returned.
+    /// Sends a request and returns the length of the next message in bytes.
     ///
     /// # Errors
     /// The connection is lost.
-    pub fn call_for_len(&mut self, request: &str) -> Result<usize> {
+    pub fn call_and_skip(&mut self, request: &str) -> Result<usize> {
         self.stream.write_all(request.as_bytes())?;
-        self.pass()
+        self.skip_message()
     }
 
-    /// Waits for one message.
+    /// Receives a message.
     ///
     /// # Errors
     /// The connection is lost.
     pub fn receive(&mut self) -> Result<String> {
         let mut message = Vec::new();
-        self.next(|part| message.extend_from_slice(part))?;
+        self.read_message(|part| message.extend_from_slice(part))?;
         Ok(String::from_utf8(message)?)
     }
 
-    /// Waits for one message without keeping it; returns its length.
+    /// Receives a message without keeping it, and returns its length in bytes.
     ///
     /// # Errors
     /// The connection is lost.
-    pub fn pass(&mut self) -> Result<usize> {
+    pub fn skip_message(&mut self) -> Result<usize> {
         let mut len = 0;
-        self.next(|part| len += part.len())?;
+        self.read_message(|part| len += part.len())?;
         Ok(len)
     }
 
-    fn next(&mut self, mut take: impl FnMut(&[u8])) -> Result<()> {
+    fn read_message(&mut self, mut take: impl FnMut(&[u8])) -> Result<()> {
         loop {
             let pending = &self.buffer[self.start..self.end];
-            if let Some(len) = self.scan.end(pending) {
+            if let Some(len) = self.scanner.find_end(pending) {
                 take(&pending[..len]);
                 self.start += len;
                 return Ok(());
@@ -120,12 +122,13 @@ impl Client {
     }
 }
 
-impl Scan {
-    /// Where in the next bytes the first object ends; none when it does not.
-    fn end(&mut self, bytes: &[u8]) -> Option<usize> {
+impl Scanner {
+    /// Returns the length of the next bytes up to the end of the object; `None`: the object goes
+    /// on.
+    fn find_end(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
-        for block in bytes.chunks(BLOCK) {
-            let (opened, closed) = (count(block, b'{'), count(block, b'}'));
+        for block in bytes.chunks(SCAN_BLOCK_BYTES) {
+            let (opened, closed) = (count_byte(block, b'{'), count_byte(block, b'}'));
             if closed < self.depth {
                 self.depth = self.depth + opened - closed;
                 at += block.len();
@@ -148,8 +151,8 @@ impl Scan {
     }
 }
 
-/// How many bytes of a block are this one; becomes a few vector instructions.
-fn count(block: &[u8], wanted: u8) -> usize {
+/// Counts a byte in a block of at most 255 bytes; the compiler vectorizes it.
+fn count_byte(block: &[u8], wanted: u8) -> usize {
     let count: u8 = block.iter().map(|byte| u8::from(*byte == wanted)).sum();
     usize::from(count)
 }
@@ -166,11 +169,11 @@ mod tests {
         );
         let stream = ["{}", &long, "{\"c\":{\"d\":{}}}", &long].concat();
         for split in 1..stream.len() {
-            let mut scan = Scan::default();
+            let mut scanner = Scanner::default();
             let (mut lens, mut len) = (Vec::new(), 0);
             for part in [&stream[..split], &stream[split..]] {
                 let mut part = part.as_bytes();
-                while let Some(end) = scan.end(part) {
+                while let Some(end) = scanner.find_end(part) {
                     lens.push(len + end);
                     len = 0;
                     part = &part[end..];

@@ -1,9 +1,11 @@
-//! Loads for the benchmarks (the data set "32K" and a plain client to send it with), the servers that bear them, and
-//! pictures of their figures.
+//! Data sets, clients, server processes, tables and charts that the benchmarks share.
 
 pub mod client;
 pub mod connect;
+pub mod networks;
 pub mod northbound;
 pub mod parts;
 pub mod plot;
 pub mod process;
+pub mod stopwatch;
+pub mod text;

@@ -1,14 +1,14 @@
-//! Northbound content of the size and shape that OVN-Kubernetes writes for a connect router.
+//! Requests with Northbound rows as OVN-Kubernetes writes them for a connect router: the data set
+//! "32K" and small transactions.
 
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result, ensure};
 use uuid::Uuid;
 
-use crate::client::Client;
+use crate::client::RawClient;
 
-/// The transaction that makes a router with `ports` ports and as many static routes, as an OVN-Kubernetes
-/// controller writes it: one `transact` request.
+/// Returns a `transact` request that inserts a router with `ports` ports and as many static routes.
 pub fn router_transaction(id: u32, ports: usize) -> String {
     let mut out = format!("{{\"id\":{id},\"method\":\"transact\",\"params\":[\"OVN_Northbound\"");
     let (mut port_names, mut route_names) = (String::new(), String::new());
@@ -38,11 +38,11 @@ pub fn router_transaction(id: u32, ports: usize) -> String {
     out
 }
 
-/// The row that the last operation of a transaction inserted, by the reply.
+/// Returns the UUID of the row that the last operation of a transaction inserted, from the reply.
 ///
 /// # Errors
 /// The transaction failed.
-pub fn inserted_last(reply: &str) -> Result<Uuid> {
+pub fn last_inserted_uuid(reply: &str) -> Result<Uuid> {
     ensure!(
         !reply.contains("\"details\""),
         "the transaction failed: {}",
@@ -55,23 +55,23 @@ pub fn inserted_last(reply: &str) -> Result<Uuid> {
     Ok(uuid.context("a uuid in the reply")?.parse()?)
 }
 
-/// Asks the server how many rows a table has.
+/// Selects all rows of a table and compares their number with `wanted`.
 ///
 /// # Errors
-/// Not so many: transactions failed.
-pub fn ensure_rows(client: &mut Client, table: &str, wanted: usize) -> Result<()> {
+/// The number differs, because transactions failed.
+pub fn ensure_rows(client: &mut RawClient, table: &str, wanted: usize) -> Result<()> {
     let reply = client.call(&format!(
         r#"{{"id":3,"method":"transact","params":["OVN_Northbound",{{"op":"select","table":{table:?},"where":[],"columns":["_uuid"]}}]}}"#
     ))?;
-    let there = reply.matches("\"_uuid\"").count();
+    let found = reply.matches("\"_uuid\"").count();
     ensure!(
-        there == wanted,
-        "{table} has {there} rows instead of {wanted}"
+        found == wanted,
+        "{table} has {found} rows instead of {wanted}"
     );
     Ok(())
 }
 
-/// A small transaction: one more port on that router.
+/// Returns a small transaction: a new port of that router.
 pub fn add_port_transaction(id: u32, i: usize, router: Uuid) -> String {
     format!(
         r#"{{"id":{id},"method":"transact","params":["OVN_Northbound",{},{}]}}"#,
@@ -80,7 +80,8 @@ pub fn add_port_transaction(id: u32, i: usize, router: Uuid) -> String {
     )
 }
 
-/// The same with a UUID that [`update_port_transaction`] and [`remove_port_transaction`] know.
+/// Like [`add_port_transaction`], with the UUID that [`update_port_transaction`] and
+/// [`remove_port_transaction`] expect.
 pub fn add_given_port_transaction(id: u32, i: usize, router: Uuid) -> String {
     let given = format!("\"uuid\":\"{}\"", given_uuid(i));
     let port = format!("[\"uuid\",\"{}\"]", given_uuid(i));
@@ -89,7 +90,7 @@ pub fn add_given_port_transaction(id: u32, i: usize, router: Uuid) -> String {
         .replace(&format!("[\"named-uuid\",\"p{i}\"]"), &port)
 }
 
-/// A small transaction: another address of such a port.
+/// Returns a small transaction: a new address of such a port.
 pub fn update_port_transaction(id: u32, i: usize) -> String {
     format!(
         r#"{{"id":{id},"method":"transact","params":["OVN_Northbound",{{"op":"update","table":"Logical_Router_Port","where":[["_uuid","==",["uuid","{}"]]],"row":{{"mac":"{}"}}}}]}}"#,
@@ -98,19 +99,19 @@ pub fn update_port_transaction(id: u32, i: usize) -> String {
     )
 }
 
-/// A small transaction: that router without such a port.
+/// Returns a small transaction: such a port is removed from the router.
 pub fn remove_port_transaction(id: u32, i: usize, router: Uuid) -> String {
     let port = format!("[\"uuid\",\"{}\"]", given_uuid(i));
     let mutate = mutate_ports(router, "delete", &port);
     format!(r#"{{"id":{id},"method":"transact","params":["OVN_Northbound",{mutate}]}}"#)
 }
 
-/// The address of a port as it is made.
+/// MAC address of a new port.
 pub fn port_mac(i: usize) -> String {
     format!("0a:58:c0:a8:{:02x}:{:02x}", i / 256 % 256, i % 256)
 }
 
-/// The address of a port after [`update_port_transaction`].
+/// MAC address of a port after [`update_port_transaction`].
 pub fn updated_mac(i: usize) -> String {
     format!("0a:58:00:00:{:02x}:{:02x}", i / 256 % 256, i % 256)
 }
@@ -121,19 +122,19 @@ fn mutate_ports(router: Uuid, mutator: &str, port: &str) -> String {
     )
 }
 
-/// The UUID of such a port.
+/// UUID of a port of [`add_given_port_transaction`].
 pub fn given_uuid(i: usize) -> Uuid {
     Uuid::from_u64_pair(0x9a7c_4ba1_0000_4000, 0x8000_0000_0000_0000 | i as u64)
 }
 
-/// A small transaction that touches nothing else: one address set.
+/// Returns a small transaction that depends on no other row: a new address set.
 pub fn independent_transaction(id: u32) -> String {
     format!(
         r#"{{"id":{id},"method":"transact","params":["OVN_Northbound",{{"op":"insert","table":"Address_Set","row":{{"name":"as{id}","addresses":["set",["10.0.0.1","10.0.0.2"]],"external_ids":["map",[["owner","bench"],["number","{id}"]]]}}}}]}}"#
     )
 }
 
-/// The request for all of the northbound's content.
+/// Returns a `monitor_cond` request for the tables of the data set "32K".
 pub fn monitor_request(id: u32) -> String {
     let schema = patchbay_schemas::nb::schema();
     let mut tables = Vec::new();
@@ -145,7 +146,7 @@ pub fn monitor_request(id: u32) -> String {
         let Some((_, table)) = schema.table_by_name(name) else {
             continue;
         };
-        // Columns that OVN 23.03 has too.
+        // These columns also exist in OVN 23.03.
         let known = [
             "name",
             "mac",

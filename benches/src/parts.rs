@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 
-/// Measures and prints something.
+/// Function that measures and prints one part.
 pub type Part = fn() -> Result<()>;
 
-/// Runs the parts that the arguments name, or all when they name none.
+/// Runs the parts that the arguments name; without names, all parts.
 ///
 /// # Errors
-/// The first that a part has.
+/// The first error of a part.
 pub fn run(parts: &[(&str, Part)], arguments: &[String]) -> Result<()> {
     let is_named = |name: &str| arguments.iter().any(|argument| argument == name);
     let all = !parts.iter().any(|(name, _)| is_named(name));

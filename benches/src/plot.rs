@@ -1,4 +1,4 @@
-//! How a cost grows: the exponent of its growth, and a picture of it with logarithmic axes.
+//! Growth exponents, and charts with logarithmic axes.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -6,10 +6,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
-/// The slope of the line that fits best in a logarithmic picture: a cost of `size ^ exponent`. A cost that does not
-/// depend on the size has exponent 0, one that is proportional to it 1.
+/// Returns the growth exponent of a cost: the slope of the best line through the points in a
+/// logarithmic chart, so that the cost is about `size ^ exponent`. A constant cost has exponent 0,
+/// a proportional one has 1.
 ///
-/// None unless there are two sizes or more, and all sizes and costs are above 0.
+/// `None`: there are fewer than two sizes, or a size or cost is not above 0.
 ///
 /// ```
 /// use patchbay_benches::plot::growth_exponent;
@@ -31,7 +32,7 @@ pub fn growth_exponent(points: &[(f64, f64)]) -> Option<f64> {
     (spread > 0.0).then(|| product / spread)
 }
 
-/// Lines of costs over sizes, on logarithmic axes.
+/// Chart of costs over sizes, with logarithmic axes.
 ///
 /// ```
 /// use patchbay_benches::plot::Chart;
@@ -56,22 +57,22 @@ struct Line {
     points: Vec<(f64, f64)>,
 }
 
-/// The picture, in pixels.
+/// Size of the chart in pixels.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 440.0;
-/// The part of it inside of the axes.
+/// Edges of the area between the axes, in pixels.
 const LEFT: f64 = 80.0;
 const RIGHT: f64 = 700.0;
 const TOP: f64 = 50.0;
 const BOTTOM: f64 = 380.0;
 
-/// Colours that people with colour blindness tell apart (Okabe and Ito).
+/// Line colours that remain distinct with colour blindness (Okabe and Ito).
 const COLOURS: [&str; 6] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9",
 ];
 
 impl Chart {
-    /// A picture without lines.
+    /// Creates a chart without lines.
     #[must_use]
     pub fn new(title: &str, x_label: &str, y_label: &str) -> Self {
         Self {
@@ -82,7 +83,7 @@ impl Chart {
         }
     }
 
-    /// Adds a line; its legend tells the exponent of its growth.
+    /// Adds a line. Its legend has the growth exponent.
     #[must_use]
     pub fn line(mut self, name: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         self.lines.push(Line {
@@ -92,16 +93,16 @@ impl Chart {
         self
     }
 
-    /// The picture as SVG.
+    /// Renders the chart as SVG.
     ///
     /// # Errors
-    /// There is no point, or one that no logarithmic axis has.
+    /// The chart has no point, or a coordinate that is not above 0.
     pub fn svg(&self) -> Result<String> {
         let points = || self.lines.iter().flat_map(|line| &line.points);
         let drawable = |(x, y): &(f64, f64)| *x > 0.0 && *y > 0.0 && x.is_finite() && y.is_finite();
         ensure!(
             points().next().is_some() && points().all(drawable),
-            "{}: a logarithmic picture needs points above 0",
+            "{}: a logarithmic chart needs points above 0",
             self.title
         );
         let x_axis = Axis::over(points().map(|point| point.0), LEFT, RIGHT);
@@ -115,24 +116,24 @@ impl Chart {
             WIDTH, HEIGHT
         );
         let middle = f64::midpoint(LEFT, RIGHT);
-        text(&mut svg, (middle, 28.0), "middle", &self.title);
-        text(&mut svg, (middle, HEIGHT - 14.0), "middle", &self.x_label);
-        text(&mut svg, (10.0, TOP - 12.0), "start", &self.y_label);
+        write_text(&mut svg, (middle, 28.0), "middle", &self.title);
+        write_text(&mut svg, (middle, HEIGHT - 14.0), "middle", &self.x_label);
+        write_text(&mut svg, (10.0, TOP - 12.0), "start", &self.y_label);
         for value in x_axis.ticks() {
-            let x = x_axis.place(value);
-            rule(&mut svg, (x, TOP), (x, BOTTOM));
-            text(&mut svg, (x, BOTTOM + 20.0), "middle", &short(value));
+            let x = x_axis.position(value);
+            write_rule(&mut svg, (x, TOP), (x, BOTTOM));
+            write_text(&mut svg, (x, BOTTOM + 20.0), "middle", &format_tick(value));
         }
         for value in y_axis.ticks() {
-            let y = y_axis.place(value);
-            rule(&mut svg, (LEFT, y), (RIGHT, y));
-            text(&mut svg, (LEFT - 8.0, y + 4.0), "end", &short(value));
+            let y = y_axis.position(value);
+            write_rule(&mut svg, (LEFT, y), (RIGHT, y));
+            write_text(&mut svg, (LEFT - 8.0, y + 4.0), "end", &format_tick(value));
         }
         for (i, (line, colour)) in self.lines.iter().zip(COLOURS.iter().cycle()).enumerate() {
             let places: Vec<(f64, f64)> = line
                 .points
                 .iter()
-                .map(|(x, y)| (x_axis.place(*x), y_axis.place(*y)))
+                .map(|(x, y)| (x_axis.position(*x), y_axis.position(*y)))
                 .collect();
             let path: Vec<String> = places
                 .iter()
@@ -159,7 +160,7 @@ impl Chart {
             let exponent = growth_exponent(&line.points)
                 .map(|exponent| format!(" (exponent {exponent:.2})"))
                 .unwrap_or_default();
-            text(
+            write_text(
                 &mut svg,
                 (at.0 + 12.0, at.1),
                 "start",
@@ -170,20 +171,20 @@ impl Chart {
         Ok(svg)
     }
 
-    /// Writes the picture into a file, and the folders on the way.
+    /// Writes the chart into a file, and creates its folder.
     ///
     /// # Errors
-    /// As [`svg`](Self::svg), or the file cannot be written.
+    /// Those of [`svg`](Self::svg), or the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)
-                .with_context(|| format!("cannot make {}", folder.display()))?;
+                .with_context(|| format!("cannot create {}", folder.display()))?;
         }
         fs::write(path, self.svg()?).with_context(|| format!("cannot write {}", path.display()))
     }
 }
 
-/// A logarithmic axis over whole decades, from one pixel to another.
+/// Logarithmic axis over whole decades, between two pixels.
 struct Axis {
     first: i32,
     last: i32,
@@ -208,12 +209,12 @@ impl Axis {
         }
     }
 
-    fn place(&self, value: f64) -> f64 {
+    fn position(&self, value: f64) -> f64 {
         let part = (value.log10() - f64::from(self.first)) / f64::from(self.last - self.first);
         self.from + part * (self.to - self.from)
     }
 
-    /// The decades, and steps of 2 and 5 between few of them.
+    /// Returns the decades; with at most three of them also their steps of 2 and 5.
     fn ticks(&self) -> Vec<f64> {
         let steps: &[f64] = if self.last - self.first <= 3 {
             &[1.0, 2.0, 5.0]
@@ -227,7 +228,7 @@ impl Axis {
     }
 }
 
-fn rule(svg: &mut String, from: (f64, f64), to: (f64, f64)) {
+fn write_rule(svg: &mut String, from: (f64, f64), to: (f64, f64)) {
     let _ = writeln!(
         svg,
         r##"<line x1="{:.1}" y1="{:.1}" x2="{:.1}" y2="{:.1}" stroke="#ddd"/>"##,
@@ -235,7 +236,7 @@ fn rule(svg: &mut String, from: (f64, f64), to: (f64, f64)) {
     );
 }
 
-fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, text: &str) {
+fn write_text(svg: &mut String, (x, y): (f64, f64), anchor: &str, text: &str) {
     let escaped = text.replace('&', "&amp;").replace('<', "&lt;");
     let _ = writeln!(
         svg,
@@ -243,15 +244,15 @@ fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, text: &str) {
     );
 }
 
-/// `20K` for 20,000.
-fn short(value: f64) -> String {
+/// Formats the label of a tick: `20K` for 20,000.
+fn format_tick(value: f64) -> String {
     let (scaled, unit) = match value {
         1e9.. => (value / 1e9, "G"),
         1e6.. => (value / 1e6, "M"),
         1e3.. => (value / 1e3, "K"),
         _ => (value, ""),
     };
-    // Steps of 1, 2 and 5: whatever 0.1 + 0.2 is, one more digit than the decade's is not shown.
+    // One digit is enough for steps of 1, 2 and 5, and hides rounding errors.
     let digits = if scaled < 1.0 {
         -scaled.log10().floor() as usize
     } else {
@@ -265,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cost_that_stays_has_exponent_zero_and_one_point_has_none() {
+    fn a_constant_cost_has_exponent_zero_and_one_point_has_no_exponent() {
         let flat = [(1e3, 7.0), (1e4, 7.0), (1e5, 7.0)];
         assert!(growth_exponent(&flat).unwrap().abs() < 1e-12);
         assert_eq!(growth_exponent(&flat[..1]), None);
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn points_lie_inside_of_the_axes_and_grow_upwards() {
+    fn points_lie_between_the_axes_and_grow_upwards() {
         let svg = Chart::new("t & u", "x", "y")
             .line("a", [(1_000.0, 0.2), (128_000.0, 40.0)])
             .svg()
@@ -299,7 +300,7 @@ mod tests {
         let ticks: Vec<String> = Axis::over([0.02, 3.0].into_iter(), 0.0, 1.0)
             .ticks()
             .into_iter()
-            .map(short)
+            .map(format_tick)
             .collect();
         assert_eq!(
             ticks,
@@ -307,11 +308,11 @@ mod tests {
                 "0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10"
             ]
         );
-        assert_eq!(short(128_000.0), "128K");
+        assert_eq!(format_tick(128_000.0), "128K");
     }
 
     #[test]
-    fn what_has_no_logarithm_is_refused() {
+    fn points_without_a_logarithm_are_refused() {
         assert!(Chart::new("t", "x", "y").svg().is_err());
         assert!(
             Chart::new("t", "x", "y")

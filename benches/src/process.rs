@@ -1,30 +1,31 @@
-//! The two servers as processes, and what the system says of a process.
+//! Server processes, and measurements of processes.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::time::clock_getcpuclockid;
 use nix::unistd::Pid;
 use ovsdb_sim::testing::{ScratchDir, installed_nb_schema, program};
 
-/// Which server.
+/// Program that serves the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ServerKind {
     /// The installed `ovsdb-server`, on an empty database file.
     Real,
     /// The `ovsdb-sim` of this workspace.
     Simulator,
 }
 
-impl Kind {
-    /// Both, in the order of tables.
+impl ServerKind {
+    /// Both servers, in the order of table columns.
     pub const BOTH: [Self; 2] = [Self::Real, Self::Simulator];
 
-    /// The program's name.
+    /// Name of the program.
     pub fn name(self) -> &'static str {
         match self {
             Self::Real => "ovsdb-server",
@@ -33,8 +34,8 @@ impl Kind {
     }
 }
 
-/// A server process on a unix socket, with OVN's installed northbound schema and an empty database; dropping it ends
-/// it.
+/// Server process on a unix socket, with OVN's installed Northbound schema and an empty database.
+/// The process ends with the value.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -46,13 +47,13 @@ impl Server {
     /// Starts a server and waits until it listens.
     ///
     /// # Errors
-    /// It cannot be started. `ovsdb-server` and `ovsdb-tool` must be installed; `ovsdb-sim` is built when it has
-    /// changed.
-    pub fn start(kind: Kind) -> Result<Self> {
+    /// The server cannot be started. `ovsdb-server` and `ovsdb-tool` must be installed; `ovsdb-sim`
+    /// is built if it has changed.
+    pub fn start(kind: ServerKind) -> Result<Self> {
         let folder = ScratchDir::new();
         match kind {
-            Kind::Real => Self::real(folder),
-            Kind::Simulator => Self::simulator(folder),
+            ServerKind::Real => Self::real(folder),
+            ServerKind::Simulator => Self::simulator(folder),
         }
     }
 
@@ -86,7 +87,7 @@ impl Server {
 
     fn simulator(folder: ScratchDir) -> Result<Self> {
         let socket = folder.path().join("sock");
-        let mut child = Command::new(simulator_program()?)
+        let mut child = Command::new(workspace_program("ovsdb-sim")?)
             .arg(format!("--listen=punix:{}", socket.display()))
             .arg("--schema")
             .arg(installed_nb_schema())
@@ -104,46 +105,46 @@ impl Server {
         Ok(server)
     }
 
-    /// Where it listens.
+    /// Path of the socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// The same as OVSDB's programs want it, `unix:PATH`.
+    /// Remote of the socket: `unix:PATH`.
     pub fn remote(&self) -> String {
         format!("unix:{}", self.socket.display())
     }
 
-    /// Resident bytes.
+    /// Resident memory in bytes.
     ///
     /// # Errors
-    /// It has ended.
-    pub fn resident(&self) -> Result<u64> {
-        resident(self.child.id())
+    /// The process has ended.
+    pub fn resident_bytes(&self) -> Result<u64> {
+        resident_bytes(self.child.id())
     }
 
-    /// CPU time so far.
+    /// CPU time since the start.
     ///
     /// # Errors
-    /// It has ended.
-    pub fn cpu(&self) -> Result<Duration> {
-        cpu(self.child.id())
+    /// The process has ended.
+    pub fn cpu_time(&self) -> Result<Duration> {
+        cpu_time(self.child.id())
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Both fail only when the server has ended already.
+        // Both calls fail only if the server has ended.
         self.child.kill().unwrap_or_default();
         let _ = self.child.wait();
     }
 }
 
-/// Resident bytes of a process.
+/// Returns the resident memory of a process in bytes.
 ///
 /// # Errors
-/// It has ended.
-pub fn resident(process: u32) -> Result<u64> {
+/// The process has ended.
+pub fn resident_bytes(process: u32) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status
         .lines()
@@ -153,34 +154,55 @@ pub fn resident(process: u32) -> Result<u64> {
     Ok(kib * 1024)
 }
 
-/// CPU time, user and system, of a process and all its threads, ended ones included: the clock of the process instead of
-/// what `stat` says, whose unit is 10 ms.
+/// Returns the CPU time of a process, user and system, with all threads, ended ones included. It
+/// reads the clock of the process, because the unit of `/proc/PID/stat` is 10 ms.
 ///
 /// # Errors
-/// It has ended.
-pub fn cpu(process: u32) -> Result<Duration> {
+/// The process has ended.
+pub fn cpu_time(process: u32) -> Result<Duration> {
     let clock = clock_getcpuclockid(Pid::from_raw(i32::try_from(process)?))?;
     Ok(clock.now()?.into())
 }
 
-/// `ovsdb-sim` in the folder where cargo puts the release programs; built when it is not there or has changed.
-fn simulator_program() -> Result<PathBuf> {
+/// Costs of a process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// CPU time, user and system.
+    pub cpu: Duration,
+    /// Wall-clock time from start to end.
+    pub wall: Duration,
+}
+
+/// Runs a program to its end and measures it.
+///
+/// # Errors
+/// The program cannot be started.
+pub fn run_measured(command: &mut Command) -> Result<(ExitStatus, Usage)> {
+    let started = Instant::now();
+    let mut child = command.spawn()?;
+    // The CPU clock of a process exists until its status is collected.
+    let id = Id::Pid(Pid::from_raw(i32::try_from(child.id())?));
+    waitid(id, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT)?;
+    let wall = started.elapsed();
+    let cpu = cpu_time(child.id())?;
+    Ok((child.wait()?, Usage { cpu, wall }))
+}
+
+/// Builds a program of this workspace in release if it has changed, and returns its path.
+///
+/// # Errors
+/// The program does not build.
+pub fn workspace_program(name: &str) -> Result<PathBuf> {
     let status = Command::new(env!("CARGO"))
-        .args([
-            "build",
-            "--release",
-            "--quiet",
-            "--workspace",
-            "--bin",
-            "ovsdb-sim",
-        ])
+        .args(["build", "--release", "--quiet", "--workspace", "--bin"])
+        .arg(name)
         .status()?;
-    ensure!(status.success(), "ovsdb-sim does not build");
+    ensure!(status.success(), "{name} does not build");
     // .../target/release/deps/server-<hash>
     let folder = std::env::current_exe()?
         .parent()
         .and_then(Path::parent)
         .context("a target folder")?
         .to_owned();
-    Ok(folder.join("ovsdb-sim"))
+    Ok(folder.join(name))
 }

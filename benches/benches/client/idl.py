@@ -1,4 +1,4 @@
-"""The Python IDL as a client that is measured: see `subject.rs`, which does the same with Patchbay's."""
+"""The Python IDL as the measured client; `subject.rs` does the same with Patchbay's client."""
 
 import os
 import resource
@@ -34,7 +34,7 @@ def main():
     idl = ovs.db.idl.Idl(remote, helper)
     run_until(idl, idl.has_ever_connected)
     if mode == "sync":
-        # As a program that goes on would be: the memory is not taken apart first.
+        # Destructors do not run, because those of a program that goes on would not run either.
         os._exit(0)
     ports = idl.tables["Logical_Router_Port"].rows
     for line in sys.stdin:

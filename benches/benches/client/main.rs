@@ -1,8 +1,8 @@
-//! The client beside the Python IDL and `ovn-nbctl` (the C IDL), on the data set "32K".
+//! Patchbay's client beside the Python IDL and `ovn-nbctl` (the C IDL), on the data set "32K".
 //!
-//! `cargo bench --workspace --bench client`, with `-- sync following memory transactions` or some of them only
-//! these parts. Every client that is measured is a process of its own. Needs ovsdb-server, ovn-nbctl and Debian's
-//! `python3-openvswitch`.
+//! `cargo bench --workspace --bench client` runs all parts; `-- sync following memory
+//! transactions`, or some of these names, runs only those parts. Every measured client is a process
+//! of its own. The benchmark needs ovsdb-server, ovn-nbctl and Debian's `python3-openvswitch`.
 
 #![allow(
     clippy::print_stdout,
@@ -20,26 +20,26 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use anyhow::{Context as _, Result, ensure};
 use mimalloc::MiMalloc;
 use ovsdb_sim::testing::{installed_nb_schema, program};
-use patchbay_benches::client::Client;
+use patchbay_benches::client::RawClient;
 use patchbay_benches::northbound;
 use patchbay_benches::parts::{self, Part};
 use patchbay_benches::plot::{Chart, growth_exponent};
-use patchbay_benches::process::{Kind, Server};
+use patchbay_benches::process::{Server, ServerKind};
 use uuid::Uuid;
 
-/// That of `patchbay`.
+/// Allocator of `patchbay`.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Debian's, which has the IDL.
+/// Debian's interpreter, because it has the IDL.
 const PYTHON: &str = "/usr/bin/python3";
-/// Ports of the data set "32K"; there are as many routes.
+/// Router ports of the data set "32K"; it has as many routes.
 const PORTS: usize = 32_000;
-/// Each measurement is made so often, and the best is shown.
+/// Runs of each measurement; the best is printed.
 const ROUNDS: usize = 3;
-/// Changes that are followed.
+/// Number of changes that a client applies to its replica.
 const CHANGES: usize = 2_000;
-/// Sizes over which the growth is shown.
+/// Numbers of router ports over which the growth is measured.
 const SIZES: [usize; 5] = [1_000, 4_000, 16_000, 64_000, 128_000];
 
 fn main() -> Result<()> {
@@ -50,15 +50,15 @@ fn main() -> Result<()> {
         return subject::run(mode, remote);
     }
     let parts: [(&str, Part); 4] = [
-        ("sync", initial_sync),
-        ("following", following),
-        ("memory", memory),
+        ("sync", measure_sync),
+        ("following", measure_following),
+        ("memory", measure_memory),
         ("transactions", transactions::report),
     ];
     parts::run(&parts, &arguments)
 }
 
-/// A client that can be measured.
+/// Client under measurement.
 #[derive(Clone, Copy, Debug)]
 enum Subject {
     Patchbay,
@@ -75,7 +75,7 @@ impl Subject {
         }
     }
 
-    /// The program and its arguments. `ovn-nbctl` ends after the sync whatever the mode.
+    /// Returns the program and its arguments. `ovn-nbctl` ends after the sync in every mode.
     fn command(self, mode: &str, remote: &str) -> Result<Vec<String>> {
         let text = |path: &Path| path.display().to_string();
         let words: Vec<String> = match self {
@@ -109,11 +109,11 @@ impl Subject {
     }
 }
 
-/// What the first sync costs.
-fn initial_sync() -> Result<()> {
+/// Measures the first sync.
+fn measure_sync() -> Result<()> {
     println!("Initial sync of the 32K data: wall s, own CPU s, peak resident MiB");
-    for kind in Kind::BOTH {
-        let server = loaded(kind, PORTS)?.0;
+    for kind in ServerKind::BOTH {
+        let server = start_loaded(kind, PORTS)?.0;
         for subject in [Subject::Patchbay, Subject::Nbctl, Subject::Python] {
             let mut best = [f64::INFINITY; 3];
             for _ in 0..ROUNDS {
@@ -144,13 +144,13 @@ fn initial_sync() -> Result<()> {
     Ok(())
 }
 
-/// What it costs to follow changes of a router's ports.
-fn following() -> Result<()> {
+/// Measures updates of the replica after changes of a router's ports.
+fn measure_following() -> Result<()> {
     println!(
-        "Own CPU for each change of one port, us: {CHANGES} changes, pipelined, from ovsdb-sim"
+        "Client CPU for each change of one port, us: {CHANGES} pipelined changes from ovsdb-sim"
     );
     let mut chart = Chart::new(
-        "One change followed by a client",
+        "One change applied by a client",
         "ports on the router (and as many routes in the database)",
         "client CPU, microseconds",
     );
@@ -160,7 +160,7 @@ fn following() -> Result<()> {
     ] {
         let (mut inserts, mut updates) = (Vec::new(), Vec::new());
         for size in sizes {
-            let [insert, update] = follow(subject, *size)?;
+            let [insert, update] = measure_changes(subject, *size)?;
             inserts.push((*size as f64, insert));
             updates.push((*size as f64, update));
         }
@@ -177,12 +177,12 @@ fn following() -> Result<()> {
             chart = chart.line(&name, line);
         }
     }
-    write(&chart, "following.svg")
+    write_chart(&chart, "following.svg")
 }
 
-/// CPU microseconds of a client for each new port and for each change of a port.
-fn follow(subject: Subject, size: usize) -> Result<[f64; 2]> {
-    let (server, mut client, router) = loaded(Kind::Simulator, size)?;
+/// Returns the CPU microseconds of a client for each new port and for each change of a port.
+fn measure_changes(subject: Subject, size: usize) -> Result<[f64; 2]> {
+    let (server, mut client, router) = start_loaded(ServerKind::Simulator, size)?;
     let mut follower = Follower::start(&subject.command("follow", &server.remote())?)?;
     let range = size..size + CHANGES;
     let last = range.end - 1;
@@ -202,7 +202,7 @@ fn follow(subject: Subject, size: usize) -> Result<[f64; 2]> {
     Ok([insert, update].map(|seconds| seconds * 1e6 / CHANGES as f64))
 }
 
-/// A client that follows the database in another process.
+/// Client in another process that monitors the database.
 struct Follower {
     child: Child,
     input: ChildStdin,
@@ -228,7 +228,8 @@ impl Follower {
         })
     }
 
-    /// The CPU seconds that the follower spends while `work` is done, until it has seen that a port has this address.
+    /// Runs `work`, and returns the CPU seconds of the follower until its replica shows this
+    /// address of the port.
     fn cpu_until(
         &mut self,
         port: usize,
@@ -253,24 +254,24 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        // Both fail only when it has ended already.
+        // Both calls fail only if the process has ended.
         self.child.kill().unwrap_or_default();
         let _ = self.child.wait();
     }
 }
 
-/// How a client's memory grows with the rows.
-fn memory() -> Result<()> {
+/// Measures the memory of a client over the number of rows.
+fn measure_memory() -> Result<()> {
     println!("Resident memory of a client over the number of rows");
-    let (empty, _, _) = loaded(Kind::Simulator, 1)?;
-    let base = resident(&empty)?;
+    let (empty, _, _) = start_loaded(ServerKind::Simulator, 1)?;
+    let base = resident_bytes(&empty)?;
     let mut line = Vec::new();
     for size in [500, 4_000, 16_000, 64_000, 128_000] {
-        let (server, _, _) = loaded(Kind::Simulator, size)?;
+        let (server, _, _) = start_loaded(ServerKind::Simulator, size)?;
         let rows = 2 * size + 1;
-        let bytes = resident(&server)?;
+        let bytes = resident_bytes(&server)?;
         println!(
-            "  {rows:>7} rows: {:>6.1} MiB, {:>6.0} bytes a row above the {:.1} MiB of none",
+            "  {rows:>7} rows: {:>6.1} MiB, {:>6.0} bytes per row above the {:.1} MiB without rows",
             bytes / f64::from(1 << 20),
             (bytes - base) / rows as f64,
             base / f64::from(1 << 20)
@@ -284,13 +285,13 @@ fn memory() -> Result<()> {
     let chart = Chart::new(
         "Memory of a client",
         "rows",
-        "resident bytes above those of none",
+        "resident bytes above those without rows",
     )
     .line("Patchbay", line);
-    write(&chart, "client-memory.svg")
+    write_chart(&chart, "client-memory.svg")
 }
 
-fn resident(server: &Server) -> Result<f64> {
+fn resident_bytes(server: &Server) -> Result<f64> {
     let command = Subject::Patchbay.command("resident", &server.remote())?;
     let output = Command::new(&command[0]).args(&command[1..]).output()?;
     ensure!(
@@ -301,16 +302,16 @@ fn resident(server: &Server) -> Result<f64> {
     Ok(String::from_utf8(output.stdout)?.trim().parse()?)
 }
 
-/// A server with a router of so many ports and as many routes, and a connection to it.
-fn loaded(kind: Kind, ports: usize) -> Result<(Server, Client, Uuid)> {
+/// Starts a server with a router of `ports` ports and as many routes, and connects to it.
+fn start_loaded(kind: ServerKind, ports: usize) -> Result<(Server, RawClient, Uuid)> {
     let server = Server::start(kind)?;
-    let mut client = Client::connect(server.socket())?;
+    let mut client = RawClient::connect(server.socket())?;
     let reply = client.call(&northbound::router_transaction(1, ports))?;
-    let router = northbound::inserted_last(&reply)?;
+    let router = northbound::last_inserted_uuid(&reply)?;
     Ok((server, client, router))
 }
 
-fn write(chart: &Chart, name: &str) -> Result<()> {
+fn write_chart(chart: &Chart, name: &str) -> Result<()> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("figures")
         .join(name);

@@ -1,4 +1,4 @@
-"""Runs a program and prints what the system says of it: wall-clock seconds, CPU seconds, peak resident bytes."""
+"""Runs a program and prints its wall-clock seconds, CPU seconds and peak resident bytes."""
 
 import resource
 import subprocess

@@ -1,4 +1,5 @@
-//! The client that is measured, in a process of its own: this program, started with `subject` as its first argument.
+//! The measured client, in a process of its own: this program, started with `subject` as its first
+//! argument.
 
 use std::io::{BufRead as _, stdin};
 
@@ -8,25 +9,25 @@ use patchbay_engine::client::{Client, Config};
 use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute};
 use patchbay_schemas::typed::Ref;
 
-/// What [`run`] is asked for: `subject MODE REMOTE`.
+/// First argument of the process: `subject MODE REMOTE`.
 pub(crate) const SUBJECT: &str = "subject";
 
 /// Syncs and, depending on the mode,
 ///
 /// * `sync`: ends;
 /// * `resident`: prints the resident bytes;
-/// * `follow`: for each line `UUID MAC` of the standard input prints `waiting`, waits until that port has that address
-///   and prints the CPU seconds spent meanwhile.
+/// * `follow`: for each line `UUID MAC` of the standard input prints `waiting`, waits until that
+///   port has that address and prints the CPU seconds spent meanwhile.
 pub(crate) fn run(mode: &str, remote: &str) -> Result<()> {
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {
         let config = config(remote)?;
         let client = Client::connect(config).await?;
         match mode {
-            // As a program that goes on would be: the memory is not taken apart first.
+            // Destructors do not run, because those of a program that goes on would not run either.
             "sync" => std::process::exit(0),
             "resident" => {
-                println!("{}", process::resident(std::process::id())?);
+                println!("{}", process::resident_bytes(std::process::id())?);
                 std::process::exit(0)
             }
             "follow" => follow(&client).await,
@@ -35,7 +36,7 @@ pub(crate) fn run(mode: &str, remote: &str) -> Result<()> {
     })
 }
 
-/// The three tables of the data set.
+/// Returns a configuration that monitors the three tables of the data set.
 pub(crate) fn config(remote: &str) -> Result<Config> {
     Ok(Config::new(remote.parse()?, "OVN_Northbound")
         .with_table::<LogicalRouter>()
@@ -44,7 +45,7 @@ pub(crate) fn config(remote: &str) -> Result<Config> {
 }
 
 async fn follow(client: &Client) -> Result<()> {
-    let cpu = || process::cpu(std::process::id());
+    let cpu = || process::cpu_time(std::process::id());
     for line in stdin().lock().lines() {
         let line = line?;
         let (port, mac) = line.split_once(' ').context("UUID MAC")?;

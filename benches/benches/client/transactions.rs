@@ -1,11 +1,11 @@
-//! Transactions of Patchbay's client: how fast a large one is built and encoded, and small ones are made.
+//! Transactions of Patchbay's client: building and encoding a large one, and committing small ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use patchbay_benches::northbound;
-use patchbay_benches::process::{self, Kind, Server};
+use patchbay_benches::process::{self, Server, ServerKind};
 use patchbay_engine::client::{Client, Config, Pipelining};
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::TxnBuilder;
@@ -15,24 +15,26 @@ use patchbay_schemas::nb::{
 
 use super::{PORTS, ROUNDS};
 
-/// Small transactions on one connection.
-const SMALL: usize = 40_000;
-/// So many of them are under way at once.
-const UNDER_WAY: usize = 256;
+/// Number of small transactions on one connection.
+const SMALL_TRANSACTIONS: usize = 40_000;
+/// Small transactions in flight at once.
+const IN_FLIGHT: usize = 256;
 
-/// Measures and prints both.
+/// Measures and prints both kinds.
 pub(crate) fn report() -> Result<()> {
-    large()?;
-    println!("{SMALL} small typed transactions on one connection, {UNDER_WAY} under way");
+    measure_large()?;
+    println!(
+        "{SMALL_TRANSACTIONS} small typed transactions on one connection, {IN_FLIGHT} in flight"
+    );
     let ways = [
-        ("each at once", Pipelining::default()),
+        ("separate", Pipelining::default()),
         ("coalesced", Pipelining::coalesced()),
     ];
-    for kind in Kind::BOTH {
+    for kind in ServerKind::BOTH {
         for (way, pipelining) in ways {
             let mut best = [0.0, f64::INFINITY, f64::INFINITY];
             for _ in 0..ROUNDS {
-                let [rate, own, servers] = small(kind, pipelining)?;
+                let [rate, own, servers] = measure_small(kind, pipelining)?;
                 best = [best[0].max(rate), best[1].min(own), best[2].min(servers)];
             }
             let [rate, own, servers] = best;
@@ -45,8 +47,8 @@ pub(crate) fn report() -> Result<()> {
     Ok(())
 }
 
-/// The 32K transaction from typed rows.
-fn large() -> Result<()> {
+/// Measures the 32K transaction from typed rows.
+fn measure_large() -> Result<()> {
     let snapshot = Snapshot::empty(nb::schema());
     let ports: Vec<LogicalRouterPort> = (0..PORTS).map(port).collect();
     let routes: Vec<LogicalRouterStaticRoute> = (0..PORTS).map(route).collect();
@@ -85,8 +87,8 @@ fn large() -> Result<()> {
     Ok(())
 }
 
-/// Transactions a second, and microseconds of the client's and the server's CPU for each.
-fn small(kind: Kind, pipelining: Pipelining) -> Result<[f64; 3]> {
+/// Returns the transactions per second, and the microseconds of client and server CPU of each.
+fn measure_small(kind: ServerKind, pipelining: Pipelining) -> Result<[f64; 3]> {
     let server = Server::start(kind)?;
     let runtime = tokio::runtime::Runtime::new()?;
     let figures = runtime.block_on(async {
@@ -94,13 +96,13 @@ fn small(kind: Kind, pipelining: Pipelining) -> Result<[f64; 3]> {
             Config::new(server.remote().parse()?, "OVN_Northbound").with_table::<AddressSet>();
         config.pipelining = pipelining;
         let client = Client::connect(config).await?;
-        let cpu = || process::cpu(std::process::id());
-        let (own, servers, begin) = (cpu()?, server.cpu()?, Instant::now());
-        let tasks: Vec<_> = (0..UNDER_WAY)
+        let cpu = || process::cpu_time(std::process::id());
+        let (own, servers, begin) = (cpu()?, server.cpu_time()?, Instant::now());
+        let tasks: Vec<_> = (0..IN_FLIGHT)
             .map(|task| {
                 let client = client.clone();
                 tokio::spawn(async move {
-                    for number in (task..SMALL).step_by(UNDER_WAY) {
+                    for number in (task..SMALL_TRANSACTIONS).step_by(IN_FLIGHT) {
                         let mut txn = TxnBuilder::new(&client.snapshot());
                         txn.insert(&address_set(number))?;
                         client.transact(txn.finish()).await.into_result()?;
@@ -113,15 +115,19 @@ fn small(kind: Kind, pipelining: Pipelining) -> Result<[f64; 3]> {
             task.await??;
         }
         let wall = begin.elapsed().as_secs_f64();
-        let for_each = |seconds: f64| seconds * 1e6 / SMALL as f64;
+        let for_each = |seconds: f64| seconds * 1e6 / SMALL_TRANSACTIONS as f64;
         let own = cpu()?.saturating_sub(own).as_secs_f64();
-        let servers = server.cpu()?.saturating_sub(servers).as_secs_f64();
-        let there = client.snapshot().typed::<AddressSet>().len();
-        ensure!(there == SMALL, "the replica shows {there} rows");
-        Ok::<_, anyhow::Error>([SMALL as f64 / wall, for_each(own), for_each(servers)])
+        let servers = server.cpu_time()?.saturating_sub(servers).as_secs_f64();
+        let rows = client.snapshot().typed::<AddressSet>().len();
+        ensure!(rows == SMALL_TRANSACTIONS, "the replica shows {rows} rows");
+        Ok::<_, anyhow::Error>([
+            SMALL_TRANSACTIONS as f64 / wall,
+            for_each(own),
+            for_each(servers),
+        ])
     })?;
-    let mut plain = patchbay_benches::client::Client::connect(server.socket())?;
-    northbound::ensure_rows(&mut plain, "Address_Set", SMALL)
+    let mut plain = patchbay_benches::client::RawClient::connect(server.socket())?;
+    northbound::ensure_rows(&mut plain, "Address_Set", SMALL_TRANSACTIONS)
         .context("after typed transactions")?;
     Ok(figures)
 }

@@ -1,50 +1,54 @@
-//! One connect with 32,000 ports, its database in this process: from nothing, nothing to do, and every kind of change.
+//! One CNC with 32,000 links and its database in this process: from an empty database, without
+//! changes, and with each kind of change.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use patchbay_benches::connect::{Size, Zone, connect, network, node};
+use patchbay_benches::connect::{ClusterSize, ConnectZone, connect, network, node};
 use patchbay_controller::zone::Inputs;
 
 use crate::table::{Goal, best, head};
 
-/// OVN-Kubernetes' own controller on ovsdb-server, as measured in the place where the goals were set: 25.7 s until
-/// 8,004 ports were connected, then 63.4 s to find nothing to do. Both grow with the square.
+/// OVN-Kubernetes' network-connect controller on ovsdb-server, measured on the machine on which the
+/// goals were set: 25.7 s to connect 8,004 ports, then 63.4 s for a pass without changes. Both
+/// times grow with the square of the ports.
 const OVN_KUBERNETES: &str =
-    "OVN-Kubernetes, 8,004 ports: 25.7 s from nothing, 63.4 s for nothing to do (quoted)";
+    "OVN-Kubernetes, 8,004 ports: 25.7 s from an empty database, 63.4 s without changes (quoted)";
 
-/// The goal for connecting all.
+/// Goal of connecting 32,000 links from an empty database.
 pub(crate) const CONNECT_GOAL: Duration = Duration::from_secs(1);
-/// The goal for a pass with nothing to do, and for a node that comes or goes.
+/// Goal of a pass without changes, and of a pass after a node came or went.
 const SMALL_GOAL: Duration = Duration::from_millis(5);
 
 pub(crate) fn report() -> Result<()> {
-    let size = Size::GOAL;
+    let size = ClusterSize::GOAL;
     let inputs = size.connected_inputs()?;
-    head("32,000 ports, database in this process");
+    head("32,000 links, database in this process");
     best(
-        "connect all, from nothing",
+        "connect all, empty database",
         Goal::Time(CONNECT_GOAL),
         5,
-        || Zone::new(size, inputs.clone())?.pass(),
+        || ConnectZone::new(size, inputs.clone())?.pass(),
     )?;
     best(
-        "the pass after it, which looks at what was written",
+        "the next pass, which reads the written rows",
         Goal::Rows,
         3,
         || {
-            let mut zone = Zone::new(size, inputs.clone())?;
+            let mut zone = ConnectZone::new(size, inputs.clone())?;
             zone.pass()?;
             zone.pass()
         },
     )?;
-    let mut zone = Zone::new(size, inputs)?;
+    let mut zone = ConnectZone::new(size, inputs)?;
     zone.settle()?;
-    let ports = size.ports() + size.networks;
+    let ports = size.links() + size.networks;
     ensure!(zone.ports() == ports, "{} of {ports} ports", zone.ports());
-    best("nothing to do", Goal::Time(SMALL_GOAL), 101, || zone.pass())?;
+    best("pass without changes", Goal::Time(SMALL_GOAL), 101, || {
+        zone.pass()
+    })?;
     best(
-        "nothing to do, after a restart",
+        "pass without changes, after a restart",
         Goal::Time(CONNECT_GOAL),
         3,
         || {
@@ -53,13 +57,13 @@ pub(crate) fn report() -> Result<()> {
         },
     )?;
     let added = node(size.nodes, size.networks)?;
-    there_and_back(
+    measure_and_revert(
         &mut zone,
-        ["a node more", "a node less"],
+        ["node added", "node removed"],
         Goal::Time(SMALL_GOAL),
         21,
-        |inputs, there| {
-            if there {
+        |inputs, is_changed| {
+            if is_changed {
                 inputs.put_node(added.clone());
             } else {
                 inputs.nodes.remove(&added.name);
@@ -71,41 +75,41 @@ pub(crate) fn report() -> Result<()> {
     let former = node(7, size.networks)?;
     let mut moved = former.clone();
     moved.subnets.insert(network(0), vec![subnet]);
-    there_and_back(
+    measure_and_revert(
         &mut zone,
         [
-            "a node's annotation: another subnet of one network",
-            "the same, back",
+            "annotation of a node: other subnet of one network",
+            "the same, reverted",
         ],
         Goal::Rows,
         21,
-        |inputs, there| {
-            inputs.put_node(if there { &moved } else { &former }.clone());
+        |inputs, is_changed| {
+            inputs.put_node(if is_changed { &moved } else { &former }.clone());
             Ok(())
         },
     )?;
     let mut other = former.clone();
     other.subnets.insert("unconnected".to_owned(), vec![subnet]);
-    there_and_back(
+    measure_and_revert(
         &mut zone,
         [
-            "a node's annotation: a network that is not connected",
-            "the same, back",
+            "annotation of a node: network that is not connected",
+            "the same, reverted",
         ],
         Goal::Rows,
         21,
-        |inputs, there| {
-            inputs.put_node(if there { &other } else { &former }.clone());
+        |inputs, is_changed| {
+            inputs.put_node(if is_changed { &other } else { &former }.clone());
             Ok(())
         },
     )?;
-    there_and_back(
+    measure_and_revert(
         &mut zone,
-        ["a network less", "a network more"],
+        ["network removed", "network added"],
         Goal::Rows,
         5,
-        |inputs, there| {
-            let networks = size.networks - usize::from(there);
+        |inputs, is_changed| {
+            let networks = size.networks - usize::from(is_changed);
             inputs.put_connect("connect", connect("connect", 0..networks)?);
             Ok(())
         },
@@ -114,25 +118,25 @@ pub(crate) fn report() -> Result<()> {
     Ok(())
 }
 
-/// Makes a change and takes it back several times, and prints a line for each of both.
-pub(crate) fn there_and_back(
-    zone: &mut Zone,
-    [there, back]: [&str; 2],
+/// Makes a change and reverts it `runs` times, and prints a line for each direction.
+pub(crate) fn measure_and_revert(
+    zone: &mut ConnectZone,
+    [name, reverted]: [&str; 2],
     goal: Goal,
     runs: usize,
     mut change: impl FnMut(&mut Inputs, bool) -> Result<()>,
 ) -> Result<()> {
-    let mut returns = Vec::with_capacity(runs);
-    best(there, goal, runs, || {
+    let mut reverts = Vec::with_capacity(runs);
+    best(name, goal, runs, || {
         change(&mut zone.inputs, true)?;
         let pass = zone.pass()?;
         zone.settle()?;
         change(&mut zone.inputs, false)?;
-        returns.push(zone.pass()?);
+        reverts.push(zone.pass()?);
         zone.settle()?;
         Ok(pass)
     })?;
-    best(back, goal, runs, || {
-        returns.pop().context("as many ways back as there")
+    best(reverted, goal, runs, || {
+        reverts.pop().context("each change is reverted")
     })
 }

@@ -1,19 +1,18 @@
-//! How the costs grow from 400 to 32,000 ports.
+//! Growth of the costs from 400 to 32,000 links.
 
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use patchbay_benches::connect::{Pass, Size, Zone, node};
+use patchbay_benches::connect::{ClusterSize, ConnectPass, ConnectZone, node};
 use patchbay_benches::plot::{Chart, growth_exponent};
+use patchbay_benches::text::format_duration;
 
-use crate::table::time;
-
-/// Networks and nodes.
+/// Numbers of networks and nodes.
 const SIZES: [(usize, usize); 5] = [(4, 100), (4, 500), (4, 2_000), (8, 2_000), (16, 2_000)];
 
-/// OVN-Kubernetes' controller on an ovsdb-server: ports, and seconds until they are connected, as measured in the place
-/// where the goals were set. The machine was another one: what compares is the growth.
+/// OVN-Kubernetes' network-connect controller on ovsdb-server: ports, and seconds to connect them.
+/// Measured on the machine on which the goals were set, so that only the growth compares.
 const OVN_KUBERNETES: [(f64, f64); 4] = [
     (404.0, 0.21),
     (2_004.0, 1.9),
@@ -27,17 +26,17 @@ pub(crate) fn report() -> Result<()> {
         print!("{:>12}", networks * nodes);
     }
     println!("  exponent");
-    let (mut all, mut node_more, mut nothing) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut all, mut node_added, mut unchanged) = (Vec::new(), Vec::new(), Vec::new());
     for (networks, nodes) in SIZES {
-        let size = Size { networks, nodes };
-        let ports = size.ports() as f64;
+        let size = ClusterSize { networks, nodes };
+        let ports = size.links() as f64;
         let inputs = size.connected_inputs()?;
-        let took = best(3, || Zone::new(size, inputs.clone())?.pass())?;
+        let took = best(3, || ConnectZone::new(size, inputs.clone())?.pass())?;
         all.push((ports, took.as_secs_f64() * 1e6));
-        let mut zone = Zone::new(size, inputs)?;
+        let mut zone = ConnectZone::new(size, inputs)?;
         zone.settle()?;
         let took = best(101, || zone.pass())?;
-        nothing.push((ports, took.as_secs_f64() * 1e6));
+        unchanged.push((ports, took.as_secs_f64() * 1e6));
         let added = node(size.nodes, size.networks)?;
         let took = best(21, || {
             zone.inputs.put_node(added.clone());
@@ -47,7 +46,7 @@ pub(crate) fn report() -> Result<()> {
             zone.settle()?;
             Ok(pass)
         })?;
-        node_more.push((ports, took.as_secs_f64() * 1e6));
+        node_added.push((ports, took.as_secs_f64() * 1e6));
     }
     let mut chart = Chart::new(
         "Connecting networks in one zone",
@@ -55,9 +54,9 @@ pub(crate) fn report() -> Result<()> {
         "microseconds",
     );
     let lines = [
-        ("connect all, from nothing", all),
-        ("a node more", node_more),
-        ("nothing to do", nothing),
+        ("connect all, empty database", all),
+        ("node added", node_added),
+        ("pass without changes", unchanged),
         (
             "OVN-Kubernetes: connect all (quoted)",
             OVN_KUBERNETES
@@ -69,10 +68,13 @@ pub(crate) fn report() -> Result<()> {
         print!("{name:<40}");
         for (networks, nodes) in SIZES {
             let ports = (networks * nodes) as f64;
-            // The reference had a few more ports.
+            // The quoted measurements have a few more ports.
             let point = line.iter().find(|(x, _)| (ports..ports + 8.0).contains(x));
             match point {
-                Some((_, micros)) => print!("{:>12}", time(Duration::from_secs_f64(micros / 1e6))),
+                Some((_, micros)) => print!(
+                    "{:>12}",
+                    format_duration(Duration::from_secs_f64(micros / 1e6))
+                ),
                 None => print!("{:>12}", "-"),
             }
         }
@@ -88,8 +90,8 @@ pub(crate) fn report() -> Result<()> {
     Ok(())
 }
 
-fn best(runs: usize, mut run: impl FnMut() -> Result<Pass>) -> Result<Duration> {
+fn best(runs: usize, mut run: impl FnMut() -> Result<ConnectPass>) -> Result<Duration> {
     let passes = (0..runs).map(|_| run()).collect::<Result<Vec<_>>>()?;
-    let best = passes.iter().map(Pass::total).min();
+    let best = passes.iter().map(ConnectPass::total).min();
     best.context("there is a run")
 }

@@ -1,7 +1,9 @@
-//! The zone half: what it takes to connect 32,000 ports, to see that there is nothing to do, and to follow changes.
+//! The zone controller: connecting 32,000 links, passes without changes, and passes after each kind
+//! of change.
 //!
-//! `cargo bench --workspace --bench connect`, with `-- changes sockets many memory growth` or some of them only these
-//! parts. `growth` writes `benches/figures/connect.svg`. Needs ovsdb-server and ovsdb-tool.
+//! `cargo bench --workspace --bench connect` runs all parts; `-- changes sockets many memory
+//! growth`, or some of these names, runs only those parts. `growth` writes
+//! `benches/figures/connect.svg`. The benchmark needs ovsdb-server and ovsdb-tool.
 
 #![allow(
     clippy::print_stdout,
@@ -19,7 +21,7 @@ use anyhow::Result;
 use mimalloc::MiMalloc;
 use patchbay_benches::parts::{self, Part};
 
-/// That of `patchbay`.
+/// Allocator of `patchbay`.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

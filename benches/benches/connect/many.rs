@@ -1,43 +1,43 @@
-//! Many connects over many networks.
+//! Many CNCs over many networks.
 
 use anyhow::{Context as _, Result};
-use patchbay_benches::connect::{Size, Zone, connect, node};
+use patchbay_benches::connect::{ClusterSize, ConnectZone, connect, node};
 
-use crate::changes::there_and_back;
+use crate::changes::measure_and_revert;
 use crate::table::{Goal, best, head};
 
-/// Networks that there are, on as many nodes.
-const SIZE: Size = Size {
+/// Cluster of all networks and nodes.
+const SIZE: ClusterSize = ClusterSize {
     networks: 200,
     nodes: 50,
 };
-/// Connects.
+/// Number of CNCs.
 const CONNECTS: usize = 100;
-/// Networks of each connect.
-const EACH: usize = 10;
+/// Number of networks of each CNC.
+const NETWORKS_PER_CONNECT: usize = 10;
 
 pub(crate) fn report() -> Result<()> {
     let mut inputs = SIZE.inputs()?;
     for number in 0..CONNECTS {
         let name = format!("connect{number}");
-        let first = number * 2 % (SIZE.networks - EACH);
-        inputs.put_connect(&name, connect(&name, first..first + EACH)?);
+        let first = number * 2 % (SIZE.networks - NETWORKS_PER_CONNECT);
+        inputs.put_connect(&name, connect(&name, first..first + NETWORKS_PER_CONNECT)?);
     }
-    head("100 connects of 10 out of 200 networks, 50 nodes");
-    best("connect all, from nothing", Goal::Rows, 3, || {
-        Zone::new(SIZE, inputs.clone())?.pass()
+    head("100 CNCs of 10 out of 200 networks, 50 nodes");
+    best("connect all, empty database", Goal::Rows, 3, || {
+        ConnectZone::new(SIZE, inputs.clone())?.pass()
     })?;
-    let mut zone = Zone::new(SIZE, inputs)?;
+    let mut zone = ConnectZone::new(SIZE, inputs)?;
     zone.settle()?;
-    best("nothing to do", Goal::Rows, 101, || zone.pass())?;
+    best("pass without changes", Goal::Rows, 101, || zone.pass())?;
     let added = node(SIZE.nodes, SIZE.networks)?;
-    there_and_back(
+    measure_and_revert(
         &mut zone,
-        ["a node more", "a node less"],
+        ["node added", "node removed"],
         Goal::Rows,
         5,
-        |inputs, there| {
-            if there {
+        |inputs, is_changed| {
+            if is_changed {
                 inputs.put_node(added.clone());
             } else {
                 inputs.nodes.remove(&added.name);
@@ -45,29 +45,26 @@ pub(crate) fn report() -> Result<()> {
             Ok(())
         },
     )?;
-    there_and_back(
+    measure_and_revert(
         &mut zone,
-        [
-            "a network less in one connect",
-            "a network more in one connect",
-        ],
+        ["network removed from one CNC", "network added to one CNC"],
         Goal::Rows,
         11,
-        |inputs, there| {
-            let networks = 14..14 + EACH - usize::from(there);
+        |inputs, is_changed| {
+            let networks = 14..14 + NETWORKS_PER_CONNECT - usize::from(is_changed);
             inputs.put_connect("connect7", connect("connect7", networks)?);
             Ok(())
         },
     )?;
     let former = zone.inputs.connects.get("connect7").cloned();
     let former = former.context("a connect")?;
-    there_and_back(
+    measure_and_revert(
         &mut zone,
-        ["a connect less", "a connect more"],
+        ["CNC removed", "CNC added"],
         Goal::Rows,
         5,
-        |inputs, there| {
-            if there {
+        |inputs, is_changed| {
+            if is_changed {
                 inputs.connects.remove("connect7");
             } else {
                 inputs

@@ -1,20 +1,20 @@
-//! Resident memory for each port, in a process that does nothing else.
+//! Resident memory per link, in a process of its own.
 
 use std::process::Command;
 
 use anyhow::{Result, ensure};
-use patchbay_benches::connect::{Size, Zone};
-use patchbay_benches::process::resident;
+use patchbay_benches::connect::{ClusterSize, ConnectZone};
+use patchbay_benches::process::resident_bytes;
 use patchbay_controller::zone::ZoneController;
 
-/// First argument of the process that is measured.
+/// First argument of the measured process.
 pub(crate) const SUBJECT: &str = "memory-subject";
 
-/// What one controller remembers is little, so that several are measured at once.
+/// Number of controllers that are measured together, because one alone remembers too little.
 const CONTROLLERS: usize = 8;
 
 pub(crate) fn report() -> Result<()> {
-    println!("\nresident memory, 32,000 ports (and as many routes)");
+    println!("\nresident memory, 32,000 links");
     let status = Command::new(std::env::current_exe()?)
         .arg(SUBJECT)
         .status()?;
@@ -24,14 +24,14 @@ pub(crate) fn report() -> Result<()> {
 
 /// Measures this process.
 pub(crate) fn subject() -> Result<()> {
-    let size = Size::GOAL;
-    let ports = size.ports() as f64;
-    let mut before = resident(std::process::id())? as f64;
+    let size = ClusterSize::GOAL;
+    let ports = size.links() as f64;
+    let mut before = resident_bytes(std::process::id())? as f64;
     let mut line = |name: &str, parts: usize| -> Result<()> {
-        let now = resident(std::process::id())? as f64;
+        let now = resident_bytes(std::process::id())? as f64;
         let bytes = (now - before) / parts as f64;
         println!(
-            "{name:<56} {:>7.1} MiB {:>7.0} bytes for each port",
+            "{name:<56} {:>7.1} MiB {:>7.0} bytes per link",
             bytes / f64::from(1 << 20),
             bytes / ports
         );
@@ -39,16 +39,10 @@ pub(crate) fn subject() -> Result<()> {
         Ok(())
     };
     let inputs = size.connected_inputs()?;
-    line(
-        "what the controller is given: nodes, networks, the connect",
-        1,
-    )?;
-    let mut zone = Zone::new(size, inputs)?;
+    line("inputs of the controller: nodes, networks, the CNC", 1)?;
+    let mut zone = ConnectZone::new(size, inputs)?;
     zone.settle()?;
-    line(
-        "rows in the database, the controller, and what planning took",
-        1,
-    )?;
+    line("database rows, the controller, and memory of planning", 1)?;
     let snapshot = zone.database.snapshot();
     let controllers: Vec<ZoneController> = (0..CONTROLLERS)
         .map(|_| {
@@ -57,5 +51,5 @@ pub(crate) fn subject() -> Result<()> {
             controller
         })
         .collect();
-    line("of this, what a controller remembers", controllers.len())
+    line("memory of one controller", controllers.len())
 }

@@ -1,16 +1,17 @@
-//! Lines of the tables: what was measured, and the goal beside it.
+//! Lines of tables: the costs of passes, and their goals.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use patchbay_benches::connect::Pass;
+use patchbay_benches::connect::ConnectPass;
+use patchbay_benches::text::{format_duration, format_goal};
 
-/// What a figure should be at most.
+/// Upper bound of a figure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Goal {
-    /// So long.
+    /// Time.
     Time(Duration),
-    /// In proportion to the rows that change.
+    /// Time proportional to the changed rows.
     Rows,
 }
 
@@ -18,16 +19,16 @@ pub(crate) enum Goal {
 pub(crate) fn head(title: &str) {
     println!(
         "\n{title:<56} {:>10} {:>10} {:>10} {:>7} {:>10}  goal",
-        "plan", "commit", "together", "rows", "per row"
+        "plan", "commit", "total", "rows", "per row"
     );
 }
 
-/// Prints a line of such a table: the pass that took the least time of so many.
+/// Prints a line of the table: the fastest of `runs` passes.
 pub(crate) fn best(
     name: &str,
     goal: Goal,
     runs: usize,
-    mut run: impl FnMut() -> Result<Pass>,
+    mut run: impl FnMut() -> Result<ConnectPass>,
 ) -> Result<()> {
     let passes = (0..runs).map(|_| run()).collect::<Result<Vec<_>>>()?;
     let pass = passes.iter().min_by_key(|pass| pass.total());
@@ -37,30 +38,19 @@ pub(crate) fn best(
         .ok()
         .and_then(|rows| pass.total().checked_div(rows));
     let goal = match goal {
-        Goal::Time(goal) => against(pass.total().as_secs_f64(), goal.as_secs_f64(), &time(goal)),
-        Goal::Rows => "in proportion to the rows".to_owned(),
+        Goal::Time(goal) => format_goal(
+            pass.total().as_secs_f64(),
+            goal.as_secs_f64(),
+            &format_duration(goal),
+        ),
+        Goal::Rows => "proportional to the rows".to_owned(),
     };
     println!(
         "{name:<56} {:>10} {:>10} {:>10} {rows:>7} {:>10}  {goal}",
-        time(pass.plan),
-        time(pass.commit),
-        time(pass.total()),
-        per_row.map_or_else(|| "-".to_owned(), time),
+        format_duration(pass.plan),
+        format_duration(pass.commit),
+        format_duration(pass.total()),
+        per_row.map_or_else(|| "-".to_owned(), format_duration),
     );
     Ok(())
-}
-
-/// A goal, and whether a figure is within it.
-pub(crate) fn against(figure: f64, goal: f64, text: &str) -> String {
-    let verdict = if figure <= goal { "met" } else { "missed" };
-    format!("{text}: {verdict}")
-}
-
-/// `1.25 ms`
-pub(crate) fn time(time: Duration) -> String {
-    match time.as_secs_f64() {
-        seconds if seconds < 1e-3 => format!("{:.1} us", seconds * 1e6),
-        seconds if seconds < 1.0 => format!("{:.2} ms", seconds * 1e3),
-        seconds => format!("{seconds:.2} s"),
-    }
 }

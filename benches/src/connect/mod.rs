@@ -1,4 +1,5 @@
-//! Clusters for the zone half: one connect that fills the tunnel keys of its router, and many connects over many networks.
+//! Clusters for the zone controller: one CNC that uses all tunnel keys of its router, and many CNCs
+//! over many networks.
 
 mod zone;
 
@@ -17,36 +18,36 @@ use patchbay_engine::txn::{Transaction, TxnBuilder};
 use patchbay_schemas::nb::{Copp, LogicalRouter, LogicalSwitch};
 use patchbay_schemas::uuids::UuidSource;
 use serde_json::json;
-pub use zone::{Pass, Zone};
+pub use zone::{ConnectPass, ConnectZone};
 
-/// The zone whose northbound is written.
+/// Zone whose Northbound is written.
 const ZONE: &str = "node0";
 
-/// How large a cluster is. All networks are of topology layer3 and IPv4.
+/// Size of a cluster. All networks have topology layer3 and IPv4.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Size {
-    /// Networks that there are, 255 at most.
+pub struct ClusterSize {
+    /// Number of networks, at most 255.
     pub networks: usize,
-    /// Nodes, the zone's own included; 2,040 at most.
+    /// Number of nodes with the zone's own, at most 2,040.
     pub nodes: usize,
 }
 
-impl Size {
-    /// The cluster of the goals: 32,000 ports.
+impl ClusterSize {
+    /// Size to which the goals refer: 32,000 links.
     pub const GOAL: Self = Self {
         networks: 16,
         nodes: 2_000,
     };
 
-    /// How many ports a connect router has that joins all networks.
-    pub const fn ports(self) -> usize {
+    /// Number of links: ports of a connect router that joins all networks.
+    pub const fn links(self) -> usize {
         self.networks * self.nodes
     }
 
-    /// What the zone's controller is given, without connects.
+    /// Returns the inputs of the zone controller, without CNCs.
     ///
     /// # Errors
-    /// Never, unless the controller's types change.
+    /// The inputs are refused, because the types of the controller have changed.
     pub fn inputs(self) -> Result<Inputs> {
         let mut inputs = Inputs {
             zone: ZONE.to_owned(),
@@ -60,21 +61,22 @@ impl Size {
         Ok(inputs)
     }
 
-    /// The same with one connect, `connect`, of all networks.
+    /// Returns the inputs of the zone controller with one CNC, `connect`, of all networks.
     ///
     /// # Errors
-    /// Never, unless the controller's types change.
+    /// The inputs are refused, because the types of the controller have changed.
     pub fn connected_inputs(self) -> Result<Inputs> {
         let mut inputs = self.inputs()?;
         inputs.put_connect("connect", connect("connect", 0..self.networks)?);
         Ok(inputs)
     }
 
-    /// What another controller has written: the networks' own routers and switches, and what they share.
+    /// Returns a transaction that inserts the rows on which connects depend: routers and switches
+    /// of the networks, and Copp.
     ///
     /// # Errors
     /// The schema lacks a table.
-    pub fn surroundings(self, snapshot: &Snapshot) -> Result<Transaction> {
+    pub fn prerequisites(self, snapshot: &Snapshot) -> Result<Transaction> {
         let mut txn = TxnBuilder::with_uuids(snapshot, UuidSource::seeded(2));
         txn.insert(&Copp {
             name: "ovnkube-default".into(),
@@ -95,10 +97,10 @@ impl Size {
     }
 }
 
-/// A connect of some networks, with a block of 4,096 addresses for each.
+/// Returns a CNC of some networks, with a block of 4,096 addresses for each.
 ///
 /// # Errors
-/// Never, unless the controller's types change.
+/// The object is refused, because the type of the resource has changed.
 pub fn connect(name: &str, networks: Range<usize>) -> Result<ConnectInput> {
     let subnets: BTreeMap<String, serde_json::Value> = networks
         .enumerate()
@@ -124,10 +126,10 @@ pub fn connect(name: &str, networks: Range<usize>) -> Result<ConnectInput> {
     Ok(ConnectInput::read(&object))
 }
 
-/// A node with a subnet of each network.
+/// Returns a node with a subnet of each network.
 ///
 /// # Errors
-/// Never, unless the controller's types change.
+/// The object is refused, because the annotations of nodes have changed.
 pub fn node(number: usize, networks: usize) -> Result<Node> {
     let subnets: BTreeMap<String, serde_json::Value> = (0..networks)
         .map(|network| {
@@ -148,7 +150,7 @@ pub fn node(number: usize, networks: usize) -> Result<Node> {
     Ok(node)
 }
 
-/// Name of a network.
+/// Returns the name of a network.
 pub fn network(number: usize) -> String {
     format!("cluster_udn_net{number}")
 }

@@ -1,6 +1,6 @@
-//! A zone whose database is in this process, and what passes over it take.
+//! Zone with a database in this process, and the costs of its passes.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use patchbay_controller::zone::{Counts, Inputs, ZoneController};
@@ -8,78 +8,52 @@ use patchbay_engine::db::Database;
 use patchbay_schemas::nb::{self, LogicalRouterPort};
 use patchbay_schemas::uuids::UuidSource;
 
-use super::Size;
-use crate::process::cpu;
+use super::ClusterSize;
+use crate::stopwatch::Stopwatch;
 
-/// From here on the scheduler's count of CPU time, which moves with its ticks, says more than the clock on the wall,
-/// which runs on while others have the processor.
-const COUNTED: Duration = Duration::from_millis(50);
-
-/// A zone with its database in this process.
+/// Zone with a database in this process.
 #[derive(Debug)]
-pub struct Zone {
-    /// What the controller is given.
+pub struct ConnectZone {
+    /// Inputs of the controller.
     pub inputs: Inputs,
-    /// The database.
+    /// Northbound of the zone.
     pub database: Database,
-    /// The controller.
+    /// Controller under measurement.
     pub controller: ZoneController,
 }
 
-/// What one pass took.
+/// Costs of one pass.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Pass {
-    /// To find out what to do: CPU time, or, of less than 50 ms, wall-clock time.
+pub struct ConnectPass {
+    /// Time of the plan, as [`Stopwatch`] measures it.
     pub plan: Duration,
-    /// To do it, measured likewise.
+    /// Time of the commits, as [`Stopwatch`] measures it.
     pub commit: Duration,
-    /// How many rows changed.
+    /// Changed rows.
     pub counts: Counts,
 }
 
-/// What the only thread at work takes.
-struct Stopwatch {
-    wall: Instant,
-    cpu: Duration,
-}
-
-impl Stopwatch {
-    fn start() -> Result<Self> {
-        Ok(Self {
-            cpu: cpu(std::process::id())?,
-            wall: Instant::now(),
-        })
-    }
-
-    /// CPU time of what takes long, wall-clock time of what is over at once.
-    fn stop(self) -> Result<Duration> {
-        let wall = self.wall.elapsed();
-        let cpu = cpu(std::process::id())?.saturating_sub(self.cpu);
-        Ok(if wall < COUNTED { wall } else { cpu })
-    }
-}
-
-impl Pass {
-    /// All of it.
+impl ConnectPass {
+    /// Total time.
     pub fn total(&self) -> Duration {
         self.plan + self.commit
     }
 
-    /// How many rows came, changed or went.
+    /// Number of inserted, changed and deleted rows.
     pub fn rows(&self) -> usize {
         self.counts.inserted + self.counts.changed + self.counts.deleted
     }
 }
 
-impl Zone {
-    /// A database with what others have written, and a controller that knows nothing.
+impl ConnectZone {
+    /// Creates a database with [`ClusterSize::prerequisites`], and a new controller.
     ///
     /// # Errors
     /// The database refuses a row.
-    pub fn new(size: Size, inputs: Inputs) -> Result<Self> {
+    pub fn new(size: ClusterSize, inputs: Inputs) -> Result<Self> {
         let mut database = Database::with_uuids(nb::schema(), UuidSource::seeded(1));
-        let surroundings = size.surroundings(&database.snapshot())?;
-        database.transact(surroundings.operations())?;
+        let prerequisites = size.prerequisites(&database.snapshot())?;
+        database.transact(prerequisites.operations())?;
         Ok(Self {
             inputs,
             database,
@@ -87,19 +61,19 @@ impl Zone {
         })
     }
 
-    /// Plans and commits.
+    /// Plans and commits once.
     ///
     /// # Errors
-    /// A plan or a transaction fails, or something is not connected.
-    pub fn pass(&mut self) -> Result<Pass> {
+    /// A plan or a transaction fails, or a network is not connected.
+    pub fn pass(&mut self) -> Result<ConnectPass> {
         let snapshot = self.database.snapshot();
         let started = Stopwatch::start()?;
         let plan = self.controller.plan(&self.inputs, &snapshot);
-        let mut pass = Pass {
+        let mut pass = ConnectPass {
             plan: started.stop()?,
-            ..Pass::default()
+            ..ConnectPass::default()
         };
-        // The writer changes in place what nobody else holds.
+        // The database changes rows in place that no snapshot holds.
         drop(snapshot);
         let started = Stopwatch::start()?;
         for connect in plan.connects {
@@ -116,20 +90,20 @@ impl Zone {
         Ok(pass)
     }
 
-    /// Passes until nothing is left to do.
+    /// Repeats passes until one changes nothing.
     ///
     /// # Errors
-    /// A pass fails, or there is no end.
+    /// A pass fails, or the fifth one still changes rows.
     pub fn settle(&mut self) -> Result<()> {
         for _ in 0..5 {
             if self.pass()?.counts == Counts::default() {
                 return Ok(());
             }
         }
-        bail!("there is always something left to do")
+        bail!("five passes do not settle the database")
     }
 
-    /// How many router ports there are.
+    /// Number of router ports in the database.
     pub fn ports(&self) -> usize {
         self.database.snapshot().typed::<LogicalRouterPort>().len()
     }

@@ -1,11 +1,12 @@
-//! Typed rows of a schema of one's own: `build.rs` generates them from `vswitch.ovsschema`.
+//! Typed rows of another schema: `build.rs` generates them from `vswitch.ovsschema`.
 //!
 //! ```text
 //! cargo run -p own-schema
 //! ```
 //!
-//! The file holds a part of Open_vSwitch's schema; that is enough, since a client leaves alone what its types do not
-//! know. Against a real Open vSwitch the remote would be `unix:/run/openvswitch/db.sock`; here it is a simulator.
+//! The file has only a part of Open_vSwitch's schema. That is enough, because a client ignores
+//! tables and columns that its types do not have. For a real Open vSwitch the remote is
+//! `unix:/run/openvswitch/db.sock`; this example starts a simulator.
 
 use std::error::Error;
 
@@ -14,7 +15,7 @@ use patchbay_engine::client::{Client, Config};
 use patchbay_engine::db::Index;
 use patchbay_engine::txn::TxnBuilder;
 
-/// Open_vSwitch: one struct per table.
+/// Generated types: one struct for each table of Open_vSwitch.
 pub mod vswitch {
     patchbay_schemas::include_generated!("vswitch");
 }
@@ -33,7 +34,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Makes a bridge with a port and says what is there then.
+/// Inserts a bridge with a port, and returns a line for each bridge that has the port.
 async fn add_bridge(remotes: &str) -> Result<Vec<String>, Box<dyn Error>> {
     let by_port = Index::by_element(Bridge::PORTS);
     let by_name = Index::by(Port::NAME).unique();
@@ -73,7 +74,7 @@ async fn add_bridge(remotes: &str) -> Result<Vec<String>, Box<dyn Error>> {
     let (port, row) = snapshot
         .typed_index(&by_name)?
         .one("vm1")?
-        .ok_or("it was just made")?;
+        .ok_or("the port was inserted")?;
     let holders = snapshot.typed_index(&by_port)?;
     holders
         .all(port)
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn generated_types_are_the_databases() {
+    async fn generated_types_match_the_database() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("db.sock");
         let sim = Sim::builder().schema(vswitch::schema()).build().unwrap();

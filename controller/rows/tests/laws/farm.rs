@@ -17,27 +17,27 @@ use patchbay_schemas::typed::Ref;
 
 /// A router of a site.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Site {
-    pub key: u8,
-    pub has_group: bool,
+pub(crate) struct Site {
+    pub(crate) key: u8,
+    pub(crate) has_group: bool,
 }
 
 /// A node with which all sites have a link.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Node {
-    pub address: u8,
-    pub routes: u8,
+pub(crate) struct Node {
+    pub(crate) address: u8,
+    pub(crate) routes: u8,
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Farm {
-    pub sites: OrdMap<u8, Arc<Site>>,
-    pub nodes: OrdMap<u8, Arc<Node>>,
-    pub setting: u8,
+pub(crate) struct Farm {
+    pub(crate) sites: OrdMap<u8, Arc<Site>>,
+    pub(crate) nodes: OrdMap<u8, Arc<Node>>,
+    pub(crate) setting: u8,
 }
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Cell {
+pub(crate) enum Cell {
     Site(u8),
     Node(u8),
     Setting,
@@ -71,14 +71,14 @@ fn keys<V: PartialEq>(old: &OrdMap<u8, V>, new: &OrdMap<u8, V>) -> Vec<u8> {
 }
 
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Part {
+pub(crate) enum Part {
     Shared,
     Site(u8),
     Link(u8, u8),
 }
 
 #[derive(Debug)]
-pub struct Farming {
+pub(crate) struct Farming {
     copps: Table<Copp>,
     routers: Table<LogicalRouter>,
     ports: Table<LogicalRouterPort>,
@@ -91,7 +91,7 @@ pub struct Farming {
 }
 
 /// Ports of different links to the first nodes may want one name.
-pub fn port_name(site: u8, node: u8) -> String {
+pub(crate) fn port_name(site: u8, node: u8) -> String {
     if node < 5 {
         format!("port{}", (3 * site + node) % 11)
     } else {

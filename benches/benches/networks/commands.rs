@@ -1,0 +1,101 @@
+//! Whole commands: `patchbay apply` and `patchbay plan` as processes, on the northbound of an
+//! ovsdb-sim.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use ovsdb_sim::testing::ScratchDir;
+use patchbay_benches::connect::ClusterSize;
+use patchbay_benches::networks::{ZONE, write_manifests};
+use patchbay_benches::plot::Chart;
+use patchbay_benches::process::{Server, ServerKind, Usage, run_measured, workspace_program};
+
+use crate::sizes;
+use crate::table::{Table, best};
+
+/// Goal of a command with nothing to do: CPU time of its process.
+const UNCHANGED_GOAL: Duration = Duration::from_secs(1);
+
+/// Costs of the commands on one cluster, in the order of [`NAMES`].
+type Usages = [Usage; NAMES.len()];
+
+/// The commands.
+const NAMES: [&str; 4] = [
+    "apply, empty northbound",
+    "apply again",
+    "plan, nothing to do",
+    "apply, a node more",
+];
+
+pub(crate) fn report() -> Result<()> {
+    let sizes = sizes();
+    let program = workspace_program("patchbay")?;
+    let usages = sizes
+        .iter()
+        .map(|size| measure(&program, *size))
+        .collect::<Result<Vec<_>>>()?;
+    let chart = Chart::new(
+        "Commands on the northbound of one zone (ovsdb-sim)",
+        "links (16 layer3 networks times nodes)",
+        "CPU of the command, milliseconds",
+    );
+    let mut table = Table::new("links; CPU of the command's process", &sizes, chart);
+    for (place, name) in NAMES.into_iter().enumerate() {
+        let goal = matches!(name, "apply again" | "plan, nothing to do").then_some(UNCHANGED_GOAL);
+        let times = |part: fn(&Usage) -> Duration| -> Vec<Duration> {
+            usages
+                .iter()
+                .map(|all: &Usages| part(&all[place]))
+                .collect()
+        };
+        table.print_charted(name, &times(|usage| usage.cpu), goal);
+        table.print_times("  wall-clock time", &times(|usage| usage.wall), None);
+    }
+    table.write_chart("networks-commands.svg")
+}
+
+fn measure(program: &Path, size: ClusterSize) -> Result<Usages> {
+    let folder = ScratchDir::new();
+    let (cluster, larger) = (
+        folder.path().join("cluster.yaml"),
+        folder.path().join("larger.yaml"),
+    );
+    write_manifests(&cluster, size)?;
+    let nodes = size.nodes + 1;
+    write_manifests(&larger, ClusterSize { nodes, ..size })?;
+
+    let run = |server: &Server, command: &str, manifests: &Path| {
+        let mut process = Command::new(program);
+        process
+            .args([command, "--zone", ZONE, "--nb"])
+            .arg(server.remote())
+            .arg("--filename")
+            .arg(manifests)
+            .stdout(Stdio::null());
+        let (status, usage) = run_measured(&mut process)?;
+        ensure!(status.success(), "{process:?}: {status}");
+        Ok(usage)
+    };
+    let cpu = |usage: &Usage| usage.cpu;
+    let first = best(
+        || run(&Server::start(ServerKind::Simulator)?, "apply", &cluster),
+        cpu,
+    )?;
+    let server = Server::start(ServerKind::Simulator)?;
+    run(&server, "apply", &cluster)?;
+    // Also checks that nothing is to be done: the exit status would be another one.
+    let plan = best(|| run(&server, "plan", &cluster), cpu)?;
+    let again = best(|| run(&server, "apply", &cluster), cpu)?;
+    let mut node_more = Vec::new();
+    best(
+        || {
+            node_more.push(run(&server, "apply", &larger)?);
+            run(&server, "apply", &cluster)
+        },
+        cpu,
+    )?;
+    let node_more = node_more.into_iter().min_by_key(cpu);
+    Ok([first, again, plan, node_more.context("there is a run")?])
+}

@@ -1,0 +1,50 @@
+//! The networks' own rows in one zone: first pass, a pass with nothing to do, a node more and a
+//! node less, over 400 to 32,000 links (networks times nodes).
+//!
+//! `cargo bench --workspace --bench networks`, with `-- passes` or `-- commands` only that part,
+//! with a number only the sizes of at most that many links. `passes` measures in this process,
+//! `commands` measures `patchbay apply` and `patchbay plan` on an ovsdb-sim. Each writes its
+//! picture: `benches/figures/networks.svg` and `benches/figures/networks-commands.svg`. `commands`
+//! needs OVN's schema.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "the tables are what this program is for"
+)]
+
+mod commands;
+mod passes;
+mod table;
+
+use anyhow::Result;
+use mimalloc::MiMalloc;
+use patchbay_benches::connect::ClusterSize;
+use patchbay_benches::parts::{self, Part};
+
+/// The allocator of `patchbay`.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// Networks of every cluster.
+const NETWORKS: usize = 16;
+/// Nodes of the clusters.
+const NODES: [usize; 4] = [25, 100, 400, 2_000];
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let parts: [(&str, Part); 2] = [("passes", passes::report), ("commands", commands::report)];
+    parts::run(&parts, &arguments)
+}
+
+/// The clusters to measure, by growing size.
+fn sizes() -> Vec<ClusterSize> {
+    let limit = std::env::args().find_map(|argument| argument.parse::<usize>().ok());
+    NODES
+        .into_iter()
+        .map(|nodes| ClusterSize {
+            networks: NETWORKS,
+            nodes,
+        })
+        .filter(|size| limit.is_none_or(|limit| size.links() <= limit))
+        .collect()
+}

@@ -1,0 +1,107 @@
+//! Passes over a northbound in this process.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use ovsdb_sim::testing::ScratchDir;
+use patchbay_benches::connect::ClusterSize;
+use patchbay_benches::networks::{NetworksPass, NetworksZone, read_cluster, write_manifests};
+use patchbay_benches::plot::Chart;
+
+use crate::sizes;
+use crate::table::{Table, best};
+
+/// Goal of a pass with nothing to do.
+const UNCHANGED_GOAL: Duration = Duration::from_secs(1);
+/// Goal of a pass after a node came or went.
+const NODE_GOAL: Duration = Duration::from_millis(10);
+
+/// Passes over one cluster.
+struct Passes {
+    first: NetworksPass,
+    unchanged: NetworksPass,
+    node_more: NetworksPass,
+    node_less: NetworksPass,
+}
+
+pub(crate) fn report() -> Result<()> {
+    let sizes = sizes();
+    let chart = Chart::new(
+        "The networks' own rows in one zone, in process",
+        "links (16 layer3 networks times nodes)",
+        "milliseconds",
+    );
+    let mut table = Table::new("links; northbound in this process", &sizes, chart);
+    let passes = sizes
+        .iter()
+        .map(|size| measure(*size))
+        .collect::<Result<Vec<_>>>()?;
+    let each = |pass: fn(&Passes) -> NetworksPass| -> Vec<NetworksPass> {
+        passes.iter().map(pass).collect()
+    };
+    let lines = [
+        ("first pass, empty northbound", each(|all| all.first), None),
+        (
+            "second pass, nothing to do",
+            each(|all| all.unchanged),
+            Some(UNCHANGED_GOAL),
+        ),
+        ("a node more", each(|all| all.node_more), Some(NODE_GOAL)),
+        ("a node less", each(|all| all.node_less), Some(NODE_GOAL)),
+    ];
+    for (name, passes, goal) in lines {
+        let times = |part: fn(&NetworksPass) -> Duration| -> Vec<Duration> {
+            passes.iter().map(part).collect()
+        };
+        table.print_charted(name, &times(NetworksPass::total), goal);
+        table.print_times("  desired rows", &times(|pass| pass.desired), None);
+        table.print_times("  plan", &times(|pass| pass.plan), None);
+        table.print_times("  commit", &times(|pass| pass.commit), None);
+        let rows: Vec<usize> = passes.iter().map(NetworksPass::rows).collect();
+        Table::print_counts("  changed rows", &rows);
+    }
+    table.write_chart("networks.svg")
+}
+
+fn measure(size: ClusterSize) -> Result<Passes> {
+    let folder = ScratchDir::new();
+    let read = |size: ClusterSize| {
+        let file = folder.path().join("cluster.yaml");
+        write_manifests(&file, size)?;
+        read_cluster(&file)
+    };
+    let cluster = read(size)?;
+    let larger = read(ClusterSize {
+        nodes: size.nodes + 1,
+        ..size
+    })?;
+
+    let first = best(|| NetworksZone::new()?.pass(&cluster), NetworksPass::total)?;
+    let mut zone = NetworksZone::new()?;
+    zone.pass(&cluster)?;
+    let rows = zone.row_count();
+    let unchanged = best(|| zone.pass(&cluster), NetworksPass::total)?;
+    ensure!(unchanged.rows() == 0, "{:?}", unchanged.counts);
+
+    let mut node_less = Vec::new();
+    let node_more = best(
+        || {
+            let more = zone.pass(&larger)?;
+            node_less.push(zone.pass(&cluster)?);
+            Ok(more)
+        },
+        NetworksPass::total,
+    )?;
+    ensure!(
+        zone.row_count() == rows,
+        "a node that came and went leaves {} of {rows} rows",
+        zone.row_count()
+    );
+    let node_less = node_less.into_iter().min_by_key(NetworksPass::total);
+    Ok(Passes {
+        first,
+        unchanged,
+        node_more,
+        node_less: node_less.unwrap_or_default(),
+    })
+}

@@ -1,0 +1,215 @@
+//! The networks' own rows in one zone: manifests of a cluster, and passes that bring a northbound
+//! in this process to them.
+//!
+//! All networks are cluster-wide, of topology layer3 and IPv4. A "link" is one network on one node.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use patchbay_controller::model::ClusterSettings;
+use patchbay_controller::northbound::{Embedded, Northbound as _};
+use patchbay_controller::source::{Inventory, read_manifests};
+use patchbay_controller::udn;
+use patchbay_controller::udn::topology::zone_rows;
+use patchbay_controller::zone::{Counts, ZoneController};
+use tokio::runtime::Runtime;
+
+use crate::connect::{ClusterSize, network};
+use crate::stopwatch::Stopwatch;
+
+/// Name of the zone, and of its node.
+pub const ZONE: &str = "node0";
+
+/// Manifests of a cluster: its nodes, each with a subnet of every network, and its networks with a
+/// namespace each.
+pub fn render_manifests(size: ClusterSize) -> String {
+    let mut yaml = String::new();
+    for node in 0..size.nodes {
+        let (third, fourth) = (node / 8, node % 8 * 32);
+        let subnets: Vec<String> = (0..size.networks)
+            .map(|number| {
+                let network = network(number);
+                format!(r#""{network}":["10.{number}.{third}.{fourth}/27"]"#)
+            })
+            .collect();
+        let _ = write!(
+            yaml,
+            "\
+---
+apiVersion: v1
+kind: Node
+metadata:
+  name: node{node}
+  annotations:
+    k8s.ovn.org/node-id: \"{id}\"
+    k8s.ovn.org/node-chassis-id: chassis-{node}
+    k8s.ovn.org/node-subnets: '{{{subnets}}}'
+",
+            id = node + 2,
+            subnets = subnets.join(",")
+        );
+    }
+    for number in 0..size.networks {
+        let _ = write!(
+            yaml,
+            "\
+---
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: net{number}
+  labels:
+    network: net{number}
+    k8s.ovn.org/primary-user-defined-network: \"\"
+---
+apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata:
+  name: net{number}
+spec:
+  namespaceSelector:
+    matchLabels:
+      network: net{number}
+  network:
+    topology: Layer3
+    layer3:
+      role: Primary
+      subnets:
+      - cidr: 10.{number}.0.0/16
+        hostSubnet: 27
+"
+        );
+    }
+    yaml
+}
+
+/// Writes the manifests of a cluster into a file.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_manifests(file: &Path, size: ClusterSize) -> Result<()> {
+    Ok(fs::write(file, render_manifests(size))?)
+}
+
+/// Reads manifests and completes them: networks and nodes have ids and subnets.
+///
+/// # Errors
+/// The manifests are refused.
+pub fn read_cluster(file: &Path) -> Result<Inventory> {
+    let mut inventory = read_manifests(&[file.to_owned()], &mut std::io::empty())?;
+    let now = Time(Timestamp::now());
+    udn::resolve(&mut inventory, &ClusterSettings::default(), &now)?;
+    Ok(inventory)
+}
+
+/// A zone whose northbound is in this process.
+#[derive(Debug)]
+pub struct NetworksZone {
+    runtime: Runtime,
+    northbound: Embedded,
+    controller: ZoneController,
+    settings: ClusterSettings,
+}
+
+/// Costs of one pass: CPU time, or wall-clock time below 50 ms.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NetworksPass {
+    /// Deriving the desired rows from the cluster.
+    pub desired: Duration,
+    /// Comparing them with the northbound.
+    pub plan: Duration,
+    /// Committing the transaction.
+    pub commit: Duration,
+    /// Rows that changed.
+    pub counts: Counts,
+}
+
+impl NetworksPass {
+    /// Total time.
+    pub fn total(&self) -> Duration {
+        self.desired + self.plan + self.commit
+    }
+
+    /// Number of rows that were inserted, changed or deleted.
+    pub fn rows(&self) -> usize {
+        self.counts.inserted + self.counts.changed + self.counts.deleted
+    }
+}
+
+impl NetworksZone {
+    /// Creates a zone with an empty northbound.
+    ///
+    /// # Errors
+    /// The northbound does not start.
+    pub fn new() -> Result<Self> {
+        Ok(Self {
+            runtime: Runtime::new()?,
+            northbound: Embedded::new(1)?,
+            controller: ZoneController::default(),
+            settings: ClusterSettings::default(),
+        })
+    }
+
+    /// Brings the northbound to what the cluster needs, in one transaction.
+    ///
+    /// # Errors
+    /// The plan or the transaction fails.
+    pub fn pass(&mut self, cluster: &Inventory) -> Result<NetworksPass> {
+        let mut pass = NetworksPass::default();
+        let watch = Stopwatch::start()?;
+        let rows = zone_rows(cluster, ZONE, &self.settings);
+        pass.desired = watch.stop()?;
+        anyhow::ensure!(rows.skipped.is_empty(), "{:?}", rows.skipped);
+
+        let snapshot = self.northbound.snapshot();
+        let watch = Stopwatch::start()?;
+        let change = self.controller.plan_networks(&rows, &snapshot)?;
+        pass.plan = watch.stop()?;
+        pass.counts = change.counts;
+        // The database changes rows in place that no snapshot holds.
+        drop(snapshot);
+
+        let watch = Stopwatch::start()?;
+        if let Some(transaction) = change.transaction {
+            self.runtime.block_on(self.northbound.commit(transaction))?;
+        }
+        pass.commit = watch.stop()?;
+        Ok(pass)
+    }
+
+    /// Number of rows in the northbound.
+    pub fn row_count(&self) -> usize {
+        self.northbound.snapshot().row_count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ovsdb_sim::testing::ScratchDir;
+
+    use super::*;
+
+    #[test]
+    fn a_node_that_comes_and_goes_leaves_the_rows_of_the_first_pass() {
+        let folder = ScratchDir::new();
+        let cluster = |nodes| {
+            let file = folder.path().join("cluster.yaml");
+            write_manifests(&file, ClusterSize { networks: 2, nodes }).unwrap();
+            read_cluster(&file).unwrap()
+        };
+        let (three, four) = (cluster(3), cluster(4));
+        let mut zone = NetworksZone::new().unwrap();
+        assert!(zone.pass(&three).unwrap().rows() > 0);
+        let rows = zone.row_count();
+        assert_eq!(zone.pass(&three).unwrap().rows(), 0);
+        assert!(zone.pass(&four).unwrap().rows() > 0);
+        assert!(zone.row_count() > rows);
+        assert!(zone.pass(&three).unwrap().rows() > 0);
+        assert_eq!(zone.row_count(), rows);
+    }
+}

@@ -1,0 +1,92 @@
+//! The objects that the cluster-wide half looks at.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::ResourceExt;
+
+use patchbay_model::{DatapathKey, NadKey, Networks, NodeId, TUNNEL_KEYS};
+use patchbay_resources::cnc::ClusterNetworkConnect;
+use patchbay_resources::nad::NetworkAttachmentDefinition;
+
+/// All objects there are, at one moment.
+#[derive(Debug)]
+pub struct Objects<'a> {
+    pub(super) networks: &'a Networks,
+    pub(super) nads: BTreeMap<NadKey, &'a NetworkAttachmentDefinition>,
+    pub(super) namespaces: BTreeMap<String, &'a Namespace>,
+    pub(super) connects: BTreeMap<String, &'a ClusterNetworkConnect>,
+    /// The node with the highest id, and that id.
+    pub(super) last_node: Option<(NodeId, String)>,
+}
+
+impl<'a> Objects<'a> {
+    /// The objects, and the networks that were read from them.
+    pub fn new(
+        networks: &'a Networks,
+        nads: impl IntoIterator<Item = &'a NetworkAttachmentDefinition>,
+        namespaces: impl IntoIterator<Item = &'a Namespace>,
+        connects: impl IntoIterator<Item = &'a ClusterNetworkConnect>,
+    ) -> Self {
+        Self {
+            networks,
+            nads: nads
+                .into_iter()
+                .map(|nad| (patchbay_resources::read::nad_key(nad), nad))
+                .collect(),
+            namespaces: namespaces
+                .into_iter()
+                .map(|namespace| (namespace.name_any(), namespace))
+                .collect(),
+            connects: connects
+                .into_iter()
+                .map(|connect| (connect.name_any(), connect))
+                .collect(),
+            last_node: None,
+        }
+    }
+
+    /// Adds the nodes, by name and id. They get nothing, but a connect may be too small for them.
+    #[must_use]
+    pub fn with_nodes<'n>(mut self, nodes: impl IntoIterator<Item = (&'n str, NodeId)>) -> Self {
+        let last = nodes.into_iter().max_by_key(|(_, id)| *id);
+        self.last_node = last.map(|(name, id)| (id, name.to_owned()));
+        self
+    }
+
+    /// The connects from the oldest to the newest: a new one does not take what an older one is about to get.
+    pub(super) fn connects_by_age(&self) -> Vec<(&String, &'a ClusterNetworkConnect)> {
+        let connects = self.connects.iter();
+        let mut connects: Vec<_> = connects.map(|(name, object)| (name, *object)).collect();
+        connects.sort_by_key(|(name, object)| (object.creation_timestamp(), *name));
+        connects
+    }
+
+    /// The tunnel keys that follow from the ids of networks, and those that attachment definitions tell; and the
+    /// definitions whose annotation cannot be read.
+    pub(super) fn network_keys(&self) -> (BTreeSet<DatapathKey>, Vec<(NadKey, String)>) {
+        let networks = self.networks.iter();
+        let mut keys: BTreeSet<DatapathKey> = networks
+            .map(|network| DatapathKey::of_network(network.id))
+            .collect();
+        let mut unreadable = Vec::new();
+        for (nad, object) in &self.nads {
+            let Some(text) = object.annotations().get(TUNNEL_KEYS) else {
+                continue;
+            };
+            match parse_keys(text) {
+                Ok(parsed) => keys.extend(parsed),
+                Err(error) => unreadable.push((nad.clone(), error)),
+            }
+        }
+        (keys, unreadable)
+    }
+}
+
+fn parse_keys(text: &str) -> Result<Vec<DatapathKey>, String> {
+    let numbers: Vec<i64> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    numbers
+        .into_iter()
+        .map(|number| DatapathKey::try_new(number).map_err(|error| error.to_string()))
+        .collect()
+}

@@ -1,0 +1,216 @@
+//! Which networks a connect selects.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::ResourceExt;
+use kube::core::{Selector, SelectorExt};
+use thiserror::Error;
+
+use super::label_selector;
+use super::objects::Objects;
+use patchbay_model::{
+    NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Network, NetworkId, PRIMARY_NETWORK_LABEL, Role,
+    Transport,
+};
+use patchbay_resources::cnc::{ClusterNetworkConnectSpec, NetworkSelectionType};
+use patchbay_resources::nad::NetworkAttachmentDefinition;
+
+/// Why a selector chooses less than it might.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+pub(super) enum DiscoveryError {
+    #[error("configuration error: unsupported network selection type {0}")]
+    SelectionType(NetworkSelectionType),
+    #[error("failed to parse CUDN network selector: {0}")]
+    NetworkSelector(String),
+    #[error("failed to parse PUDN namespace selector: {0}")]
+    NamespaceSelector(String),
+    #[error(
+        "network {network} has transport type {transport} that is not supported for networkConnect"
+    )]
+    Transport {
+        network: String,
+        transport: Transport,
+    },
+}
+
+/// A selected definition whose network is not known, for now.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Unresolved {
+    /// The network's name, as far as it can be told.
+    pub(super) network: Option<String>,
+    /// The network's id, as far as it can be told.
+    pub(super) id: Option<NetworkId>,
+    /// The network is all right but for its id.
+    pub(super) lacks_id: bool,
+}
+
+/// What the selectors of a connect choose.
+#[derive(Debug, Default)]
+pub(super) struct Selection<'a> {
+    /// Networks by name.
+    pub(super) networks: BTreeMap<&'a str, &'a Network>,
+    /// Selected definitions that do not lead to a network.
+    pub(super) unresolved: Vec<Unresolved>,
+    /// What is left out and why: by selector, then by name.
+    pub(super) errors: Vec<DiscoveryError>,
+    /// Selected definitions that cannot be read, and why. They are no reason not to accept the connect: what they are
+    /// about may be none of its networks.
+    pub(super) unreadable: Vec<(NadKey, String)>,
+}
+
+impl<'a> Selection<'a> {
+    /// Looks for everything that any of the selectors chooses. Errors do not stop the search.
+    pub(super) fn discover(spec: &ClusterNetworkConnectSpec, objects: &Objects<'a>) -> Self {
+        let mut selection = Self::default();
+        let mut seen = BTreeSet::new();
+        for entry in &spec.network_selectors {
+            match entry.network_selection_type {
+                NetworkSelectionType::ClusterUserDefinedNetworks => {
+                    let labels = entry
+                        .cluster_user_defined_network_selector
+                        .as_ref()
+                        .map(|member| &member.network_selector);
+                    match parse("clusterUserDefinedNetworkSelector", labels) {
+                        Ok(labels) => selection.cluster_networks(&labels, objects, &mut seen),
+                        Err(error) => selection
+                            .errors
+                            .push(DiscoveryError::NetworkSelector(error)),
+                    }
+                }
+                NetworkSelectionType::PrimaryUserDefinedNetworks => {
+                    let labels = entry
+                        .primary_user_defined_network_selector
+                        .as_ref()
+                        .map(|member| &member.namespace_selector);
+                    match parse("primaryUserDefinedNetworkSelector", labels) {
+                        Ok(labels) => selection.primary_networks(&labels, objects, &mut seen),
+                        Err(error) => selection
+                            .errors
+                            .push(DiscoveryError::NamespaceSelector(error)),
+                    }
+                }
+                other => selection.errors.push(DiscoveryError::SelectionType(other)),
+            }
+        }
+        selection
+    }
+
+    /// The networks of ClusterUserDefinedNetworks, whose labels are on each of their definitions.
+    fn cluster_networks(
+        &mut self,
+        labels: &Selector,
+        objects: &Objects<'a>,
+        seen: &mut BTreeSet<NadKey>,
+    ) {
+        for (key, nad) in &objects.nads {
+            if labels.matches(nad.labels()) && nad.cluster_network().is_some() {
+                self.definition(key, nad, objects, seen);
+            }
+        }
+    }
+
+    /// The primary networks of namespaces, no matter who made them.
+    fn primary_networks(
+        &mut self,
+        labels: &Selector,
+        objects: &Objects<'a>,
+        seen: &mut BTreeSet<NadKey>,
+    ) {
+        for (name, namespace) in &objects.namespaces {
+            let asks_for_network = namespace.labels().contains_key(PRIMARY_NETWORK_LABEL);
+            if !asks_for_network || !labels.matches(namespace.labels()) {
+                continue;
+            }
+            let keys: Vec<&NadKey> = match objects.networks.primary_nad(name) {
+                Some(key) => vec![key],
+                // Nothing that works: one of those that do not work may be meant.
+                None => objects
+                    .networks
+                    .problems()
+                    .keys()
+                    .filter(|key| key.namespace == *name)
+                    .collect(),
+            };
+            for key in keys {
+                if let Some(nad) = objects.nads.get(key) {
+                    self.definition(key, nad, objects, seen);
+                }
+            }
+        }
+    }
+
+    /// Adds the network of a selected definition.
+    fn definition(
+        &mut self,
+        key: &NadKey,
+        nad: &NetworkAttachmentDefinition,
+        objects: &Objects<'a>,
+        seen: &mut BTreeSet<NadKey>,
+    ) {
+        if !seen.insert(key.clone()) {
+            return;
+        }
+        if let Some(network) = objects.networks.by_nad(key) {
+            if self.can_be_connected(&network.name, network.role, network.transport) {
+                self.networks.insert(&network.name, network);
+            }
+        } else if let Some(problem) = objects.networks.problems().get(key) {
+            if let NadProblem::NoId {
+                network,
+                role,
+                transport,
+            }
+            | NadProblem::BadId {
+                network,
+                role,
+                transport,
+                ..
+            } = problem
+                && !self.can_be_connected(network, *role, *transport)
+            {
+                return;
+            }
+            let unresolved = unresolved(nad, problem);
+            if !unresolved.lacks_id {
+                self.unreadable.push((key.clone(), problem.to_string()));
+            }
+            self.unresolved.push(unresolved);
+        }
+    }
+
+    /// Whether networks of this kind can be connected. Those that are not primary were not meant.
+    fn can_be_connected(&mut self, network: &str, role: Role, transport: Transport) -> bool {
+        if role != Role::Primary {
+            return false;
+        }
+        if transport != Transport::Overlay {
+            self.errors.push(DiscoveryError::Transport {
+                network: network.to_owned(),
+                transport,
+            });
+            return false;
+        }
+        true
+    }
+}
+
+fn parse(member: &str, selector: Option<&LabelSelector>) -> Result<Selector, String> {
+    let selector = selector.ok_or_else(|| format!("{member} is not set"))?;
+    label_selector::parse(selector)
+}
+
+fn unresolved(nad: &NetworkAttachmentDefinition, problem: &NadProblem) -> Unresolved {
+    let annotation = |key| nad.annotations().get(key);
+    let (network, lacks_id) = match problem {
+        NadProblem::NoId { network, .. } | NadProblem::BadId { network, .. } => {
+            (Some(network.clone()), true)
+        }
+        _ => (annotation(NETWORK_NAME).cloned(), false),
+    };
+    Unresolved {
+        network,
+        id: annotation(NETWORK_ID).and_then(|id| id.parse().ok()),
+        lacks_id,
+    }
+}

@@ -1,0 +1,149 @@
+//! The status of a connect.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use super::error::{Failure, joined};
+use patchbay_model::listing::beginning;
+use patchbay_model::verdict::{Holds, Verdict};
+use patchbay_resources::cnc::{ClusterNetworkConnectStatus, StatusType};
+
+/// Type of the condition that the cluster-wide half reports.
+pub const ACCEPTED: &str = "Accepted";
+
+/// Longest message of a condition is shorter than this.
+const MESSAGE_LIMIT: usize = 32_767;
+
+/// What the cluster-wide half says after a reconcile with these failures.
+pub(super) fn accepted(failures: &[Failure]) -> Verdict {
+    if failures.is_empty() {
+        Verdict {
+            type_: ACCEPTED,
+            holds: Holds::True,
+            reason: "ResourceAllocationSucceeded",
+            message: "All validation checks passed successfully".to_owned(),
+        }
+    } else {
+        Verdict {
+            type_: ACCEPTED,
+            holds: Holds::False,
+            reason: "ResourceAllocationFailed",
+            message: joined(failures),
+        }
+    }
+}
+
+/// A status in which the verdict's condition is replaced or added; conditions of other types stay.
+///
+/// The time of a condition changes only when its status does; a message that is too long is cut. `status` is `Failure` as soon as one condition is false.
+#[must_use]
+pub fn with_verdict(
+    status: Option<&ClusterNetworkConnectStatus>,
+    verdict: Verdict,
+    generation: Option<i64>,
+    now: &Time,
+) -> ClusterNetworkConnectStatus {
+    let mut status = status.cloned().unwrap_or_default();
+    let known = status
+        .conditions
+        .iter_mut()
+        .find(|condition| condition.type_ == verdict.type_);
+    let holds = verdict.holds.as_str();
+    let since = known
+        .as_ref()
+        .filter(|condition| condition.status == holds)
+        .map_or_else(
+            || now.clone(),
+            |condition| condition.last_transition_time.clone(),
+        );
+    let condition = Condition {
+        type_: verdict.type_.to_owned(),
+        status: holds.to_owned(),
+        reason: verdict.reason.to_owned(),
+        message: shortened(verdict.message),
+        observed_generation: generation,
+        last_transition_time: since,
+    };
+    match known {
+        Some(known) => *known = condition,
+        None => status.conditions.push(condition),
+    }
+    let failed = status
+        .conditions
+        .iter()
+        .any(|condition| condition.status == "False");
+    status.status = Some(if failed {
+        StatusType::Failure
+    } else {
+        StatusType::Success
+    });
+    status
+}
+
+/// The message as far as a condition takes it.
+fn shortened(mut message: String) -> String {
+    message.truncate(beginning(&message, MESSAGE_LIMIT - 1).len());
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::error::Stage;
+    use super::*;
+
+    fn time(text: &str) -> Time {
+        Time(text.parse().unwrap())
+    }
+
+    fn failure(text: &str) -> Vec<Failure> {
+        Failure::of(Stage::Validation, "c", [text])
+    }
+
+    #[test]
+    fn times_change_with_the_status_only() {
+        let (first, second, third) = (
+            time("2026-01-01T00:00:00Z"),
+            time("2026-01-02T00:00:00Z"),
+            time("2026-01-03T00:00:00Z"),
+        );
+        let status = with_verdict(None, accepted(&failure("x")), Some(1), &first);
+        assert_eq!(status.status, Some(StatusType::Failure));
+        let status = with_verdict(Some(&status), accepted(&failure("y")), Some(2), &second);
+        let condition = &status.conditions[0];
+        assert_eq!(condition.message, "validation failed for CNC c: y");
+        assert_eq!(condition.last_transition_time, first);
+        assert_eq!(condition.observed_generation, Some(2));
+        let status = with_verdict(Some(&status), accepted(&[]), Some(2), &third);
+        assert_eq!(status.status, Some(StatusType::Success));
+        assert_eq!(status.conditions[0].last_transition_time, third);
+        assert_eq!(status.conditions.len(), 1);
+    }
+
+    #[test]
+    fn conditions_of_others_stay() {
+        let now = time("2026-01-01T00:00:00Z");
+        let other = Verdict {
+            type_: "Connected",
+            holds: Holds::False,
+            reason: "SomeSkipped",
+            message: "1 of 2".to_owned(),
+        };
+        let status = with_verdict(None, other, None, &now);
+        let status = with_verdict(Some(&status), accepted(&[]), None, &now);
+        let types: Vec<_> = status
+            .conditions
+            .iter()
+            .map(|one| one.type_.as_str())
+            .collect();
+        assert_eq!(types, ["Connected", "Accepted"]);
+        assert_eq!(status.status, Some(StatusType::Failure));
+    }
+
+    #[test]
+    fn long_messages_are_cut() {
+        let now = time("2026-01-01T00:00:00Z");
+        let verdict = accepted(&failure(&"ü".repeat(20_000)));
+        let status = with_verdict(None, verdict, None, &now);
+        let length = status.conditions[0].message.len();
+        assert!((32_760..=32_766).contains(&length), "{length}");
+    }
+}

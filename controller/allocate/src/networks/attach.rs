@@ -1,0 +1,379 @@
+//! Attachment definitions: one in the namespace of a UDN, one in every selected namespace of a CUDN.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+use kube::core::{ObjectMeta, SelectorExt};
+use kube::{Resource, ResourceExt};
+use thiserror::Error;
+
+use super::cni::Cni;
+use super::render::{ConfigError, NetworkRequest, RequestError};
+use super::status;
+use patchbay_model::TUNNEL_KEYS;
+use patchbay_model::{ClusterSettings, NETWORK_ID, NETWORK_NAME, PRIMARY_NETWORK_LABEL};
+use patchbay_resources::manifests::{
+    Inventory, Kind, ObjectKey, Origin, Problem, Sourced, describe,
+};
+use patchbay_resources::nad::{NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec};
+use patchbay_resources::selector;
+use patchbay_resources::udn::{
+    ClusterUserDefinedNetwork, NetworkRole, Transport, UserDefinedNetwork,
+};
+
+/// Label of every attachment definition that was made for a custom resource.
+const USER_DEFINED_LABEL: &str = "k8s.ovn.org/user-defined-network";
+/// Keeps a network until nobody uses it any more.
+const FINALIZER: &str = "k8s.ovn.org/user-defined-network-protection";
+/// Start of the annotations that are not copied from the custom resource.
+const MANAGED_ANNOTATIONS: &str = "k8s.ovn.org";
+/// What all definitions of a network say, wherever they are.
+const OF_THE_NETWORK: [&str; 3] = [NETWORK_NAME, NETWORK_ID, TUNNEL_KEYS];
+
+/// Annotations that are the network's, not the single definition's.
+type NetworkAnnotations = BTreeMap<String, String>;
+
+/// Why a namespace does not get its attachment definition.
+#[derive(Debug, Error)]
+enum AttachError {
+    #[error("failed to get namespace {0:?}: namespaces {0:?} not found")]
+    NoNamespace(String),
+    #[error(
+        "invalid primary network state for namespace {0:?}: a valid primary user defined network or network attachment \
+         definition custom resource, and required namespace label {PRIMARY_NETWORK_LABEL:?} must both be present"
+    )]
+    NoPrimaryLabel(String),
+    #[error("failed to generate NetworkAttachmentDefinition: {0}")]
+    Request(#[from] RequestError),
+    #[error(
+        "failed to generate NetworkAttachmentDefinition: failed to render CNI network config: {0}"
+    )]
+    Config(#[from] ConfigError),
+    #[error("primary network already exist in namespace {namespace:?}: {other:?}")]
+    SecondPrimary { namespace: String, other: String },
+    #[error("foreign NetworkAttachmentDefinition with the desired name already exist [{0}]")]
+    Foreign(ObjectKey),
+}
+
+/// Makes, updates and removes attachment definitions until they are what the custom resources ask for, in the order in
+/// which those were given, and writes the outcome into their status.
+///
+/// What goes goes first: a namespace that one network leaves is free for another one, whichever was given first.
+pub(super) fn attach(inventory: &mut Inventory, settings: &ClusterSettings, now: &Time) {
+    remove_orphans(inventory);
+    let left = remove_unselected(inventory);
+    let mut owners: Vec<(u64, Owner)> = Vec::new();
+    owners.extend(
+        inventory
+            .user_defined_networks
+            .iter()
+            .map(|(key, udn)| (udn.position, Owner::Udn(key.clone()))),
+    );
+    owners.extend(
+        inventory
+            .cluster_user_defined_networks
+            .iter()
+            .map(|(key, cudn)| (cudn.position, Owner::Cudn(key.clone()))),
+    );
+    owners.sort_by_key(|(position, _)| *position);
+    for (_, owner) in owners {
+        match owner {
+            Owner::Udn(key) => attach_udn(inventory, &key, settings, now),
+            Owner::Cudn(key) => {
+                let known = left.get(&key).cloned().unwrap_or_default();
+                attach_cudn(inventory, &key, &known, settings, now);
+            }
+        }
+    }
+}
+
+enum Owner {
+    Udn(ObjectKey),
+    Cudn(ObjectKey),
+}
+
+fn attach_udn(inventory: &mut Inventory, key: &ObjectKey, settings: &ClusterSettings, now: &Time) {
+    let Some(udn) = inventory.user_defined_networks.get_mut(key) else {
+        return;
+    };
+    add_finalizer(udn.object.meta_mut());
+    let udn = udn.clone();
+    let namespace = key.namespace.clone().unwrap_or_default();
+    let outcome = NetworkRequest::of_udn(key, &udn.object.spec)
+        .map_err(AttachError::from)
+        .and_then(|request| {
+            // Its only definition is where the UDN is, and stays there.
+            let known = NetworkAnnotations::new();
+            attach_namespace(inventory, &udn, &request, &namespace, &known, settings)
+        });
+    if let Some(udn) = inventory.user_defined_networks.get_mut(key) {
+        status::udn_created(
+            &mut udn.object,
+            outcome.map_err(|error| error.to_string()),
+            now,
+        );
+    }
+}
+
+/// `known` is what the network's definitions said that are gone now.
+fn attach_cudn(
+    inventory: &mut Inventory,
+    key: &ObjectKey,
+    known: &NetworkAnnotations,
+    settings: &ClusterSettings,
+    now: &Time,
+) {
+    let Some(cudn) = inventory.cluster_user_defined_networks.get_mut(key) else {
+        return;
+    };
+    add_finalizer(cudn.object.meta_mut());
+    let cudn = cudn.clone();
+    let selected = selected_namespaces(inventory, &cudn.object);
+    if selected.is_empty() {
+        inventory.warnings.push(Problem {
+            place: cudn.origin.place().cloned(),
+            object: Some(describe(&cudn.object)),
+            field: Some("spec.namespaceSelector".into()),
+            message: "selects no namespace".into(),
+        });
+    }
+    // EVPN needs a fabric, its VTEPs and a routing daemon on every node: none of it is ours.
+    let outcome = if cudn.object.spec.network.transport == Some(Transport::Evpn) {
+        status::CudnOutcome::EvpnDisabled
+    } else {
+        let mut errors = Vec::new();
+        for namespace in &selected {
+            let attached = NetworkRequest::of_cudn(&key.name, &cudn.object.spec)
+                .map_err(AttachError::from)
+                .and_then(|request| {
+                    attach_namespace(inventory, &cudn, &request, namespace, known, settings)
+                });
+            errors.extend(attached.err().map(|error| error.to_string()));
+        }
+        if errors.is_empty() {
+            status::CudnOutcome::Created(selected)
+        } else {
+            status::CudnOutcome::Failed(errors)
+        }
+    };
+    if let Some(cudn) = inventory.cluster_user_defined_networks.get_mut(key) {
+        status::cudn_created(&mut cudn.object, &outcome, now);
+    }
+}
+
+/// The namespaces that a network is offered to. A namespace that is going away is none of them.
+fn selected_namespaces(
+    inventory: &Inventory,
+    cudn: &ClusterUserDefinedNetwork,
+) -> BTreeSet<String> {
+    let Ok(selector) = selector::parse("spec.namespaceSelector", &cudn.spec.namespace_selector)
+    else {
+        return BTreeSet::new();
+    };
+    let staying = |namespace: &Namespace| namespace.metadata.deletion_timestamp.is_none();
+    inventory
+        .namespaces
+        .iter()
+        .filter(|(_, namespace)| {
+            staying(&namespace.object) && selector.matches(namespace.object.labels())
+        })
+        .map(|(key, _)| key.name.clone())
+        .collect()
+}
+
+fn attach_namespace<T: Kind>(
+    inventory: &mut Inventory,
+    owner: &Sourced<T>,
+    request: &NetworkRequest<'_>,
+    namespace: &str,
+    known: &NetworkAnnotations,
+    settings: &ClusterSettings,
+) -> Result<(), AttachError> {
+    let primary = request.config.role() == NetworkRole::Primary;
+    let labels = inventory
+        .namespaces
+        .named(namespace)
+        .ok_or_else(|| AttachError::NoNamespace(namespace.to_owned()))?
+        .labels();
+    if primary && !labels.contains_key(PRIMARY_NETWORK_LABEL) {
+        return Err(AttachError::NoPrimaryLabel(namespace.to_owned()));
+    }
+    let key = ObjectKey::namespaced(namespace, owner.object.name_any());
+    let mut nad = NetworkAttachmentDefinition {
+        metadata: rendered_meta(&owner.object, &key),
+        spec: NetworkAttachmentDefinitionSpec {
+            config: Some(request.render(&key.to_string(), settings)?),
+        },
+    };
+    let nads = &mut inventory.network_attachment_definitions;
+    let Some(existing) = nads.get_mut(&key) else {
+        if let Some(other) = primary_nad(inventory, namespace).filter(|_| primary) {
+            return Err(AttachError::SecondPrimary {
+                namespace: namespace.to_owned(),
+                other,
+            });
+        }
+        if !known.is_empty() {
+            nad.annotations_mut().extend(known.clone());
+        }
+        inventory.network_attachment_definitions.insert(Sourced {
+            origin: Origin::Rendered(describe(&owner.object)),
+            position: owner.position,
+            object: nad,
+        });
+        return Ok(());
+    };
+    if !is_controlled_by(&existing.object, &owner.object) {
+        return Err(AttachError::Foreign(key));
+    }
+    // What others have noted on the definition stays, and so does everything that is not ours to say.
+    let meta = &mut existing.object.metadata;
+    let noted = meta
+        .annotations
+        .iter()
+        .flatten()
+        .filter(|(key, _)| key.starts_with(MANAGED_ANNOTATIONS));
+    let noted: Vec<_> = noted
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    nad.annotations_mut().extend(noted);
+    meta.labels = nad.metadata.labels;
+    meta.annotations = nad
+        .metadata
+        .annotations
+        .filter(|annotations| !annotations.is_empty());
+    add_finalizer(meta);
+    existing.object.spec = nad.spec;
+    existing.position = owner.position;
+    Ok(())
+}
+
+/// Name of the definition of a primary network in a namespace.
+fn primary_nad(inventory: &Inventory, namespace: &str) -> Option<String> {
+    let mut nads = inventory
+        .network_attachment_definitions
+        .in_namespace(namespace);
+    nads.find(|(_, nad)| matches!(Cni::read(&nad.object), Ok(Some(cni)) if cni.is_primary()))
+        .map(|(key, _)| key.name.clone())
+}
+
+fn rendered_meta<T: Kind>(owner: &T, key: &ObjectKey) -> ObjectMeta {
+    let copied = owner
+        .annotations()
+        .iter()
+        .filter(|(key, _)| !key.starts_with(MANAGED_ANNOTATIONS));
+    let annotations: std::collections::BTreeMap<_, _> = copied
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    let mut labels = owner.labels().clone();
+    labels.insert(USER_DEFINED_LABEL.into(), String::new());
+    ObjectMeta {
+        namespace: key.namespace.clone(),
+        name: Some(key.name.clone()),
+        labels: Some(labels),
+        annotations: (!annotations.is_empty()).then_some(annotations),
+        finalizers: Some(vec![FINALIZER.into()]),
+        owner_references: Some(vec![OwnerReference {
+            api_version: T::api_version(&()).into_owned(),
+            kind: T::kind(&()).into_owned(),
+            name: owner.name_any(),
+            // Manifests have no uid: only a cluster hands them out.
+            uid: owner.uid().unwrap_or_default(),
+            controller: Some(true),
+            block_owner_deletion: Some(true),
+        }]),
+        ..ObjectMeta::default()
+    }
+}
+
+fn add_finalizer(meta: &mut ObjectMeta) {
+    let finalizers = meta.finalizers.get_or_insert_default();
+    if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
+        finalizers.push(FINALIZER.into());
+    }
+}
+
+fn controller(nad: &NetworkAttachmentDefinition) -> Option<&OwnerReference> {
+    nad.owner_references()
+        .iter()
+        .find(|owner| owner.controller == Some(true))
+}
+
+/// Whether the definition was made for this object. Where only one side has a uid, it came from a cluster and the other
+/// side from a manifest: then the names decide.
+fn is_controlled_by<T: Kind>(nad: &NetworkAttachmentDefinition, object: &T) -> bool {
+    controller(nad).is_some_and(|owner| {
+        let uid = object.uid().unwrap_or_default();
+        owner.api_version == T::api_version(&())
+            && owner.kind == T::kind(&())
+            && owner.name == object.name_any()
+            && (owner.uid == uid || owner.uid.is_empty() || uid.is_empty())
+    })
+}
+
+/// Removes definitions that an earlier run has left for a custom resource that is not there any more. Definitions among
+/// the manifests stay: somebody wants them.
+fn remove_orphans(inventory: &mut Inventory) {
+    let is_orphan = |nad: &Sourced<NetworkAttachmentDefinition>| {
+        let (Origin::State(_), Some(owner)) = (&nad.origin, controller(&nad.object)) else {
+            return false;
+        };
+        if owner.kind == UserDefinedNetwork::kind(&()) {
+            let namespace = nad.object.namespace().unwrap_or_default();
+            let key = ObjectKey::namespaced(namespace, &owner.name);
+            inventory.user_defined_networks.get(&key).is_none()
+        } else {
+            inventory
+                .cluster_user_defined_networks
+                .named(&owner.name)
+                .is_none()
+        }
+    };
+    let nads = inventory.network_attachment_definitions.iter();
+    let orphans: Vec<_> = nads
+        .filter(|(_, nad)| is_orphan(nad))
+        .map(|(key, _)| key.clone())
+        .collect();
+    for key in orphans {
+        inventory.network_attachment_definitions.remove(&key);
+    }
+}
+
+/// Removes definitions from namespaces that their networks are not offered to any more. Returns what they said about
+/// their networks: one that is offered elsewhere is still the same.
+fn remove_unselected(inventory: &mut Inventory) -> BTreeMap<ObjectKey, NetworkAnnotations> {
+    let mut offered = BTreeMap::new();
+    let mut left = BTreeMap::<ObjectKey, NetworkAnnotations>::new();
+    let mut unselected = Vec::new();
+    for (key, nad) in inventory.network_attachment_definitions.iter() {
+        let Some(owner) = nad.object.cluster_network() else {
+            continue;
+        };
+        let cudn_key = ObjectKey::cluster(owner);
+        let cudn = inventory.cluster_user_defined_networks.get(&cudn_key);
+        let Some(cudn) = cudn.filter(|cudn| is_controlled_by(&nad.object, &cudn.object)) else {
+            continue;
+        };
+        let selected = offered
+            .entry(owner)
+            .or_insert_with(|| selected_namespaces(inventory, &cudn.object));
+        if key
+            .namespace
+            .as_ref()
+            .is_some_and(|namespace| selected.contains(namespace))
+        {
+            continue;
+        }
+        let annotations = nad.object.annotations().iter();
+        let of_the_network = annotations.filter(|(key, _)| OF_THE_NETWORK.contains(&key.as_str()));
+        left.entry(cudn_key)
+            .or_default()
+            .extend(of_the_network.map(|(key, value)| (key.clone(), value.clone())));
+        unselected.push(key.clone());
+    }
+    for key in unselected {
+        inventory.network_attachment_definitions.remove(&key);
+    }
+    left
+}

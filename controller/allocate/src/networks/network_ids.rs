@@ -1,0 +1,282 @@
+//! Network ids and tunnel keys, kept in annotations of attachment definitions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use patchbay_model::TUNNEL_KEYS;
+use patchbay_model::{DatapathKey, NETWORK_ID, NETWORK_NAME, NetworkId, ROUTER_TUNNEL_KEY};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced, describe};
+use patchbay_resources::nad::NetworkAttachmentDefinition;
+use patchbay_resources::read::is_made_for;
+
+use super::annotations::{annotate, annotation, annotation_field};
+use super::cni::Cni;
+
+/// A network and its attachment definitions.
+struct Known {
+    name: String,
+    /// The one that says what the network is comes first.
+    nads: Vec<ObjectKey>,
+    /// Whether the first one was made for the custom resource of the network.
+    is_made: bool,
+    needs_key: bool,
+    id: Option<NetworkId>,
+    /// With the definition that they are noted on.
+    keys: Option<(ObjectKey, Vec<DatapathKey>)>,
+}
+
+/// Gives every network an id, and primary layer2 networks a key for their router, as far as they have none yet.
+///
+/// Networks come in the order in which their first definition was given. An id or key is the next free one behind the
+/// last one handed out, from the first one on.
+pub(super) fn complete(inventory: &mut Inventory) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut networks = read_networks(inventory, &mut problems);
+    let ids = reserve_ids(inventory, &networks, &mut problems);
+    if !problems.is_empty() {
+        return problems;
+    }
+    hand_out_ids(inventory, &mut networks, ids, &mut problems);
+    let mut keys = reserve_keys(inventory, &networks, &mut problems);
+    if !problems.is_empty() {
+        return problems;
+    }
+    let (first, last) = (
+        DatapathKey::ALLOCATABLE.start().get(),
+        DatapathKey::ALLOCATABLE.end().get(),
+    );
+    let mut free_keys = (first..=last).filter_map(|key| DatapathKey::try_new(key.into()).ok());
+    for network in &networks {
+        let Some(id) = network.id else {
+            continue;
+        };
+        let network_keys = match &network.keys {
+            // Those of all other networks follow from their ids.
+            _ if !network.needs_key => Vec::new(),
+            Some((_, keys)) => keys.clone(),
+            None => {
+                // The range has sixteen times more keys than there are networks and connects to use them.
+                let key = free_keys.find(|key| keys.insert(*key));
+                [Some(DatapathKey::of_network(id)), key]
+                    .into_iter()
+                    .flatten()
+                    .collect()
+            }
+        };
+        let texts: Vec<u32> = network_keys.iter().map(|key| key.get()).collect();
+        let texts = serde_json::Value::from(texts).to_string();
+        for nad in &network.nads {
+            let Some(nad) = inventory.network_attachment_definitions.get_mut(nad) else {
+                continue;
+            };
+            let meta = &mut nad.object.metadata;
+            annotate(meta, NETWORK_NAME, &network.name);
+            annotate(meta, NETWORK_ID, id.to_string());
+            annotate(meta, TUNNEL_KEYS, &texts);
+        }
+    }
+    problems
+}
+
+/// Gives an id to every network that has none.
+fn hand_out_ids(
+    inventory: &Inventory,
+    networks: &mut [Known],
+    mut taken: BTreeSet<NetworkId>,
+    problems: &mut Vec<Problem>,
+) {
+    let mut free = (1..=NetworkId::MAX.get()).filter_map(|id| NetworkId::try_new(id.into()).ok());
+    for network in networks.iter_mut().filter(|network| network.id.is_none()) {
+        network.id = free.find(|id| taken.insert(*id));
+        if let (None, Some(nad)) = (network.id, network.nads.first()) {
+            let message = format!(
+                "network {}: all network ids up to {} are in use",
+                network.name,
+                NetworkId::MAX
+            );
+            problems.push(problem(inventory, nad, NETWORK_ID, message));
+        }
+    }
+}
+
+/// All networks that attachment definitions belong to. A definition that cannot be read is only warned about: it is the
+/// user's own.
+fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<Known> {
+    let mut networks: Vec<Known> = Vec::new();
+    let mut by_name = BTreeMap::<String, usize>::new();
+    let mut warnings = Vec::new();
+    for (key, nad) in inventory.network_attachment_definitions.in_order() {
+        let cni = match Cni::read(&nad.object) {
+            Ok(Some(cni)) => cni,
+            Ok(None) => continue,
+            Err(error) => {
+                let message = format!("Failed to parse network config: {error}");
+                warnings.push(nad_problem(nad, "spec.config".into(), message));
+                continue;
+            }
+        };
+        let index = *by_name.entry(cni.name.clone()).or_insert(networks.len());
+        if index == networks.len() {
+            networks.push(Known {
+                name: cni.name.clone(),
+                nads: Vec::new(),
+                is_made: false,
+                needs_key: false,
+                id: None,
+                keys: None,
+            });
+        }
+        let network = &mut networks[index];
+        let is_made = is_made_for(&nad.object, &cni.name);
+        if network.nads.is_empty() || (is_made && !network.is_made) {
+            network.is_made = is_made;
+            network.needs_key = cni.is_primary() && cni.topology == "layer2";
+            network.nads.insert(0, key.clone());
+        } else {
+            network.nads.push(key.clone());
+        }
+    }
+    for network in &mut networks {
+        restore_all(inventory, network, problems);
+    }
+    inventory.warnings.extend(warnings);
+    networks
+}
+
+/// Takes over what definitions say about their network. Those of strangers with its name count as little as the rest of
+/// what they say.
+fn restore_all(inventory: &Inventory, network: &mut Known, problems: &mut Vec<Problem>) {
+    for key in network.nads.clone() {
+        let nad = inventory.network_attachment_definitions.get(&key);
+        let counts = |nad: &&Sourced<NetworkAttachmentDefinition>| {
+            !network.is_made || is_made_for(&nad.object, &network.name)
+        };
+        if let Some(nad) = nad.filter(counts) {
+            problems.extend(restore(network, &key, nad).err());
+        }
+    }
+}
+
+/// Takes over what the annotations of a definition say about its network.
+fn restore(
+    network: &mut Known,
+    key: &ObjectKey,
+    nad: &Sourced<NetworkAttachmentDefinition>,
+) -> Result<(), Problem> {
+    let meta = &nad.object.metadata;
+    let wrong = |key: &str, message: String| nad_problem(nad, annotation_field(key), message);
+    if let Some(text) = annotation(meta, NETWORK_ID) {
+        let id: NetworkId = text
+            .parse()
+            .map_err(|error| wrong(NETWORK_ID, format!("{error}")))?;
+        if id == NetworkId::DEFAULT {
+            return Err(wrong(
+                NETWORK_ID,
+                format!("network id {id} is that of the default network"),
+            ));
+        }
+        if let Some(other) = network.id.replace(id).filter(|other| *other != id) {
+            let message = format!(
+                "network {} has id {other} elsewhere, here it is {id}",
+                network.name
+            );
+            return Err(wrong(NETWORK_ID, message));
+        }
+    }
+    if let Some(text) = annotation(meta, TUNNEL_KEYS) {
+        let numbers: Vec<i64> = serde_json::from_str(text)
+            .map_err(|error| wrong(TUNNEL_KEYS, format!("is not a list of keys: {error}")))?;
+        let keys = numbers
+            .into_iter()
+            .map(DatapathKey::try_new)
+            .collect::<Result<Vec<_>, _>>();
+        let keys = keys.map_err(|error| wrong(TUNNEL_KEYS, error.to_string()))?;
+        // The list of a definition that was annotated before its network became a primary one is empty.
+        if !keys.is_empty() {
+            network.keys.get_or_insert_with(|| (key.clone(), keys));
+        }
+    }
+    Ok(())
+}
+
+fn reserve_ids(
+    inventory: &Inventory,
+    networks: &[Known],
+    problems: &mut Vec<Problem>,
+) -> BTreeSet<NetworkId> {
+    let mut owners = BTreeMap::<NetworkId, &Known>::new();
+    for network in networks {
+        let (Some(id), Some(nad)) = (network.id, network.nads.first()) else {
+            continue;
+        };
+        if let Some(other) = owners.insert(id, network) {
+            let message = format!(
+                "network {} has id {id}, which is that of network {}",
+                network.name, other.name
+            );
+            problems.push(problem(inventory, nad, NETWORK_ID, message));
+        }
+    }
+    owners.into_keys().collect()
+}
+
+/// Keys of networks and of connect routers: they come out of the same range.
+fn reserve_keys(
+    inventory: &Inventory,
+    networks: &[Known],
+    problems: &mut Vec<Problem>,
+) -> BTreeSet<DatapathKey> {
+    let mut owners = BTreeMap::<DatapathKey, String>::new();
+    for (_, cnc) in inventory.cluster_network_connects.iter() {
+        let key =
+            annotation(&cnc.object.metadata, ROUTER_TUNNEL_KEY).and_then(|text| text.parse().ok());
+        owners.extend(key.map(|key| (key, describe(&cnc.object))));
+    }
+    for network in networks.iter().filter(|network| network.needs_key) {
+        let (Some(id), Some((nad, keys))) = (network.id, &network.keys) else {
+            continue;
+        };
+        let owner = format!("network {}", network.name);
+        let of_switch = DatapathKey::of_network(id);
+        let message = match keys[..] {
+            [switch, router]
+                if switch == of_switch && DatapathKey::ALLOCATABLE.contains(&router) =>
+            {
+                let other = owners.insert(router, owner.clone());
+                other.map(|other| {
+                    format!("{owner} has tunnel key {router}, which is that of {other}")
+                })
+            }
+            // Any other key may be that of another network's switch.
+            _ => Some(format!(
+                "{owner} has id {id}, so its tunnel keys are {of_switch} and one of {}..={}",
+                DatapathKey::ALLOCATABLE.start(),
+                DatapathKey::ALLOCATABLE.end()
+            )),
+        };
+        problems.extend(message.map(|message| problem(inventory, nad, TUNNEL_KEYS, message)));
+    }
+    owners.into_keys().collect()
+}
+
+fn problem(inventory: &Inventory, nad: &ObjectKey, annotation: &str, message: String) -> Problem {
+    match inventory.network_attachment_definitions.get(nad) {
+        Some(nad) => nad_problem(nad, annotation_field(annotation), message),
+        None => Problem {
+            message,
+            ..Problem::default()
+        },
+    }
+}
+
+fn nad_problem(
+    nad: &Sourced<NetworkAttachmentDefinition>,
+    field: String,
+    message: String,
+) -> Problem {
+    Problem {
+        place: nad.origin.place().cloned(),
+        object: Some(describe(&nad.object)),
+        field: Some(field),
+        message,
+    }
+}

@@ -1,0 +1,323 @@
+//! The subnets of layer3 networks that each node gets.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ipnet::IpNet;
+use k8s_openapi::api::core::v1 as core;
+
+use super::annotations::{annotate, annotation_field};
+use patchbay_model::{IpFamily, NODE_SUBNETS, NetConf, Network, Node, SubnetPool, Topology, names};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced};
+
+/// The default network's entry, which is not ours to touch.
+const DEFAULT_NETWORK: &str = "default";
+
+/// The first node, by network, for which there was no subnet left.
+pub(super) type Failures = BTreeMap<String, String>;
+
+/// Gives every node its subnets of every layer3 network, as far as it has none yet, and takes those of networks that are
+/// gone away. Nodes come in the order in which they were given.
+///
+/// # Errors
+/// Annotations that cannot be read or contradict each other.
+pub(super) fn complete(inventory: &mut Inventory) -> Result<Failures, Vec<Problem>> {
+    let mut nodes = read_nodes(inventory)?;
+    let mut pools: Vec<Pool> = layer3_networks(inventory).iter().map(Pool::new).collect();
+    let mut errors = Vec::new();
+    for (key, node) in &mut nodes {
+        let Some(object) = inventory.nodes.get(key) else {
+            continue;
+        };
+        for pool in &mut pools {
+            let restored = pool.restore(node);
+            errors.extend(
+                restored
+                    .taken
+                    .iter()
+                    .map(|message| problem(object, key, message)),
+            );
+            inventory.warnings.extend(
+                restored
+                    .foreign
+                    .iter()
+                    .map(|message| problem(object, key, message)),
+            );
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let mut failures = Failures::new();
+    for pool in &mut pools {
+        for (key, node) in &mut nodes {
+            let (Err(NoSubnet), Some(object)) = (pool.allocate(node), inventory.nodes.get(key))
+            else {
+                continue;
+            };
+            let network = &pool.network;
+            let message = format!(
+                "error allocating network for node {key}, network name {network}: no subnets available"
+            );
+            inventory.warnings.push(problem(object, key, &message));
+            failures
+                .entry(network.clone())
+                .or_insert_with(|| key.name.clone());
+        }
+    }
+    let wanted = wanted_networks(inventory);
+    for (key, mut node) in nodes {
+        node.subnets
+            .retain(|network, _| network == DEFAULT_NETWORK || wanted.contains(network));
+        if let Some(object) = inventory.nodes.get_mut(&key) {
+            write(&mut object.object, &node.subnets);
+        }
+    }
+    Ok(failures)
+}
+
+fn read_nodes(inventory: &Inventory) -> Result<Vec<(ObjectKey, Node)>, Vec<Problem>> {
+    let (mut nodes, mut problems) = (Vec::new(), Vec::new());
+    for (key, object) in inventory.nodes.in_order() {
+        let (node, errors) = patchbay_resources::read::node(&object.object);
+        // Node ids have been looked at before.
+        let errors = errors
+            .into_iter()
+            .filter(|error| error.annotation == NODE_SUBNETS);
+        problems.extend(errors.map(|error| problem(object, key, &error.reason.to_string())));
+        nodes.push((key.clone(), node));
+    }
+    if problems.is_empty() {
+        Ok(nodes)
+    } else {
+        Err(problems)
+    }
+}
+
+fn problem(node: &Sourced<core::Node>, key: &ObjectKey, message: &str) -> Problem {
+    Problem {
+        place: node.origin.place().cloned(),
+        object: Some(format!("Node {key}")),
+        field: Some(annotation_field(NODE_SUBNETS)),
+        message: message.to_owned(),
+    }
+}
+
+fn write(node: &mut core::Node, subnets: &BTreeMap<String, Vec<IpNet>>) {
+    if !subnets.is_empty() {
+        annotate(
+            &mut node.metadata,
+            NODE_SUBNETS,
+            serde_json::json!(subnets).to_string(),
+        );
+    } else if let Some(annotations) = &mut node.metadata.annotations {
+        annotations.remove(NODE_SUBNETS);
+    }
+}
+
+/// The layer3 networks.
+fn layer3_networks(inventory: &Inventory) -> Vec<Network> {
+    let nads = inventory.network_attachment_definitions.iter();
+    let namespaces = inventory.namespaces.iter();
+    let networks = patchbay_resources::read::networks(
+        nads.map(|(_, nad)| &nad.object),
+        namespaces.map(|(_, namespace)| &namespace.object),
+    );
+    let layer3 = networks
+        .iter()
+        .filter(|network| network.topology == Topology::Layer3);
+    layer3.cloned().collect()
+}
+
+/// Names of all networks that anybody wants, also of those that cannot be had at the moment.
+fn wanted_networks(inventory: &Inventory) -> BTreeSet<String> {
+    let nads = inventory.network_attachment_definitions.iter();
+    let configured = nads
+        .filter_map(|(_, nad)| NetConf::parse(nad.object.spec.config.as_deref()?).ok()?)
+        .filter(|network| network.topology == Topology::Layer3)
+        .map(|network| network.name);
+    let udns = inventory.user_defined_networks.iter().map(|(key, _)| {
+        names::udn_network(key.namespace.as_deref().unwrap_or_default(), &key.name)
+    });
+    let cudns = inventory
+        .cluster_user_defined_networks
+        .iter()
+        .map(|(key, _)| names::cudn_network(&key.name));
+    configured.chain(udns).chain(cudns).collect()
+}
+
+/// There is no subnet left.
+struct NoSubnet;
+
+/// What of a node's annotation cannot be taken over.
+#[derive(Default)]
+struct Restored {
+    /// Another node has it.
+    taken: Vec<String>,
+    /// The network has no such subnet: it was another network of the same name.
+    foreign: Vec<String>,
+}
+
+/// The ranges of a network, and who has what of them.
+struct Pool {
+    network: String,
+    ranges: Vec<SubnetPool>,
+    owners: BTreeMap<IpNet, String>,
+}
+
+impl Pool {
+    fn new(network: &Network) -> Self {
+        let ranges = network.pod_subnets.iter().filter_map(|subnet| {
+            subnet
+                .host_prefix
+                .map(|length| SubnetPool::new(subnet.cidr, length))
+        });
+        Self {
+            network: network.name.clone(),
+            ranges: ranges.collect(),
+            owners: BTreeMap::new(),
+        }
+    }
+
+    /// Takes what the node has already.
+    fn restore(&mut self, node: &mut Node) -> Restored {
+        let mut restored = Restored::default();
+        let Some(subnets) = node.subnets.get_mut(&self.network) else {
+            return restored;
+        };
+        subnets.retain(|subnet| {
+            let Some(range) = self.ranges.iter_mut().find(|range| range.contains(*subnet)) else {
+                let network = &self.network;
+                restored.foreign.push(format!(
+                    "{subnet} is no node subnet of network {network} and gets replaced"
+                ));
+                return false;
+            };
+            if !range.reserve(*subnet) {
+                let owner = self.owners.get(subnet).map_or("?", String::as_str);
+                restored.taken.push(format!(
+                    "{subnet} of network {} is already that of node {owner}",
+                    self.network
+                ));
+            }
+            self.owners.insert(*subnet, node.name.clone());
+            true
+        });
+        restored
+    }
+
+    /// Takes one subnet of every family of the network that the node has none of yet.
+    fn allocate(&mut self, node: &mut Node) -> Result<(), NoSubnet> {
+        let subnets = node.subnets.entry(self.network.clone()).or_default();
+        for family in IpFamily::BOTH {
+            let mut ranges = self
+                .ranges
+                .iter_mut()
+                .filter(|range| range.family() == family)
+                .peekable();
+            let missing = subnets
+                .iter()
+                .all(|subnet| IpFamily::of_net(*subnet) != family);
+            if missing && ranges.peek().is_some() {
+                subnets.push(ranges.find_map(SubnetPool::allocate).ok_or(NoSubnet)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::inventory;
+    use super::*;
+
+    const NETWORKS: &str = r#"
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: net, namespace: blue, annotations: {k8s.ovn.org/network-id: '1'}}
+spec: {config: '{"name":"blue_net","netAttachDefName":"blue/net","type":"ovn-k8s-cni-overlay","topology":"layer3","subnets":"10.0.0.0/23/24,fd00::/48"}'}
+"#;
+
+    fn node(name: &str, subnets: &str) -> String {
+        format!(
+            "---
+{{apiVersion: v1, kind: Node, metadata: {{name: {name}, annotations: {{k8s.ovn.org/node-subnets: '{subnets}'}}}}}}
+"
+        )
+    }
+
+    fn annotations(inventory: &Inventory) -> Vec<&str> {
+        let nodes = inventory.nodes.in_order().into_iter();
+        let annotations = nodes.map(|(_, node)| node.object.metadata.annotations.as_ref().unwrap());
+        annotations
+            .map(|annotations| annotations.get(NODE_SUBNETS).map_or("", String::as_str))
+            .collect()
+    }
+
+    #[test]
+    fn nodes_get_a_subnet_of_every_family_and_keep_what_they_have() {
+        let kept =
+            r#"{"default":["10.244.0.0/24"],"gone_net":"10.9.0.0/24","blue_net":["10.0.0.0/24"]}"#;
+        let mut inventory = inventory(&(NETWORKS.to_owned() + &node("z", "") + &node("a", kept)));
+        assert!(complete(&mut inventory).unwrap().is_empty());
+        assert_eq!(
+            annotations(&inventory),
+            [
+                r#"{"blue_net":["10.0.1.0/24","fd00:0:0:1::/64"]}"#,
+                r#"{"blue_net":["10.0.0.0/24","fd00:0:0:2::/64"],"default":["10.244.0.0/24"]}"#,
+            ]
+        );
+        let again = inventory.clone();
+        assert!(complete(&mut inventory).unwrap().is_empty());
+        assert_eq!(inventory, again);
+    }
+
+    #[test]
+    fn too_many_nodes_are_told_and_the_others_served() {
+        let nodes: String = ["a", "b", "c", "d"].map(|name| node(name, "")).concat();
+        let mut inventory = inventory(&(NETWORKS.to_owned() + &nodes));
+        let failures = complete(&mut inventory).unwrap();
+        assert_eq!(failures, Failures::from([("blue_net".into(), "c".into())]));
+        assert_eq!(
+            inventory.warnings[0].to_string(),
+            "standard input:11 (document 4): Node c: metadata.annotations[k8s.ovn.org/node-subnets]: error allocating network for node c, network name blue_net: no subnets available"
+        );
+        assert_eq!(inventory.warnings.len(), 2);
+        assert_eq!(
+            annotations(&inventory)[1],
+            r#"{"blue_net":["10.0.1.0/24","fd00:0:0:2::/64"]}"#
+        );
+    }
+
+    #[test]
+    fn contradicting_annotations_are_refused() {
+        let subnets = r#"{"blue_net":["10.0.0.0/24"]}"#;
+        let yaml = NETWORKS.to_owned() + &node("a", subnets) + &node("b", subnets);
+        let errors = complete(&mut inventory(&yaml)).unwrap_err();
+        assert_eq!(
+            errors[0].to_string(),
+            "standard input:9 (document 3): Node b: metadata.annotations[k8s.ovn.org/node-subnets]: 10.0.0.0/24 of network blue_net is already that of node a"
+        );
+        let errors = complete(&mut inventory(&node("a", "{"))).unwrap_err();
+        assert!(
+            errors[0].to_string().contains(
+                "Node a: metadata.annotations[k8s.ovn.org/node-subnets]: not a JSON object"
+            )
+        );
+    }
+
+    #[test]
+    fn subnets_of_an_earlier_network_of_the_name_are_replaced() {
+        let mut inventory =
+            inventory(&(NETWORKS.to_owned() + &node("a", r#"{"blue_net":["10.7.0.0/24"]}"#)));
+        assert!(complete(&mut inventory).unwrap().is_empty());
+        assert_eq!(
+            annotations(&inventory),
+            [r#"{"blue_net":["10.0.0.0/24","fd00:0:0:1::/64"]}"#]
+        );
+        assert!(
+            inventory.warnings[0]
+                .message
+                .starts_with("10.7.0.0/24 is no node subnet of network blue_net")
+        );
+    }
+}

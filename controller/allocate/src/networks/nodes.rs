@@ -1,0 +1,337 @@
+//! Node ids, chassis ids and transit addresses.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1 as core;
+use sha2::{Digest, Sha256};
+
+use super::annotations::{annotate, annotation, annotation_field};
+use patchbay_model::NODE_TRANSIT_ADDRESSES;
+use patchbay_model::arithmetic::nth_address;
+use patchbay_model::{ClusterSettings, IpFamily, NODE_CHASSIS_ID, NODE_ID, NodeId};
+use patchbay_resources::manifests::{ObjectKey, Objects, Problem, Sourced};
+
+/// The ids that nodes may have; 0 and 1 are not theirs.
+const NODE_IDS: std::ops::RangeInclusive<i64> = 2..=5000;
+
+/// Gives every node an id, a chassis id and transit addresses, as far as it has none yet.
+///
+/// An id is the lowest free one, in the order in which the nodes were given.
+pub(super) fn complete(
+    nodes: &mut Objects<core::Node>,
+    settings: &ClusterSettings,
+) -> Vec<Problem> {
+    let (mut problems, mut ids) = annotated_ids(nodes);
+    problems.extend(shared_chassis_ids(nodes));
+    problems.extend(unreadable_transit_addresses(nodes));
+    if !problems.is_empty() {
+        return problems;
+    }
+    let annotated: BTreeSet<ObjectKey> = nodes
+        .iter()
+        .filter(|(_, node)| annotation(&node.object.metadata, NODE_TRANSIT_ADDRESSES).is_some())
+        .map(|(key, _)| key.clone())
+        .collect();
+    let mut free = NODE_IDS.filter_map(|id| NodeId::try_new(id).ok());
+    let keys: Vec<ObjectKey> = nodes
+        .in_order()
+        .into_iter()
+        .map(|(key, _)| key.clone())
+        .collect();
+    for key in keys {
+        let Some(node) = nodes.get_mut(&key) else {
+            continue;
+        };
+        let id = annotation(&node.object.metadata, NODE_ID).and_then(|text| text.parse().ok());
+        let Some(id) = id.or_else(|| free.find(|id| !ids.contains_key(id))) else {
+            problems.push(problem(
+                node,
+                &key,
+                NODE_ID,
+                "all node ids up to 5000 are in use",
+            ));
+            continue;
+        };
+        let meta = &mut node.object.metadata;
+        annotate(meta, NODE_ID, id.to_string());
+        if annotation(meta, NODE_CHASSIS_ID).is_none() {
+            annotate(meta, NODE_CHASSIS_ID, invented_chassis_id(&key.name));
+        }
+        if annotation(meta, NODE_TRANSIT_ADDRESSES).is_none() {
+            annotate(
+                meta,
+                NODE_TRANSIT_ADDRESSES,
+                transit_addresses(settings, id),
+            );
+        }
+        ids.insert(id, key);
+    }
+    problems.extend(shared_transit_addresses(nodes, &annotated));
+    problems
+}
+
+/// Transit addresses that two nodes have. One that follows from an id is where it should be.
+fn shared_transit_addresses(
+    nodes: &Objects<core::Node>,
+    annotated: &BTreeSet<ObjectKey>,
+) -> Vec<Problem> {
+    let mut nodes = nodes.in_order();
+    nodes.sort_by_key(|(key, _)| annotated.contains(*key));
+    let mut owners = BTreeMap::new();
+    let mut problems = Vec::new();
+    for (key, node) in nodes {
+        // What cannot be read has been told.
+        let addresses =
+            patchbay_model::transit_addresses(node.object.metadata.annotations.as_ref());
+        for address in addresses.unwrap_or_default() {
+            let address = address.addr();
+            let other = *owners.entry(address).or_insert(key);
+            if other != key {
+                let message = format!("transit address {address} is already that of node {other}");
+                problems.push(problem(node, key, NODE_TRANSIT_ADDRESSES, message));
+            }
+        }
+    }
+    problems
+}
+
+fn annotated_ids(nodes: &Objects<core::Node>) -> (Vec<Problem>, BTreeMap<NodeId, ObjectKey>) {
+    let (mut problems, mut ids) = (Vec::new(), BTreeMap::<NodeId, ObjectKey>::new());
+    for (key, node) in nodes.in_order() {
+        let Some(text) = annotation(&node.object.metadata, NODE_ID) else {
+            continue;
+        };
+        let id = text
+            .parse::<NodeId>()
+            .ok()
+            .filter(|id| NODE_IDS.contains(&i64::from(id.get())));
+        match id {
+            None => problems.push(problem(
+                node,
+                key,
+                NODE_ID,
+                format!(
+                    "node id {text:?} is not a number in {}..={}",
+                    NODE_IDS.start(),
+                    NODE_IDS.end()
+                ),
+            )),
+            Some(id) => match ids.get(&id) {
+                Some(other) => {
+                    let message = format!("node id {id} is already that of node {other}");
+                    problems.push(problem(node, key, NODE_ID, message));
+                }
+                None => {
+                    ids.insert(id, key.clone());
+                }
+            },
+        }
+    }
+    (problems, ids)
+}
+
+fn shared_chassis_ids(nodes: &Objects<core::Node>) -> Vec<Problem> {
+    let mut chassis = BTreeMap::new();
+    let mut problems = Vec::new();
+    for (key, node) in nodes.in_order() {
+        let Some(id) = annotation(&node.object.metadata, NODE_CHASSIS_ID) else {
+            continue;
+        };
+        if let Some(other) = chassis.insert(id, key) {
+            let message = format!("chassis id {id} is already that of node {other}");
+            problems.push(problem(node, key, NODE_CHASSIS_ID, message));
+        }
+    }
+    problems
+}
+
+fn unreadable_transit_addresses(nodes: &Objects<core::Node>) -> Vec<Problem> {
+    let nodes = nodes.in_order().into_iter();
+    let unreadable = nodes.filter_map(|(key, node)| {
+        let error =
+            patchbay_model::transit_addresses(node.object.metadata.annotations.as_ref()).err()?;
+        let message = format!("cannot read the addresses: {error}");
+        Some(problem(node, key, NODE_TRANSIT_ADDRESSES, message))
+    });
+    unreadable.collect()
+}
+
+fn problem(
+    node: &Sourced<core::Node>,
+    key: &ObjectKey,
+    annotation: &str,
+    message: impl Into<String>,
+) -> Problem {
+    Problem {
+        place: node.origin.place().cloned(),
+        object: Some(format!("Node {key}")),
+        field: Some(annotation_field(annotation)),
+        message: message.into(),
+    }
+}
+
+/// Chassis id of a node that has not told its own: a UUID of version 8 (RFC 9562) over the first bytes of the
+/// SHA-256 of its name, so that the same manifests give the same rows on every machine.
+fn invented_chassis_id(node: &str) -> String {
+    let digest = Sha256::new()
+        .chain_update("chassis of ")
+        .chain_update(node)
+        .finalize();
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    uuid::Builder::from_custom_bytes(bytes)
+        .into_uuid()
+        .to_string()
+}
+
+/// The node's address in each transit range of the cluster: the base of the range plus the node's id.
+fn transit_addresses(settings: &ClusterSettings, id: NodeId) -> String {
+    let mut addresses = BTreeMap::new();
+    for range in &settings.transit_subnets {
+        let family = IpFamily::of_net(*range);
+        if settings.has_family(family)
+            && let Some(address) = nth_address(*range, id.get().into())
+        {
+            addresses.insert(
+                family.long_name(),
+                format!("{address}/{}", range.prefix_len()),
+            );
+        }
+    }
+    serde_json::json!(addresses).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::inventory;
+    use super::*;
+
+    fn ids(yaml: &str) -> Result<Vec<(String, String)>, Vec<String>> {
+        let mut nodes = inventory(yaml).nodes;
+        let problems = complete(&mut nodes, &ClusterSettings::default());
+        if !problems.is_empty() {
+            return Err(problems.iter().map(ToString::to_string).collect());
+        }
+        let id = |node: &core::Node| annotation(&node.metadata, NODE_ID).unwrap().to_owned();
+        Ok(nodes
+            .in_order()
+            .iter()
+            .map(|(key, node)| (key.name.clone(), id(&node.object)))
+            .collect())
+    }
+
+    fn node(name: &str, annotations: &str) -> String {
+        format!(
+            "---\n{{apiVersion: v1, kind: Node, metadata: {{name: {name}, annotations: {{{annotations}}}}}}}\n"
+        )
+    }
+
+    #[test]
+    fn ids_are_kept_and_the_others_follow_in_manifest_order() {
+        let yaml = node("z", "")
+            + &node("m", "k8s.ovn.org/node-id: '3'")
+            + &node("a", "")
+            + &node("b", "");
+        let expected = [("z", "2"), ("m", "3"), ("a", "4"), ("b", "5")];
+        assert_eq!(
+            ids(&yaml).unwrap(),
+            expected.map(|(name, id)| (name.to_owned(), id.to_owned()))
+        );
+    }
+
+    #[test]
+    fn bad_ids_name_the_nodes() {
+        let yaml = node("a", "k8s.ovn.org/node-id: '7'")
+            + &node("b", "k8s.ovn.org/node-id: '7'")
+            + &node("c", "k8s.ovn.org/node-id: '1'")
+            + &node("d", "k8s.ovn.org/node-id: '5001'")
+            + &node("e", "k8s.ovn.org/node-id: x");
+        let field = "metadata.annotations[k8s.ovn.org/node-id]";
+        assert_eq!(
+            ids(&yaml).unwrap_err(),
+            [
+                format!(
+                    "standard input:4 (document 2): Node b: {field}: node id 7 is already that of node a"
+                ),
+                format!(
+                    "standard input:6 (document 3): Node c: {field}: node id \"1\" is not a number in 2..=5000"
+                ),
+                format!(
+                    "standard input:8 (document 4): Node d: {field}: node id \"5001\" is not a number in 2..=5000"
+                ),
+                format!(
+                    "standard input:10 (document 5): Node e: {field}: node id \"x\" is not a number in 2..=5000"
+                ),
+            ]
+        );
+        let twice = node("a", "k8s.ovn.org/node-chassis-id: c1")
+            + &node("b", "k8s.ovn.org/node-chassis-id: c1");
+        assert!(ids(&twice).unwrap_err()[0].ends_with("chassis id c1 is already that of node a"));
+    }
+
+    #[test]
+    fn addresses_that_cannot_be_read_are_told() {
+        let yaml = node(
+            "a",
+            r#"k8s.ovn.org/node-transit-switch-port-ifaddr: '{"ipv4":"nowhere"}'"#,
+        );
+        let problems = ids(&yaml).unwrap_err();
+        let expected = "Node a: metadata.annotations[k8s.ovn.org/node-transit-switch-port-ifaddr]: \
+                        cannot read the addresses: ";
+        assert!(problems[0].contains(expected), "{problems:?}");
+    }
+
+    #[test]
+    fn two_nodes_do_not_have_one_transit_address() {
+        let at =
+            |addresses: &str| format!("k8s.ovn.org/node-transit-switch-port-ifaddr: '{addresses}'");
+        let field = "metadata.annotations[k8s.ovn.org/node-transit-switch-port-ifaddr]";
+        let yaml = node("a", &at(r#"{"ipv4":"100.88.0.3/16"}"#))
+            + &node("b", "")
+            + &node("c", &at(r#"{"ipv4":"100.88.9.9/16","ipv6":"fd97::9/64"}"#))
+            + &node(
+                "d",
+                &at(r#"{"ipv4":"100.88.9.8/16","ipv6":"fd97:0::9/64"}"#),
+            );
+        assert_eq!(
+            ids(&yaml).unwrap_err(),
+            [
+                format!(
+                    "standard input:2 (document 1): Node a: {field}: transit address 100.88.0.3 is already that of node b"
+                ),
+                format!(
+                    "standard input:8 (document 4): Node d: {field}: transit address fd97::9 is already that of node c"
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn ids_can_run_out() {
+        let yaml: String = (0..5000)
+            .map(|number| node(&format!("n{number}"), ""))
+            .collect();
+        let problems = ids(&yaml).unwrap_err();
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].contains("Node n4999: "), "{}", problems[0]);
+    }
+
+    #[test]
+    fn chassis_and_transit_addresses_are_filled_in() {
+        let mut nodes =
+            inventory(&(node("a", "k8s.ovn.org/node-chassis-id: c1") + &node("b", ""))).nodes;
+        assert!(complete(&mut nodes, &ClusterSettings::default()).is_empty());
+        let read = |name: &str, key: &str| {
+            annotation(&nodes.named(name).unwrap().metadata, key)
+                .unwrap()
+                .to_owned()
+        };
+        assert_eq!(read("a", NODE_CHASSIS_ID), "c1");
+        assert_eq!(read("b", NODE_CHASSIS_ID), invented_chassis_id("b"));
+        assert_ne!(invented_chassis_id("b"), invented_chassis_id("c"));
+        assert_eq!(
+            read("b", NODE_TRANSIT_ADDRESSES),
+            r#"{"ipv4":"100.88.0.3/16","ipv6":"fd97::3/64"}"#
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! Conditions of UDNs and CUDNs.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use super::node_subnets::Failures;
+use patchbay_model::names;
+use patchbay_resources::manifests::Inventory;
+use patchbay_resources::set_condition;
+use patchbay_resources::udn::{
+    ClusterUserDefinedNetwork, NetworkStatus, Transport, UserDefinedNetwork,
+};
+
+/// Whether the network has its attachment definitions.
+pub const NETWORK_CREATED: &str = "NetworkCreated";
+/// Whether packets can travel as the network wants.
+pub const TRANSPORT_ACCEPTED: &str = "TransportAccepted";
+/// Whether all nodes have got their subnets.
+pub const NETWORK_ALLOCATION_SUCCEEDED: &str = "NetworkAllocationSucceeded";
+
+/// Notes whether the UDN has its attachment definition.
+pub(super) fn udn_created(udn: &mut UserDefinedNetwork, outcome: Result<(), String>, now: &Time) {
+    let (created, reason, message) = match outcome {
+        Ok(()) => (
+            true,
+            "NetworkAttachmentDefinitionCreated",
+            "NetworkAttachmentDefinition has been created".into(),
+        ),
+        Err(error) => (false, "SyncError", error),
+    };
+    let status = udn.status.get_or_insert_default();
+    set_condition(
+        &mut status.conditions,
+        NETWORK_CREATED,
+        created,
+        reason,
+        message,
+        now,
+    );
+}
+
+/// What has come of the attachment definitions of a CUDN.
+pub(super) enum CudnOutcome {
+    /// They are in these namespaces.
+    Created(BTreeSet<String>),
+    /// What went wrong, by namespace.
+    Failed(Vec<String>),
+    /// The network is on an EVPN fabric, and there is none.
+    EvpnDisabled,
+}
+
+/// Notes whether the CUDN has its attachment definitions, and whether packets can travel as it wants.
+pub(super) fn cudn_created(
+    cudn: &mut ClusterUserDefinedNetwork,
+    outcome: &CudnOutcome,
+    now: &Time,
+) {
+    let (created, reason, message) = match outcome {
+        CudnOutcome::Created(namespaces) => {
+            let namespaces = namespaces
+                .iter()
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .join(", ");
+            let message = format!(
+                "NetworkAttachmentDefinition has been created in following namespaces: [{namespaces}]"
+            );
+            (true, "NetworkAttachmentDefinitionCreated", message)
+        }
+        CudnOutcome::Failed(errors) => (
+            false,
+            "NetworkAttachmentDefinitionSyncError",
+            errors.join("\n"),
+        ),
+        CudnOutcome::EvpnDisabled => (
+            false,
+            "EVPNConfigError",
+            "EVPN transport requested but EVPN feature is not enabled".into(),
+        ),
+    };
+    let transport = cudn
+        .spec
+        .network
+        .transport
+        .map(|transport| match transport {
+            Transport::NoOverlay => "no-overlay",
+            Transport::Evpn => "EVPN",
+        });
+    let conditions = &mut cudn.status.get_or_insert_default().conditions;
+    set_condition(conditions, NETWORK_CREATED, created, reason, message, now);
+    if let Some(transport) = transport {
+        let message = format!(
+            "RouteAdvertisements feature is not enabled but required for {transport} transport."
+        );
+        set_condition(
+            conditions,
+            TRANSPORT_ACCEPTED,
+            false,
+            "RouteAdvertisementsNotEnabled",
+            message,
+            now,
+        );
+    }
+}
+
+/// Notes for every network that was created whether all nodes have got their subnets.
+pub(super) fn allocated(inventory: &mut Inventory, failures: &Failures, now: &Time) {
+    for (key, udn) in inventory.user_defined_networks.iter_mut() {
+        let failed = failures.get(&names::udn_network(
+            key.namespace.as_deref().unwrap_or_default(),
+            &key.name,
+        ));
+        note_allocation(&mut udn.object.status, failed, now);
+    }
+    for (key, cudn) in inventory.cluster_user_defined_networks.iter_mut() {
+        let failed = failures.get(&names::cudn_network(&key.name));
+        note_allocation(&mut cudn.object.status, failed, now);
+    }
+}
+
+fn note_allocation(status: &mut Option<NetworkStatus>, failed: Option<&String>, now: &Time) {
+    let Some(NetworkStatus { conditions }) = status else {
+        return;
+    };
+    let created =
+        |condition: &Condition| condition.type_ == NETWORK_CREATED && condition.status == "True";
+    if !conditions.iter().any(created) {
+        return;
+    }
+    let (reason, message) = match failed {
+        None => (
+            "NetworkAllocationSucceeded",
+            "Network allocation succeeded for all synced nodes.".to_owned(),
+        ),
+        Some(node) => (
+            "InternalError",
+            format!(
+                "Network allocation failed for at least one node: {node}, check UDN events for more info."
+            ),
+        ),
+    };
+    set_condition(
+        conditions,
+        NETWORK_ALLOCATION_SUCCEEDED,
+        failed.is_none(),
+        reason,
+        message,
+        now,
+    );
+}

@@ -1,0 +1,139 @@
+//! Recorded scenarios: what another implementation left behind, step by step, and what we leave behind.
+//!
+//! All `*.json` files of a folder are run: of `PATCHBAY_GOLDEN_DIR`, or of `cnc` beside this file. There is no list of
+//! exceptions. A scenario with a `quirk` records an oddity; where we differ from it on purpose, [`QUIRKS`] says by which rule, and
+//! how the scenarios end is kept in a snapshot, row by row.
+
+mod cluster;
+mod report;
+mod scenario;
+mod zone;
+
+use std::path::{Path, PathBuf};
+
+use report::{ScenarioResult, Table};
+use scenario::{Half, Scenario};
+
+/// Why a scenario with a quirk does not end as recorded.
+pub(crate) struct Purpose {
+    pub(crate) scenario: &'static str,
+    /// The rules of the behaviour that we promise.
+    pub(crate) rules: &'static str,
+    pub(crate) what: &'static str,
+    /// The test that shows the better outcome, and that it stays.
+    pub(crate) test: &'static str,
+}
+
+/// All scenarios with a quirk that we do not show.
+const QUIRKS: &[Purpose] = &[
+    Purpose {
+        scenario: "zone-inactive-local-l2",
+        rules: "W7, W18",
+        what: "the policies of a network that is not active here any more go with its ports",
+        test: "../connects/tests/zone/inactive.rs",
+    },
+    Purpose {
+        scenario: "zone-local-node-removed",
+        rules: "W7, W19, W20",
+        what: "the rows of a node that left go, also those of the zone's own node",
+        test: "../connects/tests/zone/inactive.rs",
+    },
+    Purpose {
+        scenario: "zone-service-lb-late",
+        rules: "W5",
+        what: "load balancers that are missing are told and hold nothing back",
+        test: "../connects/tests/zone/connecting.rs",
+    },
+    Purpose {
+        scenario: "zone-service-lb-missing-cnc-deleted",
+        rules: "W5, W6",
+        what: "what is in the database is looked up there, so a deleted connect leaves nothing behind",
+        test: "../connects/tests/zone/connecting.rs",
+    },
+];
+
+#[test]
+fn scenarios_end_as_recorded() {
+    let (directory, is_own) = directory();
+    let mut table = Table::default();
+    let mut quirks = Table::default();
+    for path in files(&directory) {
+        let result = run(&path);
+        if result.quirk.is_none() {
+            table.add(result);
+        } else {
+            quirks.add(result);
+        }
+    }
+    let (table_text, quirks_text) = (
+        table.render("scenarios", &[]),
+        quirks.render("scenarios with a quirk", QUIRKS),
+    );
+    println!("{table_text}\n{quirks_text}");
+
+    assert!(
+        table.len() + quirks.len() > 0,
+        "no scenarios in {}",
+        directory.display()
+    );
+    let mut complaints = table.complaints(&[]);
+    complaints.extend(quirks.complaints(QUIRKS));
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+    if is_own {
+        insta::assert_snapshot!("scenarios", table_text);
+        insta::assert_snapshot!("quirks", quirks_text);
+    }
+}
+
+#[test]
+fn every_purpose_has_a_scenario_and_a_test() {
+    for purpose in QUIRKS {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let scenario = format!("tests/golden/cnc/{}.json", purpose.scenario);
+        for file in [scenario.as_str(), purpose.test] {
+            assert!(root.join(file).is_file(), "{file}");
+        }
+    }
+}
+
+/// Reads and plays one scenario.
+fn run(path: &Path) -> ScenarioResult {
+    let scenario = match Scenario::read(path) {
+        Ok(scenario) => scenario,
+        Err(error) => return ScenarioResult::unreadable(path, error),
+    };
+    let steps = match scenario.half {
+        Half::Cluster => cluster::run(&scenario),
+        Half::Zone => zone::run(&scenario),
+    };
+    ScenarioResult {
+        name: scenario.name,
+        quirk: scenario.quirk,
+        steps,
+    }
+}
+
+/// Where the scenarios are, and whether they are those of this project.
+fn directory() -> (PathBuf, bool) {
+    std::env::var_os("PATCHBAY_GOLDEN_DIR").map_or_else(
+        || {
+            let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/cnc");
+            (own, true)
+        },
+        |directory| (directory.into(), false),
+    )
+}
+
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory)
+        .unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("entries of the folder can be read").path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "json")
+        })
+        .collect();
+    files.sort();
+    files
+}

@@ -1,0 +1,16 @@
+//! `patchbay crds`: definitions of the resources and admission policies.
+
+use patchbay_resources::crd;
+
+use super::args::Crds;
+use super::console::Console;
+use super::failure::Failure;
+
+/// Prints definitions and admission policies.
+pub(super) fn crds(arguments: &Crds, console: &mut Console<'_>) -> Result<(), Failure> {
+    let policies = arguments
+        .policies
+        .then(|| crd::policies(&arguments.manager));
+    let text = crd::manifests(&arguments.names, policies.as_ref().map_or(&[], |all| all))?;
+    Ok(console.output.write_all(text.as_bytes())?)
+}

@@ -1,0 +1,122 @@
+//! The `patchbay` command.
+//!
+//! ```text
+//! manifests, state of the last run -> cluster -> one pass per zone -> text or a document, state for the next run
+//! ```
+
+mod apply;
+mod args;
+mod changes;
+mod console;
+mod crds;
+mod databases;
+mod demo;
+mod document;
+mod explain;
+mod failure;
+mod files;
+mod keys;
+mod names;
+mod output;
+mod plan;
+mod ranges;
+mod run;
+mod state;
+mod stop;
+mod text;
+mod watch;
+mod zone_results;
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+use clap::Parser;
+use mimalloc::MiMalloc;
+use tracing_subscriber::EnvFilter;
+
+use args::{Command, CommandLine};
+use console::Console;
+use failure::Failure;
+use output::Output;
+
+/// Planning makes and drops millions of short strings.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// Exit status of `plan` if there is something to do.
+const CHANGES: u8 = 2;
+
+/// What is logged unless the environment says something else. Failed requests are told where they are made, too.
+const FILTER: &str = "warn,kube_client=off";
+
+fn main() -> ExitCode {
+    let filter = EnvFilter::try_from_default_env();
+    let unreadable = match &filter {
+        Err(error) if std::env::var_os(EnvFilter::DEFAULT_ENV).is_some() => Some(error.to_string()),
+        _ => None,
+    };
+    let filter = filter.unwrap_or_else(|_| EnvFilter::new(FILTER));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(has_colours())
+        // It would panic if nobody reads the standard error any more.
+        .log_internal_errors(false)
+        .init();
+    if let Some(error) = unreadable {
+        tracing::warn!(error, "cannot read {}", EnvFilter::DEFAULT_ENV);
+    }
+    let command = match CommandLine::try_parse() {
+        Ok(line) => line.command,
+        Err(error) => {
+            // Nobody is left to tell if this fails.
+            error.print().unwrap_or_default();
+            return if error.use_stderr() {
+                ExitCode::FAILURE
+            } else {
+                ExitCode::SUCCESS
+            };
+        }
+    };
+    let (mut input, mut output) = (
+        io::stdin(),
+        Output::new("standard output", io::stdout().lock()),
+    );
+    // Not locked: other threads log there, and would wait for the end of the command.
+    let mut errors = Output::new("standard error", io::stderr());
+    let mut console = Console::new(&mut input, &mut output, &mut errors);
+    let done = execute(command, &mut console);
+    match done.and_then(|code| Ok(console.output.flush().map(|()| code)?)) {
+        Ok(code) => code,
+        Err(failure) => {
+            console.fail(&failure);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether messages are coloured: on a terminal, unless its user wants none (<https://no-color.org>).
+fn has_colours() -> bool {
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    io::stderr().is_terminal() && !unwanted
+}
+
+fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        match command {
+            Command::Demo(arguments) => demo::demo(&arguments, console).await,
+            Command::Apply(arguments) => apply::apply(&arguments, console).await,
+            Command::Explain(arguments) => explain::explain(&arguments, console).await,
+            Command::Run(arguments) => run::run(&arguments, console).await,
+            Command::Crds(arguments) => crds::crds(&arguments, console),
+            Command::Plan(arguments) => {
+                let is_done = plan::plan(&arguments, console).await?;
+                return Ok(ExitCode::from(if is_done { 0 } else { CHANGES }));
+            }
+        }?;
+        Ok(ExitCode::SUCCESS)
+    })
+}

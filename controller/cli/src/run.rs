@@ -1,0 +1,108 @@
+//! `run`: the controller on a Kubernetes API.
+
+use std::path::Path;
+
+use kube::Config as ClientConfig;
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use patchbay_engine::client::Remotes;
+use uuid::Uuid;
+
+use super::args::{self, Mode};
+use super::console::Console;
+use super::failure::Failure;
+use super::stop::Stop;
+use patchbay_app::northbound::OpenError;
+use patchbay_kubernetes::{
+    ClusterHalf, Config, Lease, Timing, ZoneHalf, client, run as run_halves,
+};
+
+/// Name of the lease of the cluster-wide half.
+const LEASE: &str = "patchbay-cluster";
+/// Where OVN-Kubernetes is, and so the lease for which the pods ask. A kubeconfig's own namespace would be that of whoever has
+/// written it: two processes that look in different namespaces would both lead.
+const NAMESPACE: &str = "ovn-kubernetes";
+
+/// Runs until it is told to stop.
+pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Result<(), Failure> {
+    let (client_config, namespace) = if let Some(file) = &arguments.kubeconfig {
+        (from_file(file).await?, NAMESPACE.to_owned())
+    } else {
+        let config = ClientConfig::incluster();
+        let config = config.map_err(|error| Failure::NotAPod(error.to_string()))?;
+        let namespace = config.default_namespace.clone();
+        (config, namespace)
+    };
+    let namespace = arguments.namespace.clone().unwrap_or(namespace);
+    let config = config(arguments, namespace)?;
+    let server = client_config.cluster_url.clone();
+    let client = client(client_config).map_err(|error| Failure::Cluster(error.to_string()))?;
+    let mut stop = Stop::new()?;
+    writeln!(
+        console.errors,
+        "running as {} on the API server at {server} until Ctrl-C",
+        config.identity
+    )?;
+    let ended = run_halves(client, config, async move { stop.asked().await }).await;
+    ended.map_err(|error| Failure::Ended(error.to_string()))
+}
+
+fn config(arguments: &args::Run, namespace: String) -> Result<Config, Failure> {
+    let settings = arguments.ranges.settings()?;
+    let cluster = (arguments.mode != Mode::Zone).then(|| ClusterHalf {
+        settings: settings.clone(),
+        lease: Lease::new(&*namespace, LEASE),
+    });
+    let zone = match (&arguments.mode, &arguments.zone) {
+        (Mode::Cluster, _) | (_, None) => None,
+        (_, Some(zone)) => Some(ZoneHalf {
+            zone: zone.clone(),
+            families: settings.families.clone(),
+            service_cidrs: settings.service_cidrs.clone(),
+            dynamic_udn: arguments.dynamic_udn,
+            northbound: remotes(&arguments.nb)?,
+            tls: arguments.keys.tls(),
+        }),
+    };
+    // A lease is held by one process, not by all that have had the pod's name.
+    let identity = format!("{}_{}", host(), Uuid::new_v4());
+    Ok(Config {
+        cluster,
+        zone,
+        namespace,
+        identity,
+        timing: Timing::default(),
+    })
+}
+
+fn remotes(text: &str) -> Result<Remotes, Failure> {
+    text.parse()
+        .map_err(|error| Failure::Open(OpenError::Remote(error)))
+}
+
+pub(super) async fn from_file(file: &Path) -> Result<ClientConfig, Failure> {
+    let failed = |error: KubeconfigError| {
+        let name = file.display();
+        Failure::Cluster(match error {
+            KubeconfigError::ReadConfig(error, _) => format!("cannot read {name}: {error}"),
+            // What follows the first line shows the place once more.
+            KubeconfigError::Parse(error) => {
+                let text = error.to_string();
+                let first = text.lines().next().unwrap_or_default();
+                format!("{name}: {}", first.trim_start_matches("error: "))
+            }
+            error => format!("{name}: {error}"),
+        })
+    };
+    let kubeconfig = Kubeconfig::read_from(file).map_err(failed)?;
+    let options = KubeConfigOptions::default();
+    let config = ClientConfig::from_custom_kubeconfig(kubeconfig, &options);
+    config.await.map_err(failed)
+}
+
+/// The name of the pod, or of the machine.
+fn host() -> String {
+    let name = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
+    name("POD_NAME")
+        .or_else(|| name("HOSTNAME"))
+        .unwrap_or_else(|| "patchbay".to_owned())
+}

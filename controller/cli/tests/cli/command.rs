@@ -1,0 +1,104 @@
+//! Runs the command.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The example that comes with the project.
+pub(crate) fn example() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/blue-green")
+}
+
+pub(crate) fn patchbay() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_patchbay"));
+    command.env_remove("RUST_LOG");
+    command
+}
+
+/// What a run has left.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Run {
+    /// The standard output of a run that went well and had nothing to complain about.
+    #[track_caller]
+    pub(crate) fn succeeded(self) -> String {
+        assert_eq!((self.code, &*self.stderr), (Some(0), ""), "{}", self.stdout);
+        self.stdout
+    }
+}
+
+/// Runs `patchbay` with arguments that are separated by spaces, and with files after `-f`.
+pub(crate) fn run(arguments: &str, files: &[&Path]) -> Run {
+    let mut command = patchbay();
+    command.args(arguments.split_whitespace());
+    for file in files {
+        command.arg("-f").arg(file);
+    }
+    command.output().unwrap().into()
+}
+
+/// Runs `patchbay` on manifests from standard input.
+pub(crate) fn run_on(arguments: &str, manifests: &str) -> Run {
+    let mut child = patchbay()
+        .args(arguments.split_whitespace())
+        .args(["-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(manifests.as_bytes()).unwrap();
+    drop(stdin);
+    child.wait_with_output().unwrap().into()
+}
+
+/// All manifests of the example as one text.
+pub(crate) fn example_text() -> String {
+    ["1-cluster.yaml", "2-networks.yaml", "3-connect.yaml"]
+        .map(|file| std::fs::read_to_string(example().join(file)).unwrap())
+        .join("---\n")
+}
+
+/// What was printed for one `ovn-nbctl` command.
+pub(crate) fn section<'a>(stdout: &'a str, arguments: &str) -> &'a str {
+    let head = format!("$ ovn-nbctl {arguments}\n");
+    let (_, rest) = stdout
+        .split_once(&head)
+        .unwrap_or_else(|| panic!("no {arguments:?} in\n{stdout}"));
+    rest.split_once("\n\n").map_or(rest, |(section, _)| {
+        // The blank line belongs to what follows.
+        &rest[..=section.len()]
+    })
+}
+
+/// The lines in alphabetical order, UUIDs left out: what does not depend on UUIDs.
+pub(crate) fn without_uuids(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = text
+        .lines()
+        .map(|line| {
+            let words = line.split(' ').map(|word| {
+                let is_uuid = uuid::Uuid::try_parse(word).is_ok();
+                if is_uuid { "<uuid>" } else { word }
+            });
+            words.collect::<Vec<_>>().join(" ")
+        })
+        .collect();
+    lines.sort();
+    lines
+}

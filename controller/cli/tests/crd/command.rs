@@ -1,0 +1,44 @@
+//! The command that prints all this.
+
+use std::process::{Command, Output};
+
+use patchbay_resources::crd::{CLUSTER_MANAGER, manifests, policies};
+
+fn run(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_patchbay"));
+    command.arg("crds").args(arguments).output().unwrap()
+}
+
+#[test]
+fn definitions_and_policies_are_printed() {
+    let names = ["udn".to_owned(), "IPAMClaim".to_owned()];
+    for (arguments, expected) in [
+        (&[][..], manifests(&[], &[])),
+        (&["udn", "IPAMClaim"], manifests(&names, &[])),
+        (&["--policies"], manifests(&[], &policies(CLUSTER_MANAGER))),
+        (
+            &["--policies", "--manager", "me"],
+            manifests(&[], &policies("me")),
+        ),
+    ] {
+        let output = run(arguments);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected.unwrap());
+    }
+}
+
+#[test]
+fn what_is_not_known_is_an_error() {
+    let output = run(&["pods"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        errors.starts_with("error: no definition is called \"pods\"; "),
+        "{errors}"
+    );
+    assert!(
+        !run(&["--manager", "me"]).status.success(),
+        "there are no policies to name a user in"
+    );
+}

@@ -1,0 +1,187 @@
+//! The manifests that come with the project.
+
+use std::path::Path;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
+use kube::ResourceExt;
+use patchbay_resources::crd::{CLUSTER_MANAGER, manifests, policies};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::bed::{Bed, ZONE, eventually};
+use crate::command::patchbay;
+
+fn read(name: &str) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../deploy")
+        .join(name);
+    std::fs::read_to_string(file).unwrap()
+}
+
+/// The objects of a kind in a file; every field must be one that the kind has.
+fn objects<T: DeserializeOwned + serde::Serialize>(name: &str, kind: &str) -> Vec<T> {
+    let all: Vec<Value> = serde_saphyr::from_multiple(&read(name)).unwrap();
+    let of_kind = all.into_iter().filter(|object| object["kind"] == kind);
+    let understood = of_kind.map(|object| {
+        let understood: T = serde_json::from_value(object.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&understood).unwrap(), object);
+        understood
+    });
+    understood.collect()
+}
+
+/// The arguments of the container, as the kubelet passes them on the test's node.
+fn arguments(container: &Value) -> Vec<String> {
+    let arguments = container["args"].as_array().unwrap().iter();
+    arguments
+        .map(|argument| argument.as_str().unwrap().replace("$(K8S_NODE)", ZONE))
+        .collect()
+}
+
+/// Whether the command takes the arguments: without a cluster to run in, that is what it complains about.
+fn is_understood(arguments: &[String]) {
+    let mut command = patchbay(&[]);
+    command
+        .args(arguments)
+        .env_remove("KUBERNETES_SERVICE_HOST")
+        .env_remove("KUBERNETES_SERVICE_PORT");
+    let output = command.output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        error.starts_with("error: cannot use the cluster: ") && error.contains("--kubeconfig FILE"),
+        "{error}"
+    );
+}
+
+#[test]
+fn definitions_are_those_that_the_command_prints() {
+    let names = ["cnc".to_owned()];
+    let printed = manifests(&names, &policies(CLUSTER_MANAGER)).unwrap();
+    assert!(
+        read("crds.yaml") == printed,
+        "write it anew: patchbay crds cnc --policies > controller/deploy/crds.yaml"
+    );
+}
+
+#[test]
+fn programs_are_started_with_arguments_that_they_understand() {
+    let deployments = objects::<Deployment>("cluster.yaml", "Deployment");
+    assert_eq!(deployments.len(), 1);
+    let deployment = serde_json::to_value(&deployments[0]).unwrap();
+    is_understood(&arguments(
+        &deployment["spec"]["template"]["spec"]["containers"][0],
+    ));
+    let sidecar: Value = serde_saphyr::from_str(&read("sidecar.yaml")).unwrap();
+    is_understood(&arguments(
+        &sidecar["spec"]["template"]["spec"]["containers"][0],
+    ));
+}
+
+#[test]
+fn files_of_the_kustomization_are_there() {
+    let kustomization: Value = serde_saphyr::from_str(&read("kustomization.yaml")).unwrap();
+    for file in kustomization["resources"].as_array().unwrap() {
+        assert!(!read(file.as_str().unwrap()).is_empty());
+    }
+}
+
+/// Everything the roles allow, as `<resource> <verb>`.
+fn allowed(role: &str) -> Vec<String> {
+    let cluster = objects::<ClusterRole>("rbac.yaml", "ClusterRole").into_iter();
+    let cluster = cluster.map(|one| (one.name_any(), one.rules));
+    let local = objects::<Role>("rbac.yaml", "Role").into_iter();
+    let local = local.map(|one| (one.name_any(), one.rules));
+    let roles = cluster.chain(local).filter(|(name, _)| name == role);
+    let rules = roles.flat_map(|(_, rules)| rules.unwrap_or_default());
+    let pairs = rules.flat_map(|rule| {
+        let resources = rule.resources.unwrap_or_default();
+        let verbs = rule.verbs;
+        resources.into_iter().flat_map(move |resource| {
+            let verbs = verbs.clone().into_iter();
+            verbs.map(move |verb| format!("{resource} {verb}"))
+        })
+    });
+    let mut pairs: Vec<String> = pairs.collect();
+    pairs.sort();
+    pairs
+}
+
+#[tokio::test]
+async fn the_roles_allow_what_is_asked_for_and_little_else() {
+    let bed = Bed::simulated().await;
+    let zone = bed.zone(ZONE).await;
+    let (cluster, node) = (bed.run_cluster("one"), bed.run_zone(&zone));
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    eventually("everything is written that ever is", async || {
+        let requests = bed.api().requests();
+        let wrote = |path: &str| {
+            let mut all = requests.iter();
+            all.any(|one| one.method != "GET" && one.path.contains(path) && !one.user.is_empty())
+        };
+        let paths = [
+            "/events",
+            "/leases",
+            "/configmaps/",
+            "/status",
+            "/clusternetworkconnects/",
+        ];
+        paths.iter().all(|path| wrote(path)).then_some(())
+    })
+    .await;
+    let requests = bed.api().requests();
+    let refused: Vec<_> = requests.iter().filter(|one| one.status == 403).collect();
+    assert!(refused.is_empty(), "{refused:?}");
+    cluster.stop().await;
+    node.stop().await;
+
+    for (role, expected) in [
+        ("patchbay-events", vec!["events create", "events patch"]),
+        (
+            "patchbay-zone",
+            vec![
+                "clusternetworkconnects list",
+                "clusternetworkconnects watch",
+                "clusteruserdefinednetworks list",
+                "configmaps create",
+                "configmaps patch",
+                "egressips list",
+                "egressips watch",
+                "namespaces list",
+                "namespaces watch",
+                "network-attachment-definitions list",
+                "network-attachment-definitions watch",
+                "nodes list",
+                "nodes watch",
+                "pods list",
+                "pods watch",
+                "services list",
+                "services watch",
+                "userdefinednetworks list",
+            ],
+        ),
+        (
+            "patchbay-cluster",
+            vec![
+                "clusternetworkconnects list",
+                "clusternetworkconnects patch",
+                "clusternetworkconnects watch",
+                "clusternetworkconnects/status patch",
+                "configmaps list",
+                "configmaps watch",
+                "leases create",
+                "leases get",
+                "leases update",
+                "namespaces list",
+                "namespaces watch",
+                "network-attachment-definitions list",
+                "network-attachment-definitions watch",
+                "nodes list",
+                "nodes watch",
+            ],
+        ),
+    ] {
+        assert_eq!(allowed(role), expected, "{role}");
+    }
+}

@@ -1,0 +1,110 @@
+//! Who may do what, as the roles say that come with the project. Users without a name may do everything.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::requests::Call;
+use super::resources::Target;
+
+/// The namespace that the project's manifests are written for; tests have another one.
+const DEPLOYED: &str = "ovn-kubernetes";
+const TESTED: &str = "default";
+
+/// All rules, each with the service accounts it is for.
+#[derive(Debug, Default)]
+pub(super) struct Rules(Vec<Rule>);
+
+#[derive(Debug)]
+struct Rule {
+    accounts: Vec<String>,
+    /// Where it holds; none for everywhere.
+    namespace: Option<String>,
+    groups: Vec<String>,
+    resources: Vec<String>,
+    names: Vec<String>,
+    verbs: Vec<String>,
+}
+
+impl Rules {
+    /// The rules of the manifests.
+    pub(super) fn deployed() -> Self {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/rbac.yaml");
+        let text = std::fs::read_to_string(&file).unwrap();
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+        let of_kind = |kind: &str| {
+            let objects = objects.iter().filter(move |object| object["kind"] == kind);
+            objects.collect::<Vec<_>>()
+        };
+        let mut rules = Vec::new();
+        for (bindings, roles) in [
+            (of_kind("ClusterRoleBinding"), of_kind("ClusterRole")),
+            (of_kind("RoleBinding"), of_kind("Role")),
+        ] {
+            for binding in bindings {
+                let role = roles.iter().find(|role| {
+                    let (role, bound) = (&role["metadata"], &binding["metadata"]);
+                    role["name"] == binding["roleRef"]["name"]
+                        && role["namespace"] == bound["namespace"]
+                });
+                let role = role.unwrap_or_else(|| panic!("no role for {binding}"));
+                let namespace = binding["metadata"]["namespace"].as_str();
+                let namespace = namespace.map(|name| name.replace(DEPLOYED, TESTED));
+                let subjects = binding["subjects"].as_array().unwrap().iter();
+                let accounts = subjects.map(|subject| subject["name"].as_str().unwrap().to_owned());
+                let accounts: Vec<String> = accounts.collect();
+                for rule in role["rules"].as_array().unwrap() {
+                    rules.push(Rule {
+                        accounts: accounts.clone(),
+                        namespace: namespace.clone(),
+                        groups: texts(&rule["apiGroups"]),
+                        resources: texts(&rule["resources"]),
+                        names: texts(&rule["resourceNames"]),
+                        verbs: texts(&rule["verbs"]),
+                    });
+                }
+            }
+        }
+        Self(rules)
+    }
+
+    /// Whether one of the accounts, which stand between commas, may do this.
+    pub(super) fn allow(&self, accounts: &str, call: &Call, target: &Target) -> bool {
+        let verb = verb(call, target);
+        let resource = if target.status {
+            format!("{}/status", target.resource.plural)
+        } else {
+            target.resource.plural.to_owned()
+        };
+        let has = |list: &[String], wanted: &str| list.iter().any(|one| one == wanted);
+        self.0.iter().any(|rule| {
+            let of_name = |name: &String| rule.names.contains(name);
+            accounts.split(',').any(|one| has(&rule.accounts, one))
+                && (rule.namespace.is_none() || rule.namespace == target.namespace)
+                && has(&rule.groups, target.resource.group)
+                && has(&rule.resources, &resource)
+                && (rule.names.is_empty() || target.name.as_ref().is_some_and(of_name))
+                && has(&rule.verbs, verb)
+        })
+    }
+}
+
+fn verb(call: &Call, target: &Target) -> &'static str {
+    match (call.method.as_str(), &target.name) {
+        ("GET", None) if call.flag("watch") => "watch",
+        ("GET", None) => "list",
+        ("GET", Some(_)) => "get",
+        ("POST", _) => "create",
+        ("PUT", _) => "update",
+        ("PATCH", _) => "patch",
+        ("DELETE", None) => "deletecollection",
+        _ => "delete",
+    }
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    let texts = list.as_array().into_iter().flatten();
+    texts
+        .map(|text| text.as_str().unwrap().to_owned())
+        .collect()
+}

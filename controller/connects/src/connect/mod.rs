@@ -1,0 +1,448 @@
+//! One connect in one zone: what its rows follow from, part by part, and which parts are to be looked at again.
+//!
+//! A part that has to be looked at stays in the list until the database is seen to have what it should have: a
+//! transaction that fails, or that does only some of the work, needs nothing to be undone here.
+
+mod claims;
+mod evaluation;
+mod frozen;
+mod pending;
+mod report;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use patchbay_engine::txn::TxnBuilder;
+use patchbay_rows::{Change, PlanError};
+use patchbay_schemas::nb::Copp;
+use patchbay_schemas::row::Row;
+use patchbay_schemas::typed::Ref;
+
+use super::desired::{Around, Link, Member};
+use super::reconcile::{Decided, Writer};
+use super::report::{ConnectReport, HeldReason, NetworkSkip, NodeSkip, Notice};
+use super::unit::{LinkId, Unit};
+use claims::{Claims, Fingerprint, Fingerprints};
+use evaluation::Evaluation;
+use patchbay_model::{Connect, DatapathKey, NetworkId, NodeId, OwnerKey, Topology, TunnelKey};
+use pending::Pending;
+
+/// What should become of a connect's rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Wanted<'c> {
+    /// They go.
+    Gone,
+    /// They are what the connect says.
+    Rows {
+        connect: &'c Connect,
+        key: DatapathKey,
+        /// None if the router is there already.
+        copp: Option<Ref<Copp>>,
+    },
+}
+
+/// What is known of a connect from one pass to the next.
+#[derive(Debug, Default)]
+pub(super) struct ConnectState {
+    pub(super) pending: Pending,
+    /// The networks that the annotation names and that are known.
+    members: BTreeMap<NetworkId, Member>,
+    /// The other entries of the annotation, with the name of the network if it has one.
+    unknown: BTreeMap<OwnerKey, (Option<String>, NetworkSkip)>,
+    /// The attachments that can be made, but for names and keys that are taken.
+    links: BTreeMap<LinkId, LinkFacts>,
+    fingerprints: Fingerprints,
+    names: Claims<Fingerprint>,
+    keys: Claims<TunnelKey>,
+    /// The attachments that cannot be made.
+    skips: BTreeMap<LinkId, NodeSkip>,
+    /// The attachments to which no route leads.
+    unrouted: BTreeSet<LinkId>,
+    /// Names of ports that somebody else has.
+    waiting: BTreeMap<LinkId, String>,
+    counts: BTreeMap<NetworkId, LinkCounts>,
+    service_notices: Vec<Notice>,
+    shared_notices: Vec<Notice>,
+    report: Option<Arc<ConnectReport>>,
+}
+
+/// What is known of a link.
+#[derive(Clone, Copy, Debug)]
+struct LinkFacts {
+    /// Stands for the name of its port on the connect router.
+    name: Fingerprint,
+    key: TunnelKey,
+    /// Whether the ports are made: nothing that they need is taken.
+    is_made: bool,
+    is_local: bool,
+    routes: u16,
+}
+
+/// How many rows the links of a network come to.
+#[derive(Clone, Copy, Debug, Default)]
+struct LinkCounts {
+    ports: usize,
+    local_ports: usize,
+    routes: usize,
+}
+
+impl ConnectState {
+    /// A connect of which nothing is known yet.
+    pub(super) fn unseen() -> Self {
+        Self {
+            pending: Pending::everything(),
+            ..Self::default()
+        }
+    }
+
+    /// What is connected, as of the last pass.
+    pub(super) fn report(&self) -> Option<Arc<ConnectReport>> {
+        self.report.clone()
+    }
+
+    /// Notes why nothing can be done now. Later everything is looked at.
+    pub(super) fn hold(&mut self, reason: HeldReason) {
+        self.pending = Pending::everything();
+        let report = ConnectReport {
+            notices: self.shared_notices.clone(),
+            ..ConnectReport::held(reason)
+        };
+        self.report = Some(Arc::new(report));
+    }
+
+    /// Whether some link waits for a name that somebody else has.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Notes what is odd about this connect among the others.
+    pub(super) fn set_shared_notices(&mut self, notices: Vec<Notice>) {
+        if self.shared_notices != notices {
+            self.shared_notices = notices;
+            self.pending.report = true;
+        }
+    }
+
+    /// Plans what makes the pending parts right. Parts that are right are not pending any more.
+    pub(super) fn plan(
+        &mut self,
+        name: &str,
+        wanted: Wanted<'_>,
+        around: Around<'_>,
+        decided: &Decided,
+        limit: usize,
+        txn: impl FnOnce() -> TxnBuilder,
+    ) -> Result<Change, PlanError> {
+        if self.pending.is_empty() {
+            return Ok(Change::default());
+        }
+        let mut evaluation = Evaluation::new(name, around, decided);
+        match wanted {
+            Wanted::Gone => evaluation.remove_all(),
+            Wanted::Rows { connect, key, copp } => {
+                self.refresh_members(connect, &around);
+                self.look_at_known_links();
+                let networks = self.annotated_networks();
+                self.pending.expand(name, &self.members, &networks, &around);
+                self.look_at_what_frozen_networks_hold(&around);
+                let links = self.refresh_links(connect, &around);
+                self.pending.expand_local(&self.members, &networks, &around);
+                let evaluated = evaluation.connect(self, connect, (key, copp), links);
+                self.report = Some(Arc::new(self.make_report(connect, &around)));
+                evaluated?;
+            }
+        }
+        let group = evaluation.group();
+        let Evaluation {
+            steps,
+            new_acls,
+            busy,
+            ..
+        } = evaluation;
+        let change = if steps.is_empty() {
+            Change::default()
+        } else {
+            let writer = Writer::new(decided, around.index, txn(), new_acls, group);
+            let comment = format!("patchbay: ClusterNetworkConnect {name}");
+            writer.write(steps, limit, comment)?
+        };
+        self.pending.settle(busy);
+        Ok(change)
+    }
+
+    /// Resolves the networks that may be others than before.
+    fn refresh_members(&mut self, connect: &Connect, around: &Around<'_>) {
+        if self.pending.everything {
+            let known = self.members.keys().copied();
+            let unknown = self.unknown.keys().map(|owner| owner.network_id);
+            let annotated = connect.subnets.owners().map(|owner| owner.network_id);
+            let networks: BTreeSet<NetworkId> = known.chain(unknown).chain(annotated).collect();
+            self.pending.networks = networks;
+        }
+        for id in std::mem::take(&mut self.pending.networks) {
+            let was_frozen = self.is_frozen(id);
+            let was_unreadable = self.is_unreadable(id, around);
+            let former = self.members.remove(&id);
+            for topology in [Topology::Layer2, Topology::Layer3] {
+                let owner = OwnerKey {
+                    topology,
+                    network_id: id,
+                };
+                self.unknown.remove(&owner);
+                let Some(subnets) = connect.subnets.get(owner) else {
+                    continue;
+                };
+                match Member::resolve(connect, owner, subnets, around) {
+                    Ok(member) => {
+                        self.members.insert(id, member);
+                    }
+                    Err(unknown) => {
+                        self.unknown.insert(owner, unknown);
+                    }
+                }
+            }
+            let is_frozen = self.is_frozen(id);
+            if former.as_ref() != self.members.get(&id) || was_frozen != is_frozen {
+                self.pending.changed.insert(id);
+            }
+            let is_unreadable = self.is_unreadable(id, around);
+            if was_frozen && !is_frozen || was_unreadable && !is_unreadable {
+                self.look_again_beside_frozen();
+            }
+        }
+    }
+
+    /// Looks at what is known of the links of networks that are different, too: of some there is no row.
+    fn look_at_known_links(&mut self) {
+        let Self {
+            pending,
+            links,
+            skips,
+            ..
+        } = self;
+        let known = links.keys().chain(skips.keys());
+        let different = known
+            .filter(|link| pending.everything || pending.changed.contains(&link.network))
+            .map(|link| Unit::Link(*link));
+        pending.units.extend(different);
+    }
+
+    /// What becomes of the pending links: those that can be made, in order, with names and keys given out.
+    fn refresh_links<'a>(
+        &mut self,
+        connect: &Connect,
+        around: &Around<'a>,
+    ) -> Vec<(LinkId, Link<'a>)> {
+        let mut pending: Vec<LinkId> = self.pending.links().collect();
+        let mut links = Vec::with_capacity(pending.len());
+        let mut next = 0;
+        while let Some(id) = pending.get(next).copied() {
+            next += 1;
+            self.skips.remove(&id);
+            self.unrouted.remove(&id);
+            self.waiting.remove(&id);
+            let facts = match self.find_link(id, connect, around) {
+                None => None,
+                Some(Err(reason)) => {
+                    self.skips.insert(id, reason);
+                    None
+                }
+                Some(Ok(link)) => {
+                    let routes = link.route_count(&self.members[&id.network]);
+                    let facts = LinkFacts {
+                        name: self.fingerprints.of(&link.name),
+                        key: link.key,
+                        is_made: false,
+                        is_local: link.is_local,
+                        routes: u16::try_from(routes).unwrap_or(u16::MAX),
+                    };
+                    links.push((id, link));
+                    Some(facts)
+                }
+            };
+            let others = self.claim(id, facts).into_iter();
+            pending.extend(others.filter(|other| self.pending.units.insert(Unit::Link(*other))));
+        }
+        links.retain(|(id, link)| self.give_out(*id, link, connect, around));
+        links.sort_by_key(|(id, _)| *id);
+        links
+    }
+
+    /// The attachment, if there should be one.
+    fn find_link<'a>(
+        &self,
+        id: LinkId,
+        connect: &Connect,
+        around: &Around<'a>,
+    ) -> Option<Result<Link<'a>, NodeSkip>> {
+        let member = self.members.get(&id.network)?;
+        if !member.is_connected() {
+            return None;
+        }
+        let inputs = around.inputs;
+        match member.topology {
+            Topology::Layer2 => {
+                let is_made = id.index == 0 && member.is_active_here;
+                is_made.then(|| Link::of_layer2(connect, member, around))
+            }
+            Topology::Layer3 => {
+                let node_id = NodeId::try_new(id.index.into()).ok()?;
+                let node = around.nodes.owner(node_id)?;
+                let is_active = inputs.activity.is_active(&member.name, &node.name);
+                is_active.then(|| Link::of_layer3(connect, member, (node_id, node), around))
+            }
+        }
+    }
+
+    /// Changes what a link wants. Returns the links for which that makes a difference.
+    fn claim(&mut self, id: LinkId, facts: Option<LinkFacts>) -> Vec<LinkId> {
+        let former = match facts {
+            Some(facts) => self.links.insert(id, facts),
+            None => self.links.remove(&id),
+        };
+        let mut others = Vec::new();
+        if let Some(former) = former {
+            self.count(id, former, false);
+        }
+        let (former_name, name) = (
+            former.map(|facts| facts.name),
+            facts.map(|facts| facts.name),
+        );
+        if former_name != name {
+            others.extend(former_name.and_then(|name| self.names.remove(name, id)));
+            others.extend(name.and_then(|name| self.names.add(name, id)));
+        }
+        let (former_key, key) = (former.map(|facts| facts.key), facts.map(|facts| facts.key));
+        if former_key != key {
+            others.extend(former_key.and_then(|key| self.keys.remove(key, id)));
+            others.extend(key.and_then(|key| self.keys.add(key, id)));
+        }
+        others
+    }
+
+    /// Gives a link what it wants, or notes who has that. Returns whether the link is made.
+    fn give_out(
+        &mut self,
+        id: LinkId,
+        link: &Link<'_>,
+        connect: &Connect,
+        around: &Around<'_>,
+    ) -> bool {
+        let facts = self.links[&id];
+        if let Some(skip) = self.find_taken(id, facts, link, connect, around) {
+            self.skips.insert(id, skip);
+            return false;
+        }
+        let facts = LinkFacts {
+            is_made: true,
+            ..facts
+        };
+        self.count(id, facts, true);
+        self.links.insert(id, facts);
+        if facts.routes == 0 {
+            self.unrouted.insert(id);
+        }
+        true
+    }
+
+    /// What a link wants and somebody else has.
+    fn find_taken(
+        &mut self,
+        id: LinkId,
+        facts: LinkFacts,
+        link: &Link<'_>,
+        connect: &Connect,
+        around: &Around<'_>,
+    ) -> Option<NodeSkip> {
+        if self.names.holder(facts.name) != Some(id) {
+            return Some(NodeSkip::NameTaken(link.name.to_string()));
+        }
+        let is_foreign = |port: &Row| {
+            evaluation::is_foreign_port(port, &connect.name, around)
+                || self.is_kept_port(port.uuid, &connect.name, around)
+        };
+        let network_name = link.network_name(connect, &self.members[&id.network]);
+        let network_port = network_name.and_then(|name| {
+            let port = around.index.port(&name)?;
+            Some((name, &**port))
+        });
+        let connect_port = link.existing.map(|port| (link.name.clone(), port));
+        let mut ports = connect_port.into_iter().chain(network_port);
+        if let Some((name, _)) = ports.find(|(_, port)| is_foreign(port)) {
+            self.waiting.insert(id, name.to_string());
+            return Some(NodeSkip::NameTaken(name.into()));
+        }
+        match self.keys.holder(facts.key) {
+            Some(holder) if holder != id => Some(NodeSkip::SharedTunnelKey {
+                key: facts.key.get(),
+                port: self.port_name(holder, connect, around),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Name of a link's port on the connect router.
+    fn port_name(&self, id: LinkId, connect: &Connect, around: &Around<'_>) -> String {
+        let link = self.find_link(id, connect, around);
+        link.and_then(Result::ok)
+            .map_or_else(String::new, |link| link.name.into())
+    }
+
+    fn count(&mut self, id: LinkId, facts: LinkFacts, is_there: bool) {
+        if !facts.is_made {
+            return;
+        }
+        let counts = self.counts.entry(id.network).or_default();
+        let step = |count: &mut usize, by: usize| {
+            *count = if is_there { *count + by } else { *count - by };
+        };
+        step(&mut counts.ports, 1);
+        step(&mut counts.local_ports, usize::from(facts.is_local));
+        step(&mut counts.routes, facts.routes.into());
+        if counts.ports == 0 {
+            self.counts.remove(&id.network);
+        }
+    }
+
+    /// The attachment of a network in this zone, if it is made.
+    fn local_link<'a>(
+        &self,
+        network: NetworkId,
+        connect: &Connect,
+        around: &Around<'a>,
+    ) -> Option<Link<'a>> {
+        let id = local_link_id(self.members.get(&network)?, around)?;
+        if !self.links.get(&id)?.is_made {
+            return None;
+        }
+        self.find_link(id, connect, around)?.ok()
+    }
+
+    /// The names that links wait for.
+    pub(super) fn waits_for(&self, names: &BTreeSet<String>) -> Vec<LinkId> {
+        let waiting = self.waiting.iter();
+        waiting
+            .filter(|(_, name)| names.contains(*name))
+            .map(|(id, _)| *id)
+            .collect()
+    }
+
+    /// Whether a network is a member or might become one.
+    pub(super) fn members(&self) -> impl Iterator<Item = &Member> {
+        self.members.values()
+    }
+}
+
+/// Where a network is attached in this zone.
+fn local_link_id(member: &Member, around: &Around<'_>) -> Option<LinkId> {
+    match member.topology {
+        Topology::Layer2 => Some(LinkId {
+            network: member.id,
+            index: 0,
+        }),
+        Topology::Layer3 => {
+            let node = around.inputs.nodes.get(&around.inputs.zone)?;
+            Some(LinkId::layer3(member.id, around.nodes.id_of(node)?))
+        }
+    }
+}

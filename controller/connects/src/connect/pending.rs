@@ -1,0 +1,149 @@
+//! Which parts of a connect are to be looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::desired::{Around, Member};
+use crate::unit::{LinkId, Unit};
+use patchbay_model::{NetworkId, Topology};
+
+/// The parts of a connect whose rows may not be what they should be.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    /// All of them, and those that only the database knows of.
+    pub(super) everything: bool,
+    /// Entries of the annotation that may lead to something else.
+    pub(crate) networks: BTreeSet<NetworkId>,
+    /// Networks that are different: whatever has to do with them is looked at.
+    pub(super) changed: BTreeSet<NetworkId>,
+    pub(crate) units: BTreeSet<Unit>,
+    /// No rows, but what is told about them.
+    pub(crate) report: bool,
+}
+
+impl Pending {
+    pub(super) fn everything() -> Self {
+        Self {
+            everything: true,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn mark_everything(&mut self) {
+        self.everything = true;
+    }
+
+    /// Whatever has to do with a network is looked at.
+    pub(crate) fn look_at(&mut self, network: NetworkId) {
+        self.networks.insert(network);
+        self.changed.insert(network);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self {
+            everything,
+            networks,
+            changed,
+            units,
+            report,
+        } = self;
+        !(*everything || *report) && networks.is_empty() && changed.is_empty() && units.is_empty()
+    }
+
+    pub(super) fn links(&self) -> impl Iterator<Item = LinkId> {
+        let links = Unit::links_of(NetworkId::DEFAULT).start().to_owned()
+            ..=Unit::links_of(NetworkId::MAX).end().to_owned();
+        self.units.range(links).filter_map(|unit| match unit {
+            Unit::Link(link) => Some(*link),
+            _ => None,
+        })
+    }
+
+    /// Finds the parts that follow from what has changed.
+    pub(super) fn expand(
+        &mut self,
+        connect: &str,
+        members: &BTreeMap<NetworkId, Member>,
+        annotated: &BTreeSet<NetworkId>,
+        around: &Around<'_>,
+    ) {
+        let everything = std::mem::take(&mut self.everything);
+        if everything {
+            // They are sorted, so that they are joined at once.
+            let owned = around.index.owned(connect).map(|row| row.unit);
+            self.units.append(&mut owned.collect());
+            self.units.insert(Unit::Router);
+            self.changed.extend(members.keys().copied());
+        }
+        if everything || !self.changed.is_empty() {
+            self.units.extend([Unit::Services, Unit::Isolation]);
+        }
+        for network in std::mem::take(&mut self.changed) {
+            let parts = [Unit::links_of(network), Unit::policies_from(network)];
+            for range in parts.into_iter().filter(|_| !everything) {
+                let rows = around.index.owned_of(connect, range);
+                self.units.extend(rows.map(|row| row.unit));
+            }
+            for other in annotated.iter().filter(|other| **other != network) {
+                self.policies(network, *other);
+                self.policies(*other, network);
+            }
+            if let Some(member) = members.get(&network) {
+                self.all_links(member, around);
+            }
+        }
+    }
+
+    /// Finds the parts that follow from links in this zone: traffic from a network takes its local link.
+    pub(super) fn expand_local(
+        &mut self,
+        members: &BTreeMap<NetworkId, Member>,
+        annotated: &BTreeSet<NetworkId>,
+        around: &Around<'_>,
+    ) {
+        let local: Vec<NetworkId> = members
+            .values()
+            .filter(|member| {
+                let link = super::local_link_id(member, around);
+                link.is_some_and(|link| self.units.contains(&Unit::Link(link)))
+            })
+            .map(|member| member.id)
+            .collect();
+        for network in local {
+            for other in annotated.iter().filter(|other| **other != network) {
+                self.policies(network, *other);
+            }
+        }
+    }
+
+    pub(super) fn policies(&mut self, source: NetworkId, destination: NetworkId) {
+        self.units.insert(Unit::Policies {
+            source,
+            destination,
+        });
+    }
+
+    fn all_links(&mut self, member: &Member, around: &Around<'_>) {
+        let links = |index| {
+            Unit::Link(LinkId {
+                network: member.id,
+                index,
+            })
+        };
+        match member.topology {
+            Topology::Layer2 => {
+                self.units.insert(links(0));
+            }
+            Topology::Layer3 => {
+                let ids = around.nodes.ids();
+                self.units.extend(ids.map(|id| links(id.get())));
+            }
+        }
+    }
+
+    /// Leaves only what is not as it should be.
+    pub(super) fn settle(&mut self, busy: Vec<Unit>) {
+        let busy = BTreeSet::from_iter(busy);
+        self.units = self.units.intersection(&busy).copied().collect();
+        self.report = false;
+    }
+}

@@ -1,0 +1,133 @@
+//! What there is to tell about a connect.
+
+use super::ConnectState;
+use crate::desired::Around;
+use crate::report::{
+    ConnectReport, ConnectedNetwork, NodeSkip, Notice, SkippedNetwork, SkippedNode,
+};
+use crate::unit::LinkId;
+use patchbay_model::{Connect, NetworkId, NodeId, Topology};
+
+impl ConnectState {
+    pub(super) fn make_report(&self, connect: &Connect, around: &Around<'_>) -> ConnectReport {
+        let unknown_owners = connect.unknown_owners.iter();
+        let unknown_owners = unknown_owners.map(|error| Notice::UnknownOwner(error.to_string()));
+        let mut notices: Vec<Notice> = unknown_owners.collect();
+        notices.extend_from_slice(&self.service_notices);
+        notices.extend_from_slice(&self.shared_notices);
+        ConnectReport {
+            held: None,
+            connected: self.connected(),
+            skipped_networks: self.skipped_networks(),
+            skipped_nodes: self.skipped_nodes(around),
+            notices,
+        }
+    }
+
+    fn connected(&self) -> Vec<ConnectedNetwork> {
+        let members = self.members.values().filter(|member| member.is_connected());
+        members
+            .map(|member| {
+                let counts = self.counts.get(&member.id).copied().unwrap_or_default();
+                ConnectedNetwork {
+                    owner: member.owner_key(),
+                    network: member.name.clone(),
+                    is_local: counts.local_ports > 0,
+                    ports: counts.ports,
+                    routes: counts.routes,
+                }
+            })
+            .collect()
+    }
+
+    fn skipped_networks(&self) -> Vec<SkippedNetwork> {
+        let unknown = self
+            .unknown
+            .iter()
+            .map(|(owner, (network, reason))| SkippedNetwork {
+                owner: *owner,
+                network: network.clone(),
+                reason: reason.clone(),
+            });
+        let unconnected = self.members.values().filter_map(|member| {
+            Some(SkippedNetwork {
+                owner: member.owner_key(),
+                network: Some(member.name.clone()),
+                reason: member.obstacle.clone()?,
+            })
+        });
+        let mut skipped: Vec<SkippedNetwork> = unknown.chain(unconnected).collect();
+        skipped.sort_by_key(|skipped| skipped.owner.network_id);
+        skipped
+    }
+
+    /// First where there is no port, then where no route leads to it: each by network and by name of the node.
+    fn skipped_nodes(&self, around: &Around<'_>) -> Vec<SkippedNode> {
+        let skips = self.skips.iter();
+        let mut without_port: Vec<(NetworkId, SkippedNode)> = skips
+            .map(|(id, reason)| self.skipped_node(*id, reason.clone(), around))
+            .collect();
+        let layer3 = || {
+            let members = self.members.values();
+            members.filter(|member| member.is_connected() && member.topology == Topology::Layer3)
+        };
+        for (node, reason) in around.nodes.without_id() {
+            let members = layer3();
+            let activity = &around.inputs.activity;
+            let active = members.filter(|member| activity.is_active(&member.name, node));
+            without_port.extend(active.map(|member| {
+                let skipped = SkippedNode {
+                    network: member.name.clone(),
+                    node: Some(node.to_owned()),
+                    reason: reason.clone(),
+                };
+                (member.id, skipped)
+            }));
+        }
+        let mut without_route: Vec<(NetworkId, SkippedNode)> = self
+            .unrouted
+            .iter()
+            .map(|id| self.skipped_node(*id, self.without_subnet(*id, around), around))
+            .collect();
+        for skipped in [&mut without_port, &mut without_route] {
+            skipped.sort_by(|(left_id, left), (right_id, right)| {
+                (left_id, &left.node).cmp(&(right_id, &right.node))
+            });
+        }
+        let all = without_port.into_iter().chain(without_route);
+        all.map(|(_, skipped)| skipped).collect()
+    }
+
+    /// Why no route leads over a link.
+    fn without_subnet(&self, id: LinkId, around: &Around<'_>) -> NodeSkip {
+        let node = NodeId::try_new(id.index.into()).ok();
+        let node = node.and_then(|node| around.nodes.owner(node));
+        let member = self.members.get(&id.network);
+        let is_unreadable = node.zip(member).is_some_and(|(node, member)| {
+            member.topology == Topology::Layer3 && node.has_unknown_subnets_of(&member.name)
+        });
+        if is_unreadable {
+            NodeSkip::UnreadableSubnets
+        } else {
+            NodeSkip::NoSubnet
+        }
+    }
+
+    fn skipped_node(
+        &self,
+        id: LinkId,
+        reason: NodeSkip,
+        around: &Around<'_>,
+    ) -> (NetworkId, SkippedNode) {
+        let member = self.members.get(&id.network);
+        let is_layer3 = member.is_some_and(|member| member.topology == Topology::Layer3);
+        let node = NodeId::try_new(id.index.into()).ok();
+        let node = node.and_then(|node| around.nodes.owner(node));
+        let skipped = SkippedNode {
+            network: member.map_or_else(String::new, |member| member.name.clone()),
+            node: node.filter(|_| is_layer3).map(|node| node.name.clone()),
+            reason,
+        };
+        (id.network, skipped)
+    }
+}

@@ -1,0 +1,125 @@
+//! Which networks a connect joins, and where they are in this zone.
+
+use ipnet::IpNet;
+
+use crate::report::NetworkSkip;
+use patchbay_model::{
+    Connect, ConnectSubnets, IpFamily, Network, NetworkId, OwnerKey, Topology, names,
+};
+
+use super::{Around, LinkRows};
+
+/// A network that the annotation names and that is known.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Member {
+    pub(crate) id: NetworkId,
+    pub(crate) name: String,
+    pub(crate) topology: Topology,
+    /// The subnets of its pods, in the network's own order.
+    pub(crate) pod_subnets: Vec<IpNet>,
+    /// What the connect allocated for it.
+    pub(crate) subnets: ConnectSubnets,
+    /// What the rows of its links have in common.
+    pub(crate) link_rows: LinkRows,
+    /// Name of its router.
+    pub(crate) router: String,
+    /// Name of its switch in this zone.
+    pub(crate) switch: String,
+    /// Whether the zone's node is there and the network is rendered on it.
+    pub(crate) is_active_here: bool,
+    /// Whether its switch exists, active or not.
+    pub(crate) has_switch: bool,
+    /// Why it gets no rows. It is still a destination for the others, which have their own drop rules.
+    pub(crate) obstacle: Option<NetworkSkip>,
+}
+
+impl Member {
+    /// Resolves an entry of the annotation. This is done once, so that all rows agree about the network.
+    ///
+    /// # Errors
+    /// The name of the network, as far as it is known, and why it is none that can be connected.
+    pub(crate) fn resolve(
+        connect: &Connect,
+        owner: OwnerKey,
+        subnets: &ConnectSubnets,
+        around: &Around<'_>,
+    ) -> Result<Self, (Option<String>, NetworkSkip)> {
+        let inputs = around.inputs;
+        let network = inputs
+            .networks
+            .by_id(owner.network_id)
+            .ok_or((None, NetworkSkip::Unknown))?;
+        if network.topology != owner.topology {
+            let reason = NetworkSkip::OtherTopology(network.topology);
+            return Err((Some(network.name.clone()), reason));
+        }
+        let switch = network.switch(&inputs.zone);
+        let mut member = Self {
+            id: network.id,
+            name: network.name.clone(),
+            topology: network.topology,
+            pod_subnets: network.pod_subnets.iter().map(|net| net.cidr).collect(),
+            subnets: *subnets,
+            link_rows: LinkRows::new(connect, network, subnets),
+            router: network.router(),
+            is_active_here: around.has_local_node()
+                && inputs.activity.is_active(&network.name, &inputs.zone),
+            has_switch: around.index.switch(&switch).is_some(),
+            switch,
+            obstacle: None,
+        };
+        member.obstacle = member.find_obstacle(connect, network, around);
+        Ok(member)
+    }
+
+    fn find_obstacle(
+        &self,
+        connect: &Connect,
+        network: &Network,
+        around: &Around<'_>,
+    ) -> Option<NetworkSkip> {
+        let isolated = connect.connectivity.is_service_only();
+        if isolated && !around.index.has_pass_action() {
+            Some(NetworkSkip::NoPassAction)
+        } else if !self.is_active_here {
+            None
+        } else if around.index.router(&self.router).is_none() {
+            Some(NetworkSkip::NoRouter(self.router.clone()))
+        } else if isolated && !self.has_switch {
+            Some(NetworkSkip::NoSwitch(self.switch.clone()))
+        } else if network.pod_subnets.is_empty() {
+            Some(NetworkSkip::NoSubnets)
+        } else if self.topology == Topology::Layer3 && around.lacks_local_id() {
+            let node = around.inputs.zone.clone();
+            Some(if around.has_unreadable_local_id() {
+                NetworkSkip::UnreadableLocalId(node)
+            } else {
+                NetworkSkip::NoLocalId(node)
+            })
+        } else {
+            None
+        }
+    }
+
+    /// Whether it gets rows.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.obstacle.is_none()
+    }
+
+    pub(crate) fn owner_key(&self) -> OwnerKey {
+        OwnerKey {
+            topology: self.topology,
+            network_id: self.id,
+        }
+    }
+
+    pub(super) fn pod_subnets_of(&self, family: IpFamily) -> impl Iterator<Item = IpNet> {
+        let subnets = self.pod_subnets.iter().copied();
+        subnets.filter(move |subnet| IpFamily::of_net(*subnet) == family)
+    }
+
+    /// The port of its router through which its pods in this zone send.
+    pub(super) fn inport(&self, zone: &str) -> String {
+        names::network_inport(&self.name, self.topology, zone)
+    }
+}

@@ -1,0 +1,91 @@
+//! How traffic gets from one network to another: policies lead to the connect router, routes lead out of it.
+
+use ipnet::IpNet;
+use patchbay_schemas::nb::{LogicalRouterPolicy, LogicalRouterPolicyAction};
+
+use patchbay_model::external_ids::{OwnedRow, key};
+use patchbay_model::{Connect, IpFamily, address_text, net_text};
+
+use super::rows::RouteRow;
+use super::{Link, Member};
+
+/// Priority of the policies.
+const POLICY_PRIORITY: i64 = 9001;
+
+/// The routes of the connect router over a link: to the node's subnets of a layer3 network, to a layer2 network as a
+/// whole.
+pub(crate) fn routes(member: &Member, link: &Link<'_>) -> Vec<RouteRow> {
+    let subnets = link.routed_subnets(member);
+    let mut routes = Vec::with_capacity(subnets.len());
+    for family in IpFamily::BOTH {
+        let (Some((_, nexthop)), Some(rows)) =
+            (link.addresses_of(family), member.link_rows.routes(family))
+        else {
+            continue;
+        };
+        let of_family = subnets
+            .iter()
+            .filter(|subnet| IpFamily::of_net(**subnet) == family);
+        for (place, subnet) in of_family.enumerate() {
+            let mut external_ids = rows.external_ids(link.attachment);
+            if place > 0 {
+                // The identity knows one subnet of a family; of several, all but the first one add the subnet to it.
+                let id = external_ids.get_str(key::ID).unwrap_or_default();
+                let id = format!("{id}:{subnet}");
+                external_ids.insert(key::ID.into(), id.into());
+            }
+            routes.push(RouteRow {
+                ip_prefix: net_text(*subnet).into(),
+                nexthop: address_text(nexthop).into(),
+                external_ids,
+                ..RouteRow::default()
+            });
+        }
+    }
+    routes
+}
+
+/// What sends traffic from one network to another: a policy for each family, on the router of the source.
+pub(crate) fn policies(
+    connect: &Connect,
+    source: &Member,
+    link: &Link<'_>,
+    destination: &Member,
+) -> impl Iterator<Item = LogicalRouterPolicy> {
+    let inport = source.inport(link.node.map_or("", |node| &node.name));
+    IpFamily::BOTH.into_iter().filter_map(move |family| {
+        let (nexthop, _) = link.addresses_of(family)?;
+        let subnets: Vec<IpNet> = destination.pod_subnets_of(family).collect();
+        let destinations = match &subnets[..] {
+            [] => return None,
+            [_] => destinations(&subnets),
+            _ => format!("({})", destinations(&subnets)),
+        };
+        let row = OwnedRow::RouterPolicy {
+            source: source.id,
+            destination: destination.id,
+            family,
+            router: &source.router,
+        };
+        Some(LogicalRouterPolicy {
+            priority: POLICY_PRIORITY,
+            r#match: format!("inport == \"{inport}\" && {destinations}"),
+            action: LogicalRouterPolicyAction::Reroute,
+            nexthops: [nexthop.to_string()].into(),
+            external_ids: row.external_ids(&connect.name),
+            ..LogicalRouterPolicy::default()
+        })
+    })
+}
+
+/// The part of a match that is true for packets to any of the subnets: `ip4.dst == … || ip6.dst == …`.
+pub(super) fn destinations(subnets: &[IpNet]) -> String {
+    let terms: Vec<String> = subnets
+        .iter()
+        .map(|subnet| match subnet {
+            IpNet::V4(subnet) => format!("ip4.dst == {subnet}"),
+            IpNet::V6(subnet) => format!("ip6.dst == {subnet}"),
+        })
+        .collect();
+    terms.join(" || ")
+}

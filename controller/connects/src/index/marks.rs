@@ -1,0 +1,80 @@
+//! What a row says about itself: its name and whose it is.
+
+use patchbay_schemas::datum::Map;
+use patchbay_schemas::row::Row;
+use patchbay_schemas::schema::{ColumnId, DatabaseSchema};
+use patchbay_schemas::typed::TableRow;
+
+use patchbay_model::external_ids::{OWNER_CONTROLLER, OWNER_TYPE, key};
+
+/// The columns of one table that tell whose a row is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Marks {
+    name: Option<ColumnId>,
+    external_ids: Option<ColumnId>,
+}
+
+impl Marks {
+    pub(crate) fn of<T: TableRow>(schema: &DatabaseSchema) -> Self {
+        let table = schema.table_by_name(T::TABLE);
+        let column = |name| table.and_then(|(_, table)| table.column_id(name));
+        Self {
+            name: column("name"),
+            external_ids: column("external_ids"),
+        }
+    }
+
+    pub(crate) fn name(self, row: &Row) -> &str {
+        let name = self.name.and_then(|column| row.values.get(column));
+        name.and_then(|name| name.as_scalar()?.as_str())
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn external_id<'r>(self, row: &'r Row, key: &str) -> Option<&'r str> {
+        self.external_ids(row)?.get_str(key)
+    }
+
+    fn external_ids(self, row: &Row) -> Option<&Map> {
+        row.values.get(self.external_ids?)?.as_map()
+    }
+
+    /// The identity of a row among those of its connect and table.
+    pub(crate) fn id(self, row: &Row) -> &str {
+        self.external_id(row, key::ID).unwrap_or_default()
+    }
+
+    /// The connect that owns a row.
+    pub(crate) fn owner(self, row: &Row) -> Option<&str> {
+        let (owner, []) = self.owner_with(row, [])?;
+        Some(owner)
+    }
+
+    /// The connect that owns a row, and what else its external ids say, in one walk over them.
+    pub(crate) fn owner_with<'r, const N: usize>(
+        self,
+        row: &'r Row,
+        keys: [&str; N],
+    ) -> Option<(&'r str, [Option<&'r str>; N])> {
+        let (mut controller, mut owner_type, mut name) = (None, None, None);
+        let mut values = [None; N];
+        for (key, value) in self.external_ids(row)? {
+            let place = match key.as_str()? {
+                key::OWNER_CONTROLLER => &mut controller,
+                key::OWNER_TYPE => &mut owner_type,
+                key::NAME => &mut name,
+                other => match keys.iter().position(|key| *key == other) {
+                    Some(place) => &mut values[place],
+                    None => continue,
+                },
+            };
+            *place = value.as_str();
+        }
+        let is_ours = controller == Some(OWNER_CONTROLLER) && owner_type == Some(OWNER_TYPE);
+        Some((name.filter(|_| is_ours)?, values))
+    }
+
+    /// Whether a row says that some controller owns it.
+    pub(crate) fn has_owner(self, row: &Row) -> bool {
+        self.external_id(row, key::OWNER_CONTROLLER).is_some()
+    }
+}

@@ -1,0 +1,120 @@
+//! The rows of a connect, in the order of its parts.
+
+use std::collections::{BTreeSet, btree_set};
+use std::iter::Peekable;
+
+use uuid::Uuid;
+
+use super::Kind;
+use crate::unit::Unit;
+
+/// A row of a connect.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Owned {
+    pub(crate) unit: Unit,
+    pub(crate) kind: Kind,
+    pub(crate) uuid: Uuid,
+}
+
+impl Owned {
+    /// The first possible row of a part.
+    pub(super) fn first(unit: Unit) -> Self {
+        Self {
+            unit,
+            kind: Kind::Router,
+            uuid: Uuid::nil(),
+        }
+    }
+
+    /// The last possible row of a part.
+    pub(super) fn last(unit: Unit) -> Self {
+        Self {
+            unit,
+            kind: Kind::Copp,
+            uuid: Uuid::max(),
+        }
+    }
+}
+
+/// Gives the rows of one part after the other.
+pub(crate) struct OwnedParts<'a> {
+    owned: &'a BTreeSet<Owned>,
+    /// Those of the parts that come.
+    rest: Peekable<btree_set::Range<'a, Owned>>,
+    part: Vec<Owned>,
+}
+
+impl<'a> OwnedParts<'a> {
+    pub(super) fn new(owned: Option<&'a BTreeSet<Owned>>) -> Self {
+        static NONE: BTreeSet<Owned> = BTreeSet::new();
+        let owned = owned.unwrap_or(&NONE);
+        Self {
+            owned,
+            rest: owned.range(..).peekable(),
+            part: Vec::new(),
+        }
+    }
+
+    /// The rows of a part. Parts have to be asked for in their order; when no part with rows is left out, none has to be
+    /// searched for.
+    pub(crate) fn part(&mut self, unit: Unit) -> &[Owned] {
+        if self.rest.peek().is_some_and(|row| row.unit < unit) {
+            self.rest = self.owned.range(Owned::first(unit)..).peekable();
+        }
+        self.part.clear();
+        while let Some(row) = self.rest.next_if(|row| row.unit == unit) {
+            self.part.push(*row);
+        }
+        &self.part
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::unit::LinkId;
+    use patchbay_model::NetworkId;
+
+    fn link(index: u16) -> Unit {
+        Unit::Link(LinkId {
+            network: NetworkId::DEFAULT,
+            index,
+        })
+    }
+
+    #[test]
+    fn all_rows_of_a_part_are_between_its_first_and_its_last() {
+        for kind in Kind::ALL {
+            for uuid in [Uuid::nil(), Uuid::max()] {
+                let unit = link(3);
+                let row = Owned { unit, kind, uuid };
+                assert!((Owned::first(unit)..=Owned::last(unit)).contains(&row));
+            }
+        }
+    }
+
+    #[test]
+    fn parts_are_found_whether_others_are_left_out_or_not() {
+        let row = |index, kind| Owned {
+            unit: link(index),
+            kind,
+            uuid: Uuid::from_u128(index.into()),
+        };
+        let owned: BTreeSet<Owned> = [1, 2, 4, 7]
+            .into_iter()
+            .flat_map(|index| [row(index, Kind::Port), row(index, Kind::Route)])
+            .collect();
+        for asked in [&[1, 2, 3, 4, 7, 8][..], &[2, 7], &[0, 4, 5], &[8]] {
+            let mut parts = OwnedParts::new(Some(&owned));
+            for index in asked {
+                let expected: Vec<Owned> = owned
+                    .iter()
+                    .filter(|row| row.unit == link(*index))
+                    .copied()
+                    .collect();
+                assert_eq!(parts.part(link(*index)), expected);
+            }
+        }
+        assert!(OwnedParts::new(None).part(link(1)).is_empty());
+    }
+}

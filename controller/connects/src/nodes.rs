@@ -1,0 +1,169 @@
+//! Which node has which id.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::report::NodeSkip;
+use patchbay_model::{Node, NodeId};
+
+/// The ids of all nodes. Of several nodes with one id, the oldest has it, so that a newcomer cannot take it away; of
+/// equally old ones the first by name.
+#[derive(Debug, Default)]
+pub(super) struct NodeIds {
+    owners: BTreeMap<NodeId, Arc<Node>>,
+    /// The others that say that they have an id that is taken.
+    others: BTreeMap<NodeId, BTreeMap<Rank, Arc<Node>>>,
+    without: BTreeSet<String>,
+    /// Those without an id that have one which cannot be read.
+    unreadable: BTreeSet<String>,
+}
+
+/// The age and the name: who comes first has the id.
+type Rank = (Option<Timestamp>, String);
+
+fn rank(node: &Node) -> Rank {
+    (node.created, node.name.clone())
+}
+
+impl NodeIds {
+    /// Takes a node in.
+    pub(super) fn add(&mut self, node: &Arc<Node>) {
+        let Some(id) = node.id else {
+            self.without.insert(node.name.clone());
+            if node.has_unknown_id() {
+                self.unreadable.insert(node.name.clone());
+            }
+            return;
+        };
+        let Some(owner) = self.owners.get_mut(&id) else {
+            self.owners.insert(id, node.clone());
+            return;
+        };
+        let mut other = node.clone();
+        if rank(&other) < rank(owner) {
+            std::mem::swap(owner, &mut other);
+        }
+        let others = self.others.entry(id).or_default();
+        others.insert(rank(&other), other);
+    }
+
+    /// Forgets a node as it was taken in.
+    pub(super) fn remove(&mut self, node: &Node) {
+        let Some(id) = node.id else {
+            self.without.remove(&node.name);
+            self.unreadable.remove(&node.name);
+            return;
+        };
+        if let Some(others) = self.others.get_mut(&id) {
+            if others.remove(&rank(node)).is_none()
+                && let Some((_, next)) = others.pop_first()
+            {
+                self.owners.insert(id, next);
+            }
+            if others.is_empty() {
+                self.others.remove(&id);
+            }
+        } else {
+            self.owners.remove(&id);
+        }
+    }
+
+    /// The node with an id.
+    pub(super) fn owner(&self, id: NodeId) -> Option<&Node> {
+        self.owners.get(&id).map(AsRef::as_ref)
+    }
+
+    /// The id of a node, if it has one for itself.
+    pub(super) fn id_of(&self, node: &Node) -> Option<NodeId> {
+        let has = |id: &NodeId| self.owner(*id).is_some_and(|owner| owner.name == node.name);
+        node.id.filter(has)
+    }
+
+    /// All ids in use.
+    pub(super) fn ids(&self) -> impl Iterator<Item = NodeId> {
+        self.owners.keys().copied()
+    }
+
+    /// Whether some node's id cannot be read: any id that no other node has may be its own.
+    pub(super) fn has_unreadable(&self) -> bool {
+        !self.unreadable.is_empty()
+    }
+
+    /// The nodes that have no id for themselves, and why.
+    pub(super) fn without_id(&self) -> impl Iterator<Item = (&str, NodeSkip)> {
+        let without = self.without.iter().map(|node| {
+            let skip = if self.unreadable.contains(node) {
+                NodeSkip::UnreadableId
+            } else {
+                NodeSkip::NoId
+            };
+            (&**node, skip)
+        });
+        let others = self.others.iter().flat_map(|(id, nodes)| {
+            let owner = self.owner(*id).map_or("", |owner| &owner.name);
+            let skip = move || NodeSkip::SharedId(owner.to_owned());
+            nodes.keys().map(move |(_, node)| (&**node, skip()))
+        });
+        without.chain(others)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str, id: Option<i64>) -> Arc<Node> {
+        Arc::new(Node {
+            name: name.to_owned(),
+            id: id.map(|id| NodeId::try_new(id).unwrap()),
+            ..Node::default()
+        })
+    }
+
+    #[test]
+    fn a_newcomer_does_not_take_an_id_away() {
+        let created = |name, seconds| {
+            let mut node = Node::clone(&node(name, Some(2)));
+            node.created = Some(Timestamp::from_second(seconds).unwrap());
+            Arc::new(node)
+        };
+        let (old, new) = (created("z", 1), created("a", 2));
+        for nodes in [[&old, &new], [&new, &old]] {
+            let mut ids = NodeIds::default();
+            for node in nodes {
+                ids.add(node);
+            }
+            assert_eq!(ids.id_of(&old), old.id);
+            assert_eq!(ids.id_of(&new), None);
+        }
+    }
+
+    #[test]
+    fn the_first_by_name_has_an_id_whatever_the_order() {
+        let nodes = [
+            node("c", Some(2)),
+            node("a", Some(2)),
+            node("b", Some(2)),
+            node("d", None),
+        ];
+        let id = NodeId::try_new(2).unwrap();
+        let mut ids = NodeIds::default();
+        for node in &nodes {
+            ids.add(node);
+        }
+        assert_eq!(ids.owner(id), Some(&*nodes[1]));
+        assert_eq!(ids.id_of(&nodes[1]), Some(id));
+        assert_eq!(ids.id_of(&nodes[2]), None);
+        let without: Vec<_> = ids.without_id().map(|(node, _)| node).collect();
+        assert_eq!(without, ["d", "b", "c"]);
+        ids.remove(&nodes[1]);
+        assert_eq!(ids.owner(id), Some(&*nodes[2]));
+        ids.remove(&nodes[0]);
+        ids.remove(&nodes[2]);
+        ids.remove(&nodes[3]);
+        assert_eq!(ids.owner(id), None);
+        assert_eq!(ids.without_id().count(), 0);
+    }
+}

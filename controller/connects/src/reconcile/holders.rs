@@ -1,0 +1,113 @@
+//! Which rows hold which rows in their sets, and what is to change about it.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use patchbay_engine::db::Snapshot;
+use patchbay_engine::txn::TxnBuilder;
+use patchbay_rows::PlanError;
+use patchbay_schemas::atom::Atom;
+use patchbay_schemas::datum::{Datum, Set};
+use patchbay_schemas::row::Row;
+use patchbay_schemas::schema::ColumnId;
+use patchbay_schemas::typed::{Ref, TableRow};
+use uuid::Uuid;
+
+/// A column of a table, by its name here and by its place in the database: mostly a set of rows that a row holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Holding {
+    pub(super) name: &'static str,
+    pub(super) column: Option<ColumnId>,
+}
+
+impl Holding {
+    pub(crate) fn of<T: TableRow>(snapshot: &Snapshot, name: &'static str) -> Self {
+        let table = snapshot.schema().table_by_name(T::TABLE);
+        Self {
+            name,
+            column: table.and_then(|(_, table)| table.column_id(name)),
+        }
+    }
+
+    /// The rows that a row holds.
+    pub(crate) fn set(self, holder: &Row) -> Option<&Set> {
+        holder.values.get(self.column?)?.as_set()
+    }
+
+    pub(super) fn holds(self, holder: &Row, held: Uuid) -> bool {
+        self.set(holder)
+            .is_some_and(|set| set.contains(&Atom::Uuid(held)))
+    }
+}
+
+/// What rows of `T`'s table gain and lose in their sets.
+#[derive(Debug)]
+pub(super) struct HolderChanges<'a, T> {
+    rows: BTreeMap<Uuid, (&'a Row, BTreeMap<&'static str, SetChange>)>,
+    /// The column by which a row is seen to be there.
+    name: Holding,
+    table: PhantomData<fn() -> T>,
+}
+
+#[derive(Debug, Default)]
+struct SetChange {
+    lost: Vec<Atom>,
+    gained: Vec<Atom>,
+}
+
+impl<'a, T: TableRow> HolderChanges<'a, T> {
+    pub(super) fn new(snapshot: &Snapshot) -> Self {
+        Self {
+            rows: BTreeMap::new(),
+            name: Holding::of::<T>(snapshot, "name"),
+            table: PhantomData,
+        }
+    }
+
+    /// Lets the holder hold a row, unless it does already.
+    pub(super) fn attach(&mut self, holder: &'a Row, holding: Holding, held: Uuid) {
+        if !holding.holds(holder, held) {
+            self.change(holder, holding).gained.push(Atom::Uuid(held));
+        }
+    }
+
+    /// Lets the holder no longer hold a row. A row that nobody holds goes by itself.
+    pub(super) fn detach(&mut self, holder: &'a Row, holding: Holding, held: Uuid) {
+        self.change(holder, holding).lost.push(Atom::Uuid(held));
+    }
+
+    fn change(&mut self, holder: &'a Row, holding: Holding) -> &mut SetChange {
+        let (_, sets) = self
+            .rows
+            .entry(holder.uuid)
+            .or_insert_with(|| (holder, BTreeMap::new()));
+        sets.entry(holding.name).or_default()
+    }
+
+    /// The rows that change.
+    pub(super) fn uuids(&self) -> impl Iterator<Item = Uuid> {
+        self.rows.keys().copied()
+    }
+
+    /// Puts the changes into the transaction. It fails as a whole if a row that gains something is gone by then:
+    /// what was to be attached to it would silently be lost, and the rest would stand without it.
+    pub(super) fn build(self, txn: &mut TxnBuilder) -> Result<(), PlanError> {
+        for (holder, sets) in self.rows.into_values() {
+            let row = Ref::<T>::new(holder.uuid);
+            let gains = sets.values().any(|change| !change.gained.is_empty());
+            let column = self.name.column.filter(|_| gains);
+            if let Some(name) = column.and_then(|column| holder.values.get(column)) {
+                txn.expect(row, self.name.name, name.clone())?;
+            }
+            for (column, SetChange { lost, gained }) in sets {
+                if !lost.is_empty() {
+                    txn.mutate_delete(row, column, Datum::Set(Set::from_vec(lost)))?;
+                }
+                if !gained.is_empty() {
+                    txn.mutate_insert(row, column, Datum::Set(Set::from_vec(gained)))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! Collects the changes of one transaction and counts them.
+
+use std::collections::HashSet;
+
+use patchbay_engine::txn::TxnBuilder;
+use patchbay_rows::{Change, Counts, PlanError};
+use patchbay_schemas::row::Row;
+use patchbay_schemas::typed::{Ref, TableRow};
+use uuid::Uuid;
+
+use super::columns::Columns;
+use super::holders::HolderChanges;
+
+/// A row that should be there: a new one, or one that was there before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settled {
+    pub(super) uuid: Uuid,
+}
+
+/// A transaction in the making.
+pub(super) struct RowChanges {
+    txn: TxnBuilder,
+    inserted: usize,
+    changed: HashSet<Uuid>,
+    deleted: HashSet<Uuid>,
+}
+
+impl RowChanges {
+    pub(super) fn new(txn: TxnBuilder) -> Self {
+        Self {
+            txn,
+            inserted: 0,
+            changed: HashSet::new(),
+            deleted: HashSet::new(),
+        }
+    }
+
+    /// Makes a row the wanted one, or inserts that.
+    pub(super) fn put<T: TableRow>(
+        &mut self,
+        columns: &Columns<T>,
+        existing: Option<&Row>,
+        wanted: &T,
+    ) -> Result<Settled, PlanError> {
+        let Some(existing) = existing else {
+            return self.insert(wanted);
+        };
+        if columns.update(&mut self.txn, existing, &wanted.to_data())? {
+            self.changed.insert(existing.uuid);
+        }
+        Ok(Settled {
+            uuid: existing.uuid,
+        })
+    }
+
+    pub(super) fn insert<T: TableRow>(&mut self, row: &T) -> Result<Settled, PlanError> {
+        let uuid = self.txn.insert(row)?.uuid;
+        self.inserted += 1;
+        Ok(Settled { uuid })
+    }
+
+    /// Deletes a row of a table whose rows live without being held.
+    pub(super) fn delete<T: TableRow>(&mut self, row: Uuid) -> Result<(), PlanError> {
+        self.txn.delete(Ref::<T>::new(row))?;
+        self.deleted.insert(row);
+        Ok(())
+    }
+
+    /// Counts a row that goes because nobody holds it any more.
+    pub(super) fn count_deleted(&mut self, row: Uuid) {
+        self.deleted.insert(row);
+    }
+
+    pub(super) fn hold<T: TableRow>(
+        &mut self,
+        holders: HolderChanges<'_, T>,
+    ) -> Result<(), PlanError> {
+        self.changed.extend(holders.uuids());
+        holders.build(&mut self.txn)
+    }
+
+    /// The transaction with a comment for the server's log, unless there is nothing to do.
+    pub(super) fn finish(mut self, comment: impl Into<String>) -> Change {
+        if self.txn.is_empty() {
+            return Change::default();
+        }
+        self.txn.comment(comment);
+        Change {
+            transaction: Some(self.txn.finish()),
+            counts: Counts {
+                inserted: self.inserted,
+                changed: self.changed.len(),
+                deleted: self.deleted.len(),
+            },
+            more: false,
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The zone half through its public interface: a database, the objects of a cluster, and passes of the controller.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests, too, may stop a test")]
+
+mod connecting;
+mod convergence;
+mod dump;
+mod graphs;
+mod inactive;
+mod incremental;
+mod limits;
+mod ownership;
+mod service_only;
+mod splitting;
+mod unknown;
+mod unreadable;
+mod world;

@@ -1,0 +1,131 @@
+//! What is connected stays connected while annotations of a node cannot be read, also for a controller that has never read
+//! them.
+
+use patchbay_model::{NodeId, UnreadableSubnets};
+use patchbay_schemas::nb::{LogicalRouterPort, LogicalRouterStaticRoute};
+
+use crate::dump::dump;
+use crate::unknown::connected;
+use crate::world::World;
+
+const CONNECTIVITY: [&[&str]; 3] = [
+    &["PodNetwork"],
+    &["ServiceNetwork"],
+    &["PodNetwork", "ServiceNetwork"],
+];
+
+fn state(world: &World) -> Vec<String> {
+    dump(&world.database.snapshot())
+}
+
+fn lose_id(world: &mut World, node: &str) {
+    let node = world.node(node);
+    node.id = None;
+    node.unreadable.id = true;
+}
+
+#[test]
+fn links_stay_while_the_id_of_a_node_cannot_be_read() {
+    for connectivity in CONNECTIVITY {
+        for node in ["n1", "n2"] {
+            let mut world = connected(connectivity);
+            let before = state(&world);
+            let known = world.node(node).clone();
+            lose_id(&mut world, node);
+            let report = world.pass_of_c();
+            assert_eq!(state(&world), before, "{node} {connectivity:?}");
+            assert!(!report.is_complete(), "it is told");
+            world.controller.resync();
+            world.pass();
+            assert_eq!(state(&world), before, "{node} {connectivity:?}");
+            *world.node(node) = known;
+            assert!(world.pass_of_c().is_complete());
+            assert_eq!(state(&world), before, "{node} {connectivity:?}");
+        }
+    }
+}
+
+#[test]
+fn the_reason_names_what_cannot_be_read() {
+    let mut world = connected(CONNECTIVITY[0]);
+    lose_id(&mut world, "n2");
+    assert_eq!(
+        world.pass_of_c().messages(),
+        [
+            "network red, node n2: the node's id cannot be read",
+            "network blue, node n2: the node's id cannot be read",
+        ]
+    );
+    let mut world = connected(CONNECTIVITY[0]);
+    let node = world.node("n2");
+    node.subnets.remove("red");
+    node.unreadable.subnets = UnreadableSubnets::Of(["red".to_owned()].into());
+    assert_eq!(
+        world.pass_of_c().messages(),
+        ["network red, node n2: the node's subnets cannot be read"]
+    );
+}
+
+#[test]
+fn links_of_nodes_that_are_gone_go_when_all_ids_can_be_read() {
+    let mut world = connected(CONNECTIVITY[0]);
+    world.add_node("n3", 3);
+    world.pass();
+    let has_port = |world: &World, node: &str| {
+        let ports = world.names::<LogicalRouterPort>();
+        ports.contains(&format!("crtor-c_red_{node}"))
+    };
+    lose_id(&mut world, "n2");
+    world.inputs.nodes.remove("n3");
+    world.pass();
+    assert!(has_port(&world, "n2") && has_port(&world, "n3"));
+    world.inputs.nodes.remove("n2");
+    world.pass();
+    assert!(!has_port(&world, "n2") && !has_port(&world, "n3"));
+}
+
+#[test]
+fn an_id_that_can_be_read_again_is_what_counts() {
+    let mut world = connected(CONNECTIVITY[0]);
+    let known = world.node("n2").clone();
+    lose_id(&mut world, "n2");
+    world.pass();
+    let mut other = connected(CONNECTIVITY[0]);
+    for world in [&mut world, &mut other] {
+        *world.node("n2") = known.clone();
+        world.node("n2").id = Some(NodeId::try_new(7).unwrap());
+        world.pass();
+    }
+    assert_eq!(state(&world), state(&other));
+}
+
+#[test]
+fn routes_stay_while_subnets_cannot_be_read() {
+    for unreadable in [
+        UnreadableSubnets::All,
+        UnreadableSubnets::Of(["red".to_owned(), "blue".to_owned()].into()),
+    ] {
+        let mut world = connected(CONNECTIVITY[0]);
+        let before = state(&world);
+        let node = world.node("n2");
+        let subnets = std::mem::take(&mut node.subnets);
+        node.unreadable.subnets = unreadable;
+        world.pass();
+        assert_eq!(state(&world), before);
+        world.controller.resync();
+        world.pass();
+        assert_eq!(state(&world), before);
+        // A node that has none loses its routes.
+        world.node("n2").unreadable.subnets = UnreadableSubnets::default();
+        world.pass();
+        let routes = |world: &World| {
+            let routes = world.rows::<LogicalRouterStaticRoute>().into_iter();
+            let routes = routes.map(|route| route.ip_prefix);
+            routes.filter(|prefix| prefix.ends_with(".2.0/24")).count()
+        };
+        assert_eq!(routes(&world), 0);
+        world.node("n2").subnets = subnets;
+        world.pass();
+        assert_eq!(routes(&world), 2);
+    }
+}

@@ -1,0 +1,309 @@
+//! What the selectors of a connect choose, and what becomes of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::ResourceExt;
+
+use super::reasons::{Reason, annotation, field_of};
+use super::refusals::Definition;
+use patchbay_model::{
+    NETWORK_ID, NadKey, NadProblem, NetConf, Network, Networks, PRIMARY_NETWORK_LABEL, Role,
+    Transport,
+};
+use patchbay_resources::cnc::ClusterNetworkConnectSpec;
+use patchbay_resources::manifests::{Inventory, ObjectKey, Sourced, describe};
+use patchbay_resources::nad::NetworkAttachmentDefinition;
+use patchbay_resources::selector;
+use patchbay_resources::udn::ClusterUserDefinedNetwork;
+
+/// What all selectors choose.
+#[derive(Debug, Default)]
+pub(super) struct Choices<'a> {
+    /// Networks by name, each with what has chosen it.
+    pub(super) networks: BTreeMap<&'a str, Chosen<'a>>,
+    /// What is chosen and is no network that can be connected.
+    pub(super) obstacles: BTreeSet<Reason>,
+}
+
+/// A chosen network.
+#[derive(Debug)]
+pub(super) struct Chosen<'a> {
+    pub(super) network: &'a Network,
+    /// The object to mend if something is wrong with the network.
+    pub(super) object: String,
+    /// The definition that says what the network is.
+    pub(super) definition: Option<&'a NadKey>,
+    /// Why nodes have no subnets of it, if that is known.
+    pub(super) without_subnets: Option<Reason>,
+    /// The selectors that have chosen it, and through what.
+    pub(super) by: BTreeSet<String>,
+}
+
+impl<'a> Choices<'a> {
+    pub(super) fn of(
+        spec: &ClusterNetworkConnectSpec,
+        inventory: &'a Inventory,
+        networks: &'a Networks,
+    ) -> Self {
+        let mut choices = Self::default();
+        for (place, entry) in spec.network_selectors.iter().enumerate() {
+            let by = format!("spec.networkSelectors[{place}]");
+            if let Some(member) = &entry.cluster_user_defined_network_selector {
+                choices.cluster_networks(&member.network_selector, &by, inventory, networks);
+            }
+            if let Some(member) = &entry.primary_user_defined_network_selector {
+                choices.namespaces(&member.namespace_selector, &by, inventory, networks);
+            }
+        }
+        choices
+    }
+
+    /// ClusterUserDefinedNetworks by label. What counts are the labels of their definitions.
+    fn cluster_networks(
+        &mut self,
+        labels: &LabelSelector,
+        by: &str,
+        inventory: &'a Inventory,
+        networks: &'a Networks,
+    ) {
+        let mut owners = BTreeSet::new();
+        for (_, nad) in inventory.network_attachment_definitions.iter() {
+            let Some(owner) = nad.object.cluster_network() else {
+                continue;
+            };
+            if selector::matches(labels, nad.object.labels()) {
+                owners.insert(owner);
+                let object = format!("ClusterUserDefinedNetwork {owner}");
+                let by = format!("{by}: labels of {object}");
+                self.definition(nad, Some(object), by, inventory, networks);
+            }
+        }
+        for (key, cudn) in inventory.cluster_user_defined_networks.iter() {
+            if !selector::matches(labels, cudn.object.labels()) {
+                continue;
+            }
+            // Also a network that is in some of its namespaces may be refused in others.
+            let refusals = Definition::of_cudn(&cudn.object).refusals();
+            if !owners.contains(&*key.name) {
+                let is_told = !refusals.is_empty();
+                self.obstacles
+                    .extend(without_definition(cudn, is_told, inventory));
+            }
+            self.obstacles.extend(refusals);
+        }
+    }
+
+    /// The primary networks of namespaces.
+    fn namespaces(
+        &mut self,
+        labels: &LabelSelector,
+        by: &str,
+        inventory: &'a Inventory,
+        networks: &'a Networks,
+    ) {
+        for (key, namespace) in inventory.namespaces.iter() {
+            let of_namespace = namespace.object.labels();
+            if !selector::matches(labels, of_namespace) {
+                continue;
+            }
+            let name = &*key.name;
+            let object = format!("Namespace {name}");
+            if !of_namespace.contains_key(PRIMARY_NETWORK_LABEL) {
+                let refusals = refusals_in(name, inventory);
+                // A selector of everything does not mean each namespace.
+                if refusals.is_empty() && *labels != LabelSelector::default() {
+                    self.obstacles.insert(Reason::new(
+                        format!("pods of namespace {name} are on the default network"),
+                        object,
+                        Some(format!("metadata.labels[{PRIMARY_NETWORK_LABEL}]")),
+                    ));
+                }
+                self.obstacles.extend(refusals);
+                continue;
+            }
+            if let Some(key) = networks.primary_nad(name) {
+                let key = ObjectKey::namespaced(&*key.namespace, &*key.name);
+                if let Some(nad) = inventory.network_attachment_definitions.get(&key) {
+                    let by = format!("{by}: {object}");
+                    self.definition(nad, owner(&nad.object), by, inventory, networks);
+                }
+                continue;
+            }
+            let mut obstacles = refusals_in(name, inventory);
+            let nads = inventory
+                .network_attachment_definitions
+                .in_namespace(name)
+                .filter(|(_, nad)| may_be_primary(&nad.object));
+            obstacles.extend(nads.filter_map(|(_, nad)| {
+                let problem = networks
+                    .problems()
+                    .get(&patchbay_resources::read::nad_key(&nad.object))?;
+                Some(of_problem(problem, nad))
+            }));
+            if obstacles.is_empty() {
+                obstacles.insert(Reason::new(
+                    format!("namespace {name} has no primary network: no UserDefinedNetwork with role Primary is in it, and no such ClusterUserDefinedNetwork selects it"),
+                    object,
+                    None,
+                ));
+            }
+            self.obstacles.extend(obstacles);
+        }
+    }
+
+    fn definition(
+        &mut self,
+        nad: &'a Sourced<NetworkAttachmentDefinition>,
+        object: Option<String>,
+        by: String,
+        inventory: &Inventory,
+        networks: &'a Networks,
+    ) {
+        let key = patchbay_resources::read::nad_key(&nad.object);
+        let object = object.unwrap_or_else(|| describe(&nad.object));
+        let Some(network) = networks.by_nad(&key) else {
+            self.obstacles.insert(match networks.problems().get(&key) {
+                Some(problem) => of_problem(problem, nad),
+                None => of_other_kind(&nad.object, object),
+            });
+            return;
+        };
+        let name = &network.name;
+        let obstacle = if network.role != Role::Primary {
+            Some((format!("network {name} is not primary"), "role"))
+        } else if network.transport != Transport::Overlay {
+            let transport = network.transport;
+            Some((
+                format!("network {name} has transport type {transport}, which cannot be connected"),
+                "transport",
+            ))
+        } else {
+            None
+        };
+        if let Some((message, member)) = obstacle {
+            let field = Some(field_of(&object, network.topology, member));
+            self.obstacles.insert(Reason::new(message, object, field));
+            return;
+        }
+        let chosen = self.networks.entry(&network.name);
+        let chosen = chosen.or_insert_with(|| Chosen {
+            network,
+            object,
+            definition: networks.definition(name),
+            without_subnets: Definition::of_owner(&nad.object, inventory)
+                .and_then(|definition| definition.without_subnets()),
+            by: BTreeSet::new(),
+        });
+        chosen.by.insert(by);
+    }
+}
+
+/// Why a network that is selected by its labels leads nowhere, unless a refusal tells.
+fn without_definition(
+    cudn: &Sourced<ClusterUserDefinedNetwork>,
+    is_told: bool,
+    inventory: &Inventory,
+) -> Option<Reason> {
+    let name = cudn.object.name_any();
+    let mut nads = inventory.network_attachment_definitions.iter();
+    let labelled_otherwise =
+        nads.find(|(_, nad)| nad.object.cluster_network() == Some(name.as_str()));
+    if let Some((_, nad)) = labelled_otherwise {
+        return Some(Reason::new(
+            format!("network attachment definitions of {name} do not have its labels yet"),
+            describe(&nad.object),
+            Some("metadata.labels".to_owned()),
+        ));
+    }
+    let object = describe(&cudn.object);
+    let mut namespaces = inventory.namespaces.iter();
+    let labels = &cudn.object.spec.namespace_selector;
+    let is_offered = namespaces.any(|(_, namespace)| {
+        let meta = &namespace.object.metadata;
+        meta.deletion_timestamp.is_none() && selector::matches(labels, namespace.object.labels())
+    });
+    if !is_offered {
+        let field = Some("spec.namespaceSelector".to_owned());
+        return Some(Reason::new("it is in no namespace", object, field));
+    }
+    let message = "it has no network attachment definitions yet";
+    (!is_told).then(|| Reason::new(message, object, None))
+}
+
+/// What the status of the networks that should be the primary one of a namespace says against it.
+fn refusals_in(namespace: &str, inventory: &Inventory) -> BTreeSet<Reason> {
+    let udns = inventory.user_defined_networks.in_namespace(namespace);
+    let udns = udns.map(|(_, udn)| Definition::of_udn(&udn.object));
+    let labels = inventory.namespaces.named(namespace);
+    let labels = labels.map(ResourceExt::labels);
+    let cudns = inventory.cluster_user_defined_networks.iter();
+    let cudns = cudns.filter(|(_, cudn)| {
+        let selector = &cudn.object.spec.namespace_selector;
+        labels.is_some_and(|labels| selector::matches(selector, labels))
+    });
+    let cudns = cudns.map(|(_, cudn)| Definition::of_cudn(&cudn.object));
+    udns.chain(cudns)
+        .filter(|definition| definition.is_primary)
+        .flat_map(|definition| definition.refusals_in(namespace))
+        .collect()
+}
+
+/// Whether the definition may be meant to be of a primary network.
+fn may_be_primary(nad: &NetworkAttachmentDefinition) -> bool {
+    let config = nad.spec.config.as_deref().unwrap_or_default();
+    match NetConf::parse(config) {
+        Ok(conf) => conf.is_some_and(|conf| conf.role == Role::Primary),
+        Err(_) => true,
+    }
+}
+
+fn of_problem(problem: &NadProblem, nad: &Sourced<NetworkAttachmentDefinition>) -> Reason {
+    let object = describe(&nad.object);
+    match problem {
+        NadProblem::NoId { .. } | NadProblem::BadId { .. } | NadProblem::IdTaken { .. } => {
+            Reason::new(problem, object, Some(annotation(NETWORK_ID)))
+        }
+        // What stands in a definition that was made for another object follows from that.
+        _ => match owner(&nad.object) {
+            Some(owner) => Reason::new(format!("{object}: {problem}"), owner, None),
+            None => Reason::new(problem, object, Some("spec.config".to_owned())),
+        },
+    }
+}
+
+/// Why a definition that nothing is wrong with leads to no network.
+fn of_other_kind(nad: &NetworkAttachmentDefinition, object: String) -> Reason {
+    let config = nad.spec.config.as_deref().unwrap_or_default();
+    let config: serde_json::Value = serde_json::from_str(config).unwrap_or_default();
+    match config["topology"].as_str() {
+        Some(topology @ "localnet") => {
+            let field = match object.split_once(' ') {
+                Some(("ClusterUserDefinedNetwork", _)) => "spec.network.topology",
+                _ => "spec.config",
+            };
+            let name = config["name"].as_str().unwrap_or_default();
+            Reason::new(
+                format!("network {name} has topology {topology}, which cannot be connected"),
+                object,
+                Some(field.to_owned()),
+            )
+        }
+        _ => Reason::new(
+            "it is the definition of no user-defined network",
+            describe(nad),
+            Some("spec.config".to_owned()),
+        ),
+    }
+}
+
+/// What controls the definition, as messages name it.
+fn owner(nad: &NetworkAttachmentDefinition) -> Option<String> {
+    let mut owners = nad.metadata.owner_references.iter().flatten();
+    let owner = owners.find(|owner| owner.controller == Some(true))?;
+    let namespace = match &*owner.kind {
+        "UserDefinedNetwork" => format!("{}/", nad.namespace().unwrap_or_default()),
+        _ => String::new(),
+    };
+    Some(format!("{} {namespace}{}", owner.kind, owner.name))
+}

@@ -1,0 +1,255 @@
+//! One network of a connect: on which nodes it is connected, and why not on the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::choices::Chosen;
+use super::explanation::{NetworkExplanation, NetworkState, NodeExplanation, ZoneView};
+use super::reasons::{Reason, annotation, of_connect};
+use patchbay_connects::{NetworkSkip, NodeSkip, SkippedNetwork};
+use patchbay_model::{
+    ConnectSubnetMap, NODE_ID, NODE_SUBNETS, NadKey, Network, Node, NodeError, Topology,
+};
+use patchbay_networks::SkipReason;
+
+#[cfg(test)]
+mod tests;
+
+/// What is known about a connect when its networks are explained.
+pub(super) struct Known<'a> {
+    pub(super) name: &'a str,
+    pub(super) accepted: Option<(bool, String)>,
+    pub(super) subnets: &'a ConnectSubnetMap,
+    /// All nodes, each with what cannot be read of it.
+    pub(super) nodes: Vec<(Node, Vec<NodeError>)>,
+    /// The zones that were asked: not all of them.
+    pub(super) zones: &'a BTreeMap<String, ZoneView>,
+}
+
+/// Why the zones that were asked have not connected a network.
+#[derive(Default)]
+struct Skips<'a> {
+    /// What is wrong with the network everywhere.
+    everywhere: BTreeSet<Reason>,
+    /// What is wrong in single zones, by zone.
+    of_zones: BTreeMap<&'a str, BTreeSet<Reason>>,
+    /// What is missing in their databases.
+    missing: BTreeSet<Reason>,
+}
+
+impl<'a> Known<'a> {
+    pub(super) fn network(&self, chosen: Chosen<'_>) -> NetworkExplanation {
+        let Chosen {
+            network,
+            object,
+            definition,
+            without_subnets,
+            by,
+        } = chosen;
+        let owner = network.owner_key();
+        let subnets = self.subnets.get(owner).copied().unwrap_or_default();
+        let is_held = self.zones.values().any(|zone| zone.report.held.is_some());
+        let is_somewhere = self.zones.values().any(|zone| {
+            let mut connected = zone.report.connected.iter();
+            connected.any(|connected| connected.owner == owner)
+        });
+        let skips = self.skips(network, &object, definition, is_somewhere);
+        let mut reasons = skips.everywhere;
+        if subnets.is_empty() {
+            reasons.insert(self.without_subnet());
+        }
+        let is_possible = reasons.is_empty() && !is_held && is_somewhere;
+        let none = BTreeSet::new();
+        let mut nodes: Vec<NodeExplanation> = self
+            .nodes
+            .iter()
+            .map(|node| {
+                let of_zone = skips.of_zones.get(&*node.0.name).unwrap_or(&none);
+                let mut node = self.node(node, network, of_zone, is_possible);
+                // Who hands subnets out knows why there is none.
+                let no_subnet = self.of_node(&NodeSkip::NoSubnet, &node.node);
+                if let Some(known) = &without_subnets {
+                    let mut reasons = node.reasons.iter_mut();
+                    if let Some(reason) = reasons.find(|reason| **reason == no_subnet) {
+                        reason.clone_from(known);
+                    }
+                }
+                node
+            })
+            .collect();
+        // What is missing in the only database that was looked at is the reason for the nodes of others, too.
+        let has_reasons = nodes
+            .iter()
+            .all(|node| node.connected || !node.reasons.is_empty());
+        if reasons.is_empty() && !is_held && !has_reasons {
+            reasons = skips.missing;
+            if reasons.is_empty() {
+                let others = nodes.iter_mut();
+                let unknown = others.filter(|node| {
+                    !node.connected && node.reasons.is_empty() && !self.zones.is_empty()
+                });
+                for node in unknown {
+                    node.reasons.push(Reason::of_other_zone(&node.node));
+                }
+            }
+        }
+        let connected = nodes.iter().filter(|node| node.connected).count();
+        let state = if connected == 0 {
+            NetworkState::NotConnected
+        } else if connected < nodes.len() {
+            NetworkState::Partly
+        } else {
+            NetworkState::Connected
+        };
+        NetworkExplanation {
+            network: network.name.clone(),
+            object,
+            topology: match network.topology {
+                Topology::Layer2 => "layer2",
+                Topology::Layer3 => "layer3",
+            },
+            id: network.id.get(),
+            selected_by: by.into_iter().collect(),
+            subnets: subnets.iter().collect(),
+            state,
+            reasons: reasons.into_iter().collect(),
+            nodes,
+        }
+    }
+
+    /// What the zones that were asked say against the network. What one zone lacks and another has is a matter of that
+    /// zone's node.
+    fn skips(
+        &self,
+        network: &Network,
+        object: &str,
+        definition: Option<&NadKey>,
+        is_somewhere: bool,
+    ) -> Skips<'a> {
+        let owner = network.owner_key();
+        let mut skips = Skips::default();
+        for (zone, view) in self.zones {
+            let skipped = view.report.skipped_networks.iter();
+            for SkippedNetwork { reason, .. } in skipped.filter(|skipped| skipped.owner == owner) {
+                let (is_of_node, told) = match reason {
+                    NetworkSkip::NoLocalId(_) => (true, self.of_node(&NodeSkip::NoId, zone)),
+                    NetworkSkip::UnreadableLocalId(_) => {
+                        (true, self.of_node(&NodeSkip::UnreadableId, zone))
+                    }
+                    NetworkSkip::NoRouter(_) | NetworkSkip::NoSwitch(_) => {
+                        match view.without_rows.get(&network.name) {
+                            None => {
+                                let missing =
+                                    Reason::of_network(reason, self.name, network.topology, object);
+                                skips.missing.insert(missing.clone());
+                                (true, missing)
+                            }
+                            Some(SkipReason::NoNodeId) => {
+                                (true, self.of_node(&NodeSkip::NoId, zone))
+                            }
+                            Some(SkipReason::NoChassisId) => {
+                                (true, self.of_node(&NodeSkip::NoChassis, zone))
+                            }
+                            Some(SkipReason::NoNodeSubnets) => {
+                                (true, self.of_node(&NodeSkip::NoSubnet, zone))
+                            }
+                            Some(reason) => {
+                                (is_somewhere, Reason::of_rows(reason, definition, object))
+                            }
+                        }
+                    }
+                    reason => (
+                        is_somewhere,
+                        Reason::of_network(reason, self.name, network.topology, object),
+                    ),
+                };
+                let reasons = if is_of_node {
+                    skips.of_zones.entry(zone).or_default()
+                } else {
+                    &mut skips.everywhere
+                };
+                reasons.insert(told);
+            }
+        }
+        skips
+    }
+
+    fn without_subnet(&self) -> Reason {
+        match &self.accepted {
+            None => Reason::new(
+                "it has no connect subnet: the cluster-wide half has not looked at the connect",
+                of_connect(self.name),
+                Some(annotation(ConnectSubnetMap::ANNOTATION)),
+            ),
+            Some((true, _)) => Reason::new(
+                "it has no connect subnet yet",
+                of_connect(self.name),
+                Some(annotation(ConnectSubnetMap::ANNOTATION)),
+            ),
+            Some((false, message)) => Reason::new(
+                format!("it has no connect subnet: {message}"),
+                of_connect(self.name),
+                Some("spec".to_owned()),
+            ),
+        }
+    }
+
+    /// The network on a node, given what the node's own zone says.
+    fn node(
+        &self,
+        (node, _): &(Node, Vec<NodeError>),
+        network: &Network,
+        of_zone: &BTreeSet<Reason>,
+        is_possible: bool,
+    ) -> NodeExplanation {
+        let mut reasons = of_zone.clone();
+        let is_layer3 = network.topology == Topology::Layer3;
+        // Few zones are asked, and none of them knows what the zones of others lack.
+        let lacks = [
+            (node.has_unknown_id(), NodeSkip::UnreadableId),
+            (node.id.is_none(), NodeSkip::NoId),
+            (node.chassis_id.is_none(), NodeSkip::NoChassis),
+            (
+                is_layer3 && node.has_unknown_subnets_of(&network.name),
+                NodeSkip::UnreadableSubnets,
+            ),
+            (
+                is_layer3 && node.subnets_of(&network.name).is_empty(),
+                NodeSkip::NoSubnet,
+            ),
+        ];
+        // What comes later comes after the id.
+        let lacks = lacks.iter().find(|(is_lacking, _)| *is_lacking);
+        reasons.extend(lacks.map(|(_, skip)| self.of_node(skip, &node.name)));
+        for ZoneView { report, .. } in self.zones.values() {
+            let skipped = report.skipped_nodes.iter();
+            let skipped = skipped.filter(|skipped| skipped.network == network.name);
+            reasons.extend(skipped.filter_map(|skipped| match &skipped.node {
+                None => Some(Reason::of_node(&skipped.reason, self.name, None)),
+                Some(name) if *name == node.name => Some(self.of_node(&skipped.reason, name)),
+                Some(_) => None,
+            }));
+        }
+        NodeExplanation {
+            node: node.name.clone(),
+            connected: is_possible && reasons.is_empty(),
+            reasons: reasons.into_iter().collect(),
+        }
+    }
+
+    /// What is missing on a node. What is there, but cannot be read, is told as it is.
+    fn of_node(&self, skip: &NodeSkip, node: &str) -> Reason {
+        let mut reason = Reason::of_node(skip, self.name, Some(node));
+        let key = match skip {
+            NodeSkip::NoId | NodeSkip::UnreadableId => NODE_ID,
+            NodeSkip::NoSubnet | NodeSkip::UnreadableSubnets => NODE_SUBNETS,
+            _ => return reason,
+        };
+        let mut nodes = self.nodes.iter();
+        let errors = nodes.find(|(known, _)| known.name == node);
+        let mut errors = errors.into_iter().flat_map(|(_, errors)| errors);
+        if let Some(error) = errors.find(|error| error.annotation == key) {
+            reason.message = format!("{}: {}", reason.message, error.reason);
+        }
+        reason
+    }
+}

@@ -1,0 +1,52 @@
+//! Validated domain types, and the names, ids and addresses that follow from them.
+//!
+//! Everything here is a value or a pure function. A value is checked once, where it is made, so that the halves
+//! of the controller pass a [`NodeId`] or a [`TunnelKey`] around and never a bare number.
+
+mod address;
+pub mod arithmetic;
+mod connect;
+mod connect_range;
+mod connect_subnets;
+pub mod external_ids;
+mod host_subnets;
+pub mod listing;
+
+mod ids;
+pub mod names;
+mod net_conf;
+mod network;
+mod networks;
+mod node;
+mod objects;
+mod service;
+mod settings;
+mod subnet_pool;
+mod subnetting;
+mod tunnel_key;
+pub mod verdict;
+
+pub use address::{
+    PointToPoint, PointToPointError, address_text, mac_address, net_text, point_to_point,
+};
+pub use connect::{Connect, ConnectError, ConnectInput, Connectivity, ROUTER_TUNNEL_KEY};
+pub use connect_range::{ConnectRange, ConnectRangeError, ConnectRanges};
+pub use connect_subnets::{ConnectSubnetMap, ConnectSubnets, SubnetAnnotationError};
+pub use host_subnets::HostSubnetError;
+pub use host_subnets::check_host_subnets;
+pub use ids::{Attachment, DatapathKey, IdError, NetworkId, NodeId, OwnerKey, Topology, TunnelKey};
+pub use net_conf::{NetConf, NetConfError, OtherFields};
+pub use network::{IpFamily, Network, PodSubnet, Role, Transport};
+pub use networks::{
+    AttachmentDefinition, NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Networks,
+    PRIMARY_NETWORK_LABEL, TUNNEL_KEYS,
+};
+pub use node::{
+    NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, NODE_TRANSIT_ADDRESSES, Node, NodeError,
+    NodeErrorReason, Unreadable, UnreadableSubnets, transit_addresses,
+};
+pub use objects::{NetworkObjects, NodeObject};
+pub use service::ClusterIpService;
+pub use settings::ClusterSettings;
+pub use subnet_pool::SubnetPool;
+pub use tunnel_key::{TunnelKeyError, port_tunnel_key};

@@ -1,0 +1,209 @@
+//! Rows that networks of all topologies have.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use patchbay_schemas::nb::{
+    Acl, AclAction, AclDirection, GatewayChassis, LoadBalancerGroup, LogicalSwitchPort, PortGroup,
+};
+
+use super::PortGroupRows;
+use super::inputs::Site;
+use patchbay_model::external_ids::{hashed_name, key};
+use patchbay_model::names::network_prefix;
+use patchbay_model::{Role, mac_address};
+
+/// A map column.
+pub(super) type TextMap = BTreeMap<String, String>;
+
+const CLUSTER_PORT_GROUP: &str = "clusterPortGroup";
+const CLUSTER_ROUTER_PORT_GROUP: &str = "clusterRtrPortGroup";
+
+pub(super) fn texts<const N: usize>(pairs: [(&str, &str); N]) -> TextMap {
+    pairs
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into()
+}
+
+impl Site<'_> {
+    /// Prefix of the names of the network's rows.
+    pub(super) fn prefix(&self) -> String {
+        network_prefix(&self.network.name)
+    }
+
+    /// External ids of most rows: network and topology.
+    pub(super) fn ids(&self) -> TextMap {
+        texts([
+            ("k8s.ovn.org/network", &self.network.name),
+            ("k8s.ovn.org/topology", self.network.topology.as_str()),
+        ])
+    }
+
+    /// External ids of rows that are treated by role.
+    pub(super) fn ids_with_role(&self) -> TextMap {
+        let role = match self.network.role {
+            Role::Primary => "primary",
+            Role::Secondary => "secondary",
+        };
+        let mut ids = self.ids();
+        ids.insert("k8s.ovn.org/role".to_owned(), role.to_owned());
+        ids
+    }
+
+    /// External ids of the router that joins the network's parts.
+    pub(super) fn router_ids(&self) -> TextMap {
+        let mut ids = self.ids();
+        ids.insert("k8s-cluster-router".to_owned(), "yes".to_owned());
+        ids
+    }
+
+    pub(super) fn is_primary(&self) -> bool {
+        self.network.role == Role::Primary
+    }
+
+    /// The network's groups of load balancers.
+    pub(super) fn load_balancer_groups(&self) -> Vec<LoadBalancerGroup> {
+        let names = [
+            "clusterLBGroup",
+            "clusterSwitchLBGroup",
+            "clusterRouterLBGroup",
+        ];
+        let group = |name| LoadBalancerGroup {
+            name: self.prefix() + name,
+            ..LoadBalancerGroup::default()
+        };
+        names.map(group).into()
+    }
+
+    /// The groups that the network's switches use.
+    pub(super) fn switch_load_balancer_groups(&self) -> Vec<String> {
+        ["clusterLBGroup", "clusterSwitchLBGroup"]
+            .map(|name| self.prefix() + name)
+            .into()
+    }
+
+    /// Binds a router port to the zone's chassis.
+    pub(super) fn gateway_chassis(&self, port: &str) -> GatewayChassis {
+        GatewayChassis {
+            name: format!("{port}-{}", self.chassis),
+            chassis_name: self.chassis.to_owned(),
+            priority: 1,
+            ..GatewayChassis::default()
+        }
+    }
+
+    /// The port of the node itself.
+    pub(super) fn management_port(&self, addresses: &[IpAddr]) -> LogicalSwitchPort {
+        LogicalSwitchPort {
+            name: format!("k8s-{}{}", self.prefix(), self.node.name),
+            addresses: [mac_and_addresses(addresses)].into(),
+            ..LogicalSwitchPort::default()
+        }
+    }
+
+    /// Lets the node itself reach the pods whatever policies say.
+    pub(super) fn management_acls(&self, switch: &str, addresses: &[IpAddr]) -> Vec<Acl> {
+        let acl = |address: &IpAddr| {
+            let family = if address.is_ipv4() { "ip4" } else { "ip6" };
+            let mut external_ids = self.owned("NetpolNode", &[switch, &address.to_string()]);
+            external_ids.insert(key::NAME.to_owned(), switch.to_owned());
+            external_ids.insert("ip".to_owned(), address.to_string());
+            Acl {
+                action: AclAction::AllowRelated,
+                direction: AclDirection::ToLport,
+                priority: 1001,
+                tier: 2,
+                r#match: format!("{family}.src=={address}"),
+                meter: Some("acl-logging".to_owned()),
+                external_ids,
+                ..Acl::default()
+            }
+        };
+        addresses.iter().map(acl).collect()
+    }
+
+    /// The groups of ports that policies refer to, with the node's own port in the first one.
+    pub(super) fn port_groups(&self, management_port: &str) -> Vec<PortGroupRows> {
+        let group = |name: &str, ports: Vec<String>| {
+            let mut external_ids = self.owned("Cluster", &[name]);
+            external_ids.insert(key::NAME.to_owned(), name.to_owned());
+            let group = PortGroup {
+                name: hashed_name(&external_ids[key::ID]),
+                external_ids,
+                ..PortGroup::default()
+            };
+            PortGroupRows { group, ports }
+        };
+        vec![
+            group(CLUSTER_PORT_GROUP, vec![management_port.to_owned()]),
+            group(CLUSTER_ROUTER_PORT_GROUP, Vec::new()),
+        ]
+    }
+
+    /// External ids that tell whose a row is and which one.
+    fn owned(&self, owner_type: &str, values: &[&str]) -> TextMap {
+        let controller = format!("{}-network-controller", self.network.name);
+        let id = [&[controller.as_str(), owner_type], values]
+            .concat()
+            .join(":");
+        texts([
+            (key::OWNER_CONTROLLER, &controller),
+            (key::OWNER_TYPE, owner_type),
+            (key::ID, &id),
+        ])
+    }
+}
+
+/// A switch port that leads to a router's port.
+pub(super) fn router_side(name: String, router_port: &str) -> LogicalSwitchPort {
+    LogicalSwitchPort {
+        name,
+        r#type: "router".to_owned(),
+        addresses: ["router".to_owned()].into(),
+        options: texts([("router-port", router_port)]),
+        ..LogicalSwitchPort::default()
+    }
+}
+
+/// What a switch says about its addresses.
+pub(super) fn address_config(subnets: &[IpNet]) -> TextMap {
+    let entry = |subnet: &IpNet| match subnet {
+        IpNet::V4(subnet) => ("subnet".to_owned(), subnet.trunc().to_string()),
+        IpNet::V6(subnet) => ("ipv6_prefix".to_owned(), subnet.network().to_string()),
+    };
+    subnets.iter().map(entry).collect()
+}
+
+/// What makes a switch one with those of its name in other zones.
+pub(super) fn interconnect_config(switch: &str, key: &str) -> TextMap {
+    texts([
+        ("interconn-ts", switch),
+        ("requested-tnl-key", key),
+        ("mcast_snoop", "true"),
+        ("mcast_querier", "false"),
+        ("mcast_flood_unregistered", "true"),
+    ])
+}
+
+/// A MAC address made from the first address, then all of them.
+pub(super) fn mac_and_addresses(addresses: &[IpAddr]) -> String {
+    let mac = addresses.first().map(|address| mac_address(*address));
+    mac.into_iter()
+        .chain(addresses.iter().map(ToString::to_string))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// The MAC address of a router port with these networks.
+pub(super) fn port_mac(networks: &[IpNet]) -> String {
+    networks
+        .first()
+        .map(|network| mac_address(network.addr()))
+        .unwrap_or_default()
+}
+
+/// A column with networks of a router port.
+pub(super) fn port_networks(networks: &[IpNet]) -> std::collections::BTreeSet<String> {
+    networks.iter().map(ToString::to_string).collect()
+}

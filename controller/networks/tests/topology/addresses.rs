@@ -1,0 +1,92 @@
+//! Addresses of a layer2 network's router and of the node itself.
+
+use super::{CLUSTER, LAYER2, print, rows, rows_with};
+use patchbay_model::IpFamily;
+use patchbay_networks::NetworkRows;
+
+#[test]
+fn dual_stack_layer2_with_addresses_of_its_own() {
+    let yaml = CLUSTER.to_owned()
+        + &LAYER2.replace(
+            "subnets: [10.20.0.0/16]",
+            "mtu: 1300, subnets: ['fd20::/64', 10.20.0.0/16], infrastructureSubnets: [10.20.5.0/24, 'fd20::/126'], \
+             defaultGatewayIPs: [10.20.5.1, 'fd20::2']",
+        );
+    let rows = rows_with(&yaml, "n2", &IpFamily::BOTH);
+    let printed = print(&rows.networks[0]);
+    assert!(printed.contains(
+        "  trtos-green_l2_ovn_layer2_switch 0a:58:0a:14:05:01 10.20.5.1/16,fd20::2/64 | "
+    ));
+    assert!(printed.contains(
+        "max_interval=900 min_interval=300 mtu=1300 router_preference=LOW send_periodic=true"
+    ));
+    assert!(
+        printed.contains("  k8s-green_l2_n2 \"\" 0a:58:0a:14:05:00 10.20.5.0 fd20::1 |"),
+        "{printed}"
+    );
+    assert!(printed.contains("ipv6_prefix=fd20:: mcast"), "{printed}");
+    assert!(
+        printed.contains("allow-related ip6.src==fd20::1 |"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn gateway_and_node_have_addresses_of_the_ranges_that_are_set_aside() {
+    for (config, gateway, node) in [
+        (
+            "infrastructureSubnets: [10.20.0.4/30]",
+            "10.20.0.4",
+            "10.20.0.5",
+        ),
+        (
+            "infrastructureSubnets: [10.20.0.0/30]",
+            "10.20.0.1",
+            "10.20.0.2",
+        ),
+        (
+            "infrastructureSubnets: [10.20.255.255/32, 10.20.0.9/32, 10.20.0.7/32]",
+            "10.20.0.9",
+            "10.20.0.7",
+        ),
+        (
+            "infrastructureSubnets: [10.20.0.8/32, 10.20.0.9/32], defaultGatewayIPs: [10.20.0.8]",
+            "10.20.0.8",
+            "10.20.0.9",
+        ),
+        (
+            "infrastructureSubnets: [10.20.0.8/31], defaultGatewayIPs: [10.20.0.9]",
+            "10.20.0.9",
+            "10.20.0.8",
+        ),
+        ("defaultGatewayIPs: [10.20.0.2]", "10.20.0.2", "10.20.0.1"),
+    ] {
+        let network = LAYER2.replace("10.20.0.0/16]", &format!("10.20.0.0/16], {config}"));
+        let rows = rows(&(CLUSTER.to_owned() + &network), "n1");
+        let NetworkRows {
+            router, switches, ..
+        } = &rows.networks[0];
+        let port = &router.as_ref().unwrap().ports[0].port;
+        assert!(
+            port.networks.contains(&format!("{gateway}/16")),
+            "{config}: {port:?}"
+        );
+        let port = &switches[0].ports[1];
+        assert!(
+            port.addresses
+                .iter()
+                .any(|address| address.ends_with(&format!(" {node}"))),
+            "{config}: {port:?}"
+        );
+    }
+    let full =
+        "10.20.0.0/16], infrastructureSubnets: [10.20.0.8/32], defaultGatewayIPs: [10.20.0.8]";
+    let rows = rows(
+        &(CLUSTER.to_owned() + &LAYER2.replace("10.20.0.0/16]", full)),
+        "n1",
+    );
+    assert_eq!(
+        rows.skipped[0].reason.to_string(),
+        "infrastructureSubnets in 10.20.0.0/16 are too small for the addresses of the router and of the node itself"
+    );
+}

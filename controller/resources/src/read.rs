@@ -1,0 +1,232 @@
+//! Domain values read from Kubernetes objects.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::{Namespace, Node as NodeObject, Service, ServicePort};
+use kube::ResourceExt;
+use patchbay_model::{
+    AttachmentDefinition, ClusterIpService, Connect, ConnectError, ConnectInput, ConnectRange,
+    ConnectSubnetMap, Connectivity, NETWORK_ID, NadKey, NetworkObjects, Networks, Node, NodeError,
+    NodeObject as NodeAnnotations, PRIMARY_NETWORK_LABEL, ROUTER_TUNNEL_KEY, TUNNEL_KEYS, names,
+};
+
+use crate::cnc::{self, ClusterNetworkConnect};
+use crate::manifests::Inventory;
+use crate::nad::NetworkAttachmentDefinition;
+
+#[cfg(test)]
+mod networks;
+
+/// The key of an attachment definition.
+pub fn nad_key(nad: &NetworkAttachmentDefinition) -> NadKey {
+    NadKey {
+        namespace: nad.namespace().unwrap_or_default(),
+        name: nad.name_any(),
+    }
+}
+
+/// All networks that attachment definitions lead to. Namespaces matter by their label.
+pub fn networks<'a>(
+    nads: impl IntoIterator<Item = &'a NetworkAttachmentDefinition>,
+    namespaces: impl IntoIterator<Item = &'a Namespace>,
+) -> Networks {
+    let served: BTreeSet<String> = namespaces
+        .into_iter()
+        .filter(|namespace| namespace.labels().contains_key(PRIMARY_NETWORK_LABEL))
+        .map(ResourceExt::name_any)
+        .collect();
+    Networks::read(nads.into_iter().map(definition), &served)
+}
+
+/// The parts of an attachment definition that networks follow from.
+pub fn definition(nad: &NetworkAttachmentDefinition) -> AttachmentDefinition<'_> {
+    let annotation = |key| nad.annotations().get(key).map(String::as_str);
+    AttachmentDefinition {
+        key: nad_key(nad),
+        config: nad.spec.config.as_deref(),
+        network_id: annotation(NETWORK_ID),
+        tunnel_keys: annotation(TUNNEL_KEYS),
+        made_for: network_of_controller(nad),
+    }
+}
+
+/// The objects of an inventory that the rows of networks follow from.
+pub fn network_objects(inventory: &Inventory) -> NetworkObjects<'_> {
+    let nads = || inventory.network_attachment_definitions.iter();
+    NetworkObjects {
+        networks: networks(
+            nads().map(|(_, nad)| &nad.object),
+            inventory.namespaces.iter().map(|(_, one)| &one.object),
+        ),
+        definitions: nads()
+            .map(|(_, nad)| definition(&nad.object))
+            .map(|definition| (definition.key.clone(), definition))
+            .collect(),
+        nodes: inventory
+            .nodes
+            .iter()
+            .map(|(key, node)| NodeAnnotations {
+                name: &key.name,
+                annotations: node.object.metadata.annotations.as_ref(),
+            })
+            .collect(),
+    }
+}
+
+/// Name of the network of the custom resource that controls a definition; `None`: no custom resource does.
+fn network_of_controller(nad: &NetworkAttachmentDefinition) -> Option<String> {
+    let cluster = nad.cluster_network().map(names::cudn_network);
+    cluster.or_else(|| {
+        let name = nad.namespace_network()?;
+        Some(names::udn_network(
+            &nad.namespace().unwrap_or_default(),
+            name,
+        ))
+    })
+}
+
+/// `true` when the definition belongs to the custom resource of the network of this name.
+pub fn is_made_for(nad: &NetworkAttachmentDefinition, network: &str) -> bool {
+    network_of_controller(nad).as_deref() == Some(network)
+}
+
+/// A node, and the annotations that cannot be read.
+pub fn node(object: &NodeObject) -> (Node, Vec<NodeError>) {
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let created = object.metadata.creation_timestamp.as_ref();
+    Node::read(
+        name,
+        object.metadata.annotations.as_ref(),
+        created.map(|time| time.0),
+    )
+}
+
+/// A service; `None`: the service has no cluster IP.
+pub fn service(service: &Service) -> Option<ClusterIpService> {
+    let spec = service.spec.as_ref()?;
+    let cluster_ip = spec.cluster_ip.as_deref().unwrap_or_default();
+    if cluster_ip.is_empty() || cluster_ip == "None" {
+        return None;
+    }
+    let protocol = |port: &ServicePort| {
+        // The API server fills the protocol in; a manifest may leave it out.
+        port.protocol.clone().unwrap_or_else(|| "TCP".to_owned())
+    };
+    Some(ClusterIpService {
+        namespace: service.namespace().unwrap_or_default(),
+        protocols: spec.ports.iter().flatten().map(protocol).collect(),
+    })
+}
+
+/// A ClusterNetworkConnect with its identity, readable or not.
+pub fn connect_input(object: &ClusterNetworkConnect) -> ConnectInput {
+    ConnectInput {
+        uid: object.uid(),
+        connect: connect(object),
+    }
+}
+
+/// A ClusterNetworkConnect as the cluster manager has annotated it.
+///
+/// # Errors
+/// An annotation or a range cannot be read.
+pub fn connect(object: &ClusterNetworkConnect) -> Result<Connect, ConnectError> {
+    let annotation = |key| object.annotations().get(key).map_or("", String::as_str);
+    let tunnel_key = match annotation(ROUTER_TUNNEL_KEY) {
+        "" => None,
+        text => Some(text.parse()?),
+    };
+    let (subnets, unknown_owners) =
+        ConnectSubnetMap::parse(annotation(ConnectSubnetMap::ANNOTATION))?;
+    let ranges = object
+        .spec
+        .connect_subnets
+        .iter()
+        .map(|entry| {
+            ConnectRange::try_new(ConnectRange::parse_cidr(&entry.cidr)?, entry.network_prefix)
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(Connect {
+        name: object.name_any(),
+        tunnel_key,
+        subnets,
+        unknown_owners,
+        ranges,
+        connectivity: connectivity(&object.spec.connectivity),
+    })
+}
+
+fn connectivity(entries: &[cnc::Connectivity]) -> Connectivity {
+    Connectivity {
+        pod_network: entries.contains(&cnc::Connectivity::PodNetwork),
+        service_network: entries.contains(&cnc::Connectivity::ServiceNetwork),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use patchbay_model::DatapathKey;
+
+    use super::*;
+
+    fn object(annotations: &serde_json::Value) -> ClusterNetworkConnect {
+        serde_json::from_value(json!({
+            "apiVersion": "k8s.ovn.org/v1", "kind": "ClusterNetworkConnect",
+            "metadata": {"name": "mix", "annotations": annotations},
+            "spec": {
+                "networkSelectors": [],
+                "connectSubnets": [{"cidr": "192.168.0.0/16", "networkPrefix": 24}],
+                "connectivity": ["ServiceNetwork"],
+            },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_the_cluster_half_published() {
+        let object = object(&json!({
+            ROUTER_TUNNEL_KEY: "16715782",
+            ConnectSubnetMap::ANNOTATION: r#"{"layer3_1":{"ipv4":"192.168.0.0/24"},"odd":{"ipv4":"192.168.1.0/24"}}"#,
+        }));
+        let connect = super::connect(&object).unwrap();
+        assert_eq!(connect.name, "mix");
+        assert_eq!(connect.tunnel_key.map(DatapathKey::get), Some(16_715_782));
+        assert_eq!(connect.subnets.len(), 1);
+        assert_eq!(connect.unknown_owners.len(), 1);
+        assert!(connect.connectivity.is_service_only());
+        assert_eq!(connect.ranges.iter().count(), 1);
+    }
+
+    #[test]
+    fn nothing_published_yet() {
+        let connect = super::connect(&object(&json!({}))).unwrap();
+        assert_eq!(connect.tunnel_key, None);
+        assert!(connect.subnets.is_empty());
+    }
+
+    #[test]
+    fn a_bad_key_is_told() {
+        let error = connect(&object(&json!({ROUTER_TUNNEL_KEY: "0"}))).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "annotation k8s.ovn.org/connect-router-tunnel-key: datapath tunnel key 0 is not in 1..=16777215"
+        );
+    }
+
+    #[test]
+    fn services_count_by_cluster_ip_and_protocol() {
+        let service = |spec: serde_json::Value| {
+            let object = json!({"metadata": {"name": "web", "namespace": "red"}, "spec": spec});
+            super::service(&serde_json::from_value(object).unwrap())
+        };
+        let ports =
+            json!([{"port": 80}, {"port": 81, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]);
+        let read = service(json!({"clusterIP": "10.96.0.10", "ports": ports})).unwrap();
+        assert_eq!(read.namespace, "red");
+        assert_eq!(read.protocols.len(), 2);
+        assert_eq!(service(json!({"clusterIP": "None", "ports": ports})), None);
+        assert_eq!(service(json!({"ports": ports})), None);
+    }
+}

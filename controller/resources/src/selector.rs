@@ -1,0 +1,264 @@
+//! Label selectors: whether one is well formed, and what it selects.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use kube::core::{Selector, SelectorExt};
+
+use super::Violation;
+
+/// The selector ready for matching: [`SelectorExt::matches`](kube::core::SelectorExt) asks it about labels.
+///
+/// # Errors
+/// Everything wrong with the selector, as [`violations`] lists it.
+pub fn parse(field: &str, selector: &LabelSelector) -> Result<Selector, Vec<Violation>> {
+    let found = violations(field, selector);
+    if !found.is_empty() {
+        return Err(found);
+    }
+    Selector::try_from(selector.clone())
+        .map_err(|error| vec![Violation::new(field, error.to_string())])
+}
+
+/// Whether the selector selects an object with these labels. An empty selector selects everything; one that
+/// breaks the rules of [`violations`] selects nothing.
+pub fn matches(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
+    parse("", selector).is_ok_and(|selector| selector.matches(labels))
+}
+
+/// Everything wrong with the selector that stands at `field`.
+pub fn violations(field: &str, selector: &LabelSelector) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (key, value) in selector.match_labels.iter().flatten() {
+        let field = format!("{field}.matchLabels[{key}]");
+        found.extend(key_problem(key).map(|problem| Violation::new(&field, problem)));
+        found.extend(value_problem(value).map(|problem| Violation::new(&field, problem)));
+    }
+    for (index, requirement) in selector.match_expressions.iter().flatten().enumerate() {
+        found.extend(requirement_violations(
+            &format!("{field}.matchExpressions[{index}]"),
+            requirement,
+        ));
+    }
+    found
+}
+
+fn requirement_violations(field: &str, requirement: &LabelSelectorRequirement) -> Vec<Violation> {
+    let mut found = Vec::new();
+    found.extend(
+        key_problem(&requirement.key)
+            .map(|problem| Violation::new(format!("{field}.key"), problem)),
+    );
+    let values = requirement.values.as_deref().unwrap_or_default();
+    match requirement.operator.as_str() {
+        "In" | "NotIn" if values.is_empty() => found.push(Violation::new(
+            format!("{field}.values"),
+            "Required value: must be specified when `operator` is 'In' or 'NotIn'",
+        )),
+        "Exists" | "DoesNotExist" if !values.is_empty() => found.push(Violation::new(
+            format!("{field}.values"),
+            "Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+        )),
+        "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+        other => found.push(Violation::new(
+            format!("{field}.operator"),
+            format!("Invalid value: \"{other}\": not a valid selector operator"),
+        )),
+    }
+    for (index, value) in values.iter().enumerate() {
+        found.extend(
+            value_problem(value)
+                .map(|problem| Violation::new(format!("{field}.values[{index}]"), problem)),
+        );
+    }
+    found
+}
+
+/// Longest name in a key, and longest value, in bytes.
+const LABEL_LENGTH: usize = 63;
+const TOO_LONG: &str = "must be no more than 63 bytes";
+const EMPTY: &str = "must be non-empty";
+/// What names in keys are made of.
+const NAME_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+    alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
+    and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
+    validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+/// What names of objects and prefixes of keys are made of.
+pub const DNS_SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
+    '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+
+/// What names of namespaces are made of.
+pub const DNS_LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or \
+    '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation \
+    is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+
+/// What is wrong with a label or annotation key: an optional DNS prefix and `/`, then a name of at most 63
+/// characters.
+pub fn key_problem(key: &str) -> Option<String> {
+    let parts: Vec<&str> = key.split('/').collect();
+    let problems = match parts[..] {
+        [name] => name_problems(name),
+        [prefix, name] => {
+            let prefix = match prefix {
+                "" => Some(EMPTY),
+                prefix => (!is_dns_subdomain(prefix)).then_some(DNS_SUBDOMAIN_RULE),
+            };
+            let prefix = prefix.map(|problem| format!("prefix part {problem}"));
+            prefix.into_iter().chain(name_problems(name)).collect()
+        }
+        _ => vec![format!(
+            "a valid label key {NAME_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        )],
+    };
+    invalid(key, &problems)
+}
+
+fn name_problems(name: &str) -> Vec<String> {
+    let length = match name.len() {
+        0 => Some(EMPTY),
+        length => (length > LABEL_LENGTH).then_some(TOO_LONG),
+    };
+    let text = (!is_label_text(name)).then_some(NAME_RULE);
+    let problems = length.into_iter().chain(text);
+    problems
+        .map(|problem| format!("name part {problem}"))
+        .collect()
+}
+
+/// What is wrong with a label value: at most 63 characters, or nothing at all.
+pub fn value_problem(value: &str) -> Option<String> {
+    let length = (value.len() > LABEL_LENGTH).then_some(TOO_LONG);
+    let text = (!value.is_empty() && !is_label_text(value)).then_some(VALUE_RULE);
+    let problems: Vec<&str> = length.into_iter().chain(text).collect();
+    invalid(value, &problems)
+}
+
+fn invalid(value: &str, problems: &[impl std::borrow::Borrow<str>]) -> Option<String> {
+    (!problems.is_empty()).then(|| {
+        let problems = problems.iter().map(std::borrow::Borrow::borrow);
+        let problems: Vec<&str> = problems.collect();
+        format!("Invalid value: \"{value}\": {}", problems.join("; "))
+    })
+}
+
+/// Whether the text is a name but for its length.
+fn is_label_text(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.first().is_some_and(u8::is_ascii_alphanumeric)
+        && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
+        && bytes
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+}
+
+/// Whether the text is an RFC 1123 subdomain, as object names are.
+pub fn is_dns_subdomain(text: &str) -> bool {
+    text.len() <= 253
+        && text
+            .split('.')
+            .all(|label| !label.is_empty() && is_dns_label_text(label))
+}
+
+/// Whether the text is an RFC 1123 label, as namespace names are.
+pub fn is_dns_label(text: &str) -> bool {
+    text.len() <= 63 && is_dns_label_text(text)
+}
+
+fn is_dns_label_text(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    bytes.first().is_some_and(alphanumeric)
+        && bytes.last().is_some_and(alphanumeric)
+        && bytes.iter().all(|byte| alphanumeric(byte) || *byte == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs
+            .iter()
+            .map(|(key, value)| ((*key).into(), (*value).into()))
+            .collect()
+    }
+
+    fn requirement(key: &str, operator: &str, values: &[&str]) -> LabelSelector {
+        LabelSelector {
+            match_expressions: Some(vec![LabelSelectorRequirement {
+                key: key.into(),
+                operator: operator.into(),
+                values: (!values.is_empty())
+                    .then(|| values.iter().map(|value| (*value).into()).collect()),
+            }]),
+            match_labels: None,
+        }
+    }
+
+    #[test]
+    fn operators_select_as_in_a_cluster() {
+        let blue = labels(&[("network", "blue"), ("tier", "front")]);
+        for (key, operator, values, selected) in [
+            ("network", "In", &["blue", "green"][..], true),
+            ("network", "In", &["green"][..], false),
+            ("missing", "In", &["blue"][..], false),
+            ("network", "NotIn", &["green"][..], true),
+            ("network", "NotIn", &["blue"][..], false),
+            ("missing", "NotIn", &["blue"][..], true),
+            ("tier", "Exists", &[][..], true),
+            ("missing", "Exists", &[][..], false),
+            ("tier", "DoesNotExist", &[][..], false),
+            ("missing", "DoesNotExist", &[][..], true),
+        ] {
+            let selector = requirement(key, operator, values);
+            assert_eq!(
+                matches(&selector, &blue),
+                selected,
+                "{key} {operator} {values:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn requirements_are_anded_and_the_empty_selector_selects_all() {
+        let blue = labels(&[("network", "blue")]);
+        let mut selector = requirement("tier", "DoesNotExist", &[]);
+        selector.match_labels = Some(blue.clone());
+        assert!(matches(&selector, &blue));
+        selector.match_labels = Some(labels(&[("network", "green")]));
+        assert!(!matches(&selector, &blue));
+        assert!(matches(&LabelSelector::default(), &BTreeMap::new()));
+    }
+
+    #[test]
+    fn malformed_selectors_are_named_and_select_nothing() {
+        for (selector, expected) in [
+            (
+                requirement("a", "In", &[]),
+                "s.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+            ),
+            (
+                requirement("a", "Exists", &["b"]),
+                "s.matchExpressions[0].values: Forbidden: may not be specified when `operator` is 'Exists' or \
+                 'DoesNotExist'",
+            ),
+            (
+                requirement("a", "Equals", &["b"]),
+                "s.matchExpressions[0].operator: Invalid value: \"Equals\": not a valid selector operator",
+            ),
+        ] {
+            let texts: Vec<_> = violations("s", &selector)
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            assert_eq!(texts, [expected]);
+            assert!(!matches(&selector, &labels(&[("x", "y")])));
+        }
+        assert_eq!(violations("s", &requirement("-a", "Exists", &[])).len(), 1);
+        assert_eq!(violations("s", &requirement("a", "In", &["b c"])).len(), 1);
+        assert!(violations("s", &requirement("k8s.ovn.org/a_b", "In", &["B.c"])).is_empty());
+    }
+}

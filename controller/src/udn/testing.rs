@@ -1,8 +1,0 @@
-//! Inventories for tests.
-
-use crate::source::{Inventory, read_manifests};
-
-/// The inventory that this YAML gives.
-pub(super) fn inventory(yaml: &str) -> Inventory {
-    read_manifests(&["-".into()], &mut yaml.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
-}
