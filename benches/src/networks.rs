@@ -11,12 +11,13 @@ use std::time::Duration;
 use anyhow::Result;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
-use patchbay_controller::model::ClusterSettings;
-use patchbay_controller::northbound::{Embedded, Northbound as _};
-use patchbay_controller::source::{Inventory, read_manifests};
-use patchbay_controller::udn;
-use patchbay_controller::udn::topology::zone_rows;
-use patchbay_controller::zone::{Counts, ZoneController};
+use patchbay_allocate::networks;
+use patchbay_app::northbound::{Embedded, Northbound as _};
+use patchbay_connects::{Counts, ZoneController};
+use patchbay_model::ClusterSettings;
+use patchbay_networks::zone_rows;
+use patchbay_resources::manifests::{Inventory, read_manifests};
+use patchbay_resources::read::network_objects;
 use tokio::runtime::Runtime;
 
 use crate::connect::{ClusterSize, network};
@@ -103,7 +104,7 @@ pub fn write_manifests(file: &Path, size: ClusterSize) -> Result<()> {
 pub fn read_cluster(file: &Path) -> Result<Inventory> {
     let mut inventory = read_manifests(&[file.to_owned()], &mut std::io::empty())?;
     let now = Time(Timestamp::now());
-    udn::resolve(&mut inventory, &ClusterSettings::default(), &now)?;
+    networks::resolve(&mut inventory, &ClusterSettings::default(), &now)?;
     Ok(inventory)
 }
 
@@ -162,7 +163,7 @@ impl NetworksZone {
     pub fn pass(&mut self, cluster: &Inventory) -> Result<NetworksPass> {
         let mut pass = NetworksPass::default();
         let watch = Stopwatch::start()?;
-        let rows = zone_rows(cluster, ZONE, &self.settings);
+        let rows = zone_rows(&network_objects(cluster), ZONE, &self.settings);
         pass.desired = watch.stop()?;
         anyhow::ensure!(rows.skipped.is_empty(), "{:?}", rows.skipped);
 

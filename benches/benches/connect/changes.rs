@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use patchbay_benches::connect::{ClusterSize, ConnectZone, connect, network, node};
-use patchbay_controller::zone::Inputs;
+use patchbay_connects::Inputs;
 
 use crate::table::{Goal, best, head};
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use patchbay_benches::connect::{ClusterSize, ConnectZone};
 use patchbay_benches::process::resident_bytes;
-use patchbay_controller::zone::ZoneController;
+use patchbay_connects::ZoneController;
 
 /// First argument of the measured process.
 pub(crate) const SUBJECT: &str = "memory-subject";

@@ -6,13 +6,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Error, Result, anyhow, ensure};
+use patchbay_app::northbound::{Northbound as _, Remote};
 use patchbay_benches::client::RawClient;
 use patchbay_benches::connect::ClusterSize;
 use patchbay_benches::northbound;
 use patchbay_benches::process::{Server, ServerKind, cpu_time};
 use patchbay_benches::text::{format_duration, format_goal};
-use patchbay_controller::northbound::{Northbound as _, Remote};
-use patchbay_controller::zone::{Inputs, ZoneController};
+use patchbay_connects::{Inputs, ZoneController};
 use patchbay_engine::txn::Transaction;
 use patchbay_schemas::nb::LogicalRouterPort;
 use tokio::runtime::Runtime;

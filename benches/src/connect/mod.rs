@@ -9,12 +9,14 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Namespace;
-use patchbay_controller::api::cnc::ClusterNetworkConnect;
-use patchbay_controller::api::nad::NetworkAttachmentDefinition;
-use patchbay_controller::model::{IpFamily, Networks, Node};
-use patchbay_controller::zone::{ConnectInput, Inputs};
+use patchbay_connects::Inputs;
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::{Transaction, TxnBuilder};
+use patchbay_model::ConnectInput;
+use patchbay_model::{IpFamily, Networks, Node};
+use patchbay_resources::cnc::ClusterNetworkConnect;
+use patchbay_resources::nad::NetworkAttachmentDefinition;
+use patchbay_resources::read;
 use patchbay_schemas::nb::{Copp, LogicalRouter, LogicalSwitch};
 use patchbay_schemas::uuids::UuidSource;
 use serde_json::json;
@@ -123,7 +125,7 @@ pub fn connect(name: &str, networks: Range<usize>) -> Result<ConnectInput> {
             "connectivity": ["PodNetwork"],
         },
     }))?;
-    Ok(ConnectInput::read(&object))
+    Ok(read::connect_input(&object))
 }
 
 /// Returns a node with a subnet of each network.
@@ -145,7 +147,7 @@ pub fn node(number: usize, networks: usize) -> Result<Node> {
             "k8s.ovn.org/node-subnets": json!(subnets).to_string(),
         }},
     }))?;
-    let (node, errors) = Node::read(&object);
+    let (node, errors) = read::node(&object);
     ensure!(errors.is_empty(), "{errors:?}");
     Ok(node)
 }
@@ -177,5 +179,5 @@ fn networks(count: usize) -> Result<Networks> {
             "spec": {"config": config.to_string()},
         }))?);
     }
-    Ok(Networks::read(&definitions, &namespaces))
+    Ok(read::networks(&definitions, &namespaces))
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use patchbay_controller::zone::{Counts, Inputs, ZoneController};
+use patchbay_connects::{Counts, Inputs, ZoneController};
 use patchbay_engine::db::Database;
 use patchbay_schemas::nb::{self, LogicalRouterPort};
 use patchbay_schemas::uuids::UuidSource;

@@ -22,8 +22,8 @@ use patchbay_resources::cnc::ClusterNetworkConnect;
 /// Hands out keys and subnets to all connects of a cluster.
 ///
 /// ```
-/// # use patchbay_controller::cluster::{ClusterController, Objects};
-/// # use patchbay_controller::model::{ClusterSettings, Networks};
+/// # use patchbay_allocate::connects::{ClusterController, Objects};
+/// # use patchbay_model::ClusterSettings;
 /// # use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 /// # let (nads, namespaces, connects) = (vec![], vec![], vec![]);
 /// let mut controller = ClusterController::new(ClusterSettings::default());
