@@ -54,7 +54,7 @@ pub(crate) fn report() -> Result<()> {
             passes.iter().map(part).collect()
         };
         table.print_charted(name, &times(NetworksPass::total), goal);
-        table.print_times("  desired rows", &times(|pass| pass.desired), None);
+        table.print_times("  read", &times(|pass| pass.read), None);
         table.print_times("  plan", &times(|pass| pass.plan), None);
         table.print_times("  commit", &times(|pass| pass.commit), None);
         let rows: Vec<usize> = passes.iter().map(NetworksPass::rows).collect();
@@ -83,11 +83,14 @@ fn measure(size: ClusterSize) -> Result<Passes> {
     let unchanged = best(|| zone.pass(&cluster), NetworksPass::total)?;
     ensure!(unchanged.rows() == 0, "{:?}", unchanged.counts);
 
+    let node = format!("node{}", size.nodes);
     let mut node_less = Vec::new();
     let node_more = best(
         || {
-            let more = zone.pass(&larger)?;
-            node_less.push(zone.pass(&cluster)?);
+            let more = zone.node_pass(&larger, &node)?;
+            zone.node_pass(&larger, &node)?;
+            node_less.push(zone.node_pass(&cluster, &node)?);
+            zone.node_pass(&cluster, &node)?;
             Ok(more)
         },
         NetworksPass::total,

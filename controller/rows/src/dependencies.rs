@@ -7,9 +7,10 @@ use foldhash::fast::RandomState;
 
 use crate::index::RowKey;
 use crate::parts::PartId;
+use crate::table::TablePlace;
 
 /// Something that parts read and that can change.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Source<C> {
     /// A piece of the inputs.
     Cell(C),
@@ -17,43 +18,53 @@ pub(crate) enum Source<C> {
     Key(RowKey),
 }
 
-/// A part that has read a source, and in the lowest bit, whether it wants a row of this identity.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-struct Reader(u32);
-
-/// Number of a source, and in the lowest bit, whether a row of this identity is wanted.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-struct Read(u32);
-
-#[derive(Debug)]
-enum Readers {
-    One(Reader),
-    Many(HashSet<Reader, RandomState>),
-}
-
-/// Sources and the parts that have read them, both ways.
+/// Cells and identities, and the parts that have read them, both ways. Cells are few and long and have many readers;
+/// identities are many and short, and most have one reader.
 #[derive(Debug)]
 pub(crate) struct Dependencies<C> {
-    ids: HashMap<Source<C>, u32, RandomState>,
-    /// For each number of a source. Those without readers are used again.
-    sources: Vec<Option<(Source<C>, Readers)>>,
-    free: Vec<u32>,
-    /// For each part, sorted.
-    reads: Vec<Box<[Read]>>,
+    cell_ids: HashMap<C, CellId, RandomState>,
+    /// For each number of a cell. Those without readers are used again.
+    cells: Vec<Option<(C, HashSet<PartId, RandomState>)>>,
+    free_cells: Vec<CellId>,
+    keys: HashMap<RowKey, KeyReaders, RandomState>,
+    /// For each part.
+    reads: Vec<Reads>,
 }
 
-impl<C> Default for Dependencies<C> {
-    fn default() -> Self {
-        Self {
-            ids: HashMap::default(),
-            sources: Vec::new(),
-            free: Vec::new(),
-            reads: Vec::new(),
+/// Number of a cell.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct CellId(u32);
+
+/// What one part has read, sorted.
+#[derive(Debug, Default)]
+struct Reads {
+    cells: Box<[CellId]>,
+    keys: Box<[KeyRead]>,
+}
+
+/// An identity that a part has read, in the room of a [`RowKey`].
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct KeyRead {
+    table: TablePlace,
+    /// `true` if the part wants a row of this identity.
+    is_wanted: bool,
+    hash: u64,
+}
+
+impl KeyRead {
+    fn key(self) -> RowKey {
+        RowKey {
+            table: self.table,
+            hash: self.hash,
         }
     }
 }
 
-impl Reader {
+/// A part that has read an identity, and in the lowest bit, whether it wants a row of it.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+struct KeyReader(u32);
+
+impl KeyReader {
     fn new(part: PartId, is_wanted: bool) -> Self {
         Self(part.0 << 1 | u32::from(is_wanted))
     }
@@ -67,29 +78,29 @@ impl Reader {
     }
 }
 
-impl Read {
-    fn source(self) -> u32 {
-        self.0 >> 1
-    }
-
-    fn is_wanted(self) -> bool {
-        self.0 & 1 == 1
-    }
+#[derive(Debug)]
+enum KeyReaders {
+    One(KeyReader),
+    /// Boxed: there are few of them among many.
+    Many(Box<HashSet<KeyReader, RandomState>>),
 }
 
-impl Readers {
-    fn iter(&self) -> impl Iterator<Item = Reader> {
+impl KeyReaders {
+    fn iter(&self) -> impl Iterator<Item = KeyReader> {
         let (one, many) = match self {
             Self::One(reader) => (Some(*reader), None),
             Self::Many(readers) => (None, Some(readers)),
         };
-        one.into_iter().chain(many.into_iter().flatten().copied())
+        let many = many.into_iter().flat_map(|readers| readers.iter());
+        one.into_iter().chain(many.copied())
     }
 
-    fn add(&mut self, reader: Reader) {
+    fn add(&mut self, reader: KeyReader) {
         match self {
             Self::One(have) if *have == reader => {}
-            Self::One(have) => *self = Self::Many(HashSet::from_iter([*have, reader])),
+            Self::One(have) => {
+                *self = Self::Many(Box::new(HashSet::from_iter([*have, reader])));
+            }
             Self::Many(have) => {
                 have.insert(reader);
             }
@@ -97,7 +108,7 @@ impl Readers {
     }
 
     /// Removes a reader. Returns `true` if none is left.
-    fn remove(&mut self, reader: Reader) -> bool {
+    fn remove(&mut self, reader: KeyReader) -> bool {
         match self {
             Self::One(have) => *have == reader,
             Self::Many(readers) => {
@@ -108,25 +119,36 @@ impl Readers {
     }
 }
 
+impl<C> Default for Dependencies<C> {
+    fn default() -> Self {
+        Self {
+            cell_ids: HashMap::default(),
+            cells: Vec::new(),
+            free_cells: Vec::new(),
+            keys: HashMap::default(),
+            reads: Vec::new(),
+        }
+    }
+}
+
 impl<C: Clone + Eq + Hash> Dependencies<C> {
-    /// Parts that have read a source.
-    pub(crate) fn readers<'s>(
-        &'s self,
-        source: &Source<C>,
-    ) -> impl Iterator<Item = PartId> + use<'s, C> {
-        self.of(source).map(Reader::part)
+    /// Parts that have read a cell.
+    pub(crate) fn readers_of_cell(&self, cell: &C) -> impl Iterator<Item = PartId> {
+        let id = self.cell_ids.get(cell);
+        let found = id.and_then(|id| self.cells[id.0 as usize].as_ref());
+        found.into_iter().flat_map(|(_, readers)| readers).copied()
+    }
+
+    /// Parts that have read an identity.
+    pub(crate) fn readers_of_key(&self, key: RowKey) -> impl Iterator<Item = PartId> {
+        let readers = self.keys.get(&key).into_iter();
+        readers.flat_map(KeyReaders::iter).map(KeyReader::part)
     }
 
     /// Parts that want a row of an identity.
     pub(crate) fn claimants(&self, key: RowKey) -> impl Iterator<Item = PartId> {
-        let readers = self.of(&Source::Key(key));
-        readers.filter(|reader| reader.wants()).map(Reader::part)
-    }
-
-    fn of<'s>(&'s self, source: &Source<C>) -> impl Iterator<Item = Reader> + use<'s, C> {
-        let id = self.ids.get(source);
-        let found = id.and_then(|id| self.sources.get(*id as usize)?.as_ref());
-        found.into_iter().flat_map(|(_, readers)| readers.iter())
+        let readers = self.keys.get(&key).into_iter().flat_map(KeyReaders::iter);
+        readers.filter(|reader| reader.wants()).map(KeyReader::part)
     }
 
     /// Replaces what a part has read. Sources with `true` are identities of rows that it wants. Returns the identities
@@ -136,64 +158,96 @@ impl<C: Clone + Eq + Hash> Dependencies<C> {
         part: PartId,
         sources: impl IntoIterator<Item = (Source<C>, bool)>,
     ) -> Vec<RowKey> {
+        let (mut cells, mut keys) = (Vec::new(), Vec::new());
+        for (source, is_wanted) in sources {
+            match source {
+                Source::Cell(cell) => cells.push(self.add_cell(cell, part)),
+                Source::Key(key) => {
+                    self.add_key(key, KeyReader::new(part, is_wanted));
+                    keys.push(KeyRead {
+                        table: key.table,
+                        is_wanted,
+                        hash: key.hash,
+                    });
+                }
+            }
+        }
+        cells.sort_unstable();
+        cells.dedup();
+        keys.sort_unstable();
+        keys.dedup();
         let place = part.0 as usize;
         if self.reads.len() <= place {
-            self.reads.resize_with(place + 1, Box::default);
+            self.reads.resize_with(place + 1, Reads::default);
         }
-        let mut reads: Vec<Read> = sources
-            .into_iter()
-            .map(|(source, is_wanted)| {
-                let id = self.add(source, Reader::new(part, is_wanted));
-                Read(id << 1 | u32::from(is_wanted))
-            })
-            .collect();
-        reads.sort_unstable();
-        reads.dedup();
-        let former = std::mem::replace(&mut self.reads[place], reads.into());
+        let reads = Reads {
+            cells: cells.into(),
+            keys: keys.into(),
+        };
+        let former = std::mem::replace(&mut self.reads[place], reads);
+        self.drop_former(part, former)
+    }
+
+    /// Forgets what a part has read before and not again.
+    fn drop_former(&mut self, part: PartId, former: Reads) -> Vec<RowKey> {
+        let place = part.0 as usize;
+        for cell in &former.cells {
+            if self.reads[place].cells.binary_search(cell).is_err() {
+                self.remove_cell(*cell, part);
+            }
+        }
         let mut released = Vec::new();
-        for read in &former {
-            if self.reads[place].binary_search(read).is_ok() {
+        for read in &former.keys {
+            if self.reads[place].keys.binary_search(read).is_ok() {
                 continue;
             }
-            let found = self.sources.get(read.source() as usize);
-            if read.is_wanted()
-                && let Some(Some((Source::Key(key), _))) = found
-            {
-                released.push(*key);
+            if read.is_wanted {
+                released.push(read.key());
             }
-            self.remove(read.source(), Reader::new(part, read.is_wanted()));
+            let reader = KeyReader::new(part, read.is_wanted);
+            let readers = self.keys.get_mut(&read.key());
+            if readers.is_some_and(|readers| readers.remove(reader)) {
+                self.keys.remove(&read.key());
+            }
         }
         released
     }
 
-    fn add(&mut self, source: Source<C>, reader: Reader) -> u32 {
-        if let Some(id) = self.ids.get(&source) {
-            if let Some((_, readers)) = &mut self.sources[*id as usize] {
-                readers.add(reader);
+    fn add_key(&mut self, key: RowKey, reader: KeyReader) {
+        let readers = self.keys.entry(key).or_insert(KeyReaders::One(reader));
+        readers.add(reader);
+    }
+
+    fn add_cell(&mut self, cell: C, part: PartId) -> CellId {
+        let id = match self.cell_ids.get(&cell) {
+            Some(id) => *id,
+            None => {
+                let id = self.free_cells.pop().unwrap_or_else(|| {
+                    self.cells.push(None);
+                    CellId(u32::try_from(self.cells.len() - 1).unwrap_or(u32::MAX))
+                });
+                self.cell_ids.insert(cell.clone(), id);
+                self.cells[id.0 as usize] = Some((cell, HashSet::default()));
+                id
             }
-            return *id;
-        }
-        let entry = Some((source.clone(), Readers::One(reader)));
-        let id = if let Some(id) = self.free.pop() {
-            self.sources[id as usize] = entry;
-            id
-        } else {
-            self.sources.push(entry);
-            u32::try_from(self.sources.len() - 1).unwrap_or(u32::MAX)
         };
-        self.ids.insert(source, id);
+        if let Some((_, readers)) = &mut self.cells[id.0 as usize] {
+            readers.insert(part);
+        }
         id
     }
 
-    fn remove(&mut self, id: u32, reader: Reader) {
-        let Some((_, readers)) = &mut self.sources[id as usize] else {
+    fn remove_cell(&mut self, id: CellId, part: PartId) {
+        let cell = &mut self.cells[id.0 as usize];
+        let Some((_, readers)) = cell else {
             return;
         };
-        if readers.remove(reader)
-            && let Some((source, _)) = self.sources[id as usize].take()
+        readers.remove(&part);
+        if readers.is_empty()
+            && let Some((cell, _)) = cell.take()
         {
-            self.ids.remove(&source);
-            self.free.push(id);
+            self.cell_ids.remove(&cell);
+            self.free_cells.push(id);
         }
     }
 }
@@ -201,7 +255,6 @@ impl<C: Clone + Eq + Hash> Dependencies<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::TablePlace;
 
     #[test]
     fn a_source_knows_its_readers_until_they_stop_reading_it() {
@@ -213,21 +266,24 @@ mod tests {
         };
         dependencies.record(one, [(Source::Cell("a"), false), (Source::Key(key), true)]);
         dependencies.record(two, [(Source::Cell("a"), false), (Source::Key(key), false)]);
-        let readers = |dependencies: &Dependencies<_>, source| {
-            let mut readers: Vec<PartId> = dependencies.readers(&source).collect();
+        let of_cell = |dependencies: &Dependencies<_>| {
+            let mut readers: Vec<PartId> = dependencies.readers_of_cell(&"a").collect();
             readers.sort_unstable();
             readers
         };
-        assert_eq!(readers(&dependencies, Source::Cell("a")), [one, two]);
+        let of_key = |dependencies: &Dependencies<_>| -> Vec<PartId> {
+            dependencies.readers_of_key(key).collect()
+        };
+        assert_eq!(of_cell(&dependencies), [one, two]);
         let claimants: Vec<PartId> = dependencies.claimants(key).collect();
         assert_eq!(claimants, [one]);
         let released = dependencies.record(one, [(Source::Cell("b"), false)]);
         assert_eq!(released, [key]);
-        assert_eq!(readers(&dependencies, Source::Cell("a")), [two]);
-        assert_eq!(readers(&dependencies, Source::Key(key)), [two]);
+        assert_eq!(of_cell(&dependencies), [two]);
+        assert_eq!(of_key(&dependencies), [two]);
         dependencies.record(two, []);
         dependencies.record(one, []);
-        assert!(dependencies.ids.is_empty());
-        assert_eq!(dependencies.free.len(), dependencies.sources.len());
+        assert!(dependencies.cell_ids.is_empty() && dependencies.keys.is_empty());
+        assert_eq!(dependencies.free_cells.len(), dependencies.cells.len());
     }
 }

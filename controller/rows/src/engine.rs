@@ -11,7 +11,7 @@ use patchbay_schemas::uuids::UuidSource;
 
 use crate::capability::{Capability, Inputs};
 use crate::change::{Change, PlanError};
-use crate::dependencies::{Dependencies, Source};
+use crate::dependencies::Dependencies;
 use crate::evaluation::{Evaluation, Refused};
 use crate::index::Index;
 use crate::parts::{PartId, Parts};
@@ -214,8 +214,7 @@ impl<C: Capability> Memory<C> {
         let touched = self.index.follow(snapshot, &changes, &mut self.parts);
         self.pending.extend(touched.parts);
         for key in touched.keys {
-            self.pending
-                .extend(self.dependencies.readers(&Source::Key(key)));
+            self.pending.extend(self.dependencies.readers_of_key(key));
         }
         let earlier = std::mem::replace(&mut self.inputs, inputs.clone());
         let Self {
@@ -228,7 +227,7 @@ impl<C: Capability> Memory<C> {
             capability.parts(&cell, inputs, &mut |part| {
                 pending.insert(parts.id(part));
             });
-            pending.extend(dependencies.readers(&Source::Cell(cell)));
+            pending.extend(dependencies.readers_of_cell(&cell));
         });
         true
     }
