@@ -154,7 +154,7 @@ impl Topologies {
         for PortGroupRows { group, ports } in &made.port_groups {
             let mut added = rows.put(self.tables.port_groups, group);
             for port in ports {
-                added = added.holds(self.tables.ports_of_group, port.as_str());
+                added.holds(self.tables.ports_of_group, port.as_str());
             }
         }
     }
@@ -183,7 +183,7 @@ impl Topologies {
         let name = made.switch.name.as_str();
         let mut added = rows.put(tables.switches, &made.switch);
         for group in &made.load_balancer_groups {
-            added = added.holds(tables.switch_groups, group.as_str());
+            added.holds(tables.switch_groups, group.as_str());
         }
         for port in &made.ports {
             rows.put(tables.switch_ports, port)

@@ -40,7 +40,7 @@ struct Zone {
     settings: ClusterSettings,
 }
 
-/// A network with what its definition says about its rows only.
+/// A network, with the fields of its definition that only its rows depend on.
 #[derive(Clone, Debug, PartialEq)]
 struct ZoneNetwork {
     network: Network,
@@ -203,8 +203,9 @@ fn changed_names<'a, V: PartialEq>(
     new: &'a OrdMap<Arc<str>, V>,
 ) -> impl Iterator<Item = &'a Arc<str>> {
     old.diff(new).map(|item| match item {
-        DiffItem::Add(name, _) | DiffItem::Remove(name, _) => name,
-        DiffItem::Update { new: (name, _), .. } => name,
+        DiffItem::Add(name, _)
+        | DiffItem::Remove(name, _)
+        | DiffItem::Update { new: (name, _), .. } => name,
     })
 }
 
@@ -237,7 +238,7 @@ pub(super) struct ZoneNode {
 }
 
 impl ZoneNode {
-    /// Reads a node. What cannot be read is missing: it has been told when the node was resolved.
+    /// Reads a node. An annotation that cannot be read counts as missing: the cluster manager has reported it.
     pub(super) fn read(object: NodeObject<'_>) -> Self {
         let (
             Node {
@@ -299,7 +300,7 @@ struct RawDetails {
 }
 
 impl Details {
-    /// What the definition says, which is that of a network.
+    /// Reads the definition of a network.
     ///
     /// # Errors
     /// The definition's configuration or keys cannot be read.

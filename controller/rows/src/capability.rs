@@ -1,4 +1,4 @@
-//! What a capability tells the engine.
+//! Interface of a capability to the engine.
 
 use std::fmt::Debug;
 use std::hash::Hash;

@@ -81,7 +81,10 @@ impl KeyReader {
 #[derive(Debug)]
 enum KeyReaders {
     One(KeyReader),
-    /// Boxed: there are few of them among many.
+    #[expect(
+        clippy::box_collection,
+        reason = "few of many: the others are half as long for it"
+    )]
     Many(Box<HashSet<KeyReader, RandomState>>),
 }
 
@@ -185,11 +188,11 @@ impl<C: Clone + Eq + Hash> Dependencies<C> {
             keys: keys.into(),
         };
         let former = std::mem::replace(&mut self.reads[place], reads);
-        self.drop_former(part, former)
+        self.drop_former(part, &former)
     }
 
     /// Forgets what a part has read before and not again.
-    fn drop_former(&mut self, part: PartId, former: Reads) -> Vec<RowKey> {
+    fn drop_former(&mut self, part: PartId, former: &Reads) -> Vec<RowKey> {
         let place = part.0 as usize;
         for cell in &former.cells {
             if self.reads[place].cells.binary_search(cell).is_err() {
@@ -219,21 +222,18 @@ impl<C: Clone + Eq + Hash> Dependencies<C> {
     }
 
     fn add_cell(&mut self, cell: C, part: PartId) -> CellId {
-        let id = match self.cell_ids.get(&cell) {
-            Some(id) => *id,
-            None => {
-                let id = self.free_cells.pop().unwrap_or_else(|| {
-                    self.cells.push(None);
-                    CellId(u32::try_from(self.cells.len() - 1).unwrap_or(u32::MAX))
-                });
-                self.cell_ids.insert(cell.clone(), id);
-                self.cells[id.0 as usize] = Some((cell, HashSet::default()));
-                id
+        if let Some(id) = self.cell_ids.get(&cell) {
+            if let Some((_, readers)) = &mut self.cells[id.0 as usize] {
+                readers.insert(part);
             }
-        };
-        if let Some((_, readers)) = &mut self.cells[id.0 as usize] {
-            readers.insert(part);
+            return *id;
         }
+        let id = self.free_cells.pop().unwrap_or_else(|| {
+            self.cells.push(None);
+            CellId(u32::try_from(self.cells.len() - 1).unwrap_or(u32::MAX))
+        });
+        self.cell_ids.insert(cell.clone(), id);
+        self.cells[id.0 as usize] = Some((cell, HashSet::from_iter([part])));
         id
     }
 

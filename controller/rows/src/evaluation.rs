@@ -201,21 +201,18 @@ impl<'a, C: Capability> Evaluation<'a, C> {
             existing = self.choose(row_key, &wanted)?;
         }
         let phases = wanted.phases.unwrap_or(table.phases);
-        match existing {
-            Some(row) => {
-                self.kept.insert(row.uuid);
-                self.compare(part, &wanted, row, phases, &held_by, &holds);
-            }
-            None => {
-                let row = NewRow {
-                    table: wanted.table,
-                    key: row_key,
-                    data: wanted.data,
-                    held_by,
-                    holds,
-                };
-                self.step(part, phases.come, Action::Insert(row));
-            }
+        if let Some(row) = existing {
+            self.kept.insert(row.uuid);
+            self.compare(part, &wanted, row, phases, &held_by, &holds);
+        } else {
+            let row = NewRow {
+                table: wanted.table,
+                key: row_key,
+                data: wanted.data,
+                held_by,
+                holds,
+            };
+            self.step(part, phases.come, Action::Insert(row));
         }
         Ok(())
     }

@@ -69,19 +69,19 @@ impl<R> PartRows<R> {
 
 impl Added<'_> {
     /// The row of this name holds the added one. As long as it is missing, a row that can only be held waits for it.
-    pub fn held_by(self, holding: Holding, holder: impl Into<SmolStr>) -> Self {
+    pub fn held_by(&mut self, holding: Holding, holder: impl Into<SmolStr>) -> &mut Self {
         self.0.held_by.push((holding, holder.into()));
         self
     }
 
     /// The added row holds the row of this name, once that is there.
-    pub fn holds(self, holding: Holding, held: impl Into<SmolStr>) -> Self {
+    pub fn holds(&mut self, holding: Holding, held: impl Into<SmolStr>) -> &mut Self {
         self.0.holds.push((holding, held.into()));
         self
     }
 
     /// Sets other phases than those of the table.
-    pub fn phases(self, phases: Phases) -> Self {
+    pub fn phases(&mut self, phases: Phases) -> &mut Self {
         self.0.phases = Some(phases);
         self
     }

@@ -218,16 +218,13 @@ impl<'a> Writer<'a> {
             }
             let columns = table.columns.iter().zip(data);
             let columns = columns.map(|((name, id, _), value)| (*name, *id, value));
-            match table.id {
-                Some(id) => {
-                    let values = columns.chain(references);
-                    self.txn.insert_reserved(uuid, id, values)?;
-                }
-                // The builder knows what to say.
-                None => {
-                    let values = columns.map(|(name, _, value)| (name, value));
-                    self.txn.insert_row(table.name, values).map(drop)?;
-                }
+            if let Some(id) = table.id {
+                let values = columns.chain(references);
+                self.txn.insert_reserved(uuid, id, values)?;
+            } else {
+                // The builder finds the words for it.
+                let values = columns.map(|(name, _, value)| (name, value));
+                self.txn.insert_row(table.name, values).map(drop)?;
             }
         }
         self.write_references()

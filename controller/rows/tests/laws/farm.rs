@@ -64,8 +64,9 @@ impl Inputs for Farm {
 fn keys<V: PartialEq>(old: &OrdMap<u8, V>, new: &OrdMap<u8, V>) -> Vec<u8> {
     let changes = old.diff(new);
     let keys = changes.map(|item| match item {
-        DiffItem::Add(key, _) | DiffItem::Remove(key, _) => *key,
-        DiffItem::Update { new: (key, _), .. } => *key,
+        DiffItem::Add(key, _)
+        | DiffItem::Remove(key, _)
+        | DiffItem::Update { new: (key, _), .. } => *key,
     });
     keys.collect()
 }
