@@ -1,4 +1,4 @@
-//! The networks' own rows in one zone: manifests of a cluster, and passes that bring a northbound
+//! The networks' own rows in one zone: manifests of a cluster, and passes that bring a Northbound
 //! in this process to them.
 //!
 //! All networks are cluster-wide, of topology layer3 and IPv4. A "link" is one network on one node.
@@ -9,13 +9,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
 use patchbay_allocate::networks;
 use patchbay_app::northbound::{Embedded, Northbound as _};
 use patchbay_model::{ClusterSettings, NodeObject};
 use patchbay_networks::{NetworkController, ZoneNetworks};
 use patchbay_resources::manifests::{Inventory, read_manifests};
+use patchbay_resources::object::Time;
 use patchbay_resources::read::network_objects;
 use patchbay_rows::Counts;
 use tokio::runtime::Runtime;
@@ -26,8 +26,8 @@ use crate::stopwatch::Stopwatch;
 /// Name of the zone, and of its node.
 pub const ZONE: &str = "node0";
 
-/// Manifests of a cluster: its nodes, each with a subnet of every network, and its networks with a
-/// namespace each.
+/// Returns the manifests of a cluster: its nodes, each with a subnet of every network, and its
+/// networks with a namespace each.
 pub fn render_manifests(size: ClusterSize) -> String {
     let mut yaml = String::new();
     for node in 0..size.nodes {

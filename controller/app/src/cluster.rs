@@ -5,8 +5,8 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::ResourceExt;
+use patchbay_resources::object::Object;
+use patchbay_resources::object::Time;
 
 use super::warnings;
 use patchbay_allocate::connects::{ClusterController, Objects, Warning, with_verdict};
@@ -185,7 +185,7 @@ impl Cluster {
 
     /// Puts what the zones report about connects into the connects' status.
     pub fn report(&mut self, zones: &BTreeMap<String, BTreeMap<String, Arc<ConnectReport>>>) {
-        let names: Vec<String> = self.connects().map(ResourceExt::name_any).collect();
+        let names: Vec<String> = self.connects().map(Object::name_any).collect();
         let now = self.now.clone();
         for name in names {
             let summaries: Vec<(&str, ZoneSummary)> = zones

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use super::keys::Keys;
 use super::names;
 use super::ranges::ClusterRanges;
-use patchbay_resources::crd::CLUSTER_MANAGER;
+use patchbay_crds::CLUSTER_MANAGER;
 
 /// Connects isolated user-defined networks through OVN.
 #[derive(Debug, Parser)]

@@ -4,8 +4,8 @@ use std::io;
 
 use patchbay_app::northbound::OpenError;
 use patchbay_app::zone::ZoneError;
+use patchbay_crds::UnknownDefinition;
 use patchbay_model::listing::listed;
-use patchbay_resources::crd::UnknownDefinition;
 use patchbay_resources::manifests::LoadError;
 use patchbay_resources::state::StateError;
 use thiserror::Error;
@@ -45,7 +45,7 @@ pub(super) enum Failure {
     #[error("cannot start an embedded database: {0}")]
     Embedded(String),
     #[error("cannot listen on {0}")]
-    Listen(#[from] ovsdb_sim::ListenError),
+    Listen(#[from] ovsdb_sim::RemoteError),
     #[error("cannot use the cluster: {0}")]
     Cluster(String),
     #[error("cannot use the cluster: {0}; outside of a pod, --kubeconfig FILE is required")]

@@ -1,12 +1,14 @@
 //! The networks' own routers and switches in a database: they are made and completed, and never removed.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+#![allow(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
+
 use patchbay_allocate::networks::resolve;
 use patchbay_engine::db::Database;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_model::ClusterSettings;
 use patchbay_networks::{NetworkController, ZoneNetworks};
 use patchbay_resources::manifests::read_manifests;
+use patchbay_resources::object::Time;
 use patchbay_resources::read::network_objects;
 use patchbay_rows::Counts;
 use patchbay_schemas::nb::{
@@ -38,7 +40,7 @@ fn networks(nodes: &[(&str, &str)]) -> ZoneNetworks {
     }
     let mut inventory = read_manifests(&["-".into()], &mut yaml.as_bytes()).unwrap();
     let settings = ClusterSettings::default();
-    let now = Time(k8s_openapi::jiff::Timestamp::from_second(0).unwrap());
+    let now = Time(jiff::Timestamp::from_second(0).unwrap());
     resolve(&mut inventory, &settings, &now).unwrap();
     ZoneNetworks::read(&network_objects(&inventory), "n1", &settings)
 }

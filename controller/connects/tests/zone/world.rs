@@ -133,7 +133,7 @@ impl World {
                     table,
                     uuid: row.uuid,
                     given: None,
-                    row: InsertRow::whole(&row.values),
+                    row: InsertRow::from_values(&row.values),
                 });
             }
         }

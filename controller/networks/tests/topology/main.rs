@@ -5,7 +5,7 @@ mod skipped;
 
 use std::fmt::Write;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use patchbay_resources::object::Time;
 
 use patchbay_allocate::networks::resolve;
 use patchbay_model::{ClusterSettings, IpFamily, NetworkObjects};
@@ -80,7 +80,7 @@ fn rows_with(yaml: &str, zone: &str, families: &[IpFamily]) -> ZoneRows {
         ..ClusterSettings::default()
     };
     let mut inventory = inventory(yaml);
-    let now = Time(k8s_openapi::jiff::Timestamp::from_second(0).unwrap());
+    let now = Time(jiff::Timestamp::from_second(0).unwrap());
     resolve(&mut inventory, &settings, &now).unwrap();
     zone_rows(&network_objects(&inventory), zone, &settings)
 }
