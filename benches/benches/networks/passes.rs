@@ -58,7 +58,7 @@ pub(crate) fn report() -> Result<()> {
             passes.iter().map(part).collect()
         };
         table.print_charted(name, &times(NetworksPass::total), goal);
-        table.print_times("  desired rows", &times(|pass| pass.desired), None);
+        table.print_times("  read", &times(|pass| pass.read), None);
         table.print_times("  plan", &times(|pass| pass.plan), None);
         table.print_times("  commit", &times(|pass| pass.commit), None);
         let rows: Vec<usize> = passes.iter().map(NetworksPass::rows).collect();
@@ -87,11 +87,15 @@ fn measure(size: ClusterSize) -> Result<Passes> {
     let unchanged = best(|| zone.pass(&cluster), NetworksPass::total)?;
     ensure!(unchanged.rows() == 0, "{:?}", unchanged.counts);
 
+    let node = format!("node{}", size.nodes);
     let mut node_removed = Vec::new();
     let node_added = best(
         || {
-            let more = zone.pass(&larger)?;
-            node_removed.push(zone.pass(&cluster)?);
+            let more = zone.node_pass(&larger, &node)?;
+            // Looks at the committed rows.
+            zone.node_pass(&larger, &node)?;
+            node_removed.push(zone.node_pass(&cluster, &node)?);
+            zone.node_pass(&cluster, &node)?;
             Ok(more)
         },
         NetworksPass::total,

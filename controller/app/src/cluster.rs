@@ -13,7 +13,7 @@ use patchbay_allocate::connects::{ClusterController, Objects, Warning, with_verd
 use patchbay_allocate::networks as allocate_networks;
 use patchbay_connects::{ConnectReport, Inputs, ZoneReports, ZoneSummary};
 use patchbay_model::{ClusterSettings, NadKey, Networks, Node};
-use patchbay_networks::{ZoneRows, zone_rows};
+use patchbay_networks::ZoneNetworks;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::{
     Inventory, Kind, LoadError, Objects as Sources, read_manifests,
@@ -151,9 +151,9 @@ impl Cluster {
         objects(&self.inventory.cluster_network_connects)
     }
 
-    /// The rows of the networks themselves in a zone.
-    pub fn network_rows(&self, zone: &str) -> ZoneRows {
-        zone_rows(&network_objects(&self.inventory), zone, &self.settings)
+    /// What the rows of the networks themselves in a zone follow from.
+    pub fn zone_networks(&self, zone: &str) -> ZoneNetworks {
+        ZoneNetworks::read(&network_objects(&self.inventory), zone, &self.settings)
     }
 
     /// What the connects' rows in a zone follow from.

@@ -11,9 +11,8 @@ use super::databases::{embedded, now, open};
 use super::failure::Failure;
 use super::state::{folder, lock_to_read};
 use patchbay_app::northbound::{Northbound, OneOf};
-use patchbay_app::zone::networks;
+use patchbay_app::zone::{ZoneControllers, networks};
 use patchbay_app::{Cluster, load};
-use patchbay_connects::ZoneController;
 use patchbay_explain::{ZoneView, explain as explain_connect};
 use patchbay_model::{Node, Topology};
 use patchbay_resources::manifests::Inventory;
@@ -145,22 +144,22 @@ async fn look(
     resolved: &Cluster,
     database: &mut OneOf,
 ) -> Result<Option<ZoneView>, Failure> {
-    let mut controller = ZoneController::default();
+    let mut controllers = ZoneControllers::default();
     let mut inputs = resolved.inputs(zone);
-    let rows = resolved.network_rows(zone);
+    let zone_networks = resolved.zone_networks(zone);
     if let OneOf::Embedded(_) = database {
         // Load balancers are somebody else's, too, and taken to be there.
         inputs.services = Arc::default();
-        let made = networks(database, &mut controller, &rows).await;
+        let made = networks(database, &mut controllers.networks, &zone_networks).await;
         made.map_err(|source| Failure::Zone {
             zone: zone.to_owned(),
             source,
         })?;
     }
-    let plan = controller.plan(&inputs, &database.snapshot());
+    let plan = controllers.connects.plan(&inputs, &database.snapshot());
     let mut plans = plan.connects.into_iter();
     let report = plans.find_map(|plan| plan.report.filter(|_| plan.connect == connect));
-    let without_rows = rows.skipped.into_iter();
+    let without_rows = zone_networks.skipped().into_iter();
     Ok(report.map(|report| ZoneView {
         report,
         without_rows: without_rows

@@ -165,9 +165,8 @@ impl TxnBuilder {
         table: TableId,
         values: impl IntoIterator<Item = (&'a str, Option<ColumnId>, Datum)>,
     ) -> Result<Uuid, BuildError> {
-        let uuid = self.uuids.next_uuid();
-        self.insert_values(table, uuid, None, values)?;
-        self.placeholders.insert(uuid);
+        let uuid = self.reserve();
+        self.insert_reserved(uuid, table, values)?;
         Ok(uuid)
     }
 
@@ -197,6 +196,29 @@ impl TxnBuilder {
             return Err(error);
         }
         self.operations.insert(table, uuid, given, row);
+        Ok(())
+    }
+
+    /// Returns a placeholder for a row that [`insert_reserved`](Self::insert_reserved) inserts
+    /// later. Other rows may refer to it before.
+    pub fn reserve(&mut self) -> Uuid {
+        self.uuids.next_uuid()
+    }
+
+    /// Inserts a row of any table under a placeholder that [`reserve`](Self::reserve) has
+    /// returned. Each value comes with the name and the id of its column; `None`: the schema has no
+    /// such column.
+    ///
+    /// # Errors
+    /// The schema lacks a column with a value, or its type does not allow a value.
+    pub fn insert_reserved<'a>(
+        &mut self,
+        placeholder: Uuid,
+        table: TableId,
+        values: impl IntoIterator<Item = (&'a str, Option<ColumnId>, Datum)>,
+    ) -> Result<(), BuildError> {
+        self.insert_values(table, placeholder, None, values)?;
+        self.placeholders.insert(placeholder);
         Ok(())
     }
 
