@@ -6,7 +6,7 @@ use patchbay_app::northbound::OpenError;
 use patchbay_app::zone::ZoneError;
 #[cfg(feature = "kubernetes")]
 use patchbay_crds::UnknownDefinition;
-use patchbay_model::listing::listed;
+use patchbay_model::abbreviation::abbreviate_list;
 use patchbay_resources::manifests::LoadError;
 use patchbay_resources::state::StateError;
 use thiserror::Error;
@@ -23,13 +23,16 @@ pub(super) enum Failure {
     Load(#[from] LoadError),
     #[error(transparent)]
     State(#[from] StateError),
-    #[error("there is no node {zone}: the nodes are {}", listed(nodes, NAMED))]
+    #[error(
+        "there is no node {zone}: the nodes are {}",
+        abbreviate_list(nodes, NAMED)
+    )]
     NoSuchZone { zone: String, nodes: Vec<String> },
     #[error("there is no ClusterNetworkConnect {name}{}", known_names(known))]
     NoSuchConnect { name: String, known: Vec<String> },
     #[error("there is no node, so there is no zone: manifests of kind Node are missing")]
     NoNode,
-    #[error("--zone is required: a database belongs to one of the nodes {}", listed(.0, NAMED))]
+    #[error("--zone is required: a database belongs to one of the nodes {}", abbreviate_list(.0, NAMED))]
     ZoneRequired(Vec<String>),
     #[cfg(feature = "kubernetes")]
     #[error(transparent)]
@@ -65,6 +68,6 @@ fn known_names(names: &[String]) -> String {
     match names {
         [] => ", nor any other".to_owned(),
         [name] => format!(": there is {name}"),
-        names => format!(": there are {}", listed(names, NAMED)),
+        names => format!(": there are {}", abbreviate_list(names, NAMED)),
     }
 }

@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 use super::config::Timing;
 use super::failure;
 use super::pace::Backoff;
-use patchbay_model::listing::beginning;
+use patchbay_model::abbreviation::truncate_text;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 
 /// How many events may wait. Some for each of 100 connects; what is more is not worth waiting for.
@@ -85,7 +85,7 @@ impl Events {
         let message = Message {
             regarding: reference(connect),
             told,
-            note: beginning(&note, NOTE - 1).to_owned(),
+            note: truncate_text(&note, NOTE - 1).to_owned(),
             since: Instant::now(),
         };
         if self.0.try_send(message).is_err() {
@@ -215,7 +215,7 @@ impl Publisher {
         let (type_, reason, action) = message.told.words();
         let connect = message.regarding.name.as_deref().unwrap_or_default();
         // What is before the dot must end like a name.
-        let connect = beginning(connect, NAME).trim_end_matches(['-', '.']);
+        let connect = truncate_text(connect, NAME).trim_end_matches(['-', '.']);
         Event {
             metadata: ObjectMeta {
                 name: Some(format!("{connect}.{:x}", now.as_nanosecond())),
@@ -228,7 +228,7 @@ impl Publisher {
             reason: Some(reason.to_owned()),
             regarding: Some(message.regarding),
             reporting_controller: Some(CONTROLLER.to_owned()),
-            reporting_instance: Some(beginning(&self.identity, INSTANCE).to_owned()),
+            reporting_instance: Some(truncate_text(&self.identity, INSTANCE).to_owned()),
             type_: Some(type_.to_owned()),
             ..Event::default()
         }

@@ -18,7 +18,7 @@ use super::writes::{Annotation, WriteError, own_part};
 use patchbay_allocate::connects::{ACCEPTED, CncOutcome, with_verdict};
 use patchbay_connects::{CONNECTED, ZoneReports};
 use patchbay_model::NodeId;
-use patchbay_model::verdict::{Holds, Verdict};
+use patchbay_model::condition::{ConditionReport, ConditionStatus};
 use patchbay_resources::cnc::{ClusterNetworkConnect, ClusterNetworkConnectStatus};
 
 /// Writes what one pass has decided.
@@ -89,9 +89,9 @@ impl Verdicts<'_> {
             // Not what the outcome would have been: the time of the condition would move with each attempt.
             Some(message) => with_verdict(
                 latest.object.status.as_ref(),
-                Verdict {
+                ConditionReport {
                     type_: ACCEPTED,
-                    holds: Holds::False,
+                    status: ConditionStatus::False,
                     reason: "ResourceAllocationFailed",
                     message,
                 },

@@ -1,15 +1,17 @@
-//! What a cluster cannot give, although the custom resource by itself is sound.
+//! Validation of a valid custom resource against the settings of the cluster.
 
 use ipnet::IpNet;
 use thiserror::Error;
 
-use super::request::{default_host_subnet, parsed};
-use super::{Config, DEFAULT_JOIN_SUBNETS, NetworkRequest};
+use super::request::{default_host_subnet, parse_subnets};
+use super::{NetworkRequest, TopologyConfig};
 use patchbay_model::arithmetic::overlap;
-use patchbay_model::{ClusterSettings, HostSubnetError, IpFamily, check_host_subnets};
+use patchbay_model::{
+    ClusterSettings, HostSubnetError, IpFamily, USER_DEFINED_JOIN_SUBNETS, check_host_subnets,
+};
 use patchbay_resources::udn::{IpamConfig, IpamLifecycle, IpamMode, Layer3Config, NetworkRole};
 
-/// A network that cannot be had in this cluster.
+/// Reason why this cluster cannot have a network.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub(in crate::networks) enum ConfigError {
     #[error("lifecycle Persistent is only supported when ipam.mode is Enabled")]
@@ -20,7 +22,7 @@ pub(in crate::networks) enum ConfigError {
     SubnetsWithoutIpam,
     #[error(
         "invalid subnet configuration: pod or join subnet overlaps with already configured internal subnets: \
-         {} \"{}\" overlaps {} \"{}\"", .0.what, .0.cidr, .1.what, .1.cidr
+         {} \"{}\" overlaps {} \"{}\"", .0.purpose, .0.cidr, .1.purpose, .1.cidr
     )]
     Overlap(NamedRange, NamedRange),
     #[error(
@@ -30,23 +32,23 @@ pub(in crate::networks) enum ConfigError {
         network: String,
         family: &'static str,
     },
-    #[error("the provided network subnets do not contain {what} subnets [{}]", list(.outside))]
+    #[error("the provided network subnets do not contain {purpose} subnets [{}]", join_with_spaces(.outside))]
     Outside {
-        what: &'static str,
+        purpose: &'static str,
         outside: Vec<IpNet>,
     },
     #[error(transparent)]
     HostSubnet(#[from] HostSubnetError),
 }
 
-/// A range and what it is.
+/// IP range and its purpose, as in error messages.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(in crate::networks) struct NamedRange {
-    what: &'static str,
+    purpose: &'static str,
     cidr: IpNet,
 }
 
-fn list(subnets: &[IpNet]) -> String {
+fn join_with_spaces(subnets: &[IpNet]) -> String {
     subnets
         .iter()
         .map(ToString::to_string)
@@ -54,18 +56,22 @@ fn list(subnets: &[IpNet]) -> String {
         .join(" ")
 }
 
-pub(super) fn check(
+/// Checks a requested network.
+///
+/// # Errors
+/// The first problem that is found.
+pub(super) fn validate(
     request: &NetworkRequest<'_>,
     settings: &ClusterSettings,
 ) -> Result<(), ConfigError> {
     let subnets = request.config.subnets();
     check_families(request, &subnets, settings)?;
     match request.config {
-        Config::Layer3(config) => {
+        TopologyConfig::Layer3(config) => {
             check_host_subnets(host_subnets(config))?;
             check_overlaps(request, &subnets, settings)
         }
-        Config::Layer2(config) => {
+        TopologyConfig::Layer2(config) => {
             check_ipam(config.ipam.as_ref(), config.subnets.is_some())?;
             check_inside(&subnets, "reserved", config.reserved_subnets.as_ref())?;
             check_inside(
@@ -75,7 +81,7 @@ pub(super) fn check(
             )?;
             check_overlaps(request, &subnets, settings)
         }
-        Config::Localnet(config) => {
+        TopologyConfig::Localnet(config) => {
             check_ipam(config.ipam.as_ref(), config.subnets.is_some())?;
             check_inside(&subnets, "excluded", config.exclude_subnets.as_ref())
         }
@@ -113,15 +119,15 @@ fn check_ipam(ipam: Option<&IpamConfig>, has_subnets: bool) -> Result<(), Config
 
 fn check_inside(
     subnets: &[IpNet],
-    what: &'static str,
+    purpose: &'static str,
     texts: Option<&Vec<String>>,
 ) -> Result<(), ConfigError> {
-    let mut outside = parsed(texts.into_iter().flatten());
+    let mut outside = parse_subnets(texts.into_iter().flatten());
     outside.retain(|inner| !subnets.iter().any(|subnet| subnet.contains(inner)));
     if outside.is_empty() {
         Ok(())
     } else {
-        Err(ConfigError::Outside { what, outside })
+        Err(ConfigError::Outside { purpose, outside })
     }
 }
 
@@ -133,39 +139,45 @@ fn host_subnets(config: &Layer3Config) -> impl Iterator<Item = (IpNet, i32)> {
     })
 }
 
-/// Neither pod nor join subnets may be in the way of ranges that the cluster itself uses. A layer2 network may be where
-/// the transit switch is: its own transit range gives way.
+/// Checks that pod and join subnets overlap neither with each other nor with the cluster's ranges.
+///
+/// A layer2 network may overlap with the transit range, because its own transit range is moved.
 fn check_overlaps(
     request: &NetworkRequest<'_>,
     subnets: &[IpNet],
     settings: &ClusterSettings,
 ) -> Result<(), ConfigError> {
-    let named = |what: &'static str, cidrs: &[IpNet]| -> Vec<NamedRange> {
+    let named = |purpose: &'static str, cidrs: &[IpNet]| -> Vec<NamedRange> {
         cidrs
             .iter()
-            .map(|cidr| NamedRange { what, cidr: *cidr })
+            .map(|cidr| NamedRange {
+                purpose,
+                cidr: *cidr,
+            })
             .collect()
     };
     let mut ranges = named("built-in join subnet", &settings.join_subnets);
     ranges.extend(named("cluster subnet", &settings.cluster_subnets));
     ranges.extend(named("service subnet", &settings.service_cidrs));
     ranges.extend(named("masquerade subnet", &settings.masquerade_subnets));
-    if !matches!(request.config, Config::Layer2(_)) {
+    if !matches!(request.config, TopologyConfig::Layer2(_)) {
         ranges.extend(named("transit switch subnet", &settings.transit_subnets));
     }
-    let users = ranges.len();
+    let requested = ranges.len();
     ranges.extend(named("user defined subnet", subnets));
     if request.config.role() == NetworkRole::Primary {
-        let default: Vec<_> = DEFAULT_JOIN_SUBNETS.split(',').map(str::to_owned).collect();
-        let join = parsed(request.config.join_subnets().unwrap_or(&default));
+        let join = match request.config.join_subnets() {
+            Some(configured) => parse_subnets(configured),
+            None => USER_DEFINED_JOIN_SUBNETS.to_vec(),
+        };
         ranges.extend(named("user defined join subnet", &join));
     }
-    for (index, user) in ranges.iter().enumerate().skip(users) {
+    for (index, range) in ranges.iter().enumerate().skip(requested) {
         if let Some(other) = ranges[..index]
             .iter()
-            .find(|other| overlap(other.cidr, user.cidr))
+            .find(|other| overlap(other.cidr, range.cidr))
         {
-            return Err(ConfigError::Overlap(*other, *user));
+            return Err(ConfigError::Overlap(*other, *range));
         }
     }
     Ok(())
