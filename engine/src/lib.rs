@@ -6,6 +6,7 @@
 //! * [`backoff`]: delays between repeated attempts, for the client and its users.
 
 pub mod backoff;
+#[cfg(feature = "client")]
 pub mod client;
 pub mod db;
 pub mod txn;

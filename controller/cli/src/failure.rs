@@ -4,6 +4,7 @@ use std::io;
 
 use patchbay_app::northbound::OpenError;
 use patchbay_app::zone::ZoneError;
+#[cfg(feature = "kubernetes")]
 use patchbay_crds::UnknownDefinition;
 use patchbay_model::listing::listed;
 use patchbay_resources::manifests::LoadError;
@@ -30,6 +31,7 @@ pub(super) enum Failure {
     NoNode,
     #[error("--zone is required: a database belongs to one of the nodes {}", listed(.0, NAMED))]
     ZoneRequired(Vec<String>),
+    #[cfg(feature = "kubernetes")]
     #[error(transparent)]
     UnknownDefinition(#[from] UnknownDefinition),
     #[error(transparent)]
@@ -46,10 +48,13 @@ pub(super) enum Failure {
     Embedded(String),
     #[error("cannot listen on {0}")]
     Listen(#[from] ovsdb_sim::RemoteError),
+    #[cfg(feature = "kubernetes")]
     #[error("cannot use the cluster: {0}")]
     Cluster(String),
+    #[cfg(feature = "kubernetes")]
     #[error("cannot use the cluster: {0}; outside of a pod, --kubeconfig FILE is required")]
     NotAPod(String),
+    #[cfg(feature = "kubernetes")]
     #[error("{0}")]
     Ended(String),
     #[error(transparent)]

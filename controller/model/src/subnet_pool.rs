@@ -63,7 +63,7 @@ impl SubnetPool {
 
     /// Takes the next free subnet.
     pub fn allocate(&mut self) -> Option<IpNet> {
-        let is_full = self.taken.len() as u64 >= self.len();
+        let is_full = self.taken.len() as u64 >= self.count();
         let (subnetting, taken) = (&self.subnetting, &self.taken);
         let free = |number| {
             let place = subnetting.place(number)?;
@@ -116,8 +116,8 @@ impl SubnetPool {
         self.taken.is_empty()
     }
 
-    /// How many subnets are handed out, those that are taken included.
-    pub fn len(&self) -> u64 {
+    /// Number of subnets of the pool, the taken ones included.
+    pub fn count(&self) -> u64 {
         let of_all = self.subnetting.count();
         self.numbers.as_ref().map_or(of_all, |n| n.len() as u64)
     }
@@ -275,10 +275,10 @@ mod tests {
     fn a_limited_pool_has_the_first_subnets_of_its_range() {
         let mut pool = SubnetPool::of_first("172.16.0.0/12".parse().unwrap(), 20, 16);
         assert_eq!(take(&mut pool, 2), ["172.16.0.0/20", "172.16.16.0/20"]);
-        assert_eq!(pool.len(), 16);
+        assert_eq!(pool.count(), 16);
         assert!(!pool.contains("172.17.0.0/20".parse().unwrap()));
         let beside = SubnetPool::of_count("fd01::/64".parse().unwrap(), 96, 7);
-        assert_eq!(beside.len(), 7);
+        assert_eq!(beside.count(), 7);
     }
 
     proptest! {

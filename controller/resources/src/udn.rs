@@ -92,11 +92,14 @@ pub struct ClusterUserDefinedNetworkSpec {
     pub network: NetworkSpec,
     /// Names of the host's uplinks: exactly one, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(min = 1, max = 1),
-        inner(
-            length(min = 1, max = 253),
-            regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+    #[cfg_attr(
+        feature = "schema",
+        schemars(
+            length(min = 1, max = 1),
+            inner(
+                length(min = 1, max = 253),
+                regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+            )
         )
     )]
     pub uplinks: Option<Vec<String>>,

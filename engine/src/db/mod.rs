@@ -19,6 +19,7 @@ mod index_key;
 mod index_spec;
 mod index_view;
 mod overlay;
+#[cfg(feature = "client")]
 mod prediction;
 mod references;
 mod snapshot;

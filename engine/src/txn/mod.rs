@@ -24,6 +24,8 @@ mod inserted_keys;
 mod operations;
 mod pending_row;
 mod preconditions;
+#[cfg(feature = "client")]
+mod sent_transaction;
 mod split;
 mod transaction;
 mod typed;

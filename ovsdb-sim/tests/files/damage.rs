@@ -102,9 +102,9 @@ fn ovsdb_server_ignores_the_same() {
     let len = sample.bytes.len();
     for cut in [sample.last + 1, sample.last + 20, sample.last + 60, len - 1] {
         let file = sample.write("cut.db", &sample.bytes[..cut]);
-        let ours = dump(SimServer::load(&file).socket());
+        let content = dump(SimServer::load(&file).socket());
         assert_eq!(
-            ours,
+            content,
             dump(RealServer::open([&file]).socket()),
             "{cut} of {len}"
         );
@@ -114,8 +114,8 @@ fn ovsdb_server_ignores_the_same() {
     bytes[sample.last - 3] ^= 1;
     let file = sample.write("damaged.db", &bytes);
     assert_eq!(rows(&file), 1);
-    let ours = dump(SimServer::load(&file).socket());
-    assert_eq!(ours, dump(RealServer::open([&file]).socket()));
+    let content = dump(SimServer::load(&file).socket());
+    assert_eq!(content, dump(RealServer::open([&file]).socket()));
 }
 
 #[test]
@@ -151,8 +151,12 @@ fn a_transaction_that_violates_a_constraint_is_left_out_as_in_ovsdb_server() {
         let bytes = [fs::read(&file).unwrap(), good].concat();
         let file = sample.write("broken.db", &bytes);
         assert_eq!(rows(&file), 4, "{broken}");
-        let ours = dump(SimServer::load(&file).socket());
-        assert_eq!(ours, dump(RealServer::open([&file]).socket()), "{broken}");
+        let content = dump(SimServer::load(&file).socket());
+        assert_eq!(
+            content,
+            dump(RealServer::open([&file]).socket()),
+            "{broken}"
+        );
     }
 }
 
@@ -161,7 +165,7 @@ fn rows_are_collected_and_completed_as_in_ovsdb_server() {
     let sample = Sample::new();
     let one = "11111111-1111-1111-1111-111111111111";
     for record in [
-        format!(r#"{{"Child":{{"{one}":{{"name":"nobody's"}}}}}}"#),
+        format!(r#"{{"Child":{{"{one}":{{"name":"orphan"}}}}}}"#),
         format!(
             r#"{{"_is_diff":true,"Parent":{{"{one}":{{"friends":["uuid","{one}"],"ephemeral":"kept"}}}}}}"#
         ),
@@ -171,8 +175,12 @@ fn rows_are_collected_and_completed_as_in_ovsdb_server() {
         r#"{"_comment":"only","_date":5}"#.to_owned(),
     ] {
         let file = sample.with_record(&record);
-        let ours = dump(SimServer::load(&file).socket());
-        assert_eq!(ours, dump(RealServer::open([&file]).socket()), "{record}");
+        let content = dump(SimServer::load(&file).socket());
+        assert_eq!(
+            content,
+            dump(RealServer::open([&file]).socket()),
+            "{record}"
+        );
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) const STEPS: &[&str] = &[
         "map":["map",[["k","v"],["","é"]]],"pair":["map",[["p",1]]]}},{"op":"commit","durable":true}"#,
     // No change, which has no record in a file.
     r#"{"op":"comment","comment":"nothing"}"#,
-    r#"{"op":"insert","table":"Child","uuid":"00000000-0000-0000-0000-0000000000ff","row":{"name":"nobody's"}}"#,
+    r#"{"op":"insert","table":"Child","uuid":"00000000-0000-0000-0000-0000000000ff","row":{"name":"orphan"}}"#,
     r#"{"op":"update","table":"Parent","where":[],"row":{"ephemeral":"only this"}},{"op":"comment","comment":"forgotten"}"#,
     // Children, of a parent and of children.
     r#"{"op":"insert","table":"Child","uuid":"00000000-0000-0000-0000-0000000000c1","row":{"name":"c1","ephemeral":5,
