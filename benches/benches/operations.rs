@@ -13,7 +13,7 @@ use patchbay_benches::northbound::{
 use patchbay_engine::db::{Access, Database, Execution};
 use patchbay_schemas::json::TextBuf;
 use patchbay_schemas::nb::{self, LogicalRouter, LogicalRouterPort};
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::typed::Ref;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{DecodedTransaction, Message, decode_transaction};
@@ -68,7 +68,7 @@ fn decode(request: &str) -> DecodedTransaction {
     decode_transaction(
         params,
         &nb::schema(),
-        &mut Strings::default(),
+        &mut StringCache::default(),
         &mut UuidSource::random(),
     )
 }

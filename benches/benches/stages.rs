@@ -10,11 +10,10 @@ use patchbay_benches::northbound::router_transaction;
 use patchbay_engine::db::{Access, Database, Execution};
 use patchbay_schemas::json::{Framer, Reader, TextBuf};
 use patchbay_schemas::nb;
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::streaming::StreamedOperations;
+use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_schemas::wire::{
-    ArrivingTransaction, DecodedTransaction, Message, decode_transaction,
-};
+use patchbay_schemas::wire::{DecodedTransaction, Message, decode_transaction};
 
 /// Allocator of `ovsdb-sim`.
 #[global_allocator]
@@ -81,7 +80,7 @@ fn run(request: &str) -> anyhow::Result<[Duration; STAGES.len()]> {
     let text = text.ok_or_else(|| anyhow::anyhow!("the request is one text"))?;
 
     let schema = nb::schema();
-    let (mut strings, mut uuids) = (Strings::default(), UuidSource::random());
+    let (mut strings, mut uuids) = (StringCache::default(), UuidSource::random());
     let start = Instant::now();
     let mut params = params(&text)?;
     params.enter_array();
@@ -96,8 +95,8 @@ fn run(request: &str) -> anyhow::Result<[Duration; STAGES.len()]> {
     let decode_once = start.elapsed();
 
     let start = Instant::now();
-    let mut transaction = decode_arriving(request)?;
-    let decode_arriving = start.elapsed();
+    let mut transaction = decode_streamed(request)?;
+    let decode_streamed = start.elapsed();
 
     let mut database = Database::new(schema);
     let start = Instant::now();
@@ -114,37 +113,37 @@ fn run(request: &str) -> anyhow::Result<[Duration; STAGES.len()]> {
     Ok([
         frame,
         decode_once,
-        decode_arriving,
+        decode_streamed,
         execute,
         start.elapsed(),
     ])
 }
 
 /// Frames and decodes concurrently, as ovsdb-sim does.
-fn decode_arriving(request: &str) -> anyhow::Result<DecodedTransaction> {
+fn decode_streamed(request: &str) -> anyhow::Result<DecodedTransaction> {
     let mut framer = Framer::new(usize::MAX);
-    let mut arriving: Option<ArrivingTransaction> = None;
+    let mut streamed: Option<StreamedOperations> = None;
     let (mut parts, uuids) = (Vec::new(), UuidSource::random());
     for bytes in request.as_bytes().chunks(READ_BYTES) {
         framer.push(bytes);
         if let Some(text) = framer.next_text()? {
-            let mut arriving = arriving.ok_or_else(|| anyhow::anyhow!("the request is long"))?;
-            let rest = arriving.rest(params(&text)?);
+            let mut streamed = streamed.ok_or_else(|| anyhow::anyhow!("the request is long"))?;
+            let rest = streamed.decode_rest(params(&text)?);
             for part in parts {
-                arriving.append(Receiver::recv(&part)?);
+                streamed.append(Receiver::recv(&part)?);
             }
-            return Ok(arriving.finish(rest));
+            return Ok(streamed.finish(rest));
         }
-        let Some(elements) = framer.arriving_elements(DECODED_BYTES) else {
+        let Some(elements) = framer.open_elements(DECODED_BYTES) else {
             continue;
         };
-        if arriving.is_none() {
-            arriving = ArrivingTransaction::new(nb::schema(), &uuids, &elements);
+        if streamed.is_none() {
+            streamed = StreamedOperations::new(nb::schema(), &uuids, &elements);
         }
-        let Some(arriving) = &arriving else {
+        let Some(streamed) = &streamed else {
             anyhow::bail!("there is no seed");
         };
-        let part = arriving.part(elements);
+        let part = streamed.take(elements);
         let (decoded, result) = sync_channel(1);
         rayon::spawn(move || drop(decoded.send(part.decode())));
         parts.push(result);

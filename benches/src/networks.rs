@@ -1,4 +1,4 @@
-//! The networks' own rows in one zone: manifests of a cluster, and passes that bring a northbound
+//! The networks' own rows in one zone: manifests of a cluster, and passes that bring a Northbound
 //! in this process to them.
 //!
 //! All networks are cluster-wide, of topology layer3 and IPv4. A "link" is one network on one node.
@@ -9,15 +9,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
 use patchbay_allocate::networks;
 use patchbay_app::northbound::{Embedded, Northbound as _};
-use patchbay_connects::{Counts, ZoneController};
-use patchbay_model::ClusterSettings;
-use patchbay_networks::zone_rows;
+use patchbay_model::{ClusterSettings, NodeObject};
+use patchbay_networks::{NetworkController, ZoneNetworks};
 use patchbay_resources::manifests::{Inventory, read_manifests};
+use patchbay_resources::object::Time;
 use patchbay_resources::read::network_objects;
+use patchbay_rows::Counts;
 use tokio::runtime::Runtime;
 
 use crate::connect::{ClusterSize, network};
@@ -26,8 +26,8 @@ use crate::stopwatch::Stopwatch;
 /// Name of the zone, and of its node.
 pub const ZONE: &str = "node0";
 
-/// Manifests of a cluster: its nodes, each with a subnet of every network, and its networks with a
-/// namespace each.
+/// Returns the manifests of a cluster: its nodes, each with a subnet of every network, and its
+/// networks with a namespace each.
 pub fn render_manifests(size: ClusterSize) -> String {
     let mut yaml = String::new();
     for node in 0..size.nodes {
@@ -113,16 +113,16 @@ pub fn read_cluster(file: &Path) -> Result<Inventory> {
 pub struct NetworksZone {
     runtime: Runtime,
     northbound: Embedded,
-    controller: ZoneController,
-    settings: ClusterSettings,
+    controller: NetworkController,
+    networks: ZoneNetworks,
 }
 
 /// Costs of one pass: CPU time, or wall-clock time below 50 ms.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NetworksPass {
-    /// Deriving the desired rows from the cluster.
-    pub desired: Duration,
-    /// Comparing them with the northbound.
+    /// Reading the cluster's objects, or the one that changed.
+    pub read: Duration,
+    /// Planning the rows that change.
     pub plan: Duration,
     /// Committing the transaction.
     pub commit: Duration,
@@ -133,7 +133,7 @@ pub struct NetworksPass {
 impl NetworksPass {
     /// Total time.
     pub fn total(&self) -> Duration {
-        self.desired + self.plan + self.commit
+        self.read + self.plan + self.commit
     }
 
     /// Number of rows that were inserted, changed or deleted.
@@ -151,25 +151,53 @@ impl NetworksZone {
         Ok(Self {
             runtime: Runtime::new()?,
             northbound: Embedded::new(1)?,
-            controller: ZoneController::default(),
-            settings: ClusterSettings::default(),
+            controller: NetworkController::default(),
+            networks: ZoneNetworks::default(),
         })
     }
 
-    /// Brings the northbound to what the cluster needs, in one transaction.
+    /// Brings the northbound to what the cluster needs, in one transaction, like a command that has seen nothing.
     ///
     /// # Errors
     /// The plan or the transaction fails.
     pub fn pass(&mut self, cluster: &Inventory) -> Result<NetworksPass> {
-        let mut pass = NetworksPass::default();
         let watch = Stopwatch::start()?;
-        let rows = zone_rows(&network_objects(cluster), ZONE, &self.settings);
-        pass.desired = watch.stop()?;
-        anyhow::ensure!(rows.skipped.is_empty(), "{:?}", rows.skipped);
+        let settings = ClusterSettings::default();
+        self.networks = ZoneNetworks::read(&network_objects(cluster), ZONE, &settings);
+        let read = watch.stop()?;
+        let skipped = self.networks.skipped();
+        anyhow::ensure!(skipped.is_empty(), "{skipped:?}");
+        self.controller = NetworkController::default();
+        self.finish_pass(read)
+    }
 
+    /// Follows a node that came, changed or went, like a running controller.
+    ///
+    /// # Errors
+    /// The plan or the transaction fails.
+    pub fn node_pass(&mut self, cluster: &Inventory, node: &str) -> Result<NetworksPass> {
+        let mut nodes = cluster.nodes.iter();
+        let object = nodes.find(|(key, _)| key.name == node);
+        let watch = Stopwatch::start()?;
+        match object {
+            Some((_, object)) => self.networks.put_node(NodeObject {
+                name: node,
+                annotations: object.object.metadata.annotations.as_ref(),
+            }),
+            None => self.networks.remove_node(node),
+        }
+        let read = watch.stop()?;
+        self.finish_pass(read)
+    }
+
+    fn finish_pass(&mut self, read: Duration) -> Result<NetworksPass> {
+        let mut pass = NetworksPass {
+            read,
+            ..NetworksPass::default()
+        };
         let snapshot = self.northbound.snapshot();
         let watch = Stopwatch::start()?;
-        let change = self.controller.plan_networks(&rows, &snapshot)?;
+        let change = self.controller.plan(&self.networks, &snapshot)?;
         pass.plan = watch.stop()?;
         pass.counts = change.counts;
         // The database changes rows in place that no snapshot holds.
@@ -208,9 +236,9 @@ mod tests {
         assert!(zone.pass(&three).unwrap().rows() > 0);
         let rows = zone.row_count();
         assert_eq!(zone.pass(&three).unwrap().rows(), 0);
-        assert!(zone.pass(&four).unwrap().rows() > 0);
+        assert!(zone.node_pass(&four, "node3").unwrap().rows() > 0);
         assert!(zone.row_count() > rows);
-        assert!(zone.pass(&three).unwrap().rows() > 0);
+        assert!(zone.node_pass(&three, "node3").unwrap().rows() > 0);
         assert_eq!(zone.row_count(), rows);
     }
 }

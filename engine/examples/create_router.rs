@@ -1,10 +1,11 @@
-//! Makes a router with ports and routes in one transaction, and makes it so again: nothing is sent the second time.
+//! Inserts a router with ports and a route in one transaction. A second run changes nothing and
+//! sends nothing.
 //!
 //! ```text
 //! cargo run -p patchbay-engine --example create_router -- unix:/run/ovn/ovnnb_db.sock
 //! ```
 //!
-//! Without a remote it shows itself on a simulator of its own.
+//! Without a remote it starts a simulator.
 
 use std::error::Error;
 
@@ -42,11 +43,11 @@ async fn create(remotes: &str) -> Result<(), Box<dyn Error>> {
         let transaction = router(&client, &by_name, &port_by_name)?;
         let operations = transaction.operations().len();
         client.transact(transaction).await.into_result()?;
-        println!("the {attempt} time: {operations} operations");
+        println!("{attempt} transaction: {operations} operations");
     }
     let snapshot = client.snapshot();
     let index = snapshot.typed_index(&by_name)?;
-    let (router, row) = index.one(ROUTER)?.ok_or("it was just made")?;
+    let (router, row) = index.one(ROUTER)?.ok_or("the router was just committed")?;
     println!("router {} ({router})", row.name);
     for port in &row.ports {
         let port = snapshot.get(*port)?.ok_or("a router holds its ports")?;
@@ -55,14 +56,14 @@ async fn create(remotes: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What is lacking of the router, its ports and its route.
+/// The transaction that inserts or updates the router, its ports and its route.
 fn router(
     client: &Client,
     by_name: &Index<LogicalRouter>,
     port_by_name: &Index<LogicalRouterPort>,
 ) -> Result<Transaction, BuildError> {
     let mut txn = TxnBuilder::new(&client.snapshot());
-    // What others have changed since the snapshot is not overwritten: the transaction is refused then.
+    // The server rejects the transaction if others have changed these rows since the snapshot.
     txn.guard_changes();
     let mut wanted = LogicalRouter {
         name: ROUTER.into(),
@@ -79,7 +80,7 @@ fn router(
         let (port, _) = txn.upsert(port_by_name, &port, &[])?;
         wanted.ports.insert(port);
     }
-    // Whatever else the router has, it keeps.
+    // These columns of an existing router stay as they are.
     let keep = ["static_routes", "nat", "policies", "external_ids"];
     let (router, _) = txn.upsert(by_name, &wanted, &keep)?;
     let snapshot = client.snapshot();

@@ -1,10 +1,10 @@
-//! Prints the names of logical switches and routers as they come and go.
+//! Prints the names of logical switches and routers as they are added and removed.
 //!
 //! ```text
 //! cargo run -p patchbay-engine --example watch -- unix:/run/ovn/ovnnb_db.sock
 //! ```
 //!
-//! Without a remote it shows itself on a simulator of its own.
+//! Without a remote it starts a simulator.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -20,11 +20,11 @@ use patchbay_schemas::typed::TypeError;
 async fn main() -> Result<(), Box<dyn Error>> {
     match std::env::args().nth(1) {
         Some(remotes) => watch(&remotes, usize::MAX).await,
-        None => show_itself().await,
+        None => demonstrate().await,
     }
 }
 
-/// Prints what changes, until so many names have come.
+/// Prints changes until there are this many names.
 async fn watch(remotes: &str, count: usize) -> Result<(), Box<dyn Error>> {
     let config = Config::new(remotes.parse()?, "OVN_Northbound")
         .with_columns("Logical_Switch", ["name"])
@@ -49,7 +49,7 @@ async fn watch(remotes: &str, count: usize) -> Result<(), Box<dyn Error>> {
     }
 }
 
-async fn show_itself() -> Result<(), Box<dyn Error>> {
+async fn demonstrate() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let sim = Sim::builder().build()?;
     let listener = sim

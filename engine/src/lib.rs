@@ -1,9 +1,12 @@
-//! Patchbay's engine: an embedded OVSDB transaction engine and an OVSDB client.
+//! Patchbay's engine: an embedded OVSDB database and an OVSDB client.
 //!
-//! * [`db`]: tables in memory, transactions, snapshots;
+//! * [`db`]: tables in memory, transactions, snapshots and indexes;
 //! * [`txn`]: a builder that collects changes to typed rows into one transaction;
-//! * [`client`]: a live copy of a database behind a server, and transactions on it.
+//! * [`client`]: a replica of a database behind an OVSDB server, and transactions on that database;
+//! * [`backoff`]: delays between repeated attempts, for the client and its users.
 
+pub mod backoff;
+#[cfg(feature = "client")]
 pub mod client;
 pub mod db;
 pub mod txn;

@@ -1,4 +1,4 @@
-//! Declared indexes find what a walk over the table finds, whatever has happened to it.
+//! Declared indexes find the same rows as a walk over the table, after any sequence of changes.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
@@ -28,7 +28,7 @@ fn indexes() -> [IndexSpec; 5] {
     ]
 }
 
-/// The keys of a row in each of the indexes.
+/// Keys of a row in each of [`indexes`].
 fn keys(row: &AddressSet) -> [Vec<IndexKey>; 5] {
     let id = row
         .external_ids
@@ -48,12 +48,12 @@ fn keys(row: &AddressSet) -> [Vec<IndexKey>; 5] {
     ]
 }
 
-/// Everything that the indexes of a snapshot should find.
-fn truth(snapshot: &Snapshot) -> [BTreeMap<String, (IndexKey, BTreeSet<Uuid>)>; 5] {
-    let mut truth: [BTreeMap<_, (IndexKey, BTreeSet<Uuid>)>; 5] = Default::default();
+/// Keys and rows that the indexes of a snapshot must contain, found by a walk.
+fn expected_entries(snapshot: &Snapshot) -> [BTreeMap<String, (IndexKey, BTreeSet<Uuid>)>; 5] {
+    let mut expected: [BTreeMap<_, (IndexKey, BTreeSet<Uuid>)>; 5] = Default::default();
     for row in snapshot.typed::<AddressSet>().iter() {
         let (reference, row) = row.unwrap();
-        for (found, keys) in truth.iter_mut().zip(keys(&row)) {
+        for (found, keys) in expected.iter_mut().zip(keys(&row)) {
             for key in keys {
                 let entry = found.entry(key.to_string());
                 let (_, rows) = entry.or_insert_with(|| (key, BTreeSet::new()));
@@ -61,16 +61,17 @@ fn truth(snapshot: &Snapshot) -> [BTreeMap<String, (IndexKey, BTreeSet<Uuid>)>; 
             }
         }
     }
-    truth
+    expected
 }
 
-fn check(snapshot: &Snapshot) {
-    for (spec, truth) in indexes().iter().zip(truth(snapshot)) {
+/// Checks the indexes of a snapshot.
+fn check_indexes(snapshot: &Snapshot) {
+    for (spec, expected) in indexes().iter().zip(expected_entries(snapshot)) {
         let index = snapshot.index(spec).unwrap();
-        assert_eq!(index.key_count(), truth.len(), "{spec}");
-        let shared = truth.values().filter(|(_, rows)| rows.len() > 1).count();
+        assert_eq!(index.key_count(), expected.len(), "{spec}");
+        let shared = expected.values().filter(|(_, rows)| rows.len() > 1).count();
         assert_eq!(index.shared_key_count(), shared, "{spec}");
-        for (key, rows) in truth.into_values() {
+        for (key, rows) in expected.into_values() {
             let found: BTreeSet<Uuid> = index.all(key.clone()).map(|row| row.uuid).collect();
             assert_eq!(found, rows, "{spec}: {key}");
             assert_eq!(index.count(key.clone()), rows.len());
@@ -85,12 +86,17 @@ fn check(snapshot: &Snapshot) {
     }
 }
 
-/// What becomes of one of a few rows; none: it goes.
-type Step = (usize, Option<AddressSet>);
+/// Change of one of four rows.
+#[derive(Clone, Debug)]
+struct Step {
+    row: usize,
+    /// `None`: the row is deleted.
+    wanted: Option<AddressSet>,
+}
 
 fn row() -> impl Strategy<Value = AddressSet> {
     let id = prop::option::of(prop::sample::select(vec!["x", "y"]));
-    // Some sets are long enough to be trees, whose differences are found otherwise.
+    // Some sets are long enough to be trees, whose differences are computed in another way.
     let addresses = prop_oneof![
         prop::collection::btree_set(0..6_u8, 0..4),
         prop::collection::btree_set(0..80_u8, 30..60)
@@ -110,51 +116,53 @@ fn row() -> impl Strategy<Value = AddressSet> {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    prop::collection::vec((0..4_usize, prop::option::weighted(0.8, row())), 1..25)
+    let step = (0..4_usize, prop::option::weighted(0.8, row()));
+    prop::collection::vec(step.prop_map(|(row, wanted)| Step { row, wanted }), 1..25)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(25))]
 
     #[test]
-    fn indexes_find_what_a_walk_finds(steps in steps(), declared_at in 0..10_usize) {
+    fn indexes_find_the_rows_that_a_walk_finds(steps in steps(), declared_at in 0..10_usize) {
         let mut database = Database::new(nb::schema());
         let mut rows: [Option<(Ref<AddressSet>, AddressSet)>; 4] = Default::default();
-        let mut past = Vec::new();
-        for (i, (which, wanted)) in steps.into_iter().enumerate() {
+        let mut earlier = Vec::new();
+        for (i, Step { row, wanted }) in steps.into_iter().enumerate() {
             if i == declared_at {
                 for index in indexes() {
                     database.add_index(index);
                 }
             }
-            // The schema wants different names.
-            let wanted = wanted.map(|wanted| AddressSet { name: format!("{which}{}", wanted.name), ..wanted });
+            // The schema requires unique names.
+            let wanted = wanted.map(|wanted| AddressSet { name: format!("{row}{}", wanted.name), ..wanted });
             let mut txn = TxnBuilder::new(&database.snapshot());
-            rows[which] = match (rows[which].take(), wanted) {
+            rows[row] = match (rows[row].take(), wanted) {
                 (None, None) => None,
-                (Some((row, _)), None) => {
-                    txn.delete(row).unwrap();
+                (Some((reference, _)), None) => {
+                    txn.delete(reference).unwrap();
                     None
                 }
                 (None, Some(wanted)) => Some((txn.insert(&wanted).unwrap(), wanted)),
-                (Some((row, current)), Some(wanted)) => {
-                    txn.update(row, &current, &wanted).unwrap();
-                    Some((row, wanted))
+                (Some((reference, current)), Some(wanted)) => {
+                    txn.update(reference, &current, &wanted).unwrap();
+                    Some((reference, wanted))
                 }
             };
             database.transact(txn.finish().operations()).unwrap();
             if i >= declared_at {
-                check(&database.snapshot());
-                past.push(database.snapshot());
+                check_indexes(&database.snapshot());
+                earlier.push(database.snapshot());
             }
         }
-        // What came later is in no former snapshot, and in no former index.
-        for snapshot in &past {
-            check(snapshot);
+        // Later changes must not appear in earlier snapshots and their indexes.
+        for snapshot in &earlier {
+            check_indexes(snapshot);
         }
     }
 }
 
+/// A database with two address sets.
 fn sample() -> Database {
     let mut database = Database::new(nb::schema());
     let mut txn = TxnBuilder::new(&database.snapshot());
@@ -171,7 +179,7 @@ fn sample() -> Database {
 }
 
 #[test]
-fn a_snapshot_gets_an_index_that_its_database_has_not() {
+fn an_index_can_be_added_to_a_snapshot_alone() {
     let database = sample();
     let by_id = Index::by_key(AddressSet::EXTERNAL_IDS, ID);
     let without = database.snapshot();
@@ -186,7 +194,7 @@ fn a_snapshot_gets_an_index_that_its_database_has_not() {
 }
 
 #[test]
-fn an_index_over_what_the_schema_lacks_is_empty() {
+fn an_index_over_a_column_that_the_schema_lacks_is_empty() {
     let mut database = sample();
     for spec in [
         IndexSpec::new("Address_Set", ["later"]),
@@ -201,7 +209,7 @@ fn an_index_over_what_the_schema_lacks_is_empty() {
 }
 
 #[test]
-fn indexes_outlive_a_conversion_to_another_schema() {
+fn a_conversion_to_another_schema_keeps_declared_indexes() {
     let mut database = sample();
     let by_name = Index::by(AddressSet::NAME);
     database.add_index(&by_name);

@@ -1,7 +1,7 @@
-//! Clients that the server connects to, instead of being connected to: the active remotes of ovsdb-server.
+//! Dialers: connections that the server makes to waiting clients, the active remotes of
+//! ovsdb-server.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,40 +10,39 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use crate::listen::{self, ListenError};
+use crate::connection::{self, ProbeInterval};
 use crate::server::Server;
-use crate::session::{self, Probe};
+use crate::target::{ActiveTarget, RemoteError};
 
-/// What OVSDB has registered with IANA.
-const DEFAULT_PORT: u16 = 6640;
-/// Pauses between attempts, the shortest and the longest, as ovsdb-server's.
+/// Shortest pause between two attempts to connect, as in ovsdb-server.
 const MIN_BACKOFF: Duration = Duration::from_secs(1);
+/// Longest pause between two attempts to connect, as in ovsdb-server.
 const MAX_BACKOFF: Duration = Duration::from_secs(8);
 
-/// A client that the server connects to, again and again. Dropping it ends the connection.
+/// Client that the server connects to, again whenever the connection ends. Dropping it closes the
+/// connection.
 #[derive(Debug)]
 pub struct Dialer {
     target: String,
-    progress: watch::Receiver<Progress>,
-    /// The time of silence after which the client must prove to be there.
-    probe: watch::Sender<Option<Duration>>,
+    status: watch::Receiver<DialerStatus>,
+    probe_interval: watch::Sender<Option<Duration>>,
     task: JoinHandle<()>,
 }
 
-/// How far the server has come with a client.
+/// State of the connection to a client.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Progress {
-    pub(crate) phase: Phase,
-    /// When the last connection was made.
+pub(crate) struct DialerStatus {
+    pub(crate) phase: DialerPhase,
+    /// Time at which the last connection was made.
     pub(crate) connected: Option<Instant>,
-    /// When the last one ended that was made.
+    /// Time at which the last connection ended.
     pub(crate) disconnected: Option<Instant>,
 }
 
-/// What the server does about a client.
+/// Phase of a connection, as in the column `status` of `Connection` tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// Waits before the next attempt.
+pub(crate) enum DialerPhase {
+    /// The server waits before the next attempt.
     #[default]
     Backoff,
     Connecting,
@@ -51,18 +50,18 @@ pub(crate) enum Phase {
 }
 
 impl Dialer {
-    /// Whom it connects to: `unix:PATH` or `tcp:HOST[:PORT]`, as it was given.
+    /// The target as it was given: `unix:PATH` or `tcp:HOST[:PORT]`.
     pub fn target(&self) -> &str {
         &self.target
     }
 
-    /// Changes the time of silence after which the client must prove to be there.
-    pub(crate) fn set_probe(&self, probe: Option<Duration>) {
-        self.probe.send_replace(probe);
+    /// Changes the client's probe interval.
+    pub(crate) fn set_probe_interval(&self, interval: Option<Duration>) {
+        self.probe_interval.send_replace(interval);
     }
 
-    pub(crate) fn progress(&self) -> Progress {
-        *self.progress.borrow()
+    pub(crate) fn status(&self) -> DialerStatus {
+        *self.status.borrow()
     }
 }
 
@@ -72,124 +71,99 @@ impl Drop for Dialer {
     }
 }
 
-/// Where a client waits.
-#[derive(Debug, PartialEq, Eq)]
-enum Peer {
-    Unix(PathBuf),
-    Tcp { host: String, port: u16 },
-}
-
-impl Peer {
-    fn parse(target: &str) -> Option<Self> {
-        if let Some(path) = target.strip_prefix("unix:") {
-            return (!path.is_empty()).then(|| Self::Unix(path.into()));
-        }
-        let rest = target.strip_prefix("tcp:")?;
-        let (host, port) = match rest.strip_prefix('[') {
-            Some(rest) => {
-                let (host, port) = rest.split_once(']')?;
-                (
-                    host,
-                    port.strip_prefix(':')
-                        .or(Some(port).filter(|port| port.is_empty()))?,
-                )
-            }
-            None => rest.split_once(':').unwrap_or((rest, "")),
-        };
-        let port = if port.is_empty() {
-            DEFAULT_PORT
-        } else {
-            port.parse().ok().filter(|port| *port != 0)?
-        };
-        let host = host.to_owned();
-        (!host.is_empty()).then_some(Self::Tcp { host, port })
-    }
-
+impl ActiveTarget {
     /// Connects once, and serves the client until the connection ends.
     async fn serve(
         &self,
         server: &Arc<Server>,
-        probe: Probe,
-        progress: &watch::Sender<Progress>,
+        probe_interval: ProbeInterval,
+        status: &watch::Sender<DialerStatus>,
     ) -> io::Result<()> {
-        let join = |_| Some(Connection::new(progress));
-        progress.send_modify(|progress| progress.phase = Phase::Connecting);
+        let register = |_| Some(ActiveConnection::new(status));
+        status.send_modify(|status| status.phase = DialerPhase::Connecting);
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         match self {
             Self::Unix(path) => {
                 let stream = UnixStream::connect(path).await?;
-                let _place = listen::admit(server).ok_or_else(refused)?;
-                session::serve(server.clone(), stream, probe, join).await;
+                let _permit = server.admit().ok_or_else(refused)?;
+                connection::serve(server.clone(), stream, probe_interval, register).await;
             }
             Self::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
-                let _place = listen::admit(server).ok_or_else(refused)?;
-                session::serve(server.clone(), stream, probe, join).await;
+                let _permit = server.admit().ok_or_else(refused)?;
+                connection::serve(server.clone(), stream, probe_interval, register).await;
             }
         }
         Ok(())
     }
 }
 
-/// Begins to connect to a client.
+/// Starts a dialer.
 pub(crate) fn dial(
     server: Arc<Server>,
     target: &str,
-    probe: Option<Duration>,
-) -> Result<Dialer, ListenError> {
-    let peer = Peer::parse(target).ok_or_else(|| ListenError::Peer(target.to_owned()))?;
-    let (sender, progress) = watch::channel(Progress::default());
-    let probe = watch::Sender::new(probe);
-    let call = call(server, peer, target.to_owned(), probe.subscribe(), sender);
-    let task = tokio::spawn(call);
+    probe_interval: Option<Duration>,
+) -> Result<Dialer, RemoteError> {
+    let client =
+        ActiveTarget::parse(target).ok_or_else(|| RemoteError::Active(target.to_owned()))?;
+    let (sender, status) = watch::channel(DialerStatus::default());
+    let probe_interval = watch::Sender::new(probe_interval);
+    let task = tokio::spawn(connect_repeatedly(
+        server,
+        client,
+        target.to_owned(),
+        probe_interval.subscribe(),
+        sender,
+    ));
     Ok(Dialer {
         target: target.to_owned(),
-        progress,
-        probe,
+        status,
+        probe_interval,
         task,
     })
 }
 
-/// A connection that is there.
-struct Connection<'a>(&'a watch::Sender<Progress>);
+/// Guard of an open connection, which keeps the status up to date.
+struct ActiveConnection<'a>(&'a watch::Sender<DialerStatus>);
 
-impl<'a> Connection<'a> {
-    fn new(progress: &'a watch::Sender<Progress>) -> Self {
-        progress.send_modify(|progress| {
-            progress.phase = Phase::Active;
-            progress.connected = Some(Instant::now());
+impl<'a> ActiveConnection<'a> {
+    fn new(status: &'a watch::Sender<DialerStatus>) -> Self {
+        status.send_modify(|status| {
+            status.phase = DialerPhase::Active;
+            status.connected = Some(Instant::now());
         });
-        Self(progress)
+        Self(status)
     }
 }
 
-impl Drop for Connection<'_> {
+impl Drop for ActiveConnection<'_> {
     fn drop(&mut self) {
-        self.0.send_modify(|progress| {
-            progress.phase = Phase::Backoff;
-            progress.disconnected = Some(Instant::now());
+        self.0.send_modify(|status| {
+            status.phase = DialerPhase::Backoff;
+            status.disconnected = Some(Instant::now());
         });
     }
 }
 
-async fn call(
+/// Connects to a client again and again, and serves it.
+async fn connect_repeatedly(
     server: Arc<Server>,
-    peer: Peer,
+    client: ActiveTarget,
     target: String,
-    probe: Probe,
-    progress: watch::Sender<Progress>,
+    probe_interval: ProbeInterval,
+    status: watch::Sender<DialerStatus>,
 ) {
     let mut backoff = Duration::ZERO;
     loop {
         let start = Instant::now();
-        // A server that is down does not call, either.
+        // During an outage the server does not connect.
         if server.is_up() {
-            match peer.serve(&server, probe.clone(), &progress).await {
+            match client.serve(&server, probe_interval.clone(), &status).await {
                 Ok(()) => tracing::info!(target, "a connection has ended"),
                 Err(error) => tracing::info!(target, %error, "cannot connect"),
             }
-            progress.send_modify(|progress| progress.phase = Phase::Backoff);
+            status.send_modify(|status| status.phase = DialerPhase::Backoff);
         }
         backoff = if start.elapsed() >= backoff {
             MIN_BACKOFF
@@ -207,11 +181,9 @@ mod tests {
 
     use crate::Sim;
 
-    use super::*;
-
     const ANSWER: &str = r#"{"id":1,"result":[],"error":null}"#;
 
-    /// The answer to an `echo`.
+    /// Sends an `echo` and returns the reply.
     async fn echo(stream: &mut TcpStream) -> String {
         let request = br#"{"id":1,"method":"echo","params":[]}"#;
         stream.write_all(request).await.unwrap();
@@ -221,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_hangs_up_is_called_again_until_the_dialer_is_dropped() {
+    async fn the_server_connects_again_until_the_dialer_is_dropped() {
         let client = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let sim = Sim::builder().build().unwrap();
         let target = format!("tcp:{}", client.local_addr().unwrap());
@@ -239,33 +211,6 @@ mod tests {
         assert_eq!(rest, b"");
         while !sim.connections().is_empty() {
             tokio::task::yield_now().await;
-        }
-    }
-
-    #[test]
-    fn targets_name_a_path_or_a_host_and_perhaps_a_port() {
-        let tcp = |host: &str, port| {
-            let host = host.to_owned();
-            Some(Peer::Tcp { host, port })
-        };
-        assert_eq!(
-            Peer::parse("unix:/run/x"),
-            Some(Peer::Unix("/run/x".into()))
-        );
-        assert_eq!(Peer::parse("tcp:127.0.0.1:6641"), tcp("127.0.0.1", 6641));
-        assert_eq!(Peer::parse("tcp:somewhere"), tcp("somewhere", 6640));
-        assert_eq!(Peer::parse("tcp:[::1]:1"), tcp("::1", 1));
-        assert_eq!(Peer::parse("tcp:[::1]"), tcp("::1", 6640));
-        for wrong in [
-            "unix:",
-            "tcp:",
-            "tcp:x:y",
-            "tcp:x:0",
-            "tcp:[::1",
-            "tcp:[::1]1",
-            "ptcp:1",
-        ] {
-            assert_eq!(Peer::parse(wrong), None, "{wrong}");
         }
     }
 }

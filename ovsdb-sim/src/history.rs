@@ -1,4 +1,5 @@
-//! The transactions that a clustered database remembers, so that clients that come back get what they missed.
+//! History of a clustered database: the last transactions, from which returning clients get what
+//! they missed.
 
 use std::collections::VecDeque;
 
@@ -8,61 +9,64 @@ use patchbay_schemas::row::Row;
 use patchbay_schemas::uuids::UuidSource;
 use uuid::Uuid;
 
-use crate::monitor::NetChanges;
+use crate::update::NetChanges;
 
-/// How many transactions are remembered at most.
+/// Maximum number of transactions in the history, as in ovsdb-server.
 const MAX_TRANSACTIONS: usize = 100;
-/// The RAFT log of a new cluster: its first content and the election of its leader.
-const FIRST_INDEX: u64 = 2;
+/// Index of the last entry in the RAFT log of a new cluster, after its first content and the
+/// election of its leader.
+const FIRST_RAFT_INDEX: u64 = 2;
 
-/// The latest transactions, bounded as in ovsdb-server: at most a hundred, and at most as many atoms in their rows as
-/// the database holds, beyond which everything anew is cheaper. The last one always stays, whose id is the database's.
+/// Last transactions of a database, bounded as in ovsdb-server: at most a hundred, with at most as
+/// many atoms in their rows as the database has. Beyond that, the full content is cheaper. The last
+/// transaction always stays, because its id is the database's.
 #[derive(Debug)]
 pub(crate) struct History {
     ids: UuidSource,
-    /// The oldest first; never empty.
-    transactions: VecDeque<Transaction>,
-    /// Atoms in the transactions.
+    /// In order of commit; never empty.
+    transactions: VecDeque<PastTransaction>,
+    /// Number of atoms in the transactions.
     atoms: u64,
-    /// Atoms in the database.
+    /// Number of atoms in the database.
     database_atoms: u64,
-    /// The number of the last entry of the RAFT log.
+    /// Index of the last entry in the RAFT log.
     index: u64,
 }
 
 #[derive(Debug)]
-struct Transaction {
+struct PastTransaction {
     id: Uuid,
     changes: Vec<RowChange>,
     atoms: u64,
 }
 
 impl History {
-    /// Begins with a database's content, as one transaction.
+    /// Makes a history whose only transaction is the content of `snapshot`.
     pub(crate) fn new(ids: UuidSource, snapshot: &Snapshot) -> Self {
         let mut history = Self {
             ids,
             transactions: VecDeque::new(),
             atoms: 0,
             database_atoms: 0,
-            index: FIRST_INDEX - 1,
+            index: FIRST_RAFT_INDEX - 1,
         };
         history.restart(snapshot);
         history
     }
 
-    /// Begins anew, with a content that nothing before leads to.
+    /// Replaces the history by one transaction with the content of `snapshot`, which does not
+    /// follow from the transactions before.
     pub(crate) fn restart(&mut self, snapshot: &Snapshot) {
         let tables = snapshot.schema().table_ids();
         let rows = tables.flat_map(|table| snapshot.table(table).iter());
         self.transactions.clear();
         self.atoms = 0;
         self.database_atoms = rows.map(|row| atoms(row)).sum();
-        // Nobody can ask for the changes of the first transaction.
+        // No client can request the changes of the first transaction.
         self.push(Vec::new(), self.database_atoms);
     }
 
-    /// Remembers a commit and forgets what is too old.
+    /// Adds a commit, and removes the transactions beyond the bounds.
     pub(crate) fn record(&mut self, changes: &ChangeSet) {
         let count = |row: &Option<_>| row.as_deref().map_or(0, atoms);
         let (mut old, mut new) = (0, 0);
@@ -75,19 +79,19 @@ impl History {
         while self.transactions.len() > 1
             && (self.transactions.len() > MAX_TRANSACTIONS || self.atoms > self.database_atoms)
         {
-            self.forget_oldest();
+            self.remove_oldest();
         }
     }
 
-    /// Forgets all but the last transaction.
+    /// Removes all transactions but the last.
     pub(crate) fn truncate(&mut self) {
         while self.transactions.len() > 1 {
-            self.forget_oldest();
+            self.remove_oldest();
         }
     }
 
-    /// The RAFT log gets an entry without a transaction: a leader is elected.
-    pub(crate) fn elect(&mut self) {
+    /// Counts the election of a leader: an entry in the RAFT log without a transaction.
+    pub(crate) fn record_election(&mut self) {
         self.index += 1;
     }
 
@@ -96,12 +100,12 @@ impl History {
         self.transactions.back().map_or(Uuid::nil(), |last| last.id)
     }
 
-    /// The number of the last entry of the RAFT log.
+    /// The index of the last entry in the RAFT log.
     pub(crate) fn index(&self) -> u64 {
         self.index
     }
 
-    /// What changed after a transaction; none when it is not remembered.
+    /// The net changes after the transaction `id`. `None`: the history does not reach it.
     pub(crate) fn changes_since(&self, id: Uuid) -> Option<NetChanges> {
         let place = self.transactions.iter().position(|this| this.id == id)?;
         let mut net = NetChanges::default();
@@ -118,17 +122,17 @@ impl History {
         self.atoms += atoms;
         let id = self.ids.next_uuid();
         self.transactions
-            .push_back(Transaction { id, changes, atoms });
+            .push_back(PastTransaction { id, changes, atoms });
     }
 
-    fn forget_oldest(&mut self) {
+    fn remove_oldest(&mut self) {
         if let Some(oldest) = self.transactions.pop_front() {
             self.atoms -= oldest.atoms;
         }
     }
 }
 
-/// How many atoms a row holds, its UUID and its version included.
+/// The number of atoms of a row, with its UUID and its version.
 fn atoms(row: &Row) -> u64 {
     let atoms = |datum: &Datum| match datum {
         Datum::Set(set) => set.len(),

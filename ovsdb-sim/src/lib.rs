@@ -15,7 +15,7 @@
 //!     })
 //!     .build()?;
 //!
-//! // From here on `ovn-nbctl --db=unix:/tmp/nb.sock show` prints the switch.
+//! // Now `ovn-nbctl --db=unix:/tmp/nb.sock show` prints the switch.
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("nb.sock");
 //! let listener = sim.listen(&format!("punix:{}", path.display())).await?;
@@ -24,7 +24,7 @@
 //! let client = Client::connect(Config::new(sim.connector().into(), "OVN_Northbound")).await?;
 //! let mut changes = client.changes();
 //!
-//! // Clients see what the simulator's owner does.
+//! // Clients get the changes of the simulator's owner.
 //! let database = sim.database("OVN_Northbound").ok_or("served by default")?;
 //! let mut txn = database.txn();
 //! txn.insert(&LogicalRouter { name: "lr0".into(), ..Default::default() })?;
@@ -35,60 +35,88 @@
 //! # }
 //! ```
 //!
-//! **Ways in.** [`Sim::listen`] opens unix sockets and TCP ports, [`Sim::dial`] connects to clients that wait, [`Sim::connector`] is the way for the engine's client in
-//! the same process, [`Sim::connect`] is a bare stream of bytes, and [`SimDatabase`] reads and commits without messages.
+//! **Connections.** [`Sim::listen`] opens unix sockets and TCP ports. [`Sim::dial`] connects to
+//! clients that wait. [`Sim::connector`] connects the engine's client in the same process, and
+//! [`Sim::connect`] returns a bare byte stream. [`SimDatabase`] reads and commits without messages.
 //!
-//! **Faults.** [`Sim::set_fault`] makes something go wrong: connections end, replies get lost or late, requests are refused.
-//! [`Fault`] lists what. [`Sim::go_down`] and [`Sim::come_back`] are for the server as a whole, [`Sim::remove_database`]
-//! and [`Sim::add_database`] for a database.
+//! **Faults.** [`Sim::set_fault`] injects faults: connections end, replies are lost or late,
+//! requests are refused. [`Fault`] lists them. [`Sim::go_down`] and [`Sim::come_back`] are an
+//! outage of the whole server, [`Sim::remove_database`] and [`Sim::add_database`] one of a
+//! database.
 //!
-//! **Time** is tokio's. A test that pauses it (`tokio::time::pause`) lets an hour pass at once: deadlines of `wait`s, late
-//! replies and clients' probes included. Sockets do not know of this, so such tests connect without.
+//! **Time** is tokio's. In a test that pauses it (`tokio::time::pause`), an hour takes no time: the
+//! deadline of a `wait`, a late reply, a client's probe interval. Sockets do not wait for paused
+//! time, so such tests use [`Sim::connector`].
 //!
-//! **UUIDs** follow from a [seed](SimBuilder::seed), so that states can be compared with recorded ones.
+//! **UUIDs** can be drawn from a [seed](SimBuilder::seed), so that states can be compared with
+//! recorded ones.
 //!
-//! **Conformance** with ovsdb-server, and differences, are in `CONFORMANCE.md`; the program's options and the control API
-//! in `README.md`.
+//! **Conformance** with ovsdb-server, and the differences, are in `CONFORMANCE.md`. The options of
+//! the program and the control API are in `README.md`.
+//!
+//! **Features.** A library user needs none of them, and sets `default-features = false`:
+//!
+//! | feature | adds |
+//! | --- | --- |
+//! | `program` (default) | the program `ovsdb-sim`, with `control-api` and `unixctl` |
+//! | `control-api` | `Sim::serve_control` and `ControlApiClient`: JSON-RPC 2.0 over HTTP and WebSocket |
+//! | `unixctl` | `Sim::serve_unixctl`: the protocol of ovs-appctl |
+//! | `testing` | the module `testing`: real servers for tests that compare with them |
 
+mod builder;
+mod chunk;
+mod connection;
+#[cfg(feature = "control-api")]
 mod control;
-mod database;
-mod databases;
+mod database_set;
 mod dial;
 mod fault;
 mod file;
 mod history;
-mod hosted;
+mod in_process;
+mod limits;
 mod listen;
-mod lock;
+mod locks;
 mod model;
-mod monitor;
+mod monitors;
 mod outbox;
-mod pace;
 mod remotes;
 mod reply;
 mod request;
+mod served_database;
 mod server;
 mod server_database;
 mod session;
+mod session_handle;
+mod session_id;
 mod sim;
+mod sim_database;
+mod target;
+#[cfg(feature = "testing")]
 pub mod testing;
+#[cfg(feature = "unixctl")]
 mod unixctl;
+mod update;
 
-pub use control::{ControlApiClient, DatabaseStats, SimStats};
-pub use database::{SimDatabase, TransactError};
-pub use databases::{AddDatabaseError, RemoveDatabaseError};
+pub use builder::{SimBuildError, SimBuilder};
+#[cfg(feature = "control-api")]
+pub use control::{ControlApiClient, ControlServer, DatabaseStats, SimStats};
 pub use dial::Dialer;
 pub use fault::{ConnectionId, Connections, Fault, FaultId, FaultRule, FaultStatus, Loss};
-pub use file::{Damage, FileError};
-pub use hosted::NotClustered;
-pub use listen::{ListenError, Listener};
+pub use file::{Damage, FileError, InitialDatabasesError};
+pub use limits::Limits;
+pub use listen::Listener;
 pub use model::{Model, Role};
 pub use remotes::Remotes;
-pub use server::{Limits, NoConnection};
-pub use sim::{Sim, SimBuilder};
+pub use served_database::NotClustered;
+pub use server::{AddDatabaseError, NoConnection, RemoveDatabaseError};
+pub use sim::Sim;
+pub use sim_database::{SimDatabase, TransactError};
+pub use target::RemoteError;
+#[cfg(feature = "unixctl")]
 pub use unixctl::{Log, Unixctl};
 
-/// Its examples are run.
+/// Runs the examples of the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! The `ovsdb-sim` command: serves the simulator alone.
+//! The program `ovsdb-sim`: a server with the simulator alone.
 
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
@@ -14,60 +14,82 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
-/// Requests, rows and replies are millions of small pieces, made by several threads.
+/// Allocator for millions of small requests, rows and replies, which several threads make.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// An in-memory OVSDB server, for tests and load.
+/// In-memory OVSDB server for tests and load
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Args {
-    /// Serve OVSDB clients here: punix:PATH or ptcp:PORT[:HOST]. Or connect to one that waits at unix:PATH or
-    /// tcp:HOST[:PORT], again and again. Or do what a column of a database says, now and whenever it changes, such as
-    /// that of ovn-nbctl set-connection: db:DATABASE,TABLE,COLUMN. May be repeated.
-    #[arg(long, visible_alias = "remote", required = true, value_name = "TARGET")]
+    /// Serve OVSDB clients at this remote (repeatable)
+    ///
+    /// punix:PATH or ptcp:PORT[:HOST]: listen there.
+    /// unix:PATH or tcp:HOST[:PORT]: connect to a client that waits there, and again whenever the
+    /// connection ends.
+    /// db:DATABASE,TABLE,COLUMN: open the remotes in this column, now and whenever it changes. An
+    /// example is `db:OVN_Northbound,NB_Global,connections`, which ovn-nbctl set-connection writes.
+    #[arg(
+        long,
+        visible_alias = "remote",
+        required = true,
+        value_name = "TARGET",
+        verbatim_doc_comment
+    )]
     listen: Vec<String>,
 
-    /// Serve ovs-appctl at a unix socket: ovs-appctl -t PATH list-commands. Databases and remotes can be added and removed
-    /// there, and log levels be set.
+    /// Serve ovs-appctl at this unix socket
+    ///
+    /// `ovs-appctl -t PATH list-commands` lists the commands, which add and remove databases and
+    /// remotes and set log levels, among others.
     #[arg(long, value_name = "PATH")]
     unixctl: Option<PathBuf>,
 
-    /// Serve an empty database of this schema. May be repeated. Without any database, OVN_Northbound is served.
+    /// Serve an empty database with the schema in this file (repeatable)
+    ///
+    /// Without any database, OVN_Northbound is served.
     #[arg(long, value_name = "FILE")]
     schema: Vec<PathBuf>,
 
-    /// Serve a database with the schema and the content of this standalone database file, as ovsdb-server writes it.
-    /// The file stays as it is. May be repeated.
+    /// Serve the database in this standalone database file, which is only read (repeatable)
     ///
-    /// Like ovsdb-server, ends at the first damaged record and leaves out transactions that break a constraint, with a
-    /// warning. Files of clustered databases must be converted first: ovsdb-tool cluster-to-standalone.
+    /// Like ovsdb-server, the program stops reading at the first damaged record and leaves out
+    /// transactions that violate a constraint; it logs a warning for both. Convert the file of a
+    /// clustered database first: ovsdb-tool cluster-to-standalone.
     #[arg(long, value_name = "FILE")]
     load: Vec<PathBuf>,
 
-    /// Keep a database in this file, as ovsdb-server does: every transaction is appended, and a file that exists is
-    /// the database's content at the start. May be repeated, once for each database.
+    /// Append every transaction of a database to this file (repeatable, once per database)
     ///
-    /// A new file is made for DATABASE, which can be left out when one database is served. A file that exists says
-    /// itself of which database it is, so that it needs neither DATABASE nor --schema; where --schema is given all
-    /// the same, the schemas must be equal. With --load, FILE must be new (it begins with what is loaded), or the file
-    /// that is loaded.
+    /// The file is a standalone database file, which ovsdb-server and ovsdb-tool can open. A
+    /// transaction that cannot be written fails.
     ///
-    /// Files written so can be opened by ovsdb-server and ovsdb-tool. A transaction that cannot be written fails.
+    /// An existing file has its database's name, schema and initial content, so DATABASE and
+    /// --schema can be omitted. If --schema is given, the schemas must be equal. A new file is
+    /// created for DATABASE, which can be omitted if only one database is served.
+    ///
+    /// With --load of the same database, FILE must be new, and begins with the loaded content, or
+    /// be the loaded file.
+    ///
     /// Write ./A=B for a file whose name looks like DATABASE=FILE.
     #[arg(long, value_name = "[DATABASE=]FILE")]
     journal: Vec<String>,
 
-    /// Pass for a standalone server, or for the leader of a RAFT cluster without other members, which keeps a history
-    /// of transactions for clients that come back.
+    /// Model of the databases
+    ///
+    /// A clustered server acts as the only member and leader of a RAFT cluster. It keeps a history
+    /// of transactions, from which returning clients get what they missed.
     #[arg(long, value_name = "MODEL", value_enum, default_value = "standalone")]
     model: ModelArg,
 
-    /// Serve the control API (`sim_show`, `sim_dump`, `sim_stats` over HTTP and WebSocket) at this address.
+    /// Serve the control API at this address
+    ///
+    /// The control API is JSON-RPC 2.0 over HTTP and WebSocket: `sim_show`, `sim_dump`,
+    /// `sim_stats`, `sim_set_fault` and others.
     #[arg(long, value_name = "IP:PORT")]
     control: Option<SocketAddr>,
 
-    /// Draw the same UUIDs in every run.
+    /// Draw all UUIDs from this seed, the same ones in every run
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 }
@@ -89,7 +111,7 @@ impl From<ModelArg> for Model {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let log = begin_log();
+    let log = init_log();
     let Args {
         listen,
         unixctl,
@@ -120,24 +142,26 @@ async fn main() -> anyhow::Result<()> {
     }
     let sim = builder.build()?;
 
-    // Before the listeners, so that a signal just after "listening" already ends the server cleanly.
+    // Before the listeners, so that a signal just after the line "listening" ends the server
+    // cleanly.
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let remotes = Remotes::of(&sim);
+    let remotes = Remotes::new(&sim);
     for target in &listen {
-        say(&remotes.add(target).await?);
+        print_line(&remotes.add(target).await?);
     }
     let unixctl = match unixctl {
         Some(path) => {
-            let shown = path.display().to_string();
-            let served = sim.serve_unixctl(path, &remotes, log);
-            Some(served.with_context(|| format!("unixctl at {shown}"))?)
+            let unixctl = sim
+                .serve_unixctl(&path, &remotes, log)
+                .with_context(|| format!("unixctl at {}", path.display()))?;
+            Some(unixctl)
         }
         None => None,
     };
-    let exit_asked = async {
+    let exit = async {
         match &unixctl {
-            Some(unixctl) => unixctl.exit_asked().await,
+            Some(unixctl) => unixctl.wait_for_exit().await,
             None => std::future::pending().await,
         }
     };
@@ -147,7 +171,7 @@ async fn main() -> anyhow::Result<()> {
                 .serve_control(address)
                 .await
                 .with_context(|| format!("control API at {address}"))?;
-            say(&format!("control API on http://{}", control.address()));
+            print_line(&format!("control API on http://{}", control.address()));
             Some(control)
         }
         None => None,
@@ -155,40 +179,41 @@ async fn main() -> anyhow::Result<()> {
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
-        () = exit_asked => {}
+        () = exit => {}
     }
     Ok(())
 }
 
-/// Logs to standard error, warnings unless the environment says something else, or somebody later.
-fn begin_log() -> Log {
+/// Initializes the log: to standard error, with the level of `RUST_LOG` or `warn`. `vlog/set` can
+/// change the level.
+fn init_log() -> Log {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
     let level = filter.max_level_hint().unwrap_or(LevelFilter::TRACE);
     let subscriber = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
-        .with_ansi(has_colours())
+        .with_ansi(is_coloured())
         .with_env_filter(filter)
         .with_filter_reloading();
     let filter = subscriber.reload_handle();
     subscriber.init();
     Log::new(level, move |directives| {
         if let Err(error) = filter.reload(EnvFilter::new(directives)) {
-            tracing::error!(%error, directives, "the log's level stays as it was");
+            tracing::error!(%error, directives, "cannot set the log level");
         }
     })
 }
 
-/// Whether messages are coloured: on a terminal, unless its user wants none (<https://no-color.org>).
-fn has_colours() -> bool {
-    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    std::io::stderr().is_terminal() && !unwanted
+/// True if log messages are coloured: on a terminal without `NO_COLOR` (<https://no-color.org>).
+fn is_coloured() -> bool {
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    std::io::stderr().is_terminal() && !no_color
 }
 
-/// Prints a line at once: whoever started the server waits for it.
-fn say(line: &str) {
+/// Prints and flushes a line, because the parent process may wait for it.
+fn print_line(line: &str) {
     use std::io::Write as _;
     let mut out = std::io::stdout().lock();
-    // Nobody reading is no reason to stop serving.
+    // A closed standard output does not end the server.
     writeln!(out, "{line}")
         .and_then(|()| out.flush())
         .unwrap_or_default();

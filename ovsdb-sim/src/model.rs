@@ -1,30 +1,33 @@
-//! What kind of server a simulator passes for.
+//! Model of a server's databases, and its role in a cluster.
 
 use serde::{Deserialize, Serialize};
 
-/// How the databases of a server are kept, as the `model` column of `_Server` tells clients.
+/// Model of a server's databases, which clients read in the column `model` of `_Server`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Model {
-    /// By this server alone. No history is kept: a client that comes back gets everything anew.
+    /// Standalone databases without a history. A returning client gets the full content.
     #[default]
     Standalone,
-    /// By a RAFT cluster of which this server is the only member and so the leader. Transactions have ids, and a
-    /// client that comes back with the last one it heard of gets what it missed, as far as the history reaches.
+    /// Databases of a RAFT cluster with this server as its only member and leader. Transactions
+    /// have ids. A client that returns with the last id that it knows gets the changes since then,
+    /// as far as the history reaches.
     Clustered,
 }
 
-/// What a server is in the cluster of a database, as the columns `leader` and `connected` of `_Server` tell clients.
+/// Role of a server in the cluster of a database, which clients read in the columns `leader` and
+/// `connected` of `_Server`.
 ///
 /// In the control API's JSON: `"leader"`, `"follower"`, `"disconnected"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The leader.
+    /// The server is the leader.
     Leader,
-    /// Another server is the leader. Transactions are forwarded to it, so that clients notice nothing but that
-    /// `leader` is false.
+    /// Another server is the leader. Transactions are forwarded to it, so that for clients only
+    /// `leader` differs.
     Follower,
-    /// There is no leader. Everything can be read, but transactions that change something wait until there is one.
+    /// There is no leader. Clients can read everything, but transactions that change something wait
+    /// for a leader.
     Disconnected,
 }
 

@@ -1,4 +1,4 @@
-//! Replies and notifications as text.
+//! Encoding of replies and notifications (RFC 7047 §4.1).
 
 use std::sync::Arc;
 
@@ -7,68 +7,88 @@ use patchbay_schemas::atom::write_uuid;
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::{Json, write};
 use patchbay_schemas::schema::DatabaseSchema;
+use patchbay_schemas::wire::MonitorVersion;
+use uuid::Uuid;
 
-use crate::monitor::UpdateText;
-use crate::outbox::Chunk;
+use crate::chunk::Chunk;
+use crate::update::UpdateText;
 
-/// About as long is the result of an `insert`.
-const INSERTED: usize = br#"{"uuid":["uuid","550e8400-e29b-41d4-a716-446655440000"]},"#.len();
+/// Bytes that are reserved for each operation's result: the length of an `insert`'s.
+const INSERT_RESULT_BYTES: usize =
+    br#"{"uuid":["uuid","550e8400-e29b-41d4-a716-446655440000"]},"#.len();
 
-/// A successful reply around `result`, which is JSON text.
+/// Encodes a successful reply. `write_result` appends the result's JSON text.
 pub(crate) fn success(id: &Json, write_result: impl FnOnce(&mut Vec<u8>)) -> Chunk {
     let mut out = b"{\"id\":".to_vec();
     id.write(&mut out);
     out.extend_from_slice(b",\"result\":");
     write_result(&mut out);
     out.extend_from_slice(b",\"error\":null}");
-    Chunk::Own(out)
+    Chunk::Bytes(out)
 }
 
-/// A successful reply around a result in pieces.
+/// Encodes a successful reply with a result in pieces.
 pub(crate) fn success_in_pieces(id: &Json, result: Vec<Vec<u8>>) -> impl Iterator<Item = Chunk> {
     let mut head = b"{\"id\":".to_vec();
     id.write(&mut head);
     head.extend_from_slice(b",\"result\":");
     let pieces = [head].into_iter().chain(result);
-    pieces.chain([b",\"error\":null}".to_vec()]).map(Chunk::Own)
+    pieces
+        .chain([b",\"error\":null}".to_vec()])
+        .map(Chunk::Bytes)
 }
 
-/// An error reply. ovsdb-server leaves `result` out of it.
+/// Encodes an error reply, without `result`, as ovsdb-server does.
 pub(crate) fn failure(id: &Json, error: &Json) -> Chunk {
     let mut out = b"{\"id\":".to_vec();
     id.write(&mut out);
     out.extend_from_slice(b",\"error\":");
     error.write(&mut out);
     out.push(b'}');
-    Chunk::Own(out)
+    Chunk::Bytes(out)
 }
 
-/// A notification.
+/// Encodes a notification.
 pub(crate) fn notification(method: &str, params: &Json) -> Chunk {
     let mut out = format!("{{\"id\":null,\"method\":\"{method}\",\"params\":").into_bytes();
     params.write(&mut out);
     out.push(b'}');
-    Chunk::Own(out)
+    Chunk::Bytes(out)
 }
 
-/// An update: the parameters before the changes, and the changes, which many clients may share.
+/// Encodes the update notification of the monitor `id`. The changes, `body`, may be shared with
+/// other clients. `last_id` is the id of the last transaction among them, which only
+/// `monitor_cond_since` reports.
 pub(crate) fn update(
-    method: &str,
+    id: &Json,
+    version: MonitorVersion,
+    last_id: Uuid,
     body: Arc<UpdateText>,
-    write_head: impl FnOnce(&mut Vec<u8>),
 ) -> [Chunk; 3] {
+    let method = version.update_method();
     let mut out = format!("{{\"id\":null,\"method\":\"{method}\",\"params\":[").into_bytes();
-    write_head(&mut out);
+    id.write(&mut out);
+    if version == MonitorVersion::V3 {
+        out.push(b',');
+        write_transaction_id(&mut out, last_id);
+    }
     out.push(b',');
     [
-        Chunk::Own(out),
+        Chunk::Bytes(out),
         Chunk::Update(body),
-        Chunk::Own(b"]}".to_vec()),
+        Chunk::Bytes(b"]}".to_vec()),
     ]
 }
 
-/// The result of a transaction of `total` operations: one more entry when the commit failed. None when it would be
-/// longer than `limit` bytes.
+/// Appends a transaction's id as a JSON string.
+pub(crate) fn write_transaction_id(out: &mut Vec<u8>, id: Uuid) {
+    out.push(b'"');
+    write_uuid(out, id);
+    out.push(b'"');
+}
+
+/// Encodes the reply to a transaction of `total` operations, with one more entry if the commit
+/// failed. `None`: it would be longer than `limit` bytes.
 pub(crate) fn transaction(
     id: &Json,
     schema: &DatabaseSchema,
@@ -77,15 +97,15 @@ pub(crate) fn transaction(
     total: usize,
     limit: usize,
 ) -> Option<Chunk> {
-    let mut complete = true;
+    let mut is_complete = true;
     let reply = success(id, |out| {
-        out.reserve(results.len().saturating_mul(INSERTED).min(limit));
+        out.reserve(results.len().saturating_mul(INSERT_RESULT_BYTES).min(limit));
         out.push(b'[');
         for (i, result) in results.iter().enumerate() {
             if i > 0 {
                 out.push(b',');
             }
-            complete = complete && operation(schema, result, out, limit);
+            is_complete = is_complete && write_operation_result(schema, result, out, limit);
         }
         if let Some(error) = error {
             if !results.is_empty() {
@@ -98,18 +118,19 @@ pub(crate) fn transaction(
         }
         out.push(b']');
     });
-    complete.then_some(reply)
+    is_complete.then_some(reply)
 }
 
-/// Appends a result; false when it ends before its end, beyond the limit.
-fn operation(
+/// Appends the result of an operation. Returns false if it is cut off because `out` is longer than
+/// `limit` bytes.
+fn write_operation_result(
     schema: &DatabaseSchema,
     result: &OperationResult,
     out: &mut Vec<u8>,
     limit: usize,
 ) -> bool {
     match result {
-        OperationResult::Nothing => out.extend_from_slice(b"{}"),
+        OperationResult::Empty => out.extend_from_slice(b"{}"),
         OperationResult::Inserted(uuid) => {
             out.extend_from_slice(b"{\"uuid\":[\"uuid\",\"");
             write_uuid(out, *uuid);

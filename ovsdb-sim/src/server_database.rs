@@ -1,25 +1,24 @@
-//! The `_Server` database, in which a server describes its databases (ovsdb-server(5)).
+//! The `_Server` database: its schema, and the rows in which a server describes its databases
+//! (ovsdb-server(5)).
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use patchbay_engine::db::Database;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::datum::Datum;
-use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::schema::{DatabaseSchema, TableId};
-use patchbay_schemas::typed::{Column, TableRow, TypeError, read};
+use patchbay_schemas::typed::{Column, TableRow, TypeError, read_column};
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_schemas::wire::{Clause, Condition, DecodedTransaction, Function, Operation};
+use patchbay_schemas::wire::{Clause, Condition, Function, Operation};
 use uuid::Uuid;
 
-use crate::hosted::Hosted;
 use crate::model::Role;
 
-/// What the database is called.
+/// Name of the database.
 pub(crate) const NAME: &str = "_Server";
 
-/// Version 1.2.0, as ovsdb-server has it.
+/// Schema of `_Server`, version 1.2.0, as in ovsdb-server.
 const SCHEMA: &str = r#"{"name":"_Server","version":"1.2.0","cksum":"3009684573 744","tables":{"Database":{"columns":{
     "name":{"type":"string"},
     "model":{"type":{"key":{"type":"string","enum":["set",["clustered","relay","standalone"]]}}},
@@ -30,23 +29,18 @@ const SCHEMA: &str = r#"{"name":"_Server","version":"1.2.0","cksum":"3009684573 
     "sid":{"type":{"key":"uuid","min":0}},
     "index":{"type":{"key":"integer","min":0}}}}}}"#;
 
-/// The schema of `_Server`.
-fn schema() -> Result<DatabaseSchema, OvsdbError> {
-    DatabaseSchema::parse(SCHEMA.as_bytes())
-}
-
-/// What clients read about a database and what may change.
+/// Variable part of a database's row in `_Server`.
 #[derive(Clone, Debug)]
-pub(crate) struct Status {
+pub(crate) struct DatabaseStatus {
     pub(crate) schema: Arc<DatabaseSchema>,
     pub(crate) role: Role,
-    /// The number of the last entry of the RAFT log; none of standalone databases.
+    /// Index of the last entry in the RAFT log. `None`: standalone database.
     pub(crate) index: Option<u64>,
 }
 
-impl Status {
+impl DatabaseStatus {
     /// The columns that differ from those of `before`.
-    fn changes(&self, before: &Self) -> Vec<(&'static str, Datum)> {
+    pub(crate) fn changes_since(&self, before: &Self) -> Vec<(&'static str, Datum)> {
         let mut columns = Vec::new();
         if !Arc::ptr_eq(&self.schema, &before.schema) {
             let text = self.schema.to_json().to_text();
@@ -57,113 +51,42 @@ impl Status {
             columns.push(("connected", self.role.is_connected().to_datum()));
         }
         if self.index != before.index {
-            columns.push(("index", row_index(self.index).to_datum()));
+            columns.push(("index", index_column(self.index).to_datum()));
         }
         columns
     }
 }
 
-fn row_index(index: Option<u64>) -> BTreeSet<i64> {
+fn index_column(index: Option<u64>) -> BTreeSet<i64> {
     index.into_iter().map(|index| index as i64).collect()
 }
 
-/// A database's row in `_Server`.
-#[derive(Debug)]
-pub(crate) struct Listing {
-    own: Arc<Hosted>,
-    /// What the row says; none when there is no row any more, nor will be one: another database may have its name.
-    told: Mutex<Option<Status>>,
-}
-
-impl Listing {
-    /// Of a database whose row will [say this](Self::insert).
-    pub(crate) fn new(own: Arc<Hosted>, status: Status) -> Self {
-        Self {
-            own,
-            told: Mutex::new(Some(status)),
-        }
-    }
-
-    /// Writes the row.
-    pub(crate) fn insert(&self, row: &DatabaseRow, uuids: UuidSource) {
-        let mut txn = TxnBuilder::with_uuids(&self.own.snapshot(), uuids);
-        match txn.insert(row) {
-            Ok(_) => self.execute(&row.name, txn.finish().operations().to_vec()),
-            Err(error) => cannot_tell(&row.name, &error),
-        }
-    }
-
-    /// Whether a commit is to be seen in the row.
-    pub(crate) fn shows_commits(&self) -> bool {
-        self.lock()
-            .as_ref()
-            .is_some_and(|told| told.index.is_some())
-    }
-
-    /// Writes what has changed in the row of the database `name`.
-    pub(crate) fn update(&self, name: &str, current: impl FnOnce() -> Status) {
-        let mut told = self.lock();
-        let Some(told) = &mut *told else {
-            return;
-        };
-        // Asked for now, so that nothing newer is there already.
-        let current = current();
-        let changes = current.changes(told);
-        *told = current;
-        if !changes.is_empty() {
-            self.execute(name, row_update(&self.own.schema(), name, changes));
-        }
-    }
-
-    /// Removes the row of the database `name`.
-    pub(crate) fn remove(&self, name: &str) {
-        if self.lock().take().is_some() {
-            let schema = self.own.schema();
-            let operation = row_of(&schema, name)
-                .map(|(table, condition)| Operation::Delete { table, condition });
-            self.execute(name, operation.into_iter().collect());
-        }
-    }
-
-    fn execute(&self, name: &str, operations: Vec<Operation>) {
-        let transaction = DecodedTransaction {
-            total: operations.len(),
-            operations,
-            failure: None,
-        };
-        if let Err(error) = self.own.execute(transaction, &self.own.schema()) {
-            cannot_tell(name, &error);
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Status>> {
-        // It is replaced as a whole.
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn cannot_tell(name: &str, error: &dyn std::error::Error) {
-    tracing::error!(database = name, %error, "{NAME} does not tell of a change");
-}
-
-/// The row of a database.
-fn row_of(own: &DatabaseSchema, name: &str) -> Option<(TableId, Condition)> {
+/// Finds the row of a database: its table, and a condition for its name.
+fn row_condition(own: &DatabaseSchema, name: &str) -> Option<(TableId, Condition)> {
     let (id, table) = own.table_by_name(DatabaseRow::TABLE)?;
-    let is_it = Clause::Column {
+    let has_name = Clause::Column {
         column: table.column_id("name")?,
         function: Function::Equal,
         argument: Datum::scalar(name),
     };
-    Some((id, Condition(vec![is_it])))
+    Some((id, Condition(vec![has_name])))
 }
 
-/// What writes columns of the row of a database.
-fn row_update(
+/// The operation that deletes the row of a database.
+pub(crate) fn delete_row(own: &DatabaseSchema, name: &str) -> Vec<Operation> {
+    row_condition(own, name)
+        .map(|(table, condition)| Operation::Delete { table, condition })
+        .into_iter()
+        .collect()
+}
+
+/// The operation that writes columns of the row of a database.
+pub(crate) fn update_row(
     own: &DatabaseSchema,
     name: &str,
     columns: Vec<(&'static str, Datum)>,
 ) -> Vec<Operation> {
-    let Some((id, condition)) = row_of(own, name) else {
+    let Some((id, condition)) = row_condition(own, name) else {
         return Vec::new();
     };
     let table = own.table(id);
@@ -175,22 +98,24 @@ fn row_update(
     }]
 }
 
-/// The `_Server` database with the row of itself. The versions of its rows are drawn from `versions`, the UUID of the row
-/// from `rows`.
-pub(crate) fn create(versions: UuidSource, rows: UuidSource) -> anyhow::Result<Arc<Hosted>> {
-    let schema = Arc::new(schema()?);
+/// Makes the `_Server` database with the row of itself. `versions` is the source of its rows'
+/// versions, `rows` the source of the row's UUID.
+pub(crate) fn create(versions: UuidSource, rows: UuidSource) -> Database {
+    let schema = DatabaseSchema::parse(SCHEMA.as_bytes()).expect("the schema is valid");
     let row = DatabaseRow::standalone(&schema);
-    let mut database = Database::with_uuids(schema, versions);
+    let mut database = Database::with_uuids(Arc::new(schema), versions);
     let mut txn = TxnBuilder::with_uuids(&database.snapshot(), rows);
-    txn.insert(&row)?;
-    database.transact(txn.finish().operations())?;
-    Ok(Arc::new(Hosted::own(database)))
+    txn.insert(&row).expect("the schema has the row's columns");
+    database
+        .transact(txn.finish().operations())
+        .expect("the row satisfies the schema");
+    database
 }
 
-/// A row of `Database`.
+/// Row of the table `Database`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct DatabaseRow {
-    name: String,
+    pub(crate) name: String,
     model: String,
     connected: bool,
     leader: bool,
@@ -201,7 +126,7 @@ pub(crate) struct DatabaseRow {
 }
 
 impl DatabaseRow {
-    /// The row of a database that this server alone holds.
+    /// The row of a standalone database.
     pub(crate) fn standalone(schema: &DatabaseSchema) -> Self {
         Self {
             name: schema.name.clone(),
@@ -213,13 +138,14 @@ impl DatabaseRow {
         }
     }
 
-    /// The row of a database of a cluster that this server leads.
+    /// The row of a clustered database whose leader is this server. `cid` is the cluster's id,
+    /// `sid` the server's.
     pub(crate) fn clustered(schema: &DatabaseSchema, cid: Uuid, sid: Uuid, index: u64) -> Self {
         Self {
             model: "clustered".to_owned(),
             cid: Some(cid),
             sid: Some(sid),
-            index: row_index(Some(index)),
+            index: index_column(Some(index)),
             ..Self::standalone(schema)
         }
     }
@@ -253,14 +179,14 @@ impl TableRow for DatabaseRow {
 
     fn from_data<'a>(mut get: impl FnMut(usize) -> Option<&'a Datum>) -> Result<Self, TypeError> {
         Ok(Self {
-            name: read(get(0), Self::TABLE, "name")?,
-            model: read(get(1), Self::TABLE, "model")?,
-            connected: read(get(2), Self::TABLE, "connected")?,
-            leader: read(get(3), Self::TABLE, "leader")?,
-            schema: read(get(4), Self::TABLE, "schema")?,
-            cid: read(get(5), Self::TABLE, "cid")?,
-            sid: read(get(6), Self::TABLE, "sid")?,
-            index: read(get(7), Self::TABLE, "index")?,
+            name: read_column(get(0), Self::TABLE, "name")?,
+            model: read_column(get(1), Self::TABLE, "model")?,
+            connected: read_column(get(2), Self::TABLE, "connected")?,
+            leader: read_column(get(3), Self::TABLE, "leader")?,
+            schema: read_column(get(4), Self::TABLE, "schema")?,
+            cid: read_column(get(5), Self::TABLE, "cid")?,
+            sid: read_column(get(6), Self::TABLE, "sid")?,
+            index: read_column(get(7), Self::TABLE, "index")?,
         })
     }
 }

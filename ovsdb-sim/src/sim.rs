@@ -1,97 +1,73 @@
 //! The simulator as a library.
 
-use std::fmt;
 use std::io;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use patchbay_engine::client::Connector;
-use patchbay_engine::txn::{BuildError, TxnBuilder};
 use patchbay_schemas::schema::DatabaseSchema;
 use tokio::io::DuplexStream;
 use uuid::Uuid;
 
-use crate::control;
-use crate::database::SimDatabase;
-use crate::databases::{AddDatabaseError, RemoveDatabaseError};
 use crate::dial::{self, Dialer};
 use crate::fault::{ConnectionId, FaultId, FaultRule, FaultStatus};
-use crate::file::{Given, Source};
-use crate::hosted::Hosted;
-use crate::listen::{self, ListenError, Listener};
-use crate::model::Model;
-use crate::remotes::Remotes;
-use crate::server::{Limits, NoConnection, Server};
-use crate::unixctl::{self, Log, Unixctl};
+use crate::file::DatabaseSource;
+use crate::in_process;
+use crate::listen::{self, Endpoints, Listener};
+use crate::server::{AddDatabaseError, NoConnection, RemoveDatabaseError, Server};
+use crate::sim_database::SimDatabase;
+use crate::target::{RemoteError, default_probe_interval};
 
-/// A running simulator. Clones are handles to the same one; listeners end when they are dropped.
+/// Handle of a running simulator. Clones are handles of the same one. Listeners end when they are
+/// dropped.
 #[derive(Clone, Debug)]
 pub struct Sim {
     server: Arc<Server>,
+    /// Endpoints of all listeners, which an outage closes.
+    endpoints: Arc<Endpoints>,
 }
 
 impl Sim {
-    /// Begins to describe a simulator.
-    pub fn builder() -> SimBuilder {
-        SimBuilder {
-            given: Given::default(),
-            model: Model::default(),
-            seed: None,
-            limits: Limits::default(),
-            faults: Vec::new(),
-            rows: Vec::new(),
+    pub(crate) fn new(server: Server) -> Self {
+        Self {
+            server: Arc::new(server),
+            endpoints: Arc::default(),
         }
+    }
+
+    pub(crate) fn server(&self) -> &Arc<Server> {
+        &self.server
+    }
+
+    pub(crate) fn endpoints(&self) -> &Endpoints {
+        &self.endpoints
     }
 
     /// Serves clients at `punix:PATH` or `ptcp:PORT[:HOST]`.
     ///
     /// # Errors
     /// The target is malformed or cannot be bound.
-    pub async fn listen(&self, target: &str) -> Result<Listener, ListenError> {
-        listen::listen(self.server.clone(), target, listen::default_probe(target)).await
+    pub async fn listen(&self, target: &str) -> Result<Listener, RemoteError> {
+        let probe_interval = default_probe_interval(target);
+        listen::listen(&self.server, &self.endpoints, target, probe_interval).await
     }
 
-    /// Connects to the client at `unix:PATH` or `tcp:HOST[:PORT]` and serves it, and does so again whenever the connection
-    /// ends, with a pause of one to eight seconds.
+    /// Connects to the client at `unix:PATH` or `tcp:HOST[:PORT]` and serves it. Connects again
+    /// whenever the connection ends, with a pause of one to eight seconds.
     ///
     /// # Errors
     /// The target is malformed.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub fn dial(&self, target: &str) -> Result<Dialer, ListenError> {
-        dial::dial(self.server.clone(), target, listen::default_probe(target))
+    pub fn dial(&self, target: &str) -> Result<Dialer, RemoteError> {
+        let probe_interval = default_probe_interval(target);
+        dial::dial(self.server.clone(), target, probe_interval)
     }
 
-    /// Serves `ovs-appctl` at a unix socket. `remotes` are those that its commands list and change, `log` is what `vlog/set`
-    /// changes.
-    ///
-    /// # Errors
-    /// The socket cannot be bound.
-    pub fn serve_unixctl(
-        &self,
-        path: impl Into<PathBuf>,
-        remotes: &Remotes,
-        log: Log,
-    ) -> std::io::Result<Unixctl> {
-        unixctl::serve(self.server.clone(), path.into(), remotes.clone(), log)
-    }
-
-    /// Serves the control API (JSON-RPC 2.0 over HTTP and WebSocket) and returns the address it is at.
-    ///
-    /// # Errors
-    /// The address cannot be bound.
-    pub async fn serve_control(
-        &self,
-        address: SocketAddr,
-    ) -> std::io::Result<control::ControlServer> {
-        control::serve(self.server.clone(), address).await
-    }
-
-    /// The way to this simulator for a [`Client`](patchbay_engine::client::Client) in the same process: no socket is
-    /// opened, all else is as on one.
+    /// The connector with which a [`Client`](patchbay_engine::client::Client) in the same process
+    /// connects to this simulator. It opens no socket; apart from that, its connections are like
+    /// those of a socket.
     ///
     /// ```
     /// use ovsdb_sim::Sim;
@@ -110,8 +86,8 @@ impl Sim {
         Connector::new("in-process", move || std::future::ready(sim.connect()))
     }
 
-    /// Connects without a socket: the client's end of a stream of bytes, for clients that are not the engine's, and for
-    /// tests that write messages themselves.
+    /// Opens a connection without a socket, and returns the client's end of the byte stream. It is
+    /// for clients other than the engine's, and for tests that write messages themselves.
     ///
     /// # Errors
     /// The server is [down](Self::go_down) or has as many connections as it may.
@@ -119,7 +95,7 @@ impl Sim {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn connect(&self) -> io::Result<DuplexStream> {
-        listen::connect(&self.server)
+        in_process::connect(&self.server)
     }
 
     /// The open connections, in the order in which they were made.
@@ -127,7 +103,7 @@ impl Sim {
         self.server.connections()
     }
 
-    /// Makes something go wrong from now on.
+    /// Sets a fault.
     ///
     /// ```
     /// use ovsdb_sim::{Fault, FaultRule, Sim};
@@ -153,49 +129,54 @@ impl Sim {
     /// ```
     ///
     /// # Errors
-    /// It is about one connection, which is not there.
+    /// The fault names one connection, which does not exist.
     pub fn set_fault(&self, rule: impl Into<FaultRule>) -> Result<FaultId, NoConnection> {
         self.server.set_fault(rule.into())
     }
 
-    /// Ends a fault; false when it is not set, or not any more.
+    /// Clears a fault. Returns false if it is not set, or not any more.
     pub fn clear_fault(&self, fault: FaultId) -> bool {
         self.server.faults().clear(fault)
     }
 
-    /// Ends all faults.
+    /// Clears all faults.
     pub fn clear_faults(&self) {
         self.server.faults().clear_all();
     }
 
-    /// The faults that are set, in the order in which they were. Those that went wrong as often as they should are not
-    /// set any more.
+    /// The faults, in the order in which they were set. A fault that has struck as often as it
+    /// should is not among them.
     pub fn faults(&self) -> Vec<FaultStatus> {
         self.server.faults().list()
     }
 
-    /// Closes all listeners and ends all connections, as when the server's process ends; returns when that is so. The
-    /// databases stay as they are.
+    /// Begins an outage: closes all listeners and ends all connections, as if the server's process
+    /// ended. Returns when they have ended. The databases stay as they are.
     pub async fn go_down(&self) {
-        self.server.go_down().await;
+        self.server.set_up(false);
+        self.endpoints.close_all().await;
+        self.server.cut_off_sessions().await;
     }
 
-    /// Serves clients again after [`go_down`](Self::go_down), at the same places. Those that are open stay as they are.
+    /// Ends an outage: serves clients again, at the addresses from before
+    /// [`go_down`](Self::go_down). Open listeners stay as they are.
     ///
     /// # Errors
-    /// A place cannot be bound any more.
-    pub async fn come_back(&self) -> Result<(), ListenError> {
-        self.server.come_back().await
+    /// An address cannot be bound any more.
+    pub async fn come_back(&self) -> Result<(), RemoteError> {
+        self.server.set_up(true);
+        self.endpoints.open_all(&self.server).await
     }
 
-    /// A database by name.
+    /// The database of this name.
     pub fn database(&self, name: &str) -> Option<SimDatabase> {
-        let hosted = self.hosted(name)?;
-        Some(SimDatabase::new(self.server.clone(), hosted))
+        let served = self.server.database(name)?;
+        Some(SimDatabase::new(self.server.clone(), served))
     }
 
-    /// Serves another database from now on, an empty one. Clients that have not said that they understand it
-    /// (`set_db_change_aware`) are hung up on, so that they look again; the others find it in `_Server`.
+    /// Adds an empty database. The connections of clients that are not aware of changes
+    /// (`set_db_change_aware`) are closed, so that they list the databases again. Other clients
+    /// find the database in `_Server`.
     ///
     /// ```
     /// use ovsdb_sim::Sim;
@@ -213,204 +194,49 @@ impl Sim {
     /// ```
     ///
     /// # Errors
-    /// There is one of its name, or the name is reserved. Nothing changed.
+    /// There is a database of its name, or the name is reserved. Nothing changed.
     pub fn add_database(
         &self,
         schema: Arc<DatabaseSchema>,
     ) -> Result<SimDatabase, AddDatabaseError> {
-        let hosted = self.server.add_database(Source::empty(schema))?;
-        Ok(SimDatabase::new(self.server.clone(), hosted))
+        let served = self.server.add_database(DatabaseSource::empty(schema))?;
+        Ok(SimDatabase::new(self.server.clone(), served))
     }
 
-    /// Like [`add_database`](Self::add_database), with the content of a standalone database file, which the database goes
-    /// on in: the file is its [journal](SimBuilder::journal). `ovs-appctl ovsdb-server/add-db` does the same.
+    /// Adds the database of a standalone database file, which becomes its
+    /// [journal](crate::SimBuilder::journal), like `ovs-appctl ovsdb-server/add-db`. Apart from
+    /// that, it is like [`add_database`](Self::add_database).
     ///
     /// # Errors
-    /// The file is none of a database or in use, there is a database of its name, or the name is reserved. Nothing changed.
+    /// The file is not a database file or in use, there is a database of its name, or the name is
+    /// reserved. Nothing changed.
     pub fn open_database(&self, path: impl AsRef<Path>) -> Result<SimDatabase, AddDatabaseError> {
-        let hosted = self.server.open_database(path.as_ref())?;
-        Ok(SimDatabase::new(self.server.clone(), hosted))
+        let served = self.server.open_database(path.as_ref())?;
+        Ok(SimDatabase::new(self.server.clone(), served))
     }
 
-    /// Serves a database no more; `ovs-appctl ovsdb-server/remove-db` does the same. Its monitors and waiting transactions
-    /// are canceled, its journal is closed and can be opened by others, and clients that have not said that they
-    /// understand it (`set_db_change_aware`) are hung up on. A [`SimDatabase`] of it still has the last state, and refuses
-    /// transactions.
+    /// Removes a database, like `ovs-appctl ovsdb-server/remove-db`. Its monitors and waiting
+    /// transactions are canceled, and its journal is closed and can be opened by other programs.
+    /// The connections of clients that are not aware of changes (`set_db_change_aware`) are closed.
+    /// A [`SimDatabase`] of it still has the last state, and rejects transactions.
     ///
     /// # Errors
-    /// There is none of this name, or it is the server's own.
+    /// There is no database of this name, or it is `_Server`.
     pub fn remove_database(&self, name: &str) -> Result<(), RemoveDatabaseError> {
         self.server.remove_database(name)
     }
 
-    pub(crate) fn server(&self) -> &Arc<Server> {
-        &self.server
-    }
-
-    pub(crate) fn hosted(&self, name: &str) -> Option<Arc<Hosted>> {
+    #[cfg(test)]
+    pub(crate) fn served_database(
+        &self,
+        name: &str,
+    ) -> Option<Arc<crate::served_database::ServedDatabase>> {
         self.server.database(name)
     }
 
-    /// Gives the server another id, by which clients (`get_server_id`) know that it was started anew, and returns it.
+    /// Gives the server another id, as after a restart, and returns it. Clients read it with
+    /// `get_server_id`.
     pub fn new_server_id(&self) -> Uuid {
         self.server.renew_id()
-    }
-}
-
-/// Describes a simulator.
-#[derive(Debug)]
-pub struct SimBuilder {
-    given: Given,
-    model: Model,
-    seed: Option<u64>,
-    limits: Limits,
-    faults: Vec<FaultRule>,
-    rows: Vec<Rows>,
-}
-
-/// The transaction that fills a database.
-struct Rows {
-    database: String,
-    fill: Box<Fill>,
-}
-
-type Fill = dyn FnOnce(&mut TxnBuilder) -> Result<(), BuildError> + Send;
-
-impl fmt::Debug for Rows {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Rows").field(&self.database).finish()
-    }
-}
-
-impl SimBuilder {
-    /// Adds an empty database. Without any database, OVN_Northbound is served.
-    #[must_use]
-    pub fn schema(mut self, schema: Arc<DatabaseSchema>) -> Self {
-        self.given.schemas.push(schema);
-        self
-    }
-
-    /// Adds a database with the schema and the content of a standalone database file, such as ovsdb-server writes.
-    ///
-    /// Like ovsdb-server, ends at the first record that is damaged or cut off, and leaves out transactions that break
-    /// a constraint; both are logged.
-    #[must_use]
-    pub fn load(mut self, path: impl Into<PathBuf>) -> Self {
-        self.given.loads.push(path.into());
-        self
-    }
-
-    /// Appends every transaction that is committed to a database to a standalone database file, which ovsdb-server
-    /// and ovsdb-tool can open.
-    ///
-    /// A file that exists says which database it is of, and that database begins with its content; where it is also
-    /// added by [`schema`](Self::schema), both schemas must be the same. A file that does not exist is made, for the
-    /// only database; where there are several, [`journal_of`](Self::journal_of) says which.
-    ///
-    /// A transaction is written before its reply is sent, and forced to the disk when it has a `commit` operation
-    /// with `durable`. One that cannot be written fails with `I/O error` and changes nothing.
-    #[must_use]
-    pub fn journal(mut self, path: impl Into<PathBuf>) -> Self {
-        self.given.journals.push((None, path.into()));
-        self
-    }
-
-    /// Like [`journal`](Self::journal), for the database of this name.
-    #[must_use]
-    pub fn journal_of(mut self, database: impl Into<String>, path: impl Into<PathBuf>) -> Self {
-        let journal = (Some(database.into()), path.into());
-        self.given.journals.push(journal);
-        self
-    }
-
-    /// Sets how the databases are kept, all of them: standalone if nothing is said.
-    #[must_use]
-    pub fn model(mut self, model: Model) -> Self {
-        self.model = model;
-        self
-    }
-
-    /// Makes the UUIDs of all rows depend on nothing but this and on what is done in which order: those that `insert`s
-    /// of clients get (named or not) depend on the number of the connection and on what that connection inserted before,
-    /// those of [`rows`](Self::rows) and of [`SimDatabase::txn`] on the calls before. So a test that does the same gets
-    /// the same state, to be compared with one that was recorded.
-    ///
-    /// Row versions, ids of transactions and the server's id are drawn from the seed too.
-    #[must_use]
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
-        self
-    }
-
-    /// Sets the limits.
-    #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Begins with rows: `fill` adds them to a transaction, which is committed before anybody can connect. May be called
-    /// several times.
-    ///
-    /// ```
-    /// use ovsdb_sim::Sim;
-    /// use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPort};
-    ///
-    /// let sim = Sim::builder()
-    ///     .seed(1)
-    ///     .rows("OVN_Northbound", |txn| {
-    ///         let port = txn.insert(&LogicalRouterPort { name: "lrp0".into(), ..Default::default() })?;
-    ///         txn.insert(&LogicalRouter { name: "lr0".into(), ports: [port].into(), ..Default::default() })?;
-    ///         Ok(())
-    ///     })
-    ///     .build()?;
-    /// let database = sim.database("OVN_Northbound").ok_or("served by default")?;
-    /// assert_eq!(database.snapshot().row_count(), 2);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn rows(
-        mut self,
-        database: impl Into<String>,
-        fill: impl FnOnce(&mut TxnBuilder) -> Result<(), BuildError> + Send + 'static,
-    ) -> Self {
-        self.rows.push(Rows {
-            database: database.into(),
-            fill: Box::new(fill),
-        });
-        self
-    }
-
-    /// Sets a fault from the beginning. See [`Sim::set_fault`].
-    #[must_use]
-    pub fn fault(mut self, rule: impl Into<FaultRule>) -> Self {
-        self.faults.push(rule.into());
-        self
-    }
-
-    /// Makes the simulator.
-    ///
-    /// # Errors
-    /// Two databases have one name, a file is not what it is given for, rows do not fit into their database, or a fault is
-    /// about one connection: there is none yet.
-    pub fn build(self) -> anyhow::Result<Sim> {
-        let sources = self.given.sources()?;
-        let server = Arc::new(Server::new(sources, self.model, self.seed, self.limits)?);
-        let sim = Sim { server };
-        for Rows { database, fill } in self.rows {
-            let name = &database;
-            let database = sim
-                .database(name)
-                .with_context(|| format!("there is no database {name} to put rows into"))?;
-            let mut txn = database.txn();
-            let filled = fill(&mut txn).map_err(anyhow::Error::from);
-            filled
-                .and_then(|()| Ok(database.transact(&txn.finish())?))
-                .with_context(|| format!("the rows that database {name} should begin with"))?;
-        }
-        for rule in self.faults {
-            sim.set_fault(rule)?;
-        }
-        Ok(sim)
     }
 }

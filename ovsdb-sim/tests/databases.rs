@@ -1,4 +1,4 @@
-//! Databases that are added to a running simulator and removed from it by its owner.
+//! Databases that the owner adds to a running simulator and removes from it.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
@@ -31,7 +31,7 @@ fn sim(model: Model) -> Sim {
 }
 
 /// The rows of `_Server`.
-fn listed(sim: &Sim) -> Vec<String> {
+fn server_rows(sim: &Sim) -> Vec<String> {
     let snapshot = sim.database("_Server").unwrap().snapshot();
     let (id, table) = snapshot.schema().table_by_name("Database").unwrap();
     let rows = snapshot.table(id).iter().map(|row| {
@@ -45,7 +45,7 @@ fn listed(sim: &Sim) -> Vec<String> {
             "sid",
             "index",
         ];
-        // Each cluster has other ids.
+        // The ids differ between clusters.
         let columns = columns.map(|name| match format!("{:?}", column(name)) {
             id if id.parse::<Uuid>().is_ok() => "id".to_owned(),
             value => value,
@@ -58,7 +58,7 @@ fn listed(sim: &Sim) -> Vec<String> {
 }
 
 #[test]
-fn one_that_is_added_is_listed_like_one_from_the_beginning() {
+fn an_added_database_is_listed_like_an_initial_one() {
     for model in [Model::Standalone, Model::Clustered] {
         let from_the_beginning = Sim::builder()
             .schema(schema())
@@ -68,20 +68,20 @@ fn one_that_is_added_is_listed_like_one_from_the_beginning() {
             .unwrap();
         let added = sim(model);
         added.add_database(nb::schema()).unwrap();
-        let found = listed(&added);
-        assert_eq!(found, listed(&from_the_beginning));
+        let found = server_rows(&added);
+        assert_eq!(found, server_rows(&from_the_beginning));
         let expected = match model {
             Model::Standalone => "OVN_Northbound standalone true true [] [] []",
             Model::Clustered => "OVN_Northbound clustered true true id id 2",
         };
         assert_eq!(found[1].replace('"', ""), expected);
         added.remove_database(NB).unwrap();
-        assert_eq!(listed(&added).len(), 2);
+        assert_eq!(server_rows(&added).len(), 2);
     }
 }
 
 #[test]
-fn names_are_looked_at() {
+fn reserved_and_duplicate_names_are_rejected() {
     let sim = sim(Model::Standalone);
     let error = sim.add_database(schema()).unwrap_err();
     assert!(matches!(error, AddDatabaseError::Duplicate(name) if name == "D"));
@@ -97,7 +97,7 @@ fn names_are_looked_at() {
 }
 
 #[test]
-fn a_file_is_gone_on_with_and_let_go_of() {
+fn an_opened_file_is_the_journal_until_the_removal() {
     let dir = ScratchDir::new();
     let file = dir.path().join("nb.db");
     let add_switch = |sim: &Sim, name: &str| {
@@ -123,7 +123,7 @@ fn a_file_is_gone_on_with_and_let_go_of() {
     add_switch(&second, "b").unwrap();
     assert_eq!(second.database(NB).unwrap().snapshot().row_count(), 2);
 
-    // Who still holds the former one sees its last state.
+    // A handle of the removed database has its last state.
     assert_eq!(kept.snapshot().row_count(), 1);
     let txn = kept.txn().finish();
     assert!(kept.transact(&txn).is_err());
@@ -132,9 +132,9 @@ fn a_file_is_gone_on_with_and_let_go_of() {
     assert_eq!(first.database(NB).unwrap().snapshot().row_count(), 2);
 }
 
-/// The engine's client finds in `_Server` that its database is there again.
+/// The engine's client reads in `_Server` that its database is served again.
 #[tokio::test(start_paused = true)]
-async fn a_client_comes_back_with_its_database() {
+async fn a_client_returns_with_its_database() {
     let sim = Sim::builder().build().unwrap();
     let client = Client::connect(Config::new(sim.connector().into(), NB))
         .await
@@ -162,9 +162,9 @@ async fn a_client_comes_back_with_its_database() {
     ));
 }
 
-/// Not only when their state is to be written next.
+/// Without waiting for the next update of their status.
 #[tokio::test(start_paused = true)]
-async fn remotes_that_a_database_names_go_and_come_at_once() {
+async fn configured_remotes_are_closed_and_opened_at_once() {
     let dir = ScratchDir::new();
     let place = dir.path().join("place");
     let schema = schema();
@@ -182,7 +182,7 @@ async fn remotes_that_a_database_names_go_and_come_at_once() {
         stream.read_u8().await.unwrap();
     };
     name_place().await;
-    let remotes = Remotes::of(&sim);
+    let remotes = Remotes::new(&sim);
     remotes.add("db:D,T,i").await.unwrap();
     let start = Instant::now();
     for _ in 0..2 {
@@ -196,7 +196,7 @@ async fn remotes_that_a_database_names_go_and_come_at_once() {
     assert_eq!(remotes.targets(), ["db:D,T,i"]);
 }
 
-/// Lets other tasks run; time passes only when all of them wait.
+/// Lets other tasks run until a condition holds. Time advances only when all of them wait.
 async fn until(condition: impl Fn() -> bool) {
     for _ in 0..1000 {
         if condition() {
@@ -207,7 +207,7 @@ async fn until(condition: impl Fn() -> bool) {
     panic!("it does not come");
 }
 
-/// Its operations are decoded while it arrives, for a schema that is gone when the last of them comes.
+/// Its operations are decoded while it is received, for a schema that is removed before its end.
 #[tokio::test]
 async fn a_long_transaction_does_not_outlive_its_database() {
     for comes_back in [false, true] {
@@ -229,24 +229,24 @@ async fn a_long_transaction_does_not_outlive_its_database() {
             .write_all(format!("{half}]}}").as_bytes())
             .await
             .unwrap();
-        let mut heard = String::new();
-        while !heard.contains(r#""id":1"#) {
+        let mut received = String::new();
+        while !received.contains(r#""id":1"#) {
             let mut piece = [0; 4096];
             let count = timeout(Duration::from_secs(60), stream.read(&mut piece)).await;
             let count = count.unwrap().unwrap();
-            assert!(count > 0, "{heard}");
-            heard += str::from_utf8(&piece[..count]).unwrap();
+            assert!(count > 0, "{received}");
+            received += str::from_utf8(&piece[..count]).unwrap();
         }
-        assert!(heard.contains(r#""error":"canceled""#), "{heard}");
+        assert!(received.contains(r#""error":"canceled""#), "{received}");
         let database = sim.database("D");
         assert_eq!(database.is_some(), comes_back);
         assert!(database.is_none_or(|database| database.snapshot().row_count() == 0));
     }
 }
 
-/// Whatever a client is doing when its database goes is answered or ends the connection.
+/// A request during the removal of its database gets a reply, or its connection ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_request_is_answered_while_databases_come_and_go() {
+async fn every_request_is_answered_while_databases_are_added_and_removed() {
     let sim = sim(Model::Standalone);
     let is_over = Arc::new(AtomicBool::new(false));
     let clients = [true, false].map(|aware| {
@@ -264,17 +264,17 @@ async fn every_request_is_answered_while_databases_come_and_go() {
                 );
                 let mut stream = sim.connect().unwrap();
                 stream.write_all(requests.as_bytes()).await.unwrap_or_default();
-                let mut heard = String::new();
-                while !(3..5).all(|id| heard.contains(&format!(r#""id":{id},"#))) {
+                let mut received = String::new();
+                while !(3..5).all(|id| received.contains(&format!(r#""id":{id},"#))) {
                     let mut piece = [0; 4096];
                     let count = timeout(Duration::from_secs(60), stream.read(&mut piece)).await;
                     match count.unwrap() {
-                        Ok(count @ 1..) => heard += str::from_utf8(&piece[..count]).unwrap(),
+                        Ok(count @ 1..) => received += str::from_utf8(&piece[..count]).unwrap(),
                         _ => break,
                     }
                 }
-                answers.0 += usize::from(heard.contains(r#""uuid":"#));
-                answers.1 += usize::from(!heard.contains(r#""uuid":"#));
+                answers.0 += usize::from(received.contains(r#""uuid":"#));
+                answers.1 += usize::from(!received.contains(r#""uuid":"#));
             }
             answers
         })
@@ -289,5 +289,5 @@ async fn every_request_is_answered_while_databases_come_and_go() {
         let (executed, refused) = client.await.unwrap();
         assert!(executed > 0 && refused > 0, "{executed} {refused}");
     }
-    assert_eq!(listed(&sim).len(), 2);
+    assert_eq!(server_rows(&sim).len(), 2);
 }

@@ -1,4 +1,4 @@
-//! One client, two ways in: what code that is given a client sees is the same on an embedded one and on a connection.
+//! Embedded clients behave like clients with a connection.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
@@ -12,7 +12,7 @@ use patchbay_schemas::datum::Datum;
 use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPort, LogicalSwitch};
 use tokio::time::timeout;
 
-/// A simulator with a client of each kind.
+/// Two simulators, one with an embedded client and one with a connection.
 async fn clients() -> Vec<(Sim, SimDatabase, Client)> {
     let mut beds = Vec::new();
     for embedded in [true, false] {
@@ -43,7 +43,7 @@ fn switch(name: &str) -> LogicalSwitch {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_committed_is_in_the_snapshot() {
+async fn commits_are_in_the_snapshot() {
     for (_sim, database, client) in clients().await {
         assert!(client.is_live());
         let mut txn = TxnBuilder::new(&client.snapshot());
@@ -73,7 +73,7 @@ async fn what_is_committed_is_in_the_snapshot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusals_have_the_same_words() {
+async fn rejections_have_the_same_errors() {
     let mut said = Vec::new();
     for (_sim, database, client) in clients().await {
         let mut txn = database.txn();
@@ -110,7 +110,7 @@ async fn refusals_have_the_same_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_of_others_are_told() {
+async fn changes_of_others_are_reported() {
     for (sim, database, client) in clients().await {
         let mut changes = client.changes();
         let nothing = timeout(Duration::from_secs(3600), changes.next()).await;

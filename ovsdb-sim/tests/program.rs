@@ -1,4 +1,4 @@
-//! The program `ovsdb-sim`: what it prints, how it ends, its control API.
+//! The program `ovsdb-sim`: its output, its end and its control API.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
@@ -44,7 +44,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Fails only when it has ended already.
+        // Fails only if the program has ended already.
         self.child.kill().unwrap_or_default();
         let _ = self.child.wait();
     }
@@ -58,7 +58,7 @@ fn run(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn a_line_per_listener_and_a_clean_end() {
+fn the_program_prints_a_line_per_listener_and_ends_cleanly() {
     for signal in ["INT", "TERM"] {
         let mut program = Program::start(&["--listen=ptcp:0:127.0.0.1"]);
         assert_eq!(program.line(), format!("listening on {}", program.remote()));
@@ -87,7 +87,7 @@ fn a_line_per_listener_and_a_clean_end() {
 }
 
 #[test]
-fn a_socket_left_behind_is_replaced_and_a_file_is_not() {
+fn a_stale_socket_is_replaced_and_a_file_is_not() {
     let folder = ScratchDir::new();
     let file = folder.path().join("precious");
     std::fs::write(&file, "content").unwrap();
@@ -114,7 +114,7 @@ fn a_socket_left_behind_is_replaced_and_a_file_is_not() {
 }
 
 #[test]
-fn bad_arguments_name_what_is_wrong() {
+fn errors_name_the_bad_argument() {
     for (arguments, complaint) in [
         (
             &["--listen=ssl:127.0.0.1:1"][..],
@@ -154,7 +154,7 @@ fn bad_arguments_name_what_is_wrong() {
 }
 
 #[test]
-fn messages_are_coloured_on_a_terminal_only() {
+fn log_messages_are_coloured_on_a_terminal_only() {
     let folder = ScratchDir::new();
     let file = folder.path().join("damaged.db");
     let created = Command::new(testing::program("ovsdb-tool"))
@@ -165,16 +165,16 @@ fn messages_are_coloured_on_a_terminal_only() {
     let mut content = std::fs::read(&file).unwrap();
     content.extend_from_slice(b"damage\n");
     std::fs::write(&file, content).unwrap();
-    // It warns of the damage and ends because of the target.
+    // The program warns of the damage and ends because of the target.
     let load = format!("--load={}", file.display());
     let arguments = [&load, "--listen=none"];
     let is_coloured = |output: Output| {
-        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        let output = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         assert!(
-            said.contains("WARN") && said.contains("damaged.db"),
-            "{said}"
+            output.contains("WARN") && output.contains("damaged.db"),
+            "{output}"
         );
-        said.contains('\x1b')
+        output.contains('\x1b')
     };
     assert!(!is_coloured(run(&arguments)), "no terminal");
 
@@ -191,7 +191,7 @@ fn messages_are_coloured_on_a_terminal_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_control_api_shows_what_clients_did() {
+async fn the_control_api_shows_the_changes_of_clients() {
     let mut program = Program::start(&["--control=127.0.0.1:0"]);
     program.line();
     let address = program
@@ -243,6 +243,6 @@ async fn the_control_api_shows_what_clients_did() {
         .iter()
         .find(|database| database.name == "OVN_Northbound")
         .unwrap();
-    // ovn-nbctl makes the row of NB_Global where there is none, in the same transaction.
+    // ovn-nbctl inserts the missing row of NB_Global in the same transaction.
     assert_eq!((northbound.rows, northbound.commits), (3, 1));
 }

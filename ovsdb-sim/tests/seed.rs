@@ -1,4 +1,4 @@
-//! UUIDs that follow from a seed.
+//! UUIDs that are drawn from a seed.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
@@ -11,7 +11,8 @@ use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPort, LogicalSwitch};
 use uuid::Uuid;
 
-/// Rows that the simulator begins with, rows of its owner, and rows of two clients, which refer to each other by names.
+/// Adds initial rows, rows of the simulator's owner, and rows of two clients with named UUIDs.
+/// Returns the UUIDs by name.
 async fn fill(seed: u64) -> BTreeMap<String, Uuid> {
     let sim = Sim::builder()
         .seed(seed)
@@ -82,7 +83,7 @@ fn names(snapshot: &Snapshot) -> BTreeMap<String, Uuid> {
 }
 
 #[tokio::test]
-async fn the_same_seed_and_the_same_steps_mean_the_same_rows() {
+async fn the_same_seed_and_the_same_steps_give_the_same_uuids() {
     let (one, again, other) = (fill(7).await, fill(7).await, fill(8).await);
     assert_eq!(one.len(), 12);
     assert_eq!(one, again);
@@ -93,7 +94,7 @@ async fn the_same_seed_and_the_same_steps_mean_the_same_rows() {
 }
 
 #[test]
-fn rows_that_do_not_fit_are_named() {
+fn errors_of_initial_rows_name_the_database() {
     let no_database = Sim::builder().rows("Nowhere", |_| Ok(())).build();
     let error = no_database.unwrap_err().to_string();
     assert_eq!(error, "there is no database Nowhere to put rows into");
@@ -106,7 +107,7 @@ fn rows_that_do_not_fit_are_named() {
         }
         Ok(())
     });
-    // Nothing refers to the ports: they go at once, and two of one name are no conflict.
+    // Nothing refers to the ports, so they are collected at once, and their names do not conflict.
     assert_eq!(
         twice
             .build()
@@ -125,9 +126,9 @@ fn rows_that_do_not_fit_are_named() {
             patchbay_schemas::datum::Datum::scalar(Uuid::from_u128(1)),
         )
     });
-    let error = format!("{:#}", bad.build().unwrap_err());
+    let error = bad.build().unwrap_err().to_string();
     assert!(
-        error.starts_with("the rows that database OVN_Northbound should begin with: "),
+        error.starts_with("the initial rows of database OVN_Northbound: "),
         "{error}"
     );
     assert!(error.contains("referential integrity violation"), "{error}");

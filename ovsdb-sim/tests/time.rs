@@ -1,4 +1,4 @@
-//! Time is the runtime's: a test that pauses it waits for an hour without waiting.
+//! Time is the runtime's: in a test that pauses it, an hour takes no time.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A connection on which a test writes messages itself.
+/// Connection on which a test writes messages itself.
 struct Raw {
     stream: DuplexStream,
     framer: Framer,
@@ -46,7 +46,7 @@ impl Raw {
     }
 }
 
-/// Waits, for so many milliseconds, for a switch of this name.
+/// A request that waits for a switch of this name, for at most `timeout` milliseconds.
 fn wait(id: u64, name: &str, timeout: u64) -> String {
     format!(
         r#"{{"id":{id},"method":"transact","params":["OVN_Northbound",{{"op":"wait","timeout":{timeout},

@@ -1,4 +1,4 @@
-//! Atomic values (RFC 7047 §5.1 `<atom>`).
+//! Atomic values (RFC 7047 section 5.1, `<atom>`).
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::json::{format_real, write};
 pub enum AtomType {
     /// A signed 64-bit integer.
     Integer,
-    /// A double.
+    /// A double-precision floating-point number.
     Real,
     /// `true` or `false`.
     Boolean,
@@ -26,7 +26,7 @@ pub enum AtomType {
 }
 
 impl AtomType {
-    /// The name in schemas and messages.
+    /// Returns the name in schemas and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Integer => "integer",
@@ -37,7 +37,7 @@ impl AtomType {
         }
     }
 
-    /// The type of this name.
+    /// Returns the type with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         [
             Self::Integer,
@@ -50,7 +50,7 @@ impl AtomType {
         .find(|t| t.name() == name)
     }
 
-    /// What a column of this type holds when nothing was said: 0, 0, false, "", the all-zero UUID.
+    /// Returns the default value (RFC 7047 section 5.2.1): 0, 0.0, false, "" or the all-zero UUID.
     pub fn default_atom(self) -> Atom {
         match self {
             Self::Integer => Atom::Integer(0),
@@ -62,7 +62,7 @@ impl AtomType {
     }
 }
 
-/// A double that is never NaN; orders and compares as C's doubles do (`-0` equals `0`).
+/// A double that is never NaN. It is compared like a C double, so `-0` equals `0`.
 #[derive(Clone, Copy, Debug)]
 pub struct Real(pub f64);
 
@@ -88,14 +88,14 @@ impl Ord for Real {
 
 impl Hash for Real {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Adding zero turns -0 into 0, so equal values hash alike.
+        // Adding zero turns -0 into 0, so that equal values have equal hashes.
         (self.0 + 0.0).to_bits().hash(state);
     }
 }
 
 /// One atomic value.
 ///
-/// Atoms of one type are ordered as ovsdb-server orders them: numbers by value, `false` before `true`,
+/// Atoms of one type are ordered like in ovsdb-server: numbers by value, `false` before `true`,
 /// strings bytewise, UUIDs by their 128-bit value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Atom {
@@ -105,14 +105,14 @@ pub enum Atom {
     Real(Real),
     /// A boolean.
     Boolean(bool),
-    /// A string; clones of a long one share it, a short one stands here.
+    /// A string. Clones share the allocation of a long string; a short one is stored inline.
     String(SmolStr),
     /// A UUID.
     Uuid(Uuid),
 }
 
 impl Atom {
-    /// The type of this atom.
+    /// Returns the type of this atom.
     pub fn atom_type(&self) -> AtomType {
         match self {
             Self::Integer(_) => AtomType::Integer,
@@ -123,7 +123,7 @@ impl Atom {
         }
     }
 
-    /// Whether this is its type's default.
+    /// True if this is the default of its type.
     pub fn is_default(&self) -> bool {
         match self {
             Self::Integer(value) => *value == 0,
@@ -134,7 +134,7 @@ impl Atom {
         }
     }
 
-    /// The string, if it is one.
+    /// Returns the string. `None`: the atom has another type.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::String(text) => Some(text),
@@ -142,7 +142,7 @@ impl Atom {
         }
     }
 
-    /// The UUID, if it is one.
+    /// Returns the UUID. `None`: the atom has another type.
     pub fn as_uuid(&self) -> Option<Uuid> {
         match self {
             Self::Uuid(uuid) => Some(*uuid),
@@ -150,7 +150,7 @@ impl Atom {
         }
     }
 
-    /// The integer, if it is one.
+    /// Returns the integer. `None`: the atom has another type.
     pub fn as_integer(&self) -> Option<i64> {
         match self {
             Self::Integer(value) => Some(*value),
@@ -158,7 +158,7 @@ impl Atom {
         }
     }
 
-    /// The boolean, if it is one.
+    /// Returns the boolean. `None`: the atom has another type.
     pub fn as_boolean(&self) -> Option<bool> {
         match self {
             Self::Boolean(value) => Some(*value),
@@ -166,7 +166,7 @@ impl Atom {
         }
     }
 
-    /// Appends RFC 7047 notation.
+    /// Appends the atom in RFC 7047 notation.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         match self {
             Self::Integer(value) => write::integer(out, *value),
@@ -188,7 +188,8 @@ pub fn write_uuid(out: &mut Vec<u8>, uuid: Uuid) {
     out.extend_from_slice(uuid.as_hyphenated().encode_lower(&mut text).as_bytes());
 }
 
-/// Parses exactly 8-4-4-4-12 hexadecimal digits of any case, the only spelling that OVSDB knows.
+/// Parses a UUID of 8-4-4-4-12 hexadecimal digits in upper or lower case, the only form that OVSDB
+/// accepts.
 pub fn parse_uuid(text: &[u8]) -> Option<Uuid> {
     if text.len() != uuid::fmt::Hyphenated::LENGTH {
         return None;
@@ -196,7 +197,7 @@ pub fn parse_uuid(text: &[u8]) -> Option<Uuid> {
     Uuid::try_parse_ascii(text).ok()
 }
 
-/// The text form used inside messages: strings are bare when they look like identifiers.
+/// Text form in error messages: strings that look like identifiers are not quoted.
 impl fmt::Display for Atom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -214,6 +215,7 @@ impl fmt::Display for Atom {
     }
 }
 
+/// True if ovsdb-server prints a string without quotes.
 fn is_bare(text: &str) -> bool {
     let word = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
     let first = |b: u8| b.is_ascii_alphabetic() || b == b'_';
@@ -255,14 +257,14 @@ mod tests {
     }
 
     #[test]
-    fn strings_order_bytewise() {
+    fn strings_are_ordered_bytewise() {
         let mut atoms: Vec<Atom> = ["é", "a", "_", "B", "9", "10", ""].map(Atom::from).to_vec();
         atoms.sort();
         assert_eq!(atoms, ["", "10", "9", "B", "_", "a", "é"].map(Atom::from));
     }
 
     #[test]
-    fn messages_quote_what_is_no_identifier() {
+    fn messages_quote_strings_that_are_not_identifiers() {
         for (text, shown) in [
             ("a-b.c", "a-b.c"),
             ("9a", "\"9a\""),
@@ -275,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn uuids_have_one_spelling() {
+    fn uuids_have_one_form() {
         assert!(parse_uuid(b"550E8400-e29b-41d4-a716-446655440000").is_some());
         assert!(parse_uuid(b"550e8400e29b41d4a716446655440000").is_none());
         assert!(parse_uuid(b"{550e8400-e29b-41d4-a716-44665544000}").is_none());

@@ -1,4 +1,4 @@
-//! Differences of column values, as `update2` and `update3` carry them.
+//! Differences of column values, as in `update2` and `update3` notifications.
 
 use crate::atom::Atom;
 use crate::datum::{Datum, Map, Set};
@@ -7,15 +7,15 @@ use crate::json::Reader;
 use crate::schema::ColumnType;
 use crate::wire::NotationReader;
 
-/// How one value of a column becomes another.
+/// Difference between two values of a column, in the form of `<row-update2>` member `modify`.
 ///
-/// What it holds depends on the column's type:
+/// The content depends on the type of the column:
 ///
 /// | column | content |
 /// |---|---|
 /// | at most one element or pair | the complete new value |
-/// | set | the elements that only one of the values has: they toggle |
-/// | map | pairs of keys that are gone (with the old value), new pairs, changed keys with the new value |
+/// | set | the elements that only one of the two values contains |
+/// | map | removed pairs with the old value, added pairs, changed keys with the new value |
 ///
 /// ```
 /// use patchbay_schemas::atom::{Atom, AtomType};
@@ -39,10 +39,10 @@ use crate::wire::NotationReader;
 pub struct Delta(Datum);
 
 impl Delta {
-    /// The difference of two values of a column of type `ty`; none when they are equal.
+    /// Returns the difference of two values of a column of type `ty`. `None`: the values are equal.
     ///
-    /// Parts that both values share are skipped: after few changes to a long set or map the cost is
-    /// that of the changes.
+    /// The comparison skips parts that share storage. After few changes to a long set or map, its
+    /// cost is proportional to the changes.
     pub fn between(old: &Datum, new: &Datum, ty: &ColumnType) -> Option<Self> {
         let difference = match (old, new) {
             _ if !ty.is_composite() => return (old != new).then(|| Self(new.clone())),
@@ -69,15 +69,16 @@ impl Delta {
         (!difference.is_empty()).then_some(Self(difference))
     }
 
-    /// The value that `old` becomes. For a long set or map the cost is O(changes · log size).
+    /// Applies the difference to `old`. For a long set or map the cost is O(changes · log size).
     ///
     /// # Errors
-    /// The result has fewer or more elements than the type allows, or the difference is one of another type.
+    /// The result has fewer or more elements than the type allows, or the difference belongs to
+    /// another type.
     pub fn apply(&self, old: &Datum, ty: &ColumnType) -> Result<Datum, OvsdbError> {
         let new = match (old, &self.0) {
             (_, new) if !ty.is_composite() => new.clone(),
             (Datum::Set(old), Datum::Set(delta)) => Datum::Set(toggle(old, delta)),
-            (Datum::Map(old), Datum::Map(delta)) => Datum::Map(replace(old, delta)),
+            (Datum::Map(old), Datum::Map(delta)) => Datum::Map(apply_to_map(old, delta)),
             _ => {
                 let details = format!("Difference does not belong to {}.", ty.to_english());
                 return Err(OvsdbError::new("ovsdb error", details));
@@ -93,13 +94,13 @@ impl Delta {
         Ok(new)
     }
 
-    /// Decodes the difference for a column of type `ty`.
+    /// Decodes a difference of a column of type `ty`.
     ///
     /// # Errors
-    /// It is malformed, or an element breaks the type's constraints. The number of elements matters
-    /// only when the difference is applied.
-    pub fn decode<const PROVING: bool>(
-        reader: &mut Reader<'_, PROVING>,
+    /// The text is malformed, or an element violates the constraints of the type. The number of
+    /// elements is checked by [`apply`](Self::apply).
+    pub fn decode<const VALIDATING: bool>(
+        reader: &mut Reader<'_, VALIDATING>,
         ty: &ColumnType,
         notation: &mut NotationReader<'_, '_, '_>,
     ) -> Result<Self, OvsdbError> {
@@ -120,13 +121,13 @@ impl Delta {
         datum.map(Self)
     }
 
-    /// Appends the difference as `modify` carries it.
+    /// Appends the difference in RFC 7047 notation.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         self.0.write_json(out);
     }
 }
 
-/// The elements that only one of both has.
+/// Returns the elements that are in exactly one of the two sets.
 fn toggle(old: &Set, delta: &Set) -> Set {
     if delta.len() >= old.len() {
         let kept = old.iter().filter(|atom| !delta.contains(atom));
@@ -142,8 +143,8 @@ fn toggle(old: &Set, delta: &Set) -> Set {
     new
 }
 
-/// Removes pairs that are there, and sets the others.
-fn replace(old: &Map, delta: &Map) -> Map {
+/// Removes the pairs of `delta` that are in `old`, and sets its other pairs.
+fn apply_to_map(old: &Map, delta: &Map) -> Map {
     let owned = |(key, value): (&Atom, &Atom)| (key.clone(), value.clone());
     if delta.len() >= old.len() {
         let kept = old.iter().filter(|(key, _)| delta.get(key).is_none());
@@ -171,7 +172,7 @@ mod tests {
     use crate::atom::AtomType;
     use crate::json::TextBuf;
     use crate::schema::BaseType;
-    use crate::strings::Strings;
+    use crate::strings::StringCache;
 
     fn ty(value: Option<AtomType>, min: u32, max: u32) -> ColumnType {
         ColumnType {
@@ -205,14 +206,14 @@ mod tests {
         Delta::decode(
             &mut reader,
             ty,
-            &mut NotationReader::new(&mut Strings::default()),
+            &mut NotationReader::new(&mut StringCache::default()),
         )
     }
 
     const ANY: u32 = ColumnType::UNLIMITED;
 
     #[test]
-    fn differences_look_as_ovsdb_server_sends_them() {
+    fn differences_are_written_like_those_of_ovsdb_server() {
         let string = Some(AtomType::String);
         for (old, new, ty, expected) in [
             (set(&[1]), set(&[2]), ty(None, 1, 1), "2"),
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_result_must_have_as_many_elements_as_the_type_allows() {
+    fn the_result_must_have_a_number_of_elements_that_the_type_allows() {
         let pair = ty(None, 1, 2);
         let toggles = decode("1", &pair).unwrap();
         assert!(toggles.apply(&set(&[1]), &pair).is_err());
@@ -297,7 +298,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_differs_turns_one_into_the_other((old, new, ty) in two_values()) {
+        fn the_difference_of_two_values_turns_the_old_into_the_new((old, new, ty) in two_values()) {
             match Delta::between(&old, &new, &ty) {
                 None => prop_assert_eq!(old, new),
                 Some(delta) => {

@@ -1,25 +1,26 @@
-//! The `<error>` object of RFC 7047.
+//! The `<error>` object of RFC 7047 section 3.1.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::json::{Json, Reader};
 
-/// An error as OVSDB puts it on the wire: `{"error": tag, "details": ..., "syntax": ...}`.
+/// An error in the form of the wire: `{"error": tag, "details": ..., "syntax": ...}`.
 ///
-/// The words are ovsdb-server's own, because clients and people read them.
+/// Tags and details are worded like ovsdb-server's, because clients compare them and operators know
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OvsdbError {
-    /// The kind, e.g. `constraint violation`.
+    /// Kind of the error, e.g. `constraint violation`.
     pub tag: Cow<'static, str>,
-    /// What happened, for people.
+    /// Description for operators.
     pub details: Option<String>,
-    /// The offending piece of the request as compact JSON text.
+    /// Compact JSON text of the offending part of the request.
     pub syntax: Option<String>,
 }
 
 impl OvsdbError {
-    /// An error without the offending text.
+    /// Returns an error without the offending text.
     pub fn new(tag: &'static str, details: impl Into<String>) -> Self {
         Self {
             tag: Cow::Borrowed(tag),
@@ -28,36 +29,36 @@ impl OvsdbError {
         }
     }
 
-    /// A `syntax error` about a piece of JSON.
+    /// Returns a `syntax error` about a JSON value.
     pub fn syntax(at: &Json, details: impl Into<String>) -> Self {
         Self::new("syntax error", details).with_syntax(at)
     }
 
-    /// A `syntax error` about the value that `at` reads next.
-    pub fn syntax_at<const PROVING: bool>(
-        at: Reader<'_, PROVING>,
+    /// Returns a `syntax error` about the next value of `at`.
+    pub fn syntax_at<const VALIDATING: bool>(
+        at: Reader<'_, VALIDATING>,
         details: impl Into<String>,
     ) -> Self {
         let error = Self::new("syntax error", details);
-        match at.proven() {
+        match at.validated() {
             Some(mut at) => error.with_syntax(&Json::read(&mut at)),
             None => error,
         }
     }
 
-    /// A `constraint violation`.
+    /// Returns a `constraint violation`.
     pub fn constraint(details: impl Into<String>) -> Self {
         Self::new("constraint violation", details)
     }
 
-    /// The same error with the offending piece of JSON.
+    /// Adds the offending JSON value.
     #[must_use]
     pub fn with_syntax(mut self, at: &Json) -> Self {
         self.syntax = Some(at.to_text());
         self
     }
 
-    /// Reads an `<error>` object that a server sent.
+    /// Reads an `<error>` object. `None`: the value has no string member `error`.
     pub fn from_json(json: &Json) -> Option<Self> {
         let text = |name| json.get(name).and_then(Json::as_str).map(str::to_owned);
         Some(Self {
@@ -67,13 +68,12 @@ impl OvsdbError {
         })
     }
 
-    /// The object.
+    /// Returns the `<error>` object.
     pub fn to_json(&self) -> Json {
         let mut members = vec![(b"error".to_vec(), Json::string(&self.tag))];
-        let optional = [("details", &self.details), ("syntax", &self.syntax)];
-        members.extend(optional.into_iter().filter_map(|(name, text)| {
-            Some((name.as_bytes().to_vec(), Json::string(text.as_ref()?)))
-        }));
+        for (name, text) in [("details", &self.details), ("syntax", &self.syntax)] {
+            members.extend(text.iter().map(|text| (name.into(), Json::string(text))));
+        }
         Json::Object(members.into_iter().collect())
     }
 }

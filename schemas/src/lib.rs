@@ -1,7 +1,20 @@
-//! OVSDB's schema, value model and notation, and generated types for OVN_Northbound.
+//! OVSDB schemas, values and RFC 7047 notation, and generated types for `OVN_Northbound`.
 //!
-//! Everything here is plain data: no sockets, no tasks, no clock. The transaction engine, the client
-//! and the simulator all build on these types.
+//! The crate holds plain data only: no sockets, no tasks, no clock. The transaction engine, the
+//! client and the simulator build on these types.
+//!
+//! | module | subject |
+//! |---|---|
+//! | [`json`] | framing, validation, reading and writing of JSON text |
+//! | [`schema`] | tables, columns, types of columns (RFC 7047 section 3.2) |
+//! | [`atom`], [`datum`], [`row`], [`delta`] | atoms, sets and maps, rows, differences |
+//! | [`streaming`] | decoding of long messages while they are being received |
+//! | [`wire`] | requests, replies, operations, updates (RFC 7047 sections 4 and 5) |
+//! | [`typed`], [`codegen`] | rows as Rust structs, and their generator |
+//! | [`nb`] | the generated structs of `OVN_Northbound` |
+//! | [`error`] | the `<error>` object |
+//! | [`hash_order`] | iteration order of the hash tables of Open vSwitch |
+//! | [`strings`], [`uuids`] | sharing of strings, sources of UUIDs |
 
 pub mod atom;
 pub mod codegen;
@@ -10,9 +23,11 @@ pub mod delta;
 pub mod error;
 pub mod hash_order;
 pub mod json;
+#[cfg(feature = "nb")]
 pub mod nb;
 pub mod row;
 pub mod schema;
+pub mod streaming;
 pub mod strings;
 pub mod typed;
 mod utf8;

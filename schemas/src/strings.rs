@@ -1,51 +1,53 @@
-//! Sharing of strings that come again and again: keys of maps, names, owners.
+//! Sharing of frequent strings: keys of maps, names, owners.
 
 use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
 use smol_str::SmolStr;
 
-/// A bounded cache of strings that came twice in a short time. From then on the same text gives the same allocation,
-/// most of the time; a collision only costs sharing.
+/// Bounded cache of strings that occurred twice in a short time.
+///
+/// [`share`](Self::share) then returns clones of one allocation for the same text. A hash collision
+/// evicts an entry, so that sharing is frequent but not guaranteed.
 #[derive(Debug, Default)]
-pub struct Strings {
-    /// Hashes of recent strings: most strings come once, and are not worth more memory than this.
+pub struct StringCache {
+    /// Hashes of recent strings. Most strings occur once and are not worth more memory than a hash.
     seen: Vec<u32>,
-    /// Strings that came again, with their hashes, which tell most others apart without a look at the text.
+    /// Strings that occurred again. Comparing the hash first avoids most comparisons of text.
     shared: Vec<Option<(u32, SmolStr)>>,
     hasher: RandomState,
 }
 
-/// How many hashes are remembered; a power of two.
-const SEEN: usize = 8192;
-/// How many strings are remembered; a power of two.
-const SHARED: usize = 2048;
-/// Shorter strings take no allocation that could be shared.
-const INLINE: usize = 23;
-/// Longer strings are rarely repeated.
-const MAX_LEN: usize = 128;
+/// Number of hashes in the cache; a power of two.
+const SEEN_HASHES: usize = 8192;
+/// Number of strings in the cache; a power of two.
+const SHARED_STRINGS: usize = 2048;
+/// Length in bytes up to which [`SmolStr`] stores a string without an allocation.
+const MAX_INLINE_LEN: usize = 23;
+/// Length in bytes above which strings are not cached, because they rarely repeat.
+const MAX_SHARED_LEN: usize = 128;
 
-impl Strings {
-    /// A shared string with this text.
+impl StringCache {
+    /// Returns a string with this text, shared with earlier ones if possible.
     pub fn share(&mut self, text: &str) -> SmolStr {
-        if text.len() <= INLINE || text.len() > MAX_LEN {
+        if text.len() <= MAX_INLINE_LEN || text.len() > MAX_SHARED_LEN {
             return SmolStr::new(text);
         }
         if self.seen.is_empty() {
-            self.seen.resize(SEEN, 0);
-            self.shared.resize(SHARED, None);
+            self.seen.resize(SEEN_HASHES, 0);
+            self.shared.resize(SHARED_STRINGS, None);
         }
         let hash = self.hasher.hash_one(text);
-        // Never 0, which says that a place is empty.
-        let (tag, place) = ((hash >> 32) as u32 | 1, hash as usize);
-        let shared = &mut self.shared[place % SHARED];
-        if let Some((_, have)) = shared.as_ref().filter(|(have, _)| *have == tag)
-            && **have == *text
+        // Never 0, because 0 marks an empty slot.
+        let (tag, slot) = ((hash >> 32) as u32 | 1, hash as usize);
+        let shared = &mut self.shared[slot % SHARED_STRINGS];
+        if let Some((_, cached)) = shared.as_ref().filter(|(cached, _)| *cached == tag)
+            && **cached == *text
         {
-            return have.clone();
+            return cached.clone();
         }
         let text = SmolStr::new(text);
-        let seen = &mut self.seen[place % SEEN];
+        let seen = &mut self.seen[slot % SEEN_HASHES];
         if *seen == tag {
             *shared = Some((tag, text.clone()));
         }
@@ -58,37 +60,40 @@ impl Strings {
 mod tests {
     use super::*;
 
-    const OFTEN: &str = "a network with a long name";
+    const FREQUENT: &str = "a network with a long name";
 
     fn is_shared(one: &SmolStr, other: &SmolStr) -> bool {
         std::ptr::eq(one.as_ptr(), other.as_ptr())
     }
 
     #[test]
-    fn repeated_text_is_stored_twice_at_most() {
-        let mut strings = Strings::default();
-        strings.share(OFTEN);
-        let second = strings.share(OFTEN);
+    fn a_repeated_text_has_at_most_two_allocations() {
+        let mut strings = StringCache::default();
+        strings.share(FREQUENT);
+        let second = strings.share(FREQUENT);
         for _ in 0..10 {
-            assert!(is_shared(&second, &strings.share(OFTEN)));
+            assert!(is_shared(&second, &strings.share(FREQUENT)));
         }
         assert_eq!(&*strings.share(""), "");
     }
 
     #[test]
-    fn text_that_comes_once_does_not_displace_what_comes_often() {
-        let mut strings = Strings::default();
-        strings.share(OFTEN);
-        let often = strings.share(OFTEN);
+    fn texts_that_occur_once_do_not_evict_a_frequent_one() {
+        let mut strings = StringCache::default();
+        strings.share(FREQUENT);
+        let frequent = strings.share(FREQUENT);
         for i in 0..100_000 {
             strings.share(&format!("a port with a long name, {i}"));
         }
-        assert!(is_shared(&often, &strings.share(OFTEN)));
+        assert!(is_shared(&frequent, &strings.share(FREQUENT)));
     }
 
     #[test]
-    fn the_longest_text_that_needs_no_sharing() {
+    fn the_inline_limit_is_that_of_the_string_type() {
         let text = |len| SmolStr::new("x".repeat(len));
-        assert!(!text(INLINE).is_heap_allocated() && text(INLINE + 1).is_heap_allocated());
+        assert!(
+            !text(MAX_INLINE_LEN).is_heap_allocated()
+                && text(MAX_INLINE_LEN + 1).is_heap_allocated()
+        );
     }
 }

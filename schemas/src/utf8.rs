@@ -1,11 +1,15 @@
-//! Strings that are no UTF-8, which JSON escapes can spell.
+//! Rejection of strings that are not UTF-8. JSON escapes can produce such strings.
 
 use crate::error::OvsdbError;
 
-/// The text of a JSON string; an error that shows the first bytes which are none.
+/// Converts the bytes of a JSON string to text.
+///
+/// # Errors
+/// `constraint violation` with the first invalid sequence, in the words of ovsdb-server.
 pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, OvsdbError> {
     std::str::from_utf8(bytes).map_err(|e| {
-        // ovsdb-server's strings end with NUL, which it shows where a sequence is cut short.
+        // Strings in ovsdb-server end with NUL, which its message includes if a sequence is cut
+        // short.
         let bad = [&bytes[e.valid_up_to()..], &[0]].concat();
         let len = invalid_sequence_len(&bad);
         let shown: Vec<String> = bad[..len].iter().map(|b| format!("0x{b:02x}")).collect();
@@ -16,7 +20,8 @@ pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, OvsdbError> {
     })
 }
 
-/// How many bytes of an invalid sequence ovsdb-server shows: up to the first byte that cannot belong.
+/// Returns how many bytes of an invalid sequence ovsdb-server shows: up to the first byte that
+/// cannot belong to it.
 fn invalid_sequence_len(bad: &[u8]) -> usize {
     let (len, second) = match bad[0] {
         0xc2..=0xdf => (2, 0x80..=0xbf),

@@ -1,10 +1,12 @@
-//! Where new UUIDs come from.
+//! Sources of new UUIDs.
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use uuid::{Builder, Uuid};
 
-/// A source of version-4 UUIDs: random, or the same sequence for the same seed (for snapshots of states).
+/// Source of version-4 UUIDs: random, or a sequence that depends on a seed only.
+///
+/// Tests that compare stored states use a seed.
 #[derive(Debug)]
 pub struct UuidSource {
     rng: StdRng,
@@ -12,7 +14,7 @@ pub struct UuidSource {
 }
 
 impl UuidSource {
-    /// UUIDs that nobody can foretell.
+    /// Returns a source of unpredictable UUIDs.
     pub fn random() -> Self {
         Self {
             rng: rand::make_rng(),
@@ -20,7 +22,7 @@ impl UuidSource {
         }
     }
 
-    /// The sequence that belongs to a seed.
+    /// Returns the source whose sequence is determined by `seed`.
     pub fn seeded(seed: u64) -> Self {
         Self {
             rng: StdRng::seed_from_u64(seed),
@@ -28,12 +30,12 @@ impl UuidSource {
         }
     }
 
-    /// Whether the order in which UUIDs are asked for matters to anybody.
+    /// True if the UUIDs depend on the order of the calls of [`next_uuid`](Self::next_uuid).
     pub(crate) fn is_seeded(&self) -> bool {
         self.is_seeded
     }
 
-    /// The next UUID.
+    /// Returns the next UUID.
     pub fn next_uuid(&mut self) -> Uuid {
         let mut bytes = [0; 16];
         self.rng.fill_bytes(&mut bytes);
@@ -46,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_means_a_sequence() {
+    fn equal_seeds_give_equal_sequences() {
         let sequence = |seed| {
             let mut source = UuidSource::seeded(seed);
             [source.next_uuid(), source.next_uuid()]

@@ -1,5 +1,5 @@
-//! What monitors report, written and read: the same changes of two to four rows as ovsdb-server 3.1.0 reported them
-//! to several monitors.
+//! Encoding and decoding of monitor updates, compared with those that ovsdb-server 3.1.0 sent for
+//! the same changes.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use patchbay_schemas::json::{Json, Reader, TextBuf};
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{DatabaseSchema, TableId};
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::wire::{
     MonitorRequests, MonitorTable, MonitorVersion, RowEvent, RowUpdate, UpdateError, UpdateReader,
 };
@@ -36,7 +36,7 @@ fn uuid(last: u8) -> Uuid {
 
 fn read(updates: &str, version: MonitorVersion) -> Result<Vec<(Uuid, RowUpdate)>, UpdateError> {
     let text = TextBuf::parse(updates.as_bytes().to_vec()).unwrap();
-    let (schema, mut strings) = (schema(), Strings::default());
+    let (schema, mut strings) = (schema(), StringCache::default());
     let reader = Reader::new(text.as_text());
     let updates = UpdateReader::new(reader, &schema, version, &mut strings);
     updates
@@ -48,14 +48,14 @@ fn requests(requests: &str, version: MonitorVersion) -> MonitorTable {
     let text = TextBuf::parse(requests.as_bytes().to_vec()).unwrap();
     let mut reader = Reader::new(text.as_text());
     let requests =
-        MonitorRequests::decode(&mut reader, &schema(), version, &mut Strings::default());
+        MonitorRequests::decode(&mut reader, &schema(), version, &mut StringCache::default());
     requests.unwrap().tables.remove(&T).unwrap()
 }
 
-/// The states of the table, one after the other.
-fn story() -> Vec<Rows> {
+/// Returns successive states of the table.
+fn states() -> Vec<Rows> {
     let mut rows = BTreeMap::new();
-    let mut story = vec![Rows::new()];
+    let mut states = vec![Rows::new()];
     for (last, body) in [
         (2, r#"{"name": "b", "i": 5, "set": ["set", ["x"]]}"#),
         (1, r#"{"name": "a"}"#),
@@ -79,18 +79,18 @@ fn story() -> Vec<Rows> {
             panic!("a new row is an insert")
         };
         rows.insert(uuid(last), row.clone());
-        story.push(rows.clone());
+        states.push(rows.clone());
     }
     rows.retain(|uuid, _| *uuid > self::uuid(2));
-    story.push(rows);
-    // The first two rows come together, and so do the last two.
-    story.remove(9);
-    story.remove(1);
-    story
+    states.push(rows);
+    // The first two rows are inserted together, and so are the last two.
+    states.remove(9);
+    states.remove(1);
+    states
 }
 
-/// What a monitor is told when one state follows another; empty when nothing.
-fn written(
+/// Returns the update of a monitor for the change between two states; empty if there is none.
+fn encode_update(
     requests: &MonitorTable,
     version: MonitorVersion,
     old: &Rows,
@@ -125,15 +125,18 @@ fn written(
         .replace("00000000-0000-4000-8000-00000000000", "#")
 }
 
-/// Checks that the story is told to a monitor as it was recorded, and that reading it gives the story back.
-fn check(asked: &str, version: MonitorVersion, recorded: [&str; 9]) {
-    let requests = requests(asked, version);
+/// Checks that the updates of a monitor equal the recorded ones, and that decoding them gives the
+/// states.
+fn check(request: &str, version: MonitorVersion, recorded: [&str; 9]) {
+    let requests = requests(request, version);
     let mut replica = Rows::new();
-    for (step, (states, expected)) in story().windows(2).zip(recorded).enumerate() {
-        let told = written(&requests, version, &states[0], &states[1], step == 0);
-        assert_eq!(told, expected, "step {step} of {asked}");
-        let told = told.replace('#', "00000000-0000-4000-8000-00000000000");
-        for (uuid, update) in read(if told.is_empty() { "{}" } else { &told }, version).unwrap() {
+    for (step, (states, expected)) in states().windows(2).zip(recorded).enumerate() {
+        let update = encode_update(&requests, version, &states[0], &states[1], step == 0);
+        assert_eq!(update, expected, "step {step} of {request}");
+        let updates = update.replace('#', "00000000-0000-4000-8000-00000000000");
+        for (uuid, update) in
+            read(if updates.is_empty() { "{}" } else { &updates }, version).unwrap()
+        {
             let schema = schema();
             match update
                 .apply(schema.table(T), uuid, replica.get(&uuid))
@@ -143,19 +146,19 @@ fn check(asked: &str, version: MonitorVersion, recorded: [&str; 9]) {
                 None => replica.remove(&uuid),
             };
         }
-        let seen = states[1]
+        let monitored = states[1]
             .values()
             .filter(|row| requests.condition.matches_any(row));
         assert!(
-            replica.keys().eq(seen.clone().map(|row| &row.uuid)),
-            "step {step} of {asked}"
+            replica.keys().eq(monitored.clone().map(|row| &row.uuid)),
+            "step {step} of {request}"
         );
-        for row in seen {
+        for row in monitored {
             for (column, _) in requests.columns.iter().filter(|(_, select)| select.modify) {
                 assert_eq!(
                     replica[&row.uuid].get(*column),
                     row.get(*column),
-                    "step {step} of {asked}"
+                    "step {step} of {request}"
                 );
             }
         }
@@ -163,7 +166,7 @@ fn check(asked: &str, version: MonitorVersion, recorded: [&str; 9]) {
 }
 
 #[test]
-fn update_has_old_and_new_values() {
+fn update_contains_old_and_new_values() {
     check(
         r#"{"T":{"columns":["name","i","set","m"]}}"#,
         MonitorVersion::V1,
@@ -182,7 +185,7 @@ fn update_has_old_and_new_values() {
 }
 
 #[test]
-fn update2_leaves_defaults_out_and_has_differences() {
+fn update2_omits_defaults_and_contains_differences() {
     check(
         r#"{"T":{"columns":["name","i","set","m"]}}"#,
         MonitorVersion::V2,
@@ -201,10 +204,10 @@ fn update2_leaves_defaults_out_and_has_differences() {
 }
 
 #[test]
-fn a_column_that_is_not_selected_still_makes_an_event() {
-    let asked = r#"{"T":[{"columns":["name"],"select":{"modify":false}},{"columns":["i"]}]}"#;
+fn a_change_of_a_column_that_is_not_selected_is_an_event() {
+    let request = r#"{"T":[{"columns":["name"],"select":{"modify":false}},{"columns":["i"]}]}"#;
     check(
-        asked,
+        request,
         MonitorVersion::V2,
         [
             r##"{"T":{"#1":{"initial":{"name":"a"}},"#2":{"initial":{"i":5,"name":"b"}}}}"##,
@@ -219,7 +222,7 @@ fn a_column_that_is_not_selected_still_makes_an_event() {
         ],
     );
     check(
-        asked,
+        request,
         MonitorVersion::V1,
         [
             r##"{"T":{"#1":{"new":{"i":0,"name":"a"}},"#2":{"new":{"i":5,"name":"b"}}}}"##,
@@ -236,7 +239,7 @@ fn a_column_that_is_not_selected_still_makes_an_event() {
 }
 
 #[test]
-fn rows_come_and_go_as_the_condition_says() {
+fn rows_that_begin_or_cease_to_satisfy_the_condition_are_inserted_or_deleted() {
     check(
         r#"{"T":{"columns":["set"],"where":[["i",">",3]]}}"#,
         MonitorVersion::V2,
@@ -270,7 +273,7 @@ fn rows_come_and_go_as_the_condition_says() {
 }
 
 #[test]
-fn what_is_no_update_is_an_error() {
+fn malformed_updates_are_errors() {
     let row = "00000000-0000-4000-8000-000000000001";
     let in_row = |update: &str| format!(r#"{{"T":{{"{row}":{update}}}}}"#);
     for (updates, version, error) in [
@@ -334,7 +337,7 @@ fn what_is_no_update_is_an_error() {
 }
 
 #[test]
-fn an_update_that_does_not_follow_is_an_error() {
+fn an_update_that_contradicts_the_replica_is_an_error() {
     let (schema, row) = (schema(), uuid(1));
     let there = Arc::new(Row::new(row, schema.table(T)));
     let apply = |update, old| RowUpdate::apply(update, schema.table(T), row, old);

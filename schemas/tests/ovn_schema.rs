@@ -1,23 +1,27 @@
-//! Our OVN_Northbound schema against the one of the installed OVN, column by column.
+//! Compares `ovn-nb.ovsschema` of this crate with the schema of the installed OVN, column by
+//! column.
 //!
-//! Distributions ship different versions, so [`CHANGES`] tells what OVN changed and in which version. Taking back
-//! every change newer than the installed schema must turn ours into exactly the installed one: a difference that is
-//! not listed fails, and so does a listed one that is none.
+//! Distributions ship different versions. [`CHANGES`] therefore lists the changes of OVN by
+//! version. Reverting all changes that are newer than the installed schema must turn the crate's
+//! schema into the installed one. The test fails for a difference that is not listed, and for a
+//! listed change that is not a difference.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-const OURS: &str = include_str!("../ovn-nb.ovsschema");
+const OWN_SCHEMA: &str = include_str!("../ovn-nb.ovsschema");
 
-/// Where Debian's `ovn-central` puts the schema; `OVN_NB_SCHEMA` names another file.
-const INSTALLED: &str = "/usr/share/ovn/ovn-nb.ovsschema";
+/// Path of the schema in Debian's `ovn-central`. The variable `OVN_NB_SCHEMA` overrides it.
+const INSTALLED_SCHEMA_PATH: &str = "/usr/share/ovn/ovn-nb.ovsschema";
 
-/// The oldest version that [`CHANGES`] reaches back to (OVN 22.03).
-const OLDEST: Version = (6, 1, 0);
+/// Oldest version that [`CHANGES`] covers (OVN 22.03).
+const OLDEST_VERSION: Version = (6, 1, 0);
 
-/// What OVN changed since [`OLDEST`], oldest first: the version that brought the change, the table or column, and what
-/// stood there before in the notation of [`facts`] (`None`: nothing).
+/// Changes of OVN since [`OLDEST_VERSION`], oldest first.
+///
+/// Each entry has the version, the table or column, and its definition before the change in the
+/// notation of [`facts`] (`None`: it did not exist).
 const CHANGES: &[(Version, &str, Option<&str>)] = &[
     ((6, 2, 0), "NAT.gateway_port", None),
     ((6, 3, 0), "Static_MAC_Binding", None),
@@ -115,20 +119,21 @@ const CHANGES: &[(Version, &str, Option<&str>)] = &[
 
 type Version = (u32, u32, u32);
 
-/// What a schema says, by table (`ACL`) and column (`ACL.action`), in one line each that does not depend on how the
-/// schema file spells it.
+/// Definitions of a schema by table (`ACL`) and column (`ACL.action`).
+///
+/// Each is one line in a normalised form, which does not depend on the form of the schema file.
 type Facts = BTreeMap<String, String>;
 
 #[test]
-fn ours_is_the_installed_schema_with_the_changes_that_ovn_made_since() {
-    let path = std::env::var("OVN_NB_SCHEMA").unwrap_or_else(|_| INSTALLED.to_owned());
+fn the_schema_is_the_installed_one_with_the_later_changes_of_ovn() {
+    let path = std::env::var("OVN_NB_SCHEMA").unwrap_or_else(|_| INSTALLED_SCHEMA_PATH.to_owned());
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| {
         panic!(
             "OVN's schema {path}: {error}\ninstall it with `apt-get install ovn-central`, or name the file of another \
              installation in OVN_NB_SCHEMA"
         )
     });
-    let differences = compare(&parse(OURS), &parse(&text));
+    let differences = compare(&parse(OWN_SCHEMA), &parse(&text));
     assert!(
         differences.is_empty(),
         "against {path}:\n{}",
@@ -137,44 +142,47 @@ fn ours_is_the_installed_schema_with_the_changes_that_ovn_made_since() {
 }
 
 #[test]
-fn every_listed_change_is_one() {
-    let mut facts = facts(&parse(OURS));
-    assert_eq!(take_back(&mut facts, OLDEST), Vec::<String>::new());
+fn every_listed_change_is_a_difference() {
+    let mut facts = facts(&parse(OWN_SCHEMA));
+    assert_eq!(
+        revert_changes(&mut facts, OLDEST_VERSION),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
 fn a_difference_that_is_not_listed_is_reported() {
-    let ours = parse(OURS);
+    let own = parse(OWN_SCHEMA);
     for (pointer, value, report) in [
         (
             "/tables/NAT/columns/type/type",
             Value::from("string"),
-            "NAT.type: ours string {dnat, dnat_and_snat, snat} / 1, installed string / 1",
+            "NAT.type: own string {dnat, dnat_and_snat, snat} / 1, installed string / 1",
         ),
         (
             "/tables/NAT/columns/logical_ip",
             Value::Null,
-            "NAT.logical_ip: ours string / 1, installed nothing",
+            "NAT.logical_ip: own string / 1, installed nothing",
         ),
         (
             "/tables/Meter/indexes",
             Value::Null,
-            "Meter: ours root; unique (name), installed root",
+            "Meter: own root; unique (name), installed root",
         ),
         (
             "/tables/Copp",
             Value::Null,
-            "Copp: ours root; unique (name), installed nothing",
+            "Copp: own root; unique (name), installed nothing",
         ),
         (
             "/tables/Copp/columns/later",
             serde_json::json!({"type": "real"}),
-            "Copp.later: ours nothing",
+            "Copp.later: own nothing",
         ),
     ] {
-        let mut installed = ours.clone();
+        let mut installed = own.clone();
         replace(&mut installed, pointer, value);
-        let differences = compare(&ours, &installed);
+        let differences = compare(&own, &installed);
         assert!(
             differences.iter().any(|line| line.starts_with(report)),
             "{pointer}: {differences:#?}"
@@ -183,16 +191,16 @@ fn a_difference_that_is_not_listed_is_reported() {
 }
 
 #[test]
-fn a_listed_difference_that_is_none_is_reported() {
-    let ours = parse(OURS);
-    let mut installed = ours.clone();
+fn a_listed_change_that_is_not_a_difference_is_reported() {
+    let own = parse(OWN_SCHEMA);
+    let mut installed = own.clone();
     installed["version"] = Value::from("7.18.1");
     assert_eq!(
-        compare(&ours, &installed),
+        compare(&own, &installed),
         [
-            "Network_Function.outport: ours before the listed changes -> Logical_Switch_Port (strong) / 1, \
+            "Network_Function.outport: own before the listed changes -> Logical_Switch_Port (strong) / 1, \
              installed -> Logical_Switch_Port (strong) / 0..1",
-            "Network_Function_Group.mode: ours before the listed changes string {inline} / 1, installed string \
+            "Network_Function_Group.mode: own before the listed changes string {inline} / 1, installed string \
              {inline, vtap} / 1",
         ]
     );
@@ -200,33 +208,34 @@ fn a_listed_difference_that_is_none_is_reported() {
 
 #[test]
 fn an_installed_schema_outside_the_list_is_reported() {
-    let ours = parse(OURS);
+    let own = parse(OWN_SCHEMA);
     for version in ["6.0.9", "7.20.0"] {
-        let mut installed = ours.clone();
+        let mut installed = own.clone();
         installed["version"] = Value::from(version);
-        let differences = compare(&ours, &installed);
+        let differences = compare(&own, &installed);
         assert!(differences[0].contains(version), "{differences:#?}");
     }
 }
 
-/// What keeps `ours`, with the listed changes taken back to the version of `installed`, from being `installed`.
-fn compare(ours: &Value, installed: &Value) -> Vec<String> {
+/// Returns the differences between `installed` and `own` after reverting the listed changes that
+/// are newer than it.
+fn compare(own: &Value, installed: &Value) -> Vec<String> {
     let version = version(installed);
-    if version < OLDEST || version > self::version(ours) {
+    if version < OLDEST_VERSION || version > self::version(own) {
         let text = &installed["version"];
         return vec![format!(
             "the installed schema is of version {text}: the list of changes does not reach it"
         )];
     }
-    let mut expected = facts(ours);
+    let mut expected = facts(own);
     let now = expected.clone();
-    let mut differences = take_back(&mut expected, version);
+    let mut differences = revert_changes(&mut expected, version);
     let installed = facts(installed);
     let names: std::collections::BTreeSet<_> = expected.keys().chain(installed.keys()).collect();
     for name in names {
-        let (ours, theirs) = (expected.get(name), installed.get(name));
-        if ours != theirs {
-            let note = if ours == now.get(name) {
+        let (own, theirs) = (expected.get(name), installed.get(name));
+        if own != theirs {
+            let note = if own == now.get(name) {
                 ""
             } else {
                 " before the listed changes"
@@ -234,8 +243,8 @@ fn compare(ours: &Value, installed: &Value) -> Vec<String> {
             let text =
                 |fact: Option<&String>| fact.map_or_else(|| "nothing".to_owned(), Clone::clone);
             differences.push(format!(
-                "{name}: ours{note} {}, installed {}",
-                text(ours),
+                "{name}: own{note} {}, installed {}",
+                text(own),
                 text(theirs)
             ));
         }
@@ -243,9 +252,10 @@ fn compare(ours: &Value, installed: &Value) -> Vec<String> {
     differences
 }
 
-/// Undoes the changes newer than `version`, newest first, and returns the listed ones that change nothing.
-fn take_back(facts: &mut Facts, version: Version) -> Vec<String> {
-    let mut idle = Vec::new();
+/// Reverts the changes that are newer than `version`, newest first. Returns those that changed
+/// nothing.
+fn revert_changes(facts: &mut Facts, version: Version) -> Vec<String> {
+    let mut without_effect = Vec::new();
     for (since, name, before) in CHANGES.iter().rev().filter(|(since, ..)| *since > version) {
         let changed = if let Some(before) = before {
             let now = facts.insert((*name).to_owned(), (*before).to_owned());
@@ -256,12 +266,12 @@ fn take_back(facts: &mut Facts, version: Version) -> Vec<String> {
             facts.remove(*name).is_some()
         };
         if !changed {
-            idle.push(format!(
+            without_effect.push(format!(
                 "{name}: listed as changed in {since:?}, but it is not"
             ));
         }
     }
-    idle
+    without_effect
 }
 
 fn parse(text: &str) -> Value {
@@ -277,7 +287,7 @@ fn version(schema: &Value) -> Version {
     (parts[0], parts[1], parts[2])
 }
 
-/// Sets what `pointer` names; `Null` removes it.
+/// Sets the value at a JSON pointer; `Null` removes it.
 fn replace(schema: &mut Value, pointer: &str, value: Value) {
     let (parent, name) = pointer.rsplit_once('/').expect("a pointer has a last part");
     let parent = schema

@@ -1,11 +1,13 @@
-//! A northbound rendered as `ovn-nbctl` prints it.
+//! Northbound databases rendered as `ovn-nbctl` prints them.
 //!
-//! [`show`] and [`show_named`] are `ovn-nbctl show [NAME]`; [`lr_route_list`] and [`lr_policy_list`] the commands of
-//! those names. The text is that of the program, byte for byte, run on a database of the same rows and UUIDs: even the
-//! order of rows, where the program follows its hash tables.
+//! [`show`] and [`show_named`] render `ovn-nbctl show [NAME]`, [`lr_route_list`] and
+//! [`lr_policy_list`] the commands with these names. The text equals the program's text for a
+//! database with the same rows and UUIDs, byte for byte. This includes the order of rows where the
+//! program follows its hash tables.
 //!
-//! The model is OVN 23.03. Later versions print more: 25.03 adds `ipv6-lla` and `peer` to router ports and `peer` to
-//! switch ports in `show`, and to `lr-policy-list` chains, jump targets and `bfd`.
+//! The texts are those of OVN 23.03. Later versions print more: 25.03 adds `ipv6-lla` and `peer` to
+//! router ports and `peer` to switch ports in `show`, and chains, jump targets and `bfd` to
+//! `lr-policy-list`.
 //!
 //! ```
 //! use patchbay_engine::db::Database;
@@ -29,14 +31,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod find;
+mod lookup;
 mod output;
 mod policies;
 mod prefix;
 mod routes;
 mod show;
 
-pub use find::RenderError;
+pub use lookup::RenderError;
 pub use policies::lr_policy_list;
 pub use routes::lr_route_list;
 pub use show::{show, show_named};

@@ -1,31 +1,33 @@
-//! Text as C's `printf` lays it out.
+//! Text laid out as by C's `printf`.
 
 use std::fmt::{self, Write};
 
-/// Text under construction.
+/// Buffer for the text of a command.
 #[derive(Debug, Default)]
 pub(crate) struct Output(String);
 
 impl Output {
-    /// Appends to the line under construction.
+    /// Appends to the current line.
     pub(crate) fn put(&mut self, text: fmt::Arguments<'_>) {
-        self.0.write_fmt(text).expect("a String takes everything");
+        self.0
+            .write_fmt(text)
+            .expect("writing to a String cannot fail");
     }
 
-    /// Appends a line.
+    /// Appends the end of the current line and a newline.
     pub(crate) fn line(&mut self, text: fmt::Arguments<'_>) {
         self.put(text);
         self.0.push('\n');
     }
 
-    /// Appends text set to the right of a column. The width counts bytes, as in C.
-    pub(crate) fn right(&mut self, width: usize, text: &str) {
+    /// Appends text aligned to the right in a column of `width` bytes, like C's `%*s`.
+    pub(crate) fn put_right(&mut self, width: usize, text: &str) {
         self.0
             .extend(std::iter::repeat_n(' ', width.saturating_sub(text.len())));
         self.0.push_str(text);
     }
 
-    /// All of it.
+    /// Returns the text.
     pub(crate) fn finish(self) -> String {
         self.0
     }
@@ -36,11 +38,11 @@ mod tests {
     use super::Output;
 
     #[test]
-    fn columns_count_bytes_and_never_cut() {
+    fn column_widths_count_bytes_and_longer_texts_are_not_cut() {
         let mut output = Output::default();
-        output.right(4, "ab");
-        output.right(4, "é");
-        output.right(1, "long");
+        output.put_right(4, "ab");
+        output.put_right(4, "é");
+        output.put_right(1, "long");
         assert_eq!(output.finish(), "  ab  élong");
     }
 }

@@ -1,4 +1,4 @@
-//! `ovn-nbctl lr-policy-list`.
+//! Text of `ovn-nbctl lr-policy-list`.
 
 use std::cmp::Reverse;
 
@@ -6,13 +6,18 @@ use patchbay_engine::db::Snapshot;
 use patchbay_schemas::hash_order;
 use patchbay_schemas::nb::LogicalRouterPolicy;
 
-use crate::find::{RenderError, router};
+use crate::lookup::{RenderError, find_router};
 use crate::output::Output;
-use crate::prefix::normalised;
+use crate::prefix::normalize_prefix;
 
-/// The policies of a router, the highest priority first.
+/// Renders the routing policies of a router, sorted by descending priority and by match.
+///
+/// `router_id` is a name or UUID.
+///
+/// # Errors
+/// No router or several routers have the name, or a row holds a value that OVN does not define.
 pub fn lr_policy_list(snapshot: &Snapshot, router_id: &str) -> Result<String, RenderError> {
-    let router = router(snapshot, router_id)?;
+    let router = find_router(snapshot, router_id)?;
     let table = snapshot.typed::<LogicalRouterPolicy>();
     let mut policies = Vec::new();
     for row in &router.policies {
@@ -25,27 +30,27 @@ pub fn lr_policy_list(snapshot: &Snapshot, router_id: &str) -> Result<String, Re
         output.line(format_args!("Routing Policies"));
     }
     for policy in &policies {
-        print(policy, &mut output);
+        print_policy(policy, &mut output);
     }
     Ok(output.finish())
 }
 
-fn print(policy: &LogicalRouterPolicy, output: &mut Output) {
-    output.right(10, &policy.priority.to_string());
+fn print_policy(policy: &LogicalRouterPolicy, output: &mut Output) {
+    output.put_right(10, &policy.priority.to_string());
     output.put(format_args!(" "));
-    output.right(50, &policy.r#match);
+    output.put_right(50, &policy.r#match);
     output.put(format_args!(" "));
-    output.right(15, policy.action.as_str());
+    output.put_right(15, policy.action.as_str());
     for (place, nexthop) in policy.nexthops.iter().enumerate() {
         if place == 0 {
             output.put(format_args!(" "));
-            output.right(25, &normalised(nexthop));
+            output.put_right(25, &normalize_prefix(nexthop));
         } else {
-            output.put(format_args!(", {}", normalised(nexthop)));
+            output.put(format_args!(", {}", normalize_prefix(nexthop)));
         }
     }
     if !policy.options.is_empty() {
-        let keys = hash_order::keys(policy.options.keys().map(String::as_str));
+        let keys = hash_order::key_order(policy.options.keys().map(String::as_str));
         let options: Vec<_> = keys
             .iter()
             .map(|key| format!("{key}={}", policy.options[*key]))

@@ -1,30 +1,34 @@
-//! Addresses and prefixes as users of OVN write them.
+//! Addresses and prefixes in the notation of OVN's users.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-/// An address with the length of its prefix, `ADDRESS[/LENGTH]` or `ADDRESS/NETMASK`. Displayed it is brought into
-/// one form: without the bits of the host, and without the length when that is of the whole address.
+/// An address with a prefix length: `ADDRESS[/LENGTH]` or `ADDRESS/NETMASK`.
+///
+/// Its displayed form is canonical: the host bits are zero, and the length of a whole address is
+/// omitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prefix(IpNet);
 
 impl Prefix {
-    /// Reads a prefix; none when the text is none for Open vSwitch, which takes numbers as C's `scanf` does: with
-    /// space before them, signs and zeros, and without what is too large for their type.
+    /// Parses a prefix as Open vSwitch does; `None` if Open vSwitch refuses the text.
+    ///
+    /// Open vSwitch parses numbers with C's `scanf`: they may have leading white space, signs and
+    /// zeros, and wrap around at the size of their type.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        prefix(text, Scan::ipv4)
-            .or_else(|| prefix(text, Scan::ipv6))
+        parse_net(text, Scanner::ipv4)
+            .or_else(|| parse_net(text, Scanner::ipv6))
             .map(Self)
     }
 
-    /// The address as written, with the bits of the host.
+    /// Address as written, with its host bits.
     pub(crate) fn address(self) -> IpAddr {
         self.0.addr()
     }
 
-    /// How many bits the prefix has.
+    /// Length of the prefix in bits.
     pub(crate) fn len(self) -> u8 {
         self.0.prefix_len()
     }
@@ -43,7 +47,8 @@ impl fmt::Display for Prefix {
     }
 }
 
-/// As the C library does: it also shows the last 32 bits of an address whose other ones are all zero as IPv4.
+/// Formats an IPv6 address as the C library does: if only the last 32 bits are not zero, they have
+/// IPv4 notation.
 fn fmt_ipv6(address: Ipv6Addr, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match address.segments() {
         [0, 0, 0, 0, 0, 0, high, low] if high > 0 => {
@@ -57,46 +62,47 @@ fn fmt_ipv6(address: Ipv6Addr, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// A prefix in its one form; nothing when the text is no prefix.
-pub(crate) fn normalised(text: &str) -> String {
+/// Canonical form of a prefix; empty if the text is not a prefix.
+pub(crate) fn normalize_prefix(text: &str) -> String {
     Prefix::parse(text)
         .map(|prefix| prefix.to_string())
         .unwrap_or_default()
 }
 
-/// An address, as `read` reads it, alone or with a length or mask of its family.
-fn prefix<'a, A: Into<IpAddr>>(
+/// Parses an address with `read`, alone or with a length or mask of the same family.
+fn parse_net<'a, A: Into<IpAddr>>(
     text: &'a str,
-    read: fn(&mut Scan<'a>) -> Option<A>,
+    read: fn(&mut Scanner<'a>) -> Option<A>,
 ) -> Option<IpNet> {
-    let mut rest = Scan(text);
+    let mut rest = Scanner(text);
     rest.space();
     let address = read(&mut rest)?.into();
-    if rest.ended() {
+    if rest.is_at_end() {
         return Some(address.into());
     }
     rest.literal('/')?;
-    let len = match rest.whole(read) {
+    let len = match rest.read_whole(read) {
         Some(mask) => ipnet::ip_mask_to_prefix(mask.into()).ok()?,
-        None => rest.whole(Scan::int)?.try_into().ok()?,
+        None => rest.read_whole(Scanner::int)?.try_into().ok()?,
     };
     IpNet::new(address, len).ok()
 }
 
-/// What is left of a text that is read from its beginning.
+/// Unread rest of a text.
 #[derive(Clone, Copy)]
-struct Scan<'a>(&'a str);
+struct Scanner<'a>(&'a str);
 
-impl Scan<'_> {
-    fn ended(self) -> bool {
+impl Scanner<'_> {
+    fn is_at_end(self) -> bool {
         self.0.is_empty()
     }
 
-    /// What `read` makes of all that is left; nothing when it leaves something.
-    fn whole<T>(mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
-        read(&mut self).filter(|_| self.ended())
+    /// Result of `read` if it reads the whole rest.
+    fn read_whole<T>(mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        read(&mut self).filter(|_| self.is_at_end())
     }
 
+    /// Skips white space.
     fn space(&mut self) {
         self.0 = self
             .0
@@ -108,7 +114,7 @@ impl Scan<'_> {
         Some(())
     }
 
-    /// A number, of which only the low 32 bits count.
+    /// Reads an integer modulo 2^32.
     fn int(&mut self) -> Option<i32> {
         self.space();
         let negative = self.0.starts_with('-');
@@ -129,7 +135,7 @@ impl Scan<'_> {
         })
     }
 
-    /// Four numbers, of each of which only the low 8 bits count.
+    /// Reads an IPv4 address. Each of its four numbers counts modulo 256.
     fn ipv4(&mut self) -> Option<Ipv4Addr> {
         let mut octets = [0; 4];
         for (place, octet) in octets.iter_mut().enumerate() {
@@ -141,6 +147,7 @@ impl Scan<'_> {
         Some(octets.into())
     }
 
+    /// Reads an IPv6 address.
     fn ipv6(&mut self) -> Option<Ipv6Addr> {
         let is_part = |c: char| c.is_ascii_hexdigit() || matches!(c, ':' | '.');
         let rest = self.0.trim_start_matches(is_part);
@@ -152,10 +159,10 @@ impl Scan<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::normalised;
+    use super::normalize_prefix;
 
     #[test]
-    fn prefixes_have_one_form() {
+    fn prefixes_have_one_canonical_form() {
         for (text, normal) in [
             ("10.0.0.7/24", "10.0.0.0/24"),
             ("10.0.0.7/255.255.0.0", "10.0.0.0/16"),
@@ -174,12 +181,12 @@ mod tests {
             ("::102:304", "::1.2.3.4"),
             ("::ffff:1.2.3.4", "::ffff:1.2.3.4"),
         ] {
-            assert_eq!(normalised(text), normal, "{text}");
+            assert_eq!(normalize_prefix(text), normal, "{text}");
         }
     }
 
     #[test]
-    fn what_is_no_prefix_is_nothing() {
+    fn a_text_that_is_not_a_prefix_has_no_canonical_form() {
         for text in [
             "",
             "lrp0",
@@ -195,7 +202,7 @@ mod tests {
             "10.0.0.0/",
             "fd00::/129",
         ] {
-            assert_eq!(normalised(text), "", "{text}");
+            assert_eq!(normalize_prefix(text), "", "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `ovn-nbctl lr-route-list`.
+//! Text of `ovn-nbctl lr-route-list`.
 
 use std::cmp::{Ordering, Reverse};
 use std::net::IpAddr;
@@ -6,33 +6,38 @@ use std::net::IpAddr;
 use patchbay_engine::db::Snapshot;
 use patchbay_schemas::nb::{LogicalRouterStaticRoute, LogicalRouterStaticRoutePolicy};
 
-use crate::find::{RenderError, router};
+use crate::lookup::{RenderError, find_router};
 use crate::output::Output;
-use crate::prefix::{Prefix, normalised};
+use crate::prefix::{Prefix, normalize_prefix};
 
-/// The static routes of a router, by family, route table and precedence. Routes whose prefix is none are left out.
+/// Renders the static routes of a router, sorted by address family, route table and precedence.
+///
+/// `router_id` is a name or UUID. Routes without a valid prefix are omitted.
+///
+/// # Errors
+/// No router or several routers have the name, or a row holds a value that OVN does not define.
 pub fn lr_route_list(snapshot: &Snapshot, router_id: &str) -> Result<String, RenderError> {
-    let router = router(snapshot, router_id)?;
+    let router = find_router(snapshot, router_id)?;
     let table = snapshot.typed::<LogicalRouterStaticRoute>();
     let mut routes = Vec::new();
     for row in &router.static_routes {
         routes.extend(table.get(row.uuid)?.and_then(Route::new));
     }
-    routes.sort_by(Route::order);
+    routes.sort_by(Route::compare);
     let (ipv4, ipv6): (Vec<_>, Vec<_>) = routes
         .into_iter()
         .partition(|route| route.prefix.address().is_ipv4());
     let mut output = Output::default();
-    family(&ipv4, "IPv4 Routes", &mut output);
+    print_family(&ipv4, "IPv4 Routes", &mut output);
     if !ipv4.is_empty() && !ipv6.is_empty() {
         output.line(format_args!(""));
     }
-    family(&ipv6, "IPv6 Routes", &mut output);
+    print_family(&ipv6, "IPv6 Routes", &mut output);
     Ok(output.finish())
 }
 
-/// The routes of one family in their order.
-fn family(routes: &[Route], title: &str, output: &mut Output) {
+/// Prints the sorted routes of one address family.
+fn print_family(routes: &[Route], title: &str, output: &mut Output) {
     if !routes.is_empty() {
         output.line(format_args!("{title}"));
     }
@@ -56,7 +61,7 @@ fn family(routes: &[Route], title: &str, output: &mut Output) {
     }
 }
 
-/// A route whose prefix can be read.
+/// A route with a valid prefix.
 struct Route {
     prefix: Prefix,
     row: LogicalRouterStaticRoute,
@@ -67,13 +72,13 @@ impl Route {
         Prefix::parse(&row.ip_prefix).map(|prefix| Self { prefix, row })
     }
 
-    /// Whether the route looks at where a packet goes, not at where it comes from.
+    /// `true` if the route matches the destination address of a packet, not the source address.
     fn is_by_destination(&self) -> bool {
         self.row.policy != Some(LogicalRouterStaticRoutePolicy::SrcIp)
     }
 
-    /// What decides which of several routes of a table a packet takes: the longest prefix, and then the destination.
-    /// Routes that are equal here share the traffic. The address is the one written, with the bits of the host.
+    /// Sort key of the routes of a table: longer prefixes come first, then destination routes, then
+    /// the address with its host bits. Routes with equal keys share the traffic (ECMP).
     fn precedence(&self) -> (Reverse<(u8, bool)>, IpAddr) {
         (
             Reverse((self.prefix.len(), self.is_by_destination())),
@@ -81,7 +86,7 @@ impl Route {
         )
     }
 
-    fn order(&self, other: &Self) -> Ordering {
+    fn compare(&self, other: &Self) -> Ordering {
         let (a, b) = (&self.row, &other.row);
         (a.route_table.cmp(&b.route_table))
             .then_with(|| self.precedence().cmp(&other.precedence()))
@@ -91,11 +96,11 @@ impl Route {
     fn print(&self, ecmp: bool, output: &mut Output) {
         let nexthop = match &*self.row.nexthop {
             "discard" => "discard".to_owned(),
-            nexthop => normalised(nexthop),
+            nexthop => normalize_prefix(nexthop),
         };
-        output.right(25, &self.prefix.to_string());
+        output.put_right(25, &self.prefix.to_string());
         output.put(format_args!(" "));
-        output.right(25, &nexthop);
+        output.put_right(25, &nexthop);
         output.put(format_args!(
             " {}",
             if self.is_by_destination() {

@@ -1,4 +1,4 @@
-//! `ovn-nbctl show`.
+//! Text of `ovn-nbctl show`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,45 +10,52 @@ use patchbay_schemas::nb::{
 use patchbay_schemas::typed::{Ref, TableRow, TypeError};
 use uuid::Uuid;
 
-use crate::find::{RenderError, find};
+use crate::lookup::{RenderError, find};
 use crate::output::Output;
 
-/// All switches, then all routers.
+/// Renders all switches, then all routers.
+///
+/// # Errors
+/// A row holds a value that OVN does not define.
 pub fn show(snapshot: &Snapshot) -> Result<String, RenderError> {
-    let mut page = Page::new(snapshot);
-    for (uuid, switch) in all::<LogicalSwitch>(snapshot)? {
-        page.switch(uuid, &switch)?;
+    let mut text = ShowText::new(snapshot);
+    for (uuid, switch) in rows_in_hash_order::<LogicalSwitch>(snapshot)? {
+        text.put_switch(uuid, &switch)?;
     }
-    for (uuid, router) in all::<LogicalRouter>(snapshot)? {
-        page.router(uuid, &router)?;
+    for (uuid, router) in rows_in_hash_order::<LogicalRouter>(snapshot)? {
+        text.put_router(uuid, &router)?;
     }
-    Ok(page.output.finish())
+    Ok(text.output.finish())
 }
 
-/// The switch and the router of a name or UUID; nothing when there is neither.
+/// Renders the switch and the router with a name or UUID. The text is empty if neither exists.
+///
+/// # Errors
+/// Several switches or routers have the name, or a row holds a value that OVN does not define.
 pub fn show_named(snapshot: &Snapshot, id: &str) -> Result<String, RenderError> {
-    let mut page = Page::new(snapshot);
+    let mut text = ShowText::new(snapshot);
     if let Some((uuid, switch)) = find(snapshot, id)? {
-        page.switch(uuid, &switch)?;
+        text.put_switch(uuid, &switch)?;
     }
     if let Some((uuid, router)) = find(snapshot, id)? {
-        page.router(uuid, &router)?;
+        text.put_router(uuid, &router)?;
     }
-    Ok(page.output.finish())
+    Ok(text.output.finish())
 }
 
-/// All rows of a table, in the order of a walk.
-fn all<T: TableRow>(snapshot: &Snapshot) -> Result<Vec<(Uuid, T)>, TypeError> {
+/// Rows of a table in the order of `ovn-nbctl`'s hash table.
+fn rows_in_hash_order<T: TableRow>(snapshot: &Snapshot) -> Result<Vec<(Uuid, T)>, TypeError> {
     let table = snapshot.typed::<T>();
-    let uuids = hash_order::rows(table.rows().map(|row| row.uuid).collect());
-    let rows = uuids
+    let uuids = hash_order::row_order(table.rows().map(|row| row.uuid).collect());
+    uuids
         .into_iter()
-        .map(|uuid| Ok(table.get(uuid)?.map(|row| (uuid, row))));
-    rows.filter_map(Result::transpose).collect()
+        .map(|uuid| Ok(table.get(uuid)?.map(|row| (uuid, row))))
+        .filter_map(Result::transpose)
+        .collect()
 }
 
-/// The text under construction and the tables that switches and routers refer to.
-struct Page<'a> {
+/// Text of a `show` command and the tables that switches and routers refer to.
+struct ShowText<'a> {
     output: Output,
     switch_ports: TypedTable<'a, LogicalSwitchPort>,
     router_ports: TypedTable<'a, LogicalRouterPort>,
@@ -56,7 +63,7 @@ struct Page<'a> {
     nats: TypedTable<'a, Nat>,
 }
 
-impl<'a> Page<'a> {
+impl<'a> ShowText<'a> {
     fn new(snapshot: &'a Snapshot) -> Self {
         Self {
             output: Output::default(),
@@ -67,17 +74,17 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn switch(&mut self, uuid: Uuid, switch: &LogicalSwitch) -> Result<(), TypeError> {
+    fn put_switch(&mut self, uuid: Uuid, switch: &LogicalSwitch) -> Result<(), TypeError> {
         let alias = alias(&switch.external_ids, "neutron:network_name");
         self.output
             .line(format_args!("switch {uuid} ({}){alias}", switch.name));
-        for (_, port) in referred(&self.switch_ports, &switch.ports)? {
-            self.switch_port(&port);
+        for (_, port) in referenced_rows(&self.switch_ports, &switch.ports)? {
+            self.put_switch_port(&port);
         }
         Ok(())
     }
 
-    fn switch_port(&mut self, port: &LogicalSwitchPort) {
+    fn put_switch_port(&mut self, port: &LogicalSwitchPort) {
         let out = &mut self.output;
         let alias = alias(&port.external_ids, "neutron:port_name");
         out.line(format_args!("    port {}{alias}", port.name));
@@ -90,7 +97,7 @@ impl<'a> Page<'a> {
         if let Some(tag) = port.tag {
             out.line(format_args!("        tag: {tag}"));
         }
-        // That the port of a router has the addresses of the router goes without saying.
+        // `ovn-nbctl` omits the address `router` of a port that is connected to a router.
         if !(port.addresses.is_empty() || port.addresses.iter().eq(["router"])) {
             out.line(format_args!(
                 "        addresses: [{}]",
@@ -102,20 +109,20 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn router(&mut self, uuid: Uuid, router: &LogicalRouter) -> Result<(), TypeError> {
+    fn put_router(&mut self, uuid: Uuid, router: &LogicalRouter) -> Result<(), TypeError> {
         let alias = alias(&router.external_ids, "neutron:router_name");
         self.output
             .line(format_args!("router {uuid} ({}){alias}", router.name));
-        for (_, port) in referred(&self.router_ports, &router.ports)? {
-            self.router_port(&port)?;
+        for (_, port) in referenced_rows(&self.router_ports, &router.ports)? {
+            self.put_router_port(&port)?;
         }
-        for (uuid, nat) in referred(&self.nats, &router.nat)? {
-            self.nat(uuid, &nat);
+        for (uuid, nat) in referenced_rows(&self.nats, &router.nat)? {
+            self.put_nat(uuid, &nat);
         }
         Ok(())
     }
 
-    fn router_port(&mut self, port: &LogicalRouterPort) -> Result<(), TypeError> {
+    fn put_router_port(&mut self, port: &LogicalRouterPort) -> Result<(), TypeError> {
         let out = &mut self.output;
         out.line(format_args!("    port {}", port.name));
         out.line(format_args!("        mac: \"{}\"", port.mac));
@@ -128,8 +135,9 @@ impl<'a> Page<'a> {
         if let Some(table) = port.options.get("route_table") {
             out.line(format_args!("        route-table: {table}"));
         }
-        // In the order of their UUIDs: `show` means to sort by priority, but does not ask the server for it.
-        let chassis = referred(&self.gateway_chassis, &port.gateway_chassis)?;
+        // `show` sorts by priority but does not request that column, so the order is that of the
+        // UUIDs.
+        let chassis = referenced_rows(&self.gateway_chassis, &port.gateway_chassis)?;
         if !chassis.is_empty() {
             let names: Vec<_> = chassis
                 .iter()
@@ -143,7 +151,7 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
-    fn nat(&mut self, uuid: Uuid, nat: &Nat) {
+    fn put_nat(&mut self, uuid: Uuid, nat: &Nat) {
         let out = &mut self.output;
         out.line(format_args!("    nat {uuid}"));
         out.line(format_args!("        external ip: \"{}\"", nat.external_ip));
@@ -158,18 +166,19 @@ impl<'a> Page<'a> {
     }
 }
 
-/// The rows that a column refers to, in the order of their UUIDs.
-fn referred<T: TableRow>(
+/// Rows that a column refers to, in the order of their UUIDs.
+fn referenced_rows<T: TableRow>(
     table: &TypedTable<'_, T>,
     column: &BTreeSet<Ref<T>>,
 ) -> Result<Vec<(Uuid, T)>, TypeError> {
-    let rows = column
+    column
         .iter()
-        .map(|row| Ok(table.get(row.uuid)?.map(|found| (row.uuid, found))));
-    rows.filter_map(Result::transpose).collect()
+        .map(|row| Ok(table.get(row.uuid)?.map(|found| (row.uuid, found))))
+        .filter_map(Result::transpose)
+        .collect()
 }
 
-/// What another system calls the row.
+/// Suffix with the name of the row in another system, such as Neutron.
 fn alias(external_ids: &BTreeMap<String, String>, key: &str) -> String {
     match external_ids.get(key) {
         Some(alias) if !alias.is_empty() => format!(" (aka {alias})"),
@@ -177,6 +186,7 @@ fn alias(external_ids: &BTreeMap<String, String>, key: &str) -> String {
     }
 }
 
+/// Texts in double quotes, separated by commas.
 fn quoted(texts: &BTreeSet<String>) -> String {
     let quoted: Vec<_> = texts.iter().map(|text| format!("\"{text}\"")).collect();
     quoted.join(", ")

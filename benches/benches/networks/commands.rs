@@ -1,4 +1,4 @@
-//! Whole commands: `patchbay apply` and `patchbay plan` as processes, on the northbound of an
+//! Whole commands: `patchbay apply` and `patchbay plan` as processes, with the Northbound in
 //! ovsdb-sim.
 
 use std::path::Path;
@@ -15,18 +15,15 @@ use patchbay_benches::process::{Server, ServerKind, Usage, run_measured, workspa
 use crate::sizes;
 use crate::table::{Table, best};
 
-/// Goal of a command with nothing to do: CPU time of its process.
+/// Goal of a command without changes: CPU time of its process.
 const UNCHANGED_GOAL: Duration = Duration::from_secs(1);
 
-/// Costs of the commands on one cluster, in the order of [`NAMES`].
-type Usages = [Usage; NAMES.len()];
-
-/// The commands.
+/// Measured commands.
 const NAMES: [&str; 4] = [
     "apply, empty northbound",
     "apply again",
-    "plan, nothing to do",
-    "apply, a node more",
+    "plan, no changes",
+    "apply, node added",
 ];
 
 pub(crate) fn report() -> Result<()> {
@@ -43,11 +40,11 @@ pub(crate) fn report() -> Result<()> {
     );
     let mut table = Table::new("links; CPU of the command's process", &sizes, chart);
     for (place, name) in NAMES.into_iter().enumerate() {
-        let goal = matches!(name, "apply again" | "plan, nothing to do").then_some(UNCHANGED_GOAL);
+        let goal = matches!(name, "apply again" | "plan, no changes").then_some(UNCHANGED_GOAL);
         let times = |part: fn(&Usage) -> Duration| -> Vec<Duration> {
             usages
                 .iter()
-                .map(|all: &Usages| part(&all[place]))
+                .map(|all: &[Usage; NAMES.len()]| part(&all[place]))
                 .collect()
         };
         table.print_charted(name, &times(|usage| usage.cpu), goal);
@@ -56,7 +53,8 @@ pub(crate) fn report() -> Result<()> {
     table.write_chart("networks-commands.svg")
 }
 
-fn measure(program: &Path, size: ClusterSize) -> Result<Usages> {
+/// Measures the commands on one cluster, in the order of [`NAMES`].
+fn measure(program: &Path, size: ClusterSize) -> Result<[Usage; NAMES.len()]> {
     let folder = ScratchDir::new();
     let (cluster, larger) = (
         folder.path().join("cluster.yaml"),
@@ -85,17 +83,17 @@ fn measure(program: &Path, size: ClusterSize) -> Result<Usages> {
     )?;
     let server = Server::start(ServerKind::Simulator)?;
     run(&server, "apply", &cluster)?;
-    // Also checks that nothing is to be done: the exit status would be another one.
+    // The exit status of `plan` also proves that nothing would change.
     let plan = best(|| run(&server, "plan", &cluster), cpu)?;
     let again = best(|| run(&server, "apply", &cluster), cpu)?;
-    let mut node_more = Vec::new();
+    let mut node_added = Vec::new();
     best(
         || {
-            node_more.push(run(&server, "apply", &larger)?);
+            node_added.push(run(&server, "apply", &larger)?);
             run(&server, "apply", &cluster)
         },
         cpu,
     )?;
-    let node_more = node_more.into_iter().min_by_key(cpu);
-    Ok([first, again, plan, node_more.context("there is a run")?])
+    let node_added = node_added.into_iter().min_by_key(cpu);
+    Ok([first, again, plan, node_added.context("there is a run")?])
 }

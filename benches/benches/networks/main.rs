@@ -1,11 +1,11 @@
-//! The networks' own rows in one zone: first pass, a pass with nothing to do, a node more and a
-//! node less, over 400 to 32,000 links (networks times nodes).
+//! The networks' own rows in one zone: first pass, pass without changes, node added and removed,
+//! from 400 to 32,000 links (networks times nodes).
 //!
-//! `cargo bench --workspace --bench networks`, with `-- passes` or `-- commands` only that part,
-//! with a number only the sizes of at most that many links. `passes` measures in this process,
-//! `commands` measures `patchbay apply` and `patchbay plan` on an ovsdb-sim. Each writes its
-//! picture: `benches/figures/networks.svg` and `benches/figures/networks-commands.svg`. `commands`
-//! needs OVN's schema.
+//! `cargo bench --workspace --bench networks` runs both parts; `-- passes` or `-- commands` runs
+//! only that part, and a number limits the links. `passes` measures in this process, `commands`
+//! measures `patchbay apply` and `patchbay plan` with ovsdb-sim. They write
+//! `benches/figures/networks.svg` and `benches/figures/networks-commands.svg`. `commands` needs
+//! OVN's schema.
 
 #![allow(
     clippy::print_stdout,
@@ -21,13 +21,13 @@ use mimalloc::MiMalloc;
 use patchbay_benches::connect::ClusterSize;
 use patchbay_benches::parts::{self, Part};
 
-/// The allocator of `patchbay`.
+/// Allocator of `patchbay`.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Networks of every cluster.
+/// Number of networks of every cluster.
 const NETWORKS: usize = 16;
-/// Nodes of the clusters.
+/// Numbers of nodes.
 const NODES: [usize; 4] = [25, 100, 400, 2_000];
 
 fn main() -> Result<()> {
@@ -36,7 +36,7 @@ fn main() -> Result<()> {
     parts::run(&parts, &arguments)
 }
 
-/// The clusters to measure, by growing size.
+/// Returns the clusters to measure, by growing size.
 fn sizes() -> Vec<ClusterSize> {
     let limit = std::env::args().find_map(|argument| argument.parse::<usize>().ok());
     NODES

@@ -1,4 +1,4 @@
-//! A table with a line for each measurement and a column for each size, and the chart of its lines.
+//! A table with a line for each measurement and a column for each size, and a chart of its lines.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,14 +13,14 @@ const RUNS: usize = 7;
 /// Time after which a measurement is not repeated.
 const RUNS_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// A table that is printed line by line.
+/// Table that is printed line by line.
 pub(crate) struct Table {
     sizes: Vec<ClusterSize>,
     chart: Chart,
 }
 
 impl Table {
-    /// Prints the head.
+    /// Prints the head of a table.
     pub(crate) fn new(title: &str, sizes: &[ClusterSize], chart: Chart) -> Self {
         print!("\n{title:<56}");
         for size in sizes {
@@ -33,7 +33,7 @@ impl Table {
         }
     }
 
-    /// Prints the times of one measurement. A goal is one for the largest size.
+    /// Prints the times of one measurement. A goal is one for [`ClusterSize::GOAL`].
     pub(crate) fn print_times(&self, name: &str, times: &[Duration], goal: Option<Duration>) {
         print!("{name:<56}");
         for time in times {
@@ -43,7 +43,8 @@ impl Table {
             Some(exponent) => print!("  {exponent:>8.2}"),
             None => print!("  {:>8}", "-"),
         }
-        if let (Some(goal), Some(largest)) = (goal, times.last()) {
+        let is_goal_size = self.sizes.last() == Some(&ClusterSize::GOAL);
+        if let (true, Some(goal), Some(largest)) = (is_goal_size, goal, times.last()) {
             let (largest, seconds) = (largest.as_secs_f64(), goal.as_secs_f64());
             print!(
                 "  {}",

@@ -8,7 +8,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use k8s_openapi::api::core::v1::Namespace;
 use patchbay_connects::Inputs;
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::{Transaction, TxnBuilder};
@@ -16,6 +15,7 @@ use patchbay_model::ConnectInput;
 use patchbay_model::{IpFamily, Networks, Node};
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
+use patchbay_resources::object::Namespace;
 use patchbay_resources::read;
 use patchbay_schemas::nb::{Copp, LogicalRouter, LogicalSwitch};
 use patchbay_schemas::uuids::UuidSource;

@@ -1,9 +1,11 @@
 //! Runs one after the other on one folder.
 
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
+
 use std::fs;
 use std::path::Path;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use patchbay_resources::object::Time;
 use tempfile::TempDir;
 
 use patchbay_allocate::networks::resolve;
@@ -37,7 +39,7 @@ fn run(folder: &Path, yaml: &str) -> Result<Inventory, LoadError> {
     let state = StateFolder::new(folder);
     let mut inventory = read_manifests(&["-".into()], &mut yaml.as_bytes())?;
     restore(&mut inventory, &state.load()?)?;
-    let now = Time(k8s_openapi::jiff::Timestamp::from_second(0).unwrap());
+    let now = Time(jiff::Timestamp::from_second(0).unwrap());
     resolve(&mut inventory, &ClusterSettings::default(), &now)?;
     state.save(&inventory).unwrap();
     Ok(inventory)

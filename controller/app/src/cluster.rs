@@ -5,15 +5,15 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::ResourceExt;
+use patchbay_resources::object::Object;
+use patchbay_resources::object::Time;
 
 use super::warnings;
 use patchbay_allocate::connects::{ClusterController, Objects, Warning, with_verdict};
 use patchbay_allocate::networks as allocate_networks;
 use patchbay_connects::{ConnectReport, Inputs, ZoneReports, ZoneSummary};
 use patchbay_model::{ClusterSettings, NadKey, Networks, Node};
-use patchbay_networks::{ZoneRows, zone_rows};
+use patchbay_networks::ZoneNetworks;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::{
     Inventory, Kind, LoadError, Objects as Sources, read_manifests,
@@ -151,9 +151,9 @@ impl Cluster {
         objects(&self.inventory.cluster_network_connects)
     }
 
-    /// The rows of the networks themselves in a zone.
-    pub fn network_rows(&self, zone: &str) -> ZoneRows {
-        zone_rows(&network_objects(&self.inventory), zone, &self.settings)
+    /// What the rows of the networks themselves in a zone follow from.
+    pub fn zone_networks(&self, zone: &str) -> ZoneNetworks {
+        ZoneNetworks::read(&network_objects(&self.inventory), zone, &self.settings)
     }
 
     /// What the connects' rows in a zone follow from.
@@ -185,7 +185,7 @@ impl Cluster {
 
     /// Puts what the zones report about connects into the connects' status.
     pub fn report(&mut self, zones: &BTreeMap<String, BTreeMap<String, Arc<ConnectReport>>>) {
-        let names: Vec<String> = self.connects().map(ResourceExt::name_any).collect();
+        let names: Vec<String> = self.connects().map(Object::name_any).collect();
         let now = self.now.clone();
         for name in names {
             let summaries: Vec<(&str, ZoneSummary)> = zones

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
-use kube::ResourceExt;
+use patchbay_resources::object::Namespace;
+use patchbay_resources::object::Object;
+use patchbay_resources::object::{Condition, LabelSelector};
 
 use patchbay_allocate::networks::{NETWORK_CREATED, TRANSPORT_ACCEPTED};
 use patchbay_model::abbreviation::abbreviate_list;

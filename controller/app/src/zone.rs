@@ -6,11 +6,33 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::northbound::{CommitError, Northbound};
-use patchbay_connects::{ConnectReport, Counts, Inputs, PlanError, ZoneController, ZonePlan};
-use patchbay_networks::ZoneRows;
+use patchbay_connects::{ConnectReport, Inputs, ZoneController, ZonePlan};
+use patchbay_networks::{NetworkController, ZoneNetworks};
+use patchbay_rows::{Counts, PlanError};
+use patchbay_schemas::uuids::UuidSource;
 
 /// How often another writer may be faster before nobody tries again.
 const ATTEMPTS: usize = 4;
+
+/// Controllers of one zone's database.
+#[derive(Debug, Default)]
+pub struct ZoneControllers {
+    /// Plans the networks' own rows.
+    pub networks: NetworkController,
+    /// Plans the rows of connects.
+    pub connects: ZoneController,
+}
+
+impl ZoneControllers {
+    /// Controllers that take the placeholders of new rows from `uuids`.
+    pub fn new(mut uuids: UuidSource) -> Self {
+        let (seed, _) = uuids.next_uuid().as_u64_pair();
+        Self {
+            networks: NetworkController::new(UuidSource::seeded(seed)),
+            connects: ZoneController::new(uuids),
+        }
+    }
+}
 
 /// What happened in a zone.
 #[derive(Debug, Default)]
@@ -65,14 +87,15 @@ pub enum ZoneError {
 /// Commits the rows of the networks themselves, then the rows of each connect.
 pub async fn bring(
     northbound: &mut impl Northbound,
-    controller: &mut ZoneController,
+    controllers: &mut ZoneControllers,
     inputs: &Inputs,
-    rows: &ZoneRows,
+    zone_networks: &ZoneNetworks,
 ) -> Result<ZoneOutcome, ZoneError> {
     let mut outcome = ZoneOutcome {
-        warnings: networks(northbound, controller, rows).await?,
+        warnings: networks(northbound, &mut controllers.networks, zone_networks).await?,
         ..ZoneOutcome::default()
     };
+    let controller = &mut controllers.connects;
     let mut attempt = 1;
     loop {
         let plan = controller.plan(inputs, &northbound.snapshot());
@@ -93,13 +116,14 @@ pub async fn bring(
 /// Commits the rows of the networks themselves. Returns what went well, but not at once.
 pub async fn networks(
     northbound: &mut impl Northbound,
-    controller: &mut ZoneController,
-    rows: &ZoneRows,
+    controller: &mut NetworkController,
+    zone_networks: &ZoneNetworks,
 ) -> Result<Vec<String>, ZoneError> {
     let what = || "networks".to_owned();
     let mut warnings = Vec::new();
-    for attempt in 1..=ATTEMPTS {
-        let change = controller.plan_networks(rows, &northbound.snapshot());
+    let mut attempt = 1;
+    loop {
+        let change = controller.plan(zone_networks, &northbound.snapshot());
         let change = change.map_err(|source| ZoneError::Plan {
             what: what(),
             source,
@@ -108,11 +132,16 @@ pub async fn networks(
             break;
         };
         match northbound.commit(transaction).await {
+            Ok(()) if change.more => {}
             Ok(()) => break,
-            Err(CommitError::Rejected(_)) if attempt < ATTEMPTS => {}
+            Err(CommitError::Rejected(_)) if attempt < ATTEMPTS => attempt += 1,
+            // How much of a part of the work is applied, the next plan finds out.
+            Err(CommitError::Unknown(reason)) if change.more => {
+                look_again(northbound, what(), &reason).await?;
+            }
             Err(CommitError::Unknown(reason)) => {
                 look_again(northbound, what(), &reason).await?;
-                let again = controller.plan_networks(rows, &northbound.snapshot());
+                let again = controller.plan(zone_networks, &northbound.snapshot());
                 let is_applied = again.is_ok_and(|change| change.transaction.is_none());
                 applied(is_applied, what(), reason, &mut warnings)?;
                 break;
@@ -131,14 +160,14 @@ pub async fn networks(
 /// Whether there is nothing to do.
 pub fn is_done(
     northbound: &impl Northbound,
-    controller: &mut ZoneController,
+    controllers: &mut ZoneControllers,
     inputs: &Inputs,
-    rows: &ZoneRows,
+    zone_networks: &ZoneNetworks,
 ) -> bool {
     let snapshot = northbound.snapshot();
-    let networks = controller.plan_networks(rows, &snapshot);
+    let networks = controllers.networks.plan(zone_networks, &snapshot);
     networks.is_ok_and(|change| change.transaction.is_none())
-        && controller.plan(inputs, &snapshot).is_empty()
+        && controllers.connects.plan(inputs, &snapshot).is_empty()
 }
 
 /// Commits the plan. Returns an error that may go away with another plan.
@@ -287,18 +316,12 @@ mod tests {
             fates: fates.to_vec(),
             comes_back,
         };
-        let rows = ZoneRows {
-            copp: patchbay_schemas::nb::Copp {
-                name: "ovnkube-default".to_owned(),
-                ..Default::default()
-            },
-            ..ZoneRows::default()
-        };
-        let mut controller = ZoneController::default();
-        let inputs = Inputs::default();
-        let outcome = bring(&mut northbound, &mut controller, &inputs, &rows).await;
+        let mut controllers = ZoneControllers::default();
+        let (inputs, networks) = (Inputs::default(), ZoneNetworks::default());
+        let outcome = bring(&mut northbound, &mut controllers, &inputs, &networks).await;
         let outcome = outcome.map_err(|error| error.to_string())?;
-        assert_eq!(northbound.snapshot().row_count(), 1);
+        // The control plane protection, and nine meters with a band each.
+        assert_eq!(northbound.snapshot().row_count(), 19);
         Ok(outcome.warnings)
     }
 

@@ -13,9 +13,8 @@ use super::state::{folder, lock};
 use super::watch::watch;
 use super::zone_results::ZoneResults;
 use patchbay_app::northbound::OneOf;
-use patchbay_app::zone::is_done;
+use patchbay_app::zone::{ZoneControllers, is_done};
 use patchbay_app::{Cluster, load};
-use patchbay_connects::ZoneController;
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::state::StateFolder;
 
@@ -40,7 +39,7 @@ pub(super) async fn apply(
 /// The databases of the zones, and what they were brought to last.
 #[derive(Default)]
 pub(super) struct Applied {
-    databases: BTreeMap<String, (OneOf, ZoneController)>,
+    databases: BTreeMap<String, (OneOf, ZoneControllers)>,
     /// The objects, complete, since they were used first: whatever came of it.
     resolved: Option<Cluster>,
 }
@@ -64,8 +63,8 @@ impl Applied {
         for (place, zone) in zones.iter().enumerate() {
             if !self.databases.contains_key(zone) {
                 let database = open(&manifests.nb, &manifests.keys, place).await?;
-                let controller = ZoneController::new(new_row_uuids(&manifests.nb, place));
-                self.databases.insert(zone.clone(), (database, controller));
+                let controllers = ZoneControllers::new(new_row_uuids(&manifests.nb, place));
+                self.databases.insert(zone.clone(), (database, controllers));
             }
         }
         // What was handed out must be kept before it is used.
@@ -75,12 +74,12 @@ impl Applied {
         let resolved = self.resolved.insert(resolved);
         let mut served = ZoneResults::default();
         for zone in &zones {
-            let Some((database, controller)) = self.databases.get_mut(zone) else {
+            let Some((database, controllers)) = self.databases.get_mut(zone) else {
                 continue;
             };
             live(zone, database).await?;
             served
-                .bring(database, controller, zone, resolved, console)
+                .bring(database, controllers, zone, resolved, console)
                 .await?;
         }
         served.report(resolved);
@@ -96,10 +95,10 @@ impl Applied {
         let Some(resolved) = &self.resolved else {
             return Ok(false);
         };
-        for (zone, (database, controller)) in &mut self.databases {
+        for (zone, (database, controllers)) in &mut self.databases {
             live(zone, database).await?;
-            let (inputs, rows) = (resolved.inputs(zone), resolved.network_rows(zone));
-            if !is_done(database, controller, &inputs, &rows) {
+            let (inputs, networks) = (resolved.inputs(zone), resolved.zone_networks(zone));
+            if !is_done(database, controllers, &inputs, &networks) {
                 return Ok(false);
             }
         }

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::keys::Keys;
+#[cfg(feature = "kubernetes")]
 use super::names;
 use super::ranges::ClusterRanges;
-use patchbay_resources::crd::CLUSTER_MANAGER;
+#[cfg(feature = "kubernetes")]
+use patchbay_crds::CLUSTER_MANAGER;
 
 /// Connects isolated user-defined networks through OVN.
 #[derive(Debug, Parser)]
@@ -27,12 +29,15 @@ pub(super) enum Command {
     Plan(Manifests),
     /// Say of each network that a connect selects, and of each node, whether it is connected, and if not, what to mend.
     Explain(Explain),
+    #[cfg(feature = "kubernetes")]
     /// Run as a controller on a Kubernetes API, until it is told to stop.
     Run(Run),
+    #[cfg(feature = "kubernetes")]
     /// Print the definitions of the resources, for `kubectl apply -f -`.
     Crds(Crds),
 }
 
+#[cfg(feature = "kubernetes")]
 #[derive(Debug, Args)]
 pub(super) struct Crds {
     /// Resources by kind, plural, singular or short name. Default: cnc, udn and cudn; net-attach-def and ipamclaim are
@@ -103,6 +108,7 @@ pub(super) struct Explain {
     #[arg(short = 'f', long = "filename", value_name = "PATH", num_args = 1..)]
     pub(super) paths: Vec<PathBuf>,
     /// How to reach the cluster. Without it, as kubectl and pods do.
+    #[cfg(feature = "kubernetes")]
     #[arg(long, value_name = "FILE", conflicts_with = "paths")]
     pub(super) kubeconfig: Option<PathBuf>,
     /// Look in a zone's database, too: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT. Without it, routers and switches of networks are taken
@@ -132,6 +138,7 @@ pub(super) enum Explained {
     Cnc,
 }
 
+#[cfg(feature = "kubernetes")]
 #[derive(Debug, Args)]
 pub(super) struct Run {
     /// How to reach the API server. Without it, as pods do, with the account and the address that they are given.
@@ -176,7 +183,8 @@ pub(super) struct Run {
     pub(super) namespace: Option<String>,
 }
 
-/// Which halves of the controller.
+/// Parts of the controller that a process runs.
+#[cfg(feature = "kubernetes")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(super) enum Mode {
     /// The rows of one zone.

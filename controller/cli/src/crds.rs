@@ -1,6 +1,6 @@
 //! `patchbay crds`: definitions of the resources and admission policies.
 
-use patchbay_resources::crd;
+use patchbay_crds as crd;
 
 use super::args::Crds;
 use super::console::Console;

@@ -1,8 +1,8 @@
 //! The databases that commands read and write, and the UUIDs and times that they write.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
 use patchbay_app::northbound::{Embedded, OneOf, Remote};
+use patchbay_resources::object::Time;
 use patchbay_schemas::uuids::UuidSource;
 
 use super::args::Database;

@@ -10,8 +10,8 @@ use super::databases::{embedded, embedded_uuids, now};
 use super::failure::Failure;
 use super::stop::Stop;
 use super::zone_results::ZoneResults;
+use patchbay_app::zone::ZoneControllers;
 use patchbay_app::{Cluster, load};
-use patchbay_connects::ZoneController;
 use patchbay_model::ClusterSettings;
 
 /// The example's manifests.
@@ -37,10 +37,10 @@ pub(super) async fn demo(arguments: &args::Demo, console: &mut Console<'_>) -> R
         Some(target) => Some(northbound.sim().listen(target).await?),
         None => None,
     };
-    let mut controller = ZoneController::new(embedded_uuids(0));
+    let mut controllers = ZoneControllers::new(embedded_uuids(0));
     let mut served = ZoneResults::default();
     served
-        .bring(&mut northbound, &mut controller, ZONE, &resolved, console)
+        .bring(&mut northbound, &mut controllers, ZONE, &resolved, console)
         .await?;
     served.report(&mut resolved);
     served.print(&resolved, Format::Text, console)?;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use patchbay_app::zone::ZoneOutcome;
 use patchbay_connects::{ConnectReport, Counts};
 use patchbay_model::names;
-use patchbay_networks::ZoneRows;
+use patchbay_networks::SkippedNetwork;
 
 /// The document.
 #[derive(Debug, Serialize)]
@@ -98,10 +98,10 @@ impl Zone {
     pub(super) fn new(
         zone: &str,
         outcome: &ZoneOutcome,
-        rows: &ZoneRows,
+        skipped_networks: &[SkippedNetwork],
         snapshot: &Snapshot,
     ) -> Result<Self, TypeError> {
-        let skipped = rows.skipped.iter().map(|skipped| Skipped {
+        let skipped = skipped_networks.iter().map(|skipped| Skipped {
             network: skipped.network.clone(),
             message: skipped.reason.to_string(),
         });

@@ -2,29 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+#[cfg(feature = "kubernetes")]
 use std::time::Duration;
-
-use kube::Config as ClientConfig;
 
 use super::args::{self, Database, Explained, Format};
 use super::console::Console;
 use super::databases::{embedded, now, open};
 use super::failure::Failure;
-use super::run::from_file;
 use super::state::{folder, lock_to_read};
 use patchbay_app::northbound::{Northbound, OneOf};
-use patchbay_app::zone::networks;
+use patchbay_app::zone::{ZoneControllers, networks};
 use patchbay_app::{Cluster, load};
-use patchbay_connects::ZoneController;
 use patchbay_explain::{ZoneView, explain as explain_connect};
-use patchbay_kubernetes::{client, inventory};
 use patchbay_model::{Node, Topology};
+use patchbay_resources::manifests::Inventory;
 
 /// A zone does not see what is wrong with its own node for the others. Two zones see everything that follows from objects.
 const ZONES: usize = 2;
 
-/// How long an API server may be silent in the middle of an answer: somebody waits for it.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest time without a byte from the API server in the middle of a reply.
+#[cfg(feature = "kubernetes")]
+const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 
 /// Prints the explanation of one object.
 pub(super) async fn explain(
@@ -68,22 +66,28 @@ pub(super) async fn explain(
 async fn resolve(arguments: &args::Explain, console: &mut Console<'_>) -> Result<Cluster, Failure> {
     let settings = arguments.ranges.settings()?;
     if arguments.paths.is_empty() {
-        let failed = |error: &dyn std::fmt::Display| Failure::Cluster(error.to_string());
-        let mut config = match &arguments.kubeconfig {
-            Some(file) => from_file(file).await?,
-            None => ClientConfig::infer().await.map_err(|error| {
-                Failure::Cluster(format!("{error} (--filename explains manifests)"))
-            })?,
-        };
-        config.read_timeout = Some(PATIENCE);
-        let client = client(config).map_err(|error| failed(&error))?;
-        let inventory = inventory(&client).await.map_err(|error| failed(&error))?;
+        let inventory = cluster_inventory(arguments).await?;
         return Ok(Cluster::of_cluster(inventory, settings, now()));
     }
     let state = folder(arguments.state.as_ref(), &arguments.paths)?;
     let _lock = lock_to_read(state.as_ref(), console).await?;
     let inventory = load(&arguments.paths, console.input, state.as_ref())?;
     Ok(Cluster::new(inventory, settings, now())?)
+}
+
+/// The objects of a cluster.
+#[cfg(feature = "kubernetes")]
+async fn cluster_inventory(arguments: &args::Explain) -> Result<Inventory, Failure> {
+    crate::api_server::inventory(arguments.kubeconfig.as_deref(), SILENCE_LIMIT).await
+}
+
+/// The objects of a cluster, which this build cannot read.
+#[cfg(not(feature = "kubernetes"))]
+async fn cluster_inventory(_: &args::Explain) -> Result<Inventory, Failure> {
+    Err(Failure::Arguments(
+        "this build has no feature `kubernetes` to read a cluster with; --filename explains manifests"
+            .to_owned(),
+    ))
 }
 
 /// The zones that are asked: those that have something to connect, if there are any.
@@ -140,22 +144,22 @@ async fn look(
     resolved: &Cluster,
     database: &mut OneOf,
 ) -> Result<Option<ZoneView>, Failure> {
-    let mut controller = ZoneController::default();
+    let mut controllers = ZoneControllers::default();
     let mut inputs = resolved.inputs(zone);
-    let rows = resolved.network_rows(zone);
+    let zone_networks = resolved.zone_networks(zone);
     if let OneOf::Embedded(_) = database {
         // Load balancers are somebody else's, too, and taken to be there.
         inputs.services = Arc::default();
-        let made = networks(database, &mut controller, &rows).await;
+        let made = networks(database, &mut controllers.networks, &zone_networks).await;
         made.map_err(|source| Failure::Zone {
             zone: zone.to_owned(),
             source,
         })?;
     }
-    let plan = controller.plan(&inputs, &database.snapshot());
+    let plan = controllers.connects.plan(&inputs, &database.snapshot());
     let mut plans = plan.connects.into_iter();
     let report = plans.find_map(|plan| plan.report.filter(|_| plan.connect == connect));
-    let without_rows = rows.skipped.into_iter();
+    let without_rows = zone_networks.skipped().into_iter();
     Ok(report.map(|report| ZoneView {
         report,
         without_rows: without_rows

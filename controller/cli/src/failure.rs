@@ -4,8 +4,9 @@ use std::io;
 
 use patchbay_app::northbound::OpenError;
 use patchbay_app::zone::ZoneError;
+#[cfg(feature = "kubernetes")]
+use patchbay_crds::UnknownDefinition;
 use patchbay_model::abbreviation::abbreviate_list;
-use patchbay_resources::crd::UnknownDefinition;
 use patchbay_resources::manifests::LoadError;
 use patchbay_resources::state::StateError;
 use thiserror::Error;
@@ -33,6 +34,7 @@ pub(super) enum Failure {
     NoNode,
     #[error("--zone is required: a database belongs to one of the nodes {}", abbreviate_list(.0, NAMED))]
     ZoneRequired(Vec<String>),
+    #[cfg(feature = "kubernetes")]
     #[error(transparent)]
     UnknownDefinition(#[from] UnknownDefinition),
     #[error(transparent)]
@@ -48,11 +50,14 @@ pub(super) enum Failure {
     #[error("cannot start an embedded database: {0}")]
     Embedded(String),
     #[error("cannot listen on {0}")]
-    Listen(#[from] ovsdb_sim::ListenError),
+    Listen(#[from] ovsdb_sim::RemoteError),
+    #[cfg(feature = "kubernetes")]
     #[error("cannot use the cluster: {0}")]
     Cluster(String),
+    #[cfg(feature = "kubernetes")]
     #[error("cannot use the cluster: {0}; outside of a pod, --kubeconfig FILE is required")]
     NotAPod(String),
+    #[cfg(feature = "kubernetes")]
     #[error("{0}")]
     Ended(String),
     #[error(transparent)]

@@ -4,10 +4,13 @@
 //! manifests, state of the last run -> cluster -> one pass per zone -> text or a document, state for the next run
 //! ```
 
+#[cfg(feature = "kubernetes")]
+mod api_server;
 mod apply;
 mod args;
 mod changes;
 mod console;
+#[cfg(feature = "kubernetes")]
 mod crds;
 mod databases;
 mod demo;
@@ -16,10 +19,12 @@ mod explain;
 mod failure;
 mod files;
 mod keys;
+#[cfg(feature = "kubernetes")]
 mod names;
 mod output;
 mod plan;
 mod ranges;
+#[cfg(feature = "kubernetes")]
 mod run;
 mod state;
 mod stop;
@@ -110,7 +115,9 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
             Command::Demo(arguments) => demo::demo(&arguments, console).await,
             Command::Apply(arguments) => apply::apply(&arguments, console).await,
             Command::Explain(arguments) => explain::explain(&arguments, console).await,
+            #[cfg(feature = "kubernetes")]
             Command::Run(arguments) => run::run(&arguments, console).await,
+            #[cfg(feature = "kubernetes")]
             Command::Crds(arguments) => crds::crds(&arguments, console),
             Command::Plan(arguments) => {
                 let is_done = plan::plan(&arguments, console).await?;

@@ -1,8 +1,8 @@
 //! `patchbay plan`: the changes that `apply` would make.
 
 use patchbay_app::northbound::{Northbound as _, Rehearsal};
+use patchbay_app::zone::ZoneControllers;
 use patchbay_app::{Cluster, load};
-use patchbay_connects::ZoneController;
 use patchbay_resources::manifests::Inventory;
 use serde::Serialize;
 
@@ -34,9 +34,9 @@ pub(super) async fn plan(
         });
         let mut rehearsal = rehearsal?;
         let uuids = new_row_uuids(&arguments.nb, place);
-        let mut controller = ZoneController::new(uuids);
+        let mut controllers = ZoneControllers::new(uuids);
         ZoneResults::default()
-            .bring(&mut rehearsal, &mut controller, zone, &resolved, console)
+            .bring(&mut rehearsal, &mut controllers, zone, &resolved, console)
             .await?;
         all.push(ZoneChanges::of(zone, &rehearsal));
     }

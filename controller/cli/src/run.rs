@@ -1,12 +1,10 @@
 //! `run`: the controller on a Kubernetes API.
 
-use std::path::Path;
-
 use kube::Config as ClientConfig;
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use patchbay_engine::client::Remotes;
 use uuid::Uuid;
 
+use super::api_server::from_file;
 use super::args::{self, Mode};
 use super::console::Console;
 use super::failure::Failure;
@@ -77,26 +75,6 @@ fn config(arguments: &args::Run, namespace: String) -> Result<Config, Failure> {
 fn remotes(text: &str) -> Result<Remotes, Failure> {
     text.parse()
         .map_err(|error| Failure::Open(OpenError::Remote(error)))
-}
-
-pub(super) async fn from_file(file: &Path) -> Result<ClientConfig, Failure> {
-    let failed = |error: KubeconfigError| {
-        let name = file.display();
-        Failure::Cluster(match error {
-            KubeconfigError::ReadConfig(error, _) => format!("cannot read {name}: {error}"),
-            // What follows the first line shows the place once more.
-            KubeconfigError::Parse(error) => {
-                let text = error.to_string();
-                let first = text.lines().next().unwrap_or_default();
-                format!("{name}: {}", first.trim_start_matches("error: "))
-            }
-            error => format!("{name}: {error}"),
-        })
-    };
-    let kubeconfig = Kubeconfig::read_from(file).map_err(failed)?;
-    let options = KubeConfigOptions::default();
-    let config = ClientConfig::from_custom_kubeconfig(kubeconfig, &options);
-    config.await.map_err(failed)
 }
 
 /// The name of the pod, or of the machine.

@@ -74,8 +74,8 @@ fn network<T: Kind>(object: &T, status: Option<&NetworkStatus>) -> Value {
         metadata["namespace"] = namespace.as_str().into();
     }
     json!({
-        "apiVersion": T::api_version(&()),
-        "kind": T::kind(&()),
+        "apiVersion": T::api_version(),
+        "kind": T::KIND,
         "metadata": metadata,
         "status": status,
     })

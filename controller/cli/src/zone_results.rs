@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use patchbay_app::Cluster;
 use patchbay_app::northbound::Northbound;
-use patchbay_app::zone::{ZoneOutcome, bring};
-use patchbay_connects::{ConnectReport, HeldReason, ZoneController};
+use patchbay_app::zone::{ZoneControllers, ZoneOutcome, bring};
+use patchbay_connects::{ConnectReport, HeldReason};
 
 use super::args::Format;
 use super::console::Console;
@@ -27,18 +27,19 @@ impl ZoneResults {
     pub(super) async fn bring(
         &mut self,
         northbound: &mut impl Northbound,
-        controller: &mut ZoneController,
+        controllers: &mut ZoneControllers,
         zone: &str,
         resolved: &Cluster,
         console: &mut Console<'_>,
     ) -> Result<(), Failure> {
-        let (inputs, rows) = (resolved.inputs(zone), resolved.network_rows(zone));
-        let outcome = bring(northbound, controller, &inputs, &rows).await;
+        let (inputs, networks) = (resolved.inputs(zone), resolved.zone_networks(zone));
+        let outcome = bring(northbound, controllers, &inputs, &networks).await;
         let outcome = outcome.map_err(|source| Failure::Zone {
             zone: zone.to_owned(),
             source,
         })?;
-        for skipped in &rows.skipped {
+        let skipped_networks = networks.skipped();
+        for skipped in &skipped_networks {
             console.warn(&format!(
                 "zone {zone}: network {}: {}",
                 skipped.network, skipped.reason
@@ -55,7 +56,7 @@ impl ZoneResults {
         let text = text::zone(zone, &outcome, &snapshot);
         self.texts
             .push(text.map_err(|error| unprintable(error.to_string()))?);
-        let document = Zone::new(zone, &outcome, &rows, &snapshot);
+        let document = Zone::new(zone, &outcome, &skipped_networks, &snapshot);
         self.documents
             .push(document.map_err(|error| unprintable(error.to_string()))?);
         self.reports.insert(zone.to_owned(), outcome.reports);

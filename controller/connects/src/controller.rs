@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::TxnBuilder;
+use patchbay_rows::{Change, PlanError};
 use patchbay_schemas::uuids::UuidSource;
 
 use super::connect::Wanted;
 use super::desired::{Around, COPP};
 use super::inputs::{Inputs, RouterKeys};
 use super::memory::Memory;
-use super::reconcile::{Change, PlanError, topology};
 use super::report::{ConnectReport, HeldReason};
 use super::unit::Unit;
-use patchbay_networks::ZoneRows;
 
 /// How many rows a transaction changes at most, unless something else is said.
 pub const TRANSACTION_ROWS: usize = 250_000;
@@ -158,20 +157,6 @@ impl ZoneController {
         }
         self.memory = Some(memory);
         ZonePlan { connects }
-    }
-
-    /// What makes the networks' own routers and switches present in the database: connects attach to them.
-    ///
-    /// Rows are made and completed. What others have added to them stays, and nothing is removed.
-    ///
-    /// # Errors
-    /// The database's schema cannot express the rows.
-    pub fn plan_networks(
-        &mut self,
-        rows: &ZoneRows,
-        snapshot: &Snapshot,
-    ) -> Result<Change, PlanError> {
-        topology(rows, snapshot, next_uuids(&mut self.uuids))
     }
 }
 

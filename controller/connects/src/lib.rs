@@ -29,7 +29,7 @@ mod verdict;
 
 pub use controller::{ConnectPlan, TRANSACTION_ROWS, ZoneController, ZonePlan};
 pub use inputs::{Activity, Inputs};
-pub use reconcile::{Change, Counts, PlanError};
+pub use patchbay_rows::{Change, Counts, PlanError};
 pub use report::{
     ConnectReport, ConnectedNetwork, HeldReason, NetworkSkip, NodeSkip, Notice, SkippedNetwork,
     SkippedNode,

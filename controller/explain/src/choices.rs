@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::ResourceExt;
+use patchbay_resources::object::LabelSelector;
+use patchbay_resources::object::Object;
 
 use super::reasons::{Reason, annotation, field_of};
 use super::refusals::Definition;
@@ -236,7 +236,7 @@ fn refusals_in(namespace: &str, inventory: &Inventory) -> BTreeSet<Reason> {
     let udns = inventory.user_defined_networks.in_namespace(namespace);
     let udns = udns.map(|(_, udn)| Definition::of_udn(&udn.object));
     let labels = inventory.namespaces.named(namespace);
-    let labels = labels.map(ResourceExt::labels);
+    let labels = labels.map(Object::labels);
     let cudns = inventory.cluster_user_defined_networks.iter();
     let cudns = cudns.filter(|(_, cudn)| {
         let selector = &cudn.object.spec.namespace_selector;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use patchbay_resources::object::Condition;
 
 use super::reasons::Reason;
 use patchbay_allocate::networks::{NETWORK_ALLOCATION_SUCCEEDED, NETWORK_CREATED};
@@ -184,7 +184,7 @@ fn between<'a>(line: &'a str, start: &str, end: &str) -> Option<&'a str> {
 }
 
 fn is_of_kind<T: Kind>(kind: &str) -> bool {
-    T::kind(&()) == kind
+    T::KIND == kind
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
+use patchbay_resources::object::Namespace;
+use patchbay_resources::object::Time;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 

@@ -3,27 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::core::SelectorExt;
-use kube::{CustomResource, ResourceExt};
+use patchbay_resources::custom_resource;
+use patchbay_resources::object::LabelSelector;
+use patchbay_resources::object::Namespace;
+use patchbay_resources::object::Object;
 use serde::{Deserialize, Serialize};
 
 use super::received::Received;
 use super::store::Objects;
 use patchbay_resources::selector;
 
+custom_resource! {
+    /// An egress IP, a resource of OVN-Kubernetes.
+    #[allow(clippy::upper_case_acronyms)]
+    EgressIP, EgressIpSpec, status: EgressIpStatus;
+    "k8s.ovn.org", "v1", "egressips", namespaced: false
+}
+
 /// What is read of an `EgressIP`'s `spec` (group `k8s.ovn.org`, version `v1`). The resource is OVN-Kubernetes'.
-#[derive(Clone, CustomResource, Debug, Deserialize, Serialize)]
-#[kube(
-    group = "k8s.ovn.org",
-    version = "v1",
-    kind = "EgressIP",
-    root = "EgressIp",
-    plural = "egressips",
-    schema = "disabled",
-    status = "EgressIpStatus"
-)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct EgressIpSpec {
     /// The namespaces whose traffic it is for.
@@ -31,14 +29,14 @@ pub(super) struct EgressIpSpec {
 }
 
 /// What is read of its `status`.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(super) struct EgressIpStatus {
     #[serde(default)]
     items: Vec<EgressIpItem>,
 }
 
 /// One of its addresses.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(super) struct EgressIpItem {
     /// The node that has the address.
     #[serde(default)]
@@ -53,7 +51,7 @@ pub(super) struct SeenEgressIp {
 }
 
 /// An `EgressIP`: which namespaces, and which nodes. What cannot be understood is told, and as if it were not there.
-pub(super) fn egress_ip(object: Received<EgressIp>) -> Option<Arc<SeenEgressIp>> {
+pub(super) fn egress_ip(object: Received<EgressIP>) -> Option<Arc<SeenEgressIp>> {
     let object = match object.0 {
         Ok(object) => object,
         Err(invalid) => {

@@ -9,7 +9,8 @@ use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{Patch, PatchParams, PostParams};
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Client, ResourceExt};
+use patchbay_resources::object::Object;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
@@ -82,7 +83,7 @@ impl Events {
     pub(super) fn tell(&self, connect: &ClusterNetworkConnect, told: Told, note: &dyn Display) {
         let note = note.to_string();
         let message = Message {
-            regarding: connect.object_ref(&()),
+            regarding: reference(connect),
             told,
             note: truncate_text(&note, NOTE - 1).to_owned(),
             since: Instant::now(),
@@ -90,6 +91,17 @@ impl Events {
         if self.0.try_send(message).is_err() {
             tracing::debug!(?told, "too many events wait: one is lost");
         }
+    }
+}
+
+fn reference(connect: &ClusterNetworkConnect) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(ClusterNetworkConnect::api_version()),
+        kind: Some(ClusterNetworkConnect::KIND.to_owned()),
+        name: connect.metadata.name.clone(),
+        resource_version: connect.metadata.resource_version.clone(),
+        uid: connect.metadata.uid.clone(),
+        ..ObjectReference::default()
     }
 }
 

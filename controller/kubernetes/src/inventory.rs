@@ -2,9 +2,10 @@
 
 use std::fmt::Debug;
 
-use k8s_openapi::api::core::v1::{Namespace, Node, Service};
+use super::api::Api;
+use kube::Client;
 use kube::api::ListParams;
-use kube::{Api, Client, ResourceExt};
+use patchbay_resources::object::{Namespace, Node, Service};
 use thiserror::Error;
 
 use super::failure;
@@ -53,7 +54,7 @@ async fn list<K: Kind + Clone + Debug>(
     inventory: &mut Inventory,
     strip: impl Fn(&mut K),
 ) -> Result<(), ListError> {
-    let kind = K::kind(&()).into_owned();
+    let kind = K::KIND.to_owned();
     let api = Api::<Received<K>>::all(client.clone());
     let mut page = ListParams::default().limit(PAGE);
     let mut attempts = 0;
@@ -79,7 +80,7 @@ async fn list<K: Kind + Clone + Debug>(
         for object in listed.items {
             match object.0 {
                 Ok(mut object) => {
-                    object.managed_fields_mut().clear();
+                    object.meta_mut().managed_fields = None;
                     strip(&mut object);
                     let position = K::of(inventory).len() as u64;
                     K::of_mut(inventory).insert(Sourced {

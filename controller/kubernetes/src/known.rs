@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kube::ResourceExt;
+use patchbay_resources::object::Object;
 
 use super::objects::SeenConnect;
 use super::store::Objects;

@@ -46,6 +46,7 @@
 //! by the next process.
 
 mod activity;
+mod api;
 mod client;
 mod cluster;
 mod config;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use patchbay_resources::object::{Condition, ObjectMeta};
 use tokio::time::Instant;
 
 /// How often something is told of one connect within a time: that something is wrong, that it is something else, and that it is
@@ -141,8 +141,8 @@ fn without_nodes(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-    use k8s_openapi::jiff::Timestamp;
+    use jiff::Timestamp;
+    use patchbay_resources::object::Time;
 
     use super::*;
 

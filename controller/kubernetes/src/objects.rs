@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::PartialObjectMeta;
+use patchbay_resources::object::MetadataOnly;
+use patchbay_resources::object::ObjectMeta;
+use patchbay_resources::object::{Namespace, Node, Pod, Service};
 use serde::Deserialize as _;
 
 use super::node_subnets::{NetworkNames, PackedSubnets};
@@ -55,7 +55,7 @@ pub(super) struct UnreadableAnnotation {
 }
 
 /// A namespace: its labels.
-pub(super) fn namespace(object: PartialObjectMeta<Namespace>) -> Arc<Namespace> {
+pub(super) fn namespace(object: MetadataOnly<Namespace>) -> Arc<Namespace> {
     let metadata = ObjectMeta {
         name: object.metadata.name,
         labels: object.metadata.labels,
@@ -68,10 +68,7 @@ pub(super) fn namespace(object: PartialObjectMeta<Namespace>) -> Arc<Namespace> 
 }
 
 /// A node: what its annotations say about OVN; of its subnets nothing if nobody names the networks.
-pub(super) fn node(
-    object: PartialObjectMeta<Node>,
-    networks: Option<&NetworkNames>,
-) -> Arc<SeenNode> {
+pub(super) fn node(object: MetadataOnly<Node>, networks: Option<&NetworkNames>) -> Arc<SeenNode> {
     let uid = object.metadata.uid.clone();
     let object = Node {
         metadata: object.metadata,
@@ -178,7 +175,7 @@ fn only(
 
 #[cfg(test)]
 mod tests {
-    use kube::ResourceExt;
+    use patchbay_resources::object::Object;
     use serde_json::json;
 
     use super::*;

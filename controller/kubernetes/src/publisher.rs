@@ -5,9 +5,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Client;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, Client};
+use patchbay_resources::object::ConfigMap;
+
+use super::api::Api;
 use tokio::sync::watch;
 
 use super::config::Timing;

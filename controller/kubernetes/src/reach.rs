@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::pin::pin;
 use std::time::Duration;
 
-use patchbay_engine::client::{Client, Ended};
+use patchbay_engine::client::{Client, ClientClosed};
 use tokio::sync::watch;
 
 /// Says whether the database has been out of reach for long. A server that is restarted is not worth a word.
@@ -34,7 +34,7 @@ impl Reach {
     ///
     /// # Errors
     /// The client has ended.
-    pub(super) async fn follow(&self, client: &Client) -> Result<Infallible, Ended> {
+    pub(super) async fn follow(&self, client: &Client) -> Result<Infallible, ClientClosed> {
         // Whether the client is live is asked after each event: it is so before the last event that tells of it.
         let mut events = client.connection_events()?;
         loop {

@@ -1,9 +1,7 @@
 //! Objects as API servers send them, some of other versions than ours.
 
-use std::borrow::Cow;
-
-use kube::Resource;
-use kube::core::ObjectMeta;
+use patchbay_resources::object::Object;
+use patchbay_resources::object::ObjectMeta;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -57,25 +55,12 @@ fn selects(violation: &Violation) -> bool {
     violation.field.to_ascii_lowercase().contains("selector")
 }
 
-impl<K: Resource<DynamicType = ()>> Resource for Received<K> {
-    type DynamicType = ();
-    type Scope = K::Scope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        K::kind(&())
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        K::group(&())
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        K::version(&())
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        K::plural(&())
-    }
+impl<K: Object> Object for Received<K> {
+    const GROUP: &'static str = K::GROUP;
+    const VERSION: &'static str = K::VERSION;
+    const KIND: &'static str = K::KIND;
+    const PLURAL: &'static str = K::PLURAL;
+    const NAMESPACED: bool = K::NAMESPACED;
 
     fn meta(&self) -> &ObjectMeta {
         match &self.0 {

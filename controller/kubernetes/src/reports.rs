@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Node};
-use kube::{Resource, ResourceExt};
+use patchbay_resources::object::Object;
+use patchbay_resources::object::{ConfigMap, Node};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -96,7 +96,7 @@ pub(super) struct SeenReport {
 pub(super) fn seen(object: ConfigMap) -> Option<Arc<SeenReport>> {
     let name = object.name_any();
     let mut owners = object.metadata.owner_references.iter().flatten();
-    let Some(owner) = owners.find(|owner| owner.kind == Node::kind(&())) else {
+    let Some(owner) = owners.find(|owner| owner.kind == Node::KIND) else {
         tracing::warn!("ConfigMap {name} is owned by no node, and so it is of no zone");
         return None;
     };
@@ -126,15 +126,15 @@ pub(super) fn object(zone: &str, namespace: &str, report: &ZoneReport) -> Value 
         .map(|(connect, summary)| (connect, json!(summary).to_string()))
         .collect();
     json!({
-        "apiVersion": ConfigMap::api_version(&()),
-        "kind": ConfigMap::kind(&()),
+        "apiVersion": ConfigMap::api_version(),
+        "kind": ConfigMap::KIND,
         "metadata": {
             "name": object_name(zone),
             "namespace": namespace,
             "labels": {LABEL_KEY: LABEL_VALUE},
             "ownerReferences": [{
-                "apiVersion": Node::api_version(&()),
-                "kind": Node::kind(&()),
+                "apiVersion": Node::api_version(),
+                "kind": Node::KIND,
                 "name": zone,
                 "uid": report.node,
             }],

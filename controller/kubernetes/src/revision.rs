@@ -1,6 +1,6 @@
 //! Which version of a connect something was said about.
 
-use kube::core::ObjectMeta;
+use patchbay_resources::object::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 

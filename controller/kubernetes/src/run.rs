@@ -4,8 +4,10 @@ use std::convert::Infallible;
 use std::fmt::Debug;
 use std::future::Future;
 
-use kube::core::NamespaceResourceScope;
-use kube::{Api, Client, Resource};
+use kube::Client;
+use patchbay_resources::object::Object;
+
+use super::api::Api;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::sync::watch as channel;
@@ -171,7 +173,7 @@ impl Tasks {
     /// Watches all objects of a kind.
     fn watch<K, V>(&mut self, client: &Client, keep: impl Fn(K) -> V + Send + 'static) -> Reader<V>
     where
-        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+        K: Object + Clone + Debug + DeserializeOwned + Send + 'static,
         V: Clone + PartialEq + Send + Sync + 'static,
     {
         self.watch_some(Api::<K>::all(client.clone()), "", keep)
@@ -184,7 +186,7 @@ impl Tasks {
         keep: impl Fn(K) -> V + Send + 'static,
     ) -> Reader<V>
     where
-        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+        K: Object + Clone + Debug + DeserializeOwned + Send + 'static,
         V: Clone + PartialEq + Send + Sync + 'static,
     {
         let (writer, reader) = store();
@@ -202,12 +204,7 @@ impl Tasks {
         keep: impl Fn(K) -> V + Send + 'static,
     ) -> Reader<V>
     where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Clone
-            + Debug
-            + DeserializeOwned
-            + Send
-            + 'static,
+        K: Object + Clone + Debug + DeserializeOwned + Send + 'static,
         V: Clone + PartialEq + Send + Sync + 'static,
     {
         self.watch_some(
@@ -224,7 +221,7 @@ impl Tasks {
         keep: impl Fn(K) -> V + Send + 'static,
     ) -> Reader<V>
     where
-        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+        K: Object + Clone + Debug + DeserializeOwned + Send + 'static,
         V: Clone + PartialEq + Send + Sync + 'static,
     {
         let (writer, reader) = store();
@@ -234,7 +231,7 @@ impl Tasks {
 
     fn spawn_watch<K, F, V>(&mut self, watch: Watch<K, F, V>)
     where
-        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+        K: Object + Clone + Debug + DeserializeOwned + Send + 'static,
         F: Fn(K) -> V + Send + 'static,
         V: Clone + PartialEq + Send + Sync + 'static,
     {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kube::ResourceExt;
+use patchbay_resources::object::Object;
+use patchbay_resources::object::{Condition, Time};
 use tokio::time::Instant;
 
 use super::cluster::ClusterTask;

@@ -10,7 +10,9 @@ use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::core::Status;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::DefaultBackoff;
-use kube::{Api, Resource};
+use patchbay_resources::object::Object;
+
+use super::api::Api;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::time::{Instant, timeout};
@@ -73,7 +75,7 @@ enum Ended {
 
 impl<K, F, V> Watch<K, F, V>
 where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+    K: Object + Clone + Debug + DeserializeOwned + Send + 'static,
     F: Fn(K) -> V,
     V: Clone + PartialEq,
 {
@@ -135,7 +137,7 @@ where
         self.store.begin();
         self.store.complete();
         if !self.is_missing {
-            let kind = K::kind(&());
+            let kind = K::KIND;
             tracing::warn!(%kind, "the cluster does not have this kind of objects");
             self.is_missing = true;
         }
@@ -169,11 +171,11 @@ where
             match self.try_follow(&mut version).await {
                 Ok(Ended::ByServer) => {}
                 Ok(Ended::Silent) => {
-                    let kind = K::kind(&());
+                    let kind = K::KIND;
                     tracing::debug!(%kind, "nothing is heard of a watch: it is begun anew");
                 }
                 Err(error) if error.is_gone() => {
-                    let kind = K::kind(&());
+                    let kind = K::KIND;
                     tracing::info!(%kind, %error, "all objects are listed again");
                     return;
                 }
@@ -218,7 +220,7 @@ where
                 Ok(WatchEvent::Error(status)) => return Err(WatchError::Told(status.boxed())),
                 // Asked for once more, it would come once more: it is left out.
                 Err(error @ kube::Error::SerdeError(_)) => {
-                    let kind = K::kind(&());
+                    let kind = K::KIND;
                     tracing::warn!(%kind, %error, "cannot read an object");
                     continue;
                 }
@@ -236,7 +238,7 @@ where
     }
 
     async fn wait_out(&mut self, error: &WatchError, what: &str) {
-        let kind = K::kind(&());
+        let kind = K::KIND;
         tracing::warn!(%kind, %error, "{what}");
         // All processes are asked to wait as long: they should not come back in the same moment.
         let asked = error.asked_wait().unwrap_or_default();

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::{ListParams, Patch, PatchParams};
-use kube::{Api, Resource, ResourceExt};
+use patchbay_resources::object::Object;
+
+use super::api::Api;
 use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::sync::watch;
@@ -211,8 +213,8 @@ pub(super) fn own_part(status: &ClusterNetworkConnectStatus) -> ClusterNetworkCo
 
 fn identity(object: &ClusterNetworkConnect) -> Value {
     json!({
-        "apiVersion": ClusterNetworkConnect::api_version(&()),
-        "kind": ClusterNetworkConnect::kind(&()),
+        "apiVersion": ClusterNetworkConnect::api_version(),
+        "kind": ClusterNetworkConnect::KIND,
         "metadata": {"name": object.name_any(), "uid": object.uid()},
     })
 }

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use patchbay_engine::client::{
-    Changes, Client, CommitOutcome, Config as ClientConfig, Ended, OpError,
+    Client, ClientClosed, CommitOutcome, Config as ClientConfig, OpError, SnapshotChanges,
 };
 use patchbay_schemas::nb::{
     Acl, AddressSet, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
@@ -44,7 +44,7 @@ pub(super) enum ZoneEnded {
     #[error(transparent)]
     Watch(#[from] WatchEnded),
     #[error(transparent)]
-    Northbound(#[from] Ended),
+    Northbound(#[from] ClientClosed),
 }
 
 impl ZoneTask {
@@ -130,7 +130,7 @@ struct Work {
     inputs: ZoneInputs,
     controller: ZoneController,
     client: Client,
-    changes: Changes,
+    changes: SnapshotChanges,
     /// What was told last about each connect.
     told: BTreeMap<String, Told>,
     /// What is reported of each connect.
@@ -186,7 +186,7 @@ impl Work {
     }
 
     /// Makes the database right. Returns whether all of it is.
-    async fn pass(&mut self) -> Result<bool, Ended> {
+    async fn pass(&mut self) -> Result<bool, ClientClosed> {
         let inputs = self.inputs.update(&mut self.sources);
         if self.node != ZoneNode::Seen {
             if !inputs.nodes.contains_key(&self.zone) {
@@ -230,7 +230,7 @@ impl Work {
         });
     }
 
-    async fn serve(&mut self, plan: ConnectPlan) -> Result<bool, Ended> {
+    async fn serve(&mut self, plan: ConnectPlan) -> Result<bool, ClientClosed> {
         let connect = &plan.connect;
         let change = match plan.change {
             Ok(change) => change,
@@ -255,7 +255,7 @@ impl Work {
                 }
                 CommitOutcome::Unknown(unknown) => {
                     tracing::warn!(connect, %unknown, "waiting for the database to come back");
-                    self.client.resynced(&unknown).await?;
+                    self.client.wait_for_resync(&unknown).await?;
                     return Ok(false);
                 }
             }

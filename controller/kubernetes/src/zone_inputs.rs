@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use imbl::ordmap::DiffItem;
-use k8s_openapi::api::core::v1 as core;
+use patchbay_resources::object as core;
 
 use super::activity::activity;
 use super::cluster::Sources;

@@ -67,7 +67,7 @@ impl SubnetPool {
 
     /// Allocates the next free subnet. `None`: all subnets are allocated.
     pub fn allocate(&mut self) -> Option<IpNet> {
-        let is_full = self.allocated.len() as u64 >= self.len();
+        let is_full = self.allocated.len() as u64 >= self.count();
         let (subnetting, allocated) = (&self.subnetting, &self.allocated);
         let free = |number| {
             let place = subnetting.place(number)?;
@@ -121,7 +121,7 @@ impl SubnetPool {
     }
 
     /// Number of allocatable subnets, including those that are allocated.
-    pub fn len(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         let count = self.subnetting.count();
         self.numbers
             .as_ref()
@@ -283,10 +283,10 @@ mod tests {
     fn a_limited_pool_has_the_first_subnets_of_its_range() {
         let mut pool = SubnetPool::with_first_places("172.16.0.0/12".parse().unwrap(), 20, 16);
         assert_eq!(take(&mut pool, 2), ["172.16.0.0/20", "172.16.16.0/20"]);
-        assert_eq!(pool.len(), 16);
+        assert_eq!(pool.count(), 16);
         assert!(!pool.contains("172.17.0.0/20".parse().unwrap()));
         let beside = SubnetPool::with_count("fd01::/64".parse().unwrap(), 96, 7);
-        assert_eq!(beside.len(), 7);
+        assert_eq!(beside.count(), 7);
     }
 
     proptest! {

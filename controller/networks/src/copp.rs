@@ -25,7 +25,8 @@ fn meter_name(protocol: &str) -> String {
     format!("{protocol}-rate-limiter")
 }
 
-pub(super) fn copp() -> Copp {
+/// The control plane protection that every router refers to.
+pub fn copp() -> Copp {
     Copp {
         name: COPP.to_owned(),
         meters: PROTOCOLS
@@ -36,7 +37,8 @@ pub(super) fn copp() -> Copp {
     }
 }
 
-pub(super) fn meters() -> Vec<MeterRows> {
+/// Meters of the control plane protection.
+pub fn meters() -> Vec<MeterRows> {
     let rows = |protocol: &&str| MeterRows {
         meter: Meter {
             name: meter_name(protocol),

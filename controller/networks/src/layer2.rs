@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPort, LogicalSwitch};
 
-use super::input::Site;
+use super::inputs::Site;
 use super::rows::{
     TextMap, address_config, interconnect_config, port_mac, port_networks, router_side, texts,
 };

@@ -7,30 +7,45 @@ use patchbay_schemas::nb::{
     LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort,
 };
 
-use super::input::{Site, ZoneNode};
+use super::inputs::{Site, ZoneNode};
 use super::rows::{
     address_config, interconnect_config, port_mac, port_networks, router_side, texts,
 };
-use super::{NetworkRows, RouterPortRows, RouterRows, SkipReason, SwitchRows};
+use super::{NetworkRows, RemoteRows, RouterPortRows, RouterRows, SkipReason, SwitchRows};
 use patchbay_model::arithmetic::nth_address;
 use patchbay_model::{DatapathKey, Transport, mac_address};
 
-pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
-    let mut subnets = site
-        .node
-        .subnets
-        .get(&site.network.name)
-        .cloned()
-        .unwrap_or_default();
-    if subnets.is_empty() {
-        return Err(SkipReason::NoNodeSubnets);
+/// Addresses of a network on the zone's node.
+struct LocalAddresses {
+    /// IPv4 first.
+    subnets: Vec<IpNet>,
+    gateways: Vec<IpNet>,
+    management: Vec<IpAddr>,
+}
+
+impl LocalAddresses {
+    fn of(site: &Site<'_>) -> Result<Self, SkipReason> {
+        let mut subnets = site.node.subnets_of(&site.network.name).to_vec();
+        if subnets.is_empty() {
+            return Err(SkipReason::NoNodeSubnets);
+        }
+        subnets.sort_by_key(|subnet| subnet.addr().is_ipv6());
+        let management = nth_addresses(&subnets, 2)?;
+        Ok(Self {
+            gateways: nth_addresses(&subnets, 1)?,
+            management: management.iter().map(IpNet::addr).collect(),
+            subnets,
+        })
     }
-    subnets.sort_by_key(|subnet| subnet.addr().is_ipv6());
-    let gateways = nth_addresses(&subnets, 1)?;
-    let management: Vec<IpAddr> = nth_addresses(&subnets, 2)?
-        .iter()
-        .map(IpNet::addr)
-        .collect();
+}
+
+/// The rows of the network, but for those that lead to other nodes.
+pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
+    let LocalAddresses {
+        subnets,
+        gateways,
+        management,
+    } = LocalAddresses::of(site)?;
     let mut router = RouterRows {
         router: LogicalRouter {
             name: site.network.router(),
@@ -50,17 +65,29 @@ pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
     if site.is_primary() {
         rows.port_groups = site.port_groups(&site.management_port(&management).name);
     }
-    if site.network.transport == Transport::Overlay && !site.node.transit.is_empty() {
+    if has_transit_switch(site) {
         router.ports.push(transit_port(site));
-        router.static_routes = site
-            .remote
-            .iter()
-            .flat_map(|node| routes_to(site, node))
-            .collect();
         rows.switches.push(transit_switch(site));
     }
     rows.router = Some(router);
     Ok(rows)
+}
+
+/// The rows that lead to another node; `None` if the network has none.
+pub(super) fn remote_rows(site: &Site<'_>, node: &ZoneNode) -> Option<RemoteRows> {
+    if !has_transit_switch(site) || LocalAddresses::of(site).is_err() {
+        return None;
+    }
+    Some(RemoteRows {
+        router: site.network.router(),
+        transit_switch: transit_switch_name(site),
+        port: remote_port(site, node),
+        static_routes: routes_to(site, node),
+    })
+}
+
+fn has_transit_switch(site: &Site<'_>) -> bool {
+    site.network.transport == Transport::Overlay && !site.node.transit.is_empty()
 }
 
 fn node_switch(site: &Site<'_>, subnets: &[IpNet], management: &[IpAddr]) -> SwitchRows {
@@ -134,35 +161,21 @@ fn transit_port(site: &Site<'_>) -> RouterPortRows {
     }
 }
 
+fn transit_switch_name(site: &Site<'_>) -> String {
+    site.prefix() + "transit_switch"
+}
+
 fn transit_switch(site: &Site<'_>) -> SwitchRows {
-    let name = site.prefix() + "transit_switch";
+    let name = transit_switch_name(site);
     let key = DatapathKey::of_network(site.network.id).to_string();
-    let port_name = |node: &str| format!("{}tstor-{node}", site.prefix());
-    let mut local = router_side(port_name(&site.node.name), &transit_port_name(site));
+    let mut local = router_side(
+        transit_switch_port_name(site, &site.node.name),
+        &transit_port_name(site),
+    );
     local
         .options
         .insert("requested-tnl-key".to_owned(), site.node_id.to_string());
     local.external_ids = texts([("node", &site.node.name)]);
-    let mut ports = vec![local];
-    for node in site.remote {
-        let (Ok((id, chassis)), Some(first)) = (node.identity(), node.transit.first()) else {
-            continue;
-        };
-        let addresses = [mac_address(first.addr())]
-            .into_iter()
-            .chain(node.transit.iter().map(ToString::to_string));
-        ports.push(LogicalSwitchPort {
-            name: port_name(&node.name),
-            r#type: "remote".to_owned(),
-            addresses: [addresses.collect::<Vec<_>>().join(" ")].into(),
-            options: texts([
-                ("requested-tnl-key", &id.to_string()),
-                ("requested-chassis", chassis),
-            ]),
-            external_ids: texts([("node", &node.name)]),
-            ..LogicalSwitchPort::default()
-        });
-    }
     SwitchRows {
         switch: LogicalSwitch {
             other_config: interconnect_config(&name, &key),
@@ -170,18 +183,37 @@ fn transit_switch(site: &Site<'_>) -> SwitchRows {
             external_ids: site.ids_with_role(),
             ..LogicalSwitch::default()
         },
-        ports,
+        ports: vec![local],
         ..SwitchRows::default()
     }
 }
 
+fn transit_switch_port_name(site: &Site<'_>, node: &str) -> String {
+    format!("{}tstor-{node}", site.prefix())
+}
+
+/// The transit switch's port of another node.
+fn remote_port(site: &Site<'_>, node: &ZoneNode) -> Option<LogicalSwitchPort> {
+    let (id, chassis) = node.identity().ok()?;
+    let addresses = [mac_address(node.transit.first()?.addr())]
+        .into_iter()
+        .chain(node.transit.iter().map(ToString::to_string));
+    Some(LogicalSwitchPort {
+        name: transit_switch_port_name(site, &node.name),
+        r#type: "remote".to_owned(),
+        addresses: [addresses.collect::<Vec<_>>().join(" ")].into(),
+        options: texts([
+            ("requested-tnl-key", &id.to_string()),
+            ("requested-chassis", chassis),
+        ]),
+        external_ids: texts([("node", &node.name)]),
+        ..LogicalSwitchPort::default()
+    })
+}
+
 /// Routes to the pods of another node.
 fn routes_to(site: &Site<'_>, node: &ZoneNode) -> Vec<LogicalRouterStaticRoute> {
-    let subnets = node
-        .subnets
-        .get(&site.network.name)
-        .map(Vec::as_slice)
-        .unwrap_or_default();
+    let subnets = node.subnets_of(&site.network.name);
     let route = |subnet: &IpNet| {
         Some(LogicalRouterStaticRoute {
             ip_prefix: subnet.to_string(),

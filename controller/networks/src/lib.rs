@@ -8,8 +8,9 @@
 //! network   load balancer groups, port groups, the ACL that lets the node itself in
 //! ```
 //!
-//! Everything is a pure function of an set of objects with ids, keys and subnets. Rows are nested as they hold
-//! each other, and refer to shared rows by name: whoever writes them knows the UUIDs.
+//! Everything is a pure function of objects with ids, keys and subnets ([`ZoneNetworks`]). Rows are nested as they hold
+//! each other, and refer to shared rows by name. [`NetworkController`] keeps them in a database with the row engine
+//! (`patchbay-rows`): it makes and completes rows, and leaves what others have added to them.
 //!
 //! # What is left out
 //!
@@ -18,40 +19,24 @@
 //! network. They follow from what each node tells about its own uplink, which manifests do not have. Also left out are
 //! localnet networks, networks on an EVPN fabric, pods, and what multicast and egress features add.
 
+mod capability;
 mod copp;
-mod input;
+mod inputs;
 mod layer2;
 mod layer3;
 mod rows;
-
-use std::collections::{BTreeMap, BTreeSet};
+mod tables;
 
 use ipnet::IpNet;
 use patchbay_schemas::nb::{
-    Acl, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,
+    Acl, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,
     LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Meter, MeterBand, PortGroup,
 };
 use thiserror::Error;
 
-use input::{Details, ZoneNode};
-use patchbay_model::{ClusterSettings, NadProblem, NetworkObjects, Networks, Topology, Transport};
-
-pub use copp::COPP;
-
-/// The rows of all networks in one zone.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ZoneRows {
-    /// The control plane protection that every router refers to.
-    pub copp: Copp,
-    /// Its meters.
-    pub meters: Vec<MeterRows>,
-    /// The networks, by name.
-    pub networks: Vec<NetworkRows>,
-    /// Networks that have no place in this zone, and why.
-    pub skipped: Vec<SkippedNetwork>,
-    /// Names of all nodes: what the networks' routers and switches hold for other ones goes.
-    pub nodes: BTreeSet<String>,
-}
+pub use capability::NetworkController;
+pub use copp::{COPP, copp, meters};
+pub use inputs::{NetworkCell, ZoneNetworks};
 
 /// A meter and its only band.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -110,6 +95,19 @@ pub struct SwitchRows {
     pub load_balancer_groups: Vec<String>,
 }
 
+/// The rows of a network that lead to another node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RemoteRows {
+    /// Name of the router that has the routes.
+    pub router: String,
+    /// Name of the switch that has the port.
+    pub transit_switch: String,
+    /// The port; `None`: the node has no id, chassis or transit address.
+    pub port: Option<LogicalSwitchPort>,
+    /// The routes to the node's pods.
+    pub static_routes: Vec<LogicalRouterStaticRoute>,
+}
+
 /// A port group; `ports` is beside.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PortGroupRows {
@@ -166,59 +164,4 @@ pub enum SkipReason {
     /// The rows of another network, of this name, have the names that the network's rows would have.
     #[error("its routers and switches would have the names of those of network {0}")]
     NameTaken(String),
-}
-
-/// The rows of all networks in the zone of the node with this name.
-pub fn zone_rows(objects: &NetworkObjects<'_>, zone: &str, settings: &ClusterSettings) -> ZoneRows {
-    let networks = &objects.networks;
-    let nodes = objects.nodes.iter().copied().map(ZoneNode::read);
-    let (local, remote): (Vec<_>, Vec<_>) = nodes.partition(|node| node.name == zone);
-    let mut rows = ZoneRows {
-        copp: copp::copp(),
-        meters: copp::meters(),
-        nodes: objects
-            .nodes
-            .iter()
-            .map(|node| node.name.to_owned())
-            .collect(),
-        ..ZoneRows::default()
-    };
-    for network in networks.iter() {
-        let made = local.first().ok_or(SkipReason::NoNode).and_then(|local| {
-            let definition = networks.definition(&network.name);
-            let definition = definition.and_then(|key| objects.definitions.get(key));
-            let details = Details::read(definition)?;
-            let site = input::Site::new(network, &details, local, &remote, settings)?;
-            match (network.transport, network.topology) {
-                (Transport::Evpn, _) => Err(SkipReason::Evpn),
-                (_, Topology::Layer3) => layer3::rows(&site),
-                (_, Topology::Layer2) => layer2::rows(&site),
-            }
-        });
-        match made {
-            Ok(made) => rows.networks.push(made),
-            Err(reason) => rows.skipped.push(SkippedNetwork {
-                network: network.name.clone(),
-                reason,
-            }),
-        }
-    }
-    rows.skipped.extend(without_names(networks));
-    rows
-}
-
-/// The networks whose rows would have the names of those of another network.
-fn without_names(networks: &Networks) -> Vec<SkippedNetwork> {
-    let problems = networks.problems().values();
-    let skipped: BTreeMap<_, _> = problems
-        .filter_map(|problem| match problem {
-            NadProblem::NameTaken { network, other } => Some((network, other)),
-            _ => None,
-        })
-        .collect();
-    let skipped = skipped.into_iter().map(|(network, other)| SkippedNetwork {
-        network: network.clone(),
-        reason: SkipReason::NameTaken(other.clone()),
-    });
-    skipped.collect()
 }

@@ -9,7 +9,7 @@ use patchbay_schemas::nb::{
 };
 
 use super::PortGroupRows;
-use super::input::Site;
+use super::inputs::Site;
 use patchbay_model::external_ids::{hashed_name, key};
 use patchbay_model::names::network_prefix;
 use patchbay_model::{Role, mac_address};

@@ -2,41 +2,38 @@
 
 mod validation;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
-use kube::CustomResource;
+use crate::custom_resource;
+use crate::object::{Condition, LabelSelector};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+custom_resource! {
+    /// A connection of the networks that its selectors choose.
+    #[derive(Default)]
+    ClusterNetworkConnect, ClusterNetworkConnectSpec, status: ClusterNetworkConnectStatus;
+    "k8s.ovn.org", "v1", "clusternetworkconnects", namespaced: false
+}
+
 /// The `spec` of a [`ClusterNetworkConnect`] (group `k8s.ovn.org`, version `v1`).
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, JsonSchema, CustomResource)]
-#[kube(
-    group = "k8s.ovn.org",
-    version = "v1",
-    kind = "ClusterNetworkConnect",
-    plural = "clusternetworkconnects",
-    singular = "clusternetworkconnect",
-    shortname = "cnc",
-    status = "ClusterNetworkConnectStatus",
-    derive = "PartialEq",
-    derive = "Default",
-    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
-    printcolumn = r#"{"name":"Status","type":"string","jsonPath":".status.status"}"#
-)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClusterNetworkConnectSpec {
     /// Which networks to connect: those that any of the selectors chooses.
-    #[schemars(length(min = 1, max = 5))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 5)))]
     pub network_selectors: Vec<NetworkSelector>,
     /// Ranges for the links between the connect router and the networks: at most one of each IP family. Immutable.
-    #[schemars(length(min = 1, max = 2))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 2)))]
     pub connect_subnets: Vec<ConnectSubnet>,
     /// What is let through between the networks.
-    #[schemars(length(min = 1, max = 2))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 2)))]
     pub connectivity: Vec<Connectivity>,
 }
 
 /// Chooses networks. Exactly the member that belongs to the type is set.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NetworkSelector {
     /// What kind of networks this selector chooses from.
@@ -56,7 +53,8 @@ pub struct NetworkSelector {
 }
 
 /// What kind of networks a selector chooses from.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum NetworkSelectionType {
     /// The cluster's default network. Not supported for connects.
     DefaultNetwork,
@@ -90,7 +88,8 @@ impl std::fmt::Display for NetworkSelectionType {
 }
 
 /// Chooses cluster-wide networks by their labels.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClusterUserDefinedNetworkSelector {
     /// Labels of the `ClusterUserDefinedNetwork`. An empty selector chooses all of them.
@@ -98,7 +97,8 @@ pub struct ClusterUserDefinedNetworkSelector {
 }
 
 /// Chooses the primary networks of namespaces by the namespaces' labels.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PrimaryUserDefinedNetworkSelector {
     /// Labels of the namespace. An empty selector chooses all of them.
@@ -106,7 +106,8 @@ pub struct PrimaryUserDefinedNetworkSelector {
 }
 
 /// Chooses networks of namespaces by the labels of both.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NamespacedNetworkSelector {
     /// Labels of the namespace.
@@ -116,19 +117,21 @@ pub struct NamespacedNetworkSelector {
 }
 
 /// A range that is cut into blocks of one size.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ConnectSubnet {
     /// The range, without host bits.
-    #[schemars(length(max = 43))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 43)))]
     pub cidr: String,
     /// Prefix length of a block: longer than that of the range.
-    #[schemars(range(min = 1, max = 127))]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 127)))]
     pub network_prefix: i32,
 }
 
 /// What is let through between connected networks.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum Connectivity {
     /// Pods reach pods.
     PodNetwork,
@@ -137,7 +140,8 @@ pub enum Connectivity {
 }
 
 /// The `status` of a [`ClusterNetworkConnect`].
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterNetworkConnectStatus {
     /// Whether everything went well.
@@ -149,7 +153,8 @@ pub struct ClusterNetworkConnectStatus {
 }
 
 /// The short form of a status.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum StatusType {
     /// Everything went well.
     Success,
@@ -159,28 +164,9 @@ pub enum StatusType {
 
 #[cfg(test)]
 mod tests {
-    use kube::{CustomResourceExt, Resource};
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn identity_of_the_resource() {
-        let crd = ClusterNetworkConnect::crd();
-        assert_eq!(
-            crd.metadata.name.as_deref(),
-            Some("clusternetworkconnects.k8s.ovn.org")
-        );
-        assert_eq!(crd.spec.scope, "Cluster");
-        assert_eq!(crd.spec.names.kind, "ClusterNetworkConnect");
-        assert_eq!(crd.spec.names.short_names, Some(vec!["cnc".to_owned()]));
-        let version = &crd.spec.versions[0];
-        let columns = version.additional_printer_columns.as_ref().unwrap();
-        let names: Vec<_> = columns.iter().map(|column| column.name.as_str()).collect();
-        assert_eq!(names, ["Age", "Status"]);
-        assert!(version.subresources.as_ref().unwrap().status.is_some());
-        assert_eq!(ClusterNetworkConnect::api_version(&()), "k8s.ovn.org/v1");
-    }
 
     #[test]
     fn fields_are_spelled_as_in_kubernetes() {

@@ -1,6 +1,6 @@
 //! Conditions of a status.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use crate::object::{Condition, Time};
 
 /// Puts a condition in place of the one of its type. Its time is that of the last change of `status`: `now` if it
 /// changes with this call. Returns whether anything but the time changes.
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     fn at(second: i64) -> Time {
-        Time(k8s_openapi::jiff::Timestamp::from_second(second).unwrap())
+        Time(jiff::Timestamp::from_second(second).unwrap())
     }
 
     #[test]

@@ -1,28 +1,24 @@
 //! `IPAMClaim`: addresses that outlive the pods that use them.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::CustomResource;
+use crate::custom_resource;
+use crate::object::Condition;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+custom_resource! {
+    /// Addresses that outlive the pods that use them.
+    #[derive(Default)]
+    IPAMClaim, IpamClaimSpec, status: IpamClaimStatus;
+    "k8s.cni.cncf.io", "v1alpha1", "ipamclaims", namespaced: true
+}
 
 /// The `spec` of an [`IPAMClaim`] (group `k8s.cni.cncf.io`, version `v1alpha1`).
 ///
 /// The definition of this resource belongs to the network plumbing group; the one derived here is for clusters
 /// without it.
-#[derive(
-    Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize, JsonSchema, CustomResource,
-)]
-#[kube(
-    group = "k8s.cni.cncf.io",
-    version = "v1alpha1",
-    kind = "IPAMClaim",
-    plural = "ipamclaims",
-    singular = "ipamclaim",
-    namespaced,
-    status = "IpamClaimStatus",
-    derive = "PartialEq",
-    derive = "Default"
-)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct IpamClaimSpec {
     /// Name of the network that the addresses belong to.
@@ -32,7 +28,8 @@ pub struct IpamClaimSpec {
 }
 
 /// The `status` of an [`IPAMClaim`].
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct IpamClaimStatus {
     /// The addresses, each with the length of its range.
@@ -47,7 +44,8 @@ pub struct IpamClaimStatus {
 }
 
 /// A pod in the namespace of its claim.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct OwnerPod {
     /// Name of the pod.
     pub name: String,

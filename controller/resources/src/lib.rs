@@ -3,10 +3,10 @@
 mod address;
 pub mod cnc;
 mod condition;
-pub mod crd;
 pub mod ipam_claim;
 pub mod manifests;
 pub mod nad;
+pub mod object;
 pub mod read;
 pub mod selector;
 pub mod state;

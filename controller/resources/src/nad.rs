@@ -1,26 +1,22 @@
 //! `NetworkAttachmentDefinition`: how a network is present in one namespace.
 
-use kube::CustomResource;
+use crate::custom_resource;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+custom_resource! {
+    /// How a network is present in one namespace.
+    #[derive(Default)]
+    NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec;
+    "k8s.cni.cncf.io", "v1", "network-attachment-definitions", namespaced: true
+}
 
 /// The `spec` of a [`NetworkAttachmentDefinition`] (group `k8s.cni.cncf.io`, version `v1`).
 ///
 /// The definition of this resource belongs to Multus; the one derived here is for clusters without it.
-#[derive(
-    Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize, JsonSchema, CustomResource,
-)]
-#[kube(
-    group = "k8s.cni.cncf.io",
-    version = "v1",
-    kind = "NetworkAttachmentDefinition",
-    plural = "network-attachment-definitions",
-    singular = "network-attachment-definition",
-    shortname = "net-attach-def",
-    namespaced,
-    derive = "PartialEq",
-    derive = "Default"
-)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NetworkAttachmentDefinitionSpec {
     /// CNI network configuration: one JSON object as text.

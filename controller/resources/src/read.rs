@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::{Namespace, Node as NodeObject, Service, ServicePort};
-use kube::ResourceExt;
+use crate::object::Object;
+use crate::object::{Namespace, Node as NodeObject, Service, ServicePort};
 use patchbay_model::{
     AttachmentDefinition, ClusterIpService, Connect, ConnectError, ConnectInput, ConnectRange,
     ConnectSubnetMap, Connectivity, NETWORK_ID, NadKey, NetworkObjects, Networks, Node, NodeError,
@@ -33,7 +33,7 @@ pub fn networks<'a>(
     let served: BTreeSet<String> = namespaces
         .into_iter()
         .filter(|namespace| namespace.labels().contains_key(PRIMARY_NETWORK_LABEL))
-        .map(ResourceExt::name_any)
+        .map(Object::name_any)
         .collect();
     Networks::from_definitions(nads.into_iter().map(definition), &served)
 }

@@ -1,13 +1,60 @@
 //! Label selectors: whether one is well formed, and what it selects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
-use kube::core::{Selector, SelectorExt};
+use crate::object::{LabelSelector, LabelSelectorRequirement};
 
 use super::Violation;
 
-/// The selector ready for matching: [`SelectorExt::matches`](kube::core::SelectorExt) asks it about labels.
+/// Requirements on labels, all of which a selected object meets.
+#[derive(Clone, Debug, Default)]
+pub struct Selector(Vec<Requirement>);
+
+#[derive(Clone, Debug)]
+enum Requirement {
+    In(String, BTreeSet<String>),
+    NotIn(String, BTreeSet<String>),
+    Exists(String),
+    DoesNotExist(String),
+}
+
+impl Selector {
+    /// The requirements of a selector; one with an operator that is not known selects nothing.
+    pub fn new(selector: &LabelSelector) -> Self {
+        let equal = selector.match_labels.iter().flatten();
+        let equal =
+            equal.map(|(key, value)| Requirement::In(key.clone(), BTreeSet::from([value.clone()])));
+        let expressions = selector.match_expressions.iter().flatten();
+        let expressions = expressions.map(|expression| {
+            let key = expression.key.clone();
+            let values = || expression.values.iter().flatten().cloned().collect();
+            match expression.operator.as_str() {
+                "In" => Requirement::In(key, values()),
+                "NotIn" => Requirement::NotIn(key, values()),
+                "Exists" => Requirement::Exists(key),
+                "DoesNotExist" => Requirement::DoesNotExist(key),
+                _ => Requirement::In(key, BTreeSet::new()),
+            }
+        });
+        Self(equal.chain(expressions).collect())
+    }
+
+    /// `true` when an object with these labels is selected.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.0.iter().all(|requirement| match requirement {
+            Requirement::In(key, values) => {
+                labels.get(key).is_some_and(|value| values.contains(value))
+            }
+            Requirement::NotIn(key, values) => {
+                labels.get(key).is_none_or(|value| !values.contains(value))
+            }
+            Requirement::Exists(key) => labels.contains_key(key),
+            Requirement::DoesNotExist(key) => !labels.contains_key(key),
+        })
+    }
+}
+
+/// The selector ready for matching.
 ///
 /// # Errors
 /// Everything wrong with the selector, as [`violations`] lists it.
@@ -16,8 +63,7 @@ pub fn parse(field: &str, selector: &LabelSelector) -> Result<Selector, Vec<Viol
     if !found.is_empty() {
         return Err(found);
     }
-    Selector::try_from(selector.clone())
-        .map_err(|error| vec![Violation::new(field, error.to_string())])
+    Ok(Selector::new(selector))
 }
 
 /// Whether the selector selects an object with these labels. An empty selector selects everything; one that

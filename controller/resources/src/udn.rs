@@ -5,8 +5,9 @@
 //! changes of an existing object by `transition_violations` of the same types. Values stand as the user wrote
 //! them: defaults are filled in where networks are rendered.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
-use kube::CustomResource;
+use crate::custom_resource;
+use crate::object::{Condition, LabelSelector};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +23,8 @@ mod validate;
 mod tests;
 
 /// Topology of a [`UserDefinedNetwork`].
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum UdnTopology {
     /// One broadcast domain over all nodes.
     Layer2,
@@ -31,7 +33,8 @@ pub enum UdnTopology {
 }
 
 /// Topology of a [`ClusterUserDefinedNetwork`].
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum CudnTopology {
     /// One broadcast domain over all nodes.
     Layer2,
@@ -42,7 +45,8 @@ pub enum CudnTopology {
 }
 
 /// Part a network plays in its pods.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum NetworkRole {
     /// The network of every pod in the namespace.
     Primary,
@@ -50,19 +54,15 @@ pub enum NetworkRole {
     Secondary,
 }
 
+custom_resource! {
+    /// A network of one namespace.
+    UserDefinedNetwork, UserDefinedNetworkSpec, status: NetworkStatus;
+    "k8s.ovn.org", "v1", "userdefinednetworks", namespaced: true
+}
+
 /// The `spec` of a [`UserDefinedNetwork`].
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, JsonSchema, CustomResource)]
-#[kube(
-    group = "k8s.ovn.org",
-    version = "v1",
-    kind = "UserDefinedNetwork",
-    plural = "userdefinednetworks",
-    singular = "userdefinednetwork",
-    shortname = "udn",
-    namespaced,
-    status = "NetworkStatus",
-    derive = "PartialEq"
-)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UserDefinedNetworkSpec {
     /// Which of the members below is set.
@@ -75,18 +75,15 @@ pub struct UserDefinedNetworkSpec {
     pub layer2: Option<Layer2Config>,
 }
 
+custom_resource! {
+    /// A network of the namespaces that its selector chooses.
+    ClusterUserDefinedNetwork, ClusterUserDefinedNetworkSpec, status: NetworkStatus;
+    "k8s.ovn.org", "v1", "clusteruserdefinednetworks", namespaced: false
+}
+
 /// The `spec` of a [`ClusterUserDefinedNetwork`].
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, JsonSchema, CustomResource)]
-#[kube(
-    group = "k8s.ovn.org",
-    version = "v1",
-    kind = "ClusterUserDefinedNetwork",
-    plural = "clusteruserdefinednetworks",
-    singular = "clusteruserdefinednetwork",
-    shortname = "cudn",
-    status = "NetworkStatus",
-    derive = "PartialEq"
-)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ClusterUserDefinedNetworkSpec {
     /// Namespaces that the network is offered to; empty selects all.
@@ -95,18 +92,22 @@ pub struct ClusterUserDefinedNetworkSpec {
     pub network: NetworkSpec,
     /// Names of the host's uplinks: exactly one, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(min = 1, max = 1),
-        inner(
-            length(min = 1, max = 253),
-            regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+    #[cfg_attr(
+        feature = "schema",
+        schemars(
+            length(min = 1, max = 1),
+            inner(
+                length(min = 1, max = 253),
+                regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+            )
         )
     )]
     pub uplinks: Option<Vec<String>>,
 }
 
 /// The network of a [`ClusterUserDefinedNetwork`].
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct NetworkSpec {
     /// Which of the next three members is set.
@@ -132,58 +133,73 @@ pub struct NetworkSpec {
 }
 
 /// A layer3 network.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Layer3Config {
     /// Part the network plays in its pods.
     pub role: NetworkRole,
     /// Maximum transmission unit, 576 to 65536.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 576, max = 65536))]
+    #[cfg_attr(feature = "schema", schemars(range(min = 576, max = 65536)))]
     pub mtu: Option<i32>,
     /// Ranges that node subnets are cut from, 1 to 400.
-    #[schemars(length(min = 1, max = 400))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 400)))]
     pub subnets: Vec<Layer3Subnet>,
     /// Ranges of the network's join switch, one per family.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 2), inner(length(max = 43)))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(min = 1, max = 2), inner(length(max = 43)))
+    )]
     pub join_subnets: Option<Vec<String>>,
 }
 
 /// One range of a layer3 network.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Layer3Subnet {
     /// The range.
-    #[schemars(length(max = 43))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 43)))]
     pub cidr: String,
     /// Prefix length of the subnet that each node gets, 1 to 127.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 127))]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 127)))]
     pub host_subnet: Option<i32>,
 }
 
 /// A layer2 network.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Layer2Config {
     /// Part the network plays in its pods.
     pub role: NetworkRole,
     /// Maximum transmission unit, 576 to 65536.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 576, max = 65536))]
+    #[cfg_attr(feature = "schema", schemars(range(min = 576, max = 65536)))]
     pub mtu: Option<i32>,
     /// Ranges of the network, one per family; absent only without IPAM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 2), inner(length(max = 43)))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(min = 1, max = 2), inner(length(max = 43)))
+    )]
     pub subnets: Option<Vec<String>>,
     /// Ranges that are not handed out automatically, 1 to 25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 25), inner(length(max = 43)))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(min = 1, max = 25), inner(length(max = 43)))
+    )]
     pub reserved_subnets: Option<Vec<String>>,
     /// Ranges for gateway and management addresses only, 1 to 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 4), inner(length(max = 43)))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(min = 1, max = 4), inner(length(max = 43)))
+    )]
     pub infrastructure_subnets: Option<Vec<String>>,
     /// Gateway addresses, one per family, instead of the first of each range.
     #[serde(
@@ -191,11 +207,14 @@ pub struct Layer2Config {
         rename = "defaultGatewayIPs",
         skip_serializing_if = "Option::is_none"
     )]
-    #[schemars(length(min = 1, max = 2))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 2)))]
     pub default_gateway_ips: Option<Vec<String>>,
     /// Join ranges of the network, one per family.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 2), inner(length(max = 43)))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(min = 1, max = 2), inner(length(max = 43)))
+    )]
     pub join_subnets: Option<Vec<String>>,
     /// Address management.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -203,28 +222,35 @@ pub struct Layer2Config {
 }
 
 /// A localnet network.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct LocalnetConfig {
     /// Always `Secondary`.
     pub role: NetworkRole,
     /// Name of the physical network in the nodes' bridge mappings.
-    #[schemars(length(min = 1, max = 253))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 253)))]
     pub physical_network_name: String,
     /// Ranges of the network, one per family; absent only without IPAM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 2), inner(length(max = 43)))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(min = 1, max = 2), inner(length(max = 43)))
+    )]
     pub subnets: Option<Vec<String>>,
     /// Ranges that are not handed out, 1 to 25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 25), inner(length(max = 43)))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(min = 1, max = 25), inner(length(max = 43)))
+    )]
     pub exclude_subnets: Option<Vec<String>>,
     /// Address management.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipam: Option<IpamConfig>,
     /// Maximum transmission unit, 576 to 65536.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 576, max = 65536))]
+    #[cfg_attr(feature = "schema", schemars(range(min = 576, max = 65536)))]
     pub mtu: Option<i32>,
     /// VLAN of the network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -232,9 +258,10 @@ pub struct LocalnetConfig {
 }
 
 /// Address management of a network.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("minProperties" = 1))]
+#[cfg_attr(feature = "schema", schemars(extend("minProperties" = 1)))]
 pub struct IpamConfig {
     /// Whether addresses are handed out; absent: they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -245,7 +272,8 @@ pub struct IpamConfig {
 }
 
 /// Whether addresses are handed out.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum IpamMode {
     /// They are.
     Enabled,
@@ -254,14 +282,16 @@ pub enum IpamMode {
 }
 
 /// How long an address belongs to its owner.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum IpamLifecycle {
     /// Longer than the pod: as its claim lives.
     Persistent,
 }
 
 /// VLAN of a localnet network.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct VlanConfig {
     /// Which of the members below is set.
@@ -272,23 +302,26 @@ pub struct VlanConfig {
 }
 
 /// Kinds of VLAN.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum VlanMode {
     /// One VLAN for the whole network.
     Access,
 }
 
 /// The VLAN of an access port.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AccessVlan {
     /// VLAN id, 1 to 4094.
-    #[schemars(range(min = 1, max = 4094))]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 4094)))]
     pub id: i32,
 }
 
 /// How packets of a network travel between nodes.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum Transport {
     /// Over the nodes' own routed network.
     NoOverlay,
@@ -298,7 +331,8 @@ pub enum Transport {
 }
 
 /// A network without overlay.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NoOverlayConfig {
     /// Whether the sources of packets that leave the cluster are translated.
@@ -309,7 +343,8 @@ pub struct NoOverlayConfig {
 }
 
 /// Whether the sources of packets that leave the cluster are translated.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum OutboundSnat {
     /// They are.
     Enabled,
@@ -318,7 +353,8 @@ pub enum OutboundSnat {
 }
 
 /// Who spreads the routes of a network without overlay.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum Routing {
     /// The cluster does.
     Managed,
@@ -327,11 +363,12 @@ pub enum Routing {
 }
 
 /// A network on an EVPN fabric.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EvpnConfig {
     /// Name of the VTEP object.
-    #[schemars(length(min = 1))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub vtep: String,
     /// The layer2 half.
     #[serde(default, rename = "macVRF", skip_serializing_if = "Option::is_none")]
@@ -342,20 +379,22 @@ pub struct EvpnConfig {
 }
 
 /// One VRF of an EVPN network.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct VrfConfig {
     /// VXLAN network identifier, 1 to 16777215.
-    #[schemars(range(min = 1, max = 16_777_215))]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 16_777_215)))]
     pub vni: i32,
     /// BGP route target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 21))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 21)))]
     pub route_target: Option<String>,
 }
 
 /// The `status` of both kinds.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct NetworkStatus {
     /// At most one condition per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,4 +1,4 @@
-//! What to connect to, and what to keep a copy of.
+//! Configuration of a client: remotes, replica contents and time limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use patchbay_schemas::wire::{MonitorRequests, MonitorTable};
 
 use crate::db::IndexSpec;
 
-use super::condition::Filter;
+use super::filter::Filter;
 use super::guard::Guard;
-use super::pipeline::Pipelining;
+use super::pipelining::Pipelining;
 use super::remote::{Remote, Remotes};
 use super::tls::Tls;
 
-/// How a [`Client`](super::Client) behaves. The defaults are those of OVSDB's own clients.
+/// Configuration of a [`Client`](super::Client). The defaults are those of OVSDB's own clients.
 ///
 /// ```
 /// use patchbay_engine::client::Config;
@@ -29,66 +29,77 @@ use super::tls::Tls;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
-    /// Where the database is served.
+    /// Addresses of servers of the database.
     pub remotes: Remotes,
     /// Name of the database.
     pub database: String,
-    /// Which part of the database the replica holds.
+    /// Tables, columns and rows that the replica holds.
     pub selection: Selection,
-    /// The indexes of the replica.
+    /// Indexes of the replica.
     pub indexes: Vec<IndexSpec>,
-    /// Whether of a cluster only the leader is good enough. Others accept transactions too and pass them on, but may show
-    /// the database as it was some time ago.
+    /// True to use only the leader of a cluster. Followers also accept transactions and forward
+    /// them, but may show an outdated state of the database. Default: `true`.
     pub leader_only: bool,
-    /// Whether the remotes are tried in another order than that in which they are given, so that many clients spread
-    /// over a cluster.
+    /// True to try the remotes in random order, so that many clients spread over a cluster.
+    /// Default: `false`.
     pub shuffle: bool,
-    /// The keys for `ssl:` remotes.
+    /// Keys for `ssl:` remotes.
     pub tls: Option<Tls>,
-    /// A row of the client's own, with which it finds out what became of transactions that were not answered, on clusters
-    /// too: none of them is left [`Unknown`](super::CommitOutcome::Unknown) then. Without it the client knows what
-    /// [`Client::resynced`](super::Client::resynced) says.
+    /// Guard row of the client. It resolves transactions whose reply was lost, in clusters too, so
+    /// that none of them remains [`Unknown`](super::CommitOutcome::Unknown). Without it,
+    /// [`Client::wait_for_resync`](super::Client::wait_for_resync) describes what the client can
+    /// find out.
     pub guard: Option<Guard>,
-    /// How transactions that are asked for at the same time go to the server.
+    /// How concurrent transactions are grouped into requests.
     pub pipelining: Pipelining,
-    /// From so many inserted rows on, a transaction that does little else may go to the server while it reports nothing
-    /// to the client, which spares the server up to half of the work before it answers. None by default: the client
-    /// follows the database all the time.
+    /// Minimum number of inserted rows for which the client suspends its monitor during a
+    /// transaction. This saves the server up to half of the work before its reply. `None`
+    /// (default): the monitor is never suspended.
     ///
-    /// This is done if the replica holds no more rows than a quarter more than that, and all rows of its tables, and no lock
-    /// is wanted. When the transaction is committed, the replica shows its changes, as always; they are
-    /// those that it makes by itself. What others have committed meanwhile is seen a moment later, when the whole
-    /// database has been read anew ([`ConnectionEvent::Resynced`](super::ConnectionEvent::Resynced)). Until then the client is
-    /// not [live](super::Client::is_live) and further transactions wait.
+    /// The monitor is suspended only if all of these hold:
+    ///
+    /// * the transaction does nothing but insert rows, add elements, expect values and comment;
+    /// * the replica holds at most 1.25 rows for each row that the transaction inserts;
+    /// * no table has a filter;
+    /// * no lock is requested.
+    ///
+    /// After the commit the replica shows the transaction's own changes at once. Other clients'
+    /// changes appear when the whole database has been read again
+    /// ([`ConnectionEvent::Resynced`](super::ConnectionEvent::Resynced)). Until then the client is
+    /// not [live](super::Client::is_live), and further transactions wait.
     pub bulk_rows: Option<usize>,
-    /// How long it may take to connect to a server (with TLS, to agree on keys too), and then until its first answer. On a
-    /// unix socket too: a server that hangs must not make the client hang.
+    /// Time limit to connect to a server, including the TLS handshake, and again until its first
+    /// reply. It applies to unix sockets too, because a server that hangs must not block the
+    /// client.
     pub connect_timeout: Duration,
-    /// How long the server may be silent from then on, before the replica holds the database.
+    /// Maximum silence of the server after its first reply, until the replica holds the database.
     pub setup_timeout: Duration,
-    /// After how long without a received byte to ask the server for a sign of life, and how long to wait for
-    /// one; none never asks, and neither does zero, as everywhere in OVSDB. For unix sockets see [`unix_probe_interval`](Self::unix_probe_interval).
+    /// Silence after which the client sends an `echo` request, and then the time limit for a reply.
+    /// `None` and zero: no probes, as everywhere in OVSDB. For unix sockets see
+    /// [`unix_probe_interval`](Self::unix_probe_interval).
     pub probe_interval: Option<Duration>,
-    /// The same on unix sockets, which notice at once when the other side is gone, but not when it hangs. None by default,
-    /// as with OVSDB's own clients.
+    /// [`probe_interval`](Self::probe_interval) of unix sockets. A unix socket reports at once that
+    /// the server has exited, but not that it hangs. Default: `None`, as in OVSDB's own clients.
     pub unix_probe_interval: Option<Duration>,
-    /// The shortest and the longest wait between two attempts to connect.
+    /// Minimum and maximum of the delay between two rounds of connection attempts: see
+    /// [`Backoff`](crate::backoff::Backoff).
     pub backoff: (Duration, Duration),
-    /// The longest message that is accepted, in bytes.
+    /// Maximum length of a received message, in bytes.
     pub max_message: usize,
 }
 
-/// The tables, columns and rows that a replica holds. What the server's schema lacks is left out.
+/// The tables, columns and rows that a replica holds. Tables and columns that the server's schema
+/// lacks are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// The columns of each table; none for all columns of all tables.
+    /// Columns of each table. `None`: all columns of all tables.
     tables: Option<BTreeMap<String, BTreeSet<String>>>,
-    /// The rows of each table that is named; of others, all.
+    /// Filters by table. A table without a filter is held with all rows.
     filters: BTreeMap<String, Filter>,
 }
 
 impl Config {
-    /// All tables of a database.
+    /// A configuration for all tables of a database.
     pub fn new(remotes: Remotes, database: impl Into<String>) -> Self {
         Self {
             remotes,
@@ -110,13 +121,14 @@ impl Config {
         }
     }
 
-    /// Only the tables that are named, this one with the columns that `T` knows.
+    /// Adds the table and columns of `T` to the selection. Tables that are not selected are left
+    /// out.
     #[must_use]
     pub fn with_table<T: TableRow>(self) -> Self {
         self.with_columns(T::TABLE, T::COLUMNS.iter().copied())
     }
 
-    /// Only the tables that are named, this one with these columns.
+    /// Adds a table with these columns to the selection. Tables that are not selected are left out.
     #[must_use]
     pub fn with_columns<'a>(
         mut self,
@@ -129,8 +141,8 @@ impl Config {
         self
     }
 
-    /// An index of the replica, which all of the client's snapshots have: see
-    /// [`Snapshot::index`](crate::db::Snapshot::index). The columns that it is over are selected with it.
+    /// Adds an index to the replica and so to all snapshots: see
+    /// [`Snapshot::index`](crate::db::Snapshot::index). Selects the indexed columns, too.
     ///
     /// ```
     /// use patchbay_engine::client::Config;
@@ -149,7 +161,7 @@ impl Config {
         self
     }
 
-    /// Selects what the indexes are over.
+    /// Selects the indexed columns.
     pub(super) fn select_indexed_columns(&mut self) {
         let Some(tables) = &mut self.selection.tables else {
             return;
@@ -160,15 +172,15 @@ impl Config {
         }
     }
 
-    /// Of this table only the rows that the filter lets through. [`Client::set_filter`](super::Client::set_filter) changes
-    /// that later.
+    /// Restricts a table to the rows that the filter selects.
+    /// [`Client::set_filter`](super::Client::set_filter) changes the filter later.
     #[must_use]
     pub fn with_filter(mut self, table: &str, filter: Filter) -> Self {
         self.selection.filters.insert(table.to_owned(), filter);
         self
     }
 
-    /// The interval of probes on a connection to `remote`.
+    /// The probe interval of a connection to `remote`. `None`: no probes.
     pub(super) fn probe_interval(&self, remote: &Remote) -> Option<Duration> {
         let interval = match remote {
             Remote::Unix(_) => self.unix_probe_interval,
@@ -179,20 +191,20 @@ impl Config {
 }
 
 impl Selection {
-    /// The filters to begin with.
+    /// The initial filters.
     pub(super) fn filters(&self) -> &BTreeMap<String, Filter> {
         &self.filters
     }
 
-    /// Whether the replica holds a table that the schema has.
+    /// True if the replica holds the table, provided that the schema has it.
     pub(super) fn has_table(&self, name: &str) -> bool {
         self.tables
             .as_ref()
             .is_none_or(|tables| tables.contains_key(name))
     }
 
-    /// The part of the selection that a schema has, with these filters, and the names of what it lacks (`table` or
-    /// `table.column`).
+    /// The part of the selection that a schema has, with these filters. Also returns the names of
+    /// what the schema lacks (`table` or `table.column`).
     pub(super) fn requests(
         &self,
         schema: &DatabaseSchema,
@@ -245,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_schema_lacks_is_left_out() {
+    fn tables_and_columns_that_the_schema_lacks_are_left_out() {
         let config = Config::new(Remote::Unix("x".into()).into(), "OVN_Northbound")
             .with_columns("Logical_Switch", ["name", "later"])
             .with_columns("Later", ["name"]);
@@ -257,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_selection_everything_is_selected() {
+    fn without_a_selection_all_tables_are_selected() {
         let (requests, lacking) = Selection::default().requests(&nb::schema(), &BTreeMap::new());
         assert_eq!(requests.tables.len(), nb::schema().tables.len());
         assert!(lacking.is_empty());

@@ -1,64 +1,65 @@
-//! What happens to the connection, for those who want to know.
+//! Events of the connection.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::broadcast::{self, error::RecvError};
 
-use super::error::{Ended, Lost};
+use super::error::{ClientClosed, ConnectionFailure};
 use super::remote::Remote;
 use super::server_database::DatabaseStatus;
 
-/// How many events may wait to be read by somebody who is slow.
-pub(super) const EVENTS: usize = 64;
+/// Events that a slow reader can leave unread before the oldest are dropped. Far more than a
+/// reconnect causes.
+pub(super) const EVENT_CHANNEL_DEPTH: usize = 64;
 
-/// Something happened to the connection.
+/// A change of the connection's state.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ConnectionEvent {
-    /// A server was found that is good enough, and the replica follows its database.
+    /// Connected to a server that qualifies; the replica follows its database.
     Connected {
         /// The server's address.
         remote: Remote,
-        /// What it says of itself; none when it says nothing.
+        /// Status from its `_Server` database. `None`: the server has no `_Server`.
         status: Option<DatabaseStatus>,
     },
-    /// The replica shows the database as it is now, after a time in which it did not follow it.
+    /// The replica is up to date after a time in which it did not follow the database.
     Resynced {
-        /// How it got there.
-        kind: Resync,
-        /// How many rows have changed meanwhile.
+        /// How it was brought up to date.
+        kind: ResyncKind,
+        /// Number of rows that differ from before.
         rows: usize,
     },
-    /// The server does not lead its cluster any more. The connection is given up for one to another server.
+    /// The server is no longer the leader of its cluster. The client leaves it for another server.
     LeaderLost {
         /// The server's address.
         remote: Remote,
     },
-    /// The server has stopped to report changes because the database has another schema now. The replica is brought up to
-    /// date on the same connection.
+    /// The database has a new schema, for which the server has ended the monitor. The replica is
+    /// brought up to date on the same connection.
     SchemaChanged,
-    /// The connection is lost, or given up.
-    Disconnected(Arc<Lost>),
-    /// A server cannot be used; another one is tried.
-    Failed(Arc<Lost>),
-    /// No server can be used. All are tried again after this time.
+    /// The connection was lost, or the client closed it.
+    Disconnected(Arc<ConnectionFailure>),
+    /// An attempt to use a server failed; the next one is tried.
+    Failed(Arc<ConnectionFailure>),
+    /// No server can be used. All are tried again after this delay.
     Waiting(Duration),
-    /// So many events were not read in time and are gone.
+    /// Number of events that were dropped because the reader was too slow.
     Missed(u64),
 }
 
 /// How a replica was brought up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Resync {
-    /// The server sent what had changed since the last transaction that the replica had shown.
+pub enum ResyncKind {
+    /// The server sent the transactions after the last one that the replica had shown.
     Continued,
-    /// The server sent the whole database; the replica has changed where it differed.
+    /// The server sent the whole database. Only rows that differ have changed in the replica.
     Full,
 }
 
-/// Waits for what happens to the connection.
+/// Receives the events of the connection.
 #[derive(Debug)]
 pub struct ConnectionEvents(broadcast::Receiver<ConnectionEvent>);
 
@@ -67,18 +68,18 @@ impl ConnectionEvents {
         Self(receiver)
     }
 
-    /// The next event.
+    /// Waits for the next event.
     ///
     /// # Errors
-    /// The client has ended.
+    /// The client is closed.
     ///
     /// # Cancel safety
     /// Dropping the future loses no event.
-    pub async fn next(&mut self) -> Result<ConnectionEvent, Ended> {
+    pub async fn next(&mut self) -> Result<ConnectionEvent, ClientClosed> {
         match self.0.recv().await {
             Ok(event) => Ok(event),
             Err(RecvError::Lagged(count)) => Ok(ConnectionEvent::Missed(count)),
-            Err(RecvError::Closed) => Err(Ended),
+            Err(RecvError::Closed) => Err(ClientClosed),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Connections that are made neither on unix sockets nor on TCP.
+//! Remotes whose byte streams the application opens itself.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -8,27 +8,27 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// What a session can run on.
+/// A byte stream that a session can use.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send>>;
 
-/// Opens byte streams to a server in a way that only its maker knows: to one in the same process, through a tunnel,
-/// through something that breaks them for a test.
+/// Opens byte streams to a server in an application-defined way: to a server in the same process,
+/// through a tunnel, or through a fault injector in a test.
 ///
-/// It is a [`Remote`](super::Remote) like any other: several may be given, mixed with others, to be tried in order. Two
-/// are equal when they are clones of one.
+/// A connector is a [`Remote`](super::Remote): it can stand among others in a list that is tried in
+/// order. Two connectors are equal if one is a clone of the other.
 ///
 /// ```
 /// use patchbay_engine::client::{Config, Connector};
 ///
 /// let connector = Connector::new("loopback", || async {
-///     let (ours, theirs) = tokio::io::duplex(64 << 10);
+///     let (client_end, server_end) = tokio::io::duplex(64 << 10);
 ///     # let serve = drop;
-///     serve(theirs);
-///     Ok(ours)
+///     serve(server_end);
+///     Ok(client_end)
 /// });
 /// assert_eq!(connector.name(), "loopback");
 /// let config = Config::new(connector.into(), "OVN_Northbound");
@@ -40,7 +40,7 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// `connect` is called for each connection; `name` stands in logs and errors where others have their address.
+    /// Calls `connect` for each connection. `name` stands for the address in logs and errors.
     pub fn new<F, S>(
         name: impl Into<Arc<str>>,
         connect: impl Fn() -> F + Send + Sync + 'static,
@@ -59,7 +59,7 @@ impl Connector {
         }
     }
 
-    /// What logs and errors call it.
+    /// The name in logs and errors.
     pub fn name(&self) -> &str {
         &self.name
     }

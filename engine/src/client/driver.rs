@@ -1,8 +1,8 @@
 //! The task behind a client.
 //!
-//! There is one for each client. It owns the socket and the replica, connects anew when the connection is lost, and
-//! ends when the last handle is gone; dropping it closes the connection. Handles send it transactions through a
-//! bounded channel; it publishes snapshots for them.
+//! It owns the connection and the replica, reconnects after a lost connection, and ends when the
+//! last handle is dropped. Dropping the task closes the connection. Handles send it transactions
+//! through a bounded channel; it publishes snapshots for them.
 
 use std::future::Future;
 use std::pin::pin;
@@ -15,44 +15,48 @@ use tokio::time::sleep;
 use tracing::Instrument;
 use uuid::Uuid;
 
+use crate::backoff::with_jitter;
 use crate::db::Snapshot;
 
-use super::backoff::{Backoff, with_jitter};
-use super::condition::FilterChange;
 use super::config::Config;
 use super::connection::Connection;
-use super::connection_events::{ConnectionEvent, EVENTS};
-use super::error::{ConnectError, Lost, SessionError, unexpected};
-use super::known::Known;
-use super::lock::Locks;
+use super::connection_events::{ConnectionEvent, EVENT_CHANNEL_DEPTH};
+use super::error::{ConnectError, ConnectionFailure, SessionError, unexpected};
+use super::filter::FilterChange;
+use super::lock::LockRequests;
 use super::metrics::Metrics;
 use super::outcome::{CommitOutcome, NotSent};
-use super::pipeline::{Answered, Command, Pipeline, Unsettled};
-use super::published::{Ending, Progress, Shared};
+use super::pending::{AnsweredRequest, QueuedTransaction, UnansweredRequest};
+use super::pipeline::Pipeline;
+use super::progress::ReplicaProgress;
+use super::published::{ClosedOnDrop, SnapshotSource};
+use super::reconnect::ReconnectDelay;
 use super::remote::Remote;
-use super::session::{Event, Live};
-use super::subscription::News;
+use super::retained_state::RetainedState;
+use super::session::{ReplicaReady, SessionEvent};
+use super::subscription::ReplicaEvent;
 
 pub(super) struct Driver {
     config: Arc<Config>,
-    /// The name of the lock of this client's connections.
-    lock: Arc<str>,
-    backoff: Backoff,
-    known: Known,
-    /// Until the guard row has been read.
-    unsettled: Vec<Unsettled>,
-    /// Until the replica shows them, in the order in which they were answered.
-    held: Vec<Answered>,
-    /// In the order in which they are tried.
+    /// Name of the lock behind the [`Fence`](super::fence::Fence).
+    fence_lock: Arc<str>,
+    reconnect_delay: ReconnectDelay,
+    retained: RetainedState,
+    /// Requests whose outcome the guard row of the next connection shows.
+    unanswered: Vec<UnansweredRequest>,
+    /// Committed requests of a lost connection, in the order of their replies. They are delivered
+    /// when the replica shows them.
+    committed: Vec<AnsweredRequest>,
+    /// In the order of the next attempts.
     remotes: Vec<Remote>,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<ReplicaProgress>,
     events: broadcast::Sender<ConnectionEvent>,
     metrics: Arc<Metrics>,
 }
 
-/// What handles ask for.
-pub(super) struct Requests {
-    pub(super) transactions: mpsc::Receiver<Command>,
+/// The receiving ends of what handles send.
+pub(super) struct HandleRequests {
+    pub(super) transactions: mpsc::Receiver<QueuedTransaction>,
     pub(super) filters: mpsc::Receiver<FilterChange>,
 }
 
@@ -64,41 +68,42 @@ impl Driver {
             remotes.shuffle(&mut rand::rng());
         }
         Self {
-            lock: format!("patchbay_{}", Uuid::new_v4().simple()).into(),
-            backoff: Backoff::new(min, max),
-            known: Known::new(&config),
-            unsettled: Vec::new(),
-            held: Vec::new(),
+            fence_lock: format!("patchbay_{}", Uuid::new_v4().simple()).into(),
+            reconnect_delay: ReconnectDelay::new(min, max),
+            retained: RetainedState::new(&config),
+            unanswered: Vec::new(),
+            committed: Vec::new(),
             remotes,
             progress: watch::Sender::default(),
-            events: broadcast::Sender::new(EVENTS),
+            events: broadcast::Sender::new(EVENT_CHANNEL_DEPTH),
             metrics: Arc::new(Metrics::new(&config.database)),
             config,
         }
     }
 
     /// Tries each remote once.
-    pub(super) async fn connect(&mut self) -> Result<(Connection, Live), ConnectError> {
+    pub(super) async fn connect(&mut self) -> Result<(Connection, ReplicaReady), ConnectError> {
         let mut attempts = Vec::new();
         let config = self.config.clone();
         for remote in &self.remotes {
             let metrics = &self.metrics;
-            let known = &mut self.known;
-            match Connection::establish(&config, remote, &self.lock, known, metrics).await {
+            let retained = &mut self.retained;
+            match Connection::establish(&config, remote, &self.fence_lock, retained, metrics).await
+            {
                 Ok((connection, live)) => {
                     tracing::info!(%remote, database = config.database, resync = ?live.resync,
-                        "the replica follows the database");
+                        "connected; the replica is live");
                     return Ok((connection, live));
                 }
-                Err(lost) => {
-                    tracing::debug!(error = %lost, "no connection");
-                    self.metrics.connection_failed();
-                    if let Some(replica) = &mut self.known.replica {
-                        replica.condense_news();
+                Err(failure) => {
+                    tracing::debug!(error = %failure, "connection attempt failed");
+                    self.metrics.record_failed_connection();
+                    if let Some(replica) = &mut self.retained.replica {
+                        replica.condense_events();
                     }
-                    let lost = Arc::new(lost);
-                    self.tell(ConnectionEvent::Failed(lost.clone()));
-                    attempts.push(lost);
+                    let failure = Arc::new(failure);
+                    self.emit(ConnectionEvent::Failed(failure.clone()));
+                    attempts.push(failure);
                 }
             }
         }
@@ -108,70 +113,71 @@ impl Driver {
         })
     }
 
-    /// The state of the replica, once there has been a connection. Nobody has been told anything yet: what comes follows
-    /// from here.
+    /// Snapshot of the replica after the first connection. Discards earlier replica events, because
+    /// subscriptions begin at this snapshot.
     pub(super) fn first_snapshot(&mut self) -> Option<Snapshot> {
-        let replica = self.known.replica.as_mut()?;
-        replica.take_news();
+        let replica = self.retained.replica.as_mut()?;
+        replica.take_events();
         Some(replica.snapshot().clone())
     }
 
-    pub(super) fn locks(&self) -> Arc<Locks> {
-        self.known.locks.clone()
+    pub(super) fn locks(&self) -> Arc<LockRequests> {
+        self.retained.locks.clone()
     }
 
-    pub(super) fn progress(&self) -> watch::Receiver<Progress> {
+    pub(super) fn progress(&self) -> watch::Receiver<ReplicaProgress> {
         self.progress.subscribe()
     }
 
-    /// What tells handles of the end of the task.
-    pub(super) fn ending(&self, shared: Arc<Shared>) -> Ending {
-        Ending::new(shared, self.progress.clone())
+    /// The guard that closes the client for its handles when the task ends.
+    pub(super) fn closed_on_drop(&self, shared: Arc<SnapshotSource>) -> ClosedOnDrop {
+        ClosedOnDrop::new(shared, self.progress.clone())
     }
 
     pub(super) fn events(&self) -> broadcast::WeakSender<ConnectionEvent> {
         self.events.downgrade()
     }
 
-    /// Tells handles that the replica follows the database again.
-    pub(super) fn announce(&self, connection: &Connection, live: Live) {
-        self.tell(ConnectionEvent::Connected {
+    /// Publishes that a connection is established and the replica is live.
+    pub(super) fn announce(&self, connection: &Connection, live: ReplicaReady) {
+        self.emit(ConnectionEvent::Connected {
             remote: connection.remote.clone(),
             status: connection.session.status().cloned(),
         });
-        self.metrics.connected(self.progress.borrow().session > 0);
+        self.metrics
+            .record_connection(self.progress.borrow().session > 0);
         self.progress.send_modify(|progress| {
             progress.session += 1;
             progress.live = true;
             progress.fenced = connection.session.is_fenced();
         });
-        self.resynced(live);
+        self.publish_resync(live);
     }
 
-    /// Tells handles how the replica was brought up to date.
-    fn resynced(&self, live: Live) {
-        self.metrics.resynced(live.resync, live.rows);
-        if let Some(replica) = &self.known.replica {
-            self.metrics.holds(replica.snapshot().row_count());
+    /// Publishes how the replica was brought up to date.
+    fn publish_resync(&self, live: ReplicaReady) {
+        self.metrics.record_resync(live.resync, live.rows);
+        if let Some(replica) = &self.retained.replica {
+            self.metrics.set_row_count(replica.snapshot().row_count());
         }
-        self.tell(ConnectionEvent::Resynced {
+        self.emit(ConnectionEvent::Resynced {
             kind: live.resync,
             rows: live.rows,
         });
-        live.reached.tell();
+        live.applied_filters.notify();
     }
 
-    fn tell(&self, event: ConnectionEvent) {
-        // It is no error when nobody listens.
+    fn emit(&self, event: ConnectionEvent) {
+        // Sending fails only when there is no receiver.
         let _ = self.events.send(event);
     }
 
-    /// Serves handles until the last is gone.
+    /// Serves handles until the last one is dropped.
     pub(super) async fn run(
         mut self,
         mut connection: Connection,
-        mut requests: Requests,
-        ending: Ending,
+        mut requests: HandleRequests,
+        ending: ClosedOnDrop,
     ) {
         let shared = ending.shared();
         let database = self.config.database.clone();
@@ -189,30 +195,30 @@ impl Driver {
             connection = next;
             self.publish(shared);
             self.announce(&connection, live);
-            for held in self.held.drain(..) {
-                held.tell_committed(&self.metrics);
+            for answered in self.committed.drain(..) {
+                answered.deliver_committed(&self.metrics);
             }
-            self.settle(&connection);
+            self.resolve_unanswered(&connection);
         }
     }
 
-    /// Tells what became of transactions of former connections, now that the guard row is held by this one.
-    fn settle(&mut self, connection: &Connection) {
+    /// Delivers the outcomes of requests of earlier connections, which the guard row shows.
+    fn resolve_unanswered(&mut self, connection: &Connection) {
         let Some(guard) = &connection.guard else {
             return;
         };
-        for unsettled in self.unsettled.drain(..) {
-            unsettled.settle(guard, &self.metrics);
+        for request in self.unanswered.drain(..) {
+            request.resolve(guard, &self.metrics);
         }
     }
 
-    /// Serves handles until the connection is lost; `Ok` when the last handle is gone.
+    /// Serves handles until the connection is lost. `Ok`: the last handle was dropped.
     async fn serve(
         &mut self,
         mut connection: Connection,
-        requests: &mut Requests,
-        shared: &Shared,
-    ) -> Result<(), (Arc<Lost>, Duration)> {
+        requests: &mut HandleRequests,
+        shared: &SnapshotSource,
+    ) -> Result<(), (Arc<ConnectionFailure>, Duration)> {
         let metrics = self.metrics.clone();
         let config = self.config.clone();
         let mut pipeline = Pipeline::new(&config, &metrics);
@@ -225,78 +231,81 @@ impl Driver {
         let session = self.progress.borrow().session;
         self.progress.send_modify(|progress| progress.live = false);
         let lived = connection.live_since.elapsed();
-        let sent = connection.session.sent_up_to();
+        let sent = connection.session.sent_position();
         if matches!(error, SessionError::NotLeader) {
             let remote = connection.remote.clone();
-            self.tell(ConnectionEvent::LeaderLost { remote });
+            self.emit(ConnectionEvent::LeaderLost { remote });
         }
-        self.turn_to_the_remote_after(&connection.remote);
-        let lost = Arc::new(Lost {
+        self.rotate_remotes_after(&connection.remote);
+        let failure = Arc::new(ConnectionFailure {
             remote: connection.remote,
             error,
         });
-        self.known.locks.disconnected(&lost);
-        self.tell(ConnectionEvent::Disconnected(lost.clone()));
-        metrics.disconnected();
-        tracing::warn!(error = %lost, pending = pipeline.under_way(), "connection lost");
-        let (unsettled, held) = pipeline.lost(sent, session, &lost);
-        self.unsettled.extend(unsettled);
-        self.held.extend(held);
-        Err((lost, lived))
+        self.retained.locks.handle_disconnect(&failure);
+        self.emit(ConnectionEvent::Disconnected(failure.clone()));
+        metrics.record_disconnect();
+        let unanswered = pipeline.unanswered_requests();
+        tracing::warn!(error = %failure, unanswered, "connection lost");
+        let (unanswered, committed) = pipeline.handle_disconnect(sent, session, &failure);
+        self.unanswered.extend(unanswered);
+        self.committed.extend(committed);
+        Err((failure, lived))
     }
 
     async fn serve_until_error(
         &mut self,
         connection: &mut Connection,
         pipeline: &mut Pipeline<'_>,
-        requests: &mut Requests,
-        shared: &Shared,
+        requests: &mut HandleRequests,
+        shared: &SnapshotSource,
     ) -> Result<(), SessionError> {
         loop {
             let mut changed = false;
-            while let Some(event) = connection.session.next_event(&mut self.known)? {
+            while let Some(event) = connection.session.next_event(&mut self.retained)? {
                 match event {
-                    Event::Changed => changed = true,
-                    Event::Live(live) => {
+                    SessionEvent::ReplicaChanged => changed = true,
+                    SessionEvent::ReplicaReady(live) => {
                         self.publish(shared);
                         changed = false;
                         self.progress.send_modify(|progress| progress.live = true);
-                        self.resynced(live);
-                        pipeline.tell_held(connection.guard.as_mut());
+                        self.publish_resync(live);
+                        pipeline.deliver_held_back(connection.guard.as_mut());
                     }
-                    Event::SchemaChanged => {
-                        tracing::info!("the database's schema has changed");
+                    SessionEvent::SchemaChanged => {
+                        tracing::info!("the database schema has changed");
                         self.progress.send_modify(|progress| progress.live = false);
-                        self.tell(ConnectionEvent::SchemaChanged);
+                        self.emit(ConnectionEvent::SchemaChanged);
                     }
-                    Event::Filtered(reached) => {
+                    SessionEvent::FiltersApplied(filters) => {
                         if std::mem::take(&mut changed) {
                             self.publish(shared);
                         }
-                        reached.tell();
+                        filters.notify();
                     }
-                    Event::Fenced => {
+                    SessionEvent::Fenced => {
                         if std::mem::take(&mut changed) {
                             self.publish(shared);
                         }
                         self.progress.send_modify(|progress| progress.fenced = true);
                     }
-                    Event::Lock { name, notice } => {
-                        // Whoever waits for the lock must find what its former owner has done in the snapshot.
+                    SessionEvent::Lock { name, notification } => {
+                        // The snapshot must show the transactions of former owners before the lock
+                        // counts as held.
                         if std::mem::take(&mut changed) {
                             self.publish(shared);
                         }
-                        self.known.locks.notified(&name, notice);
+                        self.retained.locks.handle_notification(&name, notification);
                     }
-                    Event::Answer { request, reply } => {
-                        // Whoever waits for the answer must find its changes in the snapshot.
+                    SessionEvent::Answer { request, reply } => {
+                        // The snapshot must show the changes of a transaction before its outcome is
+                        // delivered.
                         if std::mem::take(&mut changed) {
                             self.publish(shared);
                         }
-                        if let Some(answered) = pipeline.answered(request, &reply)? {
-                            self.answered(answered, connection, pipeline, shared);
-                        } else if !self.known.locks.answered(request, &reply)? {
-                            return Err(unexpected("reply", "nobody asked for it"));
+                        if let Some(answered) = pipeline.decode_reply(request, &reply)? {
+                            self.handle_answer(answered, connection, pipeline, shared);
+                        } else if !self.retained.locks.handle_reply(request, &reply)? {
+                            return Err(unexpected("reply", "its id belongs to no request"));
                         }
                     }
                 }
@@ -304,28 +313,28 @@ impl Driver {
             if changed {
                 self.publish(shared);
             }
-            if let Some(Event::Filtered(reached)) =
-                connection.session.change_filters(&mut self.known)
+            if let Some(SessionEvent::FiltersApplied(filters)) =
+                connection.session.send_filter_change(&mut self.retained)
             {
-                reached.tell();
+                filters.notify();
             }
-            connection.session.ask_for_locks(&self.known.locks);
-            pipeline.send_waiting(&mut connection.session, connection.guard.as_mut());
-            let may_take = pipeline.may_take(&connection.session);
+            connection.session.send_lock_requests(&self.retained.locks);
+            pipeline.send_deferred(&mut connection.session, connection.guard.as_mut());
+            let can_take = pipeline.can_take(&connection.session);
             tokio::select! {
                 moved = connection.advance() => moved?,
-                () = self.known.locks.news() => {}
+                () = self.retained.locks.wait_for_requests() => {}
                 change = requests.filters.recv() => match change {
-                    Some(change) => self.known.filters.change(change),
-                    // The last handle is gone, and with it all who wait for transactions.
+                    Some(change) => self.retained.filters.request_change(change),
+                    // The last handle was dropped, and with it all callers of `transact`.
                     None => return Ok(()),
                 },
-                command = requests.transactions.recv(), if may_take => {
+                command = requests.transactions.recv(), if can_take => {
                     let Some(command) = command else { return Ok(()) };
                     let Connection { session, guard, .. } = &mut *connection;
-                    let (queue, known) = (&mut requests.transactions, &mut self.known);
-                    pipeline.send(command, queue, session, guard.as_mut(), known);
-                    if session.is_in_bulk() {
+                    let (queue, retained) = (&mut requests.transactions, &mut self.retained);
+                    pipeline.send(command, queue, session, guard.as_mut(), retained);
+                    if session.is_monitor_suspended() {
                         self.progress.send_modify(|progress| progress.live = false);
                     }
                 }
@@ -333,84 +342,88 @@ impl Driver {
         }
     }
 
-    /// A request with transactions was answered: who waits for the answer is told, once the replica shows it.
-    fn answered(
+    /// Delivers the outcome of a request, once the replica shows it.
+    fn handle_answer(
         &mut self,
-        mut answered: Answered,
+        mut answered: AnsweredRequest,
         connection: &mut Connection,
         pipeline: &mut Pipeline<'_>,
-        shared: &Shared,
+        shared: &SnapshotSource,
     ) {
-        if let Some(asked) = connection.session.end_bulk() {
-            let replica = self.known.replica.as_mut();
-            let shown = replica.zip(answered.committed()).is_some_and(
+        if let Some(monitored) = connection.session.resume_monitor() {
+            let replica = self.retained.replica.as_mut();
+            let is_shown = replica.zip(answered.single_commit()).is_some_and(
                 |(replica, (transaction, committed))| {
-                    replica.expect(transaction, committed, &asked)
+                    replica.apply_own_transaction(transaction, committed, &monitored)
                 },
             );
-            if !shown {
-                return pipeline.hold(answered);
+            if !is_shown {
+                return pipeline.hold_back(answered);
             }
             self.publish(shared);
         } else if !connection.session.is_live() {
-            // The server has stopped to report changes, among them those of this transaction or what it was refused for.
-            return pipeline.hold(answered);
+            // The monitor has ended. Its successor will show the changes of this request, or the
+            // state for which it was rejected.
+            return pipeline.hold_back(answered);
         }
-        pipeline.tell(answered, connection.guard.as_mut());
+        pipeline.deliver(answered, connection.guard.as_mut());
     }
 
-    /// Connects again, however long it takes; none when the last handle is gone.
+    /// Reconnects, without a limit on attempts. `None`: the last handle was dropped.
     async fn reconnect(
         &mut self,
-        (mut lost, lived): (Arc<Lost>, Duration),
-        commands: &mut mpsc::Receiver<Command>,
-    ) -> Option<(Connection, Live)> {
+        (mut failure, lived): (Arc<ConnectionFailure>, Duration),
+        queue: &mut mpsc::Receiver<QueuedTransaction>,
+    ) -> Option<(Connection, ReplicaReady)> {
         let metrics = self.metrics.clone();
-        let mut delay = if lost.error.is_about_leadership() {
-            // There was nothing wrong with the connection: another server is there already, or soon.
-            with_jitter(self.backoff.after_leader(lived))
+        let mut delay = if failure.error.is_about_leadership() {
+            // The connection was sound; another member is the leader, or will be soon.
+            with_jitter(self.reconnect_delay.after_leader(lived))
         } else {
-            with_jitter(self.backoff.after_connection(lived))
+            with_jitter(self.reconnect_delay.after_connection(lived))
         };
         loop {
-            refuse_while(sleep(delay), &lost, commands, &metrics).await?;
-            match refuse_while(self.connect(), &lost, commands, &metrics).await? {
+            refuse_transactions_while(sleep(delay), &failure, queue, &metrics).await?;
+            match refuse_transactions_while(self.connect(), &failure, queue, &metrics).await? {
                 Ok(connection) => return Some(connection),
                 Err(error) => {
-                    let electing = |lost: &Arc<Lost>| lost.error.is_about_leadership();
+                    let electing =
+                        |failure: &Arc<ConnectionFailure>| failure.error.is_about_leadership();
                     delay = with_jitter(if error.attempts.iter().any(electing) {
-                        self.backoff.after_no_leader()
+                        self.reconnect_delay.after_no_leader()
                     } else {
-                        self.backoff.after_failure()
+                        self.reconnect_delay.after_failure()
                     });
-                    tracing::warn!(%error, retry_in = ?delay, "no connection");
-                    self.tell(ConnectionEvent::Waiting(delay));
+                    tracing::warn!(%error, retry_in = ?delay, "no remote can be used");
+                    self.emit(ConnectionEvent::Waiting(delay));
                     if let Some(last) = error.attempts.into_iter().last() {
-                        lost = last;
+                        failure = last;
                     }
                 }
             }
         }
     }
 
-    /// The remote that was lost is tried last.
-    fn turn_to_the_remote_after(&mut self, lost: &Remote) {
+    /// Moves the remote of the lost connection to the end of the list.
+    fn rotate_remotes_after(&mut self, lost: &Remote) {
         if let Some(place) = self.remotes.iter().position(|remote| remote == lost) {
             self.remotes.rotate_left(place + 1);
         }
     }
 
-    fn publish(&mut self, shared: &Shared) {
-        if let (Some(replica), Shared::Replica(published)) = (&mut self.known.replica, shared) {
-            let news = replica.take_news();
-            for news in &news {
-                if let News::Committed(changes) = news {
-                    self.metrics.changed(changes.rows.len());
+    fn publish(&mut self, shared: &SnapshotSource) {
+        if let (Some(replica), SnapshotSource::Replica(published)) =
+            (&mut self.retained.replica, shared)
+        {
+            let events = replica.take_events();
+            for event in &events {
+                if let ReplicaEvent::Committed(changes) = event {
+                    self.metrics.record_changed_rows(changes.rows.len());
                 }
             }
-            self.metrics.holds(replica.snapshot().row_count());
+            self.metrics.set_row_count(replica.snapshot().row_count());
             let snapshot = replica.snapshot().clone();
-            published.followers.tell(&news, &snapshot, || {
+            published.subscribers.publish(&events, &snapshot, || {
                 published.snapshot.store(Arc::new(snapshot.clone()));
             });
             self.progress.send_modify(|progress| progress.changes += 1);
@@ -418,20 +431,21 @@ impl Driver {
     }
 }
 
-/// Waits for `work` while no transaction can be sent; none when the last handle is gone.
-async fn refuse_while<T>(
+/// Waits for `work` and answers transactions with [`CommitOutcome::NotSent`] meanwhile. `None`: the
+/// last handle was dropped.
+async fn refuse_transactions_while<T>(
     work: impl Future<Output = T>,
-    lost: &Arc<Lost>,
-    commands: &mut mpsc::Receiver<Command>,
+    failure: &Arc<ConnectionFailure>,
+    queue: &mut mpsc::Receiver<QueuedTransaction>,
     metrics: &Metrics,
 ) -> Option<T> {
     let mut work = pin!(work);
     loop {
         tokio::select! {
             done = &mut work => return Some(done),
-            command = commands.recv() => {
-                let not_sent = NotSent { lost: Some(lost.clone()) };
-                command?.job.tell(CommitOutcome::NotSent(not_sent), metrics);
+            queued = queue.recv() => {
+                let not_sent = NotSent { cause: Some(failure.clone()) };
+                queued?.pending.resolve(CommitOutcome::NotSent(not_sent), metrics);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Databases in this process that clients use without messages.
+//! Databases in the client's own process.
 
 use std::fmt;
 
@@ -7,30 +7,33 @@ use tokio::sync::watch;
 use crate::db::{DatabaseError, OperationResult, Snapshot};
 use crate::txn::Transaction;
 
-use super::answer;
 use super::outcome::{CommitOutcome, Committed, OpError};
-use super::published::Progress;
+use super::progress::ReplicaProgress;
+use super::transact_reply;
 
-/// A database in this process. A [`Client`](super::Client) that is [embedded](super::Client::embedded) into it reads
-/// the database itself, not a replica, and hands it transactions as they are: nothing is encoded, copied or waited for.
+/// A database in the client's own process, for [`Client::embedded`](super::Client::embedded).
 ///
-/// ovsdb-sim's databases are.
+/// An embedded client reads the database itself, not a replica, and passes it transactions as they
+/// are: nothing is encoded or copied, and no call waits.
+///
+/// `ovsdb_sim::SimDatabase` implements this trait.
 pub trait EmbeddedDatabase: fmt::Debug + Send + Sync {
-    /// The committed state.
+    /// The last committed state.
     fn snapshot(&self) -> Snapshot;
 
-    /// Executes a transaction and commits it: the result of each operation. Nobody waits for a `wait` that is not
-    /// satisfied.
+    /// Executes and commits a transaction. Returns one result per operation.
+    ///
+    /// A `wait` that is not satisfied fails at once, whatever its timeout.
     ///
     /// # Errors
-    /// An operation or the commit failed; nothing has changed.
+    /// An operation or the commit failed. Nothing has changed.
     fn transact(&self, transaction: &Transaction) -> Result<Vec<OperationResult>, DatabaseError>;
 
-    /// How many transactions have changed something. Ends with the database.
+    /// Number of transactions that have changed the database. The channel closes with the database.
     fn commits(&self) -> watch::Receiver<u64>;
 }
 
-/// Hands a transaction to the database.
+/// Executes a transaction on the database.
 pub(super) fn transact(
     database: &dyn EmbeddedDatabase,
     transaction: &Transaction,
@@ -38,15 +41,18 @@ pub(super) fn transact(
     match database.transact(transaction) {
         Ok(results) => CommitOutcome::Committed(Committed {
             results,
-            // The rows keep the UUIDs that stood for them.
+            // Inserted rows have the UUIDs of their placeholders.
             ..Committed::of(transaction.schema().clone())
         }),
         Err(error) => CommitOutcome::Rejected(rejected(transaction, error)),
     }
 }
 
-/// Tells handles of the database's changes, until the last of them or the database is gone.
-pub(super) async fn follow(mut commits: watch::Receiver<u64>, progress: watch::Sender<Progress>) {
+/// Publishes the database's commits to handles, until the last handle or the database is dropped.
+pub(super) async fn follow(
+    mut commits: watch::Receiver<u64>,
+    progress: watch::Sender<ReplicaProgress>,
+) {
     loop {
         tokio::select! {
             changed = commits.changed() => {
@@ -63,9 +69,9 @@ pub(super) async fn follow(mut commits: watch::Receiver<u64>, progress: watch::S
 fn rejected(transaction: &Transaction, error: DatabaseError) -> OpError {
     match error {
         DatabaseError::Operation { index, error, .. } => {
-            answer::rejected(transaction, index, error)
+            transact_reply::operation_error(transaction, index, error)
         }
-        other @ (DatabaseError::Commit(_) | DatabaseError::Blocked) => OpError {
+        other @ (DatabaseError::Commit(_) | DatabaseError::WaitUnsatisfied) => OpError {
             operation: None,
             error: other.into(),
         },

@@ -1,4 +1,4 @@
-//! What can go wrong between the client and a server.
+//! Errors of connections between a client and its servers.
 
 use std::io;
 use std::sync::Arc;
@@ -13,95 +13,96 @@ use uuid::Uuid;
 use super::remote::Remote;
 use super::tls::TlsError;
 
-/// Why a connection ended or did not come to be.
+/// Reason for which a connection failed or could not be established.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// Nobody listens there, or the connection broke.
+    /// The address does not accept connections, or the connection broke.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// No TLS connection came to be.
+    /// The TLS connection could not be established.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// It took too long to connect.
+    /// Connecting exceeded [`Config::connect_timeout`](super::Config::connect_timeout).
     #[error("no connection within {0:?}")]
     ConnectTimeout(Duration),
     /// The server closed the connection.
     #[error("the server closed the connection")]
     Closed,
-    /// The server sent nothing, not even when it was asked for a sign of life.
+    /// The server sent nothing, not even a reply to an `echo` request.
     #[error("the server has been silent for {0:?}")]
     Silent(Duration),
-    /// The server has not the database.
+    /// The server does not serve the database.
     #[error("no database {wanted}: the server has {}", .present.join(", "))]
     NoDatabase {
-        /// The database that was asked for.
+        /// Configured database.
         wanted: String,
-        /// Those that are there.
+        /// Databases of the server.
         present: Vec<String>,
     },
-    /// The server belongs to another cluster than the one that the remotes name, or to none.
+    /// The server belongs to another cluster than the one named among the remotes, or to none.
     #[error("the server belongs to {}, not {wanted}", .found.map_or_else(|| "no cluster".to_owned(), |id| format!("cluster {id}")))]
     OtherCluster {
-        /// The cluster that was asked for.
+        /// Configured cluster.
         wanted: Uuid,
-        /// That of the server.
+        /// Cluster of the server.
         found: Option<Uuid>,
     },
-    /// The server is not in contact with a majority of its cluster; a relay, with its source.
+    /// The server is not connected to a majority of its cluster, or, as a relay, to its source.
     #[error("the server is not connected to its cluster")]
     NotConnected,
-    /// The server does not lead its cluster, or does not any more.
+    /// The server is not, or is no longer, the leader of its cluster.
     #[error("the server does not lead its cluster")]
     NotLeader,
-    /// The server shows its cluster's database as it was before what this client has seen already.
+    /// The server's copy of the cluster database is older than what this client has seen.
     #[error("the server is behind: at index {index} of the cluster's log, another was at {seen}")]
     Stale {
-        /// How far the server has come.
+        /// Log index of the server.
         index: i64,
-        /// How far another had come.
+        /// Highest log index that a server of the cluster has reported.
         seen: i64,
     },
-    /// The client's guard row is not as this connection left it: another client uses a guard of the same name, or the server
-    /// has executed a transaction twice.
-    #[error("the guard row was changed by somebody else")]
+    /// The guard row is not as this connection left it. Another client uses a guard of the same
+    /// name, or the server has executed a transaction twice.
+    #[error("another client changed the guard row")]
     GuardLost,
-    /// The server has given up a transaction that it had begun, because the database goes or gets another schema; the other
-    /// members of its cluster may have made it.
-    #[error("the server has given up a transaction that was under way")]
+    /// The server has cancelled a transaction that it had begun, because the database was removed
+    /// or converted. Other members of its cluster may have committed it.
+    #[error("the server cancelled a transaction that was in progress")]
     Canceled,
-    /// The server answered a request with an error.
-    #[error("{method} was refused: {error}")]
+    /// The server replied to a request with an error.
+    #[error("the server rejected {method}: {error}")]
     Refused {
-        /// The method of the request.
+        /// Method of the request.
         method: &'static str,
-        /// The server's words.
+        /// The server's error.
         error: String,
     },
-    /// The server's schema cannot be read.
+    /// The server's schema is not valid.
     #[error("bad schema: {0}")]
     Schema(OvsdbError),
-    /// What the server sends is no JSON, or a message is too long.
+    /// The server sent invalid JSON, or a message over
+    /// [`Config::max_message`](super::Config::max_message).
     #[error(transparent)]
     Json(#[from] JsonError),
-    /// What the server sends is no JSON-RPC.
+    /// The server sent a message that is not JSON-RPC.
     #[error(transparent)]
     Message(#[from] MessageError),
-    /// An answer or notification has not the shape it should have.
+    /// A reply or notification is malformed.
     #[error("unexpected {method}: {problem}")]
     Unexpected {
-        /// Which one.
+        /// Its method, or what it belongs to.
         method: &'static str,
-        /// What is wrong.
+        /// What is malformed.
         problem: &'static str,
     },
-    /// An update makes no sense.
+    /// An update is malformed or contradicts the replica.
     #[error(transparent)]
     Update(#[from] UpdateError),
 }
 
 impl SessionError {
-    /// Whether the server is well, but another one of its cluster is wanted.
+    /// True if the server works but is not the leader, or not yet.
     pub(super) fn is_about_leadership(&self) -> bool {
         matches!(
             self,
@@ -110,13 +111,13 @@ impl SessionError {
     }
 }
 
-/// What went wrong with one remote.
+/// Failure of a connection, or of an attempt to connect.
 #[derive(Debug, thiserror::Error)]
 #[error("{remote}: {error}")]
-pub struct Lost {
-    /// The remote.
+pub struct ConnectionFailure {
+    /// Address of the server.
     pub remote: Remote,
-    /// What went wrong.
+    /// Reason of the failure.
     pub error: SessionError,
 }
 
@@ -124,18 +125,18 @@ pub struct Lost {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use database {database}: {}", .attempts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct ConnectError {
-    /// The database.
+    /// Configured database.
     pub database: String,
-    /// What went wrong with each remote, in the order in which they were tried.
-    pub attempts: Vec<Arc<Lost>>,
+    /// Failure of each remote, in the order of the attempts.
+    pub attempts: Vec<Arc<ConnectionFailure>>,
 }
 
-/// The client has ended: its last handle is gone.
+/// The client is closed: its last handle was dropped, or its runtime was shut down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the client has ended")]
-pub struct Ended;
+#[error("the client is closed")]
+pub struct ClientClosed;
 
-/// The error of a reply. A bare string becomes the tag.
+/// The error of a reply. A bare string is its tag.
 pub(super) fn reply_error(mut at: Reader<'_>) -> OvsdbError {
     let json = Json::read(&mut at);
     OvsdbError::from_json(&json).unwrap_or_else(|| {

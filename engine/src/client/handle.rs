@@ -1,4 +1,4 @@
-//! What users of a client hold.
+//! The public handle of a client.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,39 +9,41 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use crate::db::Snapshot;
 use crate::txn::Transaction;
 
-use super::condition::{Filter, FilterChange, FilterError};
 use super::config::Config;
-use super::connection_events::{ConnectionEvent, ConnectionEvents, EVENTS};
-use super::driver::{Driver, Requests};
+use super::connection_events::{ConnectionEvent, ConnectionEvents, EVENT_CHANNEL_DEPTH};
+use super::driver::{Driver, HandleRequests};
 use super::embedded::{self, EmbeddedDatabase};
-use super::error::{ConnectError, Ended};
-use super::lock::{Lock, LockError, Locks, Mode, Tenure};
-use super::outcome::{CommitOutcome, Committed, NotSent, OpError, PartsOutcome, Unknown};
+use super::error::{ClientClosed, ConnectError};
+use super::filter::{Filter, FilterChange, FilterError};
+use super::lock::{Lock, LockError, LockMode, LockRequests, Tenure};
+use super::outcome::{CommitOutcome, Committed, NotSent, OpError, PartsOutcome, UnknownOutcome};
 use super::outgoing::Outgoing;
-use super::pipeline::{Command, Job};
-use super::published::{Progress, Published, Shared};
-use super::subscription::{Follow, NotFollowed, Subscription};
+use super::pending::{PendingTransaction, QueuedTransaction};
+use super::progress::ReplicaProgress;
+use super::published::{PublishedReplica, SnapshotSource};
+use super::subscription::{FollowUnsupported, FollowedTables, Subscription};
 
-/// A handle on a replica of a database and on the connection to its server. Clones are handles on the same; the
-/// connection ends with the last.
+/// A handle on a replica of a database and on the connection to its server.
+///
+/// Clones share both. The connection is closed when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct Client {
-    shared: Arc<Shared>,
-    /// None when there is no connection to configure.
+    shared: Arc<SnapshotSource>,
+    /// `None`: embedded, without a connection to configure.
     config: Option<Arc<Config>>,
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<QueuedTransaction>,
     filters: mpsc::Sender<FilterChange>,
-    locks: Arc<Locks>,
-    progress: watch::Receiver<Progress>,
-    /// Weak: those who listen hear of the end of the task that sends events.
+    locks: Arc<LockRequests>,
+    progress: watch::Receiver<ReplicaProgress>,
+    /// Weak, so that the channel closes when the task ends.
     events: broadcast::WeakSender<ConnectionEvent>,
 }
 
 impl Client {
-    /// Connects to the first remote that can be used, and returns when the replica holds the database.
+    /// Connects to the first remote that qualifies. Returns once the replica holds the database.
     ///
     /// # Errors
-    /// No remote can be used: each was tried once.
+    /// No remote can be used. Each was tried once; the error holds one failure for each.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -53,16 +55,16 @@ impl Client {
         let snapshot = driver
             .first_snapshot()
             .expect("a connection begins with the contents of the database");
-        let shared = Arc::new(Shared::Replica(Published::new(snapshot)));
-        let (commands, transactions) = mpsc::channel(config.pipelining.queue());
+        let shared = Arc::new(SnapshotSource::Replica(PublishedReplica::new(snapshot)));
+        let (commands, transactions) = mpsc::channel(config.pipelining.queue_depth());
         let (filters, changes) = mpsc::channel(1);
         driver.announce(&connection, live);
         let (progress, events, locks) = (driver.progress(), driver.events(), driver.locks());
-        let requests = Requests {
+        let requests = HandleRequests {
             transactions,
             filters: changes,
         };
-        let ending = driver.ending(shared.clone());
+        let ending = driver.closed_on_drop(shared.clone());
         tokio::spawn(driver.run(connection, requests, ending));
         Ok(Self {
             shared,
@@ -75,13 +77,15 @@ impl Client {
         })
     }
 
-    /// A client of a database in this process: without a connection, a replica or messages, so that nothing of them can
-    /// fail. The database itself is read and changed, all of it: there is no selection of tables.
+    /// A client of a database in this process.
+    ///
+    /// It has no connection, replica or messages, and none of their failures. It reads and changes
+    /// the whole database: there is no selection of tables.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn embedded(database: impl EmbeddedDatabase + 'static) -> Self {
-        let progress = watch::Sender::new(Progress {
+        let progress = watch::Sender::new(ReplicaProgress {
             session: 1,
             live: true,
             fenced: true,
@@ -97,29 +101,30 @@ impl Client {
             filters,
             locks: Arc::default(),
             progress: handle,
-            events: broadcast::Sender::new(EVENTS).downgrade(),
-            shared: Arc::new(Shared::Embedded(Box::new(database))),
+            events: broadcast::Sender::new(EVENT_CHANNEL_DEPTH).downgrade(),
+            shared: Arc::new(SnapshotSource::Embedded(Box::new(database))),
         }
     }
 
-    /// The database as the replica knows it, after a whole transaction of somebody. Never waits.
+    /// The replica's current state, which is always a state between transactions. Never waits.
     pub fn snapshot(&self) -> Snapshot {
         self.shared.snapshot()
     }
 
-    /// Whether the replica follows the database at this moment.
+    /// True while the replica follows the database.
     pub fn is_live(&self) -> bool {
         self.progress.borrow().live
     }
 
-    /// Tells of every transaction that changes the followed tables, from now on. [`changes`](Self::changes) is for those
-    /// who only need the newest state.
+    /// Subscribes to the transactions that change the given tables, from now on.
+    ///
+    /// Use [`changes`](Self::changes) if only the newest state matters.
     ///
     /// ```no_run
-    /// # use patchbay_engine::client::{Change, ChangeEvent, Client, Ended, Follow};
+    /// # use patchbay_engine::client::{Change, ChangeEvent, Client, ClientClosed, FollowedTables};
     /// # use patchbay_schemas::nb::LogicalRouterPort;
     /// # async fn run(client: Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let mut events = client.follow(Follow::table::<LogicalRouterPort>())?;
+    /// let mut events = client.follow(FollowedTables::table::<LogicalRouterPort>())?;
     /// let mut ports = events.snapshot().typed::<LogicalRouterPort>().len();
     /// loop {
     ///     match events.next().await? {
@@ -128,7 +133,7 @@ impl Client {
     ///                 match change? {
     ///                     Change::Inserted { .. } => ports += 1,
     ///                     Change::Deleted { .. } => ports -= 1,
-    ///                     Change::Modified { old, new, .. } => println!("{} is {} now", old.mac, new.mac),
+    ///                     Change::Modified { old, new, .. } => println!("{} -> {}", old.mac, new.mac),
     ///                 }
     ///             }
     ///         }
@@ -140,60 +145,63 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// The client is [embedded](Self::embedded).
-    pub fn follow(&self, follow: Follow) -> Result<Subscription, NotFollowed> {
+    /// The client is [embedded](Self::embedded): compare snapshots instead.
+    pub fn follow(&self, follow: FollowedTables) -> Result<Subscription, FollowUnsupported> {
         match &*self.shared {
-            Shared::Replica(published) => {
+            SnapshotSource::Replica(published) => {
                 let snapshot = || self.shared.snapshot();
-                Ok(published.followers.add(follow, snapshot))
+                Ok(published.subscribers.subscribe(follow, snapshot))
             }
-            Shared::Embedded(_) => Err(NotFollowed),
+            SnapshotSource::Embedded(_) => Err(FollowUnsupported),
         }
     }
 
-    /// Tells what happens to the connection from now on.
+    /// Subscribes to the events of the connection, from now on.
     ///
     /// # Errors
-    /// The client has ended, or is [embedded](Self::embedded): there is no connection.
-    pub fn connection_events(&self) -> Result<ConnectionEvents, Ended> {
-        let events = self.events.upgrade().ok_or(Ended)?;
+    /// The client is closed, or [embedded](Self::embedded) and has no connection.
+    pub fn connection_events(&self) -> Result<ConnectionEvents, ClientClosed> {
+        let events = self.events.upgrade().ok_or(ClientClosed)?;
         Ok(ConnectionEvents::new(events.subscribe()))
     }
 
-    /// Asks for a lock, and for it again after each reconnect, until the [`Lock`] is dropped. Returns at once: wait with
-    /// [`Lock::held`].
+    /// Requests a lock, again after each reconnect, until the [`Lock`] is dropped. Returns at once;
+    /// wait with [`Lock::wait_until_held`].
     ///
     /// # Errors
-    /// The name cannot be one of a lock, this client has asked for it already, or is [embedded](Self::embedded).
+    /// The name is not valid, this client has requested the lock already, or the client is
+    /// [embedded](Self::embedded).
     pub fn lock(&self, name: &str) -> Result<Lock, LockError> {
-        self.ask_for_lock(name, Mode::Wait)
+        self.request_lock(name, LockMode::Wait)
     }
 
-    /// Takes a lock from whoever owns it. If it is lost later, the client waits for it as with [`lock`](Self::lock).
+    /// Takes a lock from its owner. After losing it, the client waits for it as with
+    /// [`lock`](Self::lock).
     ///
     /// # Errors
-    /// As of [`lock`](Self::lock).
+    /// Those of [`lock`](Self::lock).
     pub fn steal(&self, name: &str) -> Result<Lock, LockError> {
-        self.ask_for_lock(name, Mode::Steal)
+        self.request_lock(name, LockMode::Steal)
     }
 
-    fn ask_for_lock(&self, name: &str, mode: Mode) -> Result<Lock, LockError> {
+    fn request_lock(&self, name: &str, mode: LockMode) -> Result<Lock, LockError> {
         if self.config.is_none() {
             return Err(LockError::Embedded);
         }
         Lock::new(self.clone(), self.locks.clone(), name, mode)
     }
 
-    /// Changes which rows of a table the replica holds. Returns when it holds them.
+    /// Changes the filter of a table. Returns once the replica holds the rows that it selects.
     ///
-    /// When the connection is lost meanwhile, the filter comes into force with the next one. Servers that know none but the
-    /// oldest kind of monitor report all rows whatever the filter says.
+    /// If the connection is lost meanwhile, the filter takes effect with the next one. Servers that
+    /// support only the oldest monitor method report all rows, whatever the filter.
     ///
     /// # Errors
-    /// The server refuses the filter, or the client has ended.
+    /// The server rejects the filter, the replica does not hold the table, or the client is closed
+    /// or embedded.
     ///
     /// # Cancel safety
-    /// Once the future was polled, the filter comes into force even when it is dropped.
+    /// Once polled, the filter takes effect even if the future is dropped.
     pub async fn set_filter(&self, table: &str, filter: Filter) -> Result<(), FilterError> {
         let table = table.to_owned();
         let config = self.config.as_ref().ok_or(FilterError::NoReplica)?;
@@ -206,29 +214,31 @@ impl Client {
             filter,
             done,
         };
-        self.filters.send(change).await.map_err(|_| Ended)?;
-        outcome.await.map_err(|_| Ended)?
+        self.filters.send(change).await.map_err(|_| ClientClosed)?;
+        outcome.await.map_err(|_| ClientClosed)?
     }
 
-    /// Tells of new snapshots from now on.
-    pub fn changes(&self) -> Changes {
+    /// Waits for snapshots that are newer than the current one.
+    pub fn changes(&self) -> SnapshotChanges {
         let mut progress = self.progress.clone();
         let seen = progress.borrow_and_update().changes;
-        Changes {
+        SnapshotChanges {
             shared: self.shared.clone(),
             progress,
             seen,
         }
     }
 
-    /// Sends a transaction and waits for what becomes of it. When it is committed, the replica shows its changes.
+    /// Sends a transaction and waits for its outcome. After a commit, [`snapshot`](Self::snapshot)
+    /// shows the changes.
     ///
-    /// Several transactions may be under way at the same time; they are executed in the order in which this was called.
-    /// While there is no connection, nothing is sent: the transaction was made for a database that may have changed.
+    /// Any number of transactions may wait for their outcome; they are executed in the order of the
+    /// calls. Without a connection nothing is sent, because the transaction was computed from a
+    /// state that may be outdated.
     ///
     /// # Cancel safety
-    /// A transaction whose future is dropped while it waits for its turn is not sent. Once sent, it is executed. Who drops the
-    /// future does not learn which of both it was.
+    /// A transaction whose future is dropped while it is queued is not sent. Once sent, it is
+    /// executed. A caller that drops the future cannot distinguish the two.
     pub async fn transact(&self, transaction: Transaction) -> CommitOutcome {
         if transaction.is_empty() {
             return CommitOutcome::Committed(Committed::default());
@@ -236,7 +246,7 @@ impl Client {
         self.send(transaction, None).await
     }
 
-    /// The same under a lock.
+    /// [`transact`](Self::transact) with an `assert` of a lock.
     pub(super) async fn transact_under(
         &self,
         mut transaction: Transaction,
@@ -245,13 +255,13 @@ impl Client {
         if transaction.is_empty() {
             return CommitOutcome::Committed(Committed::default());
         }
-        // Last, so that operations and results have the places that the caller knows.
+        // Appended last, so that operations and results keep the indexes that the caller knows.
         transaction.assert_lock(&tenure.name);
         self.send(transaction, Some(tenure)).await
     }
 
     async fn send(&self, mut transaction: Transaction, tenure: Option<Tenure>) -> CommitOutcome {
-        if let Shared::Embedded(database) = &*self.shared {
+        if let SnapshotSource::Embedded(database) = &*self.shared {
             return embedded::transact(&**database, &transaction);
         }
         let database = &transaction.schema().name;
@@ -274,7 +284,7 @@ impl Client {
             .as_ref()
             .is_some_and(|config| config.guard.is_some())
         {
-            // The server's answer, which names the rows' UUIDs, may be lost.
+            // The reply, which holds the inserted UUIDs, may be lost.
             transaction.choose_uuids();
         }
         let transaction = Arc::new(transaction);
@@ -291,33 +301,33 @@ impl Client {
         if request.rest.is_none() {
             span.record("bytes", request.text.len());
         }
-        let job = Job {
+        let pending = PendingTransaction {
             transaction,
             tenure,
             outcome,
             queued: Instant::now(),
             span,
         };
-        let command = Command { request, job };
+        let command = QueuedTransaction { request, pending };
         if self.commands.send(command).await.is_err() {
-            return CommitOutcome::NotSent(NotSent { lost: None });
+            return CommitOutcome::NotSent(NotSent { cause: None });
         }
         let unknown = || {
-            CommitOutcome::Unknown(Unknown {
-                lost: None,
+            CommitOutcome::Unknown(UnknownOutcome {
+                cause: None,
                 session: u64::MAX,
             })
         };
         answer.await.unwrap_or_else(|_| unknown())
     }
 
-    /// Commits the parts of a transaction that is too large for one request, one after the other, up to the first that
-    /// is not committed. Rows that one part inserts are known to the next by what stands for them.
+    /// Commits the parts of a split transaction one after the other, up to the first that is not
+    /// committed. Placeholders of rows that one part inserts are resolved in the parts after it.
     pub async fn transact_parts(&self, parts: Vec<Transaction>) -> PartsOutcome {
         let mut outcome = PartsOutcome {
             parts: 0,
             committed: Committed::default(),
-            stopped: None,
+            error: None,
         };
         for mut part in parts {
             let inserted = &outcome.committed.inserted;
@@ -325,7 +335,7 @@ impl Client {
             match self.transact(part).await.into_result() {
                 Ok(committed) => outcome.committed.append(committed),
                 Err(error) => {
-                    outcome.stopped = Some(error);
+                    outcome.error = Some(error);
                     break;
                 }
             }
@@ -334,48 +344,55 @@ impl Client {
         outcome
     }
 
-    /// Waits, after an unknown outcome, until the replica holds the database as a later connection found it, and the
-    /// server is done with the former connection: what the snapshot does not show, was not and will not be made.
+    /// Waits, after an unknown outcome, until the replica is up to date on a later connection and
+    /// the server has finished with the former one. Changes that the returned snapshot lacks were
+    /// not made and never will be.
     ///
-    /// The server may need some time to see that the former connection is gone: on tcp, when the network was cut, until
-    /// its own probe fails (10 s). In a cluster only a connection to the same server says as much; what was sent to
-    /// another may still be made. A [`Guard`](super::Guard) tells for sure, and without waiting for servers to notice.
+    /// This can take as long as the server needs to detect the lost connection: on TCP, after a
+    /// network failure, until its own probe fails (10 s). In a cluster the guarantee holds only if
+    /// the later connection is to the same server; another member may still execute the request. A
+    /// [`Guard`](super::Guard) gives a certain outcome without waiting for servers.
     ///
     /// # Errors
-    /// The client has ended.
-    pub async fn resynced(&self, unknown: &Unknown) -> Result<Snapshot, Ended> {
+    /// The client is closed.
+    pub async fn wait_for_resync(
+        &self,
+        unknown: &UnknownOutcome,
+    ) -> Result<Snapshot, ClientClosed> {
         let mut progress = self.progress.clone();
-        let later = |progress: &Progress| {
+        let later = |progress: &ReplicaProgress| {
             progress.live && progress.fenced && progress.session > unknown.session
         };
-        progress.wait_for(later).await.map_err(|_| Ended)?;
+        progress.wait_for(later).await.map_err(|_| ClientClosed)?;
         Ok(self.snapshot())
     }
 }
 
-/// Waits for new snapshots. Whoever is slow skips those that are outdated; none that is current is missed.
+/// Waits for snapshots that are newer than the last one returned.
+///
+/// A slow reader skips outdated snapshots and never misses the current one.
 #[derive(Clone, Debug)]
-pub struct Changes {
-    shared: Arc<Shared>,
-    progress: watch::Receiver<Progress>,
+pub struct SnapshotChanges {
+    shared: Arc<SnapshotSource>,
+    progress: watch::Receiver<ReplicaProgress>,
     seen: u64,
 }
 
-impl Changes {
-    /// The next snapshot that is newer than the last one returned.
+impl SnapshotChanges {
+    /// Waits for the next snapshot and returns it.
     ///
     /// # Errors
-    /// The client has ended.
+    /// The client is closed.
     ///
     /// # Cancel safety
     /// Dropping the future loses no change.
-    pub async fn next(&mut self) -> Result<Snapshot, Ended> {
+    pub async fn next(&mut self) -> Result<Snapshot, ClientClosed> {
         let seen = self.seen;
         let progress = self
             .progress
             .wait_for(|progress| progress.changes != seen)
             .await;
-        self.seen = progress.map_err(|_| Ended)?.changes;
+        self.seen = progress.map_err(|_| ClientClosed)?.changes;
         Ok(self.shared.snapshot())
     }
 }

@@ -1,15 +1,16 @@
-//! What a client counts and measures, through the `metrics` facade: whoever installs a recorder sees it.
+//! Metrics of a client, recorded through the `metrics` facade.
 //!
-//! The names stand in `engine/README.md`.
+//! `engine/README.md` lists the names.
 
 use std::time::{Duration, Instant};
 
 use metrics::{Counter, Gauge, Histogram, SharedString, counter, gauge, histogram};
 
-use super::connection_events::Resync;
+use super::connection_events::ResyncKind;
 use super::outcome::CommitOutcome;
 
-/// The counters, gauges and histograms of one client. They belong to the recorder that was installed when the client was made.
+/// Counters, gauges and histograms of one client, registered with the recorder that was installed
+/// when the client connected.
 pub(super) struct Metrics {
     committed: Counter,
     rejected: Counter,
@@ -34,7 +35,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Those of a client of this database.
+    /// Registers the metrics of a client of `database`.
     pub(super) fn new(database: &str) -> Self {
         let database = SharedString::from(database.to_owned());
         let transactions = |outcome: &'static str| counter!("ovsdb_client_transactions_total", "database" => database.clone(), "outcome" => outcome);
@@ -65,8 +66,8 @@ impl Metrics {
         }
     }
 
-    /// A handle has got the outcome of a transaction.
-    pub(super) fn told(&self, outcome: &CommitOutcome) {
+    /// Counts a transaction by its outcome.
+    pub(super) fn record_outcome(&self, outcome: &CommitOutcome) {
         match outcome {
             CommitOutcome::Committed(_) => &self.committed,
             CommitOutcome::Rejected(_) => &self.rejected,
@@ -76,63 +77,63 @@ impl Metrics {
         .increment(1);
     }
 
-    /// A transaction was taken from the queue, where so many wait still.
-    pub(super) fn taken(&self, queued: Instant, waiting: usize) {
+    /// Records a transaction that was taken from the queue, and the number that still wait in it.
+    pub(super) fn record_dequeued(&self, queued: Instant, waiting: usize) {
         self.queued.record(queued.elapsed());
         self.queue_depth.record(waiting as f64);
     }
 
-    /// A request for so many transactions was made; with it, so many are under way.
-    pub(super) fn requested(&self, transactions: usize, under_way: usize) {
+    /// Records a request with its number of transactions, and the number of unanswered requests.
+    pub(super) fn record_request(&self, transactions: usize, under_way: usize) {
         self.under_way.record(under_way as f64);
         self.coalesced.record(transactions as f64);
     }
 
-    /// The server has answered a transaction.
-    pub(super) fn answered(&self, round_trip: Duration) {
+    /// Records the time between a request and its reply.
+    pub(super) fn record_reply(&self, round_trip: Duration) {
         self.round_trip.record(round_trip);
     }
 
-    pub(super) fn received(&self, bytes: usize) {
+    pub(super) fn record_received_bytes(&self, bytes: usize) {
         self.received_bytes.increment(bytes as u64);
     }
 
-    pub(super) fn sent(&self, bytes: usize) {
+    pub(super) fn record_sent_bytes(&self, bytes: usize) {
         self.sent_bytes.increment(bytes as u64);
     }
 
-    /// Rows of the replica have changed, by transactions.
-    pub(super) fn changed(&self, rows: usize) {
+    /// Counts rows that a transaction has changed in the replica.
+    pub(super) fn record_changed_rows(&self, rows: usize) {
         self.changed_rows.increment(rows as u64);
     }
 
-    /// The replica has so many rows.
-    pub(super) fn holds(&self, rows: usize) {
+    /// Sets the number of rows in the replica.
+    pub(super) fn set_row_count(&self, rows: usize) {
         self.rows.set(rows as f64);
     }
 
-    /// The replica was brought up to date.
-    pub(super) fn resynced(&self, kind: Resync, rows: usize) {
+    /// Counts a resync and the rows that it has changed.
+    pub(super) fn record_resync(&self, kind: ResyncKind, rows: usize) {
         match kind {
-            Resync::Continued => &self.continued,
-            Resync::Full => &self.full,
+            ResyncKind::Continued => &self.continued,
+            ResyncKind::Full => &self.full,
         }
         .increment(1);
         self.resync_rows.record(rows as f64);
-        self.changed(rows);
+        self.record_changed_rows(rows);
     }
 
-    /// A connection was made, the first or a later one.
-    pub(super) fn connected(&self, again: bool) {
+    /// Counts a connection. `is_reconnect`: it is not the client's first one.
+    pub(super) fn record_connection(&self, is_reconnect: bool) {
         self.connections.increment(1);
-        self.reconnects.increment(u64::from(again));
+        self.reconnects.increment(u64::from(is_reconnect));
     }
 
-    pub(super) fn disconnected(&self) {
+    pub(super) fn record_disconnect(&self) {
         self.disconnects.increment(1);
     }
 
-    pub(super) fn connection_failed(&self) {
+    pub(super) fn record_failed_connection(&self) {
         self.failed_connections.increment(1);
     }
 }

@@ -1,4 +1,4 @@
-//! The OVSDB client: a live copy of a database, and transactions on the original.
+//! The OVSDB client: a replica of a remote database, and transactions on the original.
 //!
 //! ```no_run
 //! use patchbay_engine::client::{Client, CommitOutcome, Config};
@@ -13,50 +13,57 @@
 //!
 //! let mut txn = TxnBuilder::new(&client.snapshot());
 //! let port = txn.insert(&LogicalRouterPort { name: "lrp0".into(), ..Default::default() })?;
-//! let router = txn.insert(&LogicalRouter { name: "lr0".into(), ports: [port].into(), ..Default::default() })?;
+//! let router = LogicalRouter {
+//!     name: "lr0".into(),
+//!     ports: [port].into(),
+//!     ..Default::default()
+//! };
+//! let router = txn.insert(&router)?;
 //! match client.transact(txn.finish()).await {
-//!     // The replica shows the client's own changes as soon as they are known to be made.
+//!     // After a commit, the replica shows its changes.
 //!     CommitOutcome::Committed(committed) => {
-//!         let router = client.snapshot().get(committed.resolve(router))?.expect("it was just made");
+//!         let router = client.snapshot().get(committed.resolve(router))?.expect("it was just committed");
 //!         assert_eq!(router.name, "lr0");
 //!     }
 //!     CommitOutcome::Rejected(error) => println!("{error}"),
 //!     CommitOutcome::NotSent(error) => println!("{error}"),
 //!     CommitOutcome::Unknown(unknown) => {
-//!         let now = client.resynced(&unknown).await?;
-//!         let applied = now.typed::<LogicalRouter>().iter().any(|row| row.is_ok_and(|(_, row)| row.name == "lr0"));
-//!         println!("{unknown}; they are {}", if applied { "made" } else { "not made" });
+//!         let now = client.wait_for_resync(&unknown).await?;
+//!         let routers = now.typed::<LogicalRouter>();
+//!         let is_applied = routers.iter().any(|row| row.is_ok_and(|(_, row)| row.name == "lr0"));
+//!         println!("{unknown}; the router exists: {is_applied}");
 //!     }
 //! }
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! A [`Client`] is a handle on one task, which owns the connection. That task
+//! A [`Client`] is a handle on a task that owns the connection. The task
 //!
-//! * tries the remotes in order, then waits 1 s, 2 s, ... 8 s (and up to a half more) between rounds;
-//! * asks the server how it serves the database, and goes on to the next when it is not good enough: of a cluster only the
-//!   leader is, unless [`Config::leader_only`] is off. It leaves as soon as another member leads. [`ConnectionEvents`] tell;
-//! * asks for the schema that the server really has, and leaves out of the replica what it lacks;
-//! * follows the database with the newest kind of monitor that the server knows; of a cluster's history it asks for what it
-//!   has missed, if the servers still keep that;
-//! * publishes a [`Snapshot`](crate::db::Snapshot) after every update, which readers get without waiting;
-//! * after a lost connection keeps the last snapshot readable until the whole new contents are there, and changes only
-//!   what differs. Readers never see a half-filled database;
-//! * sends transactions one after the other without waiting for answers, or [together](Pipelining::Coalesced);
-//! * asks for [`Lock`]s, and for them again on each connection;
-//! * counts and measures through the `metrics` facade, and logs through `tracing`: `engine/README.md` has the names.
+//! * tries the remotes in order, with a [`Backoff`](crate::backoff::Backoff) of 1 s to 8 s between
+//!   rounds;
+//! * reads the server's status of the database from `_Server` and skips servers that do not
+//!   qualify: in a cluster only the leader does, unless [`Config::leader_only`] is off. It leaves
+//!   the server when another member becomes leader. [`ConnectionEvents`] report this;
+//! * fetches the server's schema and leaves out of the replica the tables and columns that it
+//!   lacks;
+//! * monitors the database with the newest monitor method of the server, and on a reconnect
+//!   requests only the missed transactions if the server still has them;
+//! * publishes a [`Snapshot`](crate::db::Snapshot) after every update; reading it never waits;
+//! * keeps the last snapshot readable after a lost connection, until the whole new contents have
+//!   arrived, and then changes only rows that differ. Readers never see a half-filled database;
+//! * sends transactions without waiting for earlier replies, or [coalesced](Pipelining::Coalesced);
+//! * requests [`Lock`]s, again on each connection;
+//! * records metrics through the `metrics` facade and logs through `tracing`; `engine/README.md`
+//!   lists the names.
 //!
-//! In one process with its database a client needs no socket: a [`Connector`] opens streams of bytes in any way, and an
-//! [embedded](Client::embedded) client needs no connection at all. Code that reads snapshots, waits
-//! for changes and commits sees no difference.
+//! A client in the same process as its database needs no socket. A [`Connector`] opens byte streams
+//! in any way; an [embedded](Client::embedded) client has no connection at all. Code that reads
+//! snapshots, waits for changes and commits is the same for all of them.
 //!
-//! Whatever a server sends, the worst that happens is that the connection ends and another one begins.
+//! Malformed messages from a server at worst end the connection, and the client reconnects.
 
-mod answer;
-mod backoff;
 mod bulk;
-mod condition;
 mod config;
 mod connection;
 mod connection_events;
@@ -65,37 +72,46 @@ mod driver;
 mod embedded;
 mod error;
 mod fence;
+mod filter;
 mod guard;
 mod handle;
-mod known;
 mod lock;
 mod metrics;
 mod outcome;
 mod outgoing;
+mod pending;
 mod pipeline;
+mod pipelining;
+mod progress;
 mod published;
+mod reconnect;
 mod remote;
 mod replica;
+mod retained_state;
 mod rpc;
 mod server_database;
 mod session;
 mod subscription;
 mod tls;
+mod transact_reply;
 
-pub use condition::{Filter, FilterError};
 pub use config::{Config, Selection};
-pub use connection_events::{ConnectionEvent, ConnectionEvents, Resync};
+pub use connection_events::{ConnectionEvent, ConnectionEvents, ResyncKind};
 pub use connector::Connector;
 pub use embedded::EmbeddedDatabase;
-pub use error::{ConnectError, Ended, Lost, SessionError};
+pub use error::{ClientClosed, ConnectError, ConnectionFailure, SessionError};
+pub use filter::{Filter, FilterError};
 pub use guard::Guard;
-pub use handle::{Changes, Client};
-pub use lock::{Held, Lock, LockError, LockLost, LockRefused};
+pub use handle::{Client, SnapshotChanges};
+pub use lock::{HeldLock, Lock, LockError, LockLost, LockRefused};
 pub use outcome::{
-    CommitError, CommitOutcome, Committed, FailedOperation, NotSent, OpError, PartsOutcome, Unknown,
+    CommitError, CommitOutcome, Committed, FailedOperation, NotSent, OpError, PartsOutcome,
+    UnknownOutcome,
 };
-pub use pipeline::Pipelining;
+pub use pipelining::Pipelining;
 pub use remote::{Remote, RemoteError, Remotes};
 pub use server_database::{DatabaseModel, DatabaseStatus};
-pub use subscription::{Change, ChangeEvent, Changed, Follow, NotFollowed, Subscription};
+pub use subscription::{
+    Change, ChangeEvent, ChangedRows, FollowUnsupported, FollowedTables, Subscription,
+};
 pub use tls::{Tls, TlsError};

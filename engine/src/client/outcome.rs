@@ -1,4 +1,4 @@
-//! What became of a transaction.
+//! Outcomes of transactions.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,26 +12,28 @@ use uuid::Uuid;
 
 use crate::db::{OperationResult, Snapshot};
 
-use super::error::{Ended, Lost};
+use super::error::{ClientClosed, ConnectionFailure};
 
-/// What became of a transaction.
+/// Outcome of a transaction.
 #[derive(Debug)]
 #[must_use = "a transaction may have been rejected"]
 pub enum CommitOutcome {
-    /// The server has made the changes, and the replica shows them.
+    /// The server has committed the changes, and the replica shows them.
     Committed(Committed),
-    /// The server has refused the transaction; nothing has changed.
+    /// The server has rejected the transaction. Nothing has changed.
     Rejected(OpError),
-    /// The transaction did not reach the server, or was not executed; nothing has changed, and nothing will.
+    /// The transaction did not reach the server or was not executed. Nothing has changed, and
+    /// nothing will.
     NotSent(NotSent),
-    /// The connection was lost before the server answered: the changes are made or they are not. With a
-    /// [`Guard`](super::Guard), only when the client ends before it can tell, or when the guard row shows neither, because
-    /// another client of the guard's name has tidied it up, or somebody has deleted it.
-    Unknown(Unknown),
+    /// The connection was lost before the reply. The changes may or may not have been made.
+    ///
+    /// With a [`Guard`](super::Guard) this happens only if the client is closed before it
+    /// reconnects, or if another client has removed the transaction's mark or the guard row.
+    Unknown(UnknownOutcome),
 }
 
 impl CommitOutcome {
-    /// A word for logs and metrics.
+    /// Value for logs and metrics.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Committed(_) => "committed",
@@ -41,10 +43,8 @@ impl CommitOutcome {
         }
     }
 
-    /// The results of a transaction that was committed.
+    /// The results of a committed transaction.
     ///
-    /// # Errors
-    /// It was not, or nobody knows.
     pub fn into_result(self) -> Result<Committed, CommitError> {
         match self {
             Self::Committed(committed) => Ok(committed),
@@ -55,7 +55,7 @@ impl CommitOutcome {
     }
 }
 
-/// A transaction was not committed, or nobody knows.
+/// The transaction was not committed, or its outcome is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     /// See [`CommitOutcome::Rejected`].
@@ -66,40 +66,41 @@ pub enum CommitError {
     NotSent(#[from] NotSent),
     /// See [`CommitOutcome::Unknown`].
     #[error(transparent)]
-    Unknown(#[from] Unknown),
+    Unknown(#[from] UnknownOutcome),
 }
 
-/// The results of a transaction that was committed.
+/// The results of a committed transaction.
 #[derive(Clone, Debug, Default)]
 pub struct Committed {
-    /// One for each operation. None when the server's answer was lost, and the client's [`Guard`](super::Guard) has shown
-    /// later that the changes are made.
+    /// One result per operation. Empty if the reply was lost and the client's
+    /// [`Guard`](super::Guard) has shown that the transaction was committed.
     pub results: Vec<OperationResult>,
-    /// None when there was nothing to do.
+    /// `None`: the transaction had no operations.
     pub(super) schema: Option<Arc<DatabaseSchema>>,
-    /// From the placeholders of inserted rows to their UUIDs.
+    /// UUIDs of inserted rows, by placeholder.
     pub(super) inserted: HashMap<Uuid, Uuid, RandomState>,
 }
 
 impl Committed {
-    /// The row that a reference from [`TxnBuilder::insert`](crate::txn::TxnBuilder::insert) stands for.
-    /// Other references stand for themselves.
+    /// Resolves a reference from [`TxnBuilder::insert`](crate::txn::TxnBuilder::insert) to the
+    /// inserted row. Other references are returned as they are.
     pub fn resolve<T>(&self, reference: Ref<T>) -> Ref<T> {
         self.inserted
             .get(&reference.uuid)
             .map_or(reference, |uuid| Ref::new(*uuid))
     }
 
-    /// The UUID that a row was given, by what [`TxnBuilder::insert_row`](crate::txn::TxnBuilder::insert_row) returned.
-    /// Others stand for themselves.
+    /// Resolves a placeholder from [`TxnBuilder::insert_row`](crate::txn::TxnBuilder::insert_row)
+    /// to the UUID of the inserted row. Other UUIDs are returned as they are.
     pub fn resolve_row(&self, row: Uuid) -> Uuid {
         self.inserted.get(&row).copied().unwrap_or(row)
     }
 
-    /// A row of this transaction as it is in a snapshot, which must not be older: the client's is not.
+    /// A row of this transaction as a snapshot shows it. The snapshot must not be older than the
+    /// commit; the client's current one is not.
     ///
     /// # Errors
-    /// `T` cannot hold it.
+    /// The row has a value that `T` cannot hold.
     pub fn row<T: TableRow>(
         &self,
         snapshot: &Snapshot,
@@ -108,10 +109,11 @@ impl Committed {
         snapshot.get(self.resolve(reference))
     }
 
-    /// What [`TxnBuilder::read`](crate::txn::TxnBuilder::read) has read of `T`'s table, in order.
+    /// The rows of `T`'s table that [`TxnBuilder::read`](crate::txn::TxnBuilder::read) has read, in
+    /// order.
     ///
     /// # Errors
-    /// `T` cannot hold a row.
+    /// A row has a value that `T` cannot hold.
     pub fn read<T: TableRow>(&self) -> impl Iterator<Item = Result<(Ref<T>, T), TypeError>> {
         let schema = self.schema.as_deref();
         let found = schema.and_then(|schema| schema.table_by_name(T::TABLE));
@@ -141,7 +143,7 @@ impl Committed {
         }
     }
 
-    /// Adds the results of a transaction that came after this one.
+    /// Appends the results of a later transaction.
     pub(super) fn append(&mut self, later: Self) {
         self.results.extend(later.results);
         self.inserted.extend(later.inserted);
@@ -149,51 +151,54 @@ impl Committed {
     }
 }
 
-/// What became of a transaction that was split into parts.
+/// Outcome of a transaction that was split into parts.
 #[derive(Debug)]
 #[must_use = "some parts may not be committed"]
 pub struct PartsOutcome {
-    /// How many parts were committed; then came the one that was not.
+    /// Number of committed parts. The next part, if any, failed.
     pub parts: usize,
-    /// Their results.
+    /// Results of the committed parts.
     pub committed: Committed,
-    /// Why not all were: the parts that follow were not sent.
-    pub stopped: Option<CommitError>,
+    /// Error of the part that failed. The parts after it were not sent. `None`: all parts were
+    /// committed.
+    pub error: Option<CommitError>,
 }
 
-/// Why the server refused a transaction.
+/// Error with which the server rejected a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpError {
-    /// The operation at fault; none when the changes together break a constraint, or when the request was refused
-    /// as a whole.
+    /// The operation that failed. `None`: the changes together violate a constraint, or the server
+    /// rejected the request as a whole.
     pub operation: Option<Box<FailedOperation>>,
-    /// The server's words.
+    /// The server's error.
     pub error: OvsdbError,
 }
 
 /// An operation that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedOperation {
-    /// Its place in the transaction, from 0.
+    /// Index of the operation in the transaction, from 0.
     pub index: usize,
-    /// Its name, e.g. `insert`.
+    /// Name of the operation, e.g. `insert`.
     pub operation: &'static str,
-    /// The table that it is about.
+    /// Table of the operation.
     pub table: Option<Arc<str>>,
-    /// The row that it is about; none when the transaction makes it.
+    /// Row of the operation. `None`: the transaction inserts the row, or the condition is not a
+    /// UUID.
     pub row: Option<Uuid>,
-    /// The columns that it is about: those that the server names, or all that are in the operation.
+    /// Columns that the server's error names, or all columns of the operation if it names none.
     pub columns: Vec<Arc<str>>,
 }
 
 impl OpError {
-    /// Whether a row was not what the transaction [expected](crate::txn::TxnBuilder::expect): compute it anew from
-    /// the present state.
+    /// True if a row was not as the transaction [expected](crate::txn::TxnBuilder::expect). Compute
+    /// the transaction again from the current snapshot.
     pub fn is_conflict(&self) -> bool {
         self.error.tag == "timed out"
     }
 
-    /// Whether the client did not own a lock that the transaction [asserts](crate::txn::TxnBuilder::assert_lock).
+    /// True if the client did not own a lock that the transaction
+    /// [asserts](crate::txn::TxnBuilder::assert_lock).
     pub fn is_not_owner(&self) -> bool {
         self.error.tag == "not owner"
     }
@@ -228,28 +233,29 @@ impl fmt::Display for OpError {
 
 impl std::error::Error for OpError {}
 
-/// Why a transaction was not made and never will be: it did not reach the server, or the client's
-/// [`Guard`](super::Guard) has shown later that it was not executed. It can be repeated.
+/// The transaction was not executed and never will be: it did not reach the server, or the client's
+/// [`Guard`](super::Guard) has shown that it was not executed. It can be repeated.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("not sent to the server, nothing has changed: {}", why(.lost.as_deref()))]
+#[error("not sent to the server, nothing has changed: {}", describe(.cause.as_deref()))]
 pub struct NotSent {
-    /// What the last connection ended with; none when the client has ended.
-    pub lost: Option<Arc<Lost>>,
+    /// Failure of the last connection. `None`: the client is closed.
+    pub cause: Option<Arc<ConnectionFailure>>,
 }
 
-/// Why nobody knows what became of a transaction.
+/// The outcome of a transaction is unknown.
 ///
-/// Wait with [`Client::resynced`](super::Client::resynced) until the replica shows the database as it is now, and
-/// see there whether the changes are made; or compute the transaction anew from there, which does nothing if they are.
+/// Wait with [`Client::wait_for_resync`](super::Client::wait_for_resync) for a snapshot that is up
+/// to date, and look for the changes there. Or compute the transaction again from that snapshot,
+/// which gives an empty transaction if the changes were made.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("whether the changes are made is not known, the connection was lost before the server answered: {}", why(.lost.as_deref()))]
-pub struct Unknown {
-    /// What the connection ended with; none when the client has ended.
-    pub lost: Option<Arc<Lost>>,
-    /// The number of the connection.
+#[error("whether the changes are made is not known, the connection was lost before the server answered: {}", describe(.cause.as_deref()))]
+pub struct UnknownOutcome {
+    /// Failure of the connection. `None`: the client is closed.
+    pub cause: Option<Arc<ConnectionFailure>>,
+    /// Number of the connection.
     pub(super) session: u64,
 }
 
-fn why(lost: Option<&Lost>) -> String {
-    lost.map_or_else(|| Ended.to_string(), Lost::to_string)
+fn describe(cause: Option<&ConnectionFailure>) -> String {
+    cause.map_or_else(|| ClientClosed.to_string(), ConnectionFailure::to_string)
 }

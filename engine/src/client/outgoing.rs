@@ -1,4 +1,4 @@
-//! What is sent on a connection, and how far that has come.
+//! Messages to be sent on a connection, and positions in the stream of sent bytes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,48 +7,52 @@ use patchbay_schemas::json::write;
 
 use crate::txn::Transaction;
 
-/// Short messages are gathered in chunks of this size; a longer one is a chunk of its own.
-const CHUNK: usize = 16 << 10;
+/// Maximum length in bytes of a chunk of several short messages. A longer message is a chunk of its
+/// own. One write then sends many small requests.
+const SHORT_MESSAGE_CHUNK_BYTES: usize = 16 << 10;
 
-/// A transaction of more operations than this is encoded while it is sent.
-const LONG: usize = 1024;
+/// Maximum number of operations of a transaction that is encoded as a whole. Larger ones are
+/// encoded while they are sent.
+const MAX_PREENCODED_OPERATIONS: usize = 1024;
 
-/// So many bytes of it at once: less than a socket takes, so that more is encoded while the server reads.
-const PIECE: usize = 128 << 10;
+/// Number of bytes of a large transaction that are encoded at a time. Less than a socket buffers,
+/// so that the next bytes are encoded while the server reads.
+const ENCODE_STEP_BYTES: usize = 128 << 10;
 
-/// What an operation that is not encoded yet counts among the bytes that wait.
-const OPERATION_WEIGHT: usize = 256;
+/// Bytes that an operation counts among the unsent bytes while it is not encoded: an estimate of
+/// the length of an insert.
+const UNENCODED_OPERATION_BYTES: usize = 256;
 
-/// A message to be sent.
+/// A message that is queued for sending.
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    /// All of it, or what is sent next.
+    /// The whole message, or the part that is sent next.
     pub(super) text: Vec<u8>,
-    /// None when the message was there as a whole from the beginning.
-    pub(super) rest: Option<Rest>,
+    /// `None`: `text` is the whole message.
+    pub(super) rest: Option<UnencodedOperations>,
 }
 
-/// What is encoded when all before it has been sent: the server reads the beginning meanwhile, and the text is never there
-/// as a whole. Nothing is left of it in the end.
+/// The operations of a large transaction that are encoded once everything before them has been
+/// sent. The server reads the beginning meanwhile, and the text never exists as a whole.
 #[derive(Debug)]
-pub(super) struct Rest {
+pub(super) struct UnencodedOperations {
     transaction: Arc<Transaction>,
-    /// How many of its operations are encoded.
+    /// Number of encoded operations.
     encoded: usize,
-    /// What follows the operations.
+    /// Text after the operations.
     end: Vec<u8>,
 }
 
 impl Outgoing {
-    /// A request for a transaction.
+    /// A `transact` request, without the id.
     pub(super) fn transact(transaction: &Arc<Transaction>) -> Self {
         let mut text = request_head("transact");
-        if transaction.operations().len() <= LONG {
+        if transaction.operations().len() <= MAX_PREENCODED_OPERATIONS {
             transaction.write_params(&mut text);
             return text.into();
         }
         transaction.write_database(&mut text);
-        let rest = Rest {
+        let rest = UnencodedOperations {
             transaction: transaction.clone(),
             encoded: 0,
             end: b"]".to_vec(),
@@ -57,7 +61,7 @@ impl Outgoing {
         Self { text, rest }
     }
 
-    /// Where the message ends.
+    /// Buffer for text to append to the message.
     pub(super) fn end(&mut self) -> &mut Vec<u8> {
         match &mut self.rest {
             Some(rest) => &mut rest.end,
@@ -65,40 +69,43 @@ impl Outgoing {
         }
     }
 
-    /// Makes the text what follows it: nothing behind the end.
-    fn go_on(&mut self) {
+    /// Replaces the text, which has been sent, by the next part. Empty at the end of the message.
+    fn encode_next(&mut self) {
         self.text.clear();
         let Some(rest) = &mut self.rest else { return };
-        rest.encoded += rest
-            .transaction
-            .write_operations(rest.encoded, PIECE, &mut self.text);
-        if rest.operations() == 0 {
+        rest.encoded +=
+            rest.transaction
+                .write_operations(rest.encoded, ENCODE_STEP_BYTES, &mut self.text);
+        if rest.unencoded_operations() == 0 {
             self.text.append(&mut rest.end);
         }
     }
 
-    /// What it counts among the bytes that wait.
-    fn weight(&self) -> usize {
-        let operations = self.rest.as_ref().map_or(0, Rest::operations);
-        self.text.len() + operations * OPERATION_WEIGHT
+    /// Bytes that the message counts among the unsent ones.
+    fn queued_bytes(&self) -> usize {
+        let operations = self
+            .rest
+            .as_ref()
+            .map_or(0, UnencodedOperations::unencoded_operations);
+        self.text.len() + operations * UNENCODED_OPERATION_BYTES
     }
 }
 
-impl Rest {
-    /// How many operations are not encoded yet.
-    fn operations(&self) -> usize {
+impl UnencodedOperations {
+    /// Number of operations that are not encoded yet.
+    fn unencoded_operations(&self) -> usize {
         self.transaction.operations().len() - self.encoded
     }
 }
 
-/// All of it is there.
+/// A message whose whole text is known.
 impl From<Vec<u8>> for Outgoing {
     fn from(text: Vec<u8>) -> Self {
         Self { text, rest: None }
     }
 }
 
-/// The beginning of a request; its parameters follow.
+/// Returns the beginning of a request, up to its parameters.
 pub(super) fn request_head(method: &str) -> Vec<u8> {
     let mut head = b"{\"method\":".to_vec();
     write::string(&mut head, method.as_bytes());
@@ -106,35 +113,36 @@ pub(super) fn request_head(method: &str) -> Vec<u8> {
     head
 }
 
-/// A place in what is sent on a connection.
+/// A position in the stream of sent bytes. Positions are ordered and can be compared before the
+/// text of a large transaction is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct SendPosition {
     chunk: u64,
-    /// Of the chunk.
+    /// Offset in the chunk.
     byte: usize,
 }
 
-/// What waits to be sent. Chunks have texts that are not empty.
+/// Messages that wait to be sent. The text of the first chunk is never empty.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     chunks: VecDeque<Outgoing>,
-    /// The number of the first chunk.
+    /// Number of the first chunk.
     first: u64,
-    /// How much of the first chunk's text has been sent.
+    /// Sent bytes of the first chunk's text.
     first_sent: usize,
-    /// The weight of all chunks, without what has been sent.
+    /// Queued bytes of all chunks, without the sent ones.
     unsent: usize,
 }
 
 impl Outbox {
-    /// Returns the place at the message's end.
-    pub(super) fn push(&mut self, message: Outgoing) -> Place {
-        self.unsent += message.weight();
+    /// Queues a message. Returns the position of its end.
+    pub(super) fn push(&mut self, message: Outgoing) -> SendPosition {
+        self.unsent += message.queued_bytes();
         match self.chunks.back_mut() {
             Some(last)
                 if last.rest.is_none()
                     && message.rest.is_none()
-                    && last.text.len() + message.text.len() <= CHUNK =>
+                    && last.text.len() + message.text.len() <= SHORT_MESSAGE_CHUNK_BYTES =>
             {
                 last.text.extend_from_slice(&message.text);
             }
@@ -142,21 +150,22 @@ impl Outbox {
         }
         let last = self.chunks.back();
         let whole = last.filter(|last| last.rest.is_none());
-        Place {
+        SendPosition {
             chunk: self.first + self.chunks.len() as u64 - 1,
-            // Nothing is gathered behind a message that is encoded while it is sent, so it ends where its chunk does.
+            // A message that is encoded while it is sent is never joined by others, so it ends with
+            // its chunk.
             byte: whole.map_or(usize::MAX, |last| last.text.len()),
         }
     }
 
-    /// What is sent next.
+    /// The bytes to send next.
     pub(super) fn next(&self) -> &[u8] {
         self.chunks
             .front()
             .map_or(&[], |first| &first.text[self.first_sent..])
     }
 
-    /// So many bytes of that have been sent.
+    /// Removes `len` sent bytes and encodes the next part if the chunk's text is used up.
     pub(super) fn sent(&mut self, len: usize) {
         self.unsent -= len;
         self.first_sent += len;
@@ -167,23 +176,23 @@ impl Outbox {
             return;
         }
         self.first_sent = 0;
-        let weight = first.weight() - first.text.len();
-        first.go_on();
-        self.unsent = self.unsent - weight + first.weight();
+        let queued_bytes = first.queued_bytes() - first.text.len();
+        first.encode_next();
+        self.unsent = self.unsent - queued_bytes + first.queued_bytes();
         if first.text.is_empty() {
             self.chunks.pop_front();
             self.first += 1;
         }
     }
 
-    /// How many bytes wait; what is not encoded yet is counted by operations.
-    pub(super) fn unsent(&self) -> usize {
+    /// Number of bytes that wait to be sent. Operations that are not encoded yet are estimated.
+    pub(super) fn unsent_bytes(&self) -> usize {
         self.unsent
     }
 
-    /// Up to where everything has been sent.
-    pub(super) fn sent_up_to(&self) -> Place {
-        Place {
+    /// Position up to which everything has been sent.
+    pub(super) fn sent_position(&self) -> SendPosition {
+        SendPosition {
             chunk: self.first,
             byte: self.first_sent,
         }
@@ -212,8 +221,8 @@ mod tests {
         Arc::new(txn.finish())
     }
 
-    /// Sends up to so many bytes at once, each message pushed when that number of sendings has been made; the text, and
-    /// where each message was known to have been sent.
+    /// Sends at most `at_once` bytes at a time, and pushes each message after the given number of
+    /// sends. Returns the sent text, and its length when the end of each message counted as sent.
     fn send(messages: Vec<(usize, Outgoing)>, at_once: usize) -> (Vec<u8>, Vec<usize>) {
         let mut outbox = Outbox::default();
         let (mut text, mut places, mut ends) = (Vec::new(), Vec::new(), Vec::new());
@@ -226,19 +235,19 @@ mod tests {
             if next.is_empty() && messages.peek().is_none() {
                 break;
             }
-            assert!(next.len() <= outbox.unsent() && next.len() < 3 * PIECE);
+            assert!(next.len() <= outbox.unsent_bytes() && next.len() < 3 * ENCODE_STEP_BYTES);
             let len = next.len().min(at_once);
             text.extend_from_slice(&next[..len]);
             if len > 0 {
                 outbox.sent(len);
             }
-            let done = outbox.sent_up_to();
+            let done = outbox.sent_position();
             ends.resize(
                 places.iter().filter(|end| **end <= done).count(),
                 text.len(),
             );
         }
-        assert_eq!(outbox.unsent(), 0);
+        assert_eq!(outbox.unsent_bytes(), 0);
         (text, ends)
     }
 
@@ -246,7 +255,7 @@ mod tests {
         b"{}".to_vec().into()
     }
 
-    /// The messages, of which those without a transaction are notes, as text, and where each ends.
+    /// The text of all messages, where `None` stands for a note, and the end of each.
     fn whole(messages: &[Option<&Arc<Transaction>>]) -> (Vec<u8>, Vec<usize>) {
         let (mut text, mut ends) = (Vec::new(), Vec::new());
         for message in messages {
@@ -267,8 +276,11 @@ mod tests {
     }
 
     #[test]
-    fn long_transactions_are_encoded_while_they_are_sent() {
-        let (short, long) = (transaction(LONG), transaction(5 * LONG));
+    fn large_transactions_are_encoded_while_they_are_sent() {
+        let (short, long) = (
+            transaction(MAX_PREENCODED_OPERATIONS),
+            transaction(5 * MAX_PREENCODED_OPERATIONS),
+        );
         let messages = [
             None,
             Some(&short),
@@ -286,7 +298,7 @@ mod tests {
             assert_eq!(seen.len(), ends.len());
             for (seen, end) in seen.iter().zip(&ends) {
                 assert!(
-                    end <= seen && seen - end < at_once.min(CHUNK),
+                    end <= seen && seen - end < at_once.min(SHORT_MESSAGE_CHUNK_BYTES),
                     "{seen} {end}"
                 );
             }
@@ -294,16 +306,19 @@ mod tests {
     }
 
     #[test]
-    fn a_long_transaction_is_known_to_be_sent_with_its_last_byte() {
-        // A last piece behind which there would be room in its chunk.
+    fn a_large_transaction_counts_as_sent_with_its_last_byte() {
+        // The last part leaves room in its chunk for the note.
         let mut operation = Vec::new();
-        transaction(1).write_operations(0, PIECE, &mut operation);
-        let long = transaction(3 * PIECE.div_ceil(operation.len()) + 5);
-        assert!(long.operations().len() > LONG && 6 * operation.len() < CHUNK);
+        transaction(1).write_operations(0, ENCODE_STEP_BYTES, &mut operation);
+        let long = transaction(3 * ENCODE_STEP_BYTES.div_ceil(operation.len()) + 5);
+        assert!(
+            long.operations().len() > MAX_PREENCODED_OPERATIONS
+                && 6 * operation.len() < SHORT_MESSAGE_CHUNK_BYTES
+        );
         let (text, ends) = whole(&[Some(&long), None]);
         for at_once in [997, 4_001, 65_537, usize::MAX] {
-            let sendings = ends[0].div_ceil(at_once.min(PIECE));
-            // The note comes while the last pieces are sent.
+            let sendings = ends[0].div_ceil(at_once.min(ENCODE_STEP_BYTES));
+            // The note is pushed while the last parts are sent.
             for when in sendings.saturating_sub(2)..sendings + 6 {
                 let messages = vec![(0, Outgoing::transact(&long)), (when, note())];
                 let (sent, seen) = send(messages, at_once);
@@ -317,16 +332,16 @@ mod tests {
     }
 
     #[test]
-    fn long_transactions_weigh_before_they_are_encoded() {
-        let long = transaction(20 * LONG);
+    fn operations_count_as_unsent_bytes_before_they_are_encoded() {
+        let long = transaction(20 * MAX_PREENCODED_OPERATIONS);
         let mut outbox = Outbox::default();
         outbox.push(Outgoing::transact(&long));
-        assert!(outbox.unsent() > 20 * LONG * OPERATION_WEIGHT);
+        assert!(outbox.unsent_bytes() > 20 * MAX_PREENCODED_OPERATIONS * UNENCODED_OPERATION_BYTES);
     }
 
     #[test]
-    fn what_ends_a_request_follows_its_operations() {
-        for rows in [1, 2 * LONG] {
+    fn text_appended_to_a_request_follows_its_operations() {
+        for rows in [1, 2 * MAX_PREENCODED_OPERATIONS] {
             let transaction = transaction(rows);
             let mut request = Outgoing::transact(&transaction);
             request.end().extend_from_slice(b",\"id\":7}");

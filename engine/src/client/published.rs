@@ -1,4 +1,4 @@
-//! What the task behind a client tells its handles.
+//! State that the task behind a client publishes for its handles.
 
 use std::sync::Arc;
 
@@ -8,47 +8,35 @@ use tokio::sync::watch;
 use crate::db::Snapshot;
 
 use super::embedded::EmbeddedDatabase;
-use super::subscription::Followers;
+use super::progress::ReplicaProgress;
+use super::subscription::Subscribers;
 
-/// How far the replica has come.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Progress {
-    /// The number of the connection that the replica follows or followed last.
-    pub(super) session: u64,
-    /// Whether it follows it still.
-    pub(super) live: bool,
-    /// Whether the server is done with all former connections.
-    pub(super) fenced: bool,
-    /// How often a new snapshot was published.
-    pub(super) changes: u64,
-}
-
-/// Where handles read.
+/// Source of the snapshots that handles read.
 #[derive(Debug)]
-pub(super) enum Shared {
-    /// What the task has published last.
-    Replica(Published),
-    /// There is no task and no copy.
+pub(super) enum SnapshotSource {
+    /// The last snapshot of the task's replica.
+    Replica(PublishedReplica),
+    /// The database itself: an embedded client has neither task nor replica.
     Embedded(Box<dyn EmbeddedDatabase>),
 }
 
-/// What the task tells handles.
+/// The published snapshot and the subscriptions to changes.
 #[derive(Debug)]
-pub(super) struct Published {
+pub(super) struct PublishedReplica {
     pub(super) snapshot: ArcSwap<Snapshot>,
-    pub(super) followers: Followers,
+    pub(super) subscribers: Subscribers,
 }
 
-impl Published {
+impl PublishedReplica {
     pub(super) fn new(snapshot: Snapshot) -> Self {
         Self {
             snapshot: ArcSwap::from_pointee(snapshot),
-            followers: Followers::default(),
+            subscribers: Subscribers::default(),
         }
     }
 }
 
-impl Shared {
+impl SnapshotSource {
     pub(super) fn snapshot(&self) -> Snapshot {
         match self {
             Self::Replica(published) => Snapshot::clone(&published.snapshot.load()),
@@ -57,28 +45,31 @@ impl Shared {
     }
 }
 
-/// Belongs to the task: when it is dropped, those who wait hear that nothing comes any more. The task ends with the last
-/// handle, though somebody may wait for changes still, or with the runtime that it runs on.
-pub(super) struct Ending {
-    shared: Arc<Shared>,
-    progress: watch::Sender<Progress>,
+/// Closes the client for its handles and subscriptions when the task drops it: after the last
+/// handle was dropped, or when the runtime shuts down. Subscriptions may still wait at that time.
+pub(super) struct ClosedOnDrop {
+    shared: Arc<SnapshotSource>,
+    progress: watch::Sender<ReplicaProgress>,
 }
 
-impl Ending {
-    pub(super) fn new(shared: Arc<Shared>, progress: watch::Sender<Progress>) -> Self {
+impl ClosedOnDrop {
+    pub(super) fn new(
+        shared: Arc<SnapshotSource>,
+        progress: watch::Sender<ReplicaProgress>,
+    ) -> Self {
         Self { shared, progress }
     }
 
-    pub(super) fn shared(&self) -> &Shared {
+    pub(super) fn shared(&self) -> &SnapshotSource {
         &self.shared
     }
 }
 
-impl Drop for Ending {
+impl Drop for ClosedOnDrop {
     fn drop(&mut self) {
         self.progress.send_modify(|progress| progress.live = false);
-        if let Shared::Replica(published) = &*self.shared {
-            published.followers.end();
+        if let SnapshotSource::Replica(published) = &*self.shared {
+            published.subscribers.close();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where a database is served.
+//! Addresses of database servers.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,35 +8,37 @@ use uuid::Uuid;
 
 use super::connector::Connector;
 
-/// The port of a `tcp:` or `ssl:` remote that names none.
+/// IANA port of OVSDB, for `tcp:` and `ssl:` remotes without a port.
 const DEFAULT_PORT: u16 = 6640;
 
-/// One address of a database server, as OVSDB's tools spell it.
+/// Address of a database server, in the syntax of OVSDB's tools.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Remote {
     /// `unix:PATH`
     Unix(PathBuf),
     /// `tcp:HOST[:PORT]`, an IPv6 address in brackets.
     Tcp {
-        /// Name or address.
+        /// Host name or IP address.
         host: String,
-        /// Port, 6640 where none is said.
+        /// Port; 6640 if the text has none.
         port: u16,
     },
-    /// `ssl:HOST[:PORT]`, an IPv6 address in brackets: TLS, with the keys of [`Config::tls`](super::Config::tls).
+    /// `ssl:HOST[:PORT]`, an IPv6 address in brackets. TLS with the keys of
+    /// [`Config::tls`](super::Config::tls); needs the Cargo feature `tls`.
     Ssl {
-        /// Name or address.
+        /// Host name or IP address.
         host: String,
-        /// Port, 6640 where none is said.
+        /// Port; 6640 if the text has none.
         port: u16,
     },
-    /// Streams that somebody else opens. No text stands for it.
+    /// Byte streams that the application opens. Has no textual form.
     Connector(Connector),
 }
 
-/// Addresses that all serve the same database, separated by commas. They are tried in order.
+/// Comma-separated addresses of servers of one database, tried in order.
 ///
-/// `cid:UUID` may stand among them, as in Open vSwitch's own clients: the only cluster whose members are accepted.
+/// An element `cid:UUID` names the only cluster whose members are accepted, as in Open vSwitch's
+/// own clients.
 ///
 /// ```
 /// use patchbay_engine::client::{Remote, Remotes};
@@ -53,7 +55,7 @@ pub struct Remotes {
     cluster: Option<Uuid>,
 }
 
-/// A text that names no remote.
+/// The text is not a list of remotes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("bad remote {text:?}: {problem}")]
 pub struct RemoteError {
@@ -62,17 +64,17 @@ pub struct RemoteError {
 }
 
 impl Remotes {
-    /// The addresses, in order; there is at least one.
+    /// The addresses, in order. There is at least one.
     pub fn as_slice(&self) -> &[Remote] {
         &self.remotes
     }
 
-    /// The only cluster whose members are accepted, where one was named.
+    /// The only cluster whose members are accepted. `None`: any server.
     pub fn cluster(&self) -> Option<Uuid> {
         self.cluster
     }
 
-    /// These addresses, and another one to be tried after them.
+    /// Appends an address.
     #[must_use]
     pub fn or(mut self, remote: impl Into<Remote>) -> Self {
         self.remotes.push(remote.into());
@@ -176,7 +178,7 @@ fn host_and_port(address: &str) -> Result<(&str, u16), &'static str> {
     let (host, rest) = match address.strip_prefix('[') {
         Some(bracketed) => bracketed
             .split_once(']')
-            .ok_or("the address in brackets does not end")?,
+            .ok_or("the address in brackets has no closing bracket")?,
         None => address.split_at(address.find(':').unwrap_or(address.len())),
     };
     if host.is_empty() {
@@ -217,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remotes_are_spelt_as_ovsdb_tools_do() {
+    fn remotes_have_the_syntax_of_ovsdb_tools() {
         for (text, shown) in [
             ("unix:/run/db.sock", "unix:/run/db.sock"),
             ("tcp:127.0.0.1:6641", "tcp:127.0.0.1:6641"),
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_remote_is_refused_with_its_text() {
+    fn a_malformed_remote_is_rejected_with_its_text() {
         for (text, problem) in [
             ("", "expected unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT"),
             ("unix:", "the path of the socket is missing"),
@@ -257,7 +259,7 @@ mod tests {
             ("tcp:", "the host is missing"),
             ("tcp:::1:6641", "the host is missing"),
             ("tcp:fd00::1:6641", "an IPv6 address must be in brackets"),
-            ("tcp:[::1", "the address in brackets does not end"),
+            ("tcp:[::1", "the address in brackets has no closing bracket"),
             ("tcp:[::1]x", "expected HOST:PORT"),
             ("tcp:a:66666", "the port is not a number from 0 to 65535"),
         ] {

@@ -1,4 +1,4 @@
-//! The copy of the database that a client keeps.
+//! The replica: a client's copy of the database.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -8,50 +8,49 @@ use patchbay_schemas::datum::Datum;
 use patchbay_schemas::json::Reader;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableId};
-use patchbay_schemas::strings::Strings;
-use patchbay_schemas::wire::{
-    ArrivedRows, MonitorRequests, MonitorVersion, UpdateError, UpdateReader,
-};
+use patchbay_schemas::streaming::StreamedRows;
+use patchbay_schemas::strings::StringCache;
+use patchbay_schemas::wire::{MonitorRequests, MonitorVersion, UpdateError, UpdateReader};
 use uuid::Uuid;
 
 use crate::db::{ChangeSet, IndexSpec, RowChange, Snapshot};
 use crate::txn::Transaction;
 
 use super::outcome::Committed;
-use super::subscription::News;
+use super::subscription::ReplicaEvent;
 
-/// A database that follows the updates of a server. An update that fails leaves it as it was.
+/// A database that follows the updates of a server. A failed update leaves it unchanged.
 #[derive(Debug)]
 pub(super) struct Replica {
     snapshot: Snapshot,
-    strings: Strings,
-    /// Whether it has held the database at some time.
+    strings: StringCache,
+    /// True once the replica has held the database.
     filled: bool,
-    /// What nobody has been told yet.
-    news: Vec<News>,
+    /// Events that are not published yet.
+    events: Vec<ReplicaEvent>,
 }
 
-/// What a server reports of a database.
-pub(super) struct Updates<'a> {
+/// The contents of a monitor reply or update.
+pub(super) struct TableUpdates<'a> {
     pub(super) version: MonitorVersion,
-    /// At the `<table-updates>`, or what is left of them.
+    /// At the `<table-updates>`, without the rows that were decoded while it was received.
     pub(super) text: Reader<'a>,
-    /// What was taken out of the text while it arrived.
-    pub(super) arrived: ArrivedRows,
+    /// Rows that were decoded while the message was received.
+    pub(super) streamed: StreamedRows,
 }
 
-impl<'a> Updates<'a> {
-    /// That of which nothing was taken out.
+impl<'a> TableUpdates<'a> {
+    /// Contents of which no row was decoded yet.
     pub(super) fn whole(text: Reader<'a>, version: MonitorVersion) -> Self {
         Self {
             version,
             text,
-            arrived: ArrivedRows::default(),
+            streamed: StreamedRows::default(),
         }
     }
 
-    fn read(self, schema: &'a DatabaseSchema, strings: &'a mut Strings) -> UpdateReader<'a> {
-        UpdateReader::new(self.text, schema, self.version, strings).with_arrived(self.arrived)
+    fn read(self, schema: &'a DatabaseSchema, strings: &'a mut StringCache) -> UpdateReader<'a> {
+        UpdateReader::new(self.text, schema, self.version, strings).with_streamed(self.streamed)
     }
 }
 
@@ -62,32 +61,32 @@ impl Replica {
             snapshot: indexes
                 .iter()
                 .fold(empty, |snapshot, index| snapshot.with_index(index.clone())),
-            strings: Strings::default(),
+            strings: StringCache::default(),
             filled: false,
-            news: Vec::new(),
+            events: Vec::new(),
         }
     }
 
-    /// The same, which shares strings with rows that were decoded before.
-    pub(super) fn with_strings(self, strings: Strings) -> Self {
+    /// Replaces the string pool by one that rows decoded before already share.
+    pub(super) fn with_strings(self, strings: StringCache) -> Self {
         Self { strings, ..self }
     }
 
-    /// Strings that come again and again.
-    pub(super) fn strings(&mut self) -> &mut Strings {
+    /// The pool of repeated strings.
+    pub(super) fn strings(&mut self) -> &mut StringCache {
         &mut self.strings
     }
 
-    /// What has happened since this was called last, after the first contents.
-    pub(super) fn take_news(&mut self) -> Vec<News> {
-        std::mem::take(&mut self.news)
+    /// Takes the events since the last call. The first contents are no event.
+    pub(super) fn take_events(&mut self) -> Vec<ReplicaEvent> {
+        std::mem::take(&mut self.events)
     }
 
-    /// Keeps of several pieces of news only that there are some: a connection that cannot be used may have brought the
-    /// replica up to date, and so may any number after it, before anybody is told.
-    pub(super) fn condense_news(&mut self) {
-        if self.news.len() > 1 {
-            self.news = vec![News::Replaced];
+    /// Replaces several events by [`ReplicaEvent::Replaced`]. Bounds the memory of connections that
+    /// bring the replica up to date but fail before their events are published.
+    pub(super) fn condense_events(&mut self) {
+        if self.events.len() > 1 {
+            self.events = vec![ReplicaEvent::Replaced];
         }
     }
 
@@ -95,38 +94,38 @@ impl Replica {
         &self.snapshot
     }
 
-    /// Makes the replica what a monitor's first reply says: the whole contents of the database.
+    /// Replaces the contents by those of a monitor's first reply.
     ///
-    /// What is as it was before, is shared with former snapshots.
+    /// Unchanged rows stay shared with former snapshots.
     pub(super) fn replace(
         &mut self,
         schema: &Arc<DatabaseSchema>,
-        contents: Updates<'_>,
+        contents: TableUpdates<'_>,
     ) -> Result<ChangeSet, UpdateError> {
         let same_schema = schema.to_json() == self.snapshot.schema().to_json();
         let other = (!same_schema).then(|| self.snapshot.empty_like(schema.clone()));
         let snapshot = other.as_ref().unwrap_or(&self.snapshot);
         let is_new = snapshot.row_count() == 0;
-        let mut there: HashSet<(TableId, Uuid), RandomState> = HashSet::default();
+        let mut present: HashSet<(TableId, Uuid), RandomState> = HashSet::default();
         let mut changes = ChangeSet::default();
         let mut updates = contents.read(schema, &mut self.strings);
         for update in &mut updates {
             let (table, uuid, update) = update?;
             let row = update.apply(schema.table(table), uuid, None)?;
             let old = snapshot.row(table, uuid);
-            if !is_new && !there.insert((table, uuid)) {
-                return Err(repeated(schema, table, uuid));
+            if !is_new && !present.insert((table, uuid)) {
+                return Err(duplicate_row(schema, table, uuid));
             }
             changes
                 .rows
                 .extend(row.and_then(|row| replacement(table, old, row)));
         }
-        note_unknown_columns(&updates);
+        warn_about_unknown_columns(&updates);
         for table in schema.table_ids() {
             let gone = snapshot
                 .table(table)
                 .iter()
-                .filter(|row| !there.contains(&(table, row.uuid)));
+                .filter(|row| !present.contains(&(table, row.uuid)));
             let deleted = |old: &Arc<Row>| RowChange {
                 table,
                 old: Some(old.clone()),
@@ -134,68 +133,69 @@ impl Replica {
             };
             changes.rows.extend(gone.map(deleted));
         }
-        let shared_before = shared_keys(&self.snapshot);
+        let duplicates_before = duplicate_key_counts(&self.snapshot);
         let before = is_new.then(|| self.snapshot.clone());
         if let Some(other) = other {
             self.snapshot = other;
         }
-        // In place: a snapshot that nobody holds keeps no copy of what has changed since.
+        // Applied in place, so that a snapshot without other owners is not copied.
         self.snapshot.apply(&changes);
-        // Millions of rows that come for the first time are counted, which costs nothing, and not looked up.
+        // Counting the rows of the first contents replaces a lookup for each of them.
         if let Some(before) = before
             && self.snapshot.row_count() != changes.rows.len()
-            && let Err(error) = each_row_once(schema, &changes)
+            && let Err(error) = check_rows_unique(schema, &changes)
         {
             self.snapshot = before;
             return Err(error);
         }
-        warn_of_shared_keys(shared_before, &self.snapshot);
+        warn_about_duplicate_keys(duplicates_before, &self.snapshot);
         if std::mem::replace(&mut self.filled, true) {
-            self.news.push(if same_schema {
-                News::Resynced(changes.clone())
+            self.events.push(if same_schema {
+                ReplicaEvent::Resynced(changes.clone())
             } else {
-                News::Replaced
+                ReplicaEvent::Replaced
             });
         }
         Ok(changes)
     }
 
-    /// Applies what the server says has changed since the last connection.
-    pub(super) fn catch_up(&mut self, updates: Updates<'_>) -> Result<ChangeSet, UpdateError> {
+    /// Applies the changes since the last connection.
+    pub(super) fn catch_up(&mut self, updates: TableUpdates<'_>) -> Result<ChangeSet, UpdateError> {
         let changes = self.update(updates)?;
-        self.news.push(News::Resynced(changes.clone()));
+        self.events.push(ReplicaEvent::Resynced(changes.clone()));
         Ok(changes)
     }
 
     /// Applies the changes of one transaction.
-    pub(super) fn apply(&mut self, updates: Updates<'_>) -> Result<ChangeSet, UpdateError> {
+    pub(super) fn apply(&mut self, updates: TableUpdates<'_>) -> Result<ChangeSet, UpdateError> {
         let changes = self.update(updates)?;
-        self.news.push(News::Committed(changes.clone()));
+        self.events.push(ReplicaEvent::Committed(changes.clone()));
         Ok(changes)
     }
 
-    /// Shows what a transaction of this client has done, of which the server reports nothing; its operations are taken.
-    /// False when that cannot be told from them; then nothing has changed.
-    pub(super) fn expect(
+    /// Applies a transaction of this client that the server does not report. Takes its operations.
+    ///
+    /// Returns false, without any change, if its effects cannot be computed.
+    pub(super) fn apply_own_transaction(
         &mut self,
         transaction: &mut Transaction,
         committed: &Committed,
-        asked: &MonitorRequests,
+        monitored: &MonitorRequests,
     ) -> bool {
         if !Arc::ptr_eq(transaction.schema(), self.snapshot.schema()) {
             return false;
         }
         let operations = transaction.take_executed(|row| committed.inserted.get(&row).copied());
-        let Some(mut changes) = self.snapshot.expected(operations) else {
+        let Some(mut changes) = self.snapshot.predict_changes(operations) else {
             return false;
         };
-        as_reported(&mut changes, self.snapshot.schema(), asked);
+        restrict_to_monitor(&mut changes, self.snapshot.schema(), monitored);
         self.snapshot.apply(&changes);
-        self.news.push(News::Committed(changes));
+        self.events.push(ReplicaEvent::Committed(changes));
         true
     }
 
-    fn update(&mut self, updates: Updates<'_>) -> Result<ChangeSet, UpdateError> {
+    fn update(&mut self, updates: TableUpdates<'_>) -> Result<ChangeSet, UpdateError> {
         let schema = self.snapshot.schema().clone();
         let mut changes = ChangeSet::default();
         let mut updates = updates.read(&schema, &mut self.strings);
@@ -212,18 +212,22 @@ impl Replica {
                 });
             }
         }
-        note_unknown_columns(&updates);
-        each_row_once(&schema, &changes)?;
-        let shared_before = shared_keys(&self.snapshot);
+        warn_about_unknown_columns(&updates);
+        check_rows_unique(&schema, &changes)?;
+        let duplicates_before = duplicate_key_counts(&self.snapshot);
         self.snapshot.apply(&changes);
-        warn_of_shared_keys(shared_before, &self.snapshot);
+        warn_about_duplicate_keys(duplicates_before, &self.snapshot);
         Ok(changes)
     }
 }
 
-/// Leaves of changes what a monitor would report of them.
-fn as_reported(changes: &mut ChangeSet, schema: &DatabaseSchema, asked: &MonitorRequests) {
-    let unreported: HashMap<TableId, Vec<(ColumnId, Datum)>, RandomState> = asked
+/// Removes from changes what a monitor would not report.
+fn restrict_to_monitor(
+    changes: &mut ChangeSet,
+    schema: &DatabaseSchema,
+    monitored: &MonitorRequests,
+) {
+    let unreported: HashMap<TableId, Vec<(ColumnId, Datum)>, RandomState> = monitored
         .tables
         .iter()
         .map(|(id, monitored)| {
@@ -239,7 +243,7 @@ fn as_reported(changes: &mut ChangeSet, schema: &DatabaseSchema, asked: &Monitor
             return false;
         };
         let new = Arc::make_mut(new);
-        // Monitors are not asked for versions.
+        // Row versions are not monitored.
         new.version = Uuid::nil();
         for (column, default) in unreported {
             if new.values.get(*column) != Some(default) {
@@ -253,7 +257,8 @@ fn as_reported(changes: &mut ChangeSet, schema: &DatabaseSchema, asked: &Monitor
     });
 }
 
-/// The change from a version of a row to the same or another one; what is equal in both stays shared.
+/// The change from one version of a row to another. `None`: the versions are equal. Equal values
+/// stay shared.
 fn replacement(table: TableId, old: Option<&Arc<Row>>, mut new: Arc<Row>) -> Option<RowChange> {
     if let Some(old) = old {
         if **old == *new {
@@ -268,8 +273,9 @@ fn replacement(table: TableId, old: Option<&Arc<Row>>, mut new: Arc<Row>) -> Opt
     })
 }
 
-/// Refuses two changes of one row: both would be from the same old version, of which indexes forget only one successor.
-fn each_row_once(schema: &DatabaseSchema, changes: &ChangeSet) -> Result<(), UpdateError> {
+/// Fails if a row changes twice. Both changes would start from the same old version, and indexes
+/// would keep one of the new ones.
+fn check_rows_unique(schema: &DatabaseSchema, changes: &ChangeSet) -> Result<(), UpdateError> {
     if changes.rows.len() < 2 {
         return Ok(());
     }
@@ -277,22 +283,22 @@ fn each_row_once(schema: &DatabaseSchema, changes: &ChangeSet) -> Result<(), Upd
     seen.reserve(changes.rows.len());
     for change in &changes.rows {
         if !seen.insert((change.table, change.uuid())) {
-            return Err(repeated(schema, change.table, change.uuid()));
+            return Err(duplicate_row(schema, change.table, change.uuid()));
         }
     }
     Ok(())
 }
 
-fn repeated(schema: &DatabaseSchema, table: TableId, row: Uuid) -> UpdateError {
+fn duplicate_row(schema: &DatabaseSchema, table: TableId, row: Uuid) -> UpdateError {
     UpdateError::Contradiction {
         table: schema.table(table).name.clone(),
         row,
-        problem: "the row is there twice",
+        problem: "the row occurs twice",
     }
 }
 
-/// For each unique index, how many keys several rows have.
-fn shared_keys(snapshot: &Snapshot) -> Vec<usize> {
+/// Number of duplicate keys of each unique index.
+fn duplicate_key_counts(snapshot: &Snapshot) -> Vec<usize> {
     let unique = snapshot.indexes().filter(|index| index.is_unique());
     let count = |index| {
         let view = snapshot.index(index);
@@ -301,19 +307,19 @@ fn shared_keys(snapshot: &Snapshot) -> Vec<usize> {
     unique.map(count).collect()
 }
 
-/// A replica has no say in what rows there are; that an index is not unique is for people to know.
-fn warn_of_shared_keys(before: Vec<usize>, now: &Snapshot) {
+/// Warns about new duplicate keys. The replica cannot reject them.
+fn warn_about_duplicate_keys(before: Vec<usize>, now: &Snapshot) {
     let unique = now.indexes().filter(|index| index.is_unique());
-    for ((index, before), now) in unique.zip(before).zip(shared_keys(now)) {
+    for ((index, before), now) in unique.zip(before).zip(duplicate_key_counts(now)) {
         if now > before {
-            tracing::warn!(%index, keys = now, "several rows have a key that was said to be unique");
+            tracing::warn!(%index, keys = now, "several rows share a key of a unique index");
         }
     }
 }
 
-fn note_unknown_columns(updates: &UpdateReader<'_>) {
+fn warn_about_unknown_columns(updates: &UpdateReader<'_>) {
     for column in updates.unknown_columns() {
-        tracing::warn!(column, "the server reports a column that its schema lacks");
+        tracing::warn!(column, "the server reported a column that its schema lacks");
     }
 }
 

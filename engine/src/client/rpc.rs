@@ -1,126 +1,120 @@
-//! One JSON-RPC connection without its socket: received bytes in, messages out; messages in, bytes to send out.
+//! The JSON-RPC state of one connection, without its socket (RFC 7047 section 4).
 
 use std::time::{Duration, Instant};
 
-use patchbay_schemas::json::{
-    ArrivingRows, Framer, Json, JsonError, Text, TextBuf, UnprovenMembers, write,
-};
+use patchbay_schemas::json::{Framer, Json, JsonError, Text, TextBuf, write};
 
-use super::outgoing::{Outbox, Outgoing, Place, request_head};
+use super::outgoing::{Outbox, Outgoing, SendPosition, request_head};
 
-/// Of a message that has not arrived as a whole at least so many bytes are decoded at once.
-const PIECE: usize = 32 << 10;
-
-/// The id of the requests that only ask for a sign of life.
+/// Id of `echo` requests.
 const PROBE_ID: &str = "echo";
 
-/// How many bytes of answers may wait to be sent: far more than a server asks for that reads what it gets.
-const MAX_ANSWERS: usize = 1 << 20;
+/// Maximum number of unsent bytes of replies to the server's own requests. A server that reads its
+/// replies never has that many outstanding.
+const MAX_UNSENT_REPLY_BYTES: usize = 1 << 20;
 
-/// The connection's state besides what the messages mean.
+/// Framing, outgoing messages, request ids and probes.
 #[derive(Debug)]
 pub(super) struct Rpc {
     framer: Framer,
     outbox: Outbox,
-    /// The length of the answers since nothing waited to be sent.
-    answers: usize,
+    /// Bytes of replies queued since the outbox was last empty.
+    unsent_reply_bytes: usize,
     last_id: i64,
-    /// When the last byte was received.
-    heard: Instant,
-    /// When the server last gave a sign of life.
-    active: Instant,
-    probe: Option<Duration>,
-    /// When the server was asked for a sign of life that it has not given yet.
-    probed: Option<Instant>,
+    /// Time at which the last byte was received.
+    last_received: Instant,
+    /// Time of the server's last sign of life.
+    last_activity: Instant,
+    probe_interval: Option<Duration>,
+    /// Time of an `echo` request without a sign of life since then.
+    probe_sent_at: Option<Instant>,
 }
 
 impl Rpc {
-    /// A connection that accepts messages of up to `max_message` bytes.
-    pub(super) fn new(max_message: usize, probe: Option<Duration>, now: Instant) -> Self {
+    /// A connection that accepts messages of at most `max_message` bytes. `probe_interval` is
+    /// `None` for no probes.
+    pub(super) fn new(max_message: usize, probe_interval: Option<Duration>, now: Instant) -> Self {
         Self {
             framer: Framer::new(max_message),
             outbox: Outbox::default(),
-            answers: 0,
+            unsent_reply_bytes: 0,
             last_id: 0,
-            heard: now,
-            active: now,
-            probe,
-            probed: None,
+            last_received: now,
+            last_activity: now,
+            probe_interval,
+            probe_sent_at: None,
         }
     }
 
-    /// Where to append received bytes (then call [`received`](Self::received)), and what to send next (then call
-    /// [`sent`](Self::sent)).
+    /// The buffer for received bytes (then call [`on_received`](Self::on_received)), and the bytes
+    /// to send next (then call [`on_sent`](Self::on_sent)).
     pub(super) fn buffers(&mut self) -> (&mut Vec<u8>, &[u8]) {
         (self.framer.buffer_mut(), self.outbox.next())
     }
 
-    pub(super) fn received(&mut self, now: Instant) {
-        self.heard = now;
-        self.moved(now);
+    pub(super) fn on_received(&mut self, now: Instant) {
+        self.last_received = now;
+        self.on_send_progress(now);
     }
 
-    /// Bytes that had to wait because too many were on their way to the server have been taken from us. That is a sign of
-    /// life, as in OVSDB's own clients: a long request may take longer than the server may be silent. Bytes that need not wait
-    /// are none; a connection that is dead takes many of them.
-    pub(super) fn moved(&mut self, now: Instant) {
-        self.active = now;
-        self.probed = None;
+    /// Handles progress of a write that had to wait, which is a sign of life, as in OVSDB's own
+    /// clients: a long request may take longer than the server may be silent. A write that does not
+    /// wait is no sign of life, because a dead connection accepts bytes for a while.
+    pub(super) fn on_send_progress(&mut self, now: Instant) {
+        self.last_activity = now;
+        self.probe_sent_at = None;
     }
 
-    pub(super) fn sent(&mut self, len: usize) {
+    pub(super) fn on_sent(&mut self, len: usize) {
         self.outbox.sent(len);
-        if self.unsent() == 0 {
-            self.answers = 0;
+        if self.unsent_bytes() == 0 {
+            self.unsent_reply_bytes = 0;
         }
     }
 
-    /// When the last byte was received.
-    pub(super) fn heard(&self) -> Instant {
-        self.heard
+    /// Time at which the last byte was received.
+    pub(super) fn last_received(&self) -> Instant {
+        self.last_received
     }
 
-    /// Whether a message has arrived in part; to be asked when there is no whole one.
+    /// True if a message was received in part. Call this when no complete message is left.
     pub(super) fn is_receiving(&mut self) -> bool {
         !self.framer.buffer_mut().is_empty()
     }
 
-    /// How many bytes wait to be sent; what is not encoded yet is counted by operations.
-    pub(super) fn unsent(&self) -> usize {
-        self.outbox.unsent()
+    /// Number of bytes that wait to be sent. Operations that are not encoded yet are estimated.
+    pub(super) fn unsent_bytes(&self) -> usize {
+        self.outbox.unsent_bytes()
     }
 
-    /// Up to where everything has been sent.
-    pub(super) fn sent_up_to(&self) -> Place {
-        self.outbox.sent_up_to()
+    /// Position up to which everything has been sent.
+    pub(super) fn sent_position(&self) -> SendPosition {
+        self.outbox.sent_position()
     }
 
-    /// The next complete message.
+    /// Takes the next complete message.
     pub(super) fn next_text(&mut self) -> Result<Option<TextBuf>, JsonError> {
         self.framer.next_text()
     }
 
-    /// Of a long message that is arriving, what can be decoded now; to be asked when there is no whole one.
-    pub(super) fn arriving(&mut self) -> Option<ArrivingRows<'_>> {
-        self.framer.arriving_rows(PIECE)
+    /// Returns the received bytes, for decoding a message while it is being received.
+    pub(super) fn framer(&mut self) -> &mut Framer {
+        &mut self.framer
     }
 
-    /// Of a message whose rows are decoded while it arrives, what nobody has looked at; to be asked before there is a
-    /// whole one.
-    pub(super) fn unproven(&mut self) -> Result<Option<UnprovenMembers<'_>>, JsonError> {
-        self.framer.unproven_members()
-    }
-
-    /// Sends a request and returns its id.
+    /// Queues a request and returns its id.
     pub(super) fn request(&mut self, method: &str, params: impl FnOnce(&mut Vec<u8>)) -> i64 {
         let mut request = request_head(method);
         params(&mut request);
         self.request_from_head(request).0
     }
 
-    /// Sends a request of which everything is there but the id: [`request_head`] and the parameters. Returns its id,
-    /// and up to where in what is sent it goes.
-    pub(super) fn request_from_head(&mut self, request: impl Into<Outgoing>) -> (i64, Place) {
+    /// Queues a request that is complete but for its id: [`request_head`] and the parameters.
+    /// Returns the id and the position of the request's end.
+    pub(super) fn request_from_head(
+        &mut self,
+        request: impl Into<Outgoing>,
+    ) -> (i64, SendPosition) {
         let mut request = request.into();
         self.last_id += 1;
         let end = request.end();
@@ -130,8 +124,8 @@ impl Rpc {
         (self.last_id, self.outbox.push(request))
     }
 
-    /// Answers a request: with a result, or with an error that is a bare string. False when the server asks for more
-    /// than it reads.
+    /// Queues the reply to a request: a result, or an error that is a bare string. Returns false if
+    /// the server does not read its replies.
     #[must_use]
     pub(super) fn answer(&mut self, id: &Json, outcome: Result<Text<'_>, &str>) -> bool {
         let mut answer = b"{\"result\":".to_vec();
@@ -148,31 +142,34 @@ impl Rpc {
         answer.extend_from_slice(b",\"id\":");
         id.write(&mut answer);
         answer.push(b'}');
-        self.answers += answer.len();
+        self.unsent_reply_bytes += answer.len();
         self.outbox.push(answer.into());
-        self.answers <= MAX_ANSWERS
+        self.unsent_reply_bytes <= MAX_UNSENT_REPLY_BYTES
     }
 
-    /// Whether an id is that of a probe.
+    /// True if `id` is that of an `echo` request of this client.
     pub(super) fn is_probe(id: &Json) -> bool {
         id.as_str() == Some(PROBE_ID)
     }
 
-    /// When to call [`on_deadline`](Self::on_deadline).
+    /// Time at which to call [`on_deadline`](Self::on_deadline).
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.probed.unwrap_or(self.active).checked_add(self.probe?)
+        self.probe_sent_at
+            .unwrap_or(self.last_activity)
+            .checked_add(self.probe_interval?)
     }
 
-    /// Asks for a sign of life, or returns for how long there has been none.
+    /// Sends an `echo` request if one is due. Fails with the duration of the silence if there was
+    /// no sign of life after the last one.
     pub(super) fn on_deadline(&mut self, now: Instant) -> Result<(), Duration> {
         match self.deadline() {
             Some(deadline) if deadline <= now => {}
             _ => return Ok(()),
         }
-        if self.probed.is_some() {
-            return Err(now - self.active);
+        if self.probe_sent_at.is_some() {
+            return Err(now - self.last_activity);
         }
-        self.probed = Some(now);
+        self.probe_sent_at = Some(now);
         let mut request = b"{\"method\":\"echo\",\"params\":[],\"id\":".to_vec();
         write::string(&mut request, PROBE_ID.as_bytes());
         request.push(b'}');
@@ -196,12 +193,12 @@ mod tests {
             }
             out.push_str(std::str::from_utf8(next).unwrap());
             let len = next.len();
-            rpc.sent(len);
+            rpc.on_sent(len);
         }
     }
 
     #[test]
-    fn requests_have_ids_and_places_in_what_is_sent() {
+    fn requests_have_ids_and_end_positions() {
         let mut rpc = Rpc::new(1000, None, Instant::now());
         assert_eq!(
             rpc.request("list_dbs", |out| out.extend_from_slice(b"[]")),
@@ -212,19 +209,19 @@ mod tests {
         big.extend_from_slice(b"[]");
         let (id, end) = rpc.request_from_head(big);
         assert_eq!(id, 2);
-        let unsent = rpc.unsent();
-        assert!(rpc.sent_up_to() < end);
+        let unsent = rpc.unsent_bytes();
+        assert!(rpc.sent_position() < end);
         let out = output(&mut rpc);
         assert!(
             out.starts_with(r#"{"method":"list_dbs","params":[],"id":1}{"method":"x","params": "#)
         );
         assert!(out.ends_with(r#"[],"id":2}"#));
-        assert_eq!((out.len(), rpc.unsent()), (unsent, 0));
-        assert!(rpc.sent_up_to() >= end);
+        assert_eq!((out.len(), rpc.unsent_bytes()), (unsent, 0));
+        assert!(rpc.sent_position() >= end);
     }
 
     #[test]
-    fn silence_is_probed_and_then_reported() {
+    fn a_silent_server_is_probed_and_then_reported() {
         let start = Instant::now();
         let mut rpc = Rpc::new(1000, Some(5 * SECOND), start);
         assert_eq!(rpc.deadline(), Some(start + 5 * SECOND));
@@ -237,7 +234,7 @@ mod tests {
         );
         assert_eq!(rpc.deadline(), Some(start + 11 * SECOND));
 
-        rpc.received(start + 10 * SECOND);
+        rpc.on_received(start + 10 * SECOND);
         assert_eq!(rpc.on_deadline(start + 11 * SECOND), Ok(()));
         assert_eq!(rpc.deadline(), Some(start + 15 * SECOND));
         rpc.on_deadline(start + 15 * SECOND).unwrap();
@@ -245,23 +242,23 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_what_had_to_wait_is_not_silent() {
+    fn progress_of_a_waiting_write_is_a_sign_of_life() {
         let start = Instant::now();
         let mut rpc = Rpc::new(1000, Some(5 * SECOND), start);
         for seconds in (4..40).step_by(4) {
             rpc.on_deadline(start + seconds * SECOND).unwrap();
-            rpc.moved(start + seconds * SECOND);
+            rpc.on_send_progress(start + seconds * SECOND);
         }
         assert_eq!(output(&mut rpc), "");
         assert_eq!(rpc.deadline(), Some(start + 41 * SECOND));
-        // A probe that is taken at once is no sign of life.
+        // Sending a probe without waiting is no sign of life.
         rpc.on_deadline(start + 41 * SECOND).unwrap();
         assert!(!output(&mut rpc).is_empty());
         assert_eq!(rpc.on_deadline(start + 46 * SECOND), Err(10 * SECOND));
     }
 
     #[test]
-    fn without_an_interval_nothing_is_probed() {
+    fn without_an_interval_there_are_no_probes() {
         let start = Instant::now();
         let mut rpc = Rpc::new(1000, None, start);
         assert_eq!(rpc.deadline(), None);

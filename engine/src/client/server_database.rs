@@ -1,4 +1,4 @@
-//! What a server says of the databases that it serves, in its database `_Server`, and whether that is enough.
+//! The server's `_Server` database, and the conditions under which a server qualifies.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -12,19 +12,19 @@ use uuid::Uuid;
 
 use super::config::Config;
 use super::error::SessionError;
-use super::replica::{Replica, Updates};
+use super::replica::{Replica, TableUpdates};
 
-/// The name of the database.
-const NAME: &str = "_Server";
+/// Name of the database.
+const SERVER_DATABASE_NAME: &str = "_Server";
 
-/// The name of our monitor of it: no id, so that it cannot be the name of a database.
-pub(super) const MONITOR: &str = "_Server.Database";
+/// Id of the monitor of `_Server`. It contains a dot, so that it cannot be the name of a database.
+pub(super) const SERVER_MONITOR_ID: &str = "_Server.Database";
 
-/// How it is monitored: every server that has this database knows this.
-pub(super) const VERSION: MonitorVersion = MonitorVersion::V2;
+/// Monitor method for `_Server`, which every server with this database supports.
+pub(super) const SERVER_MONITOR_VERSION: MonitorVersion = MonitorVersion::V2;
 
-/// What we need of the database's schema. Each server has a longer one.
-static SCHEMA: LazyLock<Arc<DatabaseSchema>> = LazyLock::new(|| {
+/// The columns of `_Server` that the client reads. Servers have more.
+static SERVER_SCHEMA: LazyLock<Arc<DatabaseSchema>> = LazyLock::new(|| {
     let text = br#"{"name":"_Server","version":"1.2.0","tables":{"Database":{"columns":{
         "name":{"type":"string"},"model":{"type":"string"},"connected":{"type":"boolean"},"leader":{"type":"boolean"},
         "cid":{"type":{"key":"uuid","min":0}},"sid":{"type":{"key":"uuid","min":0}},
@@ -32,87 +32,95 @@ static SCHEMA: LazyLock<Arc<DatabaseSchema>> = LazyLock::new(|| {
     Arc::new(DatabaseSchema::parse(text).expect("the schema is valid"))
 });
 
-/// How a server serves a database, as its row in `_Server`'s table `Database` says.
+/// Status of a database, from its row in the table `Database` of `_Server`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DatabaseStatus {
-    /// Whether the server has others beside it that serve the same.
+    /// How the server serves the database.
     pub model: DatabaseModel,
-    /// Whether it is in contact with a majority of its cluster; a relay, with its source.
+    /// True if the server is connected to a majority of its cluster, or, as a relay, to its source.
     pub connected: bool,
-    /// Whether it leads its cluster; so does a server that is alone.
+    /// True if the server leads its cluster, or is standalone.
     pub leader: bool,
-    /// The cluster.
+    /// Cluster id.
     pub cluster: Option<Uuid>,
-    /// This server in the cluster.
+    /// Server id in the cluster.
     pub server: Option<Uuid>,
-    /// How far this server has come in the cluster's log.
+    /// Index of the last entry of the cluster's log that the server has applied.
     pub index: Option<i64>,
 }
 
-/// Whether a server has others beside it that serve the same database.
+/// Service model of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DatabaseModel {
-    /// It is alone.
+    /// Standalone server.
     Standalone,
-    /// It is a member of a RAFT cluster.
+    /// Member of a RAFT cluster.
     Clustered,
-    /// It passes on what another server serves.
+    /// Relay of another server.
     Relay,
 }
 
-/// How far into a cluster's log a client has seen.
+/// A position in a cluster's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct LogPosition {
     cluster: Option<Uuid>,
     index: i64,
 }
 
-/// A copy of the server's `_Server` database.
+/// Replica of the server's `_Server` database.
 #[derive(Debug)]
 pub(super) struct ServerDatabase(Replica);
 
 impl ServerDatabase {
-    /// Appends the parameters of the request to monitor it.
+    /// Appends the parameters of the monitor request.
     pub(super) fn write_params(out: &mut Vec<u8>) {
         let mut requests = MonitorRequests::default();
-        for table in SCHEMA.table_ids() {
-            let columns = SCHEMA.table(table).column_ids();
+        for table in SERVER_SCHEMA.table_ids() {
+            let columns = SERVER_SCHEMA.table(table).column_ids();
             requests
                 .tables
                 .insert(table, MonitorTable::all_rows(columns));
         }
         out.push(b'[');
-        write::string(out, NAME.as_bytes());
+        write::string(out, SERVER_DATABASE_NAME.as_bytes());
         out.push(b',');
-        write::string(out, MONITOR.as_bytes());
+        write::string(out, SERVER_MONITOR_ID.as_bytes());
         out.push(b',');
-        requests.write_json(&SCHEMA, VERSION, out);
+        requests.write_json(&SERVER_SCHEMA, SERVER_MONITOR_VERSION, out);
         out.push(b']');
     }
 
-    /// Reads the contents in the answer to that request.
+    /// Reads the reply to the monitor request.
     pub(super) fn decode(contents: Reader<'_>) -> Result<Self, UpdateError> {
-        let mut replica = Replica::new(SCHEMA.clone(), &[]);
-        replica.replace(&SCHEMA, Updates::whole(contents, VERSION))?;
+        let mut replica = Replica::new(SERVER_SCHEMA.clone(), &[]);
+        replica.replace(
+            &SERVER_SCHEMA,
+            TableUpdates::whole(contents, SERVER_MONITOR_VERSION),
+        )?;
         Ok(Self(replica))
     }
 
-    /// Applies the contents of an update.
+    /// Applies an update.
     pub(super) fn apply(&mut self, updates: Reader<'_>) -> Result<(), UpdateError> {
-        self.0.apply(Updates::whole(updates, VERSION))?;
-        // Nobody follows this replica.
-        self.0.take_news();
+        self.0
+            .apply(TableUpdates::whole(updates, SERVER_MONITOR_VERSION))?;
+        // This replica has no subscriptions.
+        self.0.take_events();
         Ok(())
     }
 
-    /// How the server serves the configured database, if that is good enough. `seen` is how far the client has seen into
-    /// the cluster's log, and is brought up to date.
+    /// Returns the status of the configured database.
+    ///
+    /// `log_position` is the highest position that any server has reported; it is updated.
+    ///
+    /// # Errors The server does not qualify: it lacks the database, belongs to another cluster, is
+    /// disconnected, is not the leader, or is behind.
     pub(super) fn check(
         &self,
         config: &Config,
-        seen: &mut Option<Seen>,
+        log_position: &mut Option<LogPosition>,
     ) -> Result<DatabaseStatus, SessionError> {
         let status = self.status(&config.database)?;
         if let Some(wanted) = config.remotes.cluster()
@@ -131,14 +139,14 @@ impl ServerDatabase {
         }
         if let Some(index) = status.index {
             let cluster = status.cluster;
-            match *seen {
+            match *log_position {
                 Some(seen) if seen.cluster == cluster && seen.index > index => {
                     return Err(SessionError::Stale {
                         index,
                         seen: seen.index,
                     });
                 }
-                _ => *seen = Some(Seen { cluster, index }),
+                _ => *log_position = Some(LogPosition { cluster, index }),
             }
         }
         Ok(status)
@@ -163,14 +171,14 @@ impl ServerDatabase {
 
     fn rows(&self) -> impl Iterator<Item = (&TableSchema, &Arc<Row>)> {
         let snapshot = self.0.snapshot();
-        SCHEMA.table_ids().flat_map(move |id| {
+        SERVER_SCHEMA.table_ids().flat_map(move |id| {
             let rows = snapshot.table(id).iter();
-            rows.map(move |row| (SCHEMA.table(id), row))
+            rows.map(move |row| (SERVER_SCHEMA.table(id), row))
         })
     }
 }
 
-/// A row of the table `Database`.
+/// A row of table `Database`.
 struct ServerRow<'a> {
     table: &'a TableSchema,
     row: &'a Row,
@@ -185,7 +193,7 @@ impl ServerRow<'_> {
             _ => {
                 return Err(SessionError::Unexpected {
                     method: "_Server",
-                    problem: "the database is of an unknown model",
+                    problem: "the database has an unknown model",
                 });
             }
         };
@@ -256,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_alone_is_always_good_enough() {
+    fn a_standalone_server_always_qualifies() {
         let status = server(r#""model":"standalone","connected":true,"leader":true"#)
             .check(&config("unix:x"), &mut None)
             .unwrap();
@@ -268,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn members_must_be_connected_and_lead_and_have_come_as_far_as_others() {
+    fn members_must_be_connected_leaders_and_not_behind() {
         let strict = config("unix:x");
         let mut lenient = config("unix:x");
         lenient.leader_only = false;
@@ -303,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn another_cluster_is_not_accepted_in_the_place_of_the_named() {
+    fn only_the_named_cluster_is_accepted() {
         let error = member(true, true, 1).check(&config(&format!("unix:x,cid:{OTHER}")), &mut None);
         assert_eq!(
             error.unwrap_err().to_string(),
@@ -320,8 +328,8 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_was_made_anew_begins_its_log_anew() {
-        let mut seen = Some(Seen {
+    fn a_new_cluster_begins_its_log_again() {
+        let mut seen = Some(LogPosition {
             cluster: Some(OTHER.parse().unwrap()),
             index: 100,
         });
@@ -333,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_that_is_not_there_is_told_with_those_that_are() {
+    fn a_missing_database_is_reported_with_the_existing_ones() {
         let mut config = config("unix:x");
         config.database = "E".into();
         let error = member(true, true, 1).check(&config, &mut None).unwrap_err();

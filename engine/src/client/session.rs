@@ -1,25 +1,25 @@
 //! The protocol of one connection, without its socket.
 //!
 //! ```text
-//! AskingServer --> FetchingSchema --> StartingMonitor(V3) --> Live --+
+//! RequestingServerStatus --> FetchingSchema --> StartingMonitor(V3) --> Live --+
 //!   | no _Server      ^   ^               |  unknown method    ^     | the schema changes
 //!   +-> ListingDatabases  |               +-> (V2) --> (V1) ---+     |
 //!                     ^   +------------------------------------------+
-//!                     +--- Bulk <--- a bulk transaction is sent -----+
+//!                     +--- SuspendedMonitor <--- a bulk transaction is sent -----+
 //! ```
 //!
-//! The schema may change between its fetching and the monitor, of which no server tells: it is fetched once more when the
-//! session is live.
+//! The schema may change between the reply to `get_schema` and the start of the monitor, and no
+//! server reports that. The session fetches it once more when it is live.
 //!
-//! An error in any state ends the connection; the next one begins from the first state. So does a server that is not good
-//! enough any more, which its `_Server` database tells at any time.
+//! An error in any state ends the connection, and the next one begins with the first state. A
+//! server that no longer qualifies by its `_Server` database is an error, too.
 //!
-//! Beside this, the session builds a [`Fence`] between this connection and the former ones.
+//! Independently of these states, the session requests the lock of its [`Fence`].
 
-mod arriving;
-mod bulk;
-mod follow;
 mod setup;
+mod streaming;
+mod suspension;
+mod updates;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,122 +30,132 @@ use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::wire::{Message, MonitorRequests, MonitorVersion, Reply};
 use uuid::Uuid;
 
-use super::condition::Reached;
 use super::config::Config;
-use super::connection_events::Resync;
+use super::connection_events::ResyncKind;
 use super::error::{SessionError, unexpected};
 use super::fence::Fence;
-use super::known::Known;
-use super::lock::{Locks, Notice};
-use super::outgoing::{Outgoing, Place};
+use super::filter::AppliedFilters;
+use super::lock::{LockNotification, LockRequests};
+use super::outgoing::{Outgoing, SendPosition};
 use super::remote::Remote;
+use super::retained_state::RetainedState;
 use super::rpc::Rpc;
 use super::server_database::{DatabaseStatus, ServerDatabase};
-use arriving::Partial;
-use bulk::Bulk;
+use streaming::IncomingMessage;
+use suspension::SuspendedMonitor;
 
-/// One connection.
+/// The protocol state of one connection.
 #[derive(Debug)]
 pub(super) struct Session {
     config: Arc<Config>,
     rpc: Rpc,
     started: Instant,
-    /// When the server last did something towards the next state.
-    progress: Instant,
-    state: State,
-    /// What is done with the message that is arriving.
-    partial: Partial,
+    /// Time at which setup last progressed.
+    last_progress: Instant,
+    state: SessionState,
+    /// Handling of the message that is being received.
+    incoming: IncomingMessage,
     fence: Fence,
-    /// What the server says of its databases; none when it says nothing.
-    server: Option<ServerDatabase>,
+    /// The server's `_Server` database. `None`: the server has none.
+    server_database: Option<ServerDatabase>,
     status: Option<DatabaseStatus>,
-    /// Requests whose answers, which are to come, mean nothing, whatever they are.
-    unawaited: BTreeSet<i64>,
+    /// Ids of requests whose replies are ignored.
+    ignored_replies: BTreeSet<i64>,
 }
 
 #[derive(Debug)]
-enum State {
-    /// Waits for what the server says of its databases.
-    AskingServer { request: i64 },
-    /// The server does not say. Waits for the answer to `list_dbs`.
+enum SessionState {
+    /// Waits for the contents of `_Server`.
+    RequestingServerStatus { request: i64 },
+    /// The server has no `_Server` database. Waits for the reply to `list_dbs`.
     ListingDatabases { request: i64 },
-    /// Waits for the answer to `get_schema`.
+    /// Waits for the reply to `get_schema`.
     FetchingSchema { request: i64 },
-    /// Waits for the contents of the database.
-    StartingMonitor(Box<Starting>),
-    /// The replica follows the database.
-    Live(Box<Following>),
-    /// The server reports nothing while it executes a transaction.
-    Bulk(Bulk),
+    /// Waits for the first reply of the monitor.
+    StartingMonitor(Box<PendingMonitor>),
+    /// The monitor is active.
+    Live(Box<ActiveMonitor>),
+    /// The monitor is cancelled until a bulk transaction is answered.
+    MonitorSuspended(SuspendedMonitor),
     /// An error has ended the session.
     Failed,
 }
 
-/// A monitor that was asked for.
+/// A monitor whose first reply is outstanding.
 #[derive(Debug)]
-struct Starting {
+struct PendingMonitor {
     request: i64,
     version: MonitorVersion,
     schema: Arc<DatabaseSchema>,
-    asked: MonitorRequests,
-    /// The last transaction that need not be reported.
+    monitored: MonitorRequests,
+    /// Id of the last transaction that the replica shows. `None`: the server must send the whole
+    /// database.
     since: Option<Uuid>,
 }
 
-/// A monitor.
+/// A monitor that reports updates.
 #[derive(Debug)]
-struct Following {
+struct ActiveMonitor {
     version: MonitorVersion,
     schema: Arc<DatabaseSchema>,
-    asked: MonitorRequests,
-    /// The last transaction that the replica shows; none from servers that keep no history.
+    monitored: MonitorRequests,
+    /// Id of the last transaction that the replica shows. `None`: the server keeps no history.
     last: Option<Uuid>,
-    /// A change of conditions on its way: the request, and what will be asked once it is answered.
+    /// Change of conditions without a reply: the request's id, and what is monitored after the
+    /// reply.
     change: Option<(i64, MonitorRequests)>,
-    /// The request that shows whether the schema was still this one when the monitor began.
+    /// Id of the request that checks whether the schema was current when the monitor began.
     check: Option<i64>,
 }
 
-/// What a message means to the owner of the connection.
+/// An event for the owner of the connection.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum SessionEvent {
     /// The replica holds the database.
-    Live(Live),
+    ReplicaReady(ReplicaReady),
     /// The replica has changed.
-    Changed,
-    /// The replica holds the rows that filters let through.
-    Filtered(Reached),
-    /// What the server reports is not followed any more, because its schema has changed.
+    ReplicaChanged,
+    /// Filters have taken effect in the replica.
+    FiltersApplied(AppliedFilters),
+    /// The monitor has ended, because the schema has changed.
     SchemaChanged,
-    /// A transaction was answered; the text is a reply.
+    /// A reply to a request that the session does not handle itself.
     Answer { request: i64, reply: TextBuf },
-    /// The server is done with all former connections of this client.
+    /// The server has finished with all earlier connections of this client.
     Fenced,
-    /// The server has said something of a lock of this name.
-    Lock { name: Vec<u8>, notice: Notice },
+    /// A notification about the lock of this name.
+    Lock {
+        name: Vec<u8>,
+        notification: LockNotification,
+    },
 }
 
 /// The replica holds the database.
 #[derive(Debug)]
-pub(super) struct Live {
-    /// How it came to.
-    pub(super) resync: Resync,
-    /// How many rows have changed.
+pub(super) struct ReplicaReady {
+    /// How it was brought up to date.
+    pub(super) resync: ResyncKind,
+    /// Number of rows that have changed.
     pub(super) rows: usize,
-    /// Those whose filters are in force now.
-    pub(super) reached: Reached,
+    /// Handles whose filters have taken effect.
+    pub(super) applied_filters: AppliedFilters,
 }
 
 impl Session {
-    /// Begins to talk to `remote`. `lock` is the name of the lock of this client's connections.
-    pub(super) fn new(config: Arc<Config>, remote: &Remote, lock: Arc<str>, now: Instant) -> Self {
+    /// Starts the protocol with `remote`. `fence_lock` is the name of the lock of the [`Fence`].
+    pub(super) fn new(
+        config: Arc<Config>,
+        remote: &Remote,
+        fence_lock: Arc<str>,
+        now: Instant,
+    ) -> Self {
         let mut rpc = Rpc::new(config.max_message, config.probe_interval(remote), now);
         let request = rpc.request(
-            super::server_database::VERSION.method(),
+            super::server_database::SERVER_MONITOR_VERSION.method(),
             ServerDatabase::write_params,
         );
-        let state = State::AskingServer { request };
-        let fence = Fence::new(lock, &mut rpc);
+        let state = SessionState::RequestingServerStatus { request };
+        let fence = Fence::new(fence_lock, &mut rpc);
         let change_aware = rpc.request("set_db_change_aware", |out| {
             out.extend_from_slice(b"[true]");
         });
@@ -153,30 +163,30 @@ impl Session {
             config,
             rpc,
             started: now,
-            progress: now,
+            last_progress: now,
             state,
-            partial: Partial::default(),
+            incoming: IncomingMessage::default(),
             fence,
-            server: None,
+            server_database: None,
             status: None,
-            // Not all servers know it.
-            unawaited: BTreeSet::from([change_aware]),
+            // Some servers do not support it.
+            ignored_replies: BTreeSet::from([change_aware]),
         }
     }
 
-    /// What the server says of the database; none when it says nothing.
+    /// The database's status in `_Server`. `None`: the server has no `_Server` database.
     pub(super) fn status(&self) -> Option<&DatabaseStatus> {
         self.status.as_ref()
     }
 
-    /// Whether the replica follows the database.
+    /// True while the replica follows the database.
     pub(super) fn is_live(&self) -> bool {
-        matches!(self.state, State::Live(_))
+        matches!(self.state, SessionState::Live(_))
     }
 
-    /// Whether the server is done with all former connections of this client.
+    /// True once the server has finished with all earlier connections of this client.
     pub(super) fn is_fenced(&self) -> bool {
-        self.fence.is_up()
+        self.fence.is_held()
     }
 
     /// See [`Rpc::buffers`].
@@ -184,50 +194,55 @@ impl Session {
         self.rpc.buffers()
     }
 
-    /// Bytes were received at `now`.
-    pub(super) fn received(&mut self, now: Instant) {
-        self.rpc.received(now);
+    /// Handles bytes that were received at `now`.
+    pub(super) fn on_received(&mut self, now: Instant) {
+        self.rpc.on_received(now);
     }
 
-    /// Bytes were handed to the system to be sent.
-    pub(super) fn sent(&mut self, len: usize) {
-        self.rpc.sent(len);
+    /// Handles `len` bytes that were written to the stream.
+    pub(super) fn on_sent(&mut self, len: usize) {
+        self.rpc.on_sent(len);
     }
 
-    /// What had to wait to be sent has moved on at `now`: the server reads, however slow the way to it is.
-    pub(super) fn moved(&mut self, now: Instant) {
-        self.rpc.moved(now);
-        self.progress = now;
+    /// Handles progress of a write that had to wait: the server reads, however slow the connection
+    /// is.
+    pub(super) fn on_send_progress(&mut self, now: Instant) {
+        self.rpc.on_send_progress(now);
+        self.last_progress = now;
     }
 
-    /// How many bytes wait to be sent; what is not encoded yet is counted by operations.
-    pub(super) fn unsent(&self) -> usize {
-        self.rpc.unsent()
+    /// Number of bytes that wait to be sent. Operations that are not encoded yet are estimated.
+    pub(super) fn unsent_bytes(&self) -> usize {
+        self.rpc.unsent_bytes()
     }
 
-    /// Up to where everything has been sent.
-    pub(super) fn sent_up_to(&self) -> Place {
-        self.rpc.sent_up_to()
+    /// Position up to which everything has been sent.
+    pub(super) fn sent_position(&self) -> SendPosition {
+        self.rpc.sent_position()
     }
 
     /// When to call [`on_deadline`](Self::on_deadline).
     pub(super) fn deadline(&self) -> Option<Instant> {
         let setup = match self.state {
-            // A limit beyond the end of time is none.
-            State::AskingServer { .. } => self.started.checked_add(self.config.connect_timeout),
-            State::Live { .. } | State::Bulk(_) => None,
-            _ => self.progress.checked_add(self.config.setup_timeout),
+            // A limit that overflows `Instant` is no limit.
+            SessionState::RequestingServerStatus { .. } => {
+                self.started.checked_add(self.config.connect_timeout)
+            }
+            SessionState::Live { .. } | SessionState::MonitorSuspended(_) => None,
+            _ => self.last_progress.checked_add(self.config.setup_timeout),
         };
         self.rpc.deadline().into_iter().chain(setup).min()
     }
 
-    /// Looks whether the server has been silent for too long.
+    /// Sends a probe if one is due. Fails if the server was silent for too long.
     pub(super) fn on_deadline(&mut self, now: Instant) -> Result<(), SessionError> {
         self.rpc.on_deadline(now).map_err(SessionError::Silent)?;
         let (silent, limit) = match self.state {
-            State::AskingServer { .. } => (now - self.started, self.config.connect_timeout),
-            State::Live { .. } | State::Bulk(_) => return Ok(()),
-            _ => (now - self.progress, self.config.setup_timeout),
+            SessionState::RequestingServerStatus { .. } => {
+                (now - self.started, self.config.connect_timeout)
+            }
+            SessionState::Live { .. } | SessionState::MonitorSuspended(_) => return Ok(()),
+            _ => (now - self.last_progress, self.config.setup_timeout),
         };
         if silent < limit {
             return Ok(());
@@ -235,15 +250,18 @@ impl Session {
         Err(SessionError::Silent(silent))
     }
 
-    /// Sends a `transact` request of which everything is there but its id. Returns the id, and up to where in the
-    /// what is sent it goes.
-    pub(super) fn transact(&mut self, request: impl Into<Outgoing>) -> (i64, Place) {
+    /// Sends a `transact` request that is complete but for its id. Returns the id and the position
+    /// of its end.
+    pub(super) fn transact(&mut self, request: impl Into<Outgoing>) -> (i64, SendPosition) {
         self.rpc.request_from_head(request)
     }
 
-    /// Deals with received messages until one means something to the owner; none when there are no more.
-    pub(super) fn next_event(&mut self, known: &mut Known) -> Result<Option<Event>, SessionError> {
-        while let Some(text) = self.next_text(known)? {
+    /// Handles received messages up to the next event. `None`: no complete message is left.
+    pub(super) fn next_event(
+        &mut self,
+        retained: &mut RetainedState,
+    ) -> Result<Option<SessionEvent>, SessionError> {
+        while let Some(text) = self.next_text(retained)? {
             let event = match Message::decode(&text)? {
                 Message::Request {
                     method,
@@ -264,105 +282,111 @@ impl Session {
                     None
                 }
                 Message::Notification { method, params } => {
-                    self.notification(&method, params, known)?
+                    self.handle_notification(&method, params, retained)?
                 }
                 Message::Reply(Reply { id, .. }) if Rpc::is_probe(&id) => None,
                 Message::Reply(Reply { id, outcome }) => match id {
-                    Json::Integer(request) if self.awaits(request) => {
-                        self.progress = self.rpc.heard();
-                        self.answer(outcome, known)?
+                    Json::Integer(request) if self.awaits_setup_reply(request) => {
+                        self.last_progress = self.rpc.last_received();
+                        self.handle_setup_reply(outcome, retained)?
                     }
-                    Json::Integer(request) if self.awaits_change(request) => {
-                        Some(self.filters_answered(outcome, known))
+                    Json::Integer(request) if self.awaits_filter_reply(request) => {
+                        Some(self.handle_filter_reply(outcome, retained))
                     }
-                    Json::Integer(request) if self.awaits_check(request) => {
-                        self.schema_checked(outcome, known)?
+                    Json::Integer(request) if self.awaits_schema_check(request) => {
+                        self.handle_schema_check(outcome, retained)?
                     }
-                    Json::Integer(request) if self.fence.awaits(request) => {
-                        self.fence.answered(outcome)?.then_some(Event::Fenced)
-                    }
-                    Json::Integer(request) if self.unawaited.remove(&request) => None,
-                    Json::Integer(request) => Some(Event::Answer {
+                    Json::Integer(request) if self.fence.awaits(request) => self
+                        .fence
+                        .handle_reply(outcome)?
+                        .then_some(SessionEvent::Fenced),
+                    Json::Integer(request) if self.ignored_replies.remove(&request) => None,
+                    Json::Integer(request) => Some(SessionEvent::Answer {
                         request,
                         reply: text,
                     }),
-                    _ => return Err(unexpected("reply", "nobody asked for it")),
+                    _ => return Err(unexpected("reply", "its id belongs to no request")),
                 },
             };
-            self.partial.end()?;
+            self.incoming.finish()?;
             if event.is_some() {
                 return Ok(event);
             }
         }
         if self.rpc.is_receiving() {
-            // A long message, such as the contents of a large database, may take its time.
-            self.progress = self.rpc.heard();
-            self.decode_what_has_arrived(known);
+            // Receiving a part of a long message counts as progress.
+            self.last_progress = self.rpc.last_received();
+            self.decode_received_rows(retained);
         }
         Ok(None)
     }
 
-    /// Looks whether the server is still good enough.
-    fn check_server(&mut self, known: &mut Known) -> Result<(), SessionError> {
-        if let Some(server) = &self.server {
-            self.status = Some(server.check(&self.config, &mut known.seen)?);
+    /// Checks that the server still qualifies.
+    fn check_server(&mut self, retained: &mut RetainedState) -> Result<(), SessionError> {
+        if let Some(server) = &self.server_database {
+            self.status = Some(server.check(&self.config, &mut retained.log_position)?);
         }
         Ok(())
     }
 
-    fn notification(
+    fn handle_notification(
         &mut self,
         method: &str,
         params: Reader<'_>,
-        known: &mut Known,
-    ) -> Result<Option<Event>, SessionError> {
+        retained: &mut RetainedState,
+    ) -> Result<Option<SessionEvent>, SessionError> {
         let mut at = params;
         at.enter_array();
         if method == "locked" || method == "stolen" {
-            return self.lock_noticed(method, at);
+            return self.handle_lock_notification(method, at);
         }
         if method == "monitor_canceled" {
-            return self.monitor_canceled(at);
+            return self.handle_monitor_canceled(at);
         }
-        if self.server.is_some() && method == super::server_database::VERSION.update_method() {
+        if self.server_database.is_some()
+            && method == super::server_database::SERVER_MONITOR_VERSION.update_method()
+        {
             let mut at = at;
             if at.next_element()
-                && at.string().as_deref() == Some(super::server_database::MONITOR.as_bytes())
+                && at.string().as_deref()
+                    == Some(super::server_database::SERVER_MONITOR_ID.as_bytes())
             {
-                return self.server_changed(at, known).map(|()| None);
+                return self.handle_server_update(at, retained).map(|()| None);
             }
         }
-        self.database_changed(method, at, known)
+        self.handle_database_update(method, at, retained)
     }
 
-    /// The server says that a lock is ours now, or not any more; `at` is before its name.
-    fn lock_noticed(
+    /// Handles `locked` and `stolen`; `at` is before the lock's name.
+    fn handle_lock_notification(
         &mut self,
         method: &str,
         mut at: Reader<'_>,
-    ) -> Result<Option<Event>, SessionError> {
+    ) -> Result<Option<SessionEvent>, SessionError> {
         let name = at.next_element().then(|| at.string()).flatten();
         let name = name.ok_or_else(|| unexpected("locked", "it names no lock"))?;
-        let notice = if method == "locked" {
-            Notice::Locked
+        let notification = if method == "locked" {
+            LockNotification::Locked
         } else {
-            Notice::Stolen
+            LockNotification::Stolen
         };
-        Ok(match notice {
-            Notice::Locked if self.fence.locked(&name) => Some(Event::Fenced),
-            _ => Some(Event::Lock {
+        Ok(match notification {
+            LockNotification::Locked if self.fence.handle_locked(&name) => {
+                Some(SessionEvent::Fenced)
+            }
+            _ => Some(SessionEvent::Lock {
                 name: name.into_owned(),
-                notice,
+                notification,
             }),
         })
     }
 
-    /// Tells the server which locks are wanted, once it reads what it gets.
-    pub(super) fn ask_for_locks(&mut self, locks: &Locks) {
-        if !self.is_live() || self.unsent() > 0 {
+    /// Sends outstanding lock requests, unless earlier messages are still unsent.
+    pub(super) fn send_lock_requests(&mut self, locks: &LockRequests) {
+        if !self.is_live() || self.unsent_bytes() > 0 {
             return;
         }
-        locks.send(|method, name| {
+        locks.send_requests(|method, name| {
             self.rpc.request(method, |out| {
                 out.push(b'[');
                 write::string(out, name.as_bytes());
@@ -371,19 +395,19 @@ impl Session {
         });
     }
 
-    /// The server has changed what it says of its databases; `at` is before the contents of the update.
-    fn server_changed(
+    /// Applies an update of `_Server`; `at` is before its contents.
+    fn handle_server_update(
         &mut self,
         mut at: Reader<'_>,
-        known: &mut Known,
+        retained: &mut RetainedState,
     ) -> Result<(), SessionError> {
         if !at.next_element() {
-            return Err(unexpected("update2", "it has no content"));
+            return Err(unexpected("update2", "it has no contents"));
         }
-        if let Some(server) = &mut self.server {
+        if let Some(server) = &mut self.server_database {
             server.apply(at)?;
         }
-        self.check_server(known)
+        self.check_server(retained)
     }
 }
 

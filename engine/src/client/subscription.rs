@@ -1,9 +1,9 @@
-//! What changed, transaction by transaction, for those who follow tables.
+//! Subscriptions to the changes of followed tables, transaction by transaction.
 //!
-//! Each [`Subscription`] has a queue of its own, bounded by rows. Who is too slow for it loses what waits, is told so,
-//! and is given the snapshot from which the next changes follow.
+//! Each [`Subscription`] has its own queue, bounded by rows. A reader that is too slow loses its
+//! queued events and receives the snapshot from which the next event follows.
 
-mod followers;
+mod queue;
 
 use std::sync::Arc;
 
@@ -13,40 +13,43 @@ use patchbay_schemas::typed::{Ref, TableRow, TypeError};
 
 use crate::db::{RowChange, Snapshot};
 
-use super::error::Ended;
-use followers::Queue;
-pub(super) use followers::{Followers, News};
+use super::error::ClientClosed;
+use queue::EventQueue;
+pub(super) use queue::{ReplicaEvent, Subscribers};
 
-/// Which tables to follow, and how many changed rows may wait for a slow reader.
+/// The tables of a [`Subscription`], and the capacity of its queue.
 ///
 /// ```
-/// use patchbay_engine::client::Follow;
+/// use patchbay_engine::client::FollowedTables;
 /// use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPort};
 ///
-/// let routers = Follow::table::<LogicalRouter>().and::<LogicalRouterPort>().with_capacity(1000);
-/// let everything = Follow::all();
+/// let routers = FollowedTables::table::<LogicalRouter>()
+///     .and::<LogicalRouterPort>()
+///     .with_capacity(1000);
+/// let everything = FollowedTables::all();
 /// # let _ = (routers, everything);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Follow {
-    /// None for all tables.
+pub struct FollowedTables {
+    /// `None`: all tables.
     tables: Option<Vec<Arc<str>>>,
     capacity: usize,
 }
 
-impl Follow {
-    /// How many changed rows may wait when nothing else is said.
-    pub const CAPACITY: usize = 100_000;
+impl FollowedTables {
+    /// Default capacity of the queue, in changed rows. Large enough for a bulk change of a whole
+    /// network.
+    pub const DEFAULT_CAPACITY: usize = 100_000;
 
-    /// All tables of the replica.
+    /// Follows all tables of the replica.
     pub fn all() -> Self {
         Self {
             tables: None,
-            capacity: Self::CAPACITY,
+            capacity: Self::DEFAULT_CAPACITY,
         }
     }
 
-    /// The tables of these names.
+    /// Follows the tables with these names.
     pub fn tables<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         Self {
             tables: Some(names.into_iter().map(Arc::from).collect()),
@@ -54,12 +57,12 @@ impl Follow {
         }
     }
 
-    /// The table of `T`.
+    /// Follows the table of `T`.
     pub fn table<T: TableRow>() -> Self {
         Self::tables([T::TABLE])
     }
 
-    /// And the table of `T`.
+    /// Adds the table of `T`.
     #[must_use]
     pub fn and<T: TableRow>(mut self) -> Self {
         if let Some(tables) = &mut self.tables {
@@ -68,8 +71,10 @@ impl Follow {
         self
     }
 
-    /// So many changed rows may wait. A transaction that changes more is never waited for: it is told by
-    /// [`ChangeEvent::Lagged`] at once, because reading the snapshot is less work than reading all the changes.
+    /// Sets the maximum number of changed rows in the queue.
+    ///
+    /// A transaction that changes more rows than that is reported as [`ChangeEvent::Lagged`] at
+    /// once, because reading the snapshot is less work than reading all its changes.
     #[must_use]
     pub fn with_capacity(self, rows: usize) -> Self {
         Self {
@@ -87,40 +92,39 @@ impl Follow {
     }
 }
 
-/// A database in this process does not say what its transactions change: compare snapshots, see
+/// An embedded client has no subscriptions. Compare snapshots instead: see
 /// [`Client::changes`](super::Client::changes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an embedded database tells no changes")]
-pub struct NotFollowed;
+#[error("an embedded client has no subscriptions")]
+pub struct FollowUnsupported;
 
-/// What a [`Subscription`] tells.
+/// An event of a [`Subscription`].
 #[derive(Clone, Debug)]
 pub enum ChangeEvent {
-    /// A transaction was committed, by whomever.
-    Committed(Changed),
-    /// After a lost connection the replica holds the database again; this is what is different, by however many
-    /// transactions.
-    Resynced(Changed),
-    /// Changes were lost, because too many waited, because the database's schema is another now, or because several
-    /// connections in a row were of no use. Nothing of the lost ones is to be had: read this snapshot, from which the next
-    /// event follows.
+    /// A transaction was committed, by this client or another.
+    Committed(ChangedRows),
+    /// The replica was brought up to date after a lost connection. Holds all differences, however
+    /// many transactions made them.
+    Resynced(ChangedRows),
+    /// Changes were lost, because the queue was full, the schema has changed, or several connections
+    /// in a row failed during setup. Read this snapshot; the next event follows from it.
     Lagged(Snapshot),
 }
 
-/// The changed rows of one event, in the tables that are followed.
+/// The changed rows of one event, in the followed tables.
 #[derive(Clone, Debug)]
-pub struct Changed {
+pub struct ChangedRows {
     schema: Arc<DatabaseSchema>,
     rows: Arc<[RowChange]>,
 }
 
-impl Changed {
+impl ChangedRows {
     /// The changed rows, each once, in no particular order.
     pub fn rows(&self) -> &[RowChange] {
         &self.rows
     }
 
-    /// The schema that the rows' tables and columns are of.
+    /// Schema of the rows.
     pub fn schema(&self) -> &Arc<DatabaseSchema> {
         &self.schema
     }
@@ -128,7 +132,7 @@ impl Changed {
     /// The changed rows of one table.
     ///
     /// # Errors
-    /// Of each row: it holds values that `T` cannot.
+    /// A row has a value that `T` cannot hold.
     pub fn of<T: TableRow>(&self) -> impl Iterator<Item = Result<Change<T>, TypeError>> {
         let table = self.schema.table_by_name(T::TABLE);
         let columns: Vec<_> = table.map_or_else(Vec::new, |(_, table)| {
@@ -156,43 +160,43 @@ impl Changed {
                     (Ok(None), Ok(Some(new))) => Some(Ok(Change::Inserted { row, new })),
                     (Ok(Some(old)), Ok(Some(new))) => Some(Ok(Change::Modified { row, old, new })),
                     (Ok(Some(old)), Ok(None)) => Some(Ok(Change::Deleted { row, old })),
-                    // No row was and none is: that is no change.
+                    // A change has at least one version of the row.
                     (Ok(None), Ok(None)) => None,
                 }
             })
     }
 }
 
-/// What happened to one row.
+/// A change of one row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change<T> {
-    /// It is new.
+    /// The row was inserted.
     Inserted {
-        /// Which row.
+        /// UUID of the row.
         row: Ref<T>,
-        /// What it is.
+        /// The inserted row.
         new: T,
     },
-    /// It is another than before.
+    /// The row was modified.
     Modified {
-        /// Which row.
+        /// UUID of the row.
         row: Ref<T>,
-        /// What it was.
+        /// The row before the change.
         old: T,
-        /// What it is.
+        /// The row after the change.
         new: T,
     },
-    /// It is gone.
+    /// The row was deleted.
     Deleted {
-        /// Which row.
+        /// UUID of the row.
         row: Ref<T>,
-        /// What it was.
+        /// The deleted row.
         old: T,
     },
 }
 
 impl<T> Change<T> {
-    /// Which row.
+    /// UUID of the row.
     pub fn row(&self) -> Ref<T> {
         match self {
             Self::Inserted { row, .. } | Self::Modified { row, .. } | Self::Deleted { row, .. } => {
@@ -201,7 +205,7 @@ impl<T> Change<T> {
         }
     }
 
-    /// The row as it is now; none when it is gone.
+    /// The row after the change. `None`: it was deleted.
     pub fn now(&self) -> Option<&T> {
         match self {
             Self::Inserted { new, .. } | Self::Modified { new, .. } => Some(new),
@@ -210,48 +214,48 @@ impl<T> Change<T> {
     }
 }
 
-/// A reader of changes; see [`Client::follow`](super::Client::follow).
+/// A reader of changes: see [`Client::follow`](super::Client::follow).
 #[derive(Debug)]
 pub struct Subscription {
     snapshot: Snapshot,
-    queue: Arc<Queue>,
+    queue: Arc<EventQueue>,
 }
 
 impl Subscription {
-    /// The database as it was when the subscription began: the first event follows from here.
+    /// The snapshot from which the first event follows.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// The next event. The client's snapshot is as new as the event, or newer.
+    /// Waits for the next event. The client's snapshot is at least as new as the event.
     ///
     /// # Errors
-    /// The client has ended, and all events have been told.
+    /// The client is closed, and all events have been read.
     ///
     /// # Cancel safety
     /// Dropping the future loses no event.
-    pub async fn next(&mut self) -> Result<ChangeEvent, Ended> {
+    pub async fn next(&mut self) -> Result<ChangeEvent, ClientClosed> {
         loop {
-            let told = self.queue.told.notified();
+            let changed = self.queue.changed.notified();
             {
-                let mut waiting = self.queue.lock();
-                if let Some(snapshot) = waiting.lagged.take() {
+                let mut queued = self.queue.lock();
+                if let Some(snapshot) = queued.lagged.take() {
                     return Ok(ChangeEvent::Lagged(snapshot));
                 }
-                if let Some(event) = waiting.events.pop_front() {
-                    waiting.rows -= event.len();
+                if let Some(event) = queued.events.pop_front() {
+                    queued.rows -= event.len();
                     return Ok(event);
                 }
-                if waiting.ended {
-                    return Err(Ended);
+                if queued.closed {
+                    return Err(ClientClosed);
                 }
             }
-            told.await;
+            changed.await;
         }
     }
 
-    /// How many changed rows wait to be read.
-    pub fn waiting(&self) -> usize {
+    /// Number of changed rows in the queue.
+    pub fn queued_rows(&self) -> usize {
         self.queue.lock().rows
     }
 }

@@ -1,4 +1,4 @@
-//! What a transaction changed.
+//! Row changes of a transaction.
 
 use std::sync::Arc;
 
@@ -6,26 +6,26 @@ use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::TableId;
 use uuid::Uuid;
 
-/// The rows that one transaction changed, each once.
+/// Rows that one transaction changed, each once.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeSet {
-    /// In no particular order.
+    /// Changed rows in no particular order.
     pub rows: Vec<RowChange>,
 }
 
 /// One row before and after a transaction.
 #[derive(Clone, Debug)]
 pub struct RowChange {
-    /// Its table.
+    /// Table of the row.
     pub table: TableId,
-    /// None when the transaction inserted it.
+    /// Version before the transaction. `None`: the transaction inserted the row.
     pub old: Option<Arc<Row>>,
-    /// None when the transaction deleted it.
+    /// Version after the transaction. `None`: the transaction deleted the row.
     pub new: Option<Arc<Row>>,
 }
 
 impl RowChange {
-    /// The row's UUID.
+    /// UUID of the row; nil if the change has neither version.
     pub fn uuid(&self) -> Uuid {
         self.new
             .as_ref()

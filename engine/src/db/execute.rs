@@ -1,4 +1,4 @@
-//! Executes operations on an overlay (RFC 7047 §5.2).
+//! Execution of operations on an overlay (RFC 7047 §5.2).
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -13,81 +13,20 @@ use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{ColumnValues, Condition, DecodedTransaction, Mutation, Operation};
 use uuid::Uuid;
 
-use super::change::ChangeSet;
+use super::execution::{Access, OperationResult};
 use super::overlay::Overlay;
 
-/// From so many operations on it is worth counting them first.
-const MANY_OPERATIONS: usize = 64;
+/// Least number of operations for which inserts are counted to reserve room for their rows. Growing
+/// the tables of a shorter transaction costs less than the count.
+const RESERVE_MIN_OPERATIONS: usize = 64;
 
-/// What the sender of a transaction may do, and how long it has been waiting.
-pub struct Access<'a> {
-    /// Why writing is refused: the text that follows `insert operation `.
-    pub read_only: Option<&'a str>,
-    /// Whether the sender owns a lock.
-    pub owns_lock: &'a dyn Fn(&str) -> bool,
-    /// Milliseconds since the request arrived.
-    pub elapsed: u64,
-}
-
-impl Access<'_> {
-    /// May write, owns no locks, has just arrived.
-    pub fn unrestricted() -> Self {
-        Self {
-            read_only: None,
-            owns_lock: &|_| false,
-            elapsed: 0,
-        }
-    }
-}
-
-/// What became of a transaction.
-#[derive(Debug)]
-pub enum Execution {
-    /// All operations succeeded and the changes are published.
-    Committed {
-        /// One result per operation.
-        results: Vec<OperationResult>,
-        /// What changed; empty when nothing did.
-        changes: ChangeSet,
-    },
-    /// An operation failed, or the commit did (then there are as many results as operations). Nothing changed.
-    Failed {
-        /// The results of the operations before the failure.
-        results: Vec<OperationResult>,
-        /// The failure.
-        error: OvsdbError,
-    },
-    /// A `wait` is not satisfied. Nothing changed; try again after the next change, or when the time is over.
-    Blocked {
-        /// Milliseconds after the arrival of the request; none waits for ever.
-        deadline: Option<u64>,
-    },
-}
-
-/// The result of one operation.
-#[derive(Clone, Debug)]
-pub enum OperationResult {
-    /// Of `insert`: the new row.
-    Inserted(Uuid),
-    /// Of `update`, `mutate` and `delete`: how many rows matched.
-    Count(usize),
-    /// Of `select`.
-    Rows {
-        /// Their table.
-        table: TableId,
-        /// The columns that were asked for.
-        columns: Vec<ColumnId>,
-        /// The rows, whole.
-        rows: Vec<Arc<Row>>,
-    },
-    /// Of `wait`, `commit`, `comment` and `assert`.
-    Nothing,
-}
-
-/// What ends the execution before its end.
+/// Reason why an execution ended before its last operation.
 pub(super) enum Stop {
     Error(OvsdbError),
-    Blocked { deadline: Option<u64> },
+    /// See [`Execution::Waiting`](super::Execution::Waiting).
+    Waiting {
+        deadline_ms: Option<u64>,
+    },
 }
 
 impl From<OvsdbError> for Stop {
@@ -96,15 +35,17 @@ impl From<OvsdbError> for Stop {
     }
 }
 
+/// Executes the operations of one transaction.
 pub(super) struct Executor<'a, 'o> {
-    pub(super) schema: &'a DatabaseSchema,
-    pub(super) overlay: &'o mut Overlay<'a>,
-    pub(super) uuids: &'o mut UuidSource,
-    pub(super) access: &'o Access<'o>,
-    /// The smallest timeout of the `wait`s so far that is not over, satisfied ones included.
-    deadline: Option<u64>,
-    /// Whether the same operations may have to be executed again.
-    may_block: bool,
+    schema: &'a DatabaseSchema,
+    overlay: &'o mut Overlay<'a>,
+    uuids: &'o mut UuidSource,
+    access: &'o Access<'o>,
+    /// Smallest timeout of the `wait`s so far that has not passed, in milliseconds after the
+    /// arrival of the request. Satisfied `wait`s count too.
+    deadline_ms: Option<u64>,
+    /// `true` if the operations may have to be executed again, because a `wait` may be unsatisfied.
+    may_wait: bool,
 }
 
 impl<'a, 'o> Executor<'a, 'o> {
@@ -119,21 +60,27 @@ impl<'a, 'o> Executor<'a, 'o> {
             overlay,
             uuids,
             access,
-            deadline: None,
-            may_block: true,
+            deadline_ms: None,
+            may_wait: true,
         }
     }
 
-    /// Executes the operations. The rows to insert are moved out of a transaction that cannot block.
+    /// Executes the operations and appends their results. Inserted rows are moved out of a
+    /// transaction that cannot wait.
+    ///
+    /// # Errors
+    /// An operation failed or a `wait` is not satisfied. `results` has the results before it.
     pub(super) fn run(
         &mut self,
         transaction: &mut DecodedTransaction,
         results: &mut Vec<OperationResult>,
     ) -> Result<(), Stop> {
         self.reserve(&transaction.operations);
-        self.may_block = transaction.may_block();
+        self.may_wait = transaction.may_wait();
         for operation in &mut transaction.operations {
-            let result = self.operation(operation)?;
+            let result = self.execute_operation(operation)?;
+            // ovsdb-server checks after executing the operation, so the operation's own error comes
+            // first. The changes are dropped with the overlay.
             if let Some(reason) = self.access.read_only.filter(|_| !operation.is_read_only()) {
                 let details = format!("{} operation {reason}", operation.name());
                 return Err(OvsdbError::new("not allowed", details).into());
@@ -151,9 +98,9 @@ impl<'a, 'o> Executor<'a, 'o> {
         }
     }
 
-    /// Makes room for many inserted rows at once.
+    /// Reserves room for the rows that a long transaction inserts.
     fn reserve(&mut self, operations: &[Operation]) {
-        if operations.len() < MANY_OPERATIONS {
+        if operations.len() < RESERVE_MIN_OPERATIONS {
             return;
         }
         let mut inserts = vec![0; self.schema.tables.len()];
@@ -167,7 +114,7 @@ impl<'a, 'o> Executor<'a, 'o> {
         }
     }
 
-    fn operation(&mut self, operation: &mut Operation) -> Result<OperationResult, Stop> {
+    fn execute_operation(&mut self, operation: &mut Operation) -> Result<OperationResult, Stop> {
         Ok(match operation {
             Operation::Insert {
                 table,
@@ -176,7 +123,7 @@ impl<'a, 'o> Executor<'a, 'o> {
                 row,
             } => {
                 self.check_unique(*table, *uuid, given.as_deref())?;
-                let values = if self.may_block {
+                let values = if self.may_wait {
                     row.clone().into_values()
                 } else {
                     row.take_values()
@@ -199,7 +146,7 @@ impl<'a, 'o> Executor<'a, 'o> {
                 condition,
                 row,
             } => {
-                let matching = self.matching(*table, condition);
+                let matching = self.matching_uuids(*table, condition);
                 for uuid in &matching {
                     self.update(*table, *uuid, row);
                 }
@@ -210,14 +157,14 @@ impl<'a, 'o> Executor<'a, 'o> {
                 condition,
                 mutations,
             } => {
-                let matching = self.matching(*table, condition);
+                let matching = self.matching_uuids(*table, condition);
                 for uuid in &matching {
                     self.mutate(*table, *uuid, mutations)?;
                 }
                 OperationResult::Count(matching.len())
             }
             Operation::Delete { table, condition } => {
-                let matching = self.matching(*table, condition);
+                let matching = self.matching_uuids(*table, condition);
                 for uuid in &matching {
                     self.overlay.delete(*table, *uuid);
                 }
@@ -231,16 +178,16 @@ impl<'a, 'o> Executor<'a, 'o> {
                 equal,
                 rows,
             } => {
-                let pending = timeout.filter(|timeout| *timeout > self.access.elapsed);
-                self.deadline = self.deadline.into_iter().chain(pending).min();
+                let pending = timeout.filter(|timeout| *timeout > self.access.elapsed_ms);
+                self.deadline_ms = self.deadline_ms.into_iter().chain(pending).min();
                 if !self.is_satisfied(*table, condition, columns, *equal, rows) {
-                    return Err(self.unsatisfied(*timeout));
+                    return Err(self.stop_at_wait(*timeout));
                 }
-                OperationResult::Nothing
+                OperationResult::Empty
             }
-            Operation::Commit { .. } | Operation::Comment(_) => OperationResult::Nothing,
+            Operation::Commit { .. } | Operation::Comment(_) => OperationResult::Empty,
             Operation::Abort => return Err(OvsdbError::new("aborted", "aborted by request").into()),
-            Operation::Assert { lock } if (self.access.owns_lock)(lock) => OperationResult::Nothing,
+            Operation::Assert { lock } if (self.access.owns_lock)(lock) => OperationResult::Empty,
             Operation::Assert { lock } => {
                 return Err(OvsdbError::new(
                     "not owner",
@@ -251,8 +198,8 @@ impl<'a, 'o> Executor<'a, 'o> {
         })
     }
 
-    /// Whether a row of this UUID may be inserted; `given` is how a client chose it. An embedded database's user may take
-    /// UUIDs from a seed, which can come again.
+    /// Checks that a row with this UUID may be inserted. `given` is the text of a UUID that the
+    /// client chose. UUIDs that the client did not choose may collide too if they come from a seed.
     fn check_unique(
         &self,
         table: TableId,
@@ -321,7 +268,7 @@ impl<'a, 'o> Executor<'a, 'o> {
         }
     }
 
-    fn matching(&self, table: TableId, condition: &Condition) -> Vec<Uuid> {
+    fn matching_uuids(&self, table: TableId, condition: &Condition) -> Vec<Uuid> {
         self.matching_rows(table, condition)
             .into_iter()
             .map(|row| row.uuid)
@@ -356,7 +303,8 @@ impl<'a, 'o> Executor<'a, 'o> {
         rows
     }
 
-    /// Whether the matching rows are, or are not, the expected ones.
+    /// `true` if a `wait` is satisfied: the matching rows are the expected ones (`equal`), or are
+    /// not.
     fn is_satisfied(
         &self,
         table: TableId,
@@ -375,8 +323,8 @@ impl<'a, 'o> Executor<'a, 'o> {
             .iter()
             .map(|values| {
                 let column = |column: &ColumnId| {
-                    let said = values.iter().find(|(have, _)| have == column);
-                    said.map_or_else(
+                    let given = values.iter().find(|(have, _)| have == column);
+                    given.map_or_else(
                         || schema.column_type(*column).default_datum(),
                         |(_, datum)| datum.clone(),
                     )
@@ -387,12 +335,12 @@ impl<'a, 'o> Executor<'a, 'o> {
         (found == expected) == equal
     }
 
-    /// What becomes of a transaction with a `wait` that is not satisfied.
-    fn unsatisfied(&self, timeout: Option<u64>) -> Stop {
-        let elapsed = self.access.elapsed;
+    /// Reason to stop at a `wait` that is not satisfied: it waits, or it has timed out.
+    fn stop_at_wait(&self, timeout: Option<u64>) -> Stop {
+        let elapsed = self.access.elapsed_ms;
         if timeout.is_none_or(|timeout| elapsed < timeout) {
-            return Stop::Blocked {
-                deadline: self.deadline,
+            return Stop::Waiting {
+                deadline_ms: self.deadline_ms,
             };
         }
         let details = if elapsed == 0 {
@@ -404,6 +352,7 @@ impl<'a, 'o> Executor<'a, 'o> {
     }
 }
 
+/// Values of some columns of a row.
 fn project(row: &Row, columns: &[ColumnId]) -> Vec<Datum> {
     columns
         .iter()

@@ -1,78 +1,83 @@
-//! How one snapshot became another.
+//! Row changes between the snapshots of a database.
 //!
-//! Each state of a database is a [`Moment`], and each moment leads to the one after it. The way is kept from the front:
-//! whoever holds an early snapshot keeps the changes since then, and when nobody does, nothing is kept.
+//! Each state of a database is a [`HistoryState`], linked to its successor. The links point
+//! forward, so an early snapshot keeps the changes since then. Without an early snapshot no changes
+//! are kept.
 
 use std::sync::{Arc, OnceLock};
 
 use super::change::RowChange;
 
-/// So many row changes are worth keeping even for a database with few rows.
-const AT_LEAST: usize = 1024;
+/// Number of row changes that are kept even if the database has few rows.
+const MIN_KEPT_CHANGES: usize = 1024;
 
-/// A state of a database.
+/// One state of a database, identified by its address.
 #[derive(Debug, Default)]
-pub(super) struct Moment {
-    next: OnceLock<Step>,
+pub(super) struct HistoryState {
+    next: OnceLock<Transition>,
 }
 
-/// The way to the next state.
+/// Changes that lead from one state to the next.
 #[derive(Debug)]
-struct Step {
+struct Transition {
     changes: Box<[RowChange]>,
-    to: Arc<Moment>,
+    to: Arc<HistoryState>,
 }
 
-impl Drop for Moment {
-    /// Releases a long way step by step: the call stack would not hold it.
+impl Drop for HistoryState {
+    /// Releases a long chain in a loop, because recursion would exhaust the stack.
     fn drop(&mut self) {
         let mut next = self.next.take();
-        while let Some(step) = next {
-            next = Arc::into_inner(step.to).and_then(|mut moment| moment.next.take());
+        while let Some(transition) = next {
+            next = Arc::into_inner(transition.to).and_then(|mut state| state.next.take());
         }
     }
 }
 
-/// Where a snapshot is in the life of its database.
+/// Place of a snapshot in the chain of states of its database.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
-    now: Arc<Moment>,
-    /// How many row changes have been kept since somebody began to follow.
-    kept: usize,
+    state: Arc<HistoryState>,
+    /// Number of row changes in the chain that leads to `state`.
+    kept_changes: usize,
 }
 
 impl History {
-    /// Takes the next step. `rows` says how many rows there are then: a way that is longer than the database twice is
-    /// not worth keeping, reading all rows is shorter.
-    pub(super) fn step(&mut self, changes: &[RowChange], rows: usize) {
-        // Nobody else can come to hold the present state: only through this handle.
-        if Arc::strong_count(&self.now) == 1 {
-            self.kept = 0;
+    /// Appends a commit. `rows` is the number of rows of the database after it.
+    ///
+    /// The chain breaks if it has more changes than twice `rows`, because reading all rows is
+    /// cheaper.
+    pub(super) fn record(&mut self, changes: &[RowChange], rows: usize) {
+        // Clones of the present state are made only through this handle, so no other snapshot has
+        // it.
+        if Arc::strong_count(&self.state) == 1 {
+            self.kept_changes = 0;
             return;
         }
-        let to = Arc::new(Moment::default());
-        self.kept += changes.len();
-        if self.kept <= AT_LEAST.max(2 * rows) {
-            let step = Step {
+        let to = Arc::new(HistoryState::default());
+        self.kept_changes += changes.len();
+        if self.kept_changes <= MIN_KEPT_CHANGES.max(2 * rows) {
+            let transition = Transition {
                 changes: changes.into(),
                 to: to.clone(),
             };
-            // Two writers that start from one state are two databases; the way leads to the first.
-            drop(self.now.next.set(step));
+            // Of two writers that start from one state, only the first one is linked.
+            drop(self.state.next.set(transition));
         } else {
-            self.kept = 0;
+            self.kept_changes = 0;
         }
-        self.now = to;
+        self.state = to;
     }
 
-    /// The changes that lead here, in their order; none when the way is not known.
+    /// Row changes since an earlier state in commit order; `None` if no chain leads from it to
+    /// here.
     pub(super) fn since(&self, earlier: &Self) -> Option<Vec<RowChange>> {
         let mut changes = Vec::new();
-        let mut at = &earlier.now;
-        while !Arc::ptr_eq(at, &self.now) {
-            let step = at.next.get()?;
-            changes.extend_from_slice(&step.changes);
-            at = &step.to;
+        let mut state = &earlier.state;
+        while !Arc::ptr_eq(state, &self.state) {
+            let transition = state.next.get()?;
+            changes.extend_from_slice(&transition.changes);
+            state = &transition.to;
         }
         Some(changes)
     }
@@ -104,55 +109,55 @@ mod tests {
         database.transact(txn.finish().operations()).unwrap();
     }
 
-    fn changed(from: &Snapshot, to: &Snapshot) -> Option<usize> {
+    fn count_changes(from: &Snapshot, to: &Snapshot) -> Option<usize> {
         to.changes_since(from).map(|changes| changes.len())
     }
 
     #[test]
-    fn the_way_from_any_snapshot_that_is_held_is_known() {
+    fn changes_since_any_snapshot_that_still_exists_are_known() {
         let mut database = Database::new(nb::schema());
         add(&mut database, "before");
         let first = database.snapshot();
-        assert_eq!(changed(&first, &first), Some(0));
+        assert_eq!(count_changes(&first, &first), Some(0));
         add(&mut database, "a");
         let second = database.snapshot();
         add(&mut database, "b");
         add(&mut database, "c");
         let last = database.snapshot();
-        assert_eq!(changed(&first, &last), Some(3));
-        assert_eq!(changed(&second, &last), Some(2));
-        assert_eq!(changed(&last, &first), None);
+        assert_eq!(count_changes(&first, &last), Some(3));
+        assert_eq!(count_changes(&second, &last), Some(2));
+        assert_eq!(count_changes(&last, &first), None);
         let other = Database::new(nb::schema()).snapshot();
-        assert_eq!(changed(&other, &last), None);
-        let way = last.changes_since(&second).unwrap();
-        assert!(way.iter().all(|change| change.old.is_none()));
+        assert_eq!(count_changes(&other, &last), None);
+        let changes = last.changes_since(&second).unwrap();
+        assert!(changes.iter().all(|change| change.old.is_none()));
     }
 
     #[test]
-    fn a_way_that_is_too_long_is_forgotten_and_a_new_one_begins() {
+    fn a_chain_that_is_too_long_breaks_and_a_new_one_begins() {
         let mut database = Database::new(nb::schema());
         let first = database.snapshot();
         let mut snapshot = first.clone();
         let mut lost = 0;
         for _ in 0..1500 {
-            // There are few rows all the time, so that few changes are kept.
+            // The database always has few rows, so that few changes are kept.
             add(&mut database, "short-lived");
             delete_all(&mut database);
             let next = database.snapshot();
-            // One who keeps up has to start anew now and then at most.
-            lost += usize::from(changed(&snapshot, &next).is_none());
+            // A reader that keeps up only rarely has to read all rows again.
+            lost += usize::from(count_changes(&snapshot, &next).is_none());
             snapshot = next;
         }
-        assert_eq!(changed(&first, &snapshot), None);
+        assert_eq!(count_changes(&first, &snapshot), None);
         assert!(lost <= 2, "{lost}");
     }
 
     #[test]
-    fn a_long_way_is_released_without_a_deep_stack() {
+    fn a_long_chain_is_released_without_recursion() {
         let mut history = super::History::default();
         let first = history.clone();
         for _ in 0..200_000 {
-            history.step(&[], 0);
+            history.record(&[], 0);
         }
         assert!(history.since(&first).is_some());
         drop(history);

@@ -1,18 +1,17 @@
-//! Which rows an index finds by what.
+//! Declarations of indexes.
 
-use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;
-use patchbay_schemas::typed::{Column, Field, Ref, TableRow, Value};
-use uuid::Uuid;
+use patchbay_schemas::typed::{Column, Field, TableRow, Value};
 
-/// The declaration of an index over one table. [`Index`] is the typed one.
+use super::index_key::IndexKey;
+
+/// Declaration of an index over one table. [`Index`] is the typed form.
 ///
 /// ```
 /// use patchbay_engine::db::IndexSpec;
@@ -31,30 +30,32 @@ pub struct IndexSpec {
     unique: bool,
 }
 
-/// What one part of an index's key is taken from.
+/// Source of one part of an index key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum KeyPart {
-    /// The whole value of a column.
+    /// Value of a column.
     Column(Arc<str>),
-    /// The value that a map has for a key. Rows without the key are not in the index.
+    /// Value of a map for one key. The index does not contain rows without the key.
     MapKey {
-        /// The column.
+        /// Column of the map.
         column: Arc<str>,
-        /// The key.
+        /// Key in the map.
         key: Arc<str>,
     },
-    /// Each element of a set, or key of a map: the row is found by all of them.
+    /// Each element of a set or key of a map. The index contains the row once for each of them.
     Element(Arc<str>),
 }
 
 impl IndexSpec {
-    /// An index over a table by columns: `name`, `external_ids:k8s.ovn.org/id` for the value of a map's key, or
-    /// `ports[]` for each element of a set.
+    /// Creates the declaration of an index over a table.
+    ///
+    /// A part is `name` for the value of a column, `external_ids:k8s.ovn.org/id` for the value of a
+    /// map for a key, or `ports[]` for each element of a set.
     pub fn new<'a>(table: &str, parts: impl IntoIterator<Item = &'a str>) -> Self {
-        Self::of_parts(table, parts.into_iter().map(KeyPart::from).collect())
+        Self::from_parts(table, parts.into_iter().map(KeyPart::from).collect())
     }
 
-    fn of_parts(table: &str, parts: Arc<[KeyPart]>) -> Self {
+    fn from_parts(table: &str, parts: Arc<[KeyPart]>) -> Self {
         Self {
             table: table.into(),
             parts,
@@ -62,7 +63,10 @@ impl IndexSpec {
         }
     }
 
-    /// Says that no two rows have the same key. A replica cannot enforce that: it logs a warning when there are two.
+    /// Declares that no two rows have the same key.
+    ///
+    /// The index does not enforce this. The replica of a client logs a warning when two rows have
+    /// one key.
     #[must_use]
     pub fn unique(self) -> Self {
         Self {
@@ -71,22 +75,22 @@ impl IndexSpec {
         }
     }
 
-    /// Whether both are over the same keys, unique or not.
-    pub(super) fn same_keys(&self, other: &Self) -> bool {
+    /// `true` if both indexes have the same table and parts. Uniqueness does not matter.
+    pub(super) fn has_same_keys(&self, other: &Self) -> bool {
         self.table == other.table && self.parts == other.parts
     }
 
-    /// The table.
+    /// Name of the table.
     pub fn table(&self) -> &str {
         &self.table
     }
 
-    /// What the key is made of.
+    /// Parts of the key.
     pub fn parts(&self) -> &[KeyPart] {
         &self.parts
     }
 
-    /// Whether it was said that no two rows have the same key.
+    /// `true` if the index was declared [`unique`](Self::unique).
     pub fn is_unique(&self) -> bool {
         self.unique
     }
@@ -103,7 +107,7 @@ impl fmt::Display for IndexSpec {
 }
 
 impl KeyPart {
-    /// The column.
+    /// Name of the column.
     pub fn column(&self) -> &str {
         match self {
             Self::Column(column) | Self::MapKey { column, .. } | Self::Element(column) => column,
@@ -113,7 +117,7 @@ impl KeyPart {
 
 impl From<&str> for KeyPart {
     fn from(text: &str) -> Self {
-        // Columns are identifiers: they have neither `:` nor `[`.
+        // Column names are identifiers, so they contain neither `:` nor `[`.
         if let Some((column, key)) = text.split_once(':') {
             let (column, key) = (column.into(), key.into());
             Self::MapKey { column, key }
@@ -135,7 +139,7 @@ impl fmt::Display for KeyPart {
     }
 }
 
-/// The declaration of an index over the table of `T`.
+/// Declaration of an index over the table of `T`.
 ///
 /// ```
 /// use patchbay_engine::db::Index;
@@ -153,35 +157,37 @@ pub struct Index<T> {
 }
 
 impl<T: TableRow> Index<T> {
-    fn of(parts: impl IntoIterator<Item = KeyPart>) -> Self {
+    fn from_parts(parts: impl IntoIterator<Item = KeyPart>) -> Self {
         Self {
-            spec: IndexSpec::of_parts(T::TABLE, parts.into_iter().collect()),
+            spec: IndexSpec::from_parts(T::TABLE, parts.into_iter().collect()),
             table: PhantomData,
         }
     }
 
-    /// By the value of a column.
+    /// Creates an index by the value of a column.
     pub fn by<C: Column>(field: Field<T, C>) -> Self {
-        Self::of([KeyPart::Column(field.name().into())])
+        Self::from_parts([KeyPart::Column(field.name().into())])
     }
 
-    /// By the value that a map has for a key. Rows without the key are not in the index.
+    /// Creates an index by the value of a map for a key. The index does not contain rows without
+    /// the key.
     pub fn by_key<V: Value>(field: Field<T, BTreeMap<String, V>>, key: &str) -> Self {
-        Self::of([map_key(field, key)])
+        Self::from_parts([map_key(field, key)])
     }
 
-    /// By each element of a set: back from what is referred to, to the rows that refer.
+    /// Creates an index by each element of a set. Over a set of references, it finds the rows that
+    /// refer to a row.
     pub fn by_element<V: Value + Ord>(field: Field<T, BTreeSet<V>>) -> Self {
-        Self::of([KeyPart::Element(field.name().into())])
+        Self::from_parts([KeyPart::Element(field.name().into())])
     }
 
-    /// And by the value of another column.
+    /// Adds the value of a column to the key.
     #[must_use]
     pub fn and<C: Column>(self, field: Field<T, C>) -> Self {
         self.and_part(KeyPart::Column(field.name().into()))
     }
 
-    /// And by the value that a map has for a key.
+    /// Adds the value of a map for a key to the key of the index.
     #[must_use]
     pub fn and_key<V: Value>(self, field: Field<T, BTreeMap<String, V>>, key: &str) -> Self {
         self.and_part(map_key(field, key))
@@ -189,12 +195,12 @@ impl<T: TableRow> Index<T> {
 
     fn and_part(self, part: KeyPart) -> Self {
         let unique = self.spec.unique;
-        let mut this = Self::of(self.spec.parts.iter().cloned().chain([part]));
+        let mut this = Self::from_parts(self.spec.parts.iter().cloned().chain([part]));
         this.spec.unique = unique;
         this
     }
 
-    /// See [`IndexSpec::unique`].
+    /// Declares that no two rows have the same key, see [`IndexSpec::unique`].
     #[must_use]
     pub fn unique(self) -> Self {
         Self {
@@ -203,7 +209,8 @@ impl<T: TableRow> Index<T> {
         }
     }
 
-    /// The key of a row; none when it is not in the index, or is found by several.
+    /// Key of a row. `None`: the index does not contain the row, or has a part for each element of
+    /// a set.
     pub fn key_of(&self, row: &T) -> Option<IndexKey> {
         let data = row.to_data();
         let value = |part: &KeyPart| {
@@ -221,7 +228,7 @@ impl<T: TableRow> Index<T> {
         self.spec.parts.iter().map(value).collect()
     }
 
-    /// The declaration without its type.
+    /// Untyped form of the declaration.
     pub fn spec(&self) -> &IndexSpec {
         &self.spec
     }
@@ -261,115 +268,12 @@ impl<T> From<&Index<T>> for IndexSpec {
     }
 }
 
-/// What a row is looked up by: one value for each part of the index.
-///
-/// It is made from a string, a number, a reference, a [`Datum`], or an array of those for an index of several parts.
-///
-/// ```
-/// use patchbay_engine::db::IndexKey;
-/// use patchbay_schemas::datum::Datum;
-///
-/// let one = IndexKey::from("lrp0");
-/// let several = IndexKey::from([Datum::scalar(10), Datum::scalar("ip4.dst == 10.0.0.0/24")]);
-/// assert_eq!(one.to_string(), "lrp0");
-/// assert_eq!(several.to_string(), "10, \"ip4.dst == 10.0.0.0/24\"");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IndexKey(pub(super) KeyValues);
-
-/// Most keys have one part and need no list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum KeyValues {
-    One(Datum),
-    Several(Box<[Datum]>),
-}
-
-impl IndexKey {
-    /// The values, one for each part.
-    pub fn values(&self) -> &[Datum] {
-        match &self.0 {
-            KeyValues::One(value) => std::slice::from_ref(value),
-            KeyValues::Several(values) => values,
-        }
-    }
-}
-
-/// As the list of the values, which finds keys, too.
-impl Hash for IndexKey {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.values().hash(state);
-    }
-}
-
-impl Borrow<[Datum]> for IndexKey {
-    fn borrow(&self) -> &[Datum] {
-        self.values()
-    }
-}
-
-impl FromIterator<Datum> for IndexKey {
-    fn from_iter<I: IntoIterator<Item = Datum>>(values: I) -> Self {
-        let mut values = values.into_iter();
-        Self(match (values.next(), values.next()) {
-            (Some(value), None) => KeyValues::One(value),
-            (first, second) => {
-                let values = first.into_iter().chain(second).chain(values);
-                KeyValues::Several(values.collect())
-            }
-        })
-    }
-}
-
-impl From<Datum> for IndexKey {
-    fn from(value: Datum) -> Self {
-        Self(KeyValues::One(value))
-    }
-}
-
-impl<const N: usize> From<[Datum; N]> for IndexKey {
-    fn from(values: [Datum; N]) -> Self {
-        values.into_iter().collect()
-    }
-}
-
-impl<T> From<Ref<T>> for IndexKey {
-    fn from(reference: Ref<T>) -> Self {
-        reference.uuid.into()
-    }
-}
-
-macro_rules! key_from_atom {
-    ($($from:ty),*) => {$(
-        impl From<$from> for IndexKey {
-            fn from(value: $from) -> Self {
-                Datum::scalar(Atom::from(value)).into()
-            }
-        }
-    )*};
-}
-
-key_from_atom!(&str, String, i64, f64, bool, Uuid);
-
-impl fmt::Display for IndexKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, value) in self.values().iter().enumerate() {
-            write!(f, "{}{value}", if i > 0 { ", " } else { "" })?;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_key_of_one_value_is_no_larger_than_the_value() {
-        assert_eq!(size_of::<IndexKey>(), size_of::<Datum>());
-    }
-
-    #[test]
-    fn parts_are_written_as_people_write_them() {
+    fn parts_are_parsed_and_displayed_in_the_same_notation() {
         let parts = ["name", "external_ids:k8s.ovn.org/id:x", "ports[]"];
         let spec = IndexSpec::new("T", parts);
         assert_eq!(

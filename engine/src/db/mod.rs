@@ -1,33 +1,38 @@
-//! The transaction engine: tables in memory, transactions with deferred constraints, snapshots for readers.
+//! Transaction engine: tables in memory, transactions with deferred constraints, snapshots.
 //!
-//! A [`Database`] has one writer. [`Database::transact`] executes operations on an overlay that remembers the
-//! former version of each row it touches, checks what was touched and publishes a new [`Snapshot`];
-//! readers keep the one they have. The cost of a transaction is that of the rows and elements it touches.
+//! A [`Database`] has one writer. [`Database::transact`] executes operations on an overlay, which
+//! keeps the former version of each touched row. It then checks the touched rows and publishes a
+//! new [`Snapshot`]. Readers keep the snapshot that they hold. The cost of a transaction is
+//! proportional to the rows and elements that it touches.
 //!
-//! The order of work at commit is ovsdb-server's (see `docs/design/engine.md`).
+//! The steps of a commit have ovsdb-server's order (see `docs/design/engine.md`).
 
 mod change;
 mod commit;
-mod convert;
+mod conversion;
 mod database;
-mod declared;
+mod declared_index;
 mod execute;
-mod expected;
+mod execution;
 mod history;
-mod index;
+mod index_key;
 mod index_spec;
-mod lookup;
+mod index_view;
 mod overlay;
+#[cfg(feature = "client")]
+mod prediction;
 mod references;
 mod snapshot;
 mod table;
-mod typed;
+mod typed_table;
+mod unique_index;
 
 pub use change::{ChangeSet, RowChange};
 pub use database::{Database, DatabaseError};
-pub use execute::{Access, Execution, OperationResult};
-pub use index_spec::{Index, IndexKey, IndexSpec, KeyPart};
-pub use lookup::{IndexError, IndexView, TypedIndex};
+pub use execution::{Access, Execution, OperationResult};
+pub use index_key::IndexKey;
+pub use index_spec::{Index, IndexSpec, KeyPart};
+pub use index_view::{IndexError, IndexView, TypedIndex};
 pub use snapshot::Snapshot;
 pub use table::Table;
-pub use typed::TypedTable;
+pub use typed_table::TypedTable;

@@ -1,4 +1,4 @@
-//! The rows that a transaction has touched, over the committed ones.
+//! Rows that a running transaction has touched, layered over the committed ones.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -10,53 +10,53 @@ use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::TableId;
 use uuid::Uuid;
 
+use super::references::RowId;
 use super::snapshot::Snapshot;
 
-/// A row before and after (so far).
+/// A touched row before the transaction and at its present point.
 #[derive(Debug)]
-pub(super) struct Touched {
-    /// None when this transaction inserted it.
+pub(super) struct TouchedRow {
+    /// `None`: this transaction inserted the row.
     pub(super) old: Option<Arc<Row>>,
-    /// None when this transaction deleted it.
+    /// `None`: this transaction deleted the row.
     pub(super) new: Option<Arc<Row>>,
-    /// By how much the number of strong references to it changes.
-    pub(super) strong: Cell<i64>,
+    /// Change of the number of strong references to the row.
+    pub(super) strong_delta: Cell<i64>,
 }
 
-impl Touched {
+impl TouchedRow {
     fn new(old: Option<Arc<Row>>, new: Option<Arc<Row>>) -> Self {
         Self {
             old,
             new,
-            strong: Cell::new(0),
+            strong_delta: Cell::new(0),
         }
     }
 
-    /// Whether rows refer to a row that this transaction inserted.
+    /// `true` if this transaction inserted the row and rows refer to it.
     pub(super) fn is_new_and_referred_to(&self) -> bool {
-        self.old.is_none() && self.strong.get() > 0
+        self.old.is_none() && self.strong_delta.get() > 0
     }
 }
 
-/// In the order in which they were touched first, which is that of their places in memory when many are inserted.
-pub(super) type TouchedRows = IndexMap<Uuid, Touched, RandomState>;
-
-/// The state that the operations of one transaction see.
+/// State that the operations of one transaction see.
 #[derive(Debug)]
 pub(super) struct Overlay<'a> {
     pub(super) base: &'a Snapshot,
-    pub(super) tables: Vec<TouchedRows>,
+    /// Touched rows of each table in the order in which the transaction touched them first. When
+    /// many rows are inserted, this is also their order in memory.
+    pub(super) tables: Vec<IndexMap<Uuid, TouchedRow, RandomState>>,
 }
 
 impl<'a> Overlay<'a> {
     pub(super) fn new(base: &'a Snapshot) -> Self {
         Self {
             base,
-            tables: base.tables.iter().map(|_| TouchedRows::default()).collect(),
+            tables: base.tables.iter().map(|_| IndexMap::default()).collect(),
         }
     }
 
-    /// Makes room for rows that are to be inserted.
+    /// Reserves room for rows that are about to be inserted.
     pub(super) fn reserve(&mut self, table: TableId, rows: usize) {
         self.tables[table.index()].reserve(rows);
     }
@@ -68,17 +68,18 @@ impl<'a> Overlay<'a> {
         }
     }
 
-    /// Whether a row of this UUID may be inserted: none is there, and none was deleted by this transaction.
+    /// `true` if a row with this UUID may be inserted: the table has none, and this transaction has
+    /// not deleted one.
     pub(super) fn may_insert(&self, table: TableId, uuid: Uuid) -> bool {
         !self.tables[table.index()].contains_key(&uuid) && self.base.row(table, uuid).is_none()
     }
 
-    /// The row, if this transaction has touched it.
-    pub(super) fn touched(&self, table: TableId, uuid: Uuid) -> Option<&Touched> {
-        self.tables[table.index()].get(&uuid)
+    /// The row if this transaction has touched it.
+    pub(super) fn touched(&self, row: RowId) -> Option<&TouchedRow> {
+        self.tables[row.table.index()].get(&row.uuid)
     }
 
-    /// All rows there are now.
+    /// Present rows of a table.
     pub(super) fn rows(&self, table: TableId) -> impl Iterator<Item = &Arc<Row>> {
         let touched = &self.tables[table.index()];
         let untouched = self
@@ -89,7 +90,7 @@ impl<'a> Overlay<'a> {
         untouched.chain(touched.values().filter_map(|touched| touched.new.as_ref()))
     }
 
-    /// How many rows there are now.
+    /// Number of present rows of a table.
     pub(super) fn len(&self, table: TableId) -> usize {
         let touched = self.tables[table.index()].values();
         touched.fold(self.base.table(table).len(), |len, row| {
@@ -98,17 +99,17 @@ impl<'a> Overlay<'a> {
     }
 
     pub(super) fn insert(&mut self, table: TableId, row: Row) {
-        self.tables[table.index()].insert(row.uuid, Touched::new(None, Some(Arc::new(row))));
+        self.tables[table.index()].insert(row.uuid, TouchedRow::new(None, Some(Arc::new(row))));
     }
 
-    /// The row for change; none when it is not there.
+    /// Touches a row and returns its present version for modification; `None` if it does not exist.
     pub(super) fn modify(&mut self, table: TableId, uuid: Uuid) -> Option<&mut Row> {
         let base = self.base;
         let touched = match self.tables[table.index()].entry(uuid) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
                 let row = base.row(table, uuid)?;
-                entry.insert(Touched::new(Some(row.clone()), Some(row.clone())))
+                entry.insert(TouchedRow::new(Some(row.clone()), Some(row.clone())))
             }
         };
         touched.new.as_mut().map(Arc::make_mut)
@@ -122,7 +123,7 @@ impl<'a> Overlay<'a> {
                 rows.swap_remove(&uuid);
             }
         } else if let Some(row) = self.base.row(table, uuid) {
-            rows.insert(uuid, Touched::new(Some(row.clone()), None));
+            rows.insert(uuid, TouchedRow::new(Some(row.clone()), None));
         }
     }
 }

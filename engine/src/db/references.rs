@@ -1,4 +1,4 @@
-//! Who refers to whom: counts of strong references, back links of weak ones.
+//! References between rows: counts of strong references, back links of weak ones (RFC 7047 §3.2).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,19 +10,26 @@ use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema, RefType, TableId};
 use uuid::Uuid;
 
-/// A row of a table.
-pub(super) type RowId = (TableId, Uuid);
-type RowMap<V> = HashMap<RowId, V, RandomState>;
-/// By how much the number of strong references to rows changes.
-pub(super) type StrongDeltas = Vec<(RowId, i64)>;
+/// Table and UUID of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct RowId {
+    pub(super) table: TableId,
+    pub(super) uuid: Uuid,
+}
 
-/// References between committed rows. Rows with none of a kind have no entry.
+impl RowId {
+    pub(super) fn new(table: TableId, uuid: Uuid) -> Self {
+        Self { table, uuid }
+    }
+}
+
+/// References between committed rows. A row that is not referred to has no entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct References {
-    /// How often strong references name a row; references to itself do not count.
-    strong: RowMap<u32>,
-    /// How often each row's weak references name a row.
-    weak: RowMap<RowMap<u32>>,
+    /// Number of strong references to each row. References of a row to itself do not count.
+    strong: HashMap<RowId, u32, RandomState>,
+    /// For each target of weak references, the number of references from each row.
+    weak: HashMap<RowId, HashMap<RowId, u32, RandomState>, RandomState>,
 }
 
 impl References {
@@ -30,7 +37,7 @@ impl References {
         self.strong.get(&row).copied().unwrap_or(0)
     }
 
-    /// The rows whose weak references name this one.
+    /// Rows with weak references to this row.
     pub(super) fn weak_referrers(&self, row: RowId) -> impl Iterator<Item = RowId> {
         self.weak
             .get(&row)
@@ -38,8 +45,8 @@ impl References {
             .flat_map(|referrers| referrers.keys().copied())
     }
 
-    /// Changes counts by so much.
-    pub(super) fn add_strong(&mut self, deltas: StrongDeltas) {
+    /// Adds changes to the numbers of strong references.
+    pub(super) fn add_strong(&mut self, deltas: Vec<(RowId, i64)>) {
         let gained = deltas.iter().filter(|(_, delta)| *delta > 0);
         self.strong.reserve(gained.count());
         for (row, delta) in deltas {
@@ -52,6 +59,7 @@ impl References {
         }
     }
 
+    /// Adds a change to the number of weak references from one row to another.
     pub(super) fn add_weak(&mut self, target: RowId, from: RowId, delta: i64) {
         let referrers = self.weak.entry(target).or_default();
         let count = i64::from(referrers.get(&from).copied().unwrap_or(0)) + delta;
@@ -66,19 +74,19 @@ impl References {
     }
 }
 
-/// The columns of each table that refer to rows.
+/// Reference columns of each table.
 #[derive(Clone, Debug)]
 pub(super) struct ReferenceColumns {
     tables: Vec<Vec<ReferenceColumn>>,
 }
 
-/// A column that refers to rows, with its keys or its values.
+/// A column whose elements, keys or values are references.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReferenceColumn {
     pub(super) column: ColumnId,
     pub(super) ref_type: RefType,
     pub(super) target: TableId,
-    /// False when the values of a map refer.
+    /// `false` if the values of a map are the references.
     pub(super) by_key: bool,
 }
 
@@ -120,7 +128,7 @@ impl ReferenceColumns {
             .filter(move |column| column.ref_type == ref_type)
     }
 
-    /// Whether a row holds any weak reference.
+    /// `true` if a row holds a weak reference.
     pub(super) fn has_weak(&self, table: TableId, row: &Row) -> bool {
         self.of(table, RefType::Weak)
             .any(|reference| !row.values[reference.column].is_empty())
@@ -128,8 +136,8 @@ impl ReferenceColumns {
 }
 
 impl ReferenceColumn {
-    /// Calls `change(target, +1)` for each reference that the new version of a row has more than the old one,
-    /// `change(target, -1)` for each it has less. The cost is that of the difference.
+    /// Calls `change(target, 1)` for each reference that the new version of a row gains and
+    /// `change(target, -1)` for each that it loses. The cost is proportional to the difference.
     pub(super) fn diff<'a>(
         self,
         old: Option<&'a Row>,
@@ -138,46 +146,47 @@ impl ReferenceColumn {
     ) {
         let value = |row: &'a Row| &row.values[self.column];
         let change = RefCell::new(change);
-        let see = |atom: &Atom, delta: i64| {
+        let report = |atom: &Atom, delta: i64| {
             if let Some(uuid) = atom.as_uuid() {
                 change.borrow_mut()(uuid, delta);
             }
         };
         match (old.map(value), new.map(value)) {
             (Some(Datum::Set(old)), Some(Datum::Set(new))) => {
-                old.diff(new, |gone| see(gone, -1), |added| see(added, 1));
+                old.diff(new, |gone| report(gone, -1), |added| report(added, 1));
             }
             (Some(Datum::Map(old)), Some(Datum::Map(new))) => {
                 old.diff(new, |key, before, after| {
                     if !self.by_key {
                         if let Some(value) = before {
-                            see(value, -1);
+                            report(value, -1);
                         }
                         if let Some(value) = after {
-                            see(value, 1);
+                            report(value, 1);
                         }
                     } else if before.is_some() != after.is_some() {
-                        see(key, if after.is_some() { 1 } else { -1 });
+                        report(key, if after.is_some() { 1 } else { -1 });
                     }
                 });
             }
-            (Some(old), None) => self.each(old, |atom| see(atom, -1)),
-            (None, Some(new)) => self.each(new, |atom| see(atom, 1)),
+            (Some(old), None) => self.for_each(old, |atom| report(atom, -1)),
+            (None, Some(new)) => self.for_each(new, |atom| report(atom, 1)),
             _ => {}
         }
     }
 
-    /// Calls `see` for each reference in a value.
-    fn each(self, value: &Datum, mut see: impl FnMut(&Atom)) {
+    /// Calls `visit` for each reference in a value.
+    fn for_each(self, value: &Datum, mut visit: impl FnMut(&Atom)) {
         match value {
-            Datum::Set(set) => set.iter().for_each(see),
+            Datum::Set(set) => set.iter().for_each(visit),
             Datum::Map(map) => map
                 .iter()
-                .for_each(|(key, value)| see(if self.by_key { key } else { value })),
+                .for_each(|(key, value)| visit(if self.by_key { key } else { value })),
         }
     }
 
-    /// Removes references to any of some rows, which are sorted, from a value; how many elements or pairs that took.
+    /// Removes references to `targets`, which are sorted, from a value. Returns the number of
+    /// removed elements or pairs.
     pub(super) fn remove(self, value: &mut Datum, targets: &[Uuid]) -> usize {
         let before = value.len();
         match value {

@@ -1,4 +1,4 @@
-//! What readers see.
+//! Immutable states of a database, for readers.
 
 use std::sync::Arc;
 
@@ -9,125 +9,169 @@ use rayon::prelude::*;
 use uuid::Uuid;
 
 use super::change::{ChangeSet, RowChange};
-use super::declared::DeclaredIndex;
+use super::declared_index::DeclaredIndex;
 use super::history::History;
 use super::index_spec::IndexSpec;
 use super::table::Table;
-use super::typed::TypedTable;
+use super::typed_table::TypedTable;
 
-/// From so many changes on, tables are changed at the same time.
-pub(super) const MANY: usize = 4096;
+/// Least number of row changes for which a commit changes the tables in parallel. Smaller commits
+/// take less time than handing them to other threads.
+pub(super) const PARALLEL_MIN_CHANGES: usize = 4096;
 
-/// One committed state of a database. Clones are cheap; nothing changes under a reader.
+/// One committed state of a database.
+///
+/// Clones are cheap, and no later transaction changes a snapshot.
+///
+/// ```
+/// use patchbay_engine::db::Database;
+/// use patchbay_engine::txn::TxnBuilder;
+/// use patchbay_schemas::nb::{self, LogicalRouter};
+///
+/// let mut database = Database::new(nb::schema());
+/// let mut txn = TxnBuilder::new(&database.snapshot());
+/// let router = txn.insert(&LogicalRouter { name: "lr0".into(), ..Default::default() })?;
+/// database.transact(txn.finish().operations())?;
+///
+/// let snapshot = database.snapshot();
+/// assert_eq!(snapshot.get(router)?.unwrap().name, "lr0");
+/// for row in snapshot.typed::<LogicalRouter>().iter() {
+///     let (reference, row) = row?;
+///     assert_eq!((reference, row.name.as_str()), (router, "lr0"));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     schema: Arc<DatabaseSchema>,
     pub(super) tables: Arc<Vec<Table>>,
-    /// The indexes that users declared, each with its table and its place there; none where the schema lacks what it
-    /// is over.
-    declared: Arc<Vec<(IndexSpec, IndexPlace)>>,
+    declarations: Arc<Vec<IndexDeclaration>>,
     history: History,
 }
 
-type IndexPlace = Option<(TableId, usize)>;
+/// An index that a user of the database declared.
+#[derive(Clone, Debug)]
+pub(super) struct IndexDeclaration {
+    spec: IndexSpec,
+    /// `None`: the schema lacks the table or a column of the index.
+    pub(super) position: Option<IndexPosition>,
+}
+
+/// Table of a declared index and its place in [`Table::declared_indexes`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IndexPosition {
+    pub(super) table: TableId,
+    pub(super) place: usize,
+}
 
 impl Snapshot {
-    /// An empty database.
+    /// Creates the snapshot of an empty database.
     pub fn empty(schema: Arc<DatabaseSchema>) -> Self {
         let tables = Arc::new(schema.tables.iter().map(Table::new).collect());
         Self {
             schema,
             tables,
-            declared: Arc::default(),
+            declarations: Arc::default(),
             history: History::default(),
         }
     }
 
-    /// The same state with one more index. Once in the first snapshot of a database, all later ones have it.
+    /// Returns the same state with one more index.
     ///
-    /// An index that was declared before costs nothing; a new one costs O(rows).
+    /// An index that was declared before costs nothing; a new one costs O(rows). Later snapshots of
+    /// a database have the index only if [`Database::add_index`](super::Database::add_index)
+    /// declared it.
     #[must_use]
     pub fn with_index(&self, spec: impl Into<IndexSpec>) -> Self {
         let mut this = self.clone();
-        this.declare(spec.into());
+        this.declare_index(spec.into());
         this
     }
 
-    /// An empty database of another schema with the same indexes.
+    /// Creates the snapshot of an empty database of another schema with the same declared indexes.
     pub(crate) fn empty_like(&self, schema: Arc<DatabaseSchema>) -> Self {
         let mut this = Self::empty(schema);
-        for (spec, _) in &*self.declared {
-            this.declare(spec.clone());
+        for spec in self.indexes() {
+            this.declare_index(spec.clone());
         }
         this
     }
 
-    pub(super) fn declare(&mut self, spec: IndexSpec) {
-        if self.declared(&spec).is_some() {
+    pub(super) fn declare_index(&mut self, spec: IndexSpec) {
+        if self.find_declaration(&spec).is_some() {
             return;
         }
         let table = self.schema.table_by_name(spec.table());
         let index = table.and_then(|(id, table)| Some((id, DeclaredIndex::new(&spec, table)?)));
-        let place = index.map(|(id, index)| {
+        let position = index.map(|(id, index)| {
             let table = &mut Arc::make_mut(&mut self.tables)[id.index()];
-            table.declare(index);
-            (id, table.declared.len() - 1)
+            table.declare_index(index);
+            IndexPosition {
+                table: id,
+                place: table.declared_indexes.len() - 1,
+            }
         });
-        Arc::make_mut(&mut self.declared).push((spec, place));
+        Arc::make_mut(&mut self.declarations).push(IndexDeclaration { spec, position });
     }
 
-    /// Where an index is; none when nobody declared it.
-    pub(super) fn declared(&self, spec: &IndexSpec) -> Option<IndexPlace> {
-        let found = self.declared.iter().find(|(have, _)| have.same_keys(spec));
-        found.map(|(_, place)| *place)
+    /// Declaration of an index with the same keys; `None` if there is none.
+    pub(super) fn find_declaration(&self, spec: &IndexSpec) -> Option<&IndexDeclaration> {
+        self.declarations
+            .iter()
+            .find(|declared| declared.spec.has_same_keys(spec))
     }
 
-    /// The indexes that were declared.
+    /// Declared indexes in the order of their declaration.
     pub fn indexes(&self) -> impl Iterator<Item = &IndexSpec> {
-        self.declared.iter().map(|(spec, _)| spec)
+        self.declarations.iter().map(|declared| &declared.spec)
     }
 
-    /// The schema.
+    /// Schema of the database.
     pub fn schema(&self) -> &Arc<DatabaseSchema> {
         &self.schema
     }
 
-    /// A table.
+    /// A table by its id.
     ///
     /// # Panics
-    /// When the id is of another schema.
+    /// The schema has no table with this id, because the id is of another schema.
     pub fn table(&self, table: TableId) -> &Table {
         &self.tables[table.index()]
     }
 
-    /// A row.
+    /// A row by its table and UUID. O(1).
     pub fn row(&self, table: TableId, uuid: Uuid) -> Option<&Arc<Row>> {
         self.table(table).get(uuid)
     }
 
-    /// A table as typed rows; without rows when the schema has no such table.
+    /// The table of `T` with typed rows; empty if the schema has no such table.
     pub fn typed<T: TableRow>(&self) -> TypedTable<'_, T> {
-        TypedTable::new(self)
+        let table = self.schema.table_by_name(T::TABLE);
+        TypedTable::new(table.map(|(id, schema)| (schema, self.table(id))))
     }
 
-    /// The typed row that a reference points at.
+    /// The typed row that a reference names.
     ///
     /// # Errors
-    /// The row holds values that `T` cannot.
+    /// The row holds a value that `T` cannot represent.
     pub fn get<T: TableRow>(&self, reference: Ref<T>) -> Result<Option<T>, TypeError> {
         self.typed::<T>().get(reference.uuid)
     }
 
-    /// How many rows all tables hold.
+    /// Number of rows of all tables.
     pub fn row_count(&self) -> usize {
         self.tables.iter().map(Table::len).sum()
     }
 
-    /// The row changes that lead from an earlier snapshot of the same database to this one, in their order; a row that
-    /// changed several times is there several times. None when the way is not known: the other is no earlier
-    /// snapshot of this database, or so much has changed since that reading all rows takes less.
+    /// Row changes that lead from an earlier snapshot of the same database to this one, in commit
+    /// order.
     ///
-    /// The cost is that of the changes. They are kept as long as somebody holds the earlier snapshot.
+    /// A row that changed several times occurs several times. The cost is proportional to the
+    /// number of changes. The database keeps them while a clone of the earlier snapshot exists.
+    ///
+    /// Returns `None` if the changes are not known. Then `earlier` is not an earlier snapshot of
+    /// this database, or there were more changes than twice the number of rows (1,024 for small
+    /// databases), so that reading all rows is cheaper.
     ///
     /// ```
     /// use patchbay_engine::db::Database;
@@ -135,22 +179,43 @@ impl Snapshot {
     /// use patchbay_schemas::nb::{self, LogicalRouter};
     ///
     /// let mut database = Database::new(nb::schema());
-    /// let earlier = database.snapshot();
-    /// let mut txn = TxnBuilder::new(&earlier);
-    /// txn.insert(&LogicalRouter::default())?;
-    /// database.transact(txn.finish().operations())?;
-    /// let changes = database.snapshot().changes_since(&earlier).unwrap();
-    /// assert_eq!(changes.len(), 1);
+    /// let mut seen = database.snapshot();
+    /// let mut names = Vec::new();
+    /// for name in ["lr0", "lr1"] {
+    ///     let mut txn = TxnBuilder::new(&seen);
+    ///     txn.insert(&LogicalRouter { name: name.into(), ..Default::default() })?;
+    ///     database.transact(txn.finish().operations())?;
+    ///
+    ///     let snapshot = database.snapshot();
+    ///     let routers = snapshot.typed::<LogicalRouter>();
+    ///     match snapshot.changes_since(&seen) {
+    ///         // Apply the changes. This database inserts rows only.
+    ///         Some(changes) => {
+    ///             for row in changes.iter().filter_map(|change| change.new.as_ref()) {
+    ///                 names.push(routers.read(row)?.name);
+    ///             }
+    ///         }
+    ///         // Read all rows.
+    ///         None => {
+    ///             names.clear();
+    ///             for row in routers.iter() {
+    ///                 names.push(row?.1.name);
+    ///             }
+    ///         }
+    ///     }
+    ///     seen = snapshot;
+    /// }
+    /// assert_eq!(names, ["lr0", "lr1"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn changes_since(&self, earlier: &Self) -> Option<Vec<RowChange>> {
         self.history.since(&earlier.history)
     }
 
-    /// Puts new versions of rows in the place of old ones, without any check.
+    /// Replaces old versions of rows by new ones without any check.
     pub(crate) fn apply(&mut self, changes: &ChangeSet) {
         let tables = Arc::make_mut(&mut self.tables);
-        if changes.rows.len() < MANY {
+        if changes.rows.len() < PARALLEL_MIN_CHANGES {
             for change in &changes.rows {
                 tables[change.table.index()].remove_keys(change);
             }
@@ -158,16 +223,18 @@ impl Snapshot {
                 tables[change.table.index()].apply(change);
             }
         } else {
-            let runs = changes.rows.chunk_by(|a, b| a.table == b.table);
-            let runs: Vec<&[RowChange]> = runs.collect();
+            let runs: Vec<&[RowChange]> =
+                changes.rows.chunk_by(|a, b| a.table == b.table).collect();
             tables.par_iter_mut().enumerate().for_each(|(i, table)| {
-                let of_table = runs.iter().filter(|run| run[0].table.index() == i);
-                let rows = of_table.flat_map(|run| run.iter());
+                let rows = runs
+                    .iter()
+                    .filter(|run| run[0].table.index() == i)
+                    .flat_map(|run| run.iter());
                 rows.clone().for_each(|change| table.remove_keys(change));
                 rows.for_each(|change| table.apply(change));
             });
         }
         let rows = self.row_count();
-        self.history.step(&changes.rows, rows);
+        self.history.record(&changes.rows, rows);
     }
 }

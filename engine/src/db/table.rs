@@ -1,4 +1,4 @@
-//! The committed rows of one table.
+//! Committed rows of one table.
 
 use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
@@ -11,86 +11,93 @@ use patchbay_schemas::schema::TableSchema;
 use uuid::Uuid;
 
 use super::change::RowChange;
-use super::declared::DeclaredIndex;
-use super::index::Index;
+use super::declared_index::DeclaredIndex;
+use super::unique_index::UniqueIndex;
 
-/// One version of a table. Clones are cheap and share what is unchanged.
+/// One version of a table. Clones are cheap and share unchanged parts.
 #[derive(Clone, Debug)]
 pub struct Table {
-    rows: imbl::GenericHashMap<ByUuid, (), RandomState, imbl::shared_ptr::DefaultSharedPtr>,
-    pub(super) indexes: Vec<Index>,
-    /// Those that users of the database declared.
-    pub(super) declared: Vec<DeclaredIndex>,
+    rows: imbl::GenericHashMap<RowByUuid, (), RandomState, imbl::shared_ptr::DefaultSharedPtr>,
+    /// Unique indexes of the schema, in the schema's order.
+    pub(super) unique_indexes: Vec<UniqueIndex>,
+    /// Indexes that users of the database declared.
+    pub(super) declared_indexes: Vec<DeclaredIndex>,
 }
 
 impl Table {
     pub(super) fn new(schema: &TableSchema) -> Self {
+        let columns = schema.indexes.iter().cloned();
         Self {
             rows: imbl::GenericHashMap::with_hasher(RandomState::default()),
-            indexes: schema.indexes.iter().cloned().map(Index::new).collect(),
-            declared: Vec::new(),
+            unique_indexes: columns.map(UniqueIndex::new).collect(),
+            declared_indexes: Vec::new(),
         }
     }
 
-    /// How many rows.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// `true` if the table has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The row of a UUID.
+    /// The row with a UUID. O(1).
     pub fn get(&self, uuid: Uuid) -> Option<&Arc<Row>> {
         let (row, ()) = self.rows.get_key_value(&uuid)?;
         Some(&row.0)
     }
 
-    /// All rows, in no particular order.
+    /// All rows in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Row>> {
         self.rows.keys().map(|row| &row.0)
     }
 
-    /// The row with these values in the columns of the schema's `index`-th unique index. O(1).
+    /// The row with the given values in the columns of a unique index. O(1).
+    ///
+    /// `index` is the position of the index in the table's schema, from 0. `key` has one value for
+    /// each column of the index.
     pub fn find(&self, index: usize, key: &[Datum]) -> Option<&Arc<Row>> {
-        self.get(self.indexes.get(index)?.get(key)?)
+        self.get(self.unique_indexes.get(index)?.get(key)?)
     }
 
-    /// Adds an index over the rows that are there.
-    pub(super) fn declare(&mut self, mut index: DeclaredIndex) {
+    /// Adds an index and fills it with the present rows.
+    pub(super) fn declare_index(&mut self, mut index: DeclaredIndex) {
         for row in self.iter() {
             index.apply(None, Some(row));
         }
-        self.declared.push(index);
+        self.declared_indexes.push(index);
     }
 
-    /// Removes the index keys that a row loses. All rows of a transaction lose theirs before any gains new ones,
-    /// so that rows can swap keys.
+    /// Removes the unique keys that a row loses.
+    ///
+    /// Call this for all rows of a transaction before [`apply`](Self::apply) adds the new keys,
+    /// because rows may swap keys.
     pub(super) fn remove_keys(&mut self, change: &RowChange) {
         let Some(old) = &change.old else { return };
-        for index in &mut self.indexes {
+        for index in &mut self.unique_indexes {
             let new = change.new.as_ref();
-            if new.is_none_or(|new| !index.same_key(old, new)) {
+            if new.is_none_or(|new| !index.has_same_key(old, new)) {
                 index.remove(old);
             }
         }
     }
 
-    /// Puts the new version of a row in the place of the old one and enters the index keys that it gains.
+    /// Replaces the old version of a row by the new one and adds the unique keys that it gains.
     pub(super) fn apply(&mut self, change: &RowChange) {
-        for index in &mut self.declared {
+        for index in &mut self.declared_indexes {
             index.apply(change.old.as_deref(), change.new.as_deref());
         }
         match (&change.old, &change.new) {
             (old, Some(new)) => {
-                for index in &mut self.indexes {
-                    if old.as_ref().is_none_or(|old| !index.same_key(old, new)) {
+                for index in &mut self.unique_indexes {
+                    if old.as_ref().is_none_or(|old| !index.has_same_key(old, new)) {
                         index.insert(new);
                     }
                 }
-                self.rows.insert(ByUuid(new.clone()), ());
+                self.rows.insert(RowByUuid(new.clone()), ());
             }
             (Some(old), None) => {
                 self.rows.remove(&old.uuid);
@@ -100,25 +107,26 @@ impl Table {
     }
 }
 
-/// A row in the place of its UUID, which the table has no room for besides.
+/// Row that is hashed and compared by its UUID, so that the table stores no second copy of the
+/// UUID.
 #[derive(Clone, Debug)]
-struct ByUuid(Arc<Row>);
+struct RowByUuid(Arc<Row>);
 
-impl PartialEq for ByUuid {
+impl PartialEq for RowByUuid {
     fn eq(&self, other: &Self) -> bool {
         self.0.uuid == other.0.uuid
     }
 }
 
-impl Eq for ByUuid {}
+impl Eq for RowByUuid {}
 
-impl Hash for ByUuid {
+impl Hash for RowByUuid {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.uuid.hash(state);
     }
 }
 
-impl Borrow<Uuid> for ByUuid {
+impl Borrow<Uuid> for RowByUuid {
     fn borrow(&self) -> &Uuid {
         &self.0.uuid
     }

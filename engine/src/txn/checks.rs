@@ -1,22 +1,23 @@
-//! Whether the schema can express a change.
+//! Checks of changes against the schema.
 
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::schema::{ColumnId, TableId, TableSchema};
+use patchbay_schemas::wire::ColumnValues;
 use uuid::Uuid;
 
-use super::error::RowName;
-use super::so_far::SoFar;
-use super::value::{check, is_default};
-use super::{BuildError, TxnBuilder};
+use super::builder::TxnBuilder;
+use super::error::{AffectedRow, BuildError};
+use super::pending_row::PendingRow;
+use super::value_check::{check_value, is_default};
 
 impl TxnBuilder {
-    /// Whether the transaction makes a row or it is there already.
-    pub(super) fn name(&self, row: Uuid) -> RowName {
+    /// Row for an error: new or existing.
+    pub(super) fn row_name(&self, row: Uuid) -> AffectedRow {
         if self.placeholders.contains(&row) {
-            RowName::New
+            AffectedRow::New
         } else {
-            RowName::Existing(row)
+            AffectedRow::Existing(row)
         }
     }
 
@@ -28,11 +29,29 @@ impl TxnBuilder {
         })
     }
 
-    /// A value that the schema can hold; none for a default value of a column that the schema lacks.
+    /// Checks values of a row and looks their columns up. Default values of columns that the schema
+    /// lacks are left out.
+    pub(super) fn column_values<'a>(
+        &self,
+        table: TableId,
+        row: Uuid,
+        values: impl IntoIterator<Item = (&'a str, Datum)>,
+    ) -> Result<ColumnValues, BuildError> {
+        values
+            .into_iter()
+            .filter_map(|(name, datum)| {
+                self.value(table, self.row_name(row), name, datum)
+                    .transpose()
+            })
+            .collect()
+    }
+
+    /// Checks a value of a column. Returns `None` for a default value of a column that the schema
+    /// lacks.
     pub(super) fn value(
         &self,
         table: TableId,
-        row: RowName,
+        row: AffectedRow,
         column: &str,
         datum: Datum,
     ) -> Result<Option<(ColumnId, Datum)>, BuildError> {
@@ -40,11 +59,11 @@ impl TxnBuilder {
         self.checked(table, row, (column, id), datum)
     }
 
-    /// The same of a column that was looked up.
+    /// Checks a value of a column whose id was looked up.
     pub(super) fn checked(
         &self,
         table: TableId,
-        row: RowName,
+        row: AffectedRow,
         (column, id): (&str, Option<ColumnId>),
         datum: Datum,
     ) -> Result<Option<(ColumnId, Datum)>, BuildError> {
@@ -53,37 +72,38 @@ impl TxnBuilder {
             return if is_default(&datum) {
                 Ok(None)
             } else {
-                Err(self.no_column(table, row, column, &datum))
+                Err(self.no_column_error(table, row, column, &datum))
             };
         };
-        match check(&datum, schema.column_type(id)) {
+        match check_value(&datum, schema.column_type(id)) {
             Ok(()) => Ok(Some((id, datum))),
-            Err(source) => Err(self.refused(table, row, id, datum.to_string(), source)),
+            Err(source) => Err(self.value_error(table, row, id, datum.to_string(), source)),
         }
     }
 
-    /// Whether a column may be changed after its row was inserted.
-    pub(super) fn may_change(
+    /// Checks that a column may change. Immutable columns may change until the insertion of the row
+    /// is sealed.
+    pub(super) fn check_mutable(
         &self,
         table: TableId,
         row: Uuid,
         column: ColumnId,
     ) -> Result<(), BuildError> {
         let schema = self.snapshot.schema().table(table);
-        if schema.is_mutable(column) || self.operations.is_inserted(table, row) {
+        if schema.is_mutable(column) || self.operations.has_open_insert(table, row) {
             return Ok(());
         }
         Err(BuildError::Immutable {
             table: schema.name.to_string(),
             column: schema.column_name(column).to_owned(),
-            row: self.name(row),
+            row: self.row_name(row),
         })
     }
 
-    pub(super) fn no_column(
+    pub(super) fn no_column_error(
         &self,
         table: TableId,
-        row: RowName,
+        row: AffectedRow,
         column: &str,
         datum: &Datum,
     ) -> BuildError {
@@ -97,47 +117,47 @@ impl TxnBuilder {
         }
     }
 
-    pub(super) fn refused(
+    pub(super) fn value_error(
         &self,
         table: TableId,
-        row: RowName,
+        row: AffectedRow,
         column: ColumnId,
         value: String,
         source: OvsdbError,
     ) -> BuildError {
         let schema = self.snapshot.schema().table(table);
-        refused(schema, row, column, value, source)
+        value_error(schema, row, column, value, source)
     }
 
-    /// A row as the transaction has it so far.
+    /// A row as the collected operations leave it.
     ///
     /// # Errors
-    /// There is no such row, or changes to it cannot be made.
-    pub(super) fn row_so_far(
+    /// The row does not exist, or a mutation of it failed.
+    pub(super) fn pending_row(
         &mut self,
         table: TableId,
         row: Uuid,
-    ) -> Result<SoFar<'_>, BuildError> {
-        let name = self.name(row);
+    ) -> Result<PendingRow<'_>, BuildError> {
+        let name = self.row_name(row);
         let schema = self.snapshot.schema().table(table);
         let base = self.snapshot.row(table, row).map(|row| &**row);
-        match self.operations.row_so_far(schema, (table, row), base) {
-            Ok(Some(so_far)) => Ok(so_far),
+        match self.operations.pending_row(schema, (table, row), base) {
+            Ok(Some(pending)) => Ok(pending),
             Ok(None) => Err(BuildError::NoRow {
                 table: schema.name.to_string(),
                 row,
             }),
             Err((column, source)) => {
                 let value = "the result".to_owned();
-                Err(refused(schema, name, column, value, source))
+                Err(value_error(schema, name, column, value, source))
             }
         }
     }
 }
 
-fn refused(
+fn value_error(
     schema: &TableSchema,
-    row: RowName,
+    row: AffectedRow,
     column: ColumnId,
     value: String,
     source: OvsdbError,

@@ -1,4 +1,4 @@
-//! What a database's schema cannot express.
+//! Errors of the transaction builder.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::db::IndexError;
 
-/// A change that cannot be made.
+/// Reason why the builder refused a change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -31,10 +31,10 @@ pub enum BuildError {
         column: String,
         /// The value as text.
         value: String,
-        /// The row.
-        row: RowName,
+        /// Affected row.
+        row: AffectedRow,
     },
-    /// The column's type refuses the value.
+    /// The column's type does not allow the value.
     #[error("column {column} of table {table} cannot hold {value}{row}: {source}")]
     Value {
         /// Name of the table.
@@ -43,47 +43,49 @@ pub enum BuildError {
         column: String,
         /// The value as text.
         value: String,
-        /// The row.
-        row: RowName,
-        /// The schema's complaint.
+        /// Affected row.
+        row: AffectedRow,
+        /// Violated constraint of the column's type.
         source: Box<OvsdbError>,
     },
-    /// A column that is set once, when the row is inserted, was to be changed.
-    #[error("column {column} of table {table} never changes{row}")]
+    /// The column is immutable: only the insertion of the row may set it (RFC 7047 §3.2,
+    /// `mutable`).
+    #[error("column {column} of table {table} is immutable{row}")]
     Immutable {
         /// Name of the table.
         table: String,
         /// Name of the column.
         column: String,
-        /// The row.
-        row: RowName,
+        /// Affected row.
+        row: AffectedRow,
     },
-    /// A row was to be changed from what it is, but is neither in the snapshot nor inserted by this transaction.
+    /// The change depends on the present row, but the row is neither in the snapshot nor inserted
+    /// by this transaction.
     #[error("table {table} has no row {row}")]
     NoRow {
         /// Name of the table.
         table: String,
-        /// The row.
+        /// UUID of the row.
         row: Uuid,
     },
-    /// The index by which a row was looked for does not tell.
+    /// The look-up in an index failed.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// A row that is there holds values that its type cannot.
+    /// An existing row holds a value that its type cannot represent.
     #[error(transparent)]
     Type(#[from] TypeError),
 }
 
-/// Which row an error is about: one that is there, or one that the transaction makes.
+/// Row that an error is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowName {
-    /// One that the transaction inserts.
+pub enum AffectedRow {
+    /// A row that the transaction inserts.
     New,
-    /// One of this UUID.
+    /// The existing row with this UUID.
     Existing(Uuid),
 }
 
-impl fmt::Display for RowName {
+impl fmt::Display for AffectedRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::New => f.write_str(" (new row)"),
@@ -92,16 +94,16 @@ impl fmt::Display for RowName {
     }
 }
 
-/// Why a transaction cannot be split into parts that are small enough.
+/// Reason why a transaction cannot be split.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SplitError {
-    /// What is between two places where the transaction may be split is too large.
-    #[error("{bytes} bytes of the transaction must go together, the limit is {limit}")]
+    /// The operations between two places where a split is allowed exceed the limit.
+    #[error("cannot split the transaction: one part has {bytes} bytes, the limit is {limit}")]
     TooLarge {
-        /// The length of the request.
+        /// Length of the request with these operations in bytes.
         bytes: usize,
-        /// The limit.
+        /// Limit in bytes.
         limit: usize,
     },
 }

@@ -1,55 +1,45 @@
-//! Changes to typed rows.
+//! Builder methods for typed rows.
 
 use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use patchbay_schemas::datum::{Datum, Map, Set};
-use patchbay_schemas::schema::{ColumnId, TableId};
+use patchbay_schemas::schema::TableId;
 use patchbay_schemas::typed::{Column, Field, Ref, TableRow, Value};
 use patchbay_schemas::wire::{Clause, Condition, Function, Mutator};
 use uuid::Uuid;
 
-use super::{BuildError, TxnBuilder};
-
-/// None for columns that the database's schema lacks.
-pub(super) type TypedColumns = Arc<[Option<ColumnId>]>;
-
-fn by_column<T: TableRow>(
-    columns: &[Option<ColumnId>],
-    row: &T,
-) -> impl Iterator<Item = (&'static str, Option<ColumnId>, Datum)> {
-    let columns = T::COLUMNS.iter().zip(columns).zip(row.to_data());
-    columns.map(|((name, column), datum)| (*name, *column, datum))
-}
+use super::builder::TxnBuilder;
+use super::error::{AffectedRow, BuildError};
+use super::typed_columns::TypedColumns;
 
 impl TxnBuilder {
-    /// Inserts a row. Columns with their default are not sent.
+    /// Inserts a row. Columns with default values are not sent. Returns the placeholder of the row.
     ///
     /// # Errors
-    /// The database's schema cannot express the row.
+    /// The schema lacks the table or a column with a value, or its type does not allow a value.
     pub fn insert<T: TableRow>(&mut self, row: &T) -> Result<Ref<T>, BuildError> {
         let (table, columns) = self.columns_of::<T>()?;
-        self.insert_new(table, by_column(&columns, row))
-            .map(Ref::new)
+        self.insert_new(table, columns.values(row)).map(Ref::new)
     }
 
-    /// Inserts a row with a UUID that the caller has chosen; see [`insert_row_as`](Self::insert_row_as).
+    /// Inserts a row with a UUID that the caller chose, see [`insert_row_as`](Self::insert_row_as).
     ///
     /// # Errors
-    /// The database's schema cannot express the row.
+    /// The schema lacks the table or a column with a value, or its type does not allow a value.
     pub fn insert_as<T: TableRow>(&mut self, uuid: Uuid, row: &T) -> Result<Ref<T>, BuildError> {
         let (table, columns) = self.columns_of::<T>()?;
         let given = Some(uuid.to_string());
-        self.insert_values(table, uuid, given, by_column(&columns, row))?;
+        self.insert_values(table, uuid, given, columns.values(row))?;
         Ok(Ref::new(uuid))
     }
 
-    /// Changes a row from what it is to what it should be; only columns that differ are sent, and of long sets and
-    /// maps only the difference. False when nothing differs.
+    /// Changes the columns of a row that differ between its current and its wanted state. Of long
+    /// sets and maps only the difference is sent. Returns `false` if no column differs.
     ///
     /// # Errors
-    /// The database's schema cannot express the change.
+    /// The schema lacks the table or a column with a value, its type does not allow a value, or a
+    /// column is immutable.
     pub fn update<T: TableRow>(
         &mut self,
         row: Ref<T>,
@@ -57,13 +47,18 @@ impl TxnBuilder {
         wanted: &T,
     ) -> Result<bool, BuildError> {
         let data = current.to_data().into_iter().zip(wanted.to_data());
-        let columns = T::COLUMNS.iter().zip(data);
-        let columns = columns.map(|(name, (current, wanted))| (*name, current, wanted));
+        let columns = T::COLUMNS
+            .iter()
+            .zip(data)
+            .map(|(name, (current, wanted))| (*name, current, wanted));
         self.update_row(T::TABLE, row.uuid, columns)
     }
 
-    /// Changes a row by changing a copy of it: as it is in the snapshot, or inserted by this transaction, with all changes
-    /// that the transaction makes to it so far. Only columns that differ are sent. False when nothing differs.
+    /// Changes a row with a function that edits a copy of it.
+    ///
+    /// The copy is the row of the snapshot, or the row that this transaction inserts, with all
+    /// changes that the transaction has collected. Only columns that differ are sent. Returns
+    /// `false` if no column differs.
     ///
     /// ```
     /// # use patchbay_engine::db::Snapshot;
@@ -79,50 +74,48 @@ impl TxnBuilder {
     /// ```
     ///
     /// # Errors
-    /// There is no such row, `T` cannot hold it, or the database's schema cannot express the change or one before.
+    /// The row does not exist or `T` cannot represent it, the schema does not allow the change, or
+    /// an earlier mutation of the row failed.
     pub fn modify<T: TableRow>(
         &mut self,
         row: Ref<T>,
         change: impl FnOnce(&mut T),
     ) -> Result<bool, BuildError> {
-        let current = self.current(row)?;
+        let current = self.pending(row)?;
         let mut wanted = current.clone();
         change(&mut wanted);
         self.update(row, &current, &wanted)
     }
 
-    /// The table of typed rows, and which of its columns those in [`TableRow::COLUMNS`] are.
+    /// Table of a row type and the columns of [`TableRow::COLUMNS`].
     pub(super) fn columns_of<T: TableRow>(
         &mut self,
     ) -> Result<(TableId, TypedColumns), BuildError> {
-        if let Some((table, columns)) = self.typed.get(&TypeId::of::<T>()) {
+        if let Some((table, columns)) = self.typed_columns.get(&TypeId::of::<T>()) {
             return Ok((*table, columns.clone()));
         }
         let table = self.table(T::TABLE)?;
-        let schema = self.snapshot.schema().table(table);
-        let columns = T::COLUMNS.iter().map(|name| schema.column_id(name));
-        let columns: TypedColumns = columns.collect();
-        self.typed
+        let columns = TypedColumns::new::<T>(self.snapshot.schema().table(table));
+        self.typed_columns
             .insert(TypeId::of::<T>(), (table, columns.clone()));
         Ok((table, columns))
     }
 
-    /// A row as this transaction has it so far.
-    pub(super) fn current<T: TableRow>(&mut self, row: Ref<T>) -> Result<T, BuildError> {
+    /// A row as the collected operations leave it.
+    pub(super) fn pending<T: TableRow>(&mut self, row: Ref<T>) -> Result<T, BuildError> {
         let (table, columns) = self.columns_of::<T>()?;
-        let so_far = self.row_so_far(table, row.uuid)?;
-        Ok(T::from_data(|place| {
-            so_far.value(columns.get(place).copied().flatten()?)
-        })?)
+        let pending = self.pending_row(table, row.uuid)?;
+        Ok(T::from_data(|place| pending.value(columns.get(place)?))?)
     }
 
-    /// Gives a column a value.
+    /// Sets a column.
     ///
     /// # Errors
-    /// The database's schema cannot express the change.
+    /// The schema lacks the table or the column, its type does not allow the value, or it is
+    /// immutable.
     #[expect(
         clippy::needless_pass_by_value,
-        reason = "callers have a value, not a place"
+        reason = "callers pass temporary values"
     )]
     pub fn set<T: TableRow, C: Column>(
         &mut self,
@@ -133,10 +126,11 @@ impl TxnBuilder {
         self.set_row(T::TABLE, row.uuid, [(field.name(), value.to_datum())])
     }
 
-    /// Adds elements to a set, whatever else is in it or comes into it.
+    /// Adds elements to a set. Concurrent changes of other elements are kept.
     ///
     /// # Errors
-    /// The database's schema cannot express the change.
+    /// The schema lacks the table or the column, its type does not allow the change, or it is
+    /// immutable.
     pub fn add<T: TableRow, V: Value + Ord>(
         &mut self,
         row: Ref<T>,
@@ -149,7 +143,8 @@ impl TxnBuilder {
     /// Removes elements from a set.
     ///
     /// # Errors
-    /// The database's schema cannot express the change.
+    /// The schema lacks the table or the column, its type does not allow the change, or it is
+    /// immutable.
     pub fn remove<T: TableRow, V: Value + Ord>(
         &mut self,
         row: Ref<T>,
@@ -159,10 +154,11 @@ impl TxnBuilder {
         self.mutate_delete(row, field.name(), set_of(elements))
     }
 
-    /// Sets keys of a map, whatever other keys it has or gets. Keys that are there get the new value.
+    /// Sets keys of a map, existing ones too. Concurrent changes of other keys are kept.
     ///
     /// # Errors
-    /// The database's schema cannot express the change.
+    /// The schema lacks the table or the column, its type does not allow the change, or it is
+    /// immutable.
     pub fn put<T: TableRow, K: Value + Ord, V: Value>(
         &mut self,
         row: Ref<T>,
@@ -181,7 +177,8 @@ impl TxnBuilder {
     /// Removes keys from a map, whatever their values.
     ///
     /// # Errors
-    /// The database's schema cannot express the change.
+    /// The schema lacks the table or the column, its type does not allow the change, or it is
+    /// immutable.
     pub fn remove_keys<T: TableRow, K: Value + Ord, V: Value>(
         &mut self,
         row: Ref<T>,
@@ -192,10 +189,11 @@ impl TxnBuilder {
         self.mutate_delete(row, field.name(), keys)
     }
 
-    /// Adds a number to a column, whatever it holds: a counter that several may count.
+    /// Adds a number to a column. Several clients may increase one counter concurrently.
     ///
     /// # Errors
-    /// The database's schema cannot express the change.
+    /// The schema lacks the table or the column, its type does not allow the change, or it is
+    /// immutable.
     pub fn increase<T: TableRow>(
         &mut self,
         row: Ref<T>,
@@ -206,10 +204,11 @@ impl TxnBuilder {
         self.mutate_row(T::TABLE, row.uuid, field.name(), Mutator::Add, by)
     }
 
-    /// Adds elements or pairs to a column; keys that are there keep their values.
+    /// Adds elements or pairs to a column. Existing keys of a map keep their values.
     ///
     /// # Errors
-    /// The database's schema cannot express the change.
+    /// The schema lacks the table or the column, its type does not allow the change, or it is
+    /// immutable.
     pub fn mutate_insert<T: TableRow>(
         &mut self,
         row: Ref<T>,
@@ -222,7 +221,8 @@ impl TxnBuilder {
     /// Removes elements, pairs or (given a set on a map) keys from a column.
     ///
     /// # Errors
-    /// The database's schema cannot express the change.
+    /// The schema lacks the table or the column, its type does not allow the change, or it is
+    /// immutable.
     pub fn mutate_delete<T: TableRow>(
         &mut self,
         row: Ref<T>,
@@ -232,18 +232,19 @@ impl TxnBuilder {
         self.mutate_row(T::TABLE, row.uuid, column, Mutator::Delete, value)
     }
 
-    /// Deletes a row. Rows of tables that are not root go by themselves when nothing refers to them.
+    /// Deletes a row. The server deletes rows of non-root tables by itself when no row refers to
+    /// them.
     ///
     /// # Errors
-    /// The database's schema has no such table.
+    /// The schema lacks the table.
     pub fn delete<T: TableRow>(&mut self, row: Ref<T>) -> Result<(), BuildError> {
         self.delete_row(T::TABLE, row.uuid)
     }
 
-    /// Makes the whole transaction fail unless a column still holds this value.
+    /// Makes the transaction fail unless a column of a row has this value at this point.
     ///
     /// # Errors
-    /// The database's schema cannot express the value.
+    /// The schema lacks the table or the column, or its type does not allow the value.
     pub fn expect<T: TableRow>(
         &mut self,
         row: Ref<T>,
@@ -253,11 +254,12 @@ impl TxnBuilder {
         self.expect_row(T::TABLE, row.uuid, [(column, value)])
     }
 
-    /// Makes the whole transaction fail unless a column still holds what the snapshot shows, though it is not changed:
-    /// because something else was computed from it.
+    /// Makes the transaction fail unless a column of a row still has its value of the snapshot.
+    ///
+    /// Use it for a column that the transaction does not change but depends on.
     ///
     /// # Errors
-    /// The snapshot has no such row, or the transaction deletes it.
+    /// The snapshot does not contain the row, or the transaction deletes it.
     pub fn verify<T: TableRow, C: Column>(
         &mut self,
         row: Ref<T>,
@@ -267,15 +269,16 @@ impl TxnBuilder {
         let schema = self.snapshot.schema().table(table);
         match schema.column_id(field.name()) {
             Some(column) => self.expect_unchanged(table, row.uuid, column),
-            None => self.row_so_far(table, row.uuid).map(drop),
+            None => self.pending_row(table, row.uuid).map(drop),
         }
     }
 
-    /// Makes the whole transaction fail if a row has this value in a column: to insert a row only if there is none like
-    /// it, whatever others do meanwhile.
+    /// Makes the transaction fail if a row has this value in a column at this point.
+    ///
+    /// Use it to insert a row only if no other client has inserted one like it.
     ///
     /// # Errors
-    /// The database's schema has no such table or column.
+    /// The schema lacks the table or the column.
     pub fn expect_none<T: TableRow, C: Column>(
         &mut self,
         field: Field<T, C>,
@@ -283,14 +286,17 @@ impl TxnBuilder {
     ) -> Result<(), BuildError> {
         let table = self.table(T::TABLE)?;
         let schema = self.snapshot.schema();
-        let column = schema.table(table).column_id(field.name());
-        let column = column.ok_or_else(|| BuildError::NoColumn {
-            database: schema.name.clone(),
-            table: T::TABLE.to_owned(),
-            column: field.name().to_owned(),
-            value: value.to_datum().to_string(),
-            row: super::RowName::New,
-        })?;
+        let column =
+            schema
+                .table(table)
+                .column_id(field.name())
+                .ok_or_else(|| BuildError::NoColumn {
+                    database: schema.name.clone(),
+                    table: T::TABLE.to_owned(),
+                    column: field.name().to_owned(),
+                    value: value.to_datum().to_string(),
+                    row: AffectedRow::New,
+                })?;
         let clause = Clause::Column {
             column,
             function: Function::Equal,
@@ -299,11 +305,11 @@ impl TxnBuilder {
         self.expect_no_row(T::TABLE, Condition(vec![clause]))
     }
 
-    /// Reads a row as the transaction leaves it at this point, into the result: what a counter has become, for instance.
-    /// See [`Committed::read`](crate::client::Committed::read).
+    /// Reads a row with the changes of the transaction up to this point, for instance an increased
+    /// counter. [`Committed::read`](crate::client::Committed::read) returns the row.
     ///
     /// # Errors
-    /// The database's schema has no such table.
+    /// The schema lacks the table.
     pub fn read<T: TableRow>(&mut self, row: Ref<T>) -> Result<(), BuildError> {
         self.read_row(T::TABLE, row.uuid, T::COLUMNS.iter().copied())
     }

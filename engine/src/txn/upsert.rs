@@ -1,115 +1,110 @@
-//! Rows that are to be there, whether they are or not.
+//! Upserts: insert a row or change the existing one.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use patchbay_schemas::typed::{Ref, TableRow};
 use uuid::Uuid;
 
 use crate::db::{Index, IndexKey};
 
-use super::{BuildError, TxnBuilder};
+use super::builder::TxnBuilder;
+use super::error::BuildError;
 
-/// What became of a row that was to be there.
+/// Outcome of [`TxnBuilder::upsert`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Upsert {
-    /// It was not there; the transaction inserts it.
+pub enum UpsertOutcome {
+    /// The row did not exist. The transaction inserts it.
     Inserted,
-    /// It was there and is changed.
+    /// The row existed and differed. The transaction changes it.
     Updated,
-    /// It was there as wanted.
+    /// The row existed and did not differ.
     Unchanged,
 }
 
-/// Rows that a transaction inserts, by their keys in an index.
-#[derive(Debug, Default)]
-pub(super) struct InsertedKeys {
-    /// The place up to which operations were looked at.
-    up_to: usize,
-    rows: HashMap<IndexKey, Uuid, RandomState>,
-}
-
 impl TxnBuilder {
-    /// Makes a row be there: inserts it, or changes the row that has the same key in a declared index, one of the snapshot
-    /// or one that this transaction has inserted. Only columns that differ are sent; those in `keep` stay as they are in a
-    /// row that is there.
+    /// Inserts a row, or changes the row that has the same key in a declared index.
     ///
-    /// A row without a key (whose map lacks it) is always inserted. Rows that this transaction gives another key than they
-    /// had are not found by the new one.
+    /// The existing row is one of the snapshot or one that this transaction inserts. Only columns
+    /// that differ are sent. Columns in `keep` are set on insertion only.
+    ///
+    /// A row without a key, because its map lacks it, is always inserted. If this transaction
+    /// changes the key of a row, upserts do not find the row by its new key.
     ///
     /// ```
     /// # use patchbay_engine::db::{Database, Index};
-    /// # use patchbay_engine::txn::{TxnBuilder, Upsert};
+    /// # use patchbay_engine::txn::{TxnBuilder, UpsertOutcome};
     /// # use patchbay_schemas::nb::{self, LogicalRouter};
     /// let by_name = Index::by(LogicalRouter::NAME).unique();
     /// let mut database = Database::new(nb::schema());
     /// database.add_index(&by_name);
     /// let wanted = LogicalRouter { name: "lr0".into(), enabled: Some(true), ..Default::default() };
-    /// for expected in [Upsert::Inserted, Upsert::Unchanged] {
+    /// for expected in [UpsertOutcome::Inserted, UpsertOutcome::Unchanged] {
     ///     let mut txn = TxnBuilder::new(&database.snapshot());
-    ///     let (_, upsert) = txn.upsert(&by_name, &wanted, &[])?;
-    ///     assert_eq!(upsert, expected);
+    ///     let (_, outcome) = txn.upsert(&by_name, &wanted, &[])?;
+    ///     assert_eq!(outcome, expected);
     ///     database.transact(txn.finish().operations())?;
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// The index was not declared, several rows have the key, or the database's schema cannot express the row.
+    /// The index was not declared, several rows have the key, or the schema does not allow the row
+    /// or the change.
     pub fn upsert<T: TableRow>(
         &mut self,
         index: &Index<T>,
         row: &T,
         keep: &[&str],
-    ) -> Result<(Ref<T>, Upsert), BuildError> {
+    ) -> Result<(Ref<T>, UpsertOutcome), BuildError> {
         self.snapshot.index(index.spec())?;
         let Some(key) = index.key_of(row) else {
-            return Ok((self.insert(row)?, Upsert::Inserted));
+            return Ok((self.insert(row)?, UpsertOutcome::Inserted));
         };
-        let Some((found, current)) = self.find(index, &key)? else {
+        let Some((existing, current)) = self.find_by_key(index, &key)? else {
             let place = self.operations.end();
             let inserted = self.insert(row)?;
-            let known = self.inserted.entry(index.spec().clone()).or_default();
-            if known.up_to == place {
-                known.up_to = self.operations.end();
-                known.rows.insert(key, inserted.uuid);
+            let keys = self.inserted_keys.entry(index.spec().clone()).or_default();
+            if keys.read_until == place {
+                keys.read_until = self.operations.end();
+                keys.rows.insert(key, inserted.uuid);
             }
-            return Ok((inserted, Upsert::Inserted));
+            return Ok((inserted, UpsertOutcome::Inserted));
         };
         let data = current.to_data().into_iter().zip(row.to_data());
-        let columns = T::COLUMNS.iter().zip(data);
-        let columns = columns
+        let columns = T::COLUMNS
+            .iter()
+            .zip(data)
             .filter(|(name, _)| !keep.contains(name))
             .map(|(name, (current, wanted))| (*name, current, wanted));
-        let changed = self.update_row(T::TABLE, found.uuid, columns)?;
-        let upsert = if changed {
-            Upsert::Updated
+        let outcome = if self.update_row(T::TABLE, existing.uuid, columns)? {
+            UpsertOutcome::Updated
         } else {
-            Upsert::Unchanged
+            UpsertOutcome::Unchanged
         };
-        Ok((found, upsert))
+        Ok((existing, outcome))
     }
 
-    /// The row that has a key, as the transaction has it so far.
-    fn find<T: TableRow>(
+    /// The row with a key as the collected operations leave it.
+    fn find_by_key<T: TableRow>(
         &mut self,
         index: &Index<T>,
         key: &IndexKey,
     ) -> Result<Option<(Ref<T>, T)>, BuildError> {
-        let existing = self.snapshot.index(index.spec())?.one(key.clone())?;
-        let existing = existing.map(|row| row.uuid);
+        let existing = self
+            .snapshot
+            .index(index.spec())?
+            .one(key.clone())?
+            .map(|row| row.uuid);
         let inserted = self.find_inserted(index, key)?;
         let (table, _) = self.columns_of::<T>()?;
         for found in existing.into_iter().chain(inserted) {
             if self.operations.is_deleted(table, found) {
                 continue;
             }
-            let current = match self.current(Ref::<T>::new(found)) {
-                // It was inserted and is not any more.
+            let current = match self.pending(Ref::<T>::new(found)) {
+                // The transaction inserted the row and deleted it.
                 Err(BuildError::NoRow { .. }) => continue,
                 current => current?,
             };
-            // It may have been given another key.
+            // The transaction may have changed the key of the row.
             if index.key_of(&current).as_ref() == Some(key) {
                 return Ok(Some((Ref::new(found), current)));
             }
@@ -117,24 +112,24 @@ impl TxnBuilder {
         Ok(None)
     }
 
-    /// The row that this transaction has inserted with a key.
+    /// The row that this transaction inserts with a key.
     fn find_inserted<T: TableRow>(
         &mut self,
         index: &Index<T>,
         key: &IndexKey,
     ) -> Result<Option<Uuid>, BuildError> {
         let (table, columns) = self.columns_of::<T>()?;
-        let known = match self.inserted.get_mut(index.spec()) {
-            Some(known) => known,
-            None => self.inserted.entry(index.spec().clone()).or_default(),
+        let keys = match self.inserted_keys.get_mut(index.spec()) {
+            Some(keys) => keys,
+            None => self.inserted_keys.entry(index.spec().clone()).or_default(),
         };
-        for (uuid, row) in self.operations.inserted_from(table, known.up_to) {
-            let typed = T::from_data(|place| row.value(columns.get(place).copied().flatten()?))?;
+        for (uuid, row) in self.operations.inserted_from(table, keys.read_until) {
+            let typed = T::from_data(|position| row.value(columns.get(position)?))?;
             if let Some(key) = index.key_of(&typed) {
-                known.rows.insert(key, uuid);
+                keys.rows.insert(key, uuid);
             }
         }
-        known.up_to = self.operations.end();
-        Ok(known.rows.get(key).copied())
+        keys.read_until = self.operations.end();
+        Ok(keys.rows.get(key).copied())
     }
 }

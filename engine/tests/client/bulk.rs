@@ -1,8 +1,10 @@
-//! Transactions during which the client follows nothing.
+//! Bulk transactions, during which the client has no monitor.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use patchbay_engine::client::{ChangeEvent, Client, CommitOutcome, Config, Filter, Follow, Guard};
+use patchbay_engine::client::{
+    ChangeEvent, Client, CommitOutcome, Config, Filter, FollowedTables, Guard,
+};
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::{Transaction, TxnBuilder};
 use patchbay_schemas::datum::Datum;
@@ -15,7 +17,7 @@ use crate::peer::{FakeServer, Peer, ROW, SCHEMA, ZERO, one_switch};
 use crate::real_server::RealServer;
 use crate::{impatient, soon, until_live};
 
-/// Everything in a snapshot.
+/// All rows of a snapshot.
 fn contents(snapshot: &Snapshot) -> BTreeMap<String, String> {
     let schema = snapshot.schema();
     let tables = schema.table_ids();
@@ -34,7 +36,7 @@ fn config(server: &RealServer) -> Config {
     config
 }
 
-/// So many ports of a router that is new, and as many of one that is there.
+/// `count` ports of a new router, and as many of an existing one.
 fn ports(snapshot: &Snapshot, old: Ref<LogicalRouter>, count: usize) -> Transaction {
     let mut txn = TxnBuilder::new(snapshot);
     let mut ports = |prefix: &str| -> BTreeSet<_> {
@@ -58,7 +60,7 @@ fn ports(snapshot: &Snapshot, old: Ref<LogicalRouter>, count: usize) -> Transact
     txn.finish()
 }
 
-/// Gives the database a router.
+/// Adds a router to the database.
 async fn add_router(client: &Client) -> Ref<LogicalRouter> {
     let mut txn = TxnBuilder::new(&client.snapshot());
     let router = LogicalRouter {
@@ -76,7 +78,7 @@ async fn connect(config: Config) -> Client {
 }
 
 #[tokio::test]
-async fn what_a_bulk_transaction_makes_is_shown_at_once_and_then_read() {
+async fn a_bulk_transaction_is_shown_at_once_and_then_read() {
     let selections: [fn(Config) -> Config; 4] = [
         |config| config,
         |config| config.with_columns("Logical_Router", ["name", "ports"]),
@@ -90,16 +92,16 @@ async fn what_a_bulk_transaction_makes_is_shown_at_once_and_then_read() {
         let server = RealServer::start(nb::SCHEMA_TEXT);
         let router = add_router(&connect(config(&server)).await).await;
         let client = connect(select(config(&server))).await;
-        let mut events = client.follow(Follow::all()).unwrap();
+        let mut events = client.follow(FollowedTables::all()).unwrap();
         let (guard, _) = client.snapshot().schema().table_by_name("DNS").unwrap();
         let transaction = ports(&client.snapshot(), router, 600);
         let outcome = soon(client.transact(transaction)).await;
         let shown = client.snapshot();
         outcome.into_result().unwrap();
         until_live(&client, true).await;
-        // Nothing is told twice.
+        // No row is reported twice.
         let mut told = BTreeSet::new();
-        while events.waiting() > 0 {
+        while events.queued_rows() > 0 {
             let (ChangeEvent::Committed(changed) | ChangeEvent::Resynced(changed)) =
                 soon(events.next()).await.unwrap()
             else {
@@ -123,7 +125,7 @@ async fn what_a_bulk_transaction_makes_is_shown_at_once_and_then_read() {
     }
 }
 
-/// A client that does not follow while it inserts two rows, and the server that a test plays.
+/// A client that suspends its monitor for two inserted rows, and its scripted server.
 async fn live_client(with: impl FnOnce(&mut Config)) -> (Client, Peer, FakeServer) {
     client_with(&one_switch("a"), with).await
 }
@@ -169,7 +171,7 @@ fn set<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
 const SECOND: &str = "00000000-0000-4000-8000-000000000002";
 const THIRD: &str = "00000000-0000-4000-8000-000000000003";
 
-/// The answer to a transaction that inserts two rows.
+/// Reply to a transaction that inserts two rows.
 fn inserted() -> String {
     let result = |row| format!(r#"{{"uuid":["uuid","{row}"]}}"#);
     format!(
@@ -179,7 +181,7 @@ fn inserted() -> String {
     )
 }
 
-/// Sends a bulk transaction up to where the server has received it.
+/// Starts a bulk transaction and receives it.
 async fn bulk(client: &Client, peer: &mut Peer) -> JoinHandle<CommitOutcome> {
     let outcome = transact(client, |txn| insert(txn, &["b", "c"]));
     assert_eq!(peer.request().await, "monitor_cancel");
@@ -188,7 +190,7 @@ async fn bulk(client: &Client, peer: &mut Peer) -> JoinHandle<CommitOutcome> {
     outcome
 }
 
-/// Reads the database anew.
+/// Lets the client read the database again.
 async fn read_anew(client: &Client, peer: &mut Peer, rows: &[(&str, &str)]) {
     peer.answer_schema(SCHEMA).await;
     assert_eq!(peer.request().await, "monitor_cond_since");
@@ -200,12 +202,12 @@ async fn read_anew(client: &Client, peer: &mut Peer, rows: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn what_others_do_meanwhile_is_seen_afterwards() {
+async fn changes_of_other_clients_appear_after_a_bulk_transaction() {
     let (client, mut peer, _server) = live_client(|_| {}).await;
-    let mut events = client.follow(Follow::all()).unwrap();
+    let mut events = client.follow(FollowedTables::all()).unwrap();
     let outcome = bulk(&client, &mut peer).await;
     assert!(!client.is_live());
-    // Sent before the server has read that nothing is to be reported.
+    // Sent before the server has read `monitor_cancel`.
     peer.send(&format!(
         r#"{{"id":null,"method":"update3","params":["D","{ZERO}",{{"Logical_Switch":{{"{ROW}":{{"modify":{{"name":"z"}}}}}}}}]}}"#
     ))
@@ -227,7 +229,7 @@ async fn what_others_do_meanwhile_is_seen_afterwards() {
     };
     assert_eq!(rows(soon(events.next()).await.unwrap()), (true, 2));
     assert_eq!(rows(soon(events.next()).await.unwrap()), (false, 2));
-    // Who came meanwhile has waited.
+    // The transaction that was queued meanwhile is sent now.
     assert_eq!(peer.request().await, "transact");
     peer.answer(r#""error":"no""#).await;
     assert!(matches!(
@@ -237,7 +239,7 @@ async fn what_others_do_meanwhile_is_seen_afterwards() {
 }
 
 #[tokio::test]
-async fn who_is_refused_is_told_when_the_replica_shows_why() {
+async fn a_rejection_is_delivered_when_the_replica_is_live() {
     let (client, mut peer, _server) = live_client(|_| {}).await;
     let outcome = bulk(&client, &mut peer).await;
     peer.answer(r#""result":[{"uuid":["uuid","00000000-0000-4000-8000-000000000002"]},{"error":"no"}],"error":null"#)
@@ -248,7 +250,7 @@ async fn who_is_refused_is_told_when_the_replica_shows_why() {
     assert!(matches!(outcome, CommitOutcome::Rejected(_)));
     assert_eq!(names(&client), set(["z"]));
 
-    // Nothing of it is lost with the connection.
+    // A rejection is delivered when the connection is lost.
     let outcome = bulk(&client, &mut peer).await;
     peer.answer(r#""result":[{"uuid":["uuid","00000000-0000-4000-8000-000000000002"]},{"error":"no"}],"error":null"#)
         .await;
@@ -259,7 +261,7 @@ async fn who_is_refused_is_told_when_the_replica_shows_why() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_lost_meanwhile_leaves_the_outcome_open() {
+async fn a_connection_lost_during_a_bulk_transaction_leaves_the_outcome_unknown() {
     let (client, mut peer, server) = live_client(|_| {}).await;
     let outcome = bulk(&client, &mut peer).await;
     drop(peer);
@@ -271,7 +273,7 @@ async fn a_connection_that_is_lost_meanwhile_leaves_the_outcome_open() {
 }
 
 #[tokio::test]
-async fn a_replica_that_cannot_show_the_changes_by_itself_is_waited_for() {
+async fn changes_that_the_client_cannot_compute_are_read_first() {
     let (client, mut peer, _server) = live_client(|_| {}).await;
     let outcome = bulk_beyond_the_replica(&client, &mut peer).await;
     assert!(!outcome.is_finished());
@@ -282,14 +284,14 @@ async fn a_replica_that_cannot_show_the_changes_by_itself_is_waited_for() {
 }
 
 #[tokio::test]
-async fn the_client_goes_on_following_where_it_must() {
+async fn the_monitor_is_not_suspended_without_the_conditions() {
     type With = fn(&mut Config);
     type Change = Box<dyn FnOnce(&mut TxnBuilder)>;
     let nothing: With = |_| {};
     let row = || Ref::<LogicalSwitch>::new(ROW.parse().unwrap());
     let cases: [(&str, With, bool, Change); 5] = [
         (
-            "nobody asked for it",
+            "not configured",
             |config| config.bulk_rows = None,
             false,
             Box::new(|txn| insert(txn, &["b", "c"])),
@@ -341,7 +343,7 @@ async fn the_client_goes_on_following_where_it_must() {
 }
 
 #[tokio::test]
-async fn a_replica_that_holds_more_than_comes_is_told_of_what_comes() {
+async fn the_monitor_is_not_suspended_for_a_replica_of_many_more_rows() {
     for (there, method) in [(5, "monitor_cancel"), (6, "transact")] {
         let rows = (1..=there).map(|i| {
             let (uuid, _) = ROW.split_at(ROW.len() - 1);
@@ -355,7 +357,8 @@ async fn a_replica_that_holds_more_than_comes_is_told_of_what_comes() {
     }
 }
 
-/// A bulk transaction that the replica cannot show by itself: it expects a name that only the server knows.
+/// A bulk transaction that the client cannot execute itself: it expects a name that only the server
+/// has.
 async fn bulk_beyond_the_replica(client: &Client, peer: &mut Peer) -> JoinHandle<CommitOutcome> {
     let outcome = transact(client, |txn| {
         insert(txn, &["b", "c"]);
@@ -370,10 +373,10 @@ async fn bulk_beyond_the_replica(client: &Client, peer: &mut Peer) -> JoinHandle
 }
 
 #[tokio::test]
-async fn who_is_told_of_a_commit_finds_it_though_the_connection_is_lost_meanwhile() {
+async fn a_commit_is_visible_when_it_is_delivered_after_a_lost_connection() {
     let (client, mut peer, server) = live_client(|_| {}).await;
     let outcome = bulk_beyond_the_replica(&client, &mut peer).await;
-    // It is held when the database is read anew.
+    // The outcome is held back while the database is read again.
     assert_eq!(peer.request().await, "get_schema");
     drop(peer);
     let mut peer = server.accept().await;
@@ -389,7 +392,7 @@ async fn who_is_told_of_a_commit_finds_it_though_the_connection_is_lost_meanwhil
 }
 
 #[tokio::test]
-async fn the_answer_that_nothing_is_reported_any_more_may_be_late() {
+async fn the_reply_to_monitor_cancel_may_be_late() {
     let (client, mut peer, _server) = live_client(|_| {}).await;
     let outcome = transact(&client, |txn| insert(txn, &["b", "c"]));
     assert_eq!(peer.request().await, "monitor_cancel");
@@ -404,7 +407,7 @@ async fn the_answer_that_nothing_is_reported_any_more_may_be_late() {
 }
 
 #[tokio::test]
-async fn a_report_that_has_come_in_part_is_followed_to_its_end() {
+async fn a_partly_received_update_is_applied() {
     let (client, mut peer, _server) = live_client(|_| {}).await;
     let name = "x".repeat(40 << 10);
     let row = |i: usize, name: &str| {

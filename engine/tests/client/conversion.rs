@@ -1,4 +1,4 @@
-//! The database gets another schema while something else is under way.
+//! Changes of the schema while transactions, filters or the setup are in progress.
 
 use std::process::Command;
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn names(client: &Client) -> Vec<String> {
     names
 }
 
-/// Adds a switch; what becomes of it and which switches there are then.
+/// Adds a switch. Returns the outcome and the switches visible at that time.
 fn add_switch(client: &Client, name: &str) -> JoinHandle<(CommitOutcome, Vec<String>)> {
     let mut txn = TxnBuilder::new(&client.snapshot());
     let switch = LogicalSwitch {
@@ -69,7 +69,8 @@ fn committed() -> String {
 
 const REFUSED: &str = r#""result":[{"error":"timed out"}],"error":null"#;
 
-/// Two transactions, of which the server makes the first after it has stopped to report changes, and refuses the second.
+/// Two transactions that are answered after the end of the monitor: the first is committed, the
+/// second rejected.
 async fn answered_too_late(
     client: &Client,
     peer: &mut Peer,
@@ -91,7 +92,7 @@ async fn answered_too_late(
 }
 
 #[tokio::test]
-async fn outcomes_are_told_when_the_replica_shows_them() {
+async fn outcomes_are_delivered_when_the_replica_shows_them() {
     let server = FakeServer::start();
     let (client, mut peer) = live_client(config(&server), &server).await;
     let outcomes = answered_too_late(&client, &mut peer).await;
@@ -109,7 +110,7 @@ async fn outcomes_are_told_when_the_replica_shows_them() {
 }
 
 #[tokio::test]
-async fn outcomes_that_were_not_told_outlive_the_connection() {
+async fn undelivered_commits_survive_the_connection() {
     let server = FakeServer::start();
     let (client, mut peer) = live_client(config(&server), &server).await;
     let [made, refused] = answered_too_late(&client, &mut peer).await;
@@ -126,7 +127,7 @@ async fn outcomes_that_were_not_told_outlive_the_connection() {
 }
 
 #[tokio::test]
-async fn what_is_refused_together_is_tried_alone_on_the_other_schema() {
+async fn a_rejected_coalesced_request_is_split_after_a_change_of_the_schema() {
     let server = FakeServer::start();
     let mut config = config(&server);
     config.pipelining = Pipelining::coalesced();
@@ -159,7 +160,7 @@ async fn what_is_refused_together_is_tried_alone_on_the_other_schema() {
 }
 
 #[tokio::test]
-async fn a_filter_on_its_way_comes_into_force_with_the_other_schema() {
+async fn an_outstanding_filter_takes_effect_with_the_new_schema() {
     for answer in [
         r#""result":{},"error":null"#,
         r#""result":null,"error":"unknown monitor session""#,
@@ -189,7 +190,7 @@ async fn a_filter_on_its_way_comes_into_force_with_the_other_schema() {
     }
 }
 
-/// The columns that the replica has of the table.
+/// Columns of the replica's table.
 fn columns(client: &Client) -> Vec<String> {
     let snapshot = client.snapshot();
     let (_, table) = snapshot.schema().table_by_name("Logical_Switch").unwrap();
@@ -205,7 +206,7 @@ fn with_another_column(schema: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_schema_that_was_outdated_when_the_monitor_began_is_found_out() {
+async fn a_schema_that_changed_before_the_monitor_is_detected() {
     let server = FakeServer::start();
     let client = tokio::spawn(Client::connect(config(&server)));
     let mut peer = server.accept().await;
@@ -215,7 +216,7 @@ async fn a_schema_that_was_outdated_when_the_monitor_began_is_found_out() {
     let made = add_switch(&client, "b");
     let newer = with_another_column(SCHEMA);
     peer.answer_schema(&newer).await;
-    // What is answered now is shown by nothing yet.
+    // The replica does not show this reply's changes yet.
     loop {
         match &*peer.request().await {
             "transact" => peer.answer(&committed()).await,
@@ -242,7 +243,7 @@ async fn a_schema_that_was_outdated_when_the_monitor_began_is_found_out() {
 }
 
 #[tokio::test]
-async fn a_database_that_is_converted_before_the_monitor_begins_is_followed() {
+async fn a_database_converted_before_the_monitor_is_followed() {
     const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{"Logical_Switch":{"isRoot":true,
         "columns":{"name":{"type":"string"}}}}}"#;
     let server = RealServer::start(SCHEMA);

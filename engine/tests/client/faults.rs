@@ -1,4 +1,4 @@
-//! The client against servers that do what no real one does, and connections that break at the worst moment.
+//! The client against misbehaving servers, and connections that break at the worst moment.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ fn config(remotes: &str) -> Config {
     impatient(Config::new(remotes.parse().unwrap(), "D"))
 }
 
-/// A client of a server that a test plays, with one switch in its replica.
+/// A live client of a scripted server, with one switch in its replica.
 async fn live_client(server: &FakeServer) -> (Client, crate::peer::Peer) {
     let client = tokio::spawn(Client::connect(config(&server.remote())));
     let peer = server.accept_live(&one_switch("a")).await;
@@ -31,7 +31,7 @@ fn names(client: &Client) -> Vec<String> {
         .collect()
 }
 
-/// A transaction of which nobody needs the answer before the test says so.
+/// Starts a transaction that adds a switch.
 fn add_switch(client: &Client, name: impl Into<String>) -> tokio::task::JoinHandle<CommitOutcome> {
     let mut txn = TxnBuilder::new(&client.snapshot());
     txn.insert(&LogicalSwitch {
@@ -50,7 +50,7 @@ fn update(row_update: &str) -> String {
 }
 
 #[tokio::test]
-async fn nonsense_leads_to_another_connection_and_never_to_a_broken_replica() {
+async fn malformed_messages_cause_a_reconnect_and_keep_the_replica() {
     let server = FakeServer::start();
     let (client, mut peer) = live_client(&server).await;
     for (i, nonsense) in [
@@ -83,7 +83,7 @@ async fn nonsense_leads_to_another_connection_and_never_to_a_broken_replica() {
 }
 
 #[tokio::test]
-async fn readers_keep_the_old_contents_until_all_the_new_are_there() {
+async fn readers_see_the_old_contents_until_the_new_are_complete() {
     let server = FakeServer::start();
     let (client, peer) = live_client(&server).await;
     drop(peer);
@@ -105,7 +105,7 @@ async fn readers_keep_the_old_contents_until_all_the_new_are_there() {
 }
 
 #[tokio::test]
-async fn changes_are_told_of_after_a_new_connection_too() {
+async fn a_reconnect_publishes_changes() {
     let server = FakeServer::start();
     let (client, peer) = live_client(&server).await;
     let mut changes = client.changes();
@@ -126,7 +126,7 @@ async fn changes_are_told_of_after_a_new_connection_too() {
 }
 
 #[tokio::test]
-async fn an_update_before_the_answer_is_in_the_replica_when_the_answer_is_known() {
+async fn an_update_before_the_reply_is_visible_with_the_outcome() {
     let server = FakeServer::start();
     let (client, mut peer) = live_client(&server).await;
     let outcome = add_switch(&client, "ignored");
@@ -144,7 +144,7 @@ async fn an_update_before_the_answer_is_in_the_replica_when_the_answer_is_known(
 }
 
 #[tokio::test]
-async fn answers_are_matched_by_their_ids() {
+async fn replies_are_matched_by_id() {
     let server = FakeServer::start();
     let (client, mut peer) = live_client(&server).await;
     let first = add_switch(&client, "first");
@@ -162,30 +162,30 @@ async fn answers_are_matched_by_their_ids() {
     peer.id = first_id;
     peer.answer(r#""error":"not today""#).await;
     let CommitOutcome::Rejected(error) = soon(first).await.unwrap() else {
-        panic!("it was refused")
+        panic!("it should be rejected")
     };
     assert_eq!(
         error.to_string(),
         "the server refused the transaction: not today"
     );
 
-    // What a server gives up in the middle, other members of its cluster may have made.
+    // Other members of the cluster may commit a cancelled transaction.
     let third = add_switch(&client, "third");
     assert_eq!(peer.request().await, "transact");
     peer.answer(r#""error":"canceled""#).await;
     let CommitOutcome::Unknown(unknown) = soon(third).await.unwrap() else {
-        panic!("nobody can know")
+        panic!("the outcome should be unknown")
     };
     assert!(
         unknown
             .to_string()
-            .ends_with("the server has given up a transaction that was under way"),
+            .ends_with("the server cancelled a transaction that was in progress"),
         "{unknown}"
     );
 }
 
 #[tokio::test]
-async fn an_answer_that_makes_no_sense_leaves_the_outcome_unknown() {
+async fn a_malformed_reply_leaves_the_outcome_unknown() {
     let server = FakeServer::start();
     let (client, mut peer) = live_client(&server).await;
     for answer in [
@@ -209,7 +209,7 @@ async fn an_answer_that_makes_no_sense_leaves_the_outcome_unknown() {
 }
 
 #[tokio::test]
-async fn a_request_that_was_cut_short_was_not_sent() {
+async fn a_truncated_request_counts_as_not_sent() {
     let server = FakeServer::start();
     let (client, peer) = live_client(&server).await;
     // More than sockets buffer: the server does not read.
@@ -219,7 +219,7 @@ async fn a_request_that_was_cut_short_was_not_sent() {
     drop(peer);
     for outcome in [outcome, queued] {
         let CommitOutcome::NotSent(error) = soon(outcome).await.unwrap() else {
-            panic!("it was not sent")
+            panic!("it should not be sent")
         };
         assert!(
             error
@@ -245,7 +245,7 @@ async fn echo_is_answered_while_a_transaction_waits() {
 }
 
 #[tokio::test]
-async fn a_silent_server_on_tcp_is_left() {
+async fn a_silent_server_on_tcp_is_abandoned() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let silent = listener.local_addr().unwrap();
     let server = FakeServer::start();
@@ -273,7 +273,7 @@ async fn remotes_are_tried_in_order_again_and_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_keeps_closing_is_not_hammered() {
+async fn a_server_that_keeps_closing_is_retried_with_growing_delays() {
     let server = FakeServer::start();
     let (client, peer) = live_client(&server).await;
     let start = Instant::now();
@@ -291,7 +291,7 @@ async fn a_server_that_keeps_closing_is_not_hammered() {
 }
 
 #[tokio::test]
-async fn a_client_ends_with_its_last_handle() {
+async fn a_client_closes_with_its_last_handle() {
     let server = FakeServer::start();
     let (client, mut peer) = live_client(&server).await;
     let another = client.clone();
@@ -307,9 +307,9 @@ async fn a_client_ends_with_its_last_handle() {
     peer.until_gone().await;
 }
 
-/// Whoever accepts and is silent, at once or after the first answer, is given up.
+/// A server that accepts and is silent, at once or after the first reply, is abandoned.
 #[tokio::test]
-async fn a_server_that_does_not_answer_on_a_unix_socket_is_left() {
+async fn a_silent_server_on_a_unix_socket_is_abandoned() {
     let server = FakeServer::start();
     let mut config = config(&server.remote());
     config.connect_timeout = Duration::from_millis(50);
@@ -333,9 +333,9 @@ async fn a_server_that_does_not_answer_on_a_unix_socket_is_left() {
     );
 }
 
-/// A server that hangs while the client follows it, on a unix socket where it is asked for a sign of life.
+/// A server that hangs while the client follows it, on a unix socket with probes.
 #[tokio::test]
-async fn a_server_that_hangs_is_left_with_what_was_asked_of_it() {
+async fn a_hanging_server_leaves_outcomes_unknown() {
     let server = FakeServer::start();
     let mut config = config(&server.remote());
     config.unix_probe_interval = Some(Duration::from_secs(1));
@@ -346,7 +346,7 @@ async fn a_server_that_hangs_is_left_with_what_was_asked_of_it() {
     assert!(matches!(outcome, CommitOutcome::Unknown(_)), "{outcome:?}");
 }
 
-/// A client that has one request under way at a time.
+/// A client with at most one unanswered request.
 async fn one_at_a_time(server: &FakeServer) -> (Client, crate::peer::Peer) {
     let mut config = config(&server.remote());
     config.pipelining = Pipelining::EachAtOnce { window: 1 };
@@ -356,7 +356,7 @@ async fn one_at_a_time(server: &FakeServer) -> (Client, crate::peer::Peer) {
 }
 
 #[tokio::test]
-async fn what_nobody_waits_for_any_more_is_not_sent() {
+async fn an_abandoned_transaction_is_not_sent() {
     let server = FakeServer::start();
     let (client, mut peer) = one_at_a_time(&server).await;
     let first = add_switch(&client, "first");
@@ -378,7 +378,7 @@ async fn what_nobody_waits_for_any_more_is_not_sent() {
 }
 
 #[tokio::test]
-async fn a_client_ends_though_a_server_owes_it_answers() {
+async fn a_client_closes_with_outstanding_replies() {
     let server = FakeServer::start();
     let (client, mut peer) = one_at_a_time(&server).await;
     let outcome = add_switch(&client, "b");
@@ -404,7 +404,7 @@ async fn a_transaction_for_another_database_is_refused() {
 }
 
 #[tokio::test]
-async fn no_more_is_under_way_than_the_window_holds() {
+async fn the_window_limits_unanswered_requests() {
     let server = FakeServer::start();
     let mut config = config(&server.remote());
     config.pipelining = Pipelining::EachAtOnce { window: 2 };

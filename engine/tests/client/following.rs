@@ -1,6 +1,8 @@
 //! Change events, against the real `ovsdb-server`.
 
-use patchbay_engine::client::{Change, ChangeEvent, Changed, Client, Config, Follow, Subscription};
+use patchbay_engine::client::{
+    Change, ChangeEvent, ChangedRows, Client, Config, FollowedTables, Subscription,
+};
 use patchbay_engine::db::Index;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::nb::{self, LogicalRouter, LogicalRouterPort, LogicalSwitch};
@@ -31,7 +33,7 @@ async fn commit(client: &Client, change: impl FnOnce(&mut TxnBuilder)) {
         .unwrap();
 }
 
-async fn committed(events: &mut Subscription) -> Changed {
+async fn committed(events: &mut Subscription) -> ChangedRows {
     match soon(events.next()).await.unwrap() {
         ChangeEvent::Committed(changed) => changed,
         other => panic!("{other:?}"),
@@ -39,14 +41,14 @@ async fn committed(events: &mut Subscription) -> Changed {
 }
 
 #[tokio::test]
-async fn each_transaction_of_anybody_is_an_event() {
+async fn each_transaction_of_any_client_is_an_event() {
     let server = RealServer::start(nb::SCHEMA_TEXT);
     let one = soon(Client::connect(config(&server))).await.unwrap();
     let other = soon(Client::connect(config(&server))).await.unwrap();
-    let follow = Follow::table::<LogicalRouter>().and::<LogicalRouterPort>();
+    let follow = FollowedTables::table::<LogicalRouter>().and::<LogicalRouterPort>();
     let mut events = one.follow(follow).unwrap();
     commit(&other, |txn| {
-        txn.insert(&switch("nobody asked")).unwrap();
+        txn.insert(&switch("not followed")).unwrap();
     })
     .await;
     commit(&other, |txn| {
@@ -86,7 +88,7 @@ async fn each_transaction_of_anybody_is_an_event() {
 }
 
 #[tokio::test]
-async fn what_was_missed_while_there_was_no_connection_is_one_event() {
+async fn changes_missed_without_a_connection_are_one_event() {
     let mut server = RealServer::start(nb::SCHEMA_TEXT);
     let by_name = Index::by(LogicalSwitch::NAME);
     let client = soon(Client::connect(config(&server).with_index(&by_name)))
@@ -96,7 +98,9 @@ async fn what_was_missed_while_there_was_no_connection_is_one_event() {
         txn.insert(&switch("kept")).unwrap();
     })
     .await;
-    let mut events = client.follow(Follow::table::<LogicalSwitch>()).unwrap();
+    let mut events = client
+        .follow(FollowedTables::table::<LogicalSwitch>())
+        .unwrap();
     server.kill();
     server.start_again();
     let other = soon(Client::connect(config(&server))).await.unwrap();
@@ -104,10 +108,10 @@ async fn what_was_missed_while_there_was_no_connection_is_one_event() {
         txn.insert(&switch("new")).unwrap();
     })
     .await;
-    // Whether the client was back before that or not, it hears of the new row, once.
+    // The client receives the new row once, whether it reconnected before the commit or after it.
     let changed = match soon(events.next()).await.unwrap() {
         ChangeEvent::Committed(changed) | ChangeEvent::Resynced(changed) => changed,
-        ChangeEvent::Lagged(_) => panic!("two rows are not too many"),
+        ChangeEvent::Lagged(_) => panic!("the queue holds two rows"),
     };
     let change = changed.of::<LogicalSwitch>().next().unwrap().unwrap();
     assert_eq!(change.now().unwrap().name, "new");
@@ -116,9 +120,9 @@ async fn what_was_missed_while_there_was_no_connection_is_one_event() {
     assert!(found.one("new").unwrap().is_some() && found.one("kept").unwrap().is_some());
 }
 
-/// Their text is much longer than what the client decodes at once.
+/// The text is much longer than what the client decodes at a time.
 #[tokio::test]
-async fn large_contents_and_updates_are_those_of_the_server() {
+async fn large_contents_and_updates_are_decoded_correctly() {
     const SWITCHES: usize = 3000;
     let server = RealServer::start(nb::SCHEMA_TEXT);
     let one = soon(Client::connect(config(&server))).await.unwrap();

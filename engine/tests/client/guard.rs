@@ -1,6 +1,6 @@
-//! A client's guard row that cannot be taken.
+//! Guard rows that a client cannot acquire.
 
-use patchbay_engine::client::{ChangeEvent, Client, Config, Follow, Guard};
+use patchbay_engine::client::{ChangeEvent, Client, Config, FollowedTables, Guard};
 use patchbay_schemas::nb::LogicalSwitch;
 
 use crate::peer::{FakeServer, Peer, ROW, ZERO, one_switch};
@@ -12,7 +12,7 @@ fn config(server: &FakeServer) -> Config {
     config
 }
 
-/// Lets a client have the guard row.
+/// Replies to the requests that acquire the guard row.
 async fn give_guard(peer: &mut Peer) {
     for answer in [
         r#"{"rows":[]}"#.to_owned(),
@@ -25,13 +25,13 @@ async fn give_guard(peer: &mut Peer) {
 }
 
 #[tokio::test]
-async fn what_changes_while_the_guard_cannot_be_taken_does_not_pile_up() {
+async fn changes_do_not_accumulate_while_the_guard_cannot_be_acquired() {
     let server = FakeServer::start();
     let client = tokio::spawn(Client::connect(config(&server)));
     let mut peer = server.accept_live(&one_switch("a")).await;
     give_guard(&mut peer).await;
     let client = soon(client).await.unwrap().unwrap();
-    let mut events = client.follow(Follow::all()).unwrap();
+    let mut events = client.follow(FollowedTables::all()).unwrap();
     drop(peer);
     for name in ["b", "c", "d"] {
         let mut peer = server.accept_live(&one_switch(name)).await;
@@ -49,11 +49,11 @@ async fn what_changes_while_the_guard_cannot_be_taken_does_not_pile_up() {
     };
     let switches = snapshot.typed::<LogicalSwitch>();
     let names: Vec<_> = switches.iter().map(|row| row.unwrap().1.name).collect();
-    assert_eq!((names, events.waiting()), (vec!["e".to_owned()], 0));
+    assert_eq!((names, events.queued_rows()), (vec!["e".to_owned()], 0));
 }
 
 #[tokio::test]
-async fn who_follows_hears_nothing_of_attempts_before_there_was_a_client() {
+async fn subscriptions_do_not_report_changes_before_the_first_connection() {
     let (first, second) = (FakeServer::start(), FakeServer::start());
     let mut config = config(&first);
     config.remotes = format!("{},{}", first.remote(), second.remote())
@@ -66,7 +66,7 @@ async fn who_follows_hears_nothing_of_attempts_before_there_was_a_client() {
     let mut peer = second.accept_live(&one_switch("b")).await;
     give_guard(&mut peer).await;
     let client = soon(client).await.unwrap().unwrap();
-    let mut events = client.follow(Follow::all()).unwrap();
+    let mut events = client.follow(FollowedTables::all()).unwrap();
     let update = format!(r#"{{"Logical_Switch":{{"{ROW}":{{"modify":{{"name":"c"}}}}}}}}"#);
     peer.send(&format!(
         r#"{{"id":null,"method":"update3","params":["D","{ZERO}",{update}]}}"#
@@ -77,7 +77,7 @@ async fn who_follows_hears_nothing_of_attempts_before_there_was_a_client() {
 }
 
 #[tokio::test]
-async fn a_connection_whose_schema_changes_as_it_begins_is_begun_anew() {
+async fn a_change_of_the_schema_during_setup_ends_the_connection() {
     let server = FakeServer::start();
     let client = tokio::spawn(Client::connect(config(&server)));
     let mut peer = server.accept_live(&one_switch("a")).await;
@@ -86,7 +86,7 @@ async fn a_connection_whose_schema_changes_as_it_begins_is_begun_anew() {
         .await;
     let error = soon(client).await.unwrap().unwrap_err().to_string();
     assert!(
-        error.ends_with("the schema has changed while the connection began"),
+        error.ends_with("the schema has changed during connection setup"),
         "{error}"
     );
 }

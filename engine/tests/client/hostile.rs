@@ -1,4 +1,5 @@
-//! The client against servers whose every message may be wrong: it is there for the first that is right.
+//! The client against servers whose messages have random faults: it is live on the first correct
+//! server.
 
 use std::time::Duration;
 
@@ -13,8 +14,8 @@ use tokio::io::AsyncWriteExt;
 use crate::peer::{FakeServer, Peer, ROW, SCHEMA, SERVER, ZERO, one_switch};
 use crate::{impatient, soon, until_live};
 
-/// What may stand in the place of a word or number.
-const ODD: [&str; 24] = [
+/// Replacements for a word or number.
+const REPLACEMENTS: [&str; 24] = [
     "null",
     "true",
     "0",
@@ -41,11 +42,11 @@ const ODD: [&str; 24] = [
     "[\"map\",[[\"a\",1]]]",
 ];
 
-/// A server that is wrong in some places.
-type Wrong = Vec<(Index, Index)>;
+/// The faults of one server: positions and replacements.
+type Faults = Vec<(Index, Index)>;
 
 #[test]
-fn no_server_is_too_wrong_to_be_left_for_another() {
+fn a_client_recovers_from_any_malformed_messages() {
     let cases = std::env::var("PATCHBAY_FUZZ_CASES").ok();
     let cases = cases.map_or(150, |cases| cases.parse().expect("a number"));
     let config = Cases {
@@ -60,13 +61,13 @@ fn no_server_is_too_wrong_to_be_left_for_another() {
     TestRunner::new_with_rng(config, rng)
         .run(&vec(wrong, 1..6), |servers| {
             runtime
-                .block_on(be_right_at_last(&servers))
+                .block_on(run_faulty_servers_then_a_correct_one(&servers))
                 .map_err(TestCaseError::fail)
         })
         .unwrap();
 }
 
-async fn be_right_at_last(servers: &[Wrong]) -> Result<(), String> {
+async fn run_faulty_servers_then_a_correct_one(servers: &[Faults]) -> Result<(), String> {
     let server = FakeServer::start();
     let mut config = impatient(Config::new(server.remote().parse().unwrap(), "D"));
     config.backoff = (Duration::from_millis(1), Duration::from_millis(2));
@@ -83,11 +84,13 @@ async fn be_right_at_last(servers: &[Wrong]) -> Result<(), String> {
     let mut peer = server.accept_live(&one_switch("right")).await;
     until_live(&client, true).await;
     if peer.request().await != "lock" {
-        return Err("the lock is not asked for".to_owned());
+        return Err("the lock is not requested".to_owned());
     }
     peer.answer(r#""result":{"locked":true},"error":null"#)
         .await;
-    soon(lock.held()).await.map_err(|error| error.to_string())?;
+    soon(lock.wait_until_held())
+        .await
+        .map_err(|error| error.to_string())?;
     let snapshot = client.snapshot();
     let switches: Vec<_> = snapshot.typed::<LogicalSwitch>().iter().collect();
     match &switches[..] {
@@ -96,8 +99,8 @@ async fn be_right_at_last(servers: &[Wrong]) -> Result<(), String> {
     }
 }
 
-/// Answers as long as the client asks, and changes the contents, with some words wrong.
-async fn misbehave(peer: &mut Peer, wrong: &Wrong) {
+/// Replies to the client's requests and sends updates, with these faults.
+async fn misbehave(peer: &mut Peer, wrong: &Faults) {
     let update = |update: &str| {
         format!(
             r#"{{"id":null,"method":"update3","params":["D","{ZERO}",{{"Logical_Switch":{{"{ROW}":{update}}}}}]}}"#
@@ -126,7 +129,7 @@ async fn misbehave(peer: &mut Peer, wrong: &Wrong) {
         let is_value = |word: &String| word.starts_with(|c: char| c == '"' || c.is_alphanumeric());
         let values: Vec<usize> = (0..words.len()).filter(|i| is_value(&words[*i])).collect();
         let word = &mut words[values[odd.index(values.len())]];
-        (*odd.get(&ODD)).clone_into(word);
+        (*odd.get(&REPLACEMENTS)).clone_into(word);
     }
     for (number, message) in script.iter().enumerate() {
         // A client that got no answer, to its mind, asks nothing more.

@@ -1,4 +1,4 @@
-//! Configurations at the ends of what can be written.
+//! Extreme values of the configuration.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::net::UnixStream;
 use crate::peer::{FakeServer, one_switch};
 use crate::{impatient, soon};
 
-/// Connects with such a configuration.
+/// Connects with an edited configuration.
 async fn connect(with: impl FnOnce(&mut Config)) {
     let server = FakeServer::start();
     let mut config = impatient(Config::new(server.remote().parse().unwrap(), "D"));
@@ -20,7 +20,7 @@ async fn connect(with: impl FnOnce(&mut Config)) {
 }
 
 #[tokio::test]
-async fn as_many_as_there_are_may_go_together() {
+async fn coalescing_limits_may_be_extreme() {
     for transactions in [0, usize::MAX] {
         let bytes = transactions;
         let together = Pipelining::Coalesced {
@@ -32,10 +32,10 @@ async fn as_many_as_there_are_may_go_together() {
 }
 
 #[tokio::test]
-async fn an_interval_of_zero_is_none() {
+async fn a_probe_interval_of_zero_disables_probes() {
     let server = FakeServer::start();
     connect(|config| config.unix_probe_interval = Some(Duration::ZERO)).await;
-    // Servers on other kinds of streams are not asked either.
+    // Servers on other streams are not probed either.
     let path = server.socket().to_owned();
     let connector = Connector::new("stream", move || UnixStream::connect(path.clone()));
     let mut config = impatient(Config::new(connector.into(), "D"));

@@ -69,7 +69,7 @@ fn set<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
     names.map(str::to_owned).into()
 }
 
-/// Everything in a snapshot, in an order that does not depend on history.
+/// All rows of a snapshot, in a canonical order.
 fn contents(snapshot: &Snapshot) -> BTreeMap<String, String> {
     let schema = snapshot.schema();
     let tables = schema
@@ -109,7 +109,7 @@ async fn own_changes_are_in_the_replica_when_they_are_committed() {
         ["10.0.0.1/24".to_owned()].into()
     );
 
-    // Again and again: the snapshot that follows a commit is never older than the commit.
+    // The snapshot after a commit is never older than the commit.
     for i in 0..100 {
         let current = client.snapshot().get(router).unwrap().unwrap();
         let wanted = LogicalRouter {
@@ -125,7 +125,7 @@ async fn own_changes_are_in_the_replica_when_they_are_committed() {
         );
     }
 
-    // What nothing refers to any more goes by itself.
+    // The unreferenced port is removed with the router.
     let mut txn = TxnBuilder::new(&client.snapshot());
     txn.delete(router).unwrap();
     client.transact(txn.finish()).await.into_result().unwrap();
@@ -133,7 +133,7 @@ async fn own_changes_are_in_the_replica_when_they_are_committed() {
 }
 
 #[tokio::test]
-async fn changes_of_others_are_seen() {
+async fn changes_of_other_clients_are_visible() {
     let server = RealServer::start(nb::SCHEMA_TEXT);
     let (one, other) = (connect(&server).await, connect(&server).await);
     let mut changes = one.changes();
@@ -166,7 +166,7 @@ async fn a_rejection_names_the_operation() {
     txn.expect(sw, "name", patchbay_schemas::datum::Datum::scalar("other"))
         .unwrap();
     let CommitOutcome::Rejected(error) = client.transact(txn.finish()).await else {
-        panic!("it must be rejected")
+        panic!("it should be rejected")
     };
     assert!(error.is_conflict());
     assert_eq!(
@@ -183,7 +183,7 @@ async fn a_rejection_names_the_operation() {
     })
     .unwrap();
     let CommitOutcome::Rejected(error) = client.transact(txn.finish()).await else {
-        panic!("it must be rejected")
+        panic!("it should be rejected")
     };
     assert_eq!(error.operation, None);
     assert!(
@@ -195,7 +195,7 @@ async fn a_rejection_names_the_operation() {
 }
 
 #[tokio::test]
-async fn many_transactions_are_under_way_at_once_and_in_order() {
+async fn many_transactions_are_pipelined() {
     let server = RealServer::start(nb::SCHEMA_TEXT);
     let client = connect(&server).await;
     let transactions: Vec<_> = (0..500)
@@ -216,7 +216,7 @@ async fn many_transactions_are_under_way_at_once_and_in_order() {
 }
 
 #[tokio::test]
-async fn a_large_transaction_and_a_small_change_to_a_large_router() {
+async fn a_large_router_is_inserted_and_changed() {
     const PORTS: usize = 8000;
     let server = RealServer::start(nb::SCHEMA_TEXT);
     let client = connect(&server).await;
@@ -263,7 +263,7 @@ async fn a_large_transaction_and_a_small_change_to_a_large_router() {
 }
 
 #[tokio::test]
-async fn the_replica_is_the_database_after_any_changes() {
+async fn the_replica_equals_the_database_after_random_changes() {
     let server = RealServer::start(nb::SCHEMA_TEXT);
     let (writer, reader) = (connect(&server).await, connect(&server).await);
     // Fixed steps of a linear congruential generator: the same changes in every run.
@@ -331,7 +331,7 @@ async fn the_replica_is_the_database_after_any_changes() {
 }
 
 #[tokio::test]
-async fn a_client_outlives_its_server() {
+async fn a_client_survives_a_restart_of_its_server() {
     let mut server = RealServer::start(nb::SCHEMA_TEXT);
     let client = connect(&server).await;
     add_switch(&client, "sw0").await.into_result().unwrap();
@@ -347,7 +347,7 @@ async fn a_client_outlives_its_server() {
 
     server.start_again();
     until_live(&client, true).await;
-    // What the database holds still is what it was, down to the memory it takes.
+    // Unchanged rows keep their memory.
     let (id, _) = before.schema().table_by_name("Logical_Switch").unwrap();
     let row = before.table(id).iter().next().unwrap();
     assert!(Arc::ptr_eq(
@@ -359,7 +359,7 @@ async fn a_client_outlives_its_server() {
 }
 
 #[tokio::test]
-async fn the_outcome_is_unknown_when_the_server_dies_and_is_looked_up_after() {
+async fn an_unknown_outcome_is_resolved_after_a_restart_of_the_server() {
     let mut server = RealServer::start(nb::SCHEMA_TEXT);
     let client = connect(&server).await;
     server.hold();
@@ -371,15 +371,15 @@ async fn the_outcome_is_unknown_when_the_server_dies_and_is_looked_up_after() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     server.kill();
     let CommitOutcome::Unknown(unknown) = outcome.await.unwrap() else {
-        panic!("nobody can know")
+        panic!("the outcome should be unknown")
     };
     server.start_again();
-    let snapshot = soon(client.resynced(&unknown)).await.unwrap();
+    let snapshot = soon(client.wait_for_resync(&unknown)).await.unwrap();
     assert_eq!(snapshot.row_count(), 0);
 }
 
 #[tokio::test]
-async fn a_change_whose_answer_was_lost_is_found() {
+async fn a_change_whose_reply_was_lost_is_found_after_a_resync() {
     let server = RealServer::start(nb::SCHEMA_TEXT);
     let front = FakeServer::start();
     let client = tokio::spawn(Client::connect(impatient(Config::new(
@@ -400,18 +400,18 @@ async fn a_change_whose_answer_was_lost_is_found() {
     });
     let (mut relay, transact) = soon(relayed).await.unwrap();
 
-    // The connection breaks while the request is on its way, and the client finds another one.
+    // The connection breaks while the request is in transit, and the client uses another remote.
     drop((front, relay.client));
     let CommitOutcome::Unknown(unknown) = soon(outcome).await.unwrap() else {
-        panic!("nobody can know")
+        panic!("the outcome should be unknown")
     };
     until_live(&client, true).await;
     assert_eq!(client.snapshot().row_count(), 0);
 
-    // Nothing is known for sure until the server is done with the broken connection.
+    // The outcome stays unknown until the server has finished with the broken connection.
     let resynced = tokio::spawn({
         let client = client.clone();
-        async move { client.resynced(&unknown).await.unwrap() }
+        async move { client.wait_for_resync(&unknown).await.unwrap() }
     });
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(!resynced.is_finished());
@@ -426,7 +426,7 @@ async fn a_change_whose_answer_was_lost_is_found() {
 }
 
 #[tokio::test]
-async fn errors_to_connect_name_what_was_tried() {
+async fn a_connect_error_names_each_remote() {
     let server = RealServer::start(nb::SCHEMA_TEXT);
     let remotes = format!("unix:/nonexistent/socket,{}", server.remote());
     let error = Client::connect(Config::new(remotes.parse().unwrap(), "OVN_Southbound"))
@@ -440,13 +440,13 @@ async fn errors_to_connect_name_what_was_tried() {
             server.remote()
         )
     );
-    // The first remote that can be used is used.
+    // The first usable remote is used.
     let config = Config::new(remotes.parse().unwrap(), "OVN_Northbound");
     assert!(soon(Client::connect(config)).await.is_ok());
 }
 
 #[tokio::test]
-async fn the_installed_schema_will_do() {
+async fn the_installed_schema_is_usable() {
     let server = RealServer::with_installed_schema();
     let config = config(&server)
         .with_table::<LogicalRouter>()
@@ -464,7 +464,7 @@ async fn the_installed_schema_will_do() {
     );
 }
 
-/// A change to a schema's tables.
+/// The Northbound schema with edited tables.
 fn edited(edit: impl FnOnce(&mut BTreeMap<Vec<u8>, Json>)) -> String {
     let mut schema = Json::parse(nb::SCHEMA_TEXT.as_bytes()).unwrap();
     let Json::Object(members) = &mut schema else {
@@ -492,7 +492,7 @@ fn columns<'a>(
 }
 
 #[tokio::test]
-async fn a_server_with_an_older_schema_is_used_as_far_as_it_goes() {
+async fn tables_and_columns_that_an_older_schema_lacks_are_left_out() {
     let server = RealServer::start(&edited(|tables| {
         columns(tables, "Logical_Switch")
             .remove(&b"other_config"[..])
@@ -526,7 +526,7 @@ async fn a_server_with_an_older_schema_is_used_as_far_as_it_goes() {
 }
 
 #[tokio::test]
-async fn a_server_comes_back_with_an_older_and_with_a_newer_schema() {
+async fn a_restarted_server_may_have_an_older_or_newer_schema() {
     let mut server = RealServer::start(nb::SCHEMA_TEXT);
     let client = connect(&server).await;
     let mut txn = TxnBuilder::new(&client.snapshot());
@@ -552,7 +552,7 @@ async fn a_server_comes_back_with_an_older_and_with_a_newer_schema() {
         let snapshot = client.snapshot();
         let (_, table) = snapshot.schema().table_by_name("Logical_Switch").unwrap();
         assert_eq!(table.column_id("other_config").is_some(), has);
-        // What the column held is lost with it.
+        // The values of the removed column are lost.
         assert_eq!(snapshot.get(row).unwrap().unwrap(), switch("sw0"));
     }
     add_switch(&client, "sw1").await.into_result().unwrap();
@@ -560,7 +560,7 @@ async fn a_server_comes_back_with_an_older_and_with_a_newer_schema() {
 }
 
 #[tokio::test]
-async fn a_server_with_a_newer_schema_is_used() {
+async fn a_newer_schema_is_usable() {
     let server = RealServer::start(&edited(|tables| {
         let string = || Json::object([("type", Json::string("string"))]);
         columns(tables, "Logical_Switch").insert(b"later".to_vec(), string());

@@ -1,4 +1,4 @@
-//! The client against the real `ovsdb-server`, and against servers that do what no real one does.
+//! The client against the real `ovsdb-server`, and against scripted servers that misbehave.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod bulk;
@@ -19,23 +19,23 @@ use std::time::Duration;
 
 use patchbay_engine::client::{Client, Config};
 
-/// How long a test waits for what should happen at once: far more than it takes, even on a loaded machine.
-const SOON: Duration = Duration::from_secs(30);
+/// Time limit for events that should happen at once. Generous, because test machines may be loaded.
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Retries fast, so that tests need not wait.
+/// Sets short reconnect delays.
 fn impatient(mut config: Config) -> Config {
     config.backoff = (Duration::from_millis(10), Duration::from_millis(100));
     config
 }
 
-/// Waits for something that should happen at once.
+/// Waits for a future that should complete at once.
 async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(SOON, what)
+    tokio::time::timeout(TEST_TIMEOUT, what)
         .await
-        .expect("it should have happened long ago")
+        .expect("timed out")
 }
 
-/// Waits until a client's replica follows the database, or does not any more.
+/// Waits until [`Client::is_live`] has this value.
 async fn until_live(client: &Client, live: bool) {
     soon(async {
         while client.is_live() != live {

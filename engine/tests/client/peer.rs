@@ -1,4 +1,5 @@
-//! A server that a test plays, message by message, and a relay to a real one that a test can cut.
+//! A server that a test scripts message by message, and a relay to a real server that a test can
+//! cut.
 
 use std::path::{Path, PathBuf};
 
@@ -12,15 +13,15 @@ use crate::soon;
 pub(crate) const ROW: &str = "00000000-0000-4000-8000-000000000001";
 pub(crate) const ZERO: &str = "00000000-0000-0000-0000-000000000000";
 
-/// The schema of the database `D` that test servers have.
+/// Schema of the database `D` of scripted servers.
 pub(crate) const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{"Logical_Switch":{"isRoot":true,
     "columns":{"name":{"type":"string"},"ports":{"type":{"key":"uuid","min":0,"max":"unlimited"}}}}}}"#;
 
-/// What they say of it.
+/// Contents of their `_Server` database.
 pub(crate) const SERVER: &str = r#"{"Database":{"00000000-0000-4000-8000-00000000000d":{"initial":
     {"name":"D","model":"standalone","connected":true,"leader":true}}}}"#;
 
-/// Where a client finds a server that a test plays.
+/// Socket of a scripted server.
 pub(crate) struct FakeServer {
     listener: UnixListener,
     path: PathBuf,
@@ -46,13 +47,13 @@ impl FakeServer {
         &self.path
     }
 
-    /// The next connection.
+    /// Accepts the next connection.
     pub(crate) async fn accept(&self) -> Peer {
         let (stream, _) = soon(self.listener.accept()).await.unwrap();
         Peer::new(stream)
     }
 
-    /// The next connection, whose client has got the contents of the database.
+    /// Accepts the next connection and completes its setup with these contents.
     pub(crate) async fn accept_live(&self, contents: &str) -> Peer {
         let mut peer = self.accept().await;
         peer.serve_until_monitor().await;
@@ -65,7 +66,7 @@ impl FakeServer {
 pub(crate) struct Peer {
     pub(crate) stream: UnixStream,
     framer: Framer,
-    /// The id of the last request.
+    /// Id of the last request.
     pub(crate) id: Json,
 }
 
@@ -78,7 +79,7 @@ impl Peer {
         }
     }
 
-    /// The next message as text; none when the other side is gone.
+    /// Receives the next message as text. `None`: the other side has closed the connection.
     pub(crate) async fn next_text(&mut self) -> Option<String> {
         loop {
             if let Some(text) = self.framer.next_text().unwrap() {
@@ -94,7 +95,7 @@ impl Peer {
         }
     }
 
-    /// The method of the next request.
+    /// Receives the next request and returns its method.
     pub(crate) async fn request(&mut self) -> String {
         let text = self.next_text().await.expect("a request");
         let request = Json::parse(text.as_bytes()).unwrap();
@@ -110,13 +111,13 @@ impl Peer {
         self.stream.write_all(text.as_bytes()).await.unwrap();
     }
 
-    /// Answers the last request: `answer` is the members besides the id.
+    /// Replies to the last request. `answer` holds the members besides the id.
     pub(crate) async fn answer(&mut self, answer: &str) {
         let id = self.id.to_text();
         self.send(&format!(r#"{{"id":{id},{answer}}}"#)).await;
     }
 
-    /// Answers what a client asks before it asks for contents, which it then has.
+    /// Replies to the requests of the setup, up to the monitor request.
     pub(crate) async fn serve_until_monitor(&mut self) {
         assert_eq!(self.request().await, "monitor_cond");
         self.answer(&format!(r#""result":{SERVER},"error":null"#))
@@ -130,7 +131,8 @@ impl Peer {
         assert_eq!(self.request().await, "monitor_cond_since");
     }
 
-    /// Gives a client contents, and the same schema again when it asks whether that was still in force.
+    /// Replies to the monitor request with these contents, and to the second request for the
+    /// schema.
     pub(crate) async fn answer_monitor(&mut self, contents: &str) {
         self.send_contents(contents).await;
         self.answer_schema(SCHEMA).await;
@@ -149,32 +151,32 @@ impl Peer {
             .await;
     }
 
-    /// Waits until the other side is gone.
+    /// Waits until the other side closes the connection.
     pub(crate) async fn until_gone(&mut self) {
         while self.next_text().await.is_some() {}
     }
 }
 
-/// The contents of a database with one switch.
+/// Contents of a database with one switch.
 pub(crate) fn one_switch(name: &str) -> String {
     format!(r#"{{"Logical_Switch":{{"{ROW}":{{"initial":{{"name":"{name}"}}}}}}}}"#)
 }
 
-/// A connection through to a real server, under a test's control.
+/// A connection to a real server that a test controls.
 pub(crate) struct Relay {
     pub(crate) client: Peer,
     pub(crate) server: Peer,
 }
 
 impl Relay {
-    /// Takes the next client of `front` and connects it to `server`.
+    /// Accepts the next client of `front` and connects it to `server`.
     pub(crate) async fn accept(front: &FakeServer, server: &Path) -> Self {
         let client = front.accept().await;
         let server = Peer::new(UnixStream::connect(server).await.unwrap());
         Self { client, server }
     }
 
-    /// Passes messages on, in both directions, up to the first request of a method, which is returned.
+    /// Relays messages in both directions, up to the first request of a method, which is returned.
     pub(crate) async fn until_request(&mut self, method: &str) -> String {
         loop {
             tokio::select! {

@@ -8,7 +8,7 @@ use std::{env, fs, thread};
 
 use tempfile::TempDir;
 
-use crate::SOON;
+use crate::TEST_TIMEOUT;
 
 /// Debian keeps `ovsdb-server` where not every user's path goes.
 const SYSTEM_FOLDERS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
@@ -20,7 +20,7 @@ pub(crate) struct RealServer {
 }
 
 impl RealServer {
-    /// Serves an empty database of a schema.
+    /// Serves an empty database with a schema.
     pub(crate) fn start(schema: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut server = Self { dir, child: None };
@@ -33,7 +33,7 @@ impl RealServer {
         server
     }
 
-    /// Serves an empty database of the schema that the installed OVN comes with.
+    /// Serves an empty database with the installed OVN's schema.
     pub(crate) fn with_installed_schema() -> Self {
         let file = env::var_os("OVN_NB_SCHEMA")
             .map_or("/usr/share/ovn/ovn-nb.ovsschema".into(), PathBuf::from);
@@ -51,7 +51,7 @@ impl RealServer {
         self.file("sock")
     }
 
-    /// Ends the server at once, in the middle of whatever it does.
+    /// Kills the server.
     pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().unwrap();
@@ -59,7 +59,7 @@ impl RealServer {
         }
     }
 
-    /// Serves what the database holds.
+    /// Starts the server on the existing database file.
     pub(crate) fn start_again(&mut self) {
         assert!(self.child.is_none());
         let _ = fs::remove_file(self.socket());
@@ -73,14 +73,14 @@ impl RealServer {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         self.child = Some(command.spawn().unwrap());
-        let deadline = Instant::now() + SOON;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         while UnixStream::connect(self.socket()).is_err() {
             assert!(Instant::now() < deadline, "ovsdb-server does not answer");
             thread::sleep(Duration::from_millis(5));
         }
     }
 
-    /// Gives the database of a server that does not run another schema.
+    /// Converts the database of a stopped server to another schema.
     pub(crate) fn convert(&self, schema: &str) {
         assert!(self.child.is_none());
         let schema_file = self.file("schema");
@@ -90,7 +90,7 @@ impl RealServer {
         });
     }
 
-    /// Keeps the server from doing anything, though it is still there.
+    /// Stops the server's process (`SIGSTOP`).
     pub(crate) fn hold(&self) {
         let pid = self.child.as_ref().unwrap().id().to_string();
         run("kill", |kill| kill.args(["-STOP", &pid]));

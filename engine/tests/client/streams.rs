@@ -1,4 +1,4 @@
-//! The client on streams that take what is sent as it suits them.
+//! The client on streams that buffer or delay sent bytes.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use tokio::net::UnixStream;
 use crate::peer::{FakeServer, ROW, one_switch};
 use crate::{impatient, soon};
 
-/// Adds a switch whose name is so long.
+/// A transaction that adds a switch whose name has this length.
 fn long_transaction(client: &Client, len: usize) -> Transaction {
     let mut txn = TxnBuilder::new(&client.snapshot());
     let name = "x".repeat(len);
@@ -24,12 +24,12 @@ fn long_transaction(client: &Client, len: usize) -> Transaction {
     txn.finish()
 }
 
-/// As TLS does when its socket is full.
+/// TLS streams buffer when their socket is full.
 #[tokio::test]
-async fn what_a_stream_keeps_back_is_flushed() {
+async fn a_buffering_stream_is_flushed() {
     let server = FakeServer::start();
     let path = server.socket().to_owned();
-    let connector = Connector::new("keeps back", move || {
+    let connector = Connector::new("buffering", move || {
         let path = path.clone();
         async move {
             let stream = UnixStream::connect(path).await?;
@@ -53,10 +53,10 @@ async fn what_a_stream_keeps_back_is_flushed() {
     }
 }
 
-/// A stream to a socket on which bytes are on their way in one direction 16 KiB at a time, each time for 5 ms.
+/// A stream to a socket that sends 16 KiB at a time, at intervals of 5 ms.
 async fn slow(path: PathBuf) -> std::io::Result<DuplexStream> {
-    let (ours, theirs) = duplex(16 << 10);
-    let (mut from_client, mut to_client) = split(theirs);
+    let (client_end, server_end) = duplex(16 << 10);
+    let (mut from_client, mut to_client) = split(server_end);
     let (mut from_server, mut to_server) = UnixStream::connect(path).await?.into_split();
     tokio::spawn(async move { copy(&mut from_server, &mut to_client).await });
     tokio::spawn(async move {
@@ -67,11 +67,11 @@ async fn slow(path: PathBuf) -> std::io::Result<DuplexStream> {
         }
         to_server.shutdown().await
     });
-    Ok(ours)
+    Ok(client_end)
 }
 
 #[tokio::test]
-async fn a_request_may_take_longer_to_send_than_a_server_may_be_silent() {
+async fn sending_a_request_may_take_longer_than_the_probe_interval() {
     let server = FakeServer::start();
     let path = server.socket().to_owned();
     let connector = Connector::new("slow", move || slow(path.clone()));

@@ -1,4 +1,4 @@
-//! Two clients of one guard name, as when a process takes over from another that is not gone.
+//! Two clients with one guard name: a process takes over from another that still runs.
 
 use patchbay_engine::client::{Client, CommitOutcome, Config, Guard};
 use patchbay_engine::txn::{Transaction, TxnBuilder};
@@ -38,14 +38,14 @@ fn switches(client: &Client) -> Vec<String> {
     names
 }
 
-/// Whether the server executes what the first client has sent when its connection is cut.
+/// Fate of the first client's last request when its connection is cut.
 #[derive(Clone, Copy, PartialEq)]
-enum Last {
-    Made,
+enum LastRequest {
+    Executed,
     Lost,
 }
 
-/// A client behind a relay that was cut off before its last transaction was answered, and what it will be told.
+/// A client whose connection was cut before the reply to its last transaction.
 struct CutOff {
     client: Client,
     outcome: JoinHandle<CommitOutcome>,
@@ -53,7 +53,7 @@ struct CutOff {
 }
 
 impl CutOff {
-    async fn new(server: &RealServer, last: Last) -> Self {
+    async fn new(server: &RealServer, last: LastRequest) -> Self {
         let front = FakeServer::start();
         let connecting = tokio::spawn(Client::connect(config(&front.remote())));
         let mut relay = Relay::accept(&front, &server.socket()).await;
@@ -66,9 +66,9 @@ impl CutOff {
             (client, outcome)
         };
         let (request, (client, outcome)) = tokio::join!(passing, sending);
-        if last == Last::Made {
+        if last == LastRequest::Executed {
             relay.server.send(&request).await;
-            // The answer, which the client does not get.
+            // The reply, which the client does not receive.
             loop {
                 let text = relay.server.next_text().await.unwrap();
                 if text.contains(r#""result":[{},{"uuid""#) {
@@ -83,7 +83,8 @@ impl CutOff {
         }
     }
 
-    /// Lets the client connect again, and returns what it is told, and the switches that it then sees.
+    /// Lets the client reconnect. Returns the outcome of its transaction and the switches that it
+    /// sees then.
     async fn come_back(self, server: &RealServer) -> (CommitOutcome, Vec<String>) {
         let mut relay = Relay::accept(&self.front, &server.socket()).await;
         let passing = tokio::spawn(async move { pass_until(&mut relay, "nothing").await });
@@ -94,7 +95,7 @@ impl CutOff {
     }
 }
 
-/// Passes messages on up to one of the client's that contains a text, which is returned.
+/// Relays messages up to one of the client's that contains a text, which is returned.
 async fn pass_until(relay: &mut Relay, last: &str) -> String {
     loop {
         tokio::select! {
@@ -112,7 +113,7 @@ async fn pass_until(relay: &mut Relay, last: &str) -> String {
     }
 }
 
-/// Takes over, and commits transactions.
+/// Connects with the same guard name and commits transactions.
 async fn take_over(server: &RealServer) -> Client {
     let client = Client::connect(config(&server.remote())).await.unwrap();
     for i in 0..3 {
@@ -125,34 +126,39 @@ async fn take_over(server: &RealServer) -> Client {
 }
 
 #[tokio::test]
-async fn who_was_taken_over_from_is_told_what_became_of_the_last_transaction() {
-    for last in [Last::Made, Last::Lost] {
+async fn a_former_client_learns_the_outcome_of_its_last_transaction() {
+    for last in [LastRequest::Executed, LastRequest::Lost] {
         let server = RealServer::start(SCHEMA);
         let first = CutOff::new(&server, last).await;
         let second = take_over(&server).await;
         let is_there = switches(&second).contains(&"first's".to_owned());
-        assert_eq!(is_there, last == Last::Made);
+        assert_eq!(is_there, last == LastRequest::Executed);
         drop(second);
         let (outcome, switches) = first.come_back(&server).await;
         match last {
-            Last::Made => assert!(
+            LastRequest::Executed => assert!(
                 matches!(outcome, CommitOutcome::Committed(_)),
                 "{outcome:?}"
             ),
-            Last::Lost => assert!(matches!(outcome, CommitOutcome::NotSent(_)), "{outcome:?}"),
+            LastRequest::Lost => {
+                assert!(matches!(outcome, CommitOutcome::NotSent(_)), "{outcome:?}");
+            }
         }
-        assert_eq!(switches.len(), if last == Last::Made { 4 } else { 3 });
+        assert_eq!(
+            switches.len(),
+            if last == LastRequest::Executed { 4 } else { 3 }
+        );
     }
 }
 
 #[tokio::test]
-async fn what_the_row_does_not_tell_any_more_is_unknown() {
+async fn without_its_mark_an_outcome_is_unknown() {
     let tidy = r#"{"op":"mutate","table":"Guard","where":[],"mutations":[
         ["ids","delete",["set",["patchbay-cleared"]]],
         ["ids","insert",["map",[["patchbay-cleared","00000000-0000-4000-8000-000000000001"]]]]]}"#;
     for then in [tidy, r#"{"op":"delete","table":"Guard","where":[]}"#] {
         let server = RealServer::start(SCHEMA);
-        let first = CutOff::new(&server, Last::Lost).await;
+        let first = CutOff::new(&server, LastRequest::Lost).await;
         let mut other = crate::peer::Peer::new(
             tokio::net::UnixStream::connect(server.socket())
                 .await

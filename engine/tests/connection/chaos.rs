@@ -1,4 +1,4 @@
-//! Thousands of faults at random, and in the end the database holds what was acknowledged, each once.
+//! Thousands of random faults: in the end the database holds the acknowledged rows, each once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use tokio::task::JoinHandle;
 use crate::proxy::{Direction, Proxy};
 use crate::{config, connect, names, schema_file, soon, try_add};
 
-/// For how long faults are made; the environment's `PATCHBAY_FAULT_SECONDS` says another time.
+/// Duration of the faults in seconds, unless `PATCHBAY_FAULT_SECONDS` is set.
 const FAULT_SECONDS: u64 = 20;
 
-/// Who adds rows at the same time, through each client.
+/// Number of concurrent writers per client.
 const WRITERS: usize = 4;
 
-/// How long a member is left alone before the next one dies.
-const PEACE: Duration = Duration::from_secs(4);
+/// Time between two kills of members: enough for an election.
+const KILL_INTERVAL: Duration = Duration::from_secs(4);
 
-/// What writers were told.
+/// Outcomes that writers received.
 #[derive(Default)]
 struct Answers {
     committed: AtomicUsize,
@@ -32,7 +32,7 @@ struct Answers {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_holds_what_was_acknowledged_each_once() {
+async fn a_cluster_holds_each_acknowledged_row_once() {
     let dir = ScratchDir::new();
     let mut cluster = RealCluster::start(&schema_file(&dir), 3);
     let proxies: Vec<_> = (0..cluster.size())
@@ -64,7 +64,7 @@ async fn a_cluster_holds_what_was_acknowledged_each_once() {
     }
     let members_died = make_faults(&mut cluster, &proxies).await;
     stop.store(true, Ordering::SeqCst);
-    proxies.iter().for_each(Proxy::spare);
+    proxies.iter().for_each(Proxy::remove_limits);
     let mut added = BTreeMap::new();
     for writer in writers {
         added.extend(soon(writer).await.unwrap());
@@ -85,7 +85,7 @@ async fn a_cluster_holds_what_was_acknowledged_each_once() {
     assert_eq!(names(&fresh), added);
 }
 
-/// Adds rows, each until it is there, until told to stop. Returns what must be there.
+/// Adds rows until `stop` is set, each until it is committed. Returns the committed rows.
 fn write(
     client: Client,
     writer: String,
@@ -113,7 +113,7 @@ fn write(
     })
 }
 
-/// Asks for what the server refuses, between all that others ask for, until told to stop.
+/// Sends transactions that the server rejects, until `stop` is set.
 fn fail(
     client: Client,
     stop: Arc<AtomicBool>,
@@ -128,7 +128,7 @@ fn fail(
                 ..Default::default()
             };
             txn.insert(&switch).unwrap();
-            txn.assert_lock("nobody_has_it");
+            txn.assert_lock("not_requested");
             match soon(client.transact(txn.finish())).await {
                 CommitOutcome::Rejected(error) if error.is_not_owner() => {
                     answers.rejected.fetch_add(1, Ordering::SeqCst);
@@ -142,12 +142,13 @@ fn fail(
     })
 }
 
-/// Cuts connections after random bytes, and kills members and starts them again. Returns how many were killed.
+/// Cuts connections after random bytes, and kills and restarts members. Returns the number of
+/// kills.
 async fn make_faults(cluster: &mut RealCluster, proxies: &[Proxy]) -> usize {
     let seconds = std::env::var("PATCHBAY_FAULT_SECONDS").ok();
     let seconds = seconds.map_or(FAULT_SECONDS, |text| text.parse().expect("a number"));
     let end = Instant::now() + Duration::from_secs(seconds);
-    let (mut next_death, mut died) = (Instant::now() + PEACE / 2, 0);
+    let (mut next_death, mut died) = (Instant::now() + KILL_INTERVAL / 2, 0);
     while Instant::now() < end {
         let proxy = &proxies[rand::random_range(0..proxies.len())];
         let direction = [Direction::ToServer, Direction::ToClient][rand::random_range(0..2)];
@@ -168,7 +169,7 @@ async fn make_faults(cluster: &mut RealCluster, proxies: &[Proxy]) -> usize {
                 cluster.start_member(member);
             });
             died += 1;
-            next_death = Instant::now() + PEACE;
+            next_death = Instant::now() + KILL_INTERVAL;
         }
     }
     died

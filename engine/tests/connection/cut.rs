@@ -1,4 +1,5 @@
-//! The connection breaks at every byte of a transaction's request and of what the server sends for it.
+//! The connection is cut after every byte of a transaction's request and of the server's messages
+//! for it.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use uuid::Uuid;
 use crate::proxy::{Direction, Proxy};
 use crate::{add, config, connect, names, once, schema_file, soon};
 
-/// A server, and a client behind a proxy that breaks connections.
+/// A server, and a client behind a proxy that cuts connections.
 struct Bed {
     server: RealServer,
     proxy: Proxy,
@@ -25,7 +26,7 @@ impl Bed {
         let server = RealServer::start([schema_file(&dir)]);
         let proxy = Proxy::start(server.socket());
         let mut config = config(&proxy.remote());
-        // Hundreds of connections, none of which lives long.
+        // Short delays, because there are hundreds of short connections.
         config.backoff = (Duration::from_millis(1), Duration::from_millis(4));
         let client = connect(config).await;
         Self {
@@ -38,7 +39,7 @@ impl Bed {
 }
 
 #[tokio::test]
-async fn nothing_is_lost_or_doubled_wherever_the_connection_breaks() {
+async fn a_transaction_is_executed_once_wherever_the_connection_breaks() {
     let Bed {
         server,
         proxy,
@@ -55,8 +56,8 @@ async fn nothing_is_lost_or_doubled_wherever_the_connection_breaks() {
             let tries = add(&client, &name).await;
             added.push(name);
             if proxy.cuts() == before {
-                // The cut would come after the last byte.
-                proxy.spare();
+                // The limit is beyond the last byte.
+                proxy.remove_limits();
                 break;
             }
             match tries {
@@ -64,7 +65,7 @@ async fn nothing_is_lost_or_doubled_wherever_the_connection_breaks() {
                 _ => repeated += 1,
             }
         }
-        // A request that does not arrive as a whole is repeated; a reply that does not was made before.
+        // A truncated request is repeated; before a truncated reply the transaction was executed.
         match direction {
             Direction::ToServer => assert!(made == 0 && repeated > 300, "{made} {repeated}"),
             Direction::ToClient => assert!(made > 100 && repeated == 0, "{made} {repeated}"),
@@ -75,11 +76,11 @@ async fn nothing_is_lost_or_doubled_wherever_the_connection_breaks() {
     assert_eq!(names(&fresh), once(added));
 }
 
-/// So many rows make a request that is encoded while it is sent, in two pieces.
-const MANY: usize = 1_100;
+/// Number of rows whose request is encoded while it is sent, in two parts.
+const LARGE_TRANSACTION_ROWS: usize = 1_100;
 
 #[tokio::test]
-async fn a_long_request_that_breaks_off_is_made_once() {
+async fn a_truncated_large_request_is_executed_once() {
     let Bed {
         server,
         proxy,
@@ -102,10 +103,10 @@ async fn a_long_request_that_breaks_off_is_made_once() {
         let (long, short) = (format!("{offset}"), format!("{offset} short"));
         let (tries, _) = tokio::join!(add_many(&client, &long), add(&client, &short));
         repeated += usize::from(tries > 1);
-        added.extend((0..MANY).map(|i| name(&long, i)));
+        added.extend((0..LARGE_TRANSACTION_ROWS).map(|i| name(&long, i)));
         added.push(short);
         if proxy.cuts() == before {
-            proxy.spare();
+            proxy.remove_limits();
             break;
         }
     }
@@ -120,19 +121,20 @@ fn name(name: &str, number: usize) -> String {
 
 fn many(client: &Client, of: &str) -> Transaction {
     let mut txn = TxnBuilder::new(&client.snapshot());
-    for number in 0..MANY {
+    for number in 0..LARGE_TRANSACTION_ROWS {
         let name = name(of, number);
         let switch = LogicalSwitch {
             name,
             ..LogicalSwitch::default()
         };
-        // Its length does not depend on whether UUIDs are chosen because of the guard.
+        // Its length must not depend on the guard, which makes the client choose UUIDs.
         txn.insert_as(Uuid::new_v4(), &switch).unwrap();
     }
     txn.finish()
 }
 
-/// Adds many switches at once, again as long as they are known not to have been added. Returns how often.
+/// Adds many switches in one transaction, and repeats it while it is certain that nothing was
+/// committed. Returns the number of attempts.
 async fn add_many(client: &Client, name: &str) -> usize {
     for tries in 1.. {
         match soon(client.transact(many(client, name))).await {

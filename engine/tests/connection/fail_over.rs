@@ -1,4 +1,4 @@
-//! Members of a cluster come and go, lead and do not lead any more.
+//! Members of a cluster stop, start and change roles.
 
 use std::time::Duration;
 
@@ -26,31 +26,34 @@ async fn a_client_follows_the_leader() {
     let mut events = client.connection_events().unwrap();
     add(&client, "a").await;
     let lock = client.lock("leader").unwrap();
-    let held = soon(lock.held()).await.unwrap();
+    let held = soon(lock.wait_until_held()).await.unwrap();
 
     let first = cluster.leader();
     cluster.kill(first);
     let status = next_event(&mut events, connected).await;
     assert!(status.leader && status.connected, "{status:?}");
-    // Each member has locks of its own.
-    assert!(matches!(soon(held.lost()).await, LockLost::Disconnected(_)));
-    assert!(!soon(lock.held()).await.unwrap().is_over());
+    // Each member has its own locks.
+    assert!(matches!(
+        soon(held.wait_until_lost()).await,
+        LockLost::Disconnected(_)
+    ));
+    assert!(!soon(lock.wait_until_held()).await.unwrap().is_over());
     add(&client, "b").await;
     let second = cluster.leader();
     assert_ne!(second, first);
 
-    // One that has come back and does not lead is no reason to move.
+    // A restarted follower is no reason to change servers.
     cluster.start_member(first);
     add(&client, "c").await;
     assert!(client.is_live());
     assert_eq!(names(&client), once(["a", "b", "c"]));
 
-    // One that hangs while others elect another leader finds that out when it goes on.
-    cluster.hold(second);
+    // A leader that hangs during an election learns about it when it continues.
+    cluster.suspend(second);
     while cluster.leader() == second {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    cluster.release(second);
+    cluster.resume(second);
     let lost = |event: &ConnectionEvent| match event {
         ConnectionEvent::LeaderLost { remote } => Some(remote.to_string()),
         _ => None,
@@ -63,7 +66,7 @@ async fn a_client_follows_the_leader() {
 }
 
 #[tokio::test]
-async fn only_members_of_the_cluster_that_lead_it_are_good_enough() {
+async fn only_the_leader_of_the_named_cluster_qualifies() {
     let cluster = cluster();
     let leader = cluster.leader();
     let follower = (leader + 1) % 3;
@@ -87,10 +90,9 @@ async fn only_members_of_the_cluster_that_lead_it_are_good_enough() {
     assert!(text.ends_with(&format!(", not {other}")), "{text}");
 }
 
-/// A server holds a transaction that it has received and not executed, and wakes up long after another member has
-/// answered for it.
+/// A stopped server executes a received transaction long after another member has replied for it.
 #[tokio::test]
-async fn what_was_found_not_to_be_made_is_not_made_later() {
+async fn a_transaction_reported_as_not_executed_is_never_executed() {
     let cluster = cluster();
     let mut config = config(&cluster.remotes());
     config.unix_probe_interval = Some(Duration::from_millis(500));
@@ -98,17 +100,17 @@ async fn what_was_found_not_to_be_made_is_not_made_later() {
     add(&client, "before").await;
 
     let leader = cluster.leader();
-    cluster.hold(leader);
+    cluster.suspend(leader);
     let outcome = try_add(&client, "held").await;
     assert!(matches!(outcome, CommitOutcome::NotSent(_)), "{outcome:?}");
     assert_eq!(names(&client), once(["before"]));
     add(&client, "held").await;
 
-    cluster.release(leader);
+    cluster.resume(leader);
     cluster.wait_until(leader, "it follows", |status| {
         status.contains("Role: follower")
     });
-    // What it has received before, it executes before what it receives now.
+    // It executes older requests before newer ones.
     config.remotes = cluster.remote(leader).parse().unwrap();
     config.leader_only = false;
     config.guard = None;

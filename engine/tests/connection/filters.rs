@@ -1,4 +1,4 @@
-//! Which rows of the database the replica holds.
+//! Filters of the replica.
 
 use ovsdb_sim::testing::{RealServer, ScratchDir};
 use patchbay_engine::client::{Filter, FilterError};
@@ -31,7 +31,7 @@ async fn filters_choose_rows_and_change_while_the_replica_follows() {
     set(Filter::none()).await.unwrap();
     assert!(names(&client).is_empty());
 
-    // What cannot be is refused, and nothing changes.
+    // An invalid filter is rejected and changes nothing.
     let wrong = Filter::column("name", Function::Less, Datum::scalar("b"));
     let error = set(wrong).await.unwrap_err();
     assert!(matches!(error, FilterError::Refused { .. }), "{error}");
@@ -39,7 +39,8 @@ async fn filters_choose_rows_and_change_while_the_replica_follows() {
     assert!(matches!(error, Err(FilterError::NoTable { .. })));
     assert!(names(&client).is_empty());
 
-    // A filter outlives connections, and one that is set meanwhile comes into force with the next.
+    // A filter survives reconnects, and one that is set without a connection takes effect with the
+    // next.
     proxy.refuse(true);
     let changing = tokio::spawn({
         let client = client.clone();

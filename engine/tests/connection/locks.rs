@@ -1,6 +1,6 @@
 //! Locks between clients, on the real server and on ovsdb-sim.
 
-use patchbay_engine::client::{Client, CommitOutcome, Held, Lock, LockError, LockLost};
+use patchbay_engine::client::{Client, CommitOutcome, HeldLock, Lock, LockError, LockLost};
 use patchbay_engine::txn::{Transaction, TxnBuilder};
 use patchbay_schemas::nb::LogicalSwitch;
 
@@ -20,15 +20,15 @@ fn new_switch(client: &Client, name: &str) -> Transaction {
     txn.finish()
 }
 
-async fn held(lock: &Lock) -> Held {
-    soon(lock.held()).await.unwrap()
+async fn held(lock: &Lock) -> HeldLock {
+    soon(lock.wait_until_held()).await.unwrap()
 }
 
 fn is_not_owner(outcome: &CommitOutcome) -> bool {
     matches!(outcome, CommitOutcome::Rejected(error) if error.is_not_owner())
 }
 
-async fn one_after_the_other(served: Served) {
+async fn clients_own_the_lock_in_turn(served: Served) {
     let (a, b) = (served.client().await, served.client().await);
     let lock_a = a.lock(NAME).unwrap();
     let held_a = held(&lock_a).await;
@@ -41,19 +41,23 @@ async fn one_after_the_other(served: Served) {
         "an insert, and an assert after it"
     );
 
-    // Who does not own the lock cannot do anything that needs it.
-    assert!(lock_b.now_held().is_none() && !held_a.is_over());
+    // A client that does not own the lock cannot commit with it.
+    assert!(lock_b.current().is_none() && !held_a.is_over());
     let mut txn = TxnBuilder::new(&b.snapshot());
     txn.assert_lock(NAME);
     txn.insert(&LogicalSwitch::default()).unwrap();
     let outcome = soon(b.transact(txn.finish())).await;
     assert!(is_not_owner(&outcome), "{outcome:?}");
 
-    // Whoever owns it next sees all that was done before, and the former owner does nothing more.
+    // The next owner sees the former owner's transactions, and the former owner cannot commit with
+    // the lock.
     drop(lock_a);
     let held_b = held(&lock_b).await;
     assert_eq!(names(&b), once(["a"]));
-    assert!(matches!(soon(held_a.lost()).await, LockLost::GivenBack));
+    assert!(matches!(
+        soon(held_a.wait_until_lost()).await,
+        LockLost::Released
+    ));
     let outcome = soon(held_a.transact(new_switch(&a, "late"))).await;
     let CommitOutcome::Rejected(error) = outcome else {
         panic!("{outcome:?}")
@@ -64,12 +68,12 @@ async fn one_after_the_other(served: Served) {
          not owner: Asserted lock leader not held."
     );
 
-    // It can be asked for again, and asked for by the same client only once.
+    // It can be requested again, but only once at a time by a client.
     let lock_a = a.lock(NAME).unwrap();
     let twice = a.clone().lock(NAME).unwrap_err();
     assert_eq!(
         twice.to_string(),
-        "this client has asked for lock leader already"
+        "this client has already requested lock leader"
     );
     let bad = a.lock("9 lives").unwrap_err();
     assert!(matches!(bad, LockError::BadName { .. }), "{bad}");
@@ -77,7 +81,7 @@ async fn one_after_the_other(served: Served) {
     assert!(!held(&lock_a).await.is_over() && held_b.is_over());
 }
 
-async fn thieves(served: Served) {
+async fn clients_steal_the_lock(served: Served) {
     let (a, b) = (served.client().await, served.client().await);
     let c = served.client().await;
     let lock_b = b.lock(NAME).unwrap();
@@ -85,17 +89,23 @@ async fn thieves(served: Served) {
 
     let lock_a = a.steal(NAME).unwrap();
     let held_a = held(&lock_a).await;
-    assert!(matches!(soon(held_b.lost()).await, LockLost::Stolen));
+    assert!(matches!(
+        soon(held_b.wait_until_lost()).await,
+        LockLost::Stolen
+    ));
     let outcome = soon(held_b.transact(new_switch(&b, "b"))).await;
     assert!(is_not_owner(&outcome), "{outcome:?}");
 
     let lock_c = c.steal(NAME).unwrap();
     let held_c = held(&lock_c).await;
-    assert!(matches!(soon(held_a.lost()).await, LockLost::Stolen));
+    assert!(matches!(
+        soon(held_a.wait_until_lost()).await,
+        LockLost::Stolen
+    ));
     let outcome = soon(held_c.transact(new_switch(&c, "c"))).await;
     outcome.into_result().unwrap();
 
-    // Both who were robbed are in the line.
+    // Both clients whose lock was stolen are in the queue.
     drop(lock_c);
     let again = held(&lock_b).await;
     assert!(held_b.is_over() && !again.is_over());
@@ -104,20 +114,20 @@ async fn thieves(served: Served) {
     assert!(!held(&lock_a).await.is_over());
 }
 
-async fn connections_come_and_go(served: Served) {
+async fn the_lock_is_requested_on_each_connection(served: Served) {
     let proxy = Proxy::start(&served.socket);
     let (a, b) = (served.client_through(&proxy).await, served.client().await);
     let lock_a = a.lock(NAME).unwrap();
     let held_a = held(&lock_a).await;
     let lock_b = b.lock(NAME).unwrap();
     proxy.refuse(true);
-    let lost = soon(held_a.lost()).await;
+    let lost = soon(held_a.wait_until_lost()).await;
     assert!(matches!(lost, LockLost::Disconnected(_)), "{lost}");
     let held_b = held(&lock_b).await;
     let outcome = soon(held_b.transact(new_switch(&b, "b"))).await;
     outcome.into_result().unwrap();
 
-    // What was computed under the lock before is not made under the lock of a later time.
+    // A transaction of an earlier tenure is rejected in a later one.
     let late = new_switch(&a, "late");
     proxy.refuse(false);
     drop(lock_b);
@@ -128,10 +138,10 @@ async fn connections_come_and_go(served: Served) {
     let outcome = soon(again.transact(new_switch(&a, "a"))).await;
     outcome.into_result().unwrap();
 
-    // One that was dropped while there was no connection is not asked for again.
+    // A lock that was dropped without a connection is not requested again.
     proxy.refuse(true);
     assert!(matches!(
-        soon(again.lost()).await,
+        soon(again.wait_until_lost()).await,
         LockLost::Disconnected(_)
     ));
     drop(lock_a);
@@ -143,31 +153,31 @@ async fn connections_come_and_go(served: Served) {
 }
 
 #[tokio::test]
-async fn a_real_server_gives_a_lock_to_one_after_the_other() {
-    one_after_the_other(real()).await;
+async fn a_real_server_gives_a_lock_to_clients_own_the_lock_in_turn() {
+    clients_own_the_lock_in_turn(real()).await;
 }
 
 #[tokio::test]
-async fn the_simulator_gives_a_lock_to_one_after_the_other() {
-    one_after_the_other(simulated().await).await;
+async fn the_simulator_gives_a_lock_to_clients_own_the_lock_in_turn() {
+    clients_own_the_lock_in_turn(simulated().await).await;
 }
 
 #[tokio::test]
 async fn a_lock_of_a_real_server_is_stolen() {
-    thieves(real()).await;
+    clients_steal_the_lock(real()).await;
 }
 
 #[tokio::test]
 async fn a_lock_of_the_simulator_is_stolen() {
-    thieves(simulated().await).await;
+    clients_steal_the_lock(simulated().await).await;
 }
 
 #[tokio::test]
 async fn a_lock_of_a_real_server_is_asked_for_on_each_connection() {
-    connections_come_and_go(real()).await;
+    the_lock_is_requested_on_each_connection(real()).await;
 }
 
 #[tokio::test]
 async fn a_lock_of_the_simulator_is_asked_for_on_each_connection() {
-    connections_come_and_go(simulated().await).await;
+    the_lock_is_requested_on_each_connection(simulated().await).await;
 }

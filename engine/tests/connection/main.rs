@@ -1,5 +1,5 @@
-//! Connections that break, servers that come and go, and what becomes of transactions then: the client against real
-//! `ovsdb-server`s, alone and in RAFT clusters.
+//! The client and the guard row under lost connections and failing servers: against real servers,
+//! clusters and ovsdb-sim.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod chaos;
@@ -15,6 +15,7 @@ mod proxy;
 mod resync;
 mod schema;
 mod served;
+#[cfg(feature = "tls")]
 mod tls;
 
 use std::collections::BTreeMap;
@@ -29,7 +30,7 @@ use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::nb::LogicalSwitch;
 
 /// How long a test waits for what should happen soon: far more than it takes, even on a loaded machine.
-const SOON: Duration = Duration::from_secs(90);
+const TEST_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A database with a table of the northbound one, and a table for the client's guard.
 const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{
@@ -37,14 +38,14 @@ const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{
     "Guard":{"isRoot":true,"columns":{
         "ids":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}}}}"#;
 
-/// A file with that schema.
+/// A file with the test schema.
 fn schema_file(dir: &ScratchDir) -> PathBuf {
     let file = dir.path().join("schema");
     std::fs::write(&file, SCHEMA).unwrap();
     file
 }
 
-/// Tries again soon, and keeps a guard row.
+/// A configuration with short reconnect delays and a guard row.
 fn config(remotes: &str) -> Config {
     let mut config = Config::new(remotes.parse().unwrap(), "D");
     config.backoff = (Duration::from_millis(2), Duration::from_millis(100));
@@ -52,7 +53,7 @@ fn config(remotes: &str) -> Config {
     config
 }
 
-/// Connects; a cluster on a loaded machine may be between two leaders.
+/// Connects, retrying while a cluster elects a leader.
 async fn connect(config: Config) -> Client {
     soon(async {
         loop {
@@ -66,14 +67,14 @@ async fn connect(config: Config) -> Client {
     .await
 }
 
-/// Waits for something that should happen soon.
+/// Waits for a future that should complete soon.
 async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(SOON, what)
+    tokio::time::timeout(TEST_TIMEOUT, what)
         .await
-        .expect("it should have happened long ago")
+        .expect("timed out")
 }
 
-/// The next event that is of interest.
+/// Waits for the next event that `pick` accepts.
 async fn next_event<T>(
     events: &mut ConnectionEvents,
     pick: impl Fn(&ConnectionEvent) -> Option<T>,
@@ -99,7 +100,8 @@ async fn try_add(client: &Client, name: &str) -> CommitOutcome {
     soon(client.transact(txn.finish())).await
 }
 
-/// Adds a switch, again and again as long as it is known not to have been added. Returns how often.
+/// Adds a switch, and repeats that while it is certain that nothing was committed. Returns the
+/// number of attempts.
 async fn add(client: &Client, name: &str) -> usize {
     for tries in 1.. {
         match try_add(client, name).await {
@@ -111,7 +113,7 @@ async fn add(client: &Client, name: &str) -> usize {
     unreachable!()
 }
 
-/// How often each name is there.
+/// Number of switches of each name.
 fn names(client: &Client) -> BTreeMap<String, usize> {
     let mut names = BTreeMap::new();
     for row in client.snapshot().typed::<LogicalSwitch>().iter() {

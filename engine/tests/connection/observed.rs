@@ -1,4 +1,4 @@
-//! What is counted and measured of a client.
+//! Metrics of a client.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use crate::proxy::Proxy;
 use crate::served::real;
 use crate::{add, next_event, soon};
 
-/// All that was measured under each name and each label's value: of counters the sum, of gauges the last value.
+/// Recorded values by metric name and labels: for counters the sum, for gauges the last value.
 #[derive(Clone, Default)]
 struct Recorded(Arc<Mutex<BTreeMap<String, Vec<f64>>>>);
 
@@ -94,7 +94,7 @@ impl Recorder for Recorded {
 }
 
 #[tokio::test]
-async fn what_happens_is_counted_and_measured() {
+async fn a_client_records_its_metrics() {
     let recorded = Recorded::default();
     let _installed = metrics::set_default_local_recorder(&recorded);
     let server = real();
@@ -104,7 +104,7 @@ async fn what_happens_is_counted_and_measured() {
         add(&client, name).await;
     }
     let mut txn = TxnBuilder::new(&client.snapshot());
-    txn.assert_lock("not_ours");
+    txn.assert_lock("not_requested");
     txn.insert(&LogicalSwitch::default()).unwrap();
     let outcome = soon(client.transact(txn.finish())).await;
     assert!(matches!(outcome, CommitOutcome::Rejected(_)), "{outcome:?}");
@@ -135,12 +135,12 @@ async fn what_happens_is_counted_and_measured() {
         ("ovsdb_client_connections_total D", 2.0),
         ("ovsdb_client_reconnects_total D", 1.0),
         ("ovsdb_client_disconnects_total D", 1.0),
-        // A server that is alone keeps no history.
+        // A standalone server keeps no history.
         ("ovsdb_client_resyncs_total D full", 2.0),
         ("ovsdb_client_resyncs_total D continued", 0.0),
         ("ovsdb_client_changed_rows_total D", 2.0),
         ("ovsdb_client_rows D", 2.0),
-        // One after the other.
+        // Sent one after the other.
         ("ovsdb_client_queue_depth D", 0.0),
         ("ovsdb_client_requests_under_way D", 3.0),
         ("ovsdb_client_coalesced_transactions D", 3.0),

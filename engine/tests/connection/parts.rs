@@ -12,8 +12,8 @@ use crate::{connect, soon};
 
 const PORTS: usize = 60;
 
-/// The longest request, in bytes.
-const LIMIT: usize = 2000;
+/// Maximum length of a request, in bytes.
+const MAX_REQUEST_BYTES: usize = 2000;
 
 fn add_port(txn: &mut TxnBuilder, router: Ref<LogicalRouter>, name: String) {
     let port = LogicalRouterPort {
@@ -37,7 +37,7 @@ fn router_in_parts(client: &Client, name: &str) -> (Ref<LogicalRouter>, Vec<Tran
         txn.allow_split();
         add_port(&mut txn, router, format!("{name}-{number}"));
     }
-    (router, txn.finish_split(LIMIT).unwrap())
+    (router, txn.finish_split(MAX_REQUEST_BYTES).unwrap())
 }
 
 fn port_names(client: &Client, router: Ref<LogicalRouter>) -> Vec<String> {
@@ -55,13 +55,13 @@ async fn client(served: &Served, guarded: bool) -> Client {
     connect(config).await
 }
 
-async fn rows_of_one_part_are_known_to_the_next(served: Served, guarded: bool) {
+async fn later_parts_resolve_rows_of_earlier_ones(served: Served, guarded: bool) {
     let client = client(&served, guarded).await;
     let (router, parts) = router_in_parts(&client, "lr0");
     let count = parts.len();
     assert!(count > 3 && count < PORTS, "{count} parts");
     let outcome = soon(client.transact_parts(parts)).await;
-    assert!(outcome.stopped.is_none(), "{outcome:?}");
+    assert!(outcome.error.is_none(), "{outcome:?}");
     assert_eq!(outcome.parts, count);
     let router = outcome.committed.resolve(router);
     let mut wanted: Vec<_> = (0..PORTS).map(|number| format!("lr0-{number}")).collect();
@@ -69,18 +69,18 @@ async fn rows_of_one_part_are_known_to_the_next(served: Served, guarded: bool) {
     assert_eq!(port_names(&client, router), wanted);
     assert_eq!(outcome.committed.results.len(), 1 + 2 * PORTS);
 
-    // The first that is refused is the last that is tried.
+    // No part is sent after a rejected one.
     let (router, mut parts) = router_in_parts(&client, "lr1");
     let mut refused = TxnBuilder::new(&client.snapshot());
     let missing = Ref::<LogicalRouter>::new(uuid::Uuid::from_u128(7));
     refused
-        .expect(missing, "name", Datum::scalar("nobody"))
+        .expect(missing, "name", Datum::scalar("missing"))
         .unwrap();
     parts.insert(2, refused.finish());
     let outcome = soon(client.transact_parts(parts)).await;
     assert_eq!(outcome.parts, 2);
-    let Some(CommitError::Rejected(error)) = outcome.stopped else {
-        panic!("{:?}", outcome.stopped)
+    let Some(CommitError::Rejected(error)) = outcome.error else {
+        panic!("{:?}", outcome.error)
     };
     assert!(error.is_conflict(), "{error}");
     let made = port_names(&client, outcome.committed.resolve(router)).len();
@@ -89,18 +89,18 @@ async fn rows_of_one_part_are_known_to_the_next(served: Served, guarded: bool) {
 
 #[tokio::test]
 async fn a_real_server_makes_a_transaction_in_parts() {
-    rows_of_one_part_are_known_to_the_next(real_of(nb::SCHEMA_TEXT), false).await;
-    rows_of_one_part_are_known_to_the_next(real_of(nb::SCHEMA_TEXT), true).await;
+    later_parts_resolve_rows_of_earlier_ones(real_of(nb::SCHEMA_TEXT), false).await;
+    later_parts_resolve_rows_of_earlier_ones(real_of(nb::SCHEMA_TEXT), true).await;
 }
 
 #[tokio::test]
 async fn the_simulator_makes_a_transaction_in_parts() {
-    rows_of_one_part_are_known_to_the_next(
+    later_parts_resolve_rows_of_earlier_ones(
         simulated_of(nb::SCHEMA_TEXT, Model::Standalone).await,
         false,
     )
     .await;
-    rows_of_one_part_are_known_to_the_next(
+    later_parts_resolve_rows_of_earlier_ones(
         simulated_of(nb::SCHEMA_TEXT, Model::Standalone).await,
         true,
     )

@@ -1,6 +1,7 @@
-//! Many transactions at once, on the real server and on ovsdb-sim: each gets its own outcome, and they are made in order.
+//! Concurrent transactions, on the real server and on ovsdb-sim: each has its own outcome, and they
+//! are executed in order.
 
-use patchbay_engine::client::{ChangeEvent, Client, CommitOutcome, Follow, Pipelining};
+use patchbay_engine::client::{ChangeEvent, Client, CommitOutcome, FollowedTables, Pipelining};
 use patchbay_engine::txn::{Transaction, TxnBuilder};
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::nb::LogicalSwitch;
@@ -10,8 +11,8 @@ use tokio::task::JoinHandle;
 use crate::served::{Served, real, simulated};
 use crate::{connect, names, once, soon};
 
-/// Transactions at a time.
-const MANY: usize = 150;
+/// Number of concurrent transactions.
+const CONCURRENT_TRANSACTIONS: usize = 150;
 
 fn start(client: &Client, transaction: Transaction) -> JoinHandle<CommitOutcome> {
     let client = client.clone();
@@ -28,7 +29,7 @@ fn insert(client: &Client, name: &str) -> Transaction {
     txn.finish()
 }
 
-/// Renames the row if it has the name that it should have.
+/// Renames the row if it has the expected name.
 fn rename(client: &Client, row: Ref<LogicalSwitch>, from: &str, to: &str) -> Transaction {
     let mut txn = TxnBuilder::new(&client.snapshot());
     txn.expect(row, "name", Datum::scalar(from)).unwrap();
@@ -47,15 +48,16 @@ async fn row(client: &Client) -> Ref<LogicalSwitch> {
     committed.into_result().unwrap().resolve(row)
 }
 
-/// Each transaction renames the row from what the one before has left. One of them, in the middle, cannot.
+/// Each transaction renames the row from the name that the previous one set. One in the middle
+/// fails.
 async fn in_order_though_one_fails(served: Served, pipelining: Pipelining) {
     let mut config = served.config();
     config.pipelining = pipelining;
     let client = connect(config).await;
     let row = row(&client).await;
     let mut transactions = Vec::new();
-    for i in 0..MANY {
-        if i == MANY / 2 {
+    for i in 0..CONCURRENT_TRANSACTIONS {
+        if i == CONCURRENT_TRANSACTIONS / 2 {
             transactions.push(start(&client, rename(&client, row, "nonsense", "x")));
         }
         let (from, to) = (i.to_string(), (i + 1).to_string());
@@ -64,7 +66,7 @@ async fn in_order_though_one_fails(served: Served, pipelining: Pipelining) {
     for (i, transaction) in transactions.into_iter().enumerate() {
         match soon(transaction).await.unwrap() {
             CommitOutcome::Committed(committed) => assert_eq!(committed.results.len(), 2),
-            CommitOutcome::Rejected(error) if i == MANY / 2 => {
+            CommitOutcome::Rejected(error) if i == CONCURRENT_TRANSACTIONS / 2 => {
                 assert_eq!(
                     error.to_string(),
                     format!(
@@ -77,10 +79,10 @@ async fn in_order_though_one_fails(served: Served, pipelining: Pipelining) {
             other => panic!("{i}: {other:?}"),
         }
     }
-    assert_eq!(names(&client), once([MANY.to_string()]));
+    assert_eq!(names(&client), once([CONCURRENT_TRANSACTIONS.to_string()]));
 }
 
-/// What is asked for at the same time is one transaction to those who follow, and many to those who asked.
+/// Coalesced transactions are one transaction for monitors and many outcomes for callers.
 async fn together(served: Served, guarded: bool) {
     let mut config = served.config();
     if guarded {
@@ -89,9 +91,13 @@ async fn together(served: Served, guarded: bool) {
     config.pipelining = Pipelining::coalesced();
     let client = connect(config).await;
     let watcher = served.client().await;
-    let mut events = watcher.follow(Follow::table::<LogicalSwitch>()).unwrap();
+    let mut events = watcher
+        .follow(FollowedTables::table::<LogicalSwitch>())
+        .unwrap();
 
-    let wanted: Vec<String> = (0..MANY).map(|i| format!("sw{i}")).collect();
+    let wanted: Vec<String> = (0..CONCURRENT_TRANSACTIONS)
+        .map(|i| format!("sw{i}"))
+        .collect();
     let transactions: Vec<_> = wanted
         .iter()
         .map(|name| start(&client, insert(&client, name)))
@@ -102,9 +108,9 @@ async fn together(served: Served, guarded: bool) {
     }
     assert_eq!(names(&client), once(wanted));
     let (mut rows, mut seen) = (0, 0);
-    while rows < MANY {
+    while rows < CONCURRENT_TRANSACTIONS {
         let ChangeEvent::Committed(changed) = soon(events.next()).await.unwrap() else {
-            panic!("nobody was slow")
+            panic!("the reader is not slow")
         };
         rows += changed.rows().len();
         seen += 1;
@@ -113,13 +119,13 @@ async fn together(served: Served, guarded: bool) {
 }
 
 #[tokio::test]
-async fn a_real_server_makes_them_in_order() {
+async fn a_real_server_executes_them_in_order() {
     in_order_though_one_fails(real(), Pipelining::default()).await;
     in_order_though_one_fails(real(), Pipelining::coalesced()).await;
 }
 
 #[tokio::test]
-async fn the_simulator_makes_them_in_order() {
+async fn the_simulator_executes_them_in_order() {
     in_order_though_one_fails(simulated().await, Pipelining::default()).await;
     let coalesced = Pipelining::Coalesced {
         transactions: 40,
@@ -129,13 +135,13 @@ async fn the_simulator_makes_them_in_order() {
 }
 
 #[tokio::test]
-async fn a_real_server_is_asked_once_for_many() {
+async fn a_real_server_receives_coalesced_requests() {
     together(real(), false).await;
     together(real(), true).await;
 }
 
 #[tokio::test]
-async fn the_simulator_is_asked_once_for_many() {
+async fn the_simulator_receives_coalesced_requests() {
     together(simulated().await, false).await;
     together(simulated().await, true).await;
 }

@@ -1,4 +1,4 @@
-//! Something between a client and a server that breaks connections at a chosen byte.
+//! A proxy that cuts connections at a chosen byte.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Notify;
 
-/// No byte is the last one.
+/// No limit on the bytes that pass.
 const UNLIMITED: i64 = i64::MAX;
 
-/// From whom to whom bytes go.
+/// Direction of bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Direction {
     ToServer,
     ToClient,
 }
 
-/// Passes connections to a unix socket on to another one.
+/// Relays connections of a unix socket to another one.
 pub(crate) struct Proxy {
     socket: PathBuf,
     control: Arc<Control>,
@@ -29,7 +29,7 @@ pub(crate) struct Proxy {
 
 #[derive(Default)]
 struct Control {
-    /// How many more bytes pass in each direction before the connection is cut.
+    /// Remaining bytes in each direction before the connection is cut.
     left: [AtomicI64; 2],
     refusing: AtomicBool,
     cut_now: Notify,
@@ -58,19 +58,19 @@ impl Proxy {
         format!("unix:{}", self.socket.display())
     }
 
-    /// Cuts the connection after this many more bytes.
+    /// Cuts the connection after this number of bytes.
     pub(crate) fn cut_after(&self, direction: Direction, bytes: i64) {
         self.control.left[direction as usize].store(bytes, Ordering::SeqCst);
     }
 
-    /// Cuts no connection any more.
-    pub(crate) fn spare(&self) {
+    /// Removes all limits.
+    pub(crate) fn remove_limits(&self) {
         for left in &self.control.left {
             left.store(UNLIMITED, Ordering::SeqCst);
         }
     }
 
-    /// Cuts all connections, and lets none come to be, or does again.
+    /// Starts or stops refusing connections. Starting cuts all existing ones.
     pub(crate) fn refuse(&self, refusing: bool) {
         self.control.refusing.store(refusing, Ordering::SeqCst);
         if refusing {
@@ -78,7 +78,7 @@ impl Proxy {
         }
     }
 
-    /// How many connections were cut because of a limit.
+    /// Number of connections that were cut by a limit.
     pub(crate) fn cuts(&self) -> usize {
         self.control.cuts.load(Ordering::SeqCst)
     }
@@ -89,13 +89,13 @@ async fn accept(listener: UnixListener, server: PathBuf, control: Arc<Control>) 
         if control.refusing.load(Ordering::SeqCst) {
             continue;
         }
-        // A server that does not run is as good as one that hangs up.
+        // A stopped server looks like one that closes the connection.
         if let Ok(server) = UnixStream::connect(&server).await {
             let control = control.clone();
             tokio::spawn(async move {
                 let cut = control.cut_now.notified();
                 tokio::select! {
-                    // Whoever breaks the connection, both sides see its end.
+                    // If one side closes the connection, both see its end.
                     _ = relay(client, server, &control) => {}
                     () = cut => {}
                 }

@@ -1,9 +1,9 @@
-//! How a replica comes to show what has happened while there was no connection.
+//! Resync of a replica after a time without a connection.
 
 use ovsdb_sim::testing::{RealCluster, ScratchDir};
 use patchbay_engine::client::{
-    Change, ChangeEvent, Changed, Client, ConnectionEvent, ConnectionEvents, Follow, Resync,
-    Subscription,
+    Change, ChangeEvent, ChangedRows, Client, ConnectionEvent, ConnectionEvents, FollowedTables,
+    ResyncKind, Subscription,
 };
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::nb::LogicalSwitch;
@@ -23,7 +23,7 @@ async fn delete(client: &Client, name: &str) {
     outcome.into_result().unwrap();
 }
 
-async fn next_resync(events: &mut ConnectionEvents) -> Resync {
+async fn next_resync(events: &mut ConnectionEvents) -> ResyncKind {
     next_event(events, |event| match event {
         ConnectionEvent::Resynced { kind, .. } => Some(*kind),
         _ => None,
@@ -31,9 +31,9 @@ async fn next_resync(events: &mut ConnectionEvents) -> Resync {
     .await
 }
 
-/// What one event says has happened: `+` and `-` with names.
+/// The changes of one event: `+` and `-` with names.
 async fn resynced(events: &mut Subscription) -> Vec<String> {
-    let words = |changed: &Changed| {
+    let words = |changed: &ChangedRows| {
         let word = |change: Change<LogicalSwitch>| match change {
             Change::Inserted { new, .. } => format!("+{}", new.name),
             Change::Modified { new, .. } => format!("!{}", new.name),
@@ -50,7 +50,7 @@ async fn resynced(events: &mut Subscription) -> Vec<String> {
     }
 }
 
-/// Waits until every member shows these rows.
+/// Waits until every member has these rows.
 async fn until_all_show(cluster: &RealCluster, wanted: &[&str]) {
     for member in 0..cluster.size() {
         let mut config = config(&cluster.remote(member));
@@ -65,7 +65,7 @@ async fn until_all_show(cluster: &RealCluster, wanted: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_sends_what_was_missed_as_long_as_it_remembers() {
+async fn a_cluster_sends_missed_transactions_while_it_has_the_history() {
     let dir = ScratchDir::new();
     let mut cluster = RealCluster::start(&schema_file(&dir), 3);
     let mut other = config(&cluster.remotes());
@@ -81,17 +81,19 @@ async fn a_cluster_sends_what_was_missed_as_long_as_it_remembers() {
     while names(&client) != once(["a"]) {
         soon(changes.next()).await.unwrap();
     }
-    let mut events = client.follow(Follow::table::<LogicalSwitch>()).unwrap();
+    let mut events = client
+        .follow(FollowedTables::table::<LogicalSwitch>())
+        .unwrap();
     let mut connection = client.connection_events().unwrap();
 
     proxy.refuse(true);
     add(&other, "b").await;
     until_all_show(&cluster, &["a", "b"]).await;
     proxy.refuse(false);
-    assert_eq!(next_resync(&mut connection).await, Resync::Continued);
+    assert_eq!(next_resync(&mut connection).await, ResyncKind::Continued);
     assert_eq!(resynced(&mut events).await, ["+b"]);
 
-    // A member that has started from a snapshot of the database does not know how it came about.
+    // A member that has started from a snapshot of the database has no history.
     proxy.refuse(true);
     add(&other, "c").await;
     delete(&other, "a").await;
@@ -107,7 +109,7 @@ async fn a_cluster_sends_what_was_missed_as_long_as_it_remembers() {
         });
     });
     proxy.refuse(false);
-    assert_eq!(next_resync(&mut connection).await, Resync::Full);
+    assert_eq!(next_resync(&mut connection).await, ResyncKind::Full);
     assert_eq!(resynced(&mut events).await, ["+c", "-a"]);
     assert_eq!(names(&client), once(["b", "c"]));
     assert_eq!(names(&other), names(&client));

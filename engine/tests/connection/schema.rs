@@ -1,4 +1,4 @@
-//! The database gets another schema, goes, and comes back, while clients are connected.
+//! The database is converted, removed and added again while clients are connected.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,7 +17,7 @@ fn run(program: &str, arguments: &[&str]) {
     assert!(output.status.success(), "{program} {arguments:?}: {error}");
 }
 
-/// The columns that the replica has of the table.
+/// Columns of the replica's table.
 fn columns(client: &Client) -> Vec<String> {
     let snapshot = client.snapshot();
     let (_, table) = snapshot.schema().table_by_name("Logical_Switch").unwrap();
@@ -69,7 +69,7 @@ async fn a_newer_and_an_older_schema_are_used_on_the_same_connection() {
 }
 
 #[tokio::test]
-async fn a_database_that_goes_is_waited_for() {
+async fn a_removed_database_is_waited_for() {
     let dir = ScratchDir::new();
     let server = RealServer::start([schema_file(&dir)]);
     let control = server.socket().with_file_name("ctl.sock");

@@ -1,4 +1,4 @@
-//! The test's database, served by the real server or by ovsdb-sim.
+//! The test database, served by the real server or by ovsdb-sim.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use patchbay_schemas::schema::DatabaseSchema;
 use crate::proxy::Proxy;
 use crate::{SCHEMA, config, connect};
 
-/// Something that serves the database on a unix socket.
+/// A server of the database on a unix socket.
 pub(crate) struct Served {
     pub(crate) socket: PathBuf,
     _alive: Box<dyn std::any::Any>,
@@ -22,7 +22,7 @@ pub(crate) fn real() -> Served {
     real_of(SCHEMA)
 }
 
-/// The real server with a database of a schema.
+/// The real server with an empty database of a schema.
 pub(crate) fn real_of(schema: &str) -> Served {
     let dir = ScratchDir::new();
     let file = dir.path().join("schema");
@@ -39,7 +39,7 @@ pub(crate) async fn simulated() -> Served {
     simulated_of(SCHEMA, Model::Standalone).await
 }
 
-/// The real server as the only member of a cluster, which remembers transactions.
+/// The real server as the only member of a cluster, which keeps a history.
 pub(crate) fn real_member_of(schema: &str) -> Served {
     let dir = ScratchDir::new();
     let file = dir.path().join("schema");
@@ -53,7 +53,7 @@ pub(crate) fn real_member_of(schema: &str) -> Served {
     }
 }
 
-/// ovsdb-sim with a database of a schema.
+/// ovsdb-sim with an empty database of a schema.
 pub(crate) async fn simulated_of(schema: &str, model: Model) -> Served {
     let dir = ScratchDir::new();
     let schema = DatabaseSchema::parse(schema.as_bytes()).unwrap();
@@ -73,7 +73,7 @@ impl Served {
         format!("unix:{}", self.socket.display())
     }
 
-    /// How to connect to it, without a guard row.
+    /// A configuration without a guard row.
     pub(crate) fn config(&self) -> Config {
         let mut config = config(&self.remote());
         config.guard = None;
@@ -84,7 +84,7 @@ impl Served {
         connect(self.config()).await
     }
 
-    /// A client whose connection can be cut.
+    /// A client behind a proxy that can cut its connection.
     pub(crate) async fn client_through(&self, proxy: &Proxy) -> Client {
         let mut config = self.config();
         config.remotes = proxy.remote().parse().unwrap();

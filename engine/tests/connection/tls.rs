@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ovsdb_sim::testing::{self, ScratchDir};
 use patchbay_engine::client::{Client, Tls};
 
-use crate::{SOON, add, config, connect, names, once, schema_file, soon};
+use crate::{TEST_TIMEOUT, add, config, connect, names, once, schema_file, soon};
 
 /// A file beside this one.
 fn key(name: &str) -> PathBuf {
@@ -17,7 +17,7 @@ fn key(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// A real server that listens on TLS, and on TCP.
+/// A real server with a TLS and a TCP listener.
 struct TlsServer {
     child: Child,
     tls: u16,
@@ -51,7 +51,7 @@ impl TlsServer {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let deadline = Instant::now() + SOON;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         while [tls, tcp]
             .iter()
             .any(|port| TcpStream::connect(("127.0.0.1", *port)).is_err())
@@ -70,7 +70,7 @@ impl TlsServer {
 
 impl Drop for TlsServer {
     fn drop(&mut self) {
-        // Both fail only when the server has ended already.
+        // Both calls fail only if the server has exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -87,7 +87,7 @@ async fn refused(remotes: &str, tls: Option<Tls>) -> String {
 }
 
 #[tokio::test]
-async fn both_sides_know_each_other_by_their_authority() {
+async fn both_sides_verify_the_authority() {
     let server = TlsServer::start();
     let remote = format!("ssl:127.0.0.1:{}", server.tls);
     let mut config = config(&format!("unix:/nonexistent/socket,{remote}"));
@@ -96,7 +96,7 @@ async fn both_sides_know_each_other_by_their_authority() {
     add(&client, "a").await;
     assert_eq!(names(&client), once(["a"]));
 
-    // A server that somebody else vouches for.
+    // A server certificate of another authority.
     let other = Tls::new(
         key("client-key.pem"),
         key("client.pem"),
@@ -108,14 +108,14 @@ async fn both_sides_know_each_other_by_their_authority() {
             "cannot use database D: {remote}: TLS handshake: invalid peer certificate: UnknownIssuer"
         )
     );
-    // A client whom nobody vouches for in the eyes of the server: it is its own authority.
+    // A client certificate that the server's authority did not sign.
     let stranger = Tls::new(key("server-key.pem"), key("client.pem"), key("ca.pem"));
     let text = refused(&remote, Some(stranger)).await;
     assert!(text.contains("client.pem with private key"), "{text}");
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_keys_and_servers_is_told() {
+async fn errors_name_the_faulty_file_or_server() {
     let server = TlsServer::start();
     let remote = format!("ssl:127.0.0.1:{}", server.tls);
     let text = refused(&remote, None).await;
@@ -131,7 +131,7 @@ async fn what_is_wrong_with_keys_and_servers_is_told() {
     let swapped = Tls::new(key("client.pem"), key("client-key.pem"), key("ca.pem"));
     let text = refused(&remote, Some(swapped)).await;
     assert!(
-        text.contains("client-key.pem: no certificate in PEM format is in it"),
+        text.contains("client-key.pem: it contains no certificate in PEM format"),
         "{text}"
     );
 

@@ -1,11 +1,11 @@
-//! What the builder makes of changes, and that it does what was meant.
+//! Operations that the transaction builder collects, and their effect on a database.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_engine::db::{Database, Index};
-use patchbay_engine::txn::{BuildError, SplitError, TxnBuilder, Upsert};
+use patchbay_engine::txn::{BuildError, SplitError, TxnBuilder, UpsertOutcome};
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::nb::{
     self, AddressSet, LogicalRouter, LogicalRouterPort, LogicalSwitch, NbGlobal,
@@ -15,24 +15,26 @@ use patchbay_schemas::wire::{Mutator, Operation};
 use proptest::prelude::*;
 use uuid::Uuid;
 
-mod so_far;
+mod sequences;
 
+/// Commits a transaction that `change` builds.
 fn commit(database: &mut Database, change: impl FnOnce(&mut TxnBuilder)) {
     let mut txn = TxnBuilder::new(&database.snapshot());
     change(&mut txn);
     database.transact(txn.finish().operations()).unwrap();
 }
 
-/// A database with a router, and the router.
+/// A database with a router, and the reference of the router.
 fn with_router(router: &LogicalRouter) -> (Database, Ref<LogicalRouter>) {
     let mut database = Database::new(nb::schema());
-    let mut made = None;
+    let mut inserted = None;
     commit(&mut database, |txn| {
-        made = Some(txn.insert(router).unwrap());
+        inserted = Some(txn.insert(router).unwrap());
     });
-    (database, made.unwrap())
+    (database, inserted.unwrap())
 }
 
+/// Names of operations, the `op` of RFC 7047 §5.2.
 fn names(operations: &[Operation]) -> Vec<&'static str> {
     operations.iter().map(Operation::name).collect()
 }
@@ -42,7 +44,7 @@ fn strings(texts: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn all_changes_to_a_new_row_are_its_insertion() {
+fn changes_to_a_new_row_are_merged_into_its_insert() {
     let mut database = Database::new(nb::schema());
     let mut txn = TxnBuilder::new(&database.snapshot());
     let port = txn
@@ -77,7 +79,7 @@ fn all_changes_to_a_new_row_are_its_insertion() {
 }
 
 #[test]
-fn a_row_takes_one_operation_of_each_kind() {
+fn an_existing_row_takes_at_most_one_update_and_one_mutate() {
     let (mut database, router) = with_router(&LogicalRouter {
         name: "lr0".into(),
         ..Default::default()
@@ -92,14 +94,14 @@ fn a_row_takes_one_operation_of_each_kind() {
         .unwrap();
         txn.set(router, LogicalRouter::NAME, format!("lr{i}"))
             .unwrap();
-        // Other rows in between do not matter.
+        // Operations on other rows do not prevent merging.
         txn.insert(&LogicalSwitch {
             name: format!("sw{i}"),
             ..Default::default()
         })
         .unwrap();
     }
-    // A value takes the place of changes to it, and changes to it join the value.
+    // A new value replaces earlier mutations of the column, and later mutations are merged into it.
     txn.add(
         router,
         LogicalRouter::LOAD_BALANCER,
@@ -126,15 +128,15 @@ fn a_row_takes_one_operation_of_each_kind() {
 }
 
 #[test]
-fn what_is_deleted_need_not_be_changed() {
+fn deleting_a_row_removes_its_other_operations() {
     let (mut database, router) = with_router(&LogicalRouter::default());
     let mut txn = TxnBuilder::new(&database.snapshot());
     txn.set(router, LogicalRouter::NAME, "x".into()).unwrap();
     txn.put(router, LogicalRouter::OPTIONS, [("a", "1")])
         .unwrap();
     txn.delete(router).unwrap();
-    let never = txn.insert(&LogicalSwitch::default()).unwrap();
-    txn.delete(never).unwrap();
+    let new = txn.insert(&LogicalSwitch::default()).unwrap();
+    txn.delete(new).unwrap();
     assert_eq!(txn.len(), 1);
     let transaction = txn.finish();
     assert_eq!(names(transaction.operations()), ["delete"]);
@@ -143,7 +145,7 @@ fn what_is_deleted_need_not_be_changed() {
 }
 
 #[test]
-fn what_is_expected_stays_before_what_changes_it() {
+fn expected_values_are_checked_before_later_changes() {
     let (mut database, router) = with_router(&LogicalRouter {
         name: "a".into(),
         ..Default::default()
@@ -161,7 +163,7 @@ fn what_is_expected_stays_before_what_changes_it() {
 }
 
 #[test]
-fn guarded_changes_do_not_overwrite_others() {
+fn guarded_changes_do_not_overwrite_changes_of_other_clients() {
     let (mut database, router) = with_router(&LogicalRouter {
         name: "a".into(),
         ..Default::default()
@@ -184,7 +186,8 @@ fn guarded_changes_do_not_overwrite_others() {
         txn.set(router, LogicalRouter::ENABLED, Some(true)).unwrap();
     });
     assert!(database.transact(verified.operations()).is_err());
-    // What nobody else has changed can be changed, twice too, as can sets and maps by parts.
+    // Columns that no other client has changed may change, several times too. Changes to parts of
+    // sets and maps are not guarded.
     let other = guarded(&|txn| {
         txn.set(router, LogicalRouter::ENABLED, Some(true)).unwrap();
         txn.set(router, LogicalRouter::ENABLED, Some(false))
@@ -202,7 +205,7 @@ fn guarded_changes_do_not_overwrite_others() {
 }
 
 #[test]
-fn a_row_is_inserted_only_if_there_is_none_like_it() {
+fn expect_none_prevents_a_second_row_with_the_same_value() {
     let mut database = Database::new(nb::schema());
     let insert = |txn: &mut TxnBuilder| {
         txn.expect_none(LogicalSwitch::NAME, &"sw0".to_owned())
@@ -221,7 +224,7 @@ fn a_row_is_inserted_only_if_there_is_none_like_it() {
 }
 
 #[test]
-fn upserts_send_what_differs() {
+fn an_upsert_sends_only_the_columns_that_differ() {
     let by_id = Index::by_key(LogicalRouter::EXTERNAL_IDS, "id").unique();
     let mut database = Database::new(nb::schema());
     let wanted = LogicalRouter {
@@ -229,8 +232,11 @@ fn upserts_send_what_differs() {
         external_ids: [("id".to_owned(), "1".to_owned())].into(),
         ..Default::default()
     };
-    let without = TxnBuilder::new(&database.snapshot()).upsert(&by_id, &wanted, &[]);
-    assert!(matches!(without, Err(BuildError::Index(_))), "{without:?}");
+    let undeclared = TxnBuilder::new(&database.snapshot()).upsert(&by_id, &wanted, &[]);
+    assert!(
+        matches!(undeclared, Err(BuildError::Index(_))),
+        "{undeclared:?}"
+    );
 
     database.add_index(&by_id);
     let mut rows = BTreeSet::new();
@@ -240,13 +246,13 @@ fn upserts_send_what_differs() {
         ..wanted.clone()
     };
     for (wanted, expected, operations) in [
-        (&wanted, Upsert::Inserted, 1),
-        (&wanted, Upsert::Unchanged, 0),
-        (&renamed, Upsert::Updated, 1),
+        (&wanted, UpsertOutcome::Inserted, 1),
+        (&wanted, UpsertOutcome::Unchanged, 0),
+        (&renamed, UpsertOutcome::Updated, 1),
     ] {
         let mut txn = TxnBuilder::new(&database.snapshot());
-        let (row, upsert) = txn.upsert(&by_id, wanted, &["enabled"]).unwrap();
-        assert_eq!((upsert, txn.len()), (expected, operations));
+        let (row, outcome) = txn.upsert(&by_id, wanted, &["enabled"]).unwrap();
+        assert_eq!((outcome, txn.len()), (expected, operations));
         database.transact(txn.finish().operations()).unwrap();
         rows.insert(row);
     }
@@ -257,14 +263,14 @@ fn upserts_send_what_differs() {
         .unwrap()
         .unwrap();
     assert_eq!((row.name.as_str(), row.enabled), ("lr1", None));
-    // A row without the key is none that could be there already.
+    // A row without a key is always inserted.
     let mut txn = TxnBuilder::new(&database.snapshot());
-    let (_, upsert) = txn.upsert(&by_id, &LogicalRouter::default(), &[]).unwrap();
-    assert_eq!(upsert, Upsert::Inserted);
+    let (_, outcome) = txn.upsert(&by_id, &LogicalRouter::default(), &[]).unwrap();
+    assert_eq!(outcome, UpsertOutcome::Inserted);
 }
 
 #[test]
-fn counters_count_and_are_read_back() {
+fn counters_are_increased_and_read_in_one_transaction() {
     let mut database = Database::new(nb::schema());
     let mut global = None;
     commit(&mut database, |txn| {
@@ -274,7 +280,7 @@ fn counters_count_and_are_read_back() {
                 ..Default::default()
             })
             .unwrap();
-        // Of a new row the sum is known.
+        // The sum is part of the insertion of a new row.
         txn.increase(row, NbGlobal::NB_CFG, 2).unwrap();
         assert_eq!(txn.len(), 1);
         global = Some(row);
@@ -334,7 +340,7 @@ fn errors_name_the_table_the_row_and_the_column() {
 }
 
 #[test]
-fn untyped_rows_do_what_typed_ones_do() {
+fn untyped_methods_change_rows_like_typed_ones() {
     let mut database = Database::new(nb::schema());
     let id = Uuid::from_u128(7);
     let mut other = None;
@@ -367,7 +373,7 @@ fn untyped_rows_do_what_typed_ones_do() {
         ("a", strings(&["10.0.0.1", "10.0.0.2"]))
     );
     assert_eq!(database.snapshot().row_count(), 1);
-    // The same row again is refused, not doubled.
+    // A second row with the same UUID is refused.
     let mut txn = TxnBuilder::new(&database.snapshot());
     txn.insert_row_as(id, "Address_Set", [("name", Datum::scalar("c"))])
         .unwrap();
@@ -375,12 +381,12 @@ fn untyped_rows_do_what_typed_ones_do() {
 }
 
 #[test]
-fn a_transaction_is_split_only_where_it_may_be() {
+fn a_transaction_is_split_only_where_splits_are_allowed() {
     let (database, router) = with_router(&LogicalRouter::default());
     let build = |split: bool| {
         let mut txn = TxnBuilder::new(&database.snapshot());
         for i in 0..10 {
-            // A port and the router that holds it must go together.
+            // A port and the reference from its router must be in one part.
             let port = LogicalRouterPort {
                 name: format!("lrp{i}"),
                 ..Default::default()
@@ -407,7 +413,7 @@ fn a_transaction_is_split_only_where_it_may_be() {
         Err(SplitError::TooLarge { .. })
     ));
 
-    // An embedded database keeps the placeholders, so the parts can be executed as they are.
+    // An embedded database keeps the placeholders, so the parts can be executed unchanged.
     let mut database = database;
     for part in parts {
         database.transact(part.operations()).unwrap();
@@ -424,7 +430,7 @@ fn a_transaction_is_split_only_where_it_may_be() {
     );
 }
 
-/// One change to one of two rows: one that is there and a new one.
+/// Change of an address set.
 #[derive(Clone, Debug)]
 enum Change {
     Set(BTreeSet<u8>),
@@ -462,8 +468,8 @@ fn pairs(numbers: &BTreeMap<u8, u8>) -> BTreeMap<String, String> {
 }
 
 impl Change {
-    /// What it is meant to do.
-    fn model(&self, row: &mut AddressSet) {
+    /// Applies the change to a typed row.
+    fn apply(&self, row: &mut AddressSet) {
         match self {
             Self::Set(all) => row.addresses = texts(all),
             Self::Add(more) => row.addresses.extend(texts(more)),
@@ -479,6 +485,7 @@ impl Change {
         }
     }
 
+    /// Adds the change to a transaction.
     fn build(&self, txn: &mut TxnBuilder, row: Ref<AddressSet>) -> Result<(), BuildError> {
         match self {
             Self::Set(all) => txn.set(row, AddressSet::ADDRESSES, texts(all)),
@@ -498,31 +505,31 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn merged_changes_do_what_they_would_one_by_one(
+    fn merged_changes_have_the_effect_of_single_changes(
         start in change(),
         changes in prop::collection::vec((any::<bool>(), change()), 0..12),
     ) {
         let mut database = Database::new(nb::schema());
-        let mut old_model = AddressSet { name: "old".into(), ..Default::default() };
-        start.model(&mut old_model);
-        let mut new_model = AddressSet { name: "new".into(), ..Default::default() };
+        let mut old_expected = AddressSet { name: "old".into(), ..Default::default() };
+        start.apply(&mut old_expected);
+        let mut new_expected = AddressSet { name: "new".into(), ..Default::default() };
         let mut txn = TxnBuilder::new(&database.snapshot());
-        let old = txn.insert(&old_model).unwrap();
+        let old = txn.insert(&old_expected).unwrap();
         database.transact(txn.finish().operations()).unwrap();
 
         let mut txn = TxnBuilder::new(&database.snapshot());
         txn.guard_changes();
-        let new = txn.insert(&new_model).unwrap();
+        let new = txn.insert(&new_expected).unwrap();
         for (is_new, change) in &changes {
-            let (row, model) = if *is_new { (new, &mut new_model) } else { (old, &mut old_model) };
-            change.model(model);
+            let (row, expected) = if *is_new { (new, &mut new_expected) } else { (old, &mut old_expected) };
+            change.apply(expected);
             change.build(&mut txn, row).unwrap();
         }
-        // One insertion; of the other row at most a wait for each column, an update and a mutation.
+        // One `insert`, and for the existing row at most two `wait`s, an `update` and a `mutate`.
         prop_assert!(txn.len() <= 5);
         database.transact(txn.finish().operations()).unwrap();
         let snapshot = database.snapshot();
-        prop_assert_eq!(snapshot.get(old).unwrap().unwrap(), old_model);
-        prop_assert_eq!(snapshot.get(new).unwrap().unwrap(), new_model);
+        prop_assert_eq!(snapshot.get(old).unwrap().unwrap(), old_expected);
+        prop_assert_eq!(snapshot.get(new).unwrap().unwrap(), new_expected);
     }
 }

@@ -1,4 +1,4 @@
-//! What a server does wrong because a test wants it to.
+//! Faults that tests inject into a server.
 
 mod registry;
 
@@ -10,82 +10,86 @@ use std::time::Duration;
 use patchbay_schemas::error::OvsdbError;
 use serde::{Deserialize, Serialize};
 
-use crate::session::SessionId;
+use crate::session_id::SessionId;
 
 pub(crate) use registry::{Direction, Faults};
 
-/// Something that goes wrong on a connection.
+/// Fault on a connection.
 ///
-/// In the control API's JSON: `"drop"`, `{"drop_after_sent":{"bytes":100}}`, `{"lose_reply":"disconnected"}`,
-/// `{"delay_replies":{"ms":250}}`, `{"refuse":{"method":"transact","error":{"error":"overloaded"}}}`.
+/// In the control API's JSON: `"drop"`, `{"drop_after_sent":{"bytes":100}}`,
+/// `{"lose_reply":"disconnected"}`, `{"delay_replies":{"ms":250}}`,
+/// `{"refuse":{"method":"transact","error":{"error":"overloaded"}}}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The connection ends at once, one to come as soon as it is made. What was to be sent is not sent.
+    /// The connection ends at once, and a future one as soon as it is made. Unwritten bytes are not
+    /// sent.
     Drop,
-    /// The connection ends when the server has received so many bytes, counted from when the fault is set or the
-    /// connection begins. What these bytes ask for is done and answered before.
+    /// The connection ends when the server has received `bytes` bytes since the fault was set or
+    /// the connection was made. Complete requests within these bytes are executed and answered
+    /// before.
     DropAfterReceived {
-        /// How many.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// The connection ends when so many bytes have been sent to the client, counted from when the fault is set or the
-    /// connection begins.
+    /// The connection ends when the server has sent `bytes` bytes since the fault was set or the
+    /// connection was made.
     DropAfterSent {
-        /// How many.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// A transaction that changes something is committed and never answered.
+    /// A transaction that changes something is committed, and its reply is lost.
     LoseReply(Loss),
-    /// A reply is held back, and with it whatever is sent after it.
+    /// A reply is delayed, and with it everything that is sent after it.
     DelayReplies {
-        /// For so long; milliseconds in the control API.
+        /// The delay; in milliseconds in the control API.
         #[serde(rename = "ms", with = "milliseconds")]
         by: Duration,
     },
-    /// A request is not looked at and answered with an error.
+    /// A request is not executed and is answered with an error.
     Refuse {
-        /// Requests of this method; none for those of any.
+        /// Method of the requests. `None`: any method.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         method: Option<String>,
         /// The `error` member of the reply.
         #[serde(with = "ErrorObject")]
         error: OvsdbError,
     },
-    /// A transaction that would change something is executed and fails at its commit, as on a server whose disk is
-    /// full: nothing has changed, and its results end with this error.
+    /// A transaction that would change something is executed and fails at its commit, as on a
+    /// server with a full disk. Nothing changes, and its results end with this error.
     FailCommit(#[serde(with = "ErrorObject")] OvsdbError),
-    /// The server does not look at what the client sends, as if it hung, until the fault is cleared.
+    /// The server does not read from the client, as if it hung, until the fault is cleared.
     StopReading,
 }
 
-/// What becomes of the connection when the reply to a transaction is [lost](Fault::LoseReply).
+/// Effect on the connection when the reply to a transaction is [lost](Fault::LoseReply).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Loss {
-    /// It goes on; monitors tell the client of the changes.
+    /// The connection stays open. The client's monitors report the changes.
     Swallowed,
-    /// It ends after monitors have told the client of the changes.
+    /// The connection ends after the client's monitors have reported the changes.
     Disconnected,
-    /// It ends before monitors tell the client of the changes.
+    /// The connection ends before the client's monitors report the changes.
     Crashed,
 }
 
-/// The connections on which something goes wrong.
+/// Connections that a fault affects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Connections {
-    /// Those that are there and those to come.
+    /// All open and future connections.
     #[default]
     All,
-    /// The one that is made next.
+    /// The next connection.
     Next,
-    /// This one.
+    /// One open connection.
     One(ConnectionId),
 }
 
-/// Tells the connections of one simulator apart. They are numbered in the order in which they are made.
+/// Number of a connection. The connections of one simulator are numbered in the order in which they
+/// are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ConnectionId(pub(crate) SessionId);
@@ -96,7 +100,7 @@ impl fmt::Display for ConnectionId {
     }
 }
 
-/// Tells the faults of one simulator apart.
+/// Number of a fault. The faults of one simulator are numbered in the order in which they are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FaultId(u64);
@@ -107,7 +111,8 @@ impl fmt::Display for FaultId {
     }
 }
 
-/// What goes wrong, where and how often. A [`Fault`] alone goes wrong everywhere and always.
+/// Fault with the connections that it affects and the number of times that it strikes. A [`Fault`]
+/// converts to a rule for all connections without an end.
 ///
 /// ```
 /// use ovsdb_sim::{Fault, FaultRule, Loss};
@@ -120,13 +125,14 @@ impl fmt::Display for FaultId {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultRule {
-    /// What.
+    /// The fault.
     pub fault: Fault,
-    /// Where.
+    /// The connections that the fault affects.
     #[serde(default)]
     pub connections: Connections,
-    /// How often; none for always. [`Fault::Drop`] and [`Fault::StopReading`] count connections, the others what their
-    /// documentation speaks of: replies, requests, transactions.
+    /// Number of times that the fault strikes. `None`: no end. [`Fault::Drop`], the `DropAfter`
+    /// faults and [`Fault::StopReading`] count connections, the others replies, requests or
+    /// transactions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<NonZeroU32>,
 }
@@ -142,27 +148,27 @@ impl From<Fault> for FaultRule {
 }
 
 impl FaultRule {
-    /// Only once.
+    /// Lets the fault strike only once.
     #[must_use]
     pub fn once(self) -> Self {
         self.times(NonZeroU32::MIN)
     }
 
-    /// Only so often.
+    /// Lets the fault strike `times` times.
     #[must_use]
     pub fn times(mut self, times: NonZeroU32) -> Self {
         self.times = Some(times);
         self
     }
 
-    /// Only on the connection that is made next.
+    /// Restricts the fault to the next connection.
     #[must_use]
     pub fn on_next_connection(mut self) -> Self {
         self.connections = Connections::Next;
         self
     }
 
-    /// Only on this connection.
+    /// Restricts the fault to an open connection.
     #[must_use]
     pub fn on_connection(mut self, connection: ConnectionId) -> Self {
         self.connections = Connections::One(connection);
@@ -170,14 +176,15 @@ impl FaultRule {
     }
 }
 
-/// A fault that is set.
+/// Fault that is set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FaultStatus {
-    /// To clear it.
+    /// Number of the fault, with which it can be cleared.
     pub id: FaultId,
-    /// As it was set, except that [`Connections::Next`] becomes [`Connections::One`] when there is a next one.
+    /// The rule. When the next connection is made, [`Connections::Next`] becomes
+    /// [`Connections::One`].
     pub rule: FaultRule,
-    /// How often it has gone wrong.
+    /// Number of times that the fault has struck.
     pub struck: u64,
 }
 
@@ -193,7 +200,7 @@ struct ErrorObject {
     syntax: Option<String>,
 }
 
-/// A [`Duration`] as a number.
+/// JSON form of a [`Duration`]: a number of milliseconds.
 mod milliseconds {
     use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The faults that are set, and how often each has gone wrong.
+//! Registry of the faults that are set.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,17 +8,17 @@ use std::time::Duration;
 use patchbay_schemas::error::OvsdbError;
 use tokio::sync::watch;
 
-use crate::session::SessionId;
+use crate::session_id::SessionId;
 
 use super::{ConnectionId, Connections, Fault, FaultId, FaultRule, FaultStatus, Loss};
 
-/// All faults of a server. While none is set, asking costs a look at a flag.
+/// Faults of a server. While none is set, a check costs one load of a flag.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    /// Whether any is set.
+    /// True if a fault is set.
     armed: AtomicBool,
     rules: Mutex<Rules>,
-    /// Wakes those who wait for a fault to be cleared.
+    /// Notified when faults are cleared.
     cleared: watch::Sender<()>,
 }
 
@@ -32,37 +32,38 @@ struct Rules {
 struct Entry {
     rule: FaultRule,
     struck: u64,
-    /// What it has counted on each connection: bytes, or only that it has struck there.
+    /// Bytes counted on each connection. For a fault that a connection keeps, an entry of 0 means
+    /// that the fault has struck there.
     counted: HashMap<SessionId, u64>,
 }
 
 impl Entry {
-    /// Whether it has gone wrong often enough.
+    /// True if the fault has struck as often as it should.
     fn is_spent(&self) -> bool {
         let times = self.rule.times;
         times.is_some_and(|times| self.struck >= u64::from(times.get()))
     }
 
-    /// Whether it can go wrong on this connection.
-    fn is_about(&self, session: SessionId) -> bool {
+    /// True if the fault can strike on this connection.
+    fn affects(&self, session: SessionId) -> bool {
         let connections = self.rule.connections;
         let here = [Connections::All, Connections::One(ConnectionId(session))];
         !self.is_spent() && here.contains(&connections)
     }
 }
 
-/// Which way bytes go.
+/// Direction of bytes, as the server sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Received,
     Sent,
 }
 
-/// How many of some bytes pass.
+/// Number of bytes that faults let pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Passage {
     pub(crate) bytes: usize,
-    /// Whether the connection ends after them.
+    /// True if the connection ends after them.
     pub(crate) cut: bool,
 }
 
@@ -82,24 +83,24 @@ impl Faults {
         id
     }
 
-    /// Forgets a fault; false when it is not set any more.
+    /// Clears a fault. Returns false if it is not set, or not any more.
     pub(crate) fn clear(&self, id: FaultId) -> bool {
         let mut rules = self.rules();
         let was_set = rules.entries.remove(&id).is_some();
-        self.settle(&mut rules);
+        self.remove_spent(&mut rules);
         self.cleared.send_replace(());
         was_set
     }
 
-    /// Forgets all faults.
+    /// Clears all faults.
     pub(crate) fn clear_all(&self) {
         let mut rules = self.rules();
         rules.entries.clear();
-        self.settle(&mut rules);
+        self.remove_spent(&mut rules);
         self.cleared.send_replace(());
     }
 
-    /// The faults that are set, the oldest first.
+    /// The faults, in the order in which they were set.
     pub(crate) fn list(&self) -> Vec<FaultStatus> {
         let rules = self.rules();
         let status = |(id, entry): (&FaultId, &Entry)| FaultStatus {
@@ -110,8 +111,8 @@ impl Faults {
         rules.entries.iter().map(status).collect()
     }
 
-    /// A new connection: what waits for the next one is about it.
-    pub(crate) fn connected(&self, session: SessionId) {
+    /// Assigns the faults for the next connection to this one.
+    pub(crate) fn add_connection(&self, session: SessionId) {
         if !self.is_armed() {
             return;
         }
@@ -122,8 +123,8 @@ impl Faults {
         }
     }
 
-    /// A connection is gone, and what was only about it.
-    pub(crate) fn disconnected(&self, session: SessionId) {
+    /// Removes a connection, and the faults that affect only it.
+    pub(crate) fn remove_connection(&self, session: SessionId) {
         if !self.is_armed() {
             return;
         }
@@ -133,29 +134,29 @@ impl Faults {
             entry.counted.remove(&session);
             entry.rule.connections != gone
         });
-        self.settle(&mut rules);
+        self.remove_spent(&mut rules);
     }
 
-    /// Whether the connection is to end now.
-    pub(crate) fn drops(&self, session: SessionId) -> bool {
+    /// Strikes with [`Fault::Drop`]. Returns true if the connection must end now.
+    pub(crate) fn drops_connection(&self, session: SessionId) -> bool {
         let once = |fault: &Fault| (*fault == Fault::Drop).then_some(());
         self.strike_connection(session, once).is_some()
     }
 
-    /// Waits while the client is not to be read from.
-    pub(crate) async fn until_reading(&self, session: SessionId) {
+    /// Waits while [`Fault::StopReading`] affects the connection.
+    pub(crate) async fn wait_while_reading_is_stopped(&self, session: SessionId) {
         let mut cleared = None;
         let stopped = |fault: &Fault| (*fault == Fault::StopReading).then_some(());
         while self.strike_connection(session, stopped).is_some() {
             match &mut cleared {
-                // What is cleared after the first look is not missed.
+                // Subscribe before the second check, so that no clearing is missed.
                 None => cleared = Some(self.cleared.subscribe()),
                 Some(cleared) => cleared.changed().await.unwrap_or_default(),
             }
         }
     }
 
-    /// How a request is refused.
+    /// Strikes with [`Fault::Refuse`]. Returns the error for a request.
     pub(crate) fn refusal(&self, session: SessionId, method: &str) -> Option<OvsdbError> {
         self.strike(session, |fault| match fault {
             Fault::Refuse {
@@ -166,7 +167,7 @@ impl Faults {
         })
     }
 
-    /// For how long a reply is held back.
+    /// Strikes with [`Fault::DelayReplies`]. Returns the delay of a reply.
     pub(crate) fn delay(&self, session: SessionId) -> Option<Duration> {
         self.strike(session, |fault| match fault {
             Fault::DelayReplies { by } => Some(*by),
@@ -174,7 +175,8 @@ impl Faults {
         })
     }
 
-    /// Why a transaction that changes something cannot be committed.
+    /// Strikes with [`Fault::FailCommit`]. Returns the error for a transaction that changes
+    /// something.
     pub(crate) fn commit_failure(&self, session: SessionId) -> Option<OvsdbError> {
         self.strike(session, |fault| match fault {
             Fault::FailCommit(error) => Some(error.clone()),
@@ -182,7 +184,8 @@ impl Faults {
         })
     }
 
-    /// How the reply to a transaction that changes something is lost.
+    /// Strikes with [`Fault::LoseReply`]. Returns the loss for a transaction that changes
+    /// something.
     pub(crate) fn loss(&self, session: SessionId) -> Option<Loss> {
         self.strike(session, |fault| match fault {
             Fault::LoseReply(loss) => Some(*loss),
@@ -190,7 +193,7 @@ impl Faults {
         })
     }
 
-    /// How many of `bytes` bytes may pass before the connection ends.
+    /// Counts `bytes` bytes and returns the number that passes before the connection ends.
     pub(crate) fn pass(&self, session: SessionId, direction: Direction, bytes: usize) -> Passage {
         let mut passage = Passage { bytes, cut: false };
         if !self.is_armed() {
@@ -200,7 +203,7 @@ impl Faults {
         let limit = |entry: &Entry| match (direction, &entry.rule.fault) {
             (Direction::Received, Fault::DropAfterReceived { bytes })
             | (Direction::Sent, Fault::DropAfterSent { bytes })
-                if entry.is_about(session) =>
+                if entry.affects(session) =>
             {
                 Some(*bytes)
             }
@@ -223,26 +226,26 @@ impl Faults {
                 }
             }
         }
-        self.settle(&mut rules);
+        self.remove_spent(&mut rules);
         passage
     }
 
-    /// The first fault that is about the connection and that `select` has something to say to goes wrong.
+    /// Strikes with the first fault that affects the connection and that `select` accepts.
     fn strike<T>(&self, session: SessionId, select: impl Fn(&Fault) -> Option<T>) -> Option<T> {
         if !self.is_armed() {
             return None;
         }
         let mut rules = self.rules();
         let (entry, selected) = rules.entries.values_mut().find_map(|entry| {
-            let selected = select(&entry.rule.fault).filter(|_| entry.is_about(session))?;
+            let selected = select(&entry.rule.fault).filter(|_| entry.affects(session))?;
             Some((entry, selected))
         })?;
         entry.struck += 1;
-        self.settle(&mut rules);
+        self.remove_spent(&mut rules);
         Some(selected)
     }
 
-    /// Like [`strike`](Self::strike), for a fault that a connection has from then on.
+    /// Strikes like [`strike`](Self::strike), with a fault that the connection keeps from then on.
     fn strike_connection<T>(
         &self,
         session: SessionId,
@@ -253,23 +256,23 @@ impl Faults {
         }
         let mut rules = self.rules();
         let (entry, selected) = rules.entries.values_mut().find_map(|entry| {
-            let has_it = entry.counted.contains_key(&session);
+            let has_fault = entry.counted.contains_key(&session);
             let selected =
-                select(&entry.rule.fault).filter(|_| has_it || entry.is_about(session))?;
+                select(&entry.rule.fault).filter(|_| has_fault || entry.affects(session))?;
             Some((entry, selected))
         })?;
         if entry.counted.insert(session, 0).is_none() {
             entry.struck += 1;
         }
-        self.settle(&mut rules);
+        self.remove_spent(&mut rules);
         Some(selected)
     }
 
-    /// After a change: forgets what cannot go wrong any more.
-    fn settle(&self, rules: &mut Rules) {
+    /// Removes the faults that cannot strike any more.
+    fn remove_spent(&self, rules: &mut Rules) {
         rules.entries.retain(|_, entry| {
-            let holds = entry.rule.fault == Fault::StopReading && !entry.counted.is_empty();
-            !entry.is_spent() || holds
+            let is_kept = entry.rule.fault == Fault::StopReading && !entry.counted.is_empty();
+            !entry.is_spent() || is_kept
         });
         if rules.entries.is_empty() {
             self.armed.store(false, Ordering::Release);
@@ -281,7 +284,7 @@ impl Faults {
     }
 
     fn rules(&self) -> MutexGuard<'_, Rules> {
-        // Counters are valid whatever was interrupted.
+        // Counters are valid after any interruption.
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,7 +9,7 @@ fn sent(faults: &Faults, session: SessionId, bytes: usize) -> (usize, bool) {
 }
 
 #[test]
-fn bytes_are_counted_for_each_connection_and_the_smallest_limit_counts() {
+fn bytes_are_counted_for_each_connection_and_the_smallest_limit_applies() {
     let faults = Faults::default();
     assert_eq!(sent(&faults, A, 100), (100, false));
     faults.set(Fault::DropAfterSent { bytes: 10 }.into());
@@ -21,12 +21,12 @@ fn bytes_are_counted_for_each_connection_and_the_smallest_limit_counts() {
     assert_eq!((received.bytes, received.cut), (100, false));
     let struck: Vec<u64> = faults.list().iter().map(|fault| fault.struck).collect();
     assert_eq!(struck, [1, 1]);
-    faults.disconnected(B);
+    faults.remove_connection(B);
     assert_eq!(faults.list().len(), 1);
 }
 
 #[test]
-fn a_fault_that_struck_as_often_as_it_should_is_gone() {
+fn a_fault_that_has_struck_as_often_as_it_should_is_removed() {
     let faults = Faults::default();
     let error = OvsdbError::new("e", "d");
     let fault = Fault::Refuse {
@@ -41,33 +41,33 @@ fn a_fault_that_struck_as_often_as_it_should_is_gone() {
 }
 
 #[test]
-fn the_next_connection_is_one() {
+fn a_fault_for_the_next_connection_affects_only_that_one() {
     let faults = Faults::default();
-    faults.connected(A);
+    faults.add_connection(A);
     faults.set(FaultRule::from(Fault::Drop).on_next_connection());
-    assert!(!faults.drops(A));
-    faults.connected(B);
-    assert!(faults.drops(B));
-    assert!(!faults.drops(A));
-    faults.disconnected(B);
+    assert!(!faults.drops_connection(A));
+    faults.add_connection(B);
+    assert!(faults.drops_connection(B));
+    assert!(!faults.drops_connection(A));
+    faults.remove_connection(B);
     assert_eq!(faults.list(), []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_is_not_read_stays_so_until_the_fault_is_cleared() {
+async fn reading_is_stopped_until_the_fault_is_cleared() {
     let faults = std::sync::Arc::new(Faults::default());
     let id = faults.set(FaultRule::from(Fault::StopReading).once());
     let stopped = faults.clone();
-    let stopped = tokio::spawn(async move { stopped.until_reading(A).await });
+    let stopped = tokio::spawn(async move { stopped.wait_while_reading_is_stopped(A).await });
     tokio::time::sleep(Duration::from_secs(3600)).await;
-    faults.until_reading(B).await;
+    faults.wait_while_reading_is_stopped(B).await;
     assert!(!stopped.is_finished());
     assert!(faults.clear(id));
     stopped.await.unwrap();
 }
 
 #[test]
-fn rules_are_read_as_they_are_written() {
+fn rules_survive_json() {
     let error = OvsdbError {
         tag: "e".into(),
         details: None,

@@ -1,62 +1,62 @@
-//! What can be wrong with a record.
+//! Damage of a record.
 
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::JsonError;
 
-/// Why something is not a record of a database file, or not its first one.
+/// Damage of a record in a database file, or of its first record.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// There is not even a first record.
+    /// The file has no record.
     #[error("the file is empty")]
     Empty,
-    /// It does not begin with `OVSDB JSON <length> <sha1>`.
+    /// The header is not `OVSDB JSON <length> <sha1>`.
     #[error("bad header line {line:?}")]
     Header {
-        /// What it begins with.
+        /// The line in its place.
         line: String,
     },
-    /// The file ends within the text.
+    /// The file ends inside the text.
     #[error("the file ends after {read} of {len} bytes of the record")]
     Cut {
-        /// Where the text begins in the file.
+        /// Offset of the text in the file, in bytes.
         offset: u64,
-        /// How long it should be.
+        /// Length of the text according to the header, in bytes.
         len: u64,
-        /// How much of it is there.
+        /// Length of the text in the file, in bytes.
         read: u64,
     },
-    /// The text is another than the header says.
+    /// The hash of the text differs from that in the header.
     #[error("{len} bytes have SHA-1 hash {found} but should have hash {expected}")]
     Hash {
-        /// Where the text begins in the file.
+        /// Offset of the text in the file, in bytes.
         offset: u64,
-        /// How long it is.
+        /// Length of the text, in bytes.
         len: u64,
-        /// Its hash.
+        /// SHA-1 hash of the text.
         found: String,
-        /// The header's.
+        /// SHA-1 hash in the header.
         expected: String,
     },
-    /// The text is malformed.
+    /// The text is not valid JSON.
     #[error("{error}")]
     Json {
-        /// Where the text begins in the file.
+        /// Offset of the text in the file, in bytes.
         offset: u64,
-        /// How long it is.
+        /// Length of the text, in bytes.
         len: u64,
-        /// What is wrong.
+        /// The error of the parser.
         error: JsonError,
     },
-    /// The text is something else.
+    /// The text is JSON, but not an object.
     #[error("not a JSON object")]
     NotAnObject {
-        /// Where the text begins in the file.
+        /// Offset of the text in the file, in bytes.
         offset: u64,
-        /// How long it is.
+        /// Length of the text, in bytes.
         len: u64,
     },
-    /// The first record is no schema.
+    /// The first record is not a schema.
     #[error(transparent)]
     Schema(#[from] OvsdbError),
 }

@@ -1,4 +1,4 @@
-//! A file that every commit is appended to.
+//! Journal of a database: a file to which every commit is appended.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -15,32 +15,35 @@ use patchbay_schemas::wire::{Condition, InsertRow, Operation};
 use super::lock_file::LockFile;
 use super::{DatabaseFile, FileError, record, writer};
 
-/// The file of a database. Locked against other journals and against ovsdb-server for as long as it is open.
+/// Journal of a database. While it is open, it is locked against other journals and against
+/// ovsdb-server.
 ///
-/// Each transaction is one write to the file, made before anybody hears of the commit; it is forced to the disk where
-/// the transaction asks for that (`commit` with `durable`).
+/// Each transaction is one write to the file, before monitors and clients are notified of the
+/// commit. A transaction with a `durable` `commit` operation is synced to the disk.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
-    log: Log,
+    log: RecordLog,
     _lock: LockFile,
 }
 
-/// The records.
+/// Records of a journal.
 #[derive(Debug)]
-struct Log {
+struct RecordLog {
     file: File,
-    /// Where the next record goes.
+    /// Offset of the next record, in bytes.
     end: u64,
-    /// Whether something other than intact records may follow.
-    tail: bool,
+    /// True if the file may have other bytes behind `end`, which are cut off before the next
+    /// record.
+    has_tail: bool,
 }
 
 impl Journal {
-    /// Makes a new file with the schema and the content of a database.
+    /// Creates a file with the schema and the content of a database.
     pub(super) fn create(path: &Path, snapshot: &Snapshot) -> Result<Self, FileError> {
         let lock = LockFile::take(path)?;
-        let log = Log::create(path, snapshot).map_err(|source| FileError::io(path, source))?;
+        let log =
+            RecordLog::create(path, snapshot).map_err(|source| FileError::io(path, source))?;
         Ok(Self {
             path: path.to_owned(),
             log,
@@ -48,10 +51,10 @@ impl Journal {
         })
     }
 
-    /// Opens a file that exists; [`UnreadJournal::replay`] has its content.
+    /// Opens an existing file. [`UnreadJournal::replay`] reads its content.
     pub(super) fn open(path: &Path) -> Result<UnreadJournal, FileError> {
         let io = |source| FileError::io(path, source);
-        // First, because whoever has the file may be putting another in its place.
+        // Lock first, because the program that has the lock may be replacing the file.
         let lock = LockFile::take(path)?;
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).open(path).map_err(io)?;
@@ -67,10 +70,10 @@ impl Journal {
         &self.path
     }
 
-    /// Appends what a transaction changed.
+    /// Appends the changes of a transaction.
     ///
     /// # Errors
-    /// It could not be written. The file is as before, or will be once that works again.
+    /// The record could not be written. It is cut off now or before the next one.
     pub(crate) fn append(
         &mut self,
         schema: &DatabaseSchema,
@@ -91,29 +94,31 @@ impl Journal {
                 _ => {}
             }
         }
-        let Some(text) = writer::transaction(schema, changes, &comment, now()) else {
+        let Some(text) = writer::transaction(schema, changes, &comment, now_ms()) else {
             return Ok(());
         };
         self.log.write(text, durable).map_err(|error| {
             let path = self.path.display();
-            tracing::error!(%path, %error, "a transaction fails because it cannot be written");
+            tracing::error!(%path, %error, "cannot write a transaction: rolling it back");
             OvsdbError::new("I/O error", format!("{path}: write failed ({error})"))
         })
     }
 
-    /// Puts a file with only the schema and the content of a database in the place of the journal, which goes on there.
+    /// Replaces the journal by a file with only the schema and the content of a database.
     ///
     /// # Errors
-    /// It could not be written. The journal is as before.
+    /// The file could not be written. The journal is as before.
     pub(crate) fn rewrite(&mut self, snapshot: &Snapshot) -> Result<(), OvsdbError> {
-        let rewritten = self.rewritten(snapshot);
-        let rewritten = rewritten.map_err(|source| FileError::io(&self.path, source));
-        self.log = rewritten.map_err(|error| OvsdbError::new("I/O error", error.to_string()))?;
+        self.log = self
+            .write_replacement(snapshot)
+            .map_err(|source| FileError::io(&self.path, source))
+            .map_err(|error| OvsdbError::new("I/O error", error.to_string()))?;
         Ok(())
     }
 
-    fn rewritten(&self, snapshot: &Snapshot) -> io::Result<Log> {
-        // The file itself is replaced, not a link to it. Its lock goes on: it has the same name.
+    fn write_replacement(&self, snapshot: &Snapshot) -> io::Result<RecordLog> {
+        // The file itself is replaced, not a link to it. The lock stays valid, because the new file
+        // has the same name.
         let path = self.path.canonicalize()?;
         let mut new_path = path.clone().into_os_string();
         new_path.push(".tmp");
@@ -122,11 +127,11 @@ impl Journal {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let log = Log::create(&new_path, snapshot)?;
+        let log = RecordLog::create(&new_path, snapshot)?;
         let moved = log.file.sync_all();
         let moved = moved.and_then(|()| std::fs::rename(&new_path, &path));
         if let Err(error) = moved {
-            // That it cannot be removed is less of a problem.
+            // The first error is the one to report.
             std::fs::remove_file(&new_path).unwrap_or_default();
             return Err(error);
         }
@@ -134,25 +139,25 @@ impl Journal {
     }
 }
 
-impl Log {
+impl RecordLog {
     /// Makes a new file.
     fn create(path: &Path, snapshot: &Snapshot) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         let mut log = Self {
             file: options.write(true).create_new(true).open(path)?,
             end: 0,
-            tail: false,
+            has_tail: false,
         };
         let mut schema = Vec::new();
         snapshot.schema().to_json().write(&mut schema);
         let content = writer::content(snapshot);
-        let content = writer::transaction(snapshot.schema(), &content, "", now());
+        let content = writer::transaction(snapshot.schema(), &content, "", now_ms());
         let written = [Some(schema), content]
             .into_iter()
             .flatten()
             .try_for_each(|text| log.write(text, false));
         if let Err(error) = written {
-            // It would be in the way of the next attempt. That it cannot be removed is less of a problem than `error`.
+            // A partial file would prevent the next attempt. `error` is the one to report.
             std::fs::remove_file(path).unwrap_or_default();
             return Err(error);
         }
@@ -160,9 +165,9 @@ impl Log {
     }
 
     fn write(&mut self, text: Vec<u8>, durable: bool) -> io::Result<()> {
-        if self.tail {
+        if self.has_tail {
             self.file.set_len(self.end)?;
-            self.tail = false;
+            self.has_tail = false;
         }
         let record = record::encode(text);
         let written = self.file.write_all_at(&record, self.end).and_then(|()| {
@@ -174,14 +179,14 @@ impl Log {
         });
         match written {
             Ok(()) => self.end += record.len() as u64,
-            // Cut off now or, when that fails too, before the next record.
-            Err(_) => self.tail = self.file.set_len(self.end).is_err(),
+            // Cut the partial record off now or, if that fails, before the next record.
+            Err(_) => self.has_tail = self.file.set_len(self.end).is_err(),
         }
         written
     }
 }
 
-/// A journal whose content is not in a database yet.
+/// Open journal whose content is not in a database yet.
 #[derive(Debug)]
 pub(crate) struct UnreadJournal {
     file: File,
@@ -194,30 +199,30 @@ impl UnreadJournal {
         &self.content
     }
 
-    /// Executes the file's transactions on an empty database. New ones will follow the last intact record, and take
-    /// the place of what else comes after it.
+    /// Executes the file's transactions on an empty database. New records follow the last intact
+    /// one, and replace anything else behind it.
     pub(super) fn replay(self, database: &mut Database) -> Result<Journal, FileError> {
         let path = self.content.path().to_owned();
         let end = self.content.replay(database)?;
         Ok(Journal {
             path,
-            log: Log {
+            log: RecordLog {
                 file: self.file,
                 end,
-                tail: true,
+                has_tail: true,
             },
             _lock: self.lock,
         })
     }
 }
 
-/// Milliseconds since 1970.
-fn now() -> i64 {
+/// The current time in milliseconds since 1970.
+fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as i64)
 }
 
-/// The operations that take a commit back. Nothing but the versions of rows tells the difference afterwards.
+/// Makes the operations that roll a commit back. Only the versions of the rows differ afterwards.
 pub(crate) fn inverse(changes: &ChangeSet) -> Vec<Operation> {
     let inverse = changes.rows.iter().filter_map(|change| {
         let (table, uuid) = (change.table, change.uuid());
@@ -242,7 +247,7 @@ pub(crate) fn inverse(changes: &ChangeSet) -> Vec<Operation> {
                 table,
                 uuid,
                 given: None,
-                row: InsertRow::whole(&old.values),
+                row: InsertRow::from_values(&old.values),
             }),
         }
     });

@@ -1,6 +1,7 @@
-//! OVSDB's standalone database file (ovsdb(5)), in and out.
+//! Standalone database files (ovsdb(5)): reading, and appending.
 //!
-//! A file is a log of records, each a header line with the length and the SHA-1 of the JSON text that follows:
+//! A file is a log of records, each a header line with the length and the SHA-1 of the JSON text
+//! that follows:
 //!
 //! ```text
 //! OVSDB JSON <length> <sha1>
@@ -9,54 +10,56 @@
 //! {"_date":<ms>,"_comment":<text>,"_is_diff":true,"T":{"<uuid>":{"<column>":<value>}|null}}
 //! ```
 //!
-//! The first record is the schema, every other a transaction: rows that are deleted are `null`, inserted ones have the
-//! columns that differ from their defaults, and changed ones the columns that changed, as differences ([`Delta`])
-//! where `_is_diff` says so, else whole. Ephemeral columns are left out.
+//! The first record is the schema, every other one a transaction. Deleted rows are `null`. Inserted
+//! rows have the columns that differ from their defaults. Modified rows have the columns that
+//! changed: as differences ([`Delta`]) if `_is_diff` is true, otherwise as whole values. Ephemeral
+//! columns are left out.
 //!
-//! [`DatabaseFile`] replays such a file, [`Journal`] appends to one, [`Given`] matches the files and schemas that a
-//! server is started with.
+//! [`DatabaseFile`] replays such a file, [`Journal`] appends to one, [`InitialDatabases`] assigns
+//! the files and schemas that a server is started with to databases.
 //!
 //! [`Delta`]: patchbay_schemas::delta::Delta
 
 mod damage;
-mod given;
 mod journal;
 mod lock_file;
 mod reader;
 mod record;
+mod sources;
 mod writer;
 
 pub use damage::Damage;
-pub(crate) use given::{Given, Source};
 pub(crate) use journal::{Journal, inverse};
 pub(crate) use reader::DatabaseFile;
+pub use sources::InitialDatabasesError;
+pub(crate) use sources::{DatabaseSource, InitialDatabases};
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use patchbay_schemas::error::OvsdbError;
 
-/// Why a database file cannot be used.
+/// Error: a database file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The system refused.
+    /// The system refused an operation on the file.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// It does not begin with an intact record that holds a schema.
+    /// The file does not begin with an intact record that has a schema.
     #[error("{}: not a database file: {problem}", path.display())]
     NotADatabase {
         /// The file.
         path: PathBuf,
-        /// What is wrong with its first record.
+        /// Damage of its first record.
         problem: Damage,
     },
-    /// It is one server's part of a clustered database.
+    /// The file is one server's log of a clustered database.
     #[error(
         "{0}: belongs to a clustered database; make a standalone file of it first: \
          ovsdb-tool cluster-to-standalone NEW-FILE {0}",
@@ -71,27 +74,27 @@ pub enum FileError {
     Transaction {
         /// The file.
         path: PathBuf,
-        /// Number of the record; the schema is 0.
+        /// Number of the record. The schema is 0.
         record: u64,
-        /// Where its header begins.
+        /// Offset of its header in the file, in bytes.
         offset: u64,
-        /// What is wrong.
+        /// The error of the transaction.
         error: OvsdbError,
     },
-    /// Another program writes it, or another journal of this one.
+    /// Another program, or another journal of this program, has the file open for writing.
     #[error("{}: another program has it open for writing", path.display())]
     InUse {
         /// The file.
         path: PathBuf,
     },
-    /// The file that is locked beside it cannot be.
+    /// The lock file beside the file cannot be locked.
     #[error("{}: cannot lock {}: {source}", path.display(), lock_path.display())]
     Lock {
         /// The file.
         path: PathBuf,
-        /// What is locked in its place.
+        /// The lock file.
         lock_path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! From a file into a database.
+//! Replay of a standalone database file into a database.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -10,10 +10,10 @@ use patchbay_schemas::atom::parse_uuid;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::delta::Delta;
 use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::json::{Json, Kind, Reader, TextBuf};
+use patchbay_schemas::json::{Json, Reader, TextBuf, ValueKind};
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{DatabaseSchema, TableId, TableSchema};
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::wire::{
     ColumnValues, Condition, DecodedTransaction, InsertRow, NotationReader, Operation,
 };
@@ -21,10 +21,10 @@ use patchbay_schemas::wire::{
 use super::record::{RecordError, Records};
 use super::{Damage, FileError};
 
-/// How much of a file is read at once.
-const READ_SIZE: usize = 1 << 18;
+/// Bytes that are read from a file at once.
+const FILE_READ_BYTES: usize = 1 << 18;
 
-/// A standalone database file, its schema read and its transactions to be.
+/// Open standalone database file. Its schema is read, its transactions are not.
 #[derive(Debug)]
 pub(crate) struct DatabaseFile {
     path: PathBuf,
@@ -45,7 +45,7 @@ impl DatabaseFile {
             path: path.to_owned(),
             problem,
         };
-        let mut records = Records::new(BufReader::with_capacity(READ_SIZE, file));
+        let mut records = Records::new(BufReader::with_capacity(FILE_READ_BYTES, file));
         let text = match records.next() {
             Ok(Some(text)) => text,
             Ok(None) => return Err(not_a_database(Damage::Empty)),
@@ -74,13 +74,13 @@ impl DatabaseFile {
         &self.schema
     }
 
-    /// Executes the file's transactions on an empty database of its schema and returns where the last intact record
-    /// ends. One record is in memory at a time.
+    /// Executes the file's transactions on an empty database with its schema, one record at a time.
+    /// Returns the end of the last intact record, an offset in bytes.
     ///
-    /// Like ovsdb-server, ends at the first record that is not intact, and leaves out transactions that break a
-    /// constraint; both are logged.
+    /// Like ovsdb-server, stops at the first damaged record, and leaves out transactions that
+    /// violate a constraint. Both are logged.
     pub(crate) fn replay(mut self, database: &mut Database) -> Result<u64, FileError> {
-        let mut strings = Strings::default();
+        let mut strings = StringCache::default();
         for record in 1_u64.. {
             let offset = self.records.offset();
             let path = self.path.display();
@@ -89,7 +89,7 @@ impl DatabaseFile {
                 Ok(None) => break,
                 Err(RecordError::Io(source)) => return Err(FileError::io(&self.path, source)),
                 Err(RecordError::Clustered) => {
-                    tracing::warn!(%path, record, offset, "ignoring a record of a cluster and all after it");
+                    tracing::warn!(%path, record, offset, "ignoring a record of a clustered database and all after it");
                     break;
                 }
                 Err(RecordError::Damaged(problem)) => {
@@ -97,14 +97,14 @@ impl DatabaseFile {
                     break;
                 }
             };
-            // The snapshot must be gone when the database changes, or shared parts of tables are copied.
+            // Drop the snapshot before the database changes, or shared parts of tables are copied.
             let content = database.snapshot();
-            let mut decoder = Decoder {
+            let mut decoder = RecordDecoder {
                 schema: &self.schema,
                 content: &content,
                 strings: &mut strings,
             };
-            let decoded = decoder.transaction(&text);
+            let decoded = decoder.decode(&text);
             drop((content, text));
             let operations = decoded.map_err(|error| FileError::Transaction {
                 path: self.path.clone(),
@@ -120,23 +120,23 @@ impl DatabaseFile {
             if let Execution::Failed { error, .. } =
                 database.execute(&mut transaction, &Access::unrestricted())
             {
-                tracing::warn!(%path, record, offset, %error, "leaving out a transaction that breaks a constraint");
+                tracing::warn!(%path, record, offset, %error, "leaving out a transaction that violates a constraint");
             }
         }
         Ok(self.records.offset())
     }
 }
 
-/// Turns a record into the operations that have its effect.
-struct Decoder<'a> {
+/// Decoder of a record into operations with the same effect.
+struct RecordDecoder<'a> {
     schema: &'a DatabaseSchema,
-    /// The rows that the record changes or deletes.
+    /// Content before the record, with the rows that it changes or deletes.
     content: &'a Snapshot,
-    strings: &'a mut Strings,
+    strings: &'a mut StringCache,
 }
 
-impl Decoder<'_> {
-    fn transaction(&mut self, text: &TextBuf) -> Result<Vec<Operation>, OvsdbError> {
+impl RecordDecoder<'_> {
+    fn decode(&mut self, text: &TextBuf) -> Result<Vec<Operation>, OvsdbError> {
         let mut reader = Reader::new(text.as_text());
         reader.enter_object();
         let mut tables = Vec::new();
@@ -144,8 +144,8 @@ impl Decoder<'_> {
         while let Some(name) = reader.next_member() {
             let at = reader;
             match (&*name, reader.kind()) {
-                (b"_is_diff", Kind::Bool) => is_diff = reader.boolean() == Some(true),
-                (b"_date", Kind::Number) | (b"_comment", Kind::String) => {
+                (b"_is_diff", ValueKind::Bool) => is_diff = reader.boolean() == Some(true),
+                (b"_date", ValueKind::Number) | (b"_comment", ValueKind::String) => {
                     reader.skip();
                 }
                 _ => {
@@ -160,12 +160,12 @@ impl Decoder<'_> {
         }
         let mut operations = Vec::new();
         for (table, rows) in tables {
-            self.table(table, rows, is_diff, &mut operations)?;
+            self.decode_table(table, rows, is_diff, &mut operations)?;
         }
         Ok(operations)
     }
 
-    fn table(
+    fn decode_table(
         &mut self,
         table: TableId,
         mut rows: Reader<'_>,
@@ -174,22 +174,22 @@ impl Decoder<'_> {
     ) -> Result<(), OvsdbError> {
         let schema = self.schema.table(table);
         if !rows.enter_object() {
-            return Err(within(
+            return Err(with_place(
                 OvsdbError::new("syntax error", "object expected"),
                 &schema.name,
             ));
         }
         while let Some(name) = rows.next_member() {
-            let operation = self.row(table, &name, &mut rows, is_diff);
+            let operation = self.decode_row(table, &name, &mut rows, is_diff);
             operations.push(operation.map_err(|error| {
                 let row = String::from_utf8_lossy(&name);
-                within(error, &format!("{} row {row}", schema.name))
+                with_place(error, &format!("{} row {row}", schema.name))
             })?);
         }
         Ok(())
     }
 
-    fn row(
+    fn decode_row(
         &mut self,
         table: TableId,
         uuid: &[u8],
@@ -201,34 +201,34 @@ impl Decoder<'_> {
         let schema = self.schema.table(table);
         let old = self.content.row(table, uuid);
         match (reader.kind(), old) {
-            (Kind::Null, Some(_)) => {
+            (ValueKind::Null, Some(_)) => {
                 reader.skip();
                 Ok(Operation::Delete {
                     table,
                     condition: Condition::uuid(uuid),
                 })
             }
-            (Kind::Null, None) => {
+            (ValueKind::Null, None) => {
                 let details = "the transaction deletes a row that does not exist";
                 Err(OvsdbError::new("syntax error", details))
             }
-            (Kind::Object, Some(old)) => Ok(Operation::Update {
+            (ValueKind::Object, Some(old)) => Ok(Operation::Update {
                 table,
                 condition: Condition::uuid(uuid),
-                row: self.columns(schema, reader, is_diff.then_some(old))?,
+                row: self.decode_columns(schema, reader, is_diff.then_some(old))?,
             }),
-            (Kind::Object, None) => Ok(Operation::Insert {
+            (ValueKind::Object, None) => Ok(Operation::Insert {
                 table,
                 uuid,
                 given: None,
-                row: InsertRow::new(schema, self.columns(schema, reader, None)?),
+                row: InsertRow::new(schema, self.decode_columns(schema, reader, None)?),
             }),
             _ => Err(OvsdbError::new("syntax error", "row must be JSON object")),
         }
     }
 
-    /// The values of columns; differences are from those of `old`.
-    fn columns(
+    /// Decodes the values of columns. Differences are applied to those of `old`.
+    fn decode_columns(
         &mut self,
         schema: &TableSchema,
         reader: &mut Reader<'_>,
@@ -249,15 +249,16 @@ impl Decoder<'_> {
                 Some(old) => Delta::decode(reader, ty, &mut notation)
                     .and_then(|delta| delta.apply(&old.get(column), ty)),
             };
-            let value: Datum = value.map_err(|error| within(error, &format!("column {name}")))?;
+            let value: Datum =
+                value.map_err(|error| with_place(error, &format!("column {name}")))?;
             values.push((column, value));
         }
         Ok(values)
     }
 }
 
-/// The error with its place before the details.
-fn within(mut error: OvsdbError, place: &str) -> OvsdbError {
+/// Adds the place to the details of an error.
+fn with_place(mut error: OvsdbError, place: &str) -> OvsdbError {
     error.details = Some(match error.details {
         Some(details) => format!("{place}: {details}"),
         None => place.to_owned(),

@@ -1,30 +1,32 @@
-//! Records: a header line and a JSON text.
+//! Records of a database file: a header line and a JSON text.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, Read as _};
 
-use patchbay_schemas::json::{Kind, Reader, TextBuf};
+use patchbay_schemas::json::{Reader, TextBuf, ValueKind};
 use sha1::{Digest as _, Sha1};
 
 use super::Damage;
 
-/// A header with more bytes than this is none: ovsdb-server does not read a longer one.
-const MAX_HEADER: u64 = 128;
-/// What is reserved for a text whose length only its header tells: a damaged one may tell any length.
-const RESERVED: usize = 1 << 20;
+/// Length of the longest header line, in bytes, as in ovsdb-server.
+const MAX_HEADER_BYTES: u64 = 128;
+/// Maximum number of bytes that are reserved for a text before it is read, because a damaged header
+/// may have any length.
+const MAX_RESERVED_BYTES: usize = 1 << 20;
 
-/// The word of a header that says who wrote the file.
+/// Type in the header of a standalone database's record.
 const STANDALONE: &[u8] = b"JSON";
+/// Type in the header of a clustered database's record.
 const CLUSTERED: &[u8] = b"CLUSTER";
 
-/// Why there is no next record.
+/// Error: there is no intact next record.
 #[derive(Debug)]
 pub(super) enum RecordError {
-    /// Reading failed.
+    /// The file could not be read.
     Io(io::Error),
     /// The record belongs to a file of a clustered database.
     Clustered,
-    /// What comes next is not an intact record.
+    /// The record is damaged.
     Damaged(Damage),
 }
 
@@ -40,11 +42,11 @@ impl From<io::Error> for RecordError {
     }
 }
 
-/// The records of a file, one after the other.
+/// Reader of a file's records, one after the other.
 #[derive(Debug)]
 pub(super) struct Records<R> {
     input: R,
-    /// Where the next record begins.
+    /// Offset of the next record, in bytes.
     offset: u64,
 }
 
@@ -53,16 +55,17 @@ impl<R: BufRead> Records<R> {
         Self { input, offset: 0 }
     }
 
-    /// Where the record that was not read yet, or not intact, begins.
+    /// The offset of the record that is not read yet or is damaged, in bytes.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The object of the next record; none at the end of the file. Not to be called again after an error.
+    /// Reads the JSON object of the next record. `None`: end of the file. Must not be called again
+    /// after an error.
     pub(super) fn next(&mut self) -> Result<Option<TextBuf>, RecordError> {
         let mut line = Vec::new();
         (&mut self.input)
-            .take(MAX_HEADER)
+            .take(MAX_HEADER_BYTES)
             .read_until(b'\n', &mut line)?;
         if line.is_empty() {
             return Ok(None);
@@ -76,7 +79,7 @@ impl<R: BufRead> Records<R> {
         }
         let (offset, len) = (self.offset + line.len() as u64, header.len);
         let reserved = usize::try_from(len).unwrap_or(usize::MAX);
-        let mut text = Vec::with_capacity(reserved.min(RESERVED));
+        let mut text = Vec::with_capacity(reserved.min(MAX_RESERVED_BYTES));
         (&mut self.input).take(len).read_to_end(&mut text)?;
         let read = text.len() as u64;
         if read < len {
@@ -94,7 +97,7 @@ impl<R: BufRead> Records<R> {
             return Err(damage.into());
         }
         let text = TextBuf::parse(text).map_err(|error| Damage::Json { offset, len, error })?;
-        if Reader::new(text.as_text()).kind() != Kind::Object {
+        if Reader::new(text.as_text()).kind() != ValueKind::Object {
             return Err(Damage::NotAnObject { offset, len }.into());
         }
         self.offset = offset + len;
@@ -110,7 +113,7 @@ struct Header {
 }
 
 impl Header {
-    /// Parses `OVSDB <JSON|CLUSTER> <length> <sha1>` with its line end.
+    /// Parses the line `OVSDB <JSON|CLUSTER> <length> <sha1>`.
     fn parse(line: &[u8]) -> Option<Self> {
         let line = line.strip_prefix(b"OVSDB ")?.strip_suffix(b"\n")?;
         let mut words = line.split(|byte| *byte == b' ');
@@ -120,7 +123,7 @@ impl Header {
             _ => return None,
         };
         let len = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
-        // As ovsdb-server.
+        // As in ovsdb-server.
         if len == 0 {
             return None;
         }
@@ -152,7 +155,7 @@ fn hex(hash: &[u8]) -> String {
     })
 }
 
-/// A record of the text of a JSON object; its last line end is added.
+/// Encodes a record with the text of a JSON object, to which it adds a line end.
 pub(super) fn encode(mut text: Vec<u8>) -> Vec<u8> {
     text.push(b'\n');
     let hash = hex(&Sha1::digest(&text));
@@ -166,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers() {
+    fn headers_are_parsed() {
         let hash = "0123456789abcdef0123456789ABCDEF01234567";
         for (word, clustered) in [("JSON", false), ("CLUSTER", true)] {
             let header = Header::parse(format!("OVSDB {word} 73 {hash}\n").as_bytes()).unwrap();
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_read_again() {
+    fn encoded_records_are_read_again() {
         let mut file = encode(b"{\"a\":1}".to_vec());
         let second = file.len() as u64;
         file.extend(encode(b"{}".to_vec()));
@@ -204,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_not_believed() {
+    fn a_wrong_length_does_not_reserve_memory() {
         let hash = "0".repeat(40);
         let file = format!("OVSDB JSON {} {hash}\n{{}}\n", u64::MAX);
         let error = Records::new(file.as_bytes()).next().unwrap_err();

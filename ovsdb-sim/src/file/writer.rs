@@ -1,4 +1,4 @@
-//! From changes of a database to a record.
+//! Encoding of changes as the text of a record.
 
 use patchbay_engine::db::{ChangeSet, RowChange, Snapshot};
 use patchbay_schemas::atom::write_uuid;
@@ -7,7 +7,7 @@ use patchbay_schemas::json::write;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableSchema};
 
-/// The whole content of a database as changes of an empty one.
+/// The content of a database as changes of an empty one.
 pub(super) fn content(snapshot: &Snapshot) -> ChangeSet {
     let rows = snapshot.schema().table_ids().flat_map(|table| {
         snapshot.table(table).iter().map(move |row| RowChange {
@@ -21,22 +21,23 @@ pub(super) fn content(snapshot: &Snapshot) -> ChangeSet {
     }
 }
 
-/// The JSON object of a transaction of `date`, in milliseconds since 1970; none when only ephemeral columns changed.
+/// Encodes the JSON object of a transaction of `date`, in milliseconds since 1970. `None`: only
+/// ephemeral columns changed.
 pub(super) fn transaction(
     schema: &DatabaseSchema,
     changes: &ChangeSet,
     comment: &str,
     date: i64,
 ) -> Option<Vec<u8>> {
-    let writer = Writer {
-        whole: changes
+    let writer = RecordWriter {
+        whole_values: changes
             .rows
             .iter()
             .any(|change| is_ambiguous(schema, change)),
     };
     let mut out = b"{\"_date\":".to_vec();
     write::integer(&mut out, date);
-    if !writer.whole {
+    if !writer.whole_values {
         out.extend_from_slice(b",\"_is_diff\":true");
     }
     if !comment.is_empty() {
@@ -52,7 +53,7 @@ pub(super) fn transaction(
         out.extend_from_slice(b":{");
         let first = out.len();
         for change in changes.rows.iter().filter(|change| change.table == id) {
-            writer.row(table, change, first, &mut out);
+            writer.append_row(table, change, first, &mut out);
         }
         if out.len() == first {
             out.truncate(start);
@@ -65,8 +66,9 @@ pub(super) fn transaction(
     persistent.then_some(out)
 }
 
-/// Whether a difference in this change would be read in two ways: from a default that is not empty, which only sets
-/// and maps of one or more have, ovsdb-server 3.1 takes it for the new value, later ones for a difference.
+/// True if a difference in this change would be ambiguous. If the old value is a default that is
+/// not empty, as in sets and maps of one or more elements, ovsdb-server 3.1 reads a difference as
+/// the new value, and later releases read it as a difference.
 fn is_ambiguous(schema: &DatabaseSchema, change: &RowChange) -> bool {
     let (Some(old), Some(new)) = (&change.old, &change.new) else {
         return false;
@@ -79,14 +81,15 @@ fn is_ambiguous(schema: &DatabaseSchema, change: &RowChange) -> bool {
     })
 }
 
-struct Writer {
-    /// Changed columns are written whole, not as differences.
-    whole: bool,
+struct RecordWriter {
+    /// True to write changed columns as whole values, not as differences.
+    whole_values: bool,
 }
 
-impl Writer {
-    /// Appends a member of the object of rows whose content begins at `first`, unless the change is to be forgotten.
-    fn row(&self, table: &TableSchema, change: &RowChange, first: usize, out: &mut Vec<u8>) {
+impl RecordWriter {
+    /// Appends a row as a member of the table's object, whose content begins at `first`. Appends
+    /// nothing if only ephemeral columns changed.
+    fn append_row(&self, table: &TableSchema, change: &RowChange, first: usize, out: &mut Vec<u8>) {
         let start = out.len();
         if start > first {
             out.push(b',');
@@ -97,18 +100,19 @@ impl Writer {
         match (&change.old, &change.new) {
             (_, None) => out.extend_from_slice(b"null"),
             (None, Some(new)) => {
-                self.columns(table, None, new, out);
+                self.append_columns(table, None, new, out);
             }
             (Some(old), Some(new)) => {
-                if !self.columns(table, Some(old), new, out) {
+                if !self.append_columns(table, Some(old), new, out) {
                     out.truncate(start);
                 }
             }
         }
     }
 
-    /// Appends the object of the columns that changed, from `old` or from the defaults; whether there are any.
-    fn columns(
+    /// Appends the object of the columns that differ from `old` or from the defaults. Returns false
+    /// if there are none.
+    fn append_columns(
         &self,
         table: &TableSchema,
         old: Option<&Row>,
@@ -128,7 +132,7 @@ impl Writer {
             let ty = table.column_type(column);
             match old.map(|old| &old.values[column]) {
                 Some(before) if before == value => {}
-                Some(before) if !self.whole => {
+                Some(before) if !self.whole_values => {
                     if let Some(delta) = Delta::between(before, value, ty) {
                         name(column, out);
                         delta.write_json(out);

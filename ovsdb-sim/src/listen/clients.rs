@@ -1,4 +1,4 @@
-//! Who has come in through a listener.
+//! Clients of a listener.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,56 +6,58 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::session::SessionId;
+use crate::session_id::SessionId;
 
-/// The clients of a listener.
+/// Clients of a listener, with their probe interval.
 #[derive(Debug)]
-pub(super) struct Clients {
-    /// The time of silence after which they must prove to be there.
-    pub(super) probe: watch::Sender<Option<Duration>>,
-    present: Mutex<Present>,
+pub(super) struct ListenerClients {
+    /// Time of silence after which a client must answer an `echo`. `None`: no probes.
+    pub(super) probe_interval: watch::Sender<Option<Duration>>,
+    registered: Mutex<RegisteredClients>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Present {
+pub(super) struct RegisteredClients {
     pub(super) sessions: BTreeSet<SessionId>,
-    /// No more are served.
-    pub(super) is_over: bool,
+    /// True after the listener's end: no more clients are served.
+    pub(super) is_closed: bool,
 }
 
-impl Clients {
-    pub(super) fn new(probe: Option<Duration>) -> Self {
+impl ListenerClients {
+    pub(super) fn new(probe_interval: Option<Duration>) -> Self {
         Self {
-            probe: watch::Sender::new(probe),
-            present: Mutex::default(),
+            probe_interval: watch::Sender::new(probe_interval),
+            registered: Mutex::default(),
         }
     }
 
-    /// Notes one for as long as it is there; none if it comes too late.
-    pub(super) fn join(self: &Arc<Self>, session: SessionId) -> Option<Client> {
-        let mut present = self.present();
-        if present.is_over {
+    /// Registers a client for the lifetime of the guard. `None`: the listener has ended.
+    pub(super) fn register(self: &Arc<Self>, session: SessionId) -> Option<ClientGuard> {
+        let mut registered = self.registered();
+        if registered.is_closed {
             return None;
         }
-        present.sessions.insert(session);
+        registered.sessions.insert(session);
         let clients = self.clone();
-        Some(Client { clients, session })
+        Some(ClientGuard { clients, session })
     }
 
-    pub(super) fn present(&self) -> MutexGuard<'_, Present> {
+    pub(super) fn registered(&self) -> MutexGuard<'_, RegisteredClients> {
         // Each change is one call or assignment.
-        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+        self.registered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A client that is there.
-pub(super) struct Client {
-    clients: Arc<Clients>,
+/// Registration of a client. Dropping it unregisters the client.
+pub(super) struct ClientGuard {
+    clients: Arc<ListenerClients>,
     session: SessionId,
 }
 
-impl Drop for Client {
+impl Drop for ClientGuard {
     fn drop(&mut self) {
-        self.clients.present().sessions.remove(&self.session);
+        self.clients.registered().sessions.remove(&self.session);
     }
 }

@@ -1,4 +1,5 @@
-//! Remotes that a database names: `db:OVN_Northbound,NB_Global,connections`, whose rows `ovn-nbctl set-connection` writes.
+//! Remotes in a column of a database, such as `db:OVN_Northbound,NB_Global,connections`, which
+//! `ovn-nbctl set-connection` writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,41 +14,44 @@ use patchbay_schemas::wire::DecodedTransaction;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use crate::hosted::Hosted;
-use crate::listen::{self, ListenError};
+use crate::served_database::ServedDatabase;
 use crate::server::Server;
+use crate::sim::Sim;
+use crate::target::{RemoteError, default_probe_interval};
 
-use super::Remote;
-use super::status::Status;
+use super::OpenRemote;
+use super::status::RemoteStatus;
 
-/// What cannot be opened is tried again after so long.
-const RETRY: Duration = Duration::from_secs(1);
-/// The rows are told so often how it is with their connections, as by ovsdb-server.
-const STATUS: Duration = Duration::from_millis(2500);
+/// Time after which a remote that cannot be opened is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Time between two updates of the rows' status, as in ovsdb-server.
+const STATUS_INTERVAL: Duration = Duration::from_millis(2500);
 
-/// The remotes that a column names. Dropping it ends them.
+/// Remotes in a column of a database. Dropping it ends them.
 #[derive(Debug)]
-pub(super) struct Configured {
+pub(super) struct ConfiguredRemotes {
     target: String,
     task: JoinHandle<()>,
 }
 
-/// Targets with their probe intervals.
-type Wanted = BTreeMap<String, Option<Duration>>;
+/// Open remote for a target in the column.
+#[derive(Debug)]
+struct ConfiguredRemote {
+    probe_interval: Option<Duration>,
+    remote: OpenRemote,
+}
 
-/// What was opened for a target, with its probe interval.
-type Open = BTreeMap<String, (Option<Duration>, Remote)>;
-
-impl Configured {
-    /// Begins to follow a column.
-    pub(super) fn start(server: &Arc<Server>, target: &str) -> Result<Self, ListenError> {
-        let column = Column::find(server, target).map_err(|problem| ListenError::Column {
+impl ConfiguredRemotes {
+    /// Starts the task that follows the column.
+    pub(super) fn start(sim: &Sim, target: &str) -> Result<Self, RemoteError> {
+        let column = RemoteColumn::find(sim.server(), target);
+        let column = column.map_err(|problem| RemoteError::Column {
             target: target.to_owned(),
             problem,
         })?;
         Ok(Self {
             target: target.to_owned(),
-            task: tokio::spawn(follow(server.clone(), column)),
+            task: tokio::spawn(follow(sim.clone(), column)),
         })
     }
 
@@ -56,80 +60,94 @@ impl Configured {
     }
 }
 
-impl Drop for Configured {
+impl Drop for ConfiguredRemotes {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-async fn follow(server: Arc<Server>, column: Column) {
+/// Opens and closes remotes as the column's content changes, and writes their status.
+async fn follow(sim: Sim, column: RemoteColumn) {
+    let server = sim.server();
     let mut databases = server.databases().watch();
-    let mut open = Open::new();
-    let mut status = interval(STATUS);
+    let mut open = BTreeMap::<String, ConfiguredRemote>::new();
+    let mut status = interval(STATUS_INTERVAL);
     status.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        // It may be removed, and another one of its name be added.
+        // The database may be removed, and another one with its name be added.
         let database = databases.borrow_and_update().get(&column.database).cloned();
-        // Before the content is looked at, so that nothing is missed.
-        let mut commits = database.as_ref().map(|database| database.commits_watch());
-        let wanted = database.as_ref().map(|database| column.wanted(database));
-        let wanted = wanted.unwrap_or_default();
-        open.retain(|target, (probe, remote)| {
+        // Watch before reading the content, so that no commit is missed.
+        let mut commits = database.as_ref().map(|database| database.watch_commits());
+        let wanted = database
+            .as_ref()
+            .map(|database| column.targets(database))
+            .unwrap_or_default();
+        open.retain(|target, opened| {
             let Some(wanted) = wanted.get(target) else {
                 return false;
             };
-            if wanted != probe {
-                remote.set_probe(*wanted);
-                *probe = *wanted;
+            if *wanted != opened.probe_interval {
+                opened.remote.set_probe_interval(*wanted);
+                opened.probe_interval = *wanted;
             }
             true
         });
         let mut is_complete = true;
-        for (target, probe) in wanted {
+        for (target, probe_interval) in wanted {
             if open.contains_key(&target) {
                 continue;
             }
-            match Remote::open(&server, &target, probe).await {
-                Ok(remote) => drop(open.insert(target, (probe, remote))),
+            match OpenRemote::open(&sim, &target, probe_interval).await {
+                Ok(remote) => {
+                    let opened = ConfiguredRemote {
+                        probe_interval,
+                        remote,
+                    };
+                    open.insert(target, opened);
+                }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot serve what a database says");
+                    tracing::warn!(%error, "cannot open a remote that a database names");
                     is_complete = false;
                 }
             }
         }
-        let committed = async {
+        let commit = async {
             match &mut commits {
                 Some(commits) => commits.changed().await.is_ok(),
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
-            _ = committed => {}
+            _ = commit => {}
             changed = databases.changed() => {
                 if changed.is_err() {
                     return;
                 }
             }
-            () = sleep(RETRY), if !is_complete => {}
+            () = sleep(RETRY_INTERVAL), if !is_complete => {}
             _ = status.tick() => {
                 if let Some(database) = database && server.is_up() {
-                    column.tell(&database, &open);
+                    column.write_status(&database, &open);
                 }
             }
         }
     }
 }
 
-/// A column, by its names: the database and its schema may change.
+/// Names of a column. It is looked up by them each time, because the database and its schema may
+/// change.
 #[derive(Debug)]
-struct Column {
+struct RemoteColumn {
     database: String,
     table: String,
     name: String,
 }
 
-impl Column {
-    /// Looks for `db:DATABASE,TABLE,COLUMN`, or says in ovsdb-server's words what is wrong.
+impl RemoteColumn {
+    /// Finds the column of `db:DATABASE,TABLE,COLUMN`.
+    ///
+    /// # Errors
+    /// There is no such column. The text is ovsdb-server's.
     fn find(server: &Server, target: &str) -> Result<Self, String> {
         let names = target.strip_prefix("db:").unwrap_or(target);
         let mut names = names.split(',').filter(|name| !name.is_empty());
@@ -138,9 +156,10 @@ impl Column {
         else {
             return Err("invalid syntax".to_owned());
         };
-        let hosted = server.database(database);
-        let hosted = hosted.ok_or_else(|| format!("no database named {database}"))?;
-        let schema = hosted.schema();
+        let served = server
+            .database(database)
+            .ok_or_else(|| format!("no database named {database}"))?;
+        let schema = served.schema();
         let (_, found) = schema
             .table_by_name(table)
             .ok_or_else(|| format!("no table named {table}"))?;
@@ -154,39 +173,46 @@ impl Column {
         })
     }
 
-    /// What it names now.
-    fn wanted(&self, database: &Hosted) -> Wanted {
+    /// The targets in the column, with their probe intervals.
+    fn targets(&self, database: &ServedDatabase) -> BTreeMap<String, Option<Duration>> {
         let snapshot = database.snapshot();
-        let named = self.named(&snapshot).into_iter();
-        let targets = named.filter_map(|(referred, atom)| {
-            if let Atom::String(target) = &atom {
-                let target = target.to_string();
-                return Some((listen::default_probe(&target), target));
-            }
-            let (table, row) = referred_row(&snapshot, referred, &atom)?;
-            connection(snapshot.schema().table(table), row)
-        });
-        targets.map(|(probe, target)| (target, probe)).collect()
+        self.elements(&snapshot)
+            .into_iter()
+            .filter_map(|(referred, atom)| {
+                if let Atom::String(target) = &atom {
+                    let target = target.to_string();
+                    let probe_interval = default_probe_interval(&target);
+                    return Some((target, probe_interval));
+                }
+                let (table, row) = referred_row(&snapshot, referred, &atom)?;
+                read_target(snapshot.schema().table(table), row)
+            })
+            .collect()
     }
 
-    /// Writes into the rows that it refers to how it is with their connections.
-    fn tell(&self, database: &Arc<Hosted>, open: &Open) {
-        // As ovsdb-server: there it would be an entry of the log for all members, which have other connections.
+    /// Writes the status of the connections into the rows that the column refers to.
+    fn write_status(
+        &self,
+        database: &Arc<ServedDatabase>,
+        open: &BTreeMap<String, ConfiguredRemote>,
+    ) {
+        // As in ovsdb-server: all members of a cluster share the rows and have other connections.
         if database.is_clustered() {
             return;
         }
         let snapshot = database.snapshot();
         let mut operations = Vec::new();
-        for (referred, atom) in self.named(&snapshot) {
+        for (referred, atom) in self.elements(&snapshot) {
             let Some((id, row)) = referred_row(&snapshot, referred, &atom) else {
                 continue;
             };
             let table = snapshot.schema().table(id);
-            let Some((_, target)) = connection(table, row) else {
+            let Some((target, _)) = read_target(table, row) else {
                 continue;
             };
-            let status = Status::of(&target, open.get(&target).map(|(_, remote)| remote));
-            operations.extend(status.operation(id, table, row));
+            let remote = open.get(&target).map(|opened| &opened.remote);
+            let status = RemoteStatus::new(&target, remote);
+            operations.extend(status.update_operation(id, table, row));
         }
         if operations.is_empty() {
             return;
@@ -202,14 +228,15 @@ impl Column {
         }
     }
 
-    /// The elements of the column in all rows, and the table that they refer to if they do.
-    fn named(&self, snapshot: &Snapshot) -> Vec<(Option<TableId>, Atom)> {
-        let mut named = Vec::new();
+    /// The elements of the column in all rows. An element that refers to a row comes with the row's
+    /// table.
+    fn elements(&self, snapshot: &Snapshot) -> Vec<(Option<TableId>, Atom)> {
+        let mut elements = Vec::new();
         let Some((id, table)) = snapshot.schema().table_by_name(&self.table) else {
-            return named;
+            return elements;
         };
         let Some(column) = table.column_id(&self.name) else {
-            return named;
+            return elements;
         };
         let referred = match &table.column_type(column).key.constraint {
             Constraint::Reference(reference) => Some(reference.table),
@@ -217,14 +244,14 @@ impl Column {
         };
         for row in snapshot.table(id).iter() {
             if let Datum::Set(atoms) = &*row.get(column) {
-                named.extend(atoms.iter().map(|atom| (referred, atom.clone())));
+                elements.extend(atoms.iter().map(|atom| (referred, atom.clone())));
             }
         }
-        named
+        elements
     }
 }
 
-/// The row that an element of a column refers to.
+/// Finds the row that an element of a column refers to.
 fn referred_row<'s>(
     snapshot: &'s Snapshot,
     table: Option<TableId>,
@@ -236,23 +263,24 @@ fn referred_row<'s>(
     Some((table, snapshot.table(table).get(*uuid)?))
 }
 
-/// The target of a row of a table such as `Connection`, and its probe interval.
-fn connection(table: &TableSchema, row: &Row) -> Option<(Option<Duration>, String)> {
+/// Reads the target and the probe interval in a row of a table such as `Connection`.
+fn read_target(table: &TableSchema, row: &Row) -> Option<(String, Option<Duration>)> {
     let Some(Atom::String(target)) = scalar(table, row, "target", AtomType::String) else {
         tracing::info!(table = &*table.name, "a row has no target");
         return None;
     };
-    let probe = match scalar(table, row, "inactivity_probe", AtomType::Integer) {
+    let probe_interval = match scalar(table, row, "inactivity_probe", AtomType::Integer) {
         Some(Atom::Integer(milliseconds)) => {
             let milliseconds = u64::try_from(milliseconds).unwrap_or_default();
-            Some(Duration::from_millis(milliseconds)).filter(|probe| !probe.is_zero())
+            Some(Duration::from_millis(milliseconds)).filter(|interval| !interval.is_zero())
         }
-        _ => listen::default_probe(&target),
+        _ => default_probe_interval(&target),
     };
-    Some((probe, target.to_string()))
+    Some((target.to_string(), probe_interval))
 }
 
-/// The only element of a column that a table may have.
+/// Reads a column with exactly one element of a type. `None`: the table has no such column, or the
+/// row another number of elements.
 fn scalar(table: &TableSchema, row: &Row, column: &str, ty: AtomType) -> Option<Atom> {
     let column = table.column_id(column)?;
     let value = row.get(column);

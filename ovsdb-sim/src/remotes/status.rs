@@ -1,4 +1,5 @@
-//! What the rows of a `db:` remote say of their connections: `is_connected` and `status`, in ovsdb-server's words.
+//! Status of the connections of a `db:` remote: the columns `is_connected` and `status`, in
+//! ovsdb-server's words.
 
 use patchbay_schemas::atom::{Atom, AtomType};
 use patchbay_schemas::datum::{Datum, Map};
@@ -7,17 +8,19 @@ use patchbay_schemas::schema::{BaseType, ColumnType, TableId, TableSchema};
 use patchbay_schemas::wire::{Condition, Operation};
 use tokio::time::Instant;
 
-use crate::dial::Phase;
-use crate::listen;
+use crate::dial::DialerPhase;
+use crate::target::PassiveTarget;
 
-use super::{Door, Remote};
+use super::{OpenRemote, PassiveRemote};
 
+/// Type of the column `is_connected`.
 const BOOLEAN: ColumnType = ColumnType {
     key: BaseType::unconstrained(AtomType::Boolean),
     value: None,
     min: 1,
     max: 1,
 };
+/// Type of the column `status`.
 const STRINGS: ColumnType = ColumnType {
     key: BaseType::unconstrained(AtomType::String),
     value: Some(BaseType::unconstrained(AtomType::String)),
@@ -25,43 +28,44 @@ const STRINGS: ColumnType = ColumnType {
     max: ColumnType::UNLIMITED,
 };
 
-/// How it is with a target.
+/// Status of a target.
 #[derive(Debug)]
-pub(super) struct Status {
+pub(super) struct RemoteStatus {
     is_connected: bool,
+    /// Keys and values of the column `status`.
     details: Vec<(&'static str, String)>,
 }
 
-impl Status {
-    /// Of a target, and of what was opened for it.
-    pub(super) fn of(target: &str, remote: Option<&Remote>) -> Self {
+impl RemoteStatus {
+    /// Makes the status of a target. `None`: its remote could not be opened.
+    pub(super) fn new(target: &str, remote: Option<&OpenRemote>) -> Self {
         match remote {
-            Some(Remote::Passive(Door { listener, .. })) => {
+            Some(OpenRemote::Passive(PassiveRemote { listener, .. })) => {
                 let port = listener.address().map(|address| address.port());
-                Self::passive(listener.clients(), port)
+                Self::passive(listener.client_count(), port)
             }
-            Some(Remote::Active(dialer)) => {
-                let progress = dialer.progress();
+            Some(OpenRemote::Active(dialer)) => {
+                let status = dialer.status();
                 let since = |name, instant: Option<Instant>| {
                     Some((name, instant?.elapsed().as_secs().to_string()))
                 };
-                let state = match progress.phase {
-                    Phase::Backoff => "BACKOFF",
-                    Phase::Connecting => "CONNECTING",
-                    Phase::Active => "ACTIVE",
+                let state = match status.phase {
+                    DialerPhase::Backoff => "BACKOFF",
+                    DialerPhase::Connecting => "CONNECTING",
+                    DialerPhase::Active => "ACTIVE",
                 };
                 let details = [
                     Some(("state", state.to_owned())),
-                    since("sec_since_connect", progress.connected),
-                    since("sec_since_disconnect", progress.disconnected),
+                    since("sec_since_connect", status.connected),
+                    since("sec_since_disconnect", status.disconnected),
                 ];
                 Self {
-                    is_connected: progress.phase == Phase::Active,
+                    is_connected: status.phase == DialerPhase::Active,
                     details: details.into_iter().flatten().collect(),
                 }
             }
-            None if listen::is_place(target) => Self::passive(0, None),
-            // ovsdb-server takes what it does not know for a client that cannot be reached.
+            None if PassiveTarget::parse(target).is_some() => Self::passive(0, None),
+            // ovsdb-server takes an unknown kind of target for a client that cannot be reached.
             None => Self {
                 is_connected: false,
                 details: vec![("state", "BACKOFF".to_owned())],
@@ -70,7 +74,7 @@ impl Status {
     }
 
     fn passive(clients: usize, port: Option<u16>) -> Self {
-        // Always 0, as ovsdb-server has it: the times mean nothing with many clients.
+        // Always 0, as in ovsdb-server, because the times have no meaning with several clients.
         let mut details = ["sec_since_connect", "sec_since_disconnect"]
             .map(|name| (name, "0".to_owned()))
             .to_vec();
@@ -84,26 +88,30 @@ impl Status {
         }
     }
 
-    /// The operation that says so in a row, if it says something else in columns that it has.
-    pub(super) fn operation(
+    /// The operation that writes the status into a row. `None`: the row's columns are up to date.
+    pub(super) fn update_operation(
         &self,
         id: TableId,
         table: &TableSchema,
         row: &Row,
     ) -> Option<Operation> {
-        let details = self.details.iter();
-        let details = details.map(|(name, value)| (Atom::from(*name), Atom::from(value.as_str())));
-        let details: Map = details.collect();
+        let details: Map = self
+            .details
+            .iter()
+            .map(|(name, value)| (Atom::from(*name), Atom::from(value.as_str())))
+            .collect();
         let columns = [
             ("is_connected", &BOOLEAN, Datum::scalar(self.is_connected)),
             ("status", &STRINGS, Datum::Map(details)),
         ];
-        let changed = columns.into_iter().filter_map(|(name, ty, value)| {
-            let column = table.column_id(name)?;
-            let is_news = table.column_type(column) == ty && *row.get(column) != value;
-            is_news.then_some((column, value))
-        });
-        let changed: Vec<_> = changed.collect();
+        let changed: Vec<_> = columns
+            .into_iter()
+            .filter_map(|(name, ty, value)| {
+                let column = table.column_id(name)?;
+                let is_changed = table.column_type(column) == ty && *row.get(column) != value;
+                is_changed.then_some((column, value))
+            })
+            .collect();
         (!changed.is_empty()).then(|| Operation::Update {
             table: id,
             condition: Condition::uuid(row.uuid),

@@ -3,19 +3,22 @@
 use std::collections::BTreeMap;
 
 use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::json::{Json, Kind, Reader};
+use patchbay_schemas::json::{Json, Reader, ValueKind};
 use patchbay_schemas::schema::DatabaseSchema;
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::strings::StringCache;
 
-use crate::monitor::Spec;
-use crate::session::Context;
+use crate::session::DecodeContext;
+use crate::update::MonitorSpec;
 
-use super::{Outcome, Request, array_len};
+use super::{MethodError, Request, array_len};
 
 impl Request<'_> {
-    pub(super) fn monitor_cond_change(&self, context: &mut Context) -> Outcome<()> {
+    pub(super) fn monitor_cond_change(
+        &self,
+        context: &mut DecodeContext,
+    ) -> Result<(), MethodError> {
         if array_len(self.params) != 3 {
-            return Err(self.syntax("invalid parameters"));
+            return Err(self.syntax_error("invalid parameters"));
         }
         let mut params = self.params;
         params.enter_array();
@@ -25,41 +28,44 @@ impl Request<'_> {
         let new_id = Json::read(&mut params);
         params.next_element();
         let mut monitors = self.session.monitors();
-        let Some(database) = monitors.get(&old_id).cloned() else {
+        let Some(name) = monitors.get(&old_id).cloned() else {
             return Err(OvsdbError::syntax(&old_id, "unknown monitor session").into());
         };
         if new_id != old_id && monitors.contains_key(&new_id) {
             return Err(OvsdbError::syntax(&new_id, "duplicate monitor ID").into());
         }
-        if params.kind() != Kind::Object {
+        if params.kind() != ValueKind::Object {
             let details = "monitor-cond-change-requests must be object";
             return Err(OvsdbError::new("syntax error", details).into());
         }
+        let Some(database) = self.session.server().database(&name) else {
+            return Err(OvsdbError::syntax(&old_id, "unknown monitor session").into());
+        };
         let mut state = database.state();
-        let view = state.view();
+        let view = state.monitor_view();
         let Some(spec) = state.monitors.spec(self.session.id(), &old_id).cloned() else {
             return Err(OvsdbError::syntax(&old_id, "unknown monitor session").into());
         };
-        let new = changed(spec, params, view.snapshot.schema(), &mut context.strings)?;
+        let new = change_conditions(spec, params, view.snapshot.schema(), &mut context.strings)?;
         state
             .monitors
-            .change(self.session, (&old_id, new_id.clone()), new, &view);
+            .change(self.session.handle(), (&old_id, new_id.clone()), new, &view);
         monitors.remove(&old_id);
         drop(state);
-        monitors.insert(new_id, database);
+        monitors.insert(new_id, name);
         Ok(())
     }
 }
 
-/// What the monitor asks for with the new conditions.
-fn changed(
-    mut spec: Spec,
+/// Changes the conditions of a monitor's request.
+fn change_conditions(
+    mut spec: MonitorSpec,
     mut requests: Reader<'_>,
     schema: &DatabaseSchema,
-    strings: &mut Strings,
-) -> Result<Spec, OvsdbError> {
-    let complaint = |details: String| OvsdbError::new("syntax error", details);
-    // Of a table that is named twice, the last request counts.
+    strings: &mut StringCache,
+) -> Result<MonitorSpec, OvsdbError> {
+    let syntax_error = |details: String| OvsdbError::new("syntax error", details);
+    // If a table is named twice, its last request counts.
     let mut by_name = BTreeMap::new();
     requests.enter_object();
     while let Some(name) = requests.next_member() {
@@ -70,14 +76,14 @@ fn changed(
     for (name, mut requests) in by_name {
         let (id, table) = schema
             .table_by_name(&name)
-            .ok_or_else(|| complaint(format!("no table named {name}")))?;
+            .ok_or_else(|| syntax_error(format!("no table named {name}")))?;
         let Some(monitored) = spec.requests.tables.get_mut(&id) else {
-            return Err(complaint(format!(
+            return Err(syntax_error(format!(
                 "no table named {name} in monitor session"
             )));
         };
         if !requests.enter_array() {
-            return Err(complaint(format!(
+            return Err(syntax_error(format!(
                 "table {name} no monitor-cond-change JSON array"
             )));
         }

@@ -1,7 +1,9 @@
-//! What tests need to compare Patchbay with the real OVN programs: find them, start them, end them.
+//! Helpers of tests that compare Patchbay with the real OVN programs: they find, start and stop
+//! them.
 //!
-//! Everything here panics when something is missing, with a message that says what to install: a test that cannot
-//! run must not pass. Only [`Release::trixie`], which needs more than installed packages, may be missing.
+//! All of them panic if a program is missing, with a message that names the package to install,
+//! because a test that cannot run must not pass. Only [`Release::trixie`], which needs more than
+//! installed packages, may be missing.
 //!
 //! ```no_run
 //! use ovsdb_sim::testing::{self, RealServer};

@@ -1,20 +1,21 @@
-//! Where the OVN and Open vSwitch programs are.
+//! Installed programs and schemas of OVN and Open vSwitch.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-/// Folders that are searched after those of `PATH`: Debian keeps `ovsdb-server` where not every user's path goes.
+/// Folders that are searched after those of `PATH`, because Debian's `ovsdb-server` is not in every
+/// user's path.
 const SYSTEM_FOLDERS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 
-/// What Debian and Ubuntu call the packages with all the programs and schemas that tests use.
+/// Packages of Debian and Ubuntu with all programs and schemas that tests use.
 const PACKAGES: &str = "ovn-central ovn-common openvswitch-common";
 
 /// The path of an installed program such as `ovsdb-server`.
 ///
 /// # Panics
 ///
-/// When it is not installed.
+/// If it is not installed.
 #[must_use]
 pub fn program(name: &str) -> PathBuf {
     let path = env::var_os("PATH").unwrap_or_default();
@@ -27,11 +28,12 @@ pub fn program(name: &str) -> PathBuf {
         })
 }
 
-/// The `OVN_Northbound` schema of the installed OVN; the environment's `OVN_NB_SCHEMA` names another file.
+/// The `OVN_Northbound` schema of the installed OVN; the environment's `OVN_NB_SCHEMA` names
+/// another file.
 ///
 /// # Panics
 ///
-/// When there is no such file.
+/// If there is no such file.
 #[must_use]
 pub fn installed_nb_schema() -> PathBuf {
     let file = env::var_os("OVN_NB_SCHEMA").map_or_else(
@@ -46,12 +48,12 @@ pub fn installed_nb_schema() -> PathBuf {
     file
 }
 
-/// The real `ovn-nbctl`, talking to `remote` (`unix:PATH`, `tcp:HOST:PORT`) whatever the caller's environment says,
-/// and giving up after ten seconds.
+/// A command that runs the real `ovn-nbctl` on `remote` (`unix:PATH`, `tcp:HOST:PORT`), with a
+/// timeout of ten seconds. It ignores the caller's environment.
 ///
 /// # Panics
 ///
-/// When it is not installed.
+/// If it is not installed.
 #[must_use]
 pub fn nbctl(remote: &str) -> Command {
     let mut command = Command::new(program("ovn-nbctl"));
@@ -62,11 +64,11 @@ pub fn nbctl(remote: &str) -> Command {
     command
 }
 
-/// Sends a signal, such as `TERM`, to a child of the test. The shell does it: there is one everywhere.
+/// Sends a signal, such as `TERM`, to a child of the test, by means of the shell.
 ///
 /// # Panics
 ///
-/// When the process is not there.
+/// If the process does not exist.
 pub fn signal(child: &Child, signal: &str) {
     let command = format!("kill -{signal} {}", child.id());
     let sent = Command::new("sh").args(["-c", &command]).status();

@@ -1,4 +1,4 @@
-//! A RAFT cluster of real `ovsdb-server`s, for the length of a test.
+//! RAFT cluster of real `ovsdb-server`s for a test.
 
 use std::fs::{self, File};
 use std::os::unix::net::UnixStream;
@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 
 use super::{ScratchDir, program, signal};
 
-/// How long a cluster may take to elect a leader or a member to answer: far more than they need.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time in which a cluster must elect a leader and a member must answer: far more than they need.
+const CLUSTER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long to wait between two looks.
+/// Time between two checks of a member.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The members' election timer in milliseconds: fail-over in tests should not take long.
-const ELECTION_TIMER: u32 = 500;
+/// Election timer of the members in milliseconds, short so that fail-over in tests is fast.
+const ELECTION_TIMER_MS: u32 = 500;
 
-/// Members of one cluster, each an `ovsdb-server` that listens on a unix socket; they talk to each other on unix sockets
-/// too. Dropping it ends them and removes their files.
+/// Cluster whose members are `ovsdb-server` processes. Clients and members connect to unix sockets.
+/// Dropping it kills the members and removes their files.
 ///
 /// ```no_run
 /// use ovsdb_sim::testing::{self, RealCluster};
@@ -39,15 +39,17 @@ pub struct RealCluster {
 }
 
 impl RealCluster {
-    /// Starts a cluster of so many members with an empty database, and returns once all of them are connected to it.
+    /// Starts a cluster of `members` members with an empty database. Returns when all of them are
+    /// connected.
     ///
     /// # Panics
     ///
-    /// When `ovsdb-server` or `ovsdb-tool` is not installed, refuses the schema or does not answer in time.
+    /// If `ovsdb-server` or `ovsdb-tool` is not installed, rejects the schema or does not answer in
+    /// time.
     #[must_use]
     pub fn start(schema: &Path, members: usize) -> Self {
         let dir = ScratchDir::new();
-        let name = tool(
+        let name = run_tool(
             Command::new(program("ovsdb-tool"))
                 .arg("schema-name")
                 .arg(schema),
@@ -57,15 +59,15 @@ impl RealCluster {
             members: (0..members).map(|_| None).collect(),
             dir,
         };
-        tool(
+        run_tool(
             Command::new(program("ovsdb-tool"))
-                .arg(format!("--election-timer={ELECTION_TIMER}"))
+                .arg(format!("--election-timer={ELECTION_TIMER_MS}"))
                 .arg("create-cluster")
                 .args([&cluster.file(0, "db"), schema])
                 .arg(cluster.raft_address(0)),
         );
         for member in 1..members {
-            tool(
+            run_tool(
                 Command::new(program("ovsdb-tool"))
                     .arg("join-cluster")
                     .arg(cluster.file(member, "db"))
@@ -84,12 +86,12 @@ impl RealCluster {
         cluster
     }
 
-    /// How many members the cluster has, running or not.
+    /// The number of members, running or not.
     pub fn size(&self) -> usize {
         self.members.len()
     }
 
-    /// The address of a member as OVSDB clients spell it.
+    /// The address of a member for OVSDB clients.
     pub fn remote(&self, member: usize) -> String {
         format!("unix:{}", self.socket(member).display())
     }
@@ -109,15 +111,15 @@ impl RealCluster {
     ///
     /// # Panics
     ///
-    /// When there is none for a long time: fewer than half of the members run.
+    /// If there is none in time, because fewer than half of the members run.
     pub fn leader(&self) -> usize {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + CLUSTER_TIMEOUT;
         loop {
             let leads = |member: &usize| {
                 self.status(*member)
                     .is_some_and(|status| status.contains("Role: leader"))
             };
-            // One that was held up may not know yet that there is another.
+            // A former leader that was suspended may not know the new one yet.
             let leaders: Vec<_> = (0..self.size()).filter(leads).collect();
             if let [leader] = leaders[..] {
                 return leader;
@@ -127,16 +129,16 @@ impl RealCluster {
         }
     }
 
-    /// Whether a member runs.
+    /// True if a member runs.
     pub fn is_running(&self, member: usize) -> bool {
         self.members[member].is_some()
     }
 
-    /// Ends a member at once, in the middle of whatever it does.
+    /// Kills a member.
     ///
     /// # Panics
     ///
-    /// When the system does not let it.
+    /// If the system refuses.
     pub fn kill(&mut self, member: usize) {
         if let Some(mut child) = self.members[member].take() {
             child.kill().expect("a child can be killed");
@@ -144,12 +146,12 @@ impl RealCluster {
         }
     }
 
-    /// Starts a member that does not run, with what its file holds, and returns once it answers. Whether it has found the
-    /// others by then is another matter.
+    /// Starts a member that does not run, with its file. Returns when it answers, possibly before
+    /// it has found the others.
     ///
     /// # Panics
     ///
-    /// When it runs already or does not answer in time.
+    /// If it runs already or does not answer in time.
     pub fn start_member(&mut self, member: usize) {
         assert!(self.members[member].is_none(), "member {member} runs");
         let log = self.file(member, "log");
@@ -159,12 +161,12 @@ impl RealCluster {
             .arg(self.file(member, "db"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(File::create(&log).expect("a file in our folder"))
+            .stderr(File::create(&log).expect("a file in a fresh folder"))
             .spawn()
             .expect("an installed program starts");
         let child = self.members[member].insert(child);
-        let deadline = Instant::now() + PATIENCE;
-        // The socket of a member that was killed is still there, but nobody answers on it.
+        let deadline = Instant::now() + CLUSTER_TIMEOUT;
+        // The socket of a killed member still exists, but refuses connections.
         while UnixStream::connect(self.dir.path().join(format!("{member}.sock"))).is_err() {
             let ended = child.try_wait().expect("a child can be waited for");
             assert!(
@@ -176,46 +178,47 @@ impl RealCluster {
         }
     }
 
-    /// Keeps a member from doing anything, though it is still there, until it is [let go](Self::release).
+    /// Suspends a member's process until it is [resumed](Self::resume).
     ///
     /// # Panics
     ///
-    /// When it does not run.
-    pub fn hold(&self, member: usize) {
+    /// If it does not run.
+    pub fn suspend(&self, member: usize) {
         signal(self.child(member), "STOP");
     }
 
-    /// Lets a member go on that was held.
+    /// Resumes a suspended member.
     ///
     /// # Panics
     ///
-    /// When it does not run.
-    pub fn release(&self, member: usize) {
+    /// If it does not run.
+    pub fn resume(&self, member: usize) {
         signal(self.child(member), "CONT");
     }
 
-    /// Makes a member replace its history by a snapshot, as servers do by themselves when it has grown long.
+    /// Makes a member replace its history by a snapshot, as servers do by themselves with a long
+    /// one.
     ///
     /// # Panics
     ///
-    /// When it does not run or refuses.
+    /// If it does not run or refuses.
     pub fn compact(&self, member: usize) {
-        let output = self.control(member, &["ovsdb-server/compact", &self.database]);
+        let output = self.appctl(member, &["ovsdb-server/compact", &self.database]);
         assert!(output.is_some(), "member {member} does not compact");
     }
 
-    /// What `ovs-appctl cluster/status` says of a member; none while it does not run or answer.
+    /// The output of `ovs-appctl cluster/status` for a member. `None`: it does not run or answer.
     pub fn status(&self, member: usize) -> Option<String> {
-        self.control(member, &["cluster/status", &self.database])
+        self.appctl(member, &["cluster/status", &self.database])
     }
 
-    /// Waits until a member's status is what it should be.
+    /// Waits until a member's status satisfies `is_so`.
     ///
     /// # Panics
     ///
-    /// When it is not for a long time.
+    /// If it does not in time.
     pub fn wait_until(&self, member: usize, what: &str, is_so: impl Fn(&str) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + CLUSTER_TIMEOUT;
         loop {
             let status = self.status(member);
             if status.as_deref().is_some_and(&is_so) {
@@ -230,7 +233,7 @@ impl RealCluster {
         }
     }
 
-    fn control(&self, member: usize, command: &[&str]) -> Option<String> {
+    fn appctl(&self, member: usize, command: &[&str]) -> Option<String> {
         self.members[member].as_ref()?;
         let output = Command::new(program("ovs-appctl"))
             .args(["--timeout=5", "-t"])
@@ -258,7 +261,7 @@ impl RealCluster {
 impl Drop for RealCluster {
     fn drop(&mut self) {
         for child in self.members.iter_mut().flatten() {
-            // Both fail only when the member has ended already.
+            // Both fail only if the member has ended already.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -266,7 +269,7 @@ impl Drop for RealCluster {
 }
 
 /// Runs a program to its end and returns its output.
-fn tool(command: &mut Command) -> String {
+fn run_tool(command: &mut Command) -> String {
     let output = command.output().expect("an installed program starts");
     assert!(
         output.status.success(),
@@ -282,7 +285,7 @@ mod tests {
     use crate::testing::installed_nb_schema;
 
     #[test]
-    fn another_member_leads_when_the_leader_is_gone() {
+    fn another_member_leads_after_the_leader_is_killed() {
         let mut cluster = RealCluster::start(&installed_nb_schema(), 3);
         let first = cluster.leader();
         cluster.kill(first);

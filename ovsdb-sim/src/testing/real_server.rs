@@ -1,4 +1,4 @@
-//! The real `ovsdb-server`, for the length of a test.
+//! Real `ovsdb-server` for a test.
 
 use std::fs::{self, File};
 use std::os::unix::net::UnixStream;
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use super::{Release, ScratchDir};
 
-/// How long a server may take until it answers: far more than it needs, even on a loaded machine.
+/// Time in which a server must answer: far more than it needs, even on a loaded machine.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long to wait between two looks at whether the server answers.
+/// Time between two checks whether the server answers.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A running `ovsdb-server` listening on a unix socket in a folder of its own. Dropping it ends
+/// Running `ovsdb-server` that listens at a unix socket in a temporary folder. Dropping it kills
 /// the server and removes the folder.
 #[derive(Debug)]
 pub struct RealServer {
@@ -28,23 +28,25 @@ pub struct RealServer {
 }
 
 impl RealServer {
-    /// Starts a server with one empty database for each of the `.ovsschema` files, and returns once it answers.
+    /// Starts a server with one empty database for each of the `.ovsschema` files. Returns when it
+    /// answers.
     ///
     /// # Panics
     ///
-    /// When `ovsdb-server` or `ovsdb-tool` is not installed, refuses a schema or does not answer in time.
+    /// If `ovsdb-server` or `ovsdb-tool` is not installed, rejects a schema or does not answer in
+    /// time.
     #[must_use]
     pub fn start<P: AsRef<Path>>(schemas: impl IntoIterator<Item = P>) -> Self {
-        Self::start_of(&Release::installed(), schemas)
+        Self::start_release(&Release::installed(), schemas)
     }
 
-    /// Like [`start`](Self::start), of a release.
+    /// Starts the server of a release, like [`start`](Self::start).
     ///
     /// # Panics
     ///
-    /// Like [`start`](Self::start).
+    /// If [`start`](Self::start) does.
     #[must_use]
-    pub fn start_of<P: AsRef<Path>>(
+    pub fn start_release<P: AsRef<Path>>(
         release: &Release,
         schemas: impl IntoIterator<Item = P>,
     ) -> Self {
@@ -60,12 +62,13 @@ impl RealServer {
         Self::serve(release, dir, databases)
     }
 
-    /// Starts a server that is the only member of a cluster for a database of this name, empty and with the schema of
-    /// the `.ovsschema` file, and returns once it leads the cluster.
+    /// Starts a server that is the only member of a cluster. The empty database has this name and
+    /// the schema of the `.ovsschema` file. Returns when the server leads the cluster.
     ///
     /// # Panics
     ///
-    /// When a program of Open vSwitch is not installed, refuses the schema or does not answer in time.
+    /// If a program of Open vSwitch is not installed, rejects the schema or does not answer in
+    /// time.
     #[must_use]
     pub fn start_clustered(release: &Release, database: &str, schema: &Path) -> Self {
         let dir = ScratchDir::new();
@@ -90,11 +93,11 @@ impl RealServer {
         server
     }
 
-    /// Starts a server with these database files, which it will go on to write, and returns once it answers.
+    /// Starts a server with these database files, to which it appends. Returns when it answers.
     ///
     /// # Panics
     ///
-    /// When `ovsdb-server` is not installed, refuses a file or does not answer in time.
+    /// If `ovsdb-server` is not installed, rejects a file or does not answer in time.
     #[must_use]
     pub fn open<P: AsRef<Path>>(databases: impl IntoIterator<Item = P>) -> Self {
         let databases = databases
@@ -132,23 +135,23 @@ impl RealServer {
         server
     }
 
-    /// The socket that the server listens on.
+    /// The path of the socket for clients.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// The socket for `ovs-appctl`.
+    /// The path of the socket for `ovs-appctl`.
     pub fn unixctl(&self) -> &Path {
         &self.unixctl
     }
 
-    /// The server's address as OVSDB clients spell it, `unix:PATH`.
+    /// The address for clients, `unix:PATH`.
     pub fn remote(&self) -> String {
         format!("unix:{}", self.socket.display())
     }
 
-    /// The database files, in the order in which they or their schemas were given. Every transaction that changes something appends to its
-    /// database's file.
+    /// The database files, in the order of the arguments of the constructor. Every transaction that
+    /// changes something appends to its database's file.
     pub fn databases(&self) -> &[PathBuf] {
         &self.databases
     }
@@ -170,13 +173,13 @@ impl RealServer {
 
 impl Drop for RealServer {
     fn drop(&mut self) {
-        // Both fail only when the server has ended already.
+        // Both fail only if the server has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Makes an empty database file with `ovsdb-tool`.
+/// Creates an empty database file with `ovsdb-tool`.
 fn create(release: &Release, database: &Path, schema: &Path) -> PathBuf {
     run_tool(
         release
@@ -187,7 +190,7 @@ fn create(release: &Release, database: &Path, schema: &Path) -> PathBuf {
     database.to_owned()
 }
 
-/// Runs a program that must succeed.
+/// Runs a program, which must succeed.
 fn run_tool(command: &mut Command) {
     let output = command.output().expect("an installed program starts");
     assert!(

@@ -1,4 +1,4 @@
-//! Releases of Open vSwitch and OVN: the installed one, and others in folders of their own.
+//! Releases of Open vSwitch and OVN: the installed one, and others in separate folders.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,52 +7,53 @@ use std::process::Command;
 
 use super::{program, trixie};
 
-/// A release of Open vSwitch and OVN that can be run.
+/// Release of Open vSwitch and OVN, whose programs can be run.
 #[derive(Clone, Debug)]
 pub struct Release {
-    /// None for what is installed.
-    root: Option<Root>,
+    /// `None`: the installed release.
+    root: Option<SystemRoot>,
 }
 
-/// A folder with a system of its own, whose programs run with its own libraries: they see the files that everybody
-/// sees, and need no rights that others do not have.
+/// Folder with a complete system. Its programs run with its libraries, without a change of the root
+/// folder, so they need no privileges.
 #[derive(Clone, Debug)]
-struct Root {
+struct SystemRoot {
     folder: PathBuf,
-    /// What runs programs, `ld.so`.
+    /// Path of the dynamic linker, `ld.so`.
     loader: PathBuf,
     libraries: PathBuf,
 }
 
 impl Release {
-    /// What is installed on this machine.
+    /// The installed release.
     #[must_use]
     pub fn installed() -> Self {
         Self { root: None }
     }
 
-    /// OVS 3.5 with OVN 25.03, as Debian 13 (trixie) has them; none, with the reason on standard error even where the
-    /// test's output is captured, when they cannot be had.
+    /// The release of Debian 13 (trixie): OVS 3.5 with OVN 25.03. `None`: it is not available; the
+    /// reason is on standard error, even if the test's output is captured.
     ///
-    /// They are unpacked below the target folder when they are first asked for, which takes a minute or two, the
-    /// `debootstrap` program and root's rights. The environment's `PATCHBAY_TRIXIE` names a folder to be used instead.
+    /// The first call unpacks it below the target folder, which takes a minute or two and needs the
+    /// program `debootstrap` and root. The environment variable `PATCHBAY_TRIXIE` can name an
+    /// existing folder.
     ///
     /// # Panics
     ///
-    /// When `PATCHBAY_TRIXIE` names a folder that has no such system.
+    /// If `PATCHBAY_TRIXIE` names a folder without such a system.
     #[must_use]
     pub fn trixie() -> Option<Self> {
-        let root = Root::at(trixie::folder()?);
+        let root = SystemRoot::open(trixie::folder()?);
         Some(Self {
             root: Some(root.unwrap_or_else(|reason| panic!("{reason}"))),
         })
     }
 
-    /// A program, such as `ovsdb-server`, ready to get its arguments.
+    /// A command that runs a program, such as `ovsdb-server`, still without arguments.
     ///
     /// # Panics
     ///
-    /// When the release does not have it.
+    /// If the release does not have it.
     #[must_use]
     pub fn command(&self, name: &str) -> Command {
         let Some(root) = &self.root else {
@@ -66,11 +67,11 @@ impl Release {
         command
     }
 
-    /// A schema, such as `ovn-nb` or `vswitch`.
+    /// The path of a schema, such as `ovn-nb` or `vswitch`.
     ///
     /// # Panics
     ///
-    /// When the release does not have it.
+    /// If the release does not have it.
     #[must_use]
     pub fn schema(&self, name: &str) -> PathBuf {
         let root = self
@@ -88,7 +89,7 @@ impl Release {
     ///
     /// # Panics
     ///
-    /// When that does not say it.
+    /// If the program does not print it.
     #[must_use]
     pub fn version(&self) -> String {
         let output = self.command("ovsdb-server").arg("--version").output();
@@ -103,17 +104,20 @@ impl Release {
     }
 }
 
-impl Root {
-    /// The system in a folder.
+impl SystemRoot {
+    /// Finds the linker and the libraries of the system in a folder.
     ///
     /// # Errors
-    /// What is missing there.
-    fn at(folder: PathBuf) -> Result<Self, String> {
+    /// They are missing.
+    fn open(folder: PathBuf) -> Result<Self, String> {
         let find = |parent: &str, fits: fn(&str) -> bool| {
-            let names = fs::read_dir(folder.join(parent)).into_iter().flatten();
-            let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-            let found = names.filter(|name| fits(name)).min();
-            found.map(|name| folder.join(parent).join(name))
+            fs::read_dir(folder.join(parent))
+                .into_iter()
+                .flatten()
+                .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+                .filter(|name| fits(name))
+                .min()
+                .map(|name| folder.join(parent).join(name))
         };
         let is_loader = |name: &str| name.starts_with("ld-linux") || name.starts_with("ld64");
         let loader = find("lib64", is_loader).or_else(|| find("lib", is_loader));
@@ -124,10 +128,7 @@ impl Root {
                 loader,
                 libraries,
             }),
-            _ => Err(format!(
-                "there is no system with libraries in {}",
-                folder.display()
-            )),
+            _ => Err(format!("no system with libraries in {}", folder.display())),
         }
     }
 

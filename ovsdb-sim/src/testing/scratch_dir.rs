@@ -1,28 +1,29 @@
-//! A folder of a test's own.
+//! Temporary folder of a test.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 use uuid::Uuid;
 
-/// An empty folder, removed with all it holds when dropped. Its path is short enough for a unix socket in it.
+/// Temporary folder, initially empty. Dropping it removes it with its content. Its path is short
+/// enough for a unix socket inside.
 #[derive(Debug)]
 pub struct ScratchDir {
     path: PathBuf,
 }
 
 impl ScratchDir {
-    /// Makes the folder among the system's temporary ones.
+    /// Creates the folder below the system's temporary folder.
     ///
     /// # Panics
     ///
-    /// When it cannot be made.
+    /// If it cannot be created.
     #[must_use]
     pub fn new() -> Self {
         let path = env::temp_dir().join(format!("patchbay-{}", Uuid::new_v4().simple()));
         match fs::create_dir(&path) {
             Ok(()) => Self { path },
-            Err(error) => panic!("making the folder {}: {error}", path.display()),
+            Err(error) => panic!("cannot create the folder {}: {error}", path.display()),
         }
     }
 
@@ -42,7 +43,7 @@ impl Drop for ScratchDir {
     fn drop(&mut self) {
         match fs::remove_dir_all(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(path = %self.path.display(), %error, "a test's folder is left behind");
+                tracing::warn!(path = %self.path.display(), %error, "cannot remove the folder of a test");
             }
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! A folder with the programs of Debian 13 (trixie), made once.
+//! Folder with the programs of Debian 13 (trixie), created once.
 
 use std::env;
 use std::fs::{self, File};
@@ -8,22 +8,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
-/// What is unpacked.
+/// Packages to unpack.
 const PACKAGES: &str = "ovn-central,ovn-common,openvswitch-common,openvswitch-switch";
 
-/// The environment's name for a folder that is there already.
-const VARIABLE: &str = "PATCHBAY_TRIXIE";
+/// Environment variable with the path of an existing folder.
+const FOLDER_VARIABLE: &str = "PATCHBAY_TRIXIE";
 
-/// The folder; none when there is none and none can be made, which is said once in a process.
+/// The folder, which is created if it does not exist. `None`: it cannot be created; the reason is
+/// on standard error, once per process.
 pub(super) fn folder() -> Option<PathBuf> {
     static FOLDER: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
-        if let Some(folder) = env::var_os(VARIABLE) {
+        if let Some(folder) = env::var_os(FOLDER_VARIABLE) {
             return Some(folder.into());
         }
-        match made() {
+        match create_once() {
             Ok(folder) => Some(folder),
             Err(reason) => {
-                say(&format!(
+                print_uncaptured(&format!(
                     "NOT COMPARED with OVS 3.5 and OVN 25.03 of Debian trixie: {reason}"
                 ));
                 None
@@ -33,27 +34,27 @@ pub(super) fn folder() -> Option<PathBuf> {
     FOLDER.clone()
 }
 
-/// Says something where it is seen, although output of tests that pass is not: only the macros' output is captured.
-fn say(text: &str) {
-    // There is nobody to tell when standard error is closed.
+/// Prints a line to standard error, also in tests that pass: only the output of macros is captured.
+fn print_uncaptured(text: &str) {
+    // Standard error may be closed.
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-fn made() -> Result<PathBuf, String> {
+fn create_once() -> Result<PathBuf, String> {
     let target = target_folder()?;
     let done = target.join("trixie");
-    // Tests of several processes may want it at once.
+    // Test processes may create it at the same time.
     let lock = File::create(target.join("trixie.lock")).map_err(|error| format!("{error}"))?;
     lock.lock().map_err(|error| format!("{error}"))?;
     if !done.exists() {
         let partial = target.join("trixie.partial");
-        make(&partial)?;
+        debootstrap(&partial)?;
         fs::rename(&partial, &done).map_err(|error| format!("{}: {error}", done.display()))?;
     }
     Ok(done)
 }
 
-/// Cargo's target folder, where the test itself lies.
+/// Cargo's target folder, which contains the test's program.
 fn target_folder() -> Result<PathBuf, String> {
     let test = env::current_exe().map_err(|error| format!("this program's path: {error}"))?;
     let target = test
@@ -63,15 +64,15 @@ fn target_folder() -> Result<PathBuf, String> {
     Ok(target.to_owned())
 }
 
-fn make(folder: &Path) -> Result<(), String> {
+fn debootstrap(folder: &Path) -> Result<(), String> {
     let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     if !is_root {
         return Err(format!(
-            "only root can make a folder of them with debootstrap; {VARIABLE} can name one"
+            "debootstrap needs root; {FOLDER_VARIABLE} can name an existing folder"
         ));
     }
-    say(
-        "making a folder with OVS 3.5 and OVN 25.03 of Debian trixie, once; it takes a minute or two",
+    print_uncaptured(
+        "creating a folder with OVS 3.5 and OVN 25.03 of Debian trixie; this takes a minute or two, once",
     );
     let log = folder.with_extension("log");
     let output = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
@@ -88,11 +89,11 @@ fn make(folder: &Path) -> Result<(), String> {
         .stdout(output)
         .stderr(errors)
         .status()
-        .map_err(|error| format!("debootstrap cannot be run: {error}"))?;
+        .map_err(|error| format!("cannot run debootstrap: {error}"))?;
     if status.success() {
         return Ok(());
     }
     let log = fs::read_to_string(&log).unwrap_or_default();
-    let last = log.lines().next_back().unwrap_or("it says nothing");
+    let last = log.lines().next_back().unwrap_or("no output");
     Err(format!("debootstrap: {status}: {last}"))
 }

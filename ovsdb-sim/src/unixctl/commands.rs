@@ -1,4 +1,4 @@
-//! The commands.
+//! Commands of ovs-appctl.
 
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
@@ -7,15 +7,14 @@ use std::sync::Arc;
 
 use patchbay_schemas::json::Json;
 
-use crate::hosted::Hosted;
 use crate::remotes::Remotes;
+use crate::served_database::ServedDatabase;
 use crate::server::Server;
 
+use super::error_text;
 use super::log::Log;
-use super::vlog::Vlog;
-use super::words;
+use super::vlog::{self, Vlog};
 
-/// What a command is about.
 #[derive(Clone, Copy, Debug)]
 enum Command {
     Exit,
@@ -35,15 +34,15 @@ enum Command {
     SyncStatus,
     Version,
     CloseLog,
-    RateLimit { limited: bool },
-    ListLevels,
-    ListPatterns,
+    RateLimit,
+    ListLogLevels,
     ReopenLog,
-    SetLog,
+    SetLogLevels,
 }
 
-/// A command with its name, its arguments as the help shows them, and how many there may be. Sorted by name.
-const COMMANDS: [(&str, &str, RangeInclusive<usize>, Command); 23] = [
+/// Commands: name, arguments as `list-commands` shows them, and number of arguments. Sorted by
+/// name.
+const COMMANDS: [(&str, &str, RangeInclusive<usize>, Command); 22] = [
     ("exit", "", 0..=0, Command::Exit),
     ("list-commands", "", 0..=0, Command::ListCommands),
     ("memory/show", "", 0..=0, Command::MemoryShow),
@@ -95,34 +94,33 @@ const COMMANDS: [(&str, &str, RangeInclusive<usize>, Command); 23] = [
         "vlog/disable-rate-limit",
         "[module]...",
         0..=usize::MAX,
-        Command::RateLimit { limited: false },
+        Command::RateLimit,
     ),
     (
         "vlog/enable-rate-limit",
         "[module]...",
         0..=usize::MAX,
-        Command::RateLimit { limited: true },
+        Command::RateLimit,
     ),
-    ("vlog/list", "", 0..=0, Command::ListLevels),
-    ("vlog/list-pattern", "", 0..=0, Command::ListPatterns),
+    ("vlog/list", "", 0..=0, Command::ListLogLevels),
     ("vlog/reopen", "", 0..=0, Command::ReopenLog),
     (
         "vlog/set",
-        "{spec | PATTERN:destination:pattern}",
+        "[spec]...",
         0..=usize::MAX,
-        Command::SetLog,
+        Command::SetLogLevels,
     ),
 ];
 
-/// What comes of a command.
-pub(super) enum Outcome {
-    /// A text for people.
-    Said(String),
-    /// The server is to end.
+/// Success of a command.
+pub(super) enum CommandResult {
+    /// The output.
+    Text(String),
+    /// The server is to exit.
     Exit,
 }
 
-/// The commands of a server.
+/// Executor of commands for one server.
 pub(super) struct Commands {
     server: Arc<Server>,
     remotes: Remotes,
@@ -138,8 +136,15 @@ impl Commands {
         }
     }
 
-    /// Executes a command, or says what is wrong.
-    pub(super) async fn execute(&self, name: &str, arguments: &Json) -> Result<Outcome, String> {
+    /// Executes a command.
+    ///
+    /// # Errors
+    /// The command failed. The text is for the user.
+    pub(super) async fn execute(
+        &self,
+        name: &str,
+        arguments: &Json,
+    ) -> Result<CommandResult, String> {
         let found = COMMANDS.iter().find(|command| command.0 == name);
         let Some((_, _, allowed, command)) = found else {
             return Err(format!(
@@ -160,36 +165,42 @@ impl Commands {
             let most = allowed.end();
             return Err(format!("\"{name}\" command takes at most {most} arguments"));
         }
-        let texts: Option<Vec<&str>> = arguments.iter().map(Json::as_str).collect();
-        let texts = texts.ok_or_else(|| format!("\"{name}\" command has non-string argument"))?;
+        let texts: Vec<&str> = arguments
+            .iter()
+            .map(Json::as_str)
+            .collect::<Option<_>>()
+            .ok_or_else(|| format!("\"{name}\" command has non-string argument"))?;
         self.run(*command, &texts).await
     }
 
-    async fn run(&self, command: Command, arguments: &[&str]) -> Result<Outcome, String> {
+    async fn run(&self, command: Command, arguments: &[&str]) -> Result<CommandResult, String> {
         let argument = arguments.first().copied();
         let required = argument.unwrap_or_default();
-        let nothing = String::new;
-        let said = match command {
-            Command::Exit => return Ok(Outcome::Exit),
+        let no_output = String::new;
+        let output = match command {
+            Command::Exit => return Ok(CommandResult::Exit),
             Command::ListCommands => list_commands(),
             Command::MemoryShow => self.memory(),
             Command::AddDatabase => {
-                let added = self.server.open_database(Path::new(required));
-                added.map_err(|error| words::not_added(&error))?;
-                nothing()
+                self.server
+                    .open_database(Path::new(required))
+                    .map_err(|error| error_text::add_error(&error))?;
+                no_output()
             }
             Command::AddRemote => {
-                let added = self.remotes.add(required).await;
-                added.map_err(|error| error.to_string())?;
-                nothing()
+                self.remotes
+                    .add(required)
+                    .await
+                    .map_err(|error| error.to_string())?;
+                no_output()
             }
             Command::Compact => {
                 self.compact(argument)?;
-                nothing()
+                no_output()
             }
             Command::DisableMonitorCond => {
                 self.server.disable_monitor_cond();
-                nothing()
+                no_output()
             }
             Command::StorageStatus => {
                 let database = self.server.database(required);
@@ -199,45 +210,45 @@ impl Commands {
             Command::ListDatabases => lines(self.server.databases().all().keys()),
             Command::ListRemotes => lines(self.remotes.targets()),
             Command::Reconnect => {
-                self.server.close_sessions();
-                nothing()
+                self.server.close_all_sessions();
+                no_output()
             }
             Command::RemoveDatabase => {
-                let removed = self.server.remove_database(required);
-                removed.map_err(|error| words::not_removed(&error))?;
-                nothing()
+                self.server
+                    .remove_database(required)
+                    .map_err(|error| error_text::remove_error(&error))?;
+                no_output()
             }
-            Command::RemoveRemote if self.remotes.remove(required) => nothing(),
+            Command::RemoveRemote if self.remotes.remove(required) => no_output(),
             Command::RemoveRemote => return Err("no such remote".to_owned()),
-            // Here memory that is not needed is always given back.
-            Command::MemoryTrim if ["on", "off"].contains(&required) => nothing(),
+            // The allocator returns unused memory anyway.
+            Command::MemoryTrim if ["on", "off"].contains(&required) => no_output(),
             Command::MemoryTrim => return Err("invalid argument".to_owned()),
             Command::SyncStatus => "state: active".to_owned(),
             Command::Version => concat!("ovsdb-sim ", env!("CARGO_PKG_VERSION")).to_owned(),
             // There is no log file.
-            Command::CloseLog => nothing(),
+            Command::CloseLog => no_output(),
             Command::ReopenLog => return Err("Logging to file not configured".to_owned()),
-            Command::ListLevels => self.vlog.list(),
-            Command::ListPatterns => self.vlog.list_patterns(),
-            Command::RateLimit { limited } => {
-                self.vlog.set_limited(arguments, limited)?;
-                nothing()
+            Command::ListLogLevels => self.vlog.list(),
+            Command::RateLimit => {
+                vlog::check_modules(arguments)?;
+                no_output()
             }
-            Command::SetLog => {
+            Command::SetLogLevels => {
                 self.vlog.set(arguments)?;
-                nothing()
+                no_output()
             }
         };
-        Ok(Outcome::Said(said))
+        Ok(CommandResult::Text(output))
     }
 
-    /// Writes the journals anew, or that of one database.
+    /// Rewrites the journals of all databases, or that of one.
     fn compact(&self, name: Option<&str>) -> Result<(), String> {
         if name.is_some_and(|name| name.starts_with('_')) {
             return Err("cannot compact built-in databases".to_owned());
         }
         let all = self.server.databases().all();
-        let databases: Vec<&Arc<Hosted>> = match name {
+        let databases: Vec<&Arc<ServedDatabase>> = match name {
             Some(name) => all.get(name).into_iter().collect(),
             None => all
                 .values()
@@ -247,10 +258,11 @@ impl Commands {
         if databases.is_empty() {
             return Err("no database by that name".to_owned());
         }
-        let failures = databases
-            .into_iter()
-            .filter_map(|database| Some(database.compact().err()?.to_string()));
-        let failures = lines(failures);
+        let failures = lines(
+            databases
+                .into_iter()
+                .filter_map(|database| Some(database.compact().err()?.to_string())),
+        );
         if failures.is_empty() {
             Ok(())
         } else {
@@ -258,15 +270,15 @@ impl Commands {
         }
     }
 
-    /// How much of what there is, in ovsdb-server's terms: atoms are elements of values (a pair of a map is two), cells
-    /// are values, triggers are transactions that wait.
+    /// Executes `memory/show`, in ovsdb-server's terms. Atoms are the elements of values, two for a
+    /// pair of a map. Cells are values. Triggers are waiting transactions.
     fn memory(&self) -> String {
         let (mut atoms, mut cells, mut monitors, mut triggers) = (0, 0, 0, 0);
         for database in self.server.databases().all().values() {
             let snapshot = database.snapshot();
             for table in snapshot.schema().table_ids() {
                 for row in snapshot.table(table).iter() {
-                    // With _uuid and _version.
+                    // Columns, _uuid and _version.
                     cells += row.values.len() + 2;
                     atoms += 2;
                     atoms += row
@@ -277,7 +289,7 @@ impl Commands {
                 }
             }
             monitors += database.state().monitors.len();
-            triggers += database.blocked_count();
+            triggers += database.waiting_count();
         }
         let usage = [
             ("atoms", atoms),
@@ -286,13 +298,12 @@ impl Commands {
             ("sessions", self.server.session_count()),
             ("triggers", triggers),
         ];
-        let shown = usage
+        usage
             .iter()
-            .filter(|(name, count)| *count > 0 || *name == "monitors");
-        let shown: Vec<_> = shown
+            .filter(|(name, count)| *count > 0 || *name == "monitors")
             .map(|(name, count)| format!("{name}:{count}"))
-            .collect();
-        shown.join(" ")
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }
 

@@ -1,18 +1,19 @@
-//! The log of the program that a socket is of.
+//! Log of the program that serves ovs-appctl.
 
 use std::fmt;
 
 use tracing::level_filters::LevelFilter;
 
-/// How much a program says, which `ovs-appctl vlog/set` changes while it runs.
+/// Log of a program, whose level `ovs-appctl vlog/set` changes at run time. A library does not own
+/// the log, so the program passes a function that sets its filter.
 pub struct Log {
     pub(super) level: LevelFilter,
     pub(super) set_filter: Box<dyn Fn(&str) + Send + Sync>,
 }
 
 impl Log {
-    /// A program that says as much as `level` and makes of directives, in the notation of `RUST_LOG`, its filter: see
-    /// [`EnvFilter`](tracing_subscriber::EnvFilter).
+    /// Describes a log with the initial level `level`. `set_filter` gets directives in the notation
+    /// of `RUST_LOG`, as for `EnvFilter` of the crate `tracing-subscriber`.
     pub fn new(level: LevelFilter, set_filter: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self {
             level,
@@ -22,7 +23,7 @@ impl Log {
 }
 
 impl Default for Log {
-    /// A program whose log is none of the socket's business: the commands are understood, and change nothing.
+    /// Describes a log that `vlog/set` does not change. The commands are accepted.
     fn default() -> Self {
         Self::new(LevelFilter::WARN, |_| {})
     }

@@ -1,7 +1,8 @@
-//! `vlog/*`: how much is said of what, and where (ovs-appctl(8)).
+//! Log levels: `vlog/set` and `vlog/list` (ovs-appctl(8)).
 //!
-//! Messages go to the console alone. For the other destinations, levels and patterns are kept so that scripts see what
-//! they have set.
+//! The simulator logs to the console, with levels for the modules of [`modules::TARGETS`]. There is
+//! no other destination, no pattern and no rate limit. In `vlog/set`, ovsdb-server's other
+//! destinations and modules are valid words without an effect.
 
 mod modules;
 
@@ -12,28 +13,16 @@ use tracing::level_filters::LevelFilter;
 
 use super::log::Log;
 
-const CONSOLE: usize = 0;
-const DESTINATIONS: [&str; 3] = ["console", "syslog", "file"];
+const CONSOLE: &str = "console";
+/// Destinations of ovsdb-server.
+const DESTINATIONS: [&str; 3] = [CONSOLE, "syslog", "file"];
 
-/// By destination, as they are when ovsdb-server starts.
-const PATTERNS: [&str; DESTINATIONS.len()] = [
-    "%D{%Y-%m-%dT%H:%M:%SZ}|%05N|%c%T|%p|%m",
-    "ovs|%05N|%c%T|%p|%m",
-    "%D{%Y-%m-%dT%H:%M:%S.###Z}|%05N|%c%T|%p|%m",
-];
-
-/// What syslog knows.
-const FACILITIES: [&str; 23] = [
-    "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "clock", "ftp",
-    "ntp", "audit", "alert", "clock2", "local0", "local1", "local2", "local3", "local4", "local5",
-    "local6", "local7",
-];
-
-/// What separates the words of a specification.
+/// Separators of the words of a specification.
 const SEPARATORS: [char; 4] = [' ', ',', ':', '\t'];
 
+/// Log level of ovsdb-server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Level {
+enum VlogLevel {
     Off,
     Emer,
     Err,
@@ -42,7 +31,7 @@ enum Level {
     Dbg,
 }
 
-impl Level {
+impl VlogLevel {
     const ALL: [Self; 6] = [
         Self::Off,
         Self::Emer,
@@ -63,8 +52,8 @@ impl Level {
         }
     }
 
-    /// The one of which nothing is left out. There are no emergencies.
-    fn filter(self) -> LevelFilter {
+    /// The filter for messages of this level and above. There are no emergencies.
+    fn to_filter(self) -> LevelFilter {
         match self {
             Self::Off | Self::Emer => LevelFilter::OFF,
             Self::Err => LevelFilter::ERROR,
@@ -74,223 +63,156 @@ impl Level {
         }
     }
 
-    fn of(filter: LevelFilter) -> Self {
-        let level = Self::ALL.into_iter().find(|level| level.filter() >= filter);
+    fn from_filter(filter: LevelFilter) -> Self {
+        let level = Self::ALL
+            .into_iter()
+            .find(|level| level.to_filter() >= filter);
         level.unwrap_or(Self::Dbg)
     }
 }
 
-/// The levels and patterns of a program.
+/// Log levels of a program's modules.
 #[derive(Debug)]
 pub(super) struct Vlog {
-    settings: Mutex<Settings>,
+    modules: Mutex<Vec<LogModule>>,
     log: Log,
 }
 
 #[derive(Debug)]
-struct Settings {
-    modules: Vec<Module>,
-    patterns: [String; DESTINATIONS.len()],
-}
-
-#[derive(Debug)]
-struct Module {
+struct LogModule {
     name: &'static str,
-    levels: [Level; DESTINATIONS.len()],
-    /// Here there is no limit anyway.
-    is_limited: bool,
+    level: VlogLevel,
 }
 
 impl Vlog {
     pub(super) fn new(log: Log) -> Self {
-        let module = |name| Module {
-            name,
-            levels: [Level::of(log.level), Level::Info, Level::Info],
-            is_limited: true,
-        };
-        let settings = Settings {
-            modules: modules::names().map(module).collect(),
-            patterns: PATTERNS.map(str::to_owned),
-        };
+        let level = VlogLevel::from_filter(log.level);
+        let modules = modules::logging()
+            .into_iter()
+            .map(|name| LogModule { name, level })
+            .collect();
         Self {
-            settings: Mutex::new(settings),
+            modules: Mutex::new(modules),
             log,
         }
     }
 
-    /// `vlog/set`: one specification after the other, up to the first that is wrong.
+    /// Executes `vlog/set`: the specifications in their order, up to the first wrong one.
     pub(super) fn set(&self, specifications: &[&str]) -> Result<(), String> {
-        let mut settings = self.settings();
-        // None at all is an empty one.
+        let mut modules = self.modules();
+        // No specification is an empty one.
         let specifications = match specifications {
             [] => &[""],
             given => given,
         };
-        let mut about_levels = false;
+        let mut is_changed = false;
         let set = specifications.iter().try_for_each(|specification| {
-            about_levels |= settings.set(specification)?;
+            set_level(&mut modules, specification)?;
+            is_changed = true;
             Ok(())
         });
-        if about_levels {
-            (self.log.set_filter)(&settings.filter());
+        if is_changed {
+            (self.log.set_filter)(&filter_directives(&modules));
         }
         set
     }
 
-    /// `vlog/enable-rate-limit` and `vlog/disable-rate-limit`.
-    pub(super) fn set_limited(&self, modules: &[&str], limited: bool) -> Result<(), String> {
-        let mut settings = self.settings();
-        let modules = match modules {
-            [] => &["any"],
-            given => given,
-        };
-        for name in modules {
-            let is_meant = |module: &&mut Module| is(name, "any") || is(name, module.name);
-            let mut meant = settings.modules.iter_mut().filter(is_meant).peekable();
-            if meant.peek().is_none() {
-                return Err("unknown module".to_owned());
-            }
-            meant.for_each(|module| module.is_limited = limited);
-        }
-        Ok(())
-    }
-
-    /// `vlog/list`.
+    /// Executes `vlog/list`. Destinations other than the console are off.
     pub(super) fn list(&self) -> String {
         let mut text = "                 console    syslog    file\n".to_owned();
         text += "                 -------    ------    ------\n";
-        for module in &self.settings().modules {
-            let [console, syslog, file] = module.levels.map(Level::name);
-            let name = module.name;
+        let off = VlogLevel::Off.name();
+        for LogModule { name, level } in &*self.modules() {
+            let level = level.name();
             // Writing to a string does not fail.
-            let _ = write!(
-                text,
-                "{name:<16}  {console:>4}       {syslog:>4}       {file:>4}"
-            );
-            text += if module.is_limited {
-                "\n"
-            } else {
-                "    (rate limiting disabled)\n"
-            };
+            let _ = writeln!(text, "{name:<16}  {level:>4}       {off:>4}       {off:>4}");
         }
         text
     }
 
-    /// `vlog/list-pattern`.
-    pub(super) fn list_patterns(&self) -> String {
-        let settings = self.settings();
-        let [console, syslog, file] = &settings.patterns;
-        format!(
-            "         prefix                            format\n         \
-             ------                            ------\n\
-             SYSLOG   <%B> %D{{%h %e %T}} %E %A:          {syslog}\n\
-             CONSOLE  none                              {console}\n\
-             FILE     none                              {file}\n"
-        )
-    }
-
-    fn settings(&self) -> MutexGuard<'_, Settings> {
+    fn modules(&self) -> MutexGuard<'_, Vec<LogModule>> {
         // Each change is an assignment.
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+        self.modules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Settings {
-    /// Does what `[MODULE][:DESTINATION][:LEVEL]`, `PATTERN:DESTINATION:PATTERN` or `FACILITY:FACILITY` says. Whether it
-    /// was about levels.
-    fn set(&mut self, specification: &str) -> Result<bool, String> {
-        let mut rest = specification;
-        match next_word(&mut rest) {
-            Some(word) if is(word, "PATTERN") => self.set_pattern(rest).map(|()| false),
-            Some(word) if is(word, "FACILITY") => {
-                let is_known = FACILITIES.iter().any(|facility| is(rest, facility));
-                is_known
-                    .then_some(false)
-                    .ok_or_else(|| "invalid facility".to_owned())
-            }
-            _ => self.set_level(specification).map(|()| true),
-        }
-    }
-
-    fn set_pattern(&mut self, mut rest: &str) -> Result<(), String> {
-        let word = next_word(&mut rest).ok_or("missing destination")?;
-        let mut is_known = false;
-        for (pattern, name) in self.patterns.iter_mut().zip(DESTINATIONS) {
-            if is(word, name) || is(word, "any") {
-                rest.clone_into(pattern);
-                is_known = true;
-            }
-        }
-        is_known
-            .then_some(())
-            .ok_or_else(|| format!("unknown destination \"{word}\""))
-    }
-
-    fn set_level(&mut self, mut words: &str) -> Result<(), String> {
-        let (mut module, mut destination, mut level) = (None, None, None);
-        while let Some(word) = next_word(&mut words) {
-            let several = |what| Err(format!("cannot specify multiple {what}"));
-            if is(word, "any") {
-                continue;
-            }
-            let found = DESTINATIONS.iter().position(|name| is(word, name));
-            if found.is_some() {
-                if destination.is_some() {
-                    return several("destinations");
-                }
-                destination = found;
-                continue;
-            }
-            let found = Level::ALL.into_iter().find(|level| is(word, level.name()));
-            if found.is_some() {
-                if level.is_some() {
-                    return several("levels");
-                }
-                level = found;
-                continue;
-            }
-            let found = self.modules.iter().position(|module| is(word, module.name));
-            if found.is_none() {
-                return Err(format!("no destination, level, or module \"{word}\""));
-            }
-            if module.is_some() {
-                return several("modules");
-            }
-            module = found;
-        }
-        let level = level.unwrap_or(Level::Dbg);
-        for (number, each) in self.modules.iter_mut().enumerate() {
-            for (place, of_destination) in each.levels.iter_mut().enumerate() {
-                let is_meant = |given: Option<usize>, this| given.is_none_or(|given| given == this);
-                if is_meant(module, number) && is_meant(destination, place) {
-                    *of_destination = level;
-                }
-            }
-        }
+/// Checks the modules of `vlog/enable-rate-limit` and `vlog/disable-rate-limit`. The commands have
+/// no effect, because there is no rate limit.
+pub(super) fn check_modules(names: &[&str]) -> Result<(), String> {
+    let is_known = |name: &&str| is_word(name, "any") || modules::is_known(name);
+    if names.iter().all(is_known) {
         Ok(())
-    }
-
-    /// The directives of what goes to the console.
-    fn filter(&self) -> String {
-        let level = |name: &str| {
-            let module = self.modules.iter().find(|module| module.name == name);
-            module.map_or(LevelFilter::OFF, |module| module.levels[CONSOLE].filter())
-        };
-        let targets = modules::TARGETS.iter();
-        let targets = targets.map(|(target, name)| format!("{target}={}", level(name)));
-        let all: Vec<_> = [level(modules::REST).to_string()]
-            .into_iter()
-            .chain(targets)
-            .collect();
-        all.join(",")
+    } else {
+        Err("unknown module".to_owned())
     }
 }
 
-fn is(word: &str, name: &str) -> bool {
+/// Executes one specification, `[MODULE][:DESTINATION][:LEVEL]`.
+fn set_level(modules: &mut [LogModule], mut words: &str) -> Result<(), String> {
+    let (mut module, mut destination, mut level) = (None, None, None);
+    while let Some(word) = next_word(&mut words) {
+        let duplicate = |what| Err(format!("cannot specify multiple {what}"));
+        if is_word(word, "any") {
+            continue;
+        }
+        let found = DESTINATIONS.iter().find(|name| is_word(word, name));
+        if found.is_some() {
+            if destination.is_some() {
+                return duplicate("destinations");
+            }
+            destination = found;
+            continue;
+        }
+        let found = VlogLevel::ALL
+            .into_iter()
+            .find(|level| is_word(word, level.name()));
+        if found.is_some() {
+            if level.is_some() {
+                return duplicate("levels");
+            }
+            level = found;
+            continue;
+        }
+        if !modules::is_known(word) {
+            return Err(format!("no destination, level, or module \"{word}\""));
+        }
+        if module.is_some() {
+            return duplicate("modules");
+        }
+        module = Some(word);
+    }
+    let level = level.unwrap_or(VlogLevel::Dbg);
+    if destination.is_none_or(|destination| *destination == CONSOLE) {
+        modules
+            .iter_mut()
+            .filter(|each| module.is_none_or(|module| is_word(module, each.name)))
+            .for_each(|each| each.level = level);
+    }
+    Ok(())
+}
+
+/// The filter of these levels, in the notation of `RUST_LOG`.
+fn filter_directives(modules: &[LogModule]) -> String {
+    let filter = |name: &str| {
+        modules
+            .iter()
+            .find(|module| module.name == name)
+            .map_or(LevelFilter::OFF, |module| module.level.to_filter())
+    };
+    let mut directives = vec![filter(modules::OTHER_TARGETS).to_string()];
+    directives.extend(
+        modules::TARGETS
+            .iter()
+            .map(|(target, name)| format!("{target}={}", filter(name))),
+    );
+    directives.join(",")
+}
+
+fn is_word(word: &str, name: &str) -> bool {
     word.eq_ignore_ascii_case(name)
 }
 
-/// Takes the next word; what is left begins behind the one separator that ends it.
+/// Takes the next word. The rest begins behind the one separator that ends it.
 fn next_word<'t>(text: &mut &'t str) -> Option<&'t str> {
     let start = text.trim_start_matches(SEPARATORS);
     let (word, rest) = start.split_once(SEPARATORS).unwrap_or((start, ""));

@@ -1,4 +1,4 @@
-//! Databases that come and go: what the commands say, and what clients hear.
+//! Addition and removal of databases: the output of the commands, and the messages to clients.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -9,7 +9,7 @@ use std::process::Command;
 use ovsdb_sim::testing::{RealServer, Release, ScratchDir, program};
 use serde_json::{Value, json};
 
-use crate::{SCHEMA, Server, TIMEOUT, both_of, converse, succeeds, until};
+use crate::{SCHEMA, Server, TIMEOUT, both_of, send_requests, succeeds, until};
 
 const NAMES: [&str; 2] = ["real", "sim"];
 
@@ -20,7 +20,8 @@ struct Bed {
 }
 
 impl Bed {
-    /// With the files `E.db` and `namesake.db`, of a database `E`, and `reserved.db`, of one with the server's name.
+    /// Starts both servers. Each folder has the files `E.db` and `namesake.db` of a database `E`,
+    /// and `reserved.db` of one with a reserved name.
     fn new(release: &Release) -> Self {
         let (folder, servers) = both_of(release);
         let bed = Self { folder, servers };
@@ -55,12 +56,13 @@ impl Bed {
         [(real, real_folder), (sim, sim_folder)]
     }
 
-    /// What a command says, which is the same on both servers. `@` stands for the folder.
+    /// Runs a command, whose output must be the same on both servers. `@` is replaced by the
+    /// folder.
     fn same(&mut self, command: &str) -> String {
         let [real, sim] = self.each().map(|(server, folder)| {
             let folder = folder.display().to_string();
-            let (said, code) = server.appctl(&command.replace('@', &folder));
-            (said.replace(&folder, "@"), code)
+            let (output, code) = server.appctl(&command.replace('@', &folder));
+            (output.replace(&folder, "@"), code)
         });
         assert_eq!(real, sim, "{command}");
         real.0
@@ -73,7 +75,7 @@ fn tool(command: &str, file: &Path, argument: &str) {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// A database file of these texts.
+/// A database file with records of these texts.
 fn file_of(texts: &[&str]) -> String {
     let records = texts.iter().map(|text| {
         let text = format!("{text}\n");
@@ -93,12 +95,12 @@ fn sha1(text: &str) -> String {
 }
 
 #[test]
-fn databases_come_and_go() {
+fn databases_are_added_and_removed() {
     come_and_go(&Release::installed());
 }
 
 #[test]
-fn databases_come_and_go_as_in_trixie() {
+fn databases_are_added_and_removed_as_in_trixie() {
     if let Some(release) = Release::trixie() {
         come_and_go(&release);
     }
@@ -126,7 +128,7 @@ fn come_and_go(release: &Release) {
     let insert = r#"["E",{"op":"insert","table":"T","row":{"i":7}}]"#;
     let [real, sim] = bed.each().map(|(server, _)| {
         let request = format!(r#"{{"id":1,"method":"transact","params":{insert}}}"#);
-        converse(&server.socket, &request)
+        send_requests(&server.socket, &request)
     });
     assert!(real.contains(r#"{"uuid":["uuid""#), "{real}");
     assert!(sim.contains(r#"{"uuid":["uuid""#), "{sim}");
@@ -136,7 +138,7 @@ fn come_and_go(release: &Release) {
     bed.same("ovsdb-server/get-db-storage-status E");
     bed.same("ovsdb-server/compact E");
     bed.same("ovsdb-server/remove-db E");
-    // Its file is nobody's.
+    // Its file is unlocked.
     for (_, folder) in bed.each() {
         tool("transact", &folder.join("E.db"), &insert.replace('7', "8"));
     }
@@ -145,7 +147,7 @@ fn come_and_go(release: &Release) {
     bed.same("ovsdb-server/add-db @/E.db");
     let select = r#"{"id":1,"method":"transact","params":["E",{"op":"select","table":"T","where":[],"columns":["i"]}]}"#;
     for (server, _) in bed.each() {
-        let reply = converse(&server.socket, select);
+        let reply = send_requests(&server.socket, select);
         assert!(
             reply.contains(r#"{"i":7}"#) && reply.contains(r#"{"i":8}"#),
             "{reply}"
@@ -160,7 +162,7 @@ fn come_and_go(release: &Release) {
 }
 
 #[test]
-fn what_is_no_database_is_refused() {
+fn files_without_a_database_are_rejected() {
     let mut bed = Bed::new(&Release::installed());
     let schema = r#"{"name":"E","tables":{}}"#;
     let whole = file_of(&[schema]);
@@ -180,8 +182,8 @@ fn what_is_no_database_is_refused() {
     ];
     for (file, content) in &files {
         bed.write(file, content);
-        let said = bed.same(&format!("ovsdb-server/add-db @/{file}"));
-        assert!(said.contains("error"), "{file}: {said}");
+        let output = bed.same(&format!("ovsdb-server/add-db @/{file}"));
+        assert!(output.contains("error"), "{file}: {output}");
     }
     std::os::unix::fs::symlink("E.db", bed.folder.path().join("real/link")).unwrap();
     std::os::unix::fs::symlink("E.db", bed.folder.path().join("sim/link")).unwrap();
@@ -189,40 +191,40 @@ fn what_is_no_database_is_refused() {
         bed.same(&format!("ovsdb-server/add-db @/{file}"));
     }
     bed.same("ovsdb-server/add-db /");
-    let said = bed.same("ovsdb-server/add-db @/reserved.db");
-    assert!(said.contains("names beginning"), "{said}");
+    let output = bed.same("ovsdb-server/add-db @/reserved.db");
+    assert!(output.contains("names beginning"), "{output}");
     let others = bed
         .each()
         .map(|(_, folder)| RealServer::open([folder.join("E.db")]));
-    let said = bed.same("ovsdb-server/add-db @/E.db");
-    assert!(said.contains("failed to lock lockfile"), "{said}");
+    let output = bed.same("ovsdb-server/add-db @/E.db");
+    assert!(output.contains("failed to lock lockfile"), "{output}");
     drop(others);
     bed.same("ovsdb-server/add-db @/link");
-    let said = bed.same("ovsdb-server/add-db @/E.db");
-    assert!(said.contains("already open"), "{said}");
+    let output = bed.same("ovsdb-server/add-db @/E.db");
+    assert!(output.contains("already open"), "{output}");
 }
 
-/// ovsdb-server hangs up on clients, takes the other database of the name from those that remain, and ends at the next
-/// command.
+/// ovsdb-server closes connections, removes the other database of the name for the remaining
+/// clients, and ends at the next command.
 #[test]
-fn a_namesake_is_refused_and_nothing_changes() {
+fn a_second_database_with_a_name_is_rejected_and_nothing_changes() {
     let mut bed = Bed::new(&Release::installed());
     let (sim, folder) = &mut bed.each()[1];
     let add = |file| format!("ovsdb-server/add-db {}/{file}", folder.display());
     succeeds(sim, &add("E.db"));
     let mut client = Client::new(&sim.socket);
-    client.ask("get_schema", &json!(["E"]));
-    let (said, _) = sim.appctl(&add("namesake.db"));
+    client.request("get_schema", &json!(["E"]));
+    let (output, _) = sim.appctl(&add("namesake.db"));
     assert!(
-        said.starts_with("ovsdb error: E: duplicate database name\n"),
-        "{said}"
+        output.starts_with("ovsdb error: E: duplicate database name\n"),
+        "{output}"
     );
-    client.ask("get_schema", &json!(["E"]));
+    client.request("get_schema", &json!(["E"]));
     succeeds(sim, "ovsdb-server/remove-db E");
     succeeds(sim, &add("namesake.db"));
 }
 
-/// A connection of the test.
+/// Connection of the test.
 struct Client {
     stream: UnixStream,
 }
@@ -236,28 +238,28 @@ impl Client {
 
     fn send(&mut self, method: &str, params: &Value) {
         let request = json!({"id": method, "method": method, "params": params}).to_string();
-        // The server may have hung up.
+        // The server may have closed the connection.
         self.stream
             .write_all(request.as_bytes())
             .unwrap_or_default();
     }
 
-    /// Sends a request and returns all that comes up to its reply.
-    fn ask(&mut self, method: &str, params: &Value) -> Vec<Value> {
+    /// Sends a request and returns all messages up to its reply.
+    fn request(&mut self, method: &str, params: &Value) -> Vec<Value> {
         self.send(method, params);
-        let heard = self.hear(&json!(method));
+        let received = self.read_to_reply(&json!(method));
         assert!(
-            heard.last().is_some_and(|last| last["id"] == method),
-            "{heard:?}"
+            received.last().is_some_and(|last| last["id"] == method),
+            "{received:?}"
         );
-        heard
+        received
     }
 
-    /// What comes up to the reply to this request, or to the end of the connection.
-    fn hear(&mut self, id: &Value) -> Vec<Value> {
-        let mut heard: Vec<Value> = Vec::new();
+    /// Reads the messages up to the reply to this request, or to the end of the connection.
+    fn read_to_reply(&mut self, id: &Value) -> Vec<Value> {
+        let mut received: Vec<Value> = Vec::new();
         let mut text = Vec::new();
-        while heard.last().is_none_or(|last| last["id"] != *id) {
+        while received.last().is_none_or(|last| last["id"] != *id) {
             let mut piece = [0; 1 << 13];
             let count = self.stream.read(&mut piece).unwrap_or_default();
             if count == 0 {
@@ -265,14 +267,14 @@ impl Client {
             }
             text.extend_from_slice(&piece[..count]);
             let mut messages = serde_json::Deserializer::from_slice(&text).into_iter::<Value>();
-            heard.clear();
-            heard.extend(messages.by_ref().map_while(Result::ok));
+            received.clear();
+            received.extend(messages.by_ref().map_while(Result::ok));
         }
-        heard
+        received
     }
 }
 
-/// What differs between two servers that do the same.
+/// Removes the parts of a message that differ between two servers.
 fn without_ids(mut message: Value) -> Value {
     let Some(rows) = message.pointer_mut("/params/1/Database") else {
         return message;
@@ -292,20 +294,20 @@ fn without_ids(mut message: Value) -> Value {
 }
 
 #[test]
-fn clients_hear_of_databases_that_come_and_go() {
-    hear(&Release::installed());
+fn clients_are_notified_of_added_and_removed_databases() {
+    compare_notifications(&Release::installed());
 }
 
 #[test]
-fn clients_hear_of_databases_that_come_and_go_as_in_trixie() {
+fn clients_are_notified_of_added_and_removed_databases_as_in_trixie() {
     if let Some(release) = Release::trixie() {
-        hear(&release);
+        compare_notifications(&release);
     }
 }
 
-fn hear(release: &Release) {
+fn compare_notifications(release: &Release) {
     let mut bed = Bed::new(release);
-    let heard = bed.each().map(|(server, folder)| {
+    let received = bed.each().map(|(server, folder)| {
         let add = format!("ovsdb-server/add-db {}", folder.join("E.db").display());
         succeeds(server, &add);
         let wait = json!({"op": "wait", "table": "T", "where": [], "columns": ["i"], "until": "!=", "rows": []});
@@ -314,39 +316,39 @@ fn hear(release: &Release) {
             .flat_map(|database| [(database, true), (database, false)])
             .map(|(database, aware)| {
                 let mut client = Client::new(&server.socket);
-                client.ask("set_db_change_aware", &json!([aware]));
+                client.request("set_db_change_aware", &json!([aware]));
                 let table = if database == "_Server" { "Database" } else { "T" };
-                client.ask("monitor", &json!([database, ["m", database], {table: {}}]));
-                client.ask("lock", &json!([format!("{database}{aware}")]));
+                client.request("monitor", &json!([database, ["m", database], {table: {}}]));
+                client.request("lock", &json!([format!("{database}{aware}")]));
                 if database != "_Server" {
                     client.send("transact", &json!([database, wait]));
                 }
-                // So that it waits by then.
-                client.ask("echo", &json!([]));
+                // The reply shows that the transaction waits.
+                client.request("echo", &json!([]));
                 client
             })
             .collect();
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         for command in ["ovsdb-server/remove-db E", &add] {
             succeeds(server, command);
-            // ovsdb-server tells of it only when it comes to it.
+            // ovsdb-server notifies clients with a delay.
             for _ in 0..2 {
-                Client::new(&server.socket).ask("echo", &json!([]));
+                Client::new(&server.socket).request("echo", &json!([]));
             }
             for client in &mut clients {
                 client.send("get_schema", &json!(["E"]));
-                let news = client.hear(&json!("get_schema")).into_iter();
-                heard.push(news.map(without_ids).collect::<Vec<_>>());
+                let news = client.read_to_reply(&json!("get_schema")).into_iter();
+                received.push(news.map(without_ids).collect::<Vec<_>>());
             }
-            // Those who were hung up on come back.
+            // Clients whose connections were closed connect again.
             let mut client = Client::new(&server.socket);
-            heard.push(client.ask("lock", &json!(["Efalse"])));
-            heard.push(client.ask("list_dbs", &json!([])));
+            received.push(client.request("lock", &json!(["Efalse"])));
+            received.push(client.request("list_dbs", &json!([])));
             clients.push(client);
         }
-        heard
+        received
     });
-    let [real, sim] = heard;
+    let [real, sim] = received;
     assert_eq!(real, sim, "{real:#?} {sim:#?}");
     let text = |news: &[Value]| json!(news).to_string();
     assert!(text(&sim[0]).contains("monitor_canceled"), "{:?}", sim[0]);
@@ -358,7 +360,7 @@ fn hear(release: &Release) {
 }
 
 #[test]
-fn remotes_go_and_come_with_their_database() {
+fn configured_remotes_are_closed_and_opened_with_their_database() {
     let mut bed = Bed::new(&Release::installed());
     for (server, folder) in bed.each() {
         let name = folder.display();
@@ -367,15 +369,15 @@ fn remotes_go_and_come_with_their_database() {
         let place = folder.join("place");
         let insert = json!({"op": "insert", "table": "Global",
             "row": {"targets": format!("punix:{}", place.display())}});
-        Client::new(&server.socket).ask("transact", &json!(["E", insert]));
+        Client::new(&server.socket).request("transact", &json!(["E", insert]));
         succeeds(server, "ovsdb-server/add-remote db:E,Global,targets");
         for _ in 0..2 {
             until(|| UnixStream::connect(&place).is_ok());
             let mut client = Client::new(&place);
-            client.ask("set_db_change_aware", &json!([true]));
+            client.request("set_db_change_aware", &json!([true]));
             succeeds(server, "ovsdb-server/remove-db E");
             until(|| !place.exists());
-            assert_eq!(client.hear(&json!(0)), [] as [Value; 0], "{name}");
+            assert_eq!(client.read_to_reply(&json!(0)), [] as [Value; 0], "{name}");
             let remotes = server.appctl("ovsdb-server/list-remotes").0;
             assert!(remotes.contains("db:E,Global,targets"), "{remotes}");
             succeeds(server, &add);

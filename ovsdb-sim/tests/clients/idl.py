@@ -1,4 +1,4 @@
-"""The Python IDL as a client: prints all that it hears, whatever the rows' UUIDs are."""
+"""The Python IDL as a client: prints all notifications, without UUIDs."""
 
 import sys
 import time
@@ -7,8 +7,8 @@ import ovs.db.idl
 import ovs.poller
 
 remote, schema = sys.argv[1:3]
-# Far longer than anything takes, even on a loaded machine.
-PATIENCE = 60
+# Timeout of a step: far more than it needs, even on a loaded machine.
+STEP_TIMEOUT = 60
 # Columns that hold UUIDs are shown by their sizes.
 REFERENCES = ("ports", "acls")
 
@@ -19,17 +19,17 @@ class Idl(ovs.db.idl.Idl):
         helper.register_columns("NB_Global", ["nb_cfg", "options", "external_ids"])
         helper.register_table("Logical_Switch")
         helper.register_table("Logical_Switch_Port")
-        self.heard = []
+        self.notifications = []
         super().__init__(remote, helper)
 
     def notify(self, event, row, updates=None):
         if row._table.name != "Database":
-            self.heard.append(f"{event} {row._table.name} {shown(row)} {shown(updates)}")
+            self.notifications.append(f"{event} {row._table.name} {shown(row)} {shown(updates)}")
 
-    def say(self):
-        # Tables and rows of one message come in any order.
-        print(*sorted(self.heard), sep="\n")
-        self.heard = []
+    def print_notifications(self):
+        # The order of the tables and rows of one message is arbitrary.
+        print(*sorted(self.notifications), sep="\n")
+        self.notifications = []
 
 
 def shown(row):
@@ -40,7 +40,7 @@ def shown(row):
 
 
 def until(what, *idls):
-    deadline = time.time() + PATIENCE
+    deadline = time.time() + STEP_TIMEOUT
     while True:
         for idl in idls:
             idl.run()
@@ -54,7 +54,7 @@ def until(what, *idls):
         poller.timer_wait(100)
         poller.block()
     for idl in idls:
-        idl.say()
+        idl.print_notifications()
 
 
 def commit(work):
@@ -62,7 +62,7 @@ def commit(work):
     transaction.add_comment("a comment")
     work(transaction)
     status = transaction.commit_block()
-    idl.say()
+    idl.print_notifications()
     error = transaction.get_error() if status == ovs.db.idl.Transaction.ERROR else ""
     print(ovs.db.idl.Transaction.status_to_string(status), error)
 
@@ -133,7 +133,7 @@ def unplug(txn):
 commit(unplug)
 idl.cond_change("Logical_Switch", [True])
 
-# Locks, and what is not done without them.
+# Locks, and transactions without them.
 idl.set_lock("l")
 until(lambda: idl.has_lock, idl)
 other = Idl(remote, schema)

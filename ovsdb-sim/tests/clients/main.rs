@@ -1,8 +1,9 @@
-//! The programs of Open vSwitch and OVN as clients of two servers: whatever they are asked to do, they must print the
-//! same, and ovn-northd must make the same southbound of the same northbound.
+//! The programs of Open vSwitch and OVN as clients of two servers. Each command must print the
+//! same, and ovn-northd must write the same southbound database for the same northbound database.
 //!
-//! The commands are in the `*.cmds` files beside this one; see [`session`] for their form. Each list runs with the
-//! programs and the ovsdb-server of the installed release and with those of Debian trixie.
+//! The commands are in the `*.cmds` files beside this one; see [`session`] for their form. Each
+//! list runs with the programs and the ovsdb-server of the installed release and with those of
+//! Debian trixie.
 
 #[path = "../nbctl/normal.rs"]
 mod normal;
@@ -21,7 +22,7 @@ use script::Step;
 use server::Server;
 use session::Answer;
 
-/// Where the lists are.
+/// The folder with the lists.
 fn lists() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients")
 }
@@ -32,7 +33,8 @@ fn steps(name: &str) -> Vec<Step> {
     script::parse(&fs::read_to_string(file).expect("a readable list"))
 }
 
-/// Runs a list on both servers at once and reports what differs, and what did not go as the list says.
+/// Runs a list on both servers at the same time. Reports different output, and commands that do not
+/// succeed or fail as the list expects.
 fn compare(release: &Release, name: &str, schemas: &[&str]) {
     let steps = steps(name);
     let schemas: Vec<_> = schemas.iter().map(|name| release.schema(name)).collect();
@@ -66,7 +68,7 @@ fn shown(answer: &Answer) -> String {
     format!("{stdout}\n{}exit {code:?}\n", errors.concat())
 }
 
-/// The lines of each that the other does not have, and the first ones of those only.
+/// The first lines of each text that the other does not have.
 fn differing_lines(one: &str, other: &str) -> (String, String) {
     let without = |text: &str, other: &str| {
         let mut rest: Vec<&str> = other.lines().collect();
@@ -82,7 +84,7 @@ fn differing_lines(one: &str, other: &str) -> (String, String) {
     };
     let (left, right) = (without(one, other), without(other, one));
     if left == right {
-        // Only their order differs.
+        // Only the order of the lines differs.
         return (one.to_owned(), other.to_owned());
     }
     (left, right)
@@ -122,7 +124,7 @@ lists! {
     sbctl: OVN,
 }
 
-/// What is in no package that the other tests need.
+/// With programs in a package that the other tests do not need.
 #[test]
 fn vsctl() {
     if let Some(release) = Release::trixie() {
@@ -130,14 +132,14 @@ fn vsctl() {
     }
 }
 
-/// The package has no other Python than the system's.
+/// With the installed release only: the library is packaged for the system's Python.
 #[test]
 fn python_idl() {
     compare(&Release::installed(), "python_idl", &["ovn-nb"]);
 }
 
 #[test]
-fn differing_lines_are_told_apart() {
+fn differing_lines_are_found() {
     let (left, right) = differing_lines("a\nb\nb\n", "b\nc\n");
     assert_eq!(left, "a\nb\n(2 lines)\n");
     assert_eq!(right, "c\n(1 lines)\n");

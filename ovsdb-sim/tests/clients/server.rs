@@ -1,4 +1,4 @@
-//! A server of either kind, and what clients of it need.
+//! The two servers of a comparison, with a folder for their clients.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use ovsdb_sim::testing::{RealServer, Release, ScratchDir};
 
-/// A server and a folder for its clients.
+/// Server with a folder for its clients.
 pub(crate) struct Server {
     socket: PathBuf,
     _process: Process,
@@ -19,9 +19,9 @@ enum Process {
 }
 
 impl Server {
-    /// The real ovsdb-server with empty databases.
+    /// Starts the real ovsdb-server with empty databases.
     pub(crate) fn real(release: &Release, schemas: &Vec<PathBuf>) -> Self {
-        let server = RealServer::start_of(release, schemas);
+        let server = RealServer::start_release(release, schemas);
         Self {
             socket: server.socket().to_owned(),
             _process: Process::Real { _server: server },
@@ -29,7 +29,7 @@ impl Server {
         }
     }
 
-    /// The simulator's command with empty databases.
+    /// Starts the program `ovsdb-sim` with empty databases.
     pub(crate) fn sim(_: &Release, schemas: &Vec<PathBuf>) -> Self {
         let dir = ScratchDir::new();
         let socket = dir.path().join("db.sock");
@@ -60,12 +60,12 @@ impl Server {
         &self.socket
     }
 
-    /// The server's address as OVSDB clients spell it.
+    /// The server's address for OVSDB clients.
     pub(crate) fn remote(&self) -> String {
         format!("unix:{}", self.socket.display())
     }
 
-    /// A folder for what clients write.
+    /// The folder for files of clients.
     pub(crate) fn folder(&self) -> &Path {
         self.dir.path()
     }
@@ -74,7 +74,7 @@ impl Server {
 impl Drop for Process {
     fn drop(&mut self) {
         if let Self::Sim(child) = self {
-            // Both fail only when the program has ended already.
+            // Both fail only if the program has ended already.
             let _ = child.kill();
             let _ = child.wait();
         }

@@ -1,16 +1,17 @@
-//! One run of a list against one server.
+//! Run of a list on one server.
 //!
-//! Lines are as in the lists for `ovn-nbctl`, but begin with the name of a program; those that are told their server
-//! by an option get it. `$db` is the server's address, `$dir` a folder for files, `$lists` that of the lists. A last word `<NAME` makes what
-//! `NAME` holds the program's input. Besides programs there are:
+//! Lines are as in the lists for `ovn-nbctl`, but begin with the name of a program. Programs with
+//! an option for the server get it. `$db` is the server's address, `$dir` a folder for files,
+//! `$lists` the folder of the lists. With a last word `<NAME`, the value of `NAME` is the program's
+//! input. There are also:
 //!
-//! | line | does |
+//! | line | action |
 //! |---|---|
-//! | `start NAME PROGRAM...` | starts a program that goes on |
-//! | `until NAME TEXT` | waits until what that program printed has the text |
-//! | `end NAME` | ends it; what it printed is the answer |
-//! | `keep NAME PROGRAM...` | runs a program; `NAME` holds what it prints, which is not compared |
-//! | `southbound` | waits for ovn-northd and answers with what the databases hold then |
+//! | `start NAME PROGRAM...` | starts a program in the background |
+//! | `until NAME TEXT` | waits until the program's output has the text |
+//! | `end NAME` | ends the program; its output is compared |
+//! | `keep NAME PROGRAM...` | runs a program; its output is the value of `NAME`, and is not compared |
+//! | `southbound` | waits for ovn-northd; the content of both databases is compared |
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -27,15 +28,15 @@ use crate::script::Step;
 use crate::server::Server;
 use crate::southbound;
 
-/// Far longer than anything takes, even on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of a step: far more than it needs, even on a loaded machine.
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a program printed, made comparable.
+/// Normalized output of a program.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
-    /// `None` when a signal ended the program.
+    /// `None`: a signal ended the program.
     pub(crate) code: Option<i32>,
 }
 
@@ -69,16 +70,16 @@ struct Session<'a> {
     running: HashMap<String, Running>,
 }
 
-/// A program that goes on.
+/// Program in the background.
 struct Running {
     child: Child,
-    /// Where it prints to.
+    /// File with its output.
     output: PathBuf,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail only when the program has ended already.
+        // Both fail only if the program has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -102,7 +103,7 @@ impl Session<'_> {
             }
             ["until", name, text] => {
                 let output = &self.running[name].output;
-                let deadline = Instant::now() + PATIENCE;
+                let deadline = Instant::now() + STEP_TIMEOUT;
                 loop {
                     let printed = fs::read_to_string(output).unwrap_or_default();
                     if printed.contains(text) {
@@ -157,7 +158,7 @@ impl Session<'_> {
         }
     }
 
-    /// A word with variables in their places.
+    /// A word with the values of variables.
     fn filled(&self, word: &str) -> String {
         let schema = self.release.schema("ovn-nb");
         let word = word
@@ -173,7 +174,7 @@ impl Session<'_> {
 
     fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = match program {
-            // That of the system, for which python3-openvswitch is packaged, whatever others there are.
+            // The system's Python, for which python3-openvswitch is packaged.
             "python3" => Command::new("/usr/bin/python3"),
             _ => self.release.command(program),
         };
@@ -181,7 +182,7 @@ impl Session<'_> {
             command.env_remove(variable);
         }
         let remote = self.server.remote();
-        let seconds = PATIENCE.as_secs();
+        let seconds = STEP_TIMEOUT.as_secs();
         match program {
             "ovn-nbctl" if arguments.first() == Some(&"-u") => &mut command,
             "ovn-nbctl" | "ovn-sbctl" | "ovs-vsctl" => command
@@ -215,7 +216,7 @@ impl Session<'_> {
         output.expect("an installed program starts")
     }
 
-    /// A text without what differs from run to run.
+    /// Removes the parts of a text that differ from run to run.
     fn comparable(&mut self, text: &str, unordered: bool) -> String {
         let folder = self.server.folder().display().to_string();
         let text = text.replace(&self.server.remote(), "<remote>");
@@ -225,7 +226,7 @@ impl Session<'_> {
     }
 }
 
-/// Log lines, `TIME|NUMBER|MODULE|LEVEL|TEXT`, without the time.
+/// Removes the time from log lines, `TIME|NUMBER|MODULE|LEVEL|TEXT`.
 fn without_times(text: &str) -> String {
     text.split_inclusive('\n')
         .map(|line| match line.split_once("Z|") {

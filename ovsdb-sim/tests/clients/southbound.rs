@@ -1,7 +1,8 @@
-//! What ovn-northd made of a northbound, whatever its rows' UUIDs are.
+//! Content of the databases of ovn-northd, independent of UUIDs.
 //!
-//! A row's UUID becomes a digest of all that the row holds, in which the UUIDs of other rows are replaced by theirs,
-//! and so on some steps far; those of the northbound too, of which ovn-northd writes UUIDs into the southbound.
+//! A row's UUID becomes a digest of the row, in which the UUIDs of other rows are replaced by their
+//! digests, and so on for some steps. That includes the northbound database, whose UUIDs ovn-northd
+//! writes into the southbound database.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -13,12 +14,12 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 const UUID_LEN: usize = 36;
-/// So much of a UUID ovn-northd writes where it hints at a row.
+/// Length of the part of a UUID with which ovn-northd hints at a row.
 const PART_LEN: usize = 8;
-/// How far the rows that a row is told by may be from it.
+/// Maximum distance of the rows whose content is part of a row's digest.
 const STEPS: usize = 6;
 
-/// What ovn-northd draws, counts in the order of UUIDs, or takes from the clock.
+/// Columns that ovn-northd draws at random, counts in the order of UUIDs, or takes from the clock.
 const ARBITRARY: [(&str, &[&str]); 6] = [
     ("BFD", &["disc", "src_port"]),
     ("Datapath_Binding", &["tunnel_key"]),
@@ -37,8 +38,8 @@ struct Row {
     columns: Map<String, Value>,
 }
 
-/// The rows of both databases, a line each, sorted: first without what they refer to, which shows where a difference
-/// comes from, then those of the southbound with it.
+/// The rows of both databases, one line each, sorted. First without references, which shows the
+/// origin of a difference, then those of the southbound database with references.
 pub(crate) fn content(socket: &Path) -> String {
     let mut rows = HashMap::new();
     for database in ["OVN_Northbound", "OVN_Southbound"] {
@@ -67,7 +68,7 @@ pub(crate) fn content(socket: &Path) -> String {
     lines.join("\n")
 }
 
-/// Without the parts of rows' UUIDs that `ovn-sbctl lflow-list` prints.
+/// Removes the parts of UUIDs that `ovn-sbctl lflow-list` prints.
 pub(crate) fn without_flow_ids(text: &str) -> String {
     let mut parts = text.split("uuid=0x");
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -117,7 +118,7 @@ fn read(socket: &Path, database: &'static str, rows: &mut HashMap<String, Row>) 
     }
 }
 
-/// Brings into order what ovn-northd writes in the order of UUIDs.
+/// Sorts the values that ovn-northd writes in the order of UUIDs.
 fn settle(table: &str, columns: &mut Map<String, Value>) {
     match table {
         "Port_Binding" => sort_words(&mut columns["nat_addresses"]),
@@ -155,7 +156,7 @@ fn request(socket: &Path, request: &Value) -> Value {
         let count = stream.read(&mut buffer).expect("a server that answers");
         assert!(count > 0, "the server hung up");
         reply.extend_from_slice(&buffer[..count]);
-        // The text is whole only when it ends so: parsing each time would take long.
+        // Only a complete text ends so. Parsing it each time would take long.
         if reply.ends_with(b"}")
             && let Ok(reply) = serde_json::from_slice(&reply)
         {
@@ -174,7 +175,7 @@ fn line(row: &Row, digests: &HashMap<&str, u64>) -> String {
     words.join(" ")
 }
 
-/// A value in which UUIDs are digests, and what is in the order of UUIDs is sorted.
+/// A value with digests instead of UUIDs, whose parts in the order of UUIDs are sorted.
 fn shown(value: &Value, digests: &HashMap<&str, u64>) -> String {
     match value {
         Value::String(text) => renamed(text, digests),
@@ -189,7 +190,7 @@ fn shown(value: &Value, digests: &HashMap<&str, u64>) -> String {
     }
 }
 
-/// A text in which UUIDs of rows are digests. A part of a UUID may stand for it.
+/// A text with digests instead of UUIDs of rows, or of parts of UUIDs.
 fn renamed(text: &str, digests: &HashMap<&str, u64>) -> String {
     if text.len() == PART_LEN && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         let digest = digests.get(text);

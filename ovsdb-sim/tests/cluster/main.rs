@@ -1,4 +1,4 @@
-//! Clients of a clustered simulator: roles, histories and what `_Server` tells of them.
+//! Clients of a clustered simulator: roles, histories and the row in `_Server`.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 #[path = "../limits/client.rs"]
@@ -48,7 +48,8 @@ fn insert(i: i64) -> String {
     format!(r#"["D",{{"op":"insert","table":"T","row":{{"i":{i}}}}}]"#)
 }
 
-/// Whether the server knew the transaction, its last one, and the values of `i` it sent.
+/// Monitors from a transaction on. Returns true if the server knew it, the last transaction, and
+/// the values of `i` in the reply.
 async fn since(client: &mut Client, id: &str) -> (bool, String, Vec<i64>) {
     let params = format!(r#"["D","m",{{"T":{{"columns":["i"]}}}},"{id}"]"#);
     let result = client.call("monitor_cond_since", &params).await.unwrap();
@@ -103,7 +104,7 @@ async fn a_history_reaches_back_a_hundred_transactions() {
 }
 
 #[tokio::test]
-async fn roles_are_told_and_without_a_leader_changes_wait() {
+async fn roles_are_in_the_server_row_and_without_a_leader_changes_wait() {
     let bed = Bed::new(Model::Clustered).await;
     let (mut watcher, mut client) = (bed.client().await, bed.client().await);
     let columns = r#"["name","leader","connected","index"]"#;
@@ -147,7 +148,7 @@ async fn roles_are_told_and_without_a_leader_changes_wait() {
 }
 
 #[tokio::test]
-async fn ephemeral_columns_are_not_for_clusters() {
+async fn clusters_have_no_ephemeral_columns() {
     let bed = Bed::new(Model::Clustered).await;
     let mut client = bed.client().await;
     let schema = client.call("get_schema", r#"["D"]"#).await.unwrap();
@@ -163,7 +164,7 @@ async fn ephemeral_columns_are_not_for_clusters() {
 }
 
 #[tokio::test]
-async fn another_schema_begins_another_history() {
+async fn a_conversion_begins_a_new_history() {
     let bed = Bed::new(Model::Clustered).await;
     let (mut unaware, mut aware) = (bed.client().await, bed.client().await);
     assert!(unaware.is_served().await);
@@ -191,7 +192,7 @@ async fn a_standalone_database_has_no_cluster() {
 }
 
 #[tokio::test]
-async fn a_server_gets_another_id() {
+async fn the_server_id_can_be_renewed() {
     let bed = Bed::new(Model::Standalone).await;
     let mut client = bed.client().await;
     let before = client.call("get_server_id", "[]").await.unwrap();

@@ -1,4 +1,4 @@
-//! A small blocking JSON-RPC client: sends text, hears everything that comes back.
+//! Small blocking JSON-RPC client that sends text and records all messages.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -7,46 +7,46 @@ use std::time::Duration;
 
 use patchbay_schemas::json::{Framer, Json};
 
-/// Longer than any server takes, even on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of a server's message: far more than it needs, even on a loaded machine.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What stands in the log of a connection for its end.
+/// Entry in the log of a connection for its end.
 const CLOSED: &str = "connection closed";
-/// What stands there for a server that does not answer any more.
+/// Entry for a server that does not answer any more.
 const SILENT: &str = "no answer";
 
-/// One connection to one server.
+/// Connection to a server.
 pub(crate) struct Client {
-    /// None when the connection has ended.
+    /// `None`: the connection has ended.
     stream: Option<UnixStream>,
     framer: Framer,
     barriers: u64,
-    /// What came and was not taken yet.
-    heard: Vec<Json>,
+    /// Messages that are not taken yet.
+    received: Vec<Json>,
     heard_len: usize,
 }
 
 impl Client {
-    /// Connects; a server that crashed looks like one that hung up.
+    /// Connects. A crashed server looks like one that closes the connection.
     pub(crate) fn connect(socket: &Path) -> Self {
         let mut client = Self {
             stream: UnixStream::connect(socket).ok(),
             framer: Framer::new(usize::MAX),
             barriers: 0,
-            heard: Vec::new(),
+            received: Vec::new(),
             heard_len: 0,
         };
         match &client.stream {
             Some(stream) => stream
-                .set_read_timeout(Some(PATIENCE))
+                .set_read_timeout(Some(MESSAGE_TIMEOUT))
                 .expect("a duration that is not zero"),
-            None => client.heard.push(Json::string(CLOSED)),
+            None => client.received.push(Json::string(CLOSED)),
         }
         client
     }
 
-    /// Sends bytes, whatever they are. Whether the server has hung up is for the reading to find, after all that it said
-    /// before.
+    /// Sends any bytes. Reading finds out if the server has closed the connection, after all
+    /// messages before.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         if let Some(stream) = &mut self.stream
             && let Err(error) = stream.write_all(bytes)
@@ -55,7 +55,8 @@ impl Client {
         }
     }
 
-    /// Asks for an echo, whose reply comes after everything that the server has for this connection.
+    /// Sends an `echo`, whose reply comes after all messages that the server has for this
+    /// connection.
     pub(crate) fn barrier(&mut self) {
         self.barriers += 1;
         let id = barrier_id(self.barriers);
@@ -69,26 +70,29 @@ impl Client {
             if message.get("id") == Some(&last) {
                 return;
             }
-            self.heard.push(message);
+            self.received.push(message);
             self.heard_len += len;
         }
     }
 
-    /// How many messages came since they were last taken, and how many of these are replies.
-    pub(crate) fn heard_count(&self) -> (usize, usize) {
+    /// The numbers of messages and of replies that are not taken yet.
+    pub(crate) fn received_count(&self) -> (usize, usize) {
         let is_reply = |message: &&Json| message.get("method").is_none();
-        (self.heard.len(), self.heard.iter().filter(is_reply).count())
+        (
+            self.received.len(),
+            self.received.iter().filter(is_reply).count(),
+        )
     }
 
-    /// What came since the last call, and how many bytes it took.
-    pub(crate) fn take_heard(&mut self) -> (Vec<Json>, usize) {
+    /// Takes the messages since the last call, and the number of their bytes.
+    pub(crate) fn take_received(&mut self) -> (Vec<Json>, usize) {
         (
-            std::mem::take(&mut self.heard),
+            std::mem::take(&mut self.received),
             std::mem::take(&mut self.heard_len),
         )
     }
 
-    /// The next message and how many bytes it is.
+    /// Reads the next message. Returns it with the number of its bytes.
     fn read(&mut self) -> Option<(Json, usize)> {
         loop {
             if let Some(text) = self.framer.next_text().expect("a server sends JSON") {
@@ -108,7 +112,7 @@ impl Client {
 
     fn end(&mut self, how: &str) {
         if self.stream.take().is_some() {
-            self.heard.push(Json::string(how));
+            self.received.push(Json::string(how));
         }
     }
 }

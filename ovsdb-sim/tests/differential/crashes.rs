@@ -1,4 +1,4 @@
-//! Requests that end the real ovsdb-server 3.1: the simulator answers, as written here.
+//! Requests that crash the real ovsdb-server 3.1, with the replies of the simulator.
 
 use ovsdb_sim::Model;
 use patchbay_schemas::json::Json;
@@ -53,22 +53,22 @@ const REQUESTS: [(&str, &str, &str); 8] = [
 ];
 
 #[test]
-fn what_ends_the_real_server_gets_an_answer() {
+fn requests_that_crash_the_real_server_get_a_reply() {
     let sim = start_sim(SCHEMA, Model::Standalone);
     let mut client = Client::connect(sim.socket());
     for (method, params, expected) in REQUESTS {
         client.send(format!(r#"{{"id":0,"method":"{method}","params":{params}}}"#).as_bytes());
         client.barrier();
         client.read_to_barrier();
-        let (heard, _) = client.take_heard();
-        let mut replies: Vec<String> = heard.iter().map(without_inserted).collect();
+        let (received, _) = client.take_received();
+        let mut replies: Vec<String> = received.iter().map(without_inserted).collect();
         let reply = replies.pop().unwrap_or_default();
         assert!(reply.contains(expected), "{method} {params}: {reply}");
         assert!(replies.is_empty(), "{replies:?}");
     }
 }
 
-/// A reply's text, new rows' UUIDs aside.
+/// A reply's text without the UUIDs of new rows.
 fn without_inserted(reply: &Json) -> String {
     let mut reply = reply.clone();
     if let Json::Object(members) = &mut reply

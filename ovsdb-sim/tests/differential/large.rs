@@ -1,4 +1,4 @@
-//! Requests and replies of megabytes, which the simulator takes apart and puts together in several threads.
+//! Requests and replies of megabytes, which the simulator decodes and encodes in several threads.
 
 use ovsdb_sim::Model;
 use ovsdb_sim::testing::Release;
@@ -11,11 +11,12 @@ const SCHEMA: &str = r#"{"name":"D","tables":{
     "T":{"columns":{"i":{"type":"integer"},"s":{"type":"string"}}},
     "R":{"isRoot":true,"columns":{"refs":{"type":{"key":{"type":"uuid","refTable":"T"},"min":0,"max":"unlimited"}}}}}}"#;
 
-/// So many rows, of [`LEN`] bytes each, make a request that is cut in four.
-const ROWS: usize = 150;
-const LEN: usize = 30_000;
-/// Rows enough for a first reply that is written by four threads.
-const MANY: usize = 9_000;
+/// Number of rows, of [`ROW_BYTES`] bytes each, in a request that is decoded in four pieces.
+const REQUEST_ROWS: usize = 150;
+/// Length of a row's text in bytes.
+const ROW_BYTES: usize = 30_000;
+/// Number of rows in a first reply that four threads encode.
+const REPLY_ROWS: usize = 9_000;
 
 #[test]
 fn installed() {
@@ -39,7 +40,11 @@ fn compare(release: &Release) {
             let text = format!(r#"{{"id":{id},"method":"{method}","params":["D",{params}]}}"#);
             let request = Json::parse(text.as_bytes()).expect("the request is JSON");
             if let Err(difference) = comparison.send(client, text.as_bytes(), Some(&request)) {
-                let shown: String = difference.of(case, method).chars().take(4000).collect();
+                let shown: String = difference
+                    .describe(case, method)
+                    .chars()
+                    .take(4000)
+                    .collect();
                 panic!("{shown}");
             }
         };
@@ -57,8 +62,10 @@ fn compare(release: &Release) {
         let clean = r#"{"op":"delete","table":"R","where":[]}"#;
         send('A', &mut comparison, case, "transact", clean);
     }
-    let rows: Vec<String> = (0..MANY).map(|i| insert(&format!("n{i}"), i, "")).collect();
-    let rows = format!("{},{}", rows.join(","), refer(MANY));
+    let rows: Vec<String> = (0..REPLY_ROWS)
+        .map(|i| insert(&format!("n{i}"), i, ""))
+        .collect();
+    let rows = format!("{},{}", rows.join(","), refer(REPLY_ROWS));
     send('A', &mut comparison, "many rows", "transact", &rows);
     let all = r#""m",{"T":{"columns":["i","s"]},"R":{"columns":["refs"]}}"#;
     for method in ["monitor", "monitor_cond"] {
@@ -81,7 +88,7 @@ fn compare(release: &Release) {
         }
         send('B', &mut comparison, "many rows", method, &params);
     }
-    // Updates of so many rows are encoded while they are written.
+    // Long updates are encoded while they are written.
     for (case, operation) in [
         (
             "changes of many rows",
@@ -96,39 +103,42 @@ fn compare(release: &Release) {
 
 fn cases() -> Vec<(&'static str, Vec<String>)> {
     let all = || -> Vec<String> {
-        let long = "x".repeat(LEN);
-        (0..ROWS)
+        let long = "x".repeat(ROW_BYTES);
+        (0..REQUEST_ROWS)
             .map(|i| insert(&format!("n{i}"), i, &long))
             .collect()
     };
     let with = |place: usize, operation: &str| {
         let mut operations = all();
         operations.insert(place, operation.to_owned());
-        operations.push(refer(ROWS));
+        operations.push(refer(REQUEST_ROWS));
         operations
     };
     let chosen = r#"{"op":"insert","table":"T","uuid-name":"own","uuid":"550e8400-e29b-41d4-a716-446655440000","row":{"i":-1}}"#;
     let own = r#"{"op":"insert","table":"R","row":{"refs":["named-uuid","own"]}}"#;
-    let mut chosen_late = with(ROWS, chosen);
+    let mut chosen_late = with(REQUEST_ROWS, chosen);
     chosen_late.insert(0, own.to_owned());
     let mut chosen_early = with(0, chosen);
     chosen_early.push(own.to_owned());
     vec![
         (
             "names of other parts, before and after",
-            with(1, &refer(ROWS)),
+            with(1, &refer(REQUEST_ROWS)),
         ),
         (
             "an unknown column in the last part",
-            with(ROWS - 1, r#"{"op":"insert","table":"T","row":{"no":1}}"#),
+            with(
+                REQUEST_ROWS - 1,
+                r#"{"op":"insert","table":"T","row":{"no":1}}"#,
+            ),
         ),
         (
             "an unknown operation in the first part",
             with(1, r#"{"op":"no"}"#),
         ),
-        ("no object between parts", with(ROWS / 2, "5")),
+        ("no object between parts", with(REQUEST_ROWS / 2, "5")),
         ("failures in two parts", {
-            let mut operations = with(ROWS - 1, r#"{"op":"no"}"#);
+            let mut operations = with(REQUEST_ROWS - 1, r#"{"op":"no"}"#);
             operations.insert(
                 10,
                 r#"{"op":"insert","table":"T","row":{"i":"x"}}"#.to_owned(),
@@ -137,18 +147,18 @@ fn cases() -> Vec<(&'static str, Vec<String>)> {
         }),
         (
             "a name taken in two parts",
-            with(ROWS, &insert("n0", 0, "")),
+            with(REQUEST_ROWS, &insert("n0", 0, "")),
         ),
         (
-            "a name that nobody takes",
+            "an unknown name",
             with(
-                ROWS,
-                r#"{"op":"insert","table":"R","row":{"refs":["named-uuid","nobody"]}}"#,
+                REQUEST_ROWS,
+                r#"{"op":"insert","table":"R","row":{"refs":["named-uuid","nowhere"]}}"#,
             ),
         ),
         (
             "an operation that fails",
-            with(ROWS / 2, r#"{"op":"abort"}"#),
+            with(REQUEST_ROWS / 2, r#"{"op":"abort"}"#),
         ),
         ("a chosen UUID before its name is mentioned", chosen_early),
         ("a chosen UUID after its name was mentioned", chosen_late),
@@ -159,7 +169,7 @@ fn insert(name: &str, i: usize, text: &str) -> String {
     format!(r#"{{"op":"insert","table":"T","uuid-name":"{name}","row":{{"i":{i},"s":"{text}"}}}}"#)
 }
 
-/// A row that refers to so many others by their names.
+/// An insert of a row that refers to `rows` others by their names.
 fn refer(rows: usize) -> String {
     let names: Vec<String> = (0..rows)
         .map(|i| format!(r#"["named-uuid","n{i}"]"#))

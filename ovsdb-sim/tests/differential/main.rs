@@ -1,7 +1,8 @@
-//! The simulator against the real ovsdb-server: the same schemas, the same requests, the same words.
+//! Comparison of the simulator with the real ovsdb-server: the same schemas and requests must give
+//! the same messages.
 //!
-//! Directed cases are in `cases/*.case`, a theme each; see [`script`] for their form. Nothing in them says what
-//! the answer should be: the real server says that.
+//! Directed cases are in `cases/*.case`, one theme each; see [`script`] for their form. They have
+//! no expected replies: those are the real server's.
 
 mod client;
 mod crashes;
@@ -23,15 +24,17 @@ use normal::Scope;
 use script::{Action, Case, Script};
 use servers::{Comparison, Servers};
 
-/// A server may execute what others send next before it notices that a client hung up.
-const TIME_TO_NOTICE: Duration = Duration::from_millis(50);
+/// Time in which a server notices that a client has closed its connection. Without it, the server
+/// may execute later requests of others first.
+const CLOSE_NOTICE_TIME: Duration = Duration::from_millis(50);
 
-/// Runs a file of cases, each on empty tables and connections of its own, and reports the first difference of each.
+/// Runs a file of cases, each on empty tables and new connections. Reports the first difference of
+/// each.
 fn run(release: &Release, text: &str) {
     run_on(release, Model::Standalone, text);
 }
 
-/// The same on servers that are clusters of one.
+/// Runs a file of cases like [`run`], on clusters of one server.
 fn run_clustered(release: &Release, text: &str) {
     run_on(release, Model::Clustered, text);
 }
@@ -47,22 +50,22 @@ fn run_on(release: &Release, model: Model, text: &str) {
     for case in script.cases_of(&release.version()).filter(works) {
         let mut comparison = servers.compare(Scope::Directed);
         differences += &run_case(case, &mut comparison);
-        // Nothing that follows means anything when a server has crashed or the tables differ.
+        // After a crash, or with different tables, the next cases have no meaning.
         let cleaned = comparison.send('Z', clean.as_bytes(), None);
         if let Err(difference) = cleaned {
-            differences += &difference.of(&case.name, "cleaning up");
+            differences += &difference.describe(&case.name, "cleaning up");
             break;
         }
     }
     assert!(differences.is_empty(), "\n{differences}");
 }
 
-/// Runs a file of cases that change the schema, each on servers of its own.
+/// Runs a file of cases that change the schema, each on new servers.
 fn run_apart(release: &Release, text: &str) {
     run_apart_on(release, Model::Standalone, text);
 }
 
-/// The same on servers that are clusters of one.
+/// Runs a file of cases like [`run_apart`], on clusters of one server.
 fn run_apart_clustered(release: &Release, text: &str) {
     run_apart_on(release, Model::Clustered, text);
 }
@@ -77,11 +80,11 @@ fn run_apart_on(release: &Release, model: Model, text: &str) {
     assert!(differences.is_empty(), "\n{differences}");
 }
 
-/// Cases in which a cluster of ovsdb-server 3.1 damages its content: it takes the difference from a default that is not
-/// empty for the new value.
+/// Cases in which a cluster of ovsdb-server 3.1 damages its content, because it reads the
+/// difference from a default that is not empty as the new value.
 const DAMAGED_BY_CLUSTERS: [&str; 1] = ["every change in every version"];
 
-/// The first difference of a case: others may be its consequences.
+/// Runs a case and returns its first difference. Later ones may be its consequences.
 fn run_case(case: &Case, comparison: &mut Comparison) -> String {
     for step in &case.steps {
         let outcome = match &step.action {
@@ -95,7 +98,7 @@ fn run_case(case: &Case, comparison: &mut Comparison) -> String {
             }
             Action::Close => {
                 comparison.close(step.connection);
-                thread::sleep(TIME_TO_NOTICE);
+                thread::sleep(CLOSE_NOTICE_TIME);
                 Ok(())
             }
             Action::Sleep(pause) => {
@@ -104,7 +107,7 @@ fn run_case(case: &Case, comparison: &mut Comparison) -> String {
             }
         };
         if let Err(difference) = outcome {
-            return difference.of(&case.name, &step.text);
+            return difference.describe(&case.name, &step.text);
         }
     }
     String::new()
@@ -167,7 +170,7 @@ themes! {
     wire: run,
 }
 
-/// What is the same in clusters of the installed release, and what is not.
+/// Comparison with clusters of the installed release.
 mod clustered {
     use ovsdb_sim::testing::Release;
 

@@ -1,5 +1,5 @@
-//! What of two servers' messages may differ, brought into one form: random UUIDs get names, and what comes in
-//! arbitrary order is sorted.
+//! Normalization of two servers' messages: random UUIDs get names, and parts in arbitrary order are
+//! sorted.
 
 mod lenient;
 
@@ -13,18 +13,19 @@ use uuid::Uuid;
 
 const UUID_LEN: usize = 36;
 
-/// What requests are like, and so what their answers may differ in.
+/// Kind of requests, which determines the differences that are allowed in the replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// Chosen so that everything that has no order is known.
+    /// Directed: the parts in arbitrary order are known.
     Directed,
-    /// Whatever comes: which of several rows an error is about may differ, and so may empty changes of rows.
+    /// Random: the row that an error names may differ if there are several, and so may empty
+    /// changes of rows.
     Random,
-    /// What is broken in several places: which of the values of a row an error is about may differ too.
+    /// Broken in several places: the value that an error names may differ, too.
     Broken,
 }
 
-/// What one server's UUIDs are called.
+/// Names of one server's UUIDs.
 pub(crate) struct Names {
     names: HashMap<String, String>,
     named: usize,
@@ -52,8 +53,8 @@ impl Names {
         }
     }
 
-    /// Names all UUIDs of a log in order of its structure and sorts what has no order. The log has answers to
-    /// some of the requests.
+    /// Names all UUIDs of a log in the order of its structure, and sorts the parts in arbitrary
+    /// order. The log has replies to some of the requests.
     pub(crate) fn normalise(
         &mut self,
         log: &mut Vec<(char, Json)>,
@@ -63,7 +64,7 @@ impl Names {
         if scope != Scope::Directed {
             lenient::forget_what_may_differ(log, requests, scope);
         }
-        // Different monitors of one connection hear of a change, or of their end, in arbitrary order.
+        // The order of messages for different monitors of one connection is arbitrary.
         for run in log.chunk_by_mut(|(a, one), (b, other)| {
             a == b && is_of_monitor(one) && is_of_monitor(other)
         }) {
@@ -84,7 +85,7 @@ impl Names {
         for (_, message) in log.iter_mut() {
             *message = self.renamed(message);
         }
-        // By new names now where rows differ in nothing else.
+        // Now by the new names, where rows differ in nothing else.
         sort_replies(log, requests, str::to_owned);
     }
 
@@ -98,8 +99,8 @@ impl Names {
         }
     }
 
-    /// Names the UUIDs of a value, in an order that does not depend on UUIDs. Where it would, they stay without names
-    /// until something tells them apart.
+    /// Names the UUIDs of a value, in an order that does not depend on UUIDs. UUIDs whose order
+    /// would depend on them get no names until something distinguishes them.
     fn walk(&mut self, json: &Json) {
         match json {
             Json::String(bytes) => self.name(&String::from_utf8_lossy(bytes)),
@@ -128,7 +129,7 @@ impl Names {
         }
     }
 
-    /// The text with names in the place of UUIDs.
+    /// The text with names instead of UUIDs.
     fn shown(&self, text: &str) -> String {
         let mut out = String::new();
         let mut rest = text;
@@ -175,7 +176,7 @@ impl Names {
     }
 }
 
-/// What differs from all else in what is shown of it, in the order of that.
+/// The elements whose text `shown` is unique, in the order of the text.
 fn distinct<T, K: Ord + Clone>(all: impl Iterator<Item = T>, shown: impl Fn(&T) -> K) -> Vec<T> {
     let mut groups: BTreeMap<K, Vec<T>> = BTreeMap::new();
     for one in all {
@@ -185,7 +186,7 @@ fn distinct<T, K: Ord + Clone>(all: impl Iterator<Item = T>, shown: impl Fn(&T) 
     alone.flatten().collect()
 }
 
-/// Whether the elements' order means something: that of UUIDs does not.
+/// True if the order of the elements has a meaning. The order of UUIDs has none.
 fn in_order(array: &Json) -> bool {
     let Json::Array(elements) = array else {
         return true;
@@ -214,12 +215,12 @@ fn monitor_of(params: &Json) -> String {
     }
 }
 
-/// Whether a message answers a request.
+/// True if a message is the reply to a request.
 pub(crate) fn is_reply(message: &Json, request: &Json) -> bool {
     message.get("id") == request.get("id") && message.get("method").is_none()
 }
 
-/// Sorts those results of requests that come in arbitrary order by the names that `shown` gives to their UUIDs.
+/// Sorts results in arbitrary order by the names that `shown` gives to their UUIDs.
 fn sort_replies(log: &mut [(char, Json)], requests: &[Json], shown: impl Fn(&str) -> String) {
     for (_, message) in log {
         if let Some(request) = requests.iter().find(|request| is_reply(message, request)) {
@@ -251,7 +252,7 @@ fn sort_reply(reply: &mut Json, request: &Json, shown: impl Fn(&str) -> String) 
     }
 }
 
-/// Sorts the rows of a `select` as far as it did not say how.
+/// Sorts the rows of a `select`, as far as their order is arbitrary.
 fn sort_rows(rows: &mut [Json], select: &Json, shown: impl Fn(&str) -> String) {
     let sorted_by: Vec<Json> = match select.get("sort") {
         Some(Json::Array(columns)) => columns.clone(),
@@ -266,7 +267,7 @@ fn sort_rows(rows: &mut [Json], select: &Json, shown: impl Fn(&str) -> String) {
     }
 }
 
-/// An error's text without what ovsdb-server chooses arbitrarily.
+/// An error's text without the parts that ovsdb-server chooses arbitrarily.
 fn settled(text: String) -> String {
     if let Some((head, rows)) = text.split_once("  First row, with UUID ")
         && let Some((first, second)) = rows.split_once("  Second row, with UUID ")
@@ -319,7 +320,7 @@ mod tests {
     const B: &str = "00000000-0000-4000-8000-00000000000b";
 
     #[test]
-    fn uuids_are_named_by_what_is_around_them() {
+    fn uuids_are_named_by_their_context() {
         let rows = |one: &str, other: &str| {
             let texts = [(one, 1), (other, 2)].map(|(uuid, i)| format!(r#""{uuid}":{{"i":{i}}}"#));
             format!("{{{}}}", texts.join(","))
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_tells_apart_has_no_name() {
+    fn uuids_that_nothing_distinguishes_have_no_name() {
         let mut names = Names::default();
         let both = normal(
             &mut names,

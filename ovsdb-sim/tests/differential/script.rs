@@ -1,9 +1,9 @@
 //! Lists of requests: `cases/*.case`.
 //!
-//! A file begins with a schema, the lines from `schema {` to `}`. Then come cases, each a line `case NAME` and
-//! requests. `not VERSION` behind `case` leaves a case out where ovsdb-server's version begins so: there it differs.
-//! A request begins with the name of a connection, a capital letter; lines that begin with a space
-//! continue it.
+//! A file begins with a schema, the lines from `schema {` to `}`. The cases follow, each a line
+//! `case NAME` with requests. `not VERSION` behind `case` skips a case for versions of ovsdb-server
+//! that begin so, because it differs there. A request begins with the name of a connection, a
+//! capital letter. Lines that begin with a space continue it.
 //!
 //! | line | sends |
 //! |---|---|
@@ -11,13 +11,13 @@
 //! | `A notify METHOD PARAMS` | a notification |
 //! | `A ops OPERATION...` | a `transact` request with these operations, one JSON object after the other |
 //! | `A raw TEXT` | the text; `\xNN` is a byte, `\(TEXT*N)` a repetition |
-//! | `A part TEXT` | the text, without listening to what it brings |
-//! | `A close` | nothing: hangs up |
-//! | `sleep MILLISECONDS` | nothing for a while, then listens |
+//! | `A part TEXT` | the text; nothing is read after it |
+//! | `A close` | nothing: closes the connection |
+//! | `sleep MILLISECONDS` | nothing for a while, then reads |
 //!
 //! In clusters `<txn N>` is the id of the last transaction after N steps of the case.
 //!
-//! Requests have the number of their line as id.
+//! The id of a request is the number of its line.
 
 use std::time::Duration;
 
@@ -29,10 +29,10 @@ pub(crate) struct Script {
     pub(crate) cases: Vec<Case>,
 }
 
-/// Requests that belong together.
+/// Case: requests that belong together.
 pub(crate) struct Case {
     pub(crate) name: String,
-    /// The version that the case is not for.
+    /// Version of ovsdb-server for which the case is skipped.
     not: Option<String>,
     pub(crate) steps: Vec<Step>,
 }

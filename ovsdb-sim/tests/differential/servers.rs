@@ -15,12 +15,12 @@ use tokio::runtime::Runtime;
 use crate::client::Client;
 use crate::normal::{Names, Scope, forget_versions, is_reply};
 
-/// Longer than a cluster takes to commit, even on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// What the name of a transaction begins with.
-const NAME: &[u8] = b"<txn ";
+/// Timeout of a cluster's commit: far more than it needs, even on a loaded machine.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Beginning of a transaction's name in a request.
+const NAME_PREFIX: &[u8] = b"<txn ";
 
-/// The simulator, running in this process.
+/// Simulator in this process.
 pub(crate) struct RunningSim {
     socket: PathBuf,
     _listener: Listener,
@@ -72,7 +72,7 @@ impl Servers {
         fs::write(&file, schema).expect("a fresh folder");
         Self {
             real: match model {
-                Model::Standalone => RealServer::start_of(release, [file]),
+                Model::Standalone => RealServer::start_release(release, [file]),
                 Model::Clustered => RealServer::start_clustered(release, "D", &file),
             },
             sim: start_sim(schema, model),
@@ -80,7 +80,7 @@ impl Servers {
         }
     }
 
-    /// Begins a comparison: connections of its own.
+    /// Begins a comparison with new connections.
     pub(crate) fn compare(&self, scope: Scope) -> Comparison {
         Comparison {
             real: Side::new(self.real.socket(), scope, self.model),
@@ -90,31 +90,31 @@ impl Servers {
     }
 }
 
-/// Sends the same to both servers and compares what comes back.
+/// Comparison of two servers, which get the same bytes.
 pub(crate) struct Comparison {
     real: Side,
     sim: Side,
-    /// Requests that may still be answered: transactions that wait.
+    /// Requests that may still get a reply: waiting transactions.
     unanswered: Vec<Json>,
 }
 
-/// What both servers said, in the same names, when they did not say the same.
+/// Messages of both servers, with UUIDs by name, if they differ.
 pub(crate) struct Difference {
     real: String,
     sim: String,
 }
 
 impl Difference {
-    /// For people, with what led to it.
-    pub(crate) fn of(&self, case: &str, request: &str) -> String {
+    /// Describes the difference with the request that led to it.
+    pub(crate) fn describe(&self, case: &str, request: &str) -> String {
         let Self { real, sim } = self;
         format!("{case}: {request}\n  real\n{real}  sim\n{sim}\n")
     }
 }
 
 impl Comparison {
-    /// Sends bytes on a connection, which is made if it is new, and compares all that any connection hears.
-    /// `request` is what the bytes mean, if they are a request.
+    /// Sends bytes on a connection, which is opened if it is new. Compares the messages on all
+    /// connections. `request` is the request in the bytes, if there is one.
     ///
     /// # Errors
     /// The servers differ.
@@ -130,10 +130,10 @@ impl Comparison {
         self.sim.listen(connection);
         self.real.listen(connection);
         if self.sim.transactions.is_some() {
-            self.real.listen_for(&self.sim.heard_counts());
+            self.real.listen_for(&self.sim.received_counts());
         }
-        let real = &self.real.take_heard(connection, &self.unanswered);
-        let sim = &self.sim.take_heard(connection, &self.unanswered);
+        let real = &self.real.take_received(connection, &self.unanswered);
+        let sim = &self.sim.take_received(connection, &self.unanswered);
         if real == sim {
             let is_answered = |request: &Json| {
                 let mut messages = real.log.iter();
@@ -142,12 +142,12 @@ impl Comparison {
             self.unanswered.retain(|request| !is_answered(request));
             return Ok(());
         }
-        let shown = |heard: &Heard| {
+        let shown = |received: &Received| {
             let line = |(connection, message): &(char, Json)| {
                 format!("    {connection}: {}\n", message.to_text())
             };
-            let log: String = heard.log.iter().map(line).collect();
-            format!("{log}    in {} bytes\n", heard.len)
+            let log: String = received.log.iter().map(line).collect();
+            format!("{log}    in {} bytes\n", received.len)
         };
         Err(Difference {
             real: shown(real),
@@ -155,22 +155,22 @@ impl Comparison {
         })
     }
 
-    /// Sends bytes without listening: a part of a message.
+    /// Sends a part of a message, without reading.
     pub(crate) fn send_part(&mut self, connection: char, bytes: &[u8]) {
         for side in [&mut self.real, &mut self.sim] {
             side.send(connection, bytes);
         }
     }
 
-    /// Whether the real server does not answer any more: it has crashed.
+    /// True if the real server does not answer any more, because it has crashed.
     pub(crate) fn real_is_gone(&self) -> bool {
         let mut client = Client::connect(&self.real.socket);
         client.barrier();
         client.read_to_barrier();
-        !client.take_heard().0.is_empty()
+        !client.take_received().0.is_empty()
     }
 
-    /// Hangs up.
+    /// Closes a connection.
     pub(crate) fn close(&mut self, connection: char) {
         for side in [&mut self.real, &mut self.sim] {
             side.clients.remove(&connection);
@@ -178,22 +178,22 @@ impl Comparison {
     }
 }
 
-/// What all connections heard.
+/// Messages on all connections.
 #[derive(PartialEq)]
-struct Heard {
+struct Received {
     log: Vec<(char, Json)>,
-    /// How many bytes it took: the only trace of how numbers and strings were spelled, as order of members and
-    /// names of rows change no length.
+    /// Number of bytes. It shows the spelling of numbers and strings, because the order of members
+    /// and the UUIDs do not change it.
     len: usize,
 }
 
-/// One of the servers: its connections and what its UUIDs are called.
+/// One of the servers: its connections and the names of its UUIDs.
 struct Side {
     socket: PathBuf,
     clients: BTreeMap<char, Client>,
     names: Names,
     scope: Scope,
-    /// None of a standalone server.
+    /// `None`: standalone server.
     transactions: Option<Transactions>,
 }
 
@@ -223,13 +223,13 @@ impl Side {
             .send(&bytes);
     }
 
-    /// Listens until everything has come that a server says at once.
+    /// Reads everything that the server sends at once.
     fn listen(&mut self, acting: char) {
         if let Some(client) = self.clients.get_mut(&acting) {
             client.barrier();
             client.read_to_barrier();
         }
-        // Twice, because a server may finish what the request released after it has answered the first.
+        // Twice, because a server may execute satisfied transactions after the first reply.
         for _ in 0..2 {
             self.listen_once();
         }
@@ -240,37 +240,38 @@ impl Side {
         self.clients.values_mut().for_each(Client::read_to_barrier);
     }
 
-    /// Listens until so much has come as is to be expected: a cluster commits while it goes on answering.
+    /// Reads until the expected numbers of messages are there, because a cluster commits while it
+    /// answers other requests.
     fn listen_for(&mut self, expected: &BTreeMap<char, (usize, usize)>) {
         let start = Instant::now();
-        let is_missing = |heard: (usize, usize), expected: (usize, usize)| {
-            heard.0 < expected.0 || heard.1 < expected.1
+        let is_missing = |received: (usize, usize), expected: (usize, usize)| {
+            received.0 < expected.0 || received.1 < expected.1
         };
-        while start.elapsed() < PATIENCE
+        while start.elapsed() < COMMIT_TIMEOUT
             && expected
                 .iter()
-                .any(|(name, count)| is_missing(self.clients[name].heard_count(), *count))
+                .any(|(name, count)| is_missing(self.clients[name].received_count(), *count))
         {
             self.listen_once();
         }
     }
 
-    /// How many messages each connection has heard, and how many of them are replies.
-    fn heard_counts(&self) -> BTreeMap<char, (usize, usize)> {
+    /// The numbers of messages and of replies on each connection.
+    fn received_counts(&self) -> BTreeMap<char, (usize, usize)> {
         let counts = self.clients.iter();
         counts
-            .map(|(name, client)| (*name, client.heard_count()))
+            .map(|(name, client)| (*name, client.received_count()))
             .collect()
     }
 
-    /// Everything that all connections have heard, the acting one first.
-    fn take_heard(&mut self, acting: char, unanswered: &[Json]) -> Heard {
+    /// Takes the messages on all connections, the acting one first.
+    fn take_received(&mut self, acting: char, unanswered: &[Json]) -> Received {
         if let Some(transactions) = &mut self.transactions {
             transactions.note_last();
         }
         let (mut log, mut len) = (Vec::new(), 0);
         for (connection, client) in &mut self.clients {
-            let (messages, bytes) = client.take_heard();
+            let (messages, bytes) = client.take_received();
             log.extend(messages.into_iter().map(|message| (*connection, message)));
             len += bytes;
         }
@@ -283,15 +284,15 @@ impl Side {
         self.names.normalise(&mut log, unanswered, self.scope);
         let timed = |(_, message): &(char, Json)| message.to_text().contains("timed out after");
         if self.scope != Scope::Directed || log.iter().any(timed) {
-            // What may differ may differ in length.
+            // Messages that may differ may differ in length.
             len = 0;
         }
-        Heard { log, len }
+        Received { log, len }
     }
 }
 
-/// The transactions of a server of a cluster, whose ids are its own. Requests name them by the number of steps, `<txn 2>`
-/// being the last transaction after two.
+/// Transactions of a clustered server, whose ids are random. Requests name them by the number of
+/// steps: `<txn 2>` is the last transaction after two steps.
 struct Transactions {
     client: Client,
     ids: Vec<String>,
@@ -303,14 +304,14 @@ impl Transactions {
             client: Client::connect(socket),
             ids: Vec::new(),
         };
-        // Stays connected when the schema changes.
+        // The connection stays open when the schema changes.
         let aware = br#"{"id":0,"method":"set_db_change_aware","params":[true]}"#;
         transactions.client.send(aware);
         transactions.note_last();
         transactions
     }
 
-    /// Asks for the id of the last transaction.
+    /// Requests the id of the last transaction.
     fn note_last(&mut self) {
         let zero = uuid::Uuid::nil();
         let begin =
@@ -320,25 +321,28 @@ impl Transactions {
         self.client.send(end);
         self.client.barrier();
         self.client.read_to_barrier();
-        let (heard, _) = self.client.take_heard();
+        let (received, _) = self.client.take_received();
         // [false, <id>, {}]
-        let id = heard
+        let id = received
             .iter()
             .find_map(|message| match message.get("result")? {
                 Json::Array(result) => result.get(1)?.as_str(),
                 _ => None,
             });
-        let id = id.unwrap_or_else(|| panic!("the id of a transaction: {heard:?}"));
+        let id = id.unwrap_or_else(|| panic!("the id of a transaction: {received:?}"));
         self.ids.push(id.to_owned());
     }
 
-    /// The text with ids in the place of their names.
+    /// The text with ids instead of their names.
     fn insert_ids(&self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let mut rest = bytes;
-        while let Some(at) = rest.windows(NAME.len()).position(|text| text == NAME) {
+        while let Some(at) = rest
+            .windows(NAME_PREFIX.len())
+            .position(|text| text == NAME_PREFIX)
+        {
             out.extend_from_slice(&rest[..at]);
-            rest = &rest[at + NAME.len()..];
+            rest = &rest[at + NAME_PREFIX.len()..];
             let end = rest.iter().position(|byte| *byte == b'>').expect("its end");
             let number = std::str::from_utf8(&rest[..end]).expect("a number");
             let number: usize = number.parse().expect("a number");

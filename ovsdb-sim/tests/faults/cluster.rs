@@ -1,15 +1,15 @@
-//! Members of a cluster that lose their leadership or forget their history.
+//! Members of a cluster that lose their leadership or their history.
 
 use ovsdb_sim::{Fault, FaultRule, Loss, Role};
 use patchbay_engine::client::{
-    Client, CommitOutcome, ConnectionEvent, ConnectionEvents, Remotes, Resync,
+    Client, CommitOutcome, ConnectionEvent, ConnectionEvents, Remotes, ResyncKind,
 };
 use patchbay_schemas::nb::LogicalSwitch;
 
 use crate::{Bed, clustered, config, connect, soon, switches};
 
-/// How the client's replica was brought up to date next.
-async fn next_resync(events: &mut ConnectionEvents) -> (Resync, usize) {
+/// Waits for the next resynchronization of the client's replica.
+async fn next_resync(events: &mut ConnectionEvents) -> (ResyncKind, usize) {
     loop {
         if let ConnectionEvent::Resynced { kind, rows } = soon(events.next()).await.unwrap() {
             return (kind, rows);
@@ -17,7 +17,7 @@ async fn next_resync(events: &mut ConnectionEvents) -> (Resync, usize) {
     }
 }
 
-/// Adds a switch as another member of the cluster would.
+/// Adds a switch, as another member of the cluster would.
 fn add_elsewhere(bed: &Bed, name: &str) {
     let mut txn = bed.database.txn();
     let row = LogicalSwitch {
@@ -29,7 +29,7 @@ fn add_elsewhere(bed: &Bed, name: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_member_that_does_not_lead_any_more_is_left_for_one_that_does() {
+async fn a_client_leaves_a_former_leader_for_the_new_one() {
     let (old, new) = (clustered(), clustered());
     new.database("OVN_Northbound")
         .unwrap()
@@ -49,7 +49,7 @@ async fn a_member_that_does_not_lead_any_more_is_left_for_one_that_does() {
     next_resync(&mut events).await;
     bed.until_live(true).await;
     assert_eq!((old.connections().len(), new.connections().len()), (0, 1));
-    // They are no real cluster: what the one had, the other has not.
+    // They are not a real cluster: the other one does not have the first one's rows.
     assert!(matches!(bed.add("b").await, CommitOutcome::Committed(_)));
     let now = switches(&new.database("OVN_Northbound").unwrap().snapshot());
     assert_eq!(now.into_keys().collect::<Vec<_>>(), ["b"]);
@@ -78,7 +78,7 @@ async fn without_a_leader_there_is_no_server_to_connect_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_comes_back_gets_what_it_missed_or_everything() {
+async fn a_returning_client_gets_what_it_missed_or_the_full_content() {
     let sim = clustered();
     let bed = Bed::of(sim.clone(), connect(sim.connector()).await);
     for name in ["a", "b", "c"] {
@@ -89,7 +89,7 @@ async fn a_client_that_comes_back_gets_what_it_missed_or_everything() {
     bed.until_live(false).await;
     add_elsewhere(&bed, "d");
     bed.sim.come_back().await.unwrap();
-    assert_eq!(next_resync(&mut events).await, (Resync::Continued, 1));
+    assert_eq!(next_resync(&mut events).await, (ResyncKind::Continued, 1));
 
     bed.sim.go_down().await;
     bed.until_live(false).await;
@@ -97,10 +97,10 @@ async fn a_client_that_comes_back_gets_what_it_missed_or_everything() {
     bed.sim.new_server_id();
     bed.database.truncate_history().unwrap();
     bed.sim.come_back().await.unwrap();
-    assert_eq!(next_resync(&mut events).await, (Resync::Full, 1));
+    assert_eq!(next_resync(&mut events).await, (ResyncKind::Full, 1));
     bed.assert_switches(&["a", "b", "c", "d", "e"]).await;
 
-    // A lost reply, and nothing left of the history when the client is back.
+    // A lost reply, and a truncated history when the client returns.
     bed.sim
         .set_fault(FaultRule::from(Fault::LoseReply(Loss::Crashed)).once())
         .unwrap();
@@ -109,7 +109,7 @@ async fn a_client_that_comes_back_gets_what_it_missed_or_everything() {
         panic!("{outcome:?}")
     };
     bed.database.truncate_history().unwrap();
-    let now = soon(bed.client.resynced(&lost)).await.unwrap();
+    let now = soon(bed.client.wait_for_resync(&lost)).await.unwrap();
     assert_eq!(switches(&now).get("f"), Some(&1));
     bed.assert_switches(&["a", "b", "c", "d", "e", "f"]).await;
 }

@@ -1,4 +1,4 @@
-//! Faults by the control API, as `curl` would ask for them.
+//! Faults that are set through the control API, with requests as `curl` sends them.
 
 use jsonrpsee::core::client::ClientT;
 use jsonrpsee::http_client::HttpClient;
@@ -141,7 +141,7 @@ async fn roles_histories_and_ids_are_changed() {
 }
 
 #[tokio::test]
-async fn a_server_goes_and_comes_back() {
+async fn a_server_goes_down_and_comes_back() {
     let sim = sim();
     let control = sim.serve_control(([127, 0, 0, 1], 0).into()).await.unwrap();
     let http = HttpClient::builder()

@@ -1,4 +1,4 @@
-//! Connections that end: at once, and after every byte.
+//! Connections that end: at once, and after each byte.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -9,7 +9,7 @@ use patchbay_engine::client::{Client, CommitOutcome};
 use crate::{Bed, config, connect, soon, switch, switches};
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_connection_is_made_anew() {
+async fn a_client_connects_again_after_a_drop() {
     let bed = Bed::new().await;
     let first = bed.connection();
     let mut changes = bed.client.changes();
@@ -30,7 +30,7 @@ async fn a_dropped_connection_is_made_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connections_that_are_dropped_as_they_begin_are_tried_again() {
+async fn a_client_connects_again_after_drops_at_the_beginning() {
     let bed = Bed::new().await;
     let (first, times) = (bed.connection(), NonZeroU32::new(4).unwrap());
     bed.sim
@@ -54,7 +54,7 @@ async fn only_the_next_connection_or_only_one_is_dropped() {
     let id = bed.sim.set_fault(rule).unwrap();
     assert_eq!(bed.sim.faults()[0].rule.connections, Connections::Next);
     assert!(bed.client.is_live());
-    // Its first attempt meets the fault.
+    // The fault affects its first attempt.
     let refused = Client::connect(config(bed.sim.connector())).await;
     assert!(refused.is_err(), "{refused:?}");
     assert!(!bed.sim.clear_fault(id), "it has struck");
@@ -80,9 +80,8 @@ async fn only_the_next_connection_or_only_one_is_dropped() {
     );
 }
 
-/// A connection that is cut in a transaction's request, after each of its bytes.
 #[tokio::test(start_paused = true)]
-async fn a_request_may_be_cut_after_every_byte() {
+async fn a_connection_may_end_after_any_byte_of_a_request() {
     let bed = Bed::new().await;
     let mut expected = BTreeMap::new();
     let (mut unknown, mut bytes) = (0, 0);
@@ -98,7 +97,7 @@ async fn a_request_may_be_cut_after_every_byte() {
             }
             CommitOutcome::Unknown(lost) => {
                 unknown += 1;
-                let now = soon(bed.client.resynced(&lost)).await.unwrap();
+                let now = soon(bed.client.wait_for_resync(&lost)).await.unwrap();
                 assert_eq!(switches(&now), expected, "half a request changes nothing");
             }
             other => panic!("{bytes}: {other:?}"),
@@ -109,9 +108,8 @@ async fn a_request_may_be_cut_after_every_byte() {
     assert_eq!(switches(&bed.database.snapshot()), expected);
 }
 
-/// A connection that is cut in the update and the reply that a transaction leads to, after each of their bytes.
 #[tokio::test(start_paused = true)]
-async fn a_reply_may_be_cut_after_every_byte() {
+async fn a_connection_may_end_after_any_byte_of_an_update_and_a_reply() {
     let bed = Bed::new().await;
     let mut expected = BTreeMap::new();
     for bytes in 0.. {
@@ -123,7 +121,7 @@ async fn a_reply_may_be_cut_after_every_byte() {
         match outcome {
             CommitOutcome::Committed(_) => break,
             CommitOutcome::Unknown(lost) => {
-                let now = soon(bed.client.resynced(&lost)).await.unwrap();
+                let now = soon(bed.client.wait_for_resync(&lost)).await.unwrap();
                 assert_eq!(switches(&now), expected, "what is committed stays");
             }
             other => panic!("{bytes}: {other:?}"),
@@ -133,11 +131,11 @@ async fn a_reply_may_be_cut_after_every_byte() {
     assert_eq!(switches(&bed.database.snapshot()), expected);
 }
 
-/// What is not answered is repeated if, and only if, it was not done.
+/// Repeats a transaction without a reply if, and only if, it was not committed.
 #[tokio::test(start_paused = true)]
-async fn nothing_is_lost_or_done_twice_on_connections_that_keep_ending() {
+async fn no_transaction_is_lost_or_executed_twice_on_connections_that_keep_ending() {
     let bed = Bed::new().await;
-    // Enough to connect and begin, never enough for many transactions.
+    // Enough bytes to connect and begin, too few for many transactions.
     bed.sim
         .set_fault(Fault::DropAfterReceived { bytes: 1531 })
         .unwrap();
@@ -153,7 +151,7 @@ async fn nothing_is_lost_or_done_twice_on_connections_that_keep_ending() {
                 CommitOutcome::Committed(_) => break,
                 CommitOutcome::Unknown(lost) => {
                     unknown += 1;
-                    let now = soon(bed.client.resynced(&lost)).await.unwrap();
+                    let now = soon(bed.client.wait_for_resync(&lost)).await.unwrap();
                     if switches(&now).contains_key(name) {
                         break;
                     }

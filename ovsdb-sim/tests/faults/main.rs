@@ -1,5 +1,5 @@
-//! What the engine's client makes of each fault: it comes back, it says the truth about what became of a transaction,
-//! and nothing is lost or done twice.
+//! The engine's client under each fault: it reconnects and reports the right outcome of each
+//! transaction, and no transaction is lost or executed twice.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
@@ -23,10 +23,10 @@ use patchbay_schemas::schema::DatabaseSchema;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-/// How long a test waits for what should happen at once: far more than it takes, even on a loaded machine.
-const SOON: Duration = Duration::from_secs(60);
+/// Timeout of events that should happen at once: far more than they need, even on a loaded machine.
+const REACTION_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Northbound, as much of it as is needed: clients read the schema with every connection.
+/// Part of the northbound schema, short because clients read it on every connection.
 const SCHEMA: &str = r#"{"name":"OVN_Northbound","version":"1.0.0","tables":{"Logical_Switch":{"isRoot":true,
     "columns":{"name":{"type":"string"}}}}}"#;
 
@@ -35,15 +35,15 @@ fn sim() -> Sim {
     Sim::builder().schema(Arc::new(schema)).build().unwrap()
 }
 
-/// The same, of a cluster.
+/// A simulator with a clustered database.
 fn clustered() -> Sim {
     let schema = DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap();
     let builder = Sim::builder().schema(Arc::new(schema));
     builder.model(Model::Clustered).build().unwrap()
 }
 
-/// A simulator and a client of it. Unless a test says otherwise, they talk without a socket, and time is paused: it
-/// passes only while both wait for it.
+/// Simulator with a client. Unless a test does otherwise, they use no socket, and time is paused:
+/// it advances only while both wait for it.
 struct Bed {
     sim: Sim,
     database: SimDatabase,
@@ -66,7 +66,7 @@ impl Bed {
         }
     }
 
-    /// The only connection.
+    /// The only open connection.
     fn connection(&self) -> ConnectionId {
         let connections = self.sim.connections();
         let [connection] = connections[..] else {
@@ -75,12 +75,12 @@ impl Bed {
         connection
     }
 
-    /// Adds a switch and returns what the client says about it.
+    /// Adds a switch and returns the outcome of the transaction.
     async fn add(&self, name: &str) -> CommitOutcome {
         soon(self.client.transact(switch(&self.client, name))).await
     }
 
-    /// Adds a switch meanwhile.
+    /// Adds a switch in another task.
     fn begin_to_add(&self, name: &str) -> JoinHandle<CommitOutcome> {
         let (client, txn) = (self.client.clone(), switch(&self.client, name));
         tokio::spawn(async move { client.transact(txn).await })
@@ -95,7 +95,8 @@ impl Bed {
         .await;
     }
 
-    /// Both sides hold these switches, each once, once the client follows the server.
+    /// Waits until the client is up to date, and asserts that both sides have each of these
+    /// switches once.
     async fn assert_switches(&self, expected: &[&str]) {
         self.until_live(true).await;
         for snapshot in [self.database.snapshot(), self.client.snapshot()] {
@@ -105,7 +106,7 @@ impl Bed {
     }
 }
 
-/// Connects a client that tries again fast.
+/// Connects a client with short reconnect delays.
 async fn connect(remotes: impl Into<Remotes>) -> Client {
     soon(Client::connect(config(remotes))).await.unwrap()
 }
@@ -116,9 +117,9 @@ fn config(remotes: impl Into<Remotes>) -> Config {
     config
 }
 
-/// Waits for something that should happen at once.
+/// Waits for an event that should happen at once.
 async fn soon<T>(what: impl Future<Output = T>) -> T {
-    let done = timeout(SOON, what).await;
+    let done = timeout(REACTION_TIMEOUT, what).await;
     done.expect("it should have happened long ago")
 }
 
@@ -132,7 +133,7 @@ fn switch(client: &Client, name: &str) -> Transaction {
     txn.finish()
 }
 
-/// How many switches there are of each name.
+/// The number of switches of each name.
 fn switches(snapshot: &Snapshot) -> BTreeMap<String, usize> {
     let mut names = BTreeMap::new();
     for row in snapshot.typed::<LogicalSwitch>().iter() {

@@ -1,4 +1,4 @@
-//! Servers that go and come back.
+//! Outages of the whole server.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use patchbay_schemas::nb::LogicalSwitch;
 
 use crate::{Bed, config, connect, sim, soon};
 
-/// At a unix socket and at a TCP port.
+/// Opens a unix socket and a TCP port.
 async fn listen(sim: &Sim, socket: &Path) -> [Listener; 2] {
     let unix = sim.listen(&format!("punix:{}", socket.display())).await;
     let tcp = sim.listen("ptcp:0:127.0.0.1").await;
@@ -18,7 +18,7 @@ async fn listen(sim: &Sim, socket: &Path) -> [Listener; 2] {
 }
 
 #[tokio::test]
-async fn a_server_that_comes_back_is_found_at_its_old_place() {
+async fn a_server_that_comes_back_has_its_old_addresses() {
     let folder = ScratchDir::new();
     let socket = folder.path().join("nb.sock");
     let sim = sim();
@@ -53,9 +53,8 @@ async fn a_server_that_comes_back_is_found_at_its_old_place() {
     assert!(!socket.exists());
 }
 
-/// Nothing changes for a server that is there already.
 #[tokio::test]
-async fn a_server_that_is_up_stays_as_it_is() {
+async fn coming_back_does_not_affect_a_server_that_is_up() {
     let folder = ScratchDir::new();
     let socket = folder.path().join("nb.sock");
     let sim = sim();
@@ -68,14 +67,14 @@ async fn a_server_that_is_up_stays_as_it_is() {
         }
         sim.come_back().await.unwrap();
     }
-    // Nobody had to connect again.
+    // No client had to connect again.
     assert_eq!(sim.connections().len(), beds.len());
     for (number, bed) in beds.iter().enumerate() {
         let outcome = bed.add(&number.to_string()).await;
         assert!(matches!(outcome, CommitOutcome::Committed(_)));
     }
 
-    // What could be opened before something was in the way of the rest stays open when that is gone.
+    // A listener that was opened before another one failed stays open.
     sim.go_down().await;
     let in_the_way = std::net::TcpListener::bind(tcp.address().unwrap()).unwrap();
     let error = sim.come_back().await.unwrap_err().to_string();
@@ -87,9 +86,8 @@ async fn a_server_that_is_up_stays_as_it_is() {
     }
 }
 
-/// Nothing of a listener that ended while the server was down comes back.
 #[tokio::test]
-async fn a_listener_that_ended_stays_closed() {
+async fn a_listener_that_was_dropped_during_an_outage_stays_closed() {
     let folder = ScratchDir::new();
     let socket = folder.path().join("nb.sock");
     let sim = sim();
@@ -104,7 +102,7 @@ async fn a_listener_that_ended_stays_closed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_socket_too() {
+async fn in_process_connections_are_refused_during_an_outage() {
     let bed = Bed::new().await;
     bed.sim.go_down().await;
     bed.until_live(false).await;

@@ -1,4 +1,4 @@
-//! Replies that come late or never.
+//! Replies that are late or lost.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{Bed, config, sim, soon, switches};
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[tokio::test(start_paused = true)]
-async fn a_transaction_whose_reply_is_lost_is_found_to_be_made() {
+async fn a_client_finds_out_that_a_transaction_with_a_lost_reply_was_committed() {
     let bed = Bed::new().await;
     for (loss, name) in [(Loss::Disconnected, "a"), (Loss::Crashed, "b")] {
         bed.sim
@@ -22,28 +22,24 @@ async fn a_transaction_whose_reply_is_lost_is_found_to_be_made() {
         let CommitOutcome::Unknown(lost) = outcome else {
             panic!("{loss:?}: {outcome:?}")
         };
-        // The last update comes before the end of the connection, or it does not.
+        // The last update may be received before the end of the connection.
         let seen = switches(&bed.client.snapshot()).contains_key(name);
         assert_eq!(seen, loss == Loss::Disconnected);
-        let now = soon(bed.client.resynced(&lost)).await.unwrap();
+        let now = soon(bed.client.wait_for_resync(&lost)).await.unwrap();
         assert_eq!(switches(&now).get(name), Some(&1), "{loss:?}");
     }
     bed.assert_switches(&["a", "b"]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_swallowed_reply_leaves_a_transaction_open_until_the_connection_ends() {
+async fn a_transaction_with_a_swallowed_reply_is_pending_until_the_connection_ends() {
     let bed = Bed::new().await;
     let mut changes = bed.client.changes();
     let rule = FaultRule::from(Fault::LoseReply(Loss::Swallowed)).once();
     bed.sim.set_fault(rule).unwrap();
     let outcome = bed.begin_to_add("a");
     let seen = soon(changes.next()).await.unwrap();
-    assert_eq!(
-        switches(&seen).get("a"),
-        Some(&1),
-        "the monitor tells of it"
-    );
+    assert_eq!(switches(&seen).get("a"), Some(&1), "the monitor reports it");
     let next = bed.add("b").await;
     assert!(matches!(next, CommitOutcome::Committed(_)), "{next:?}");
     assert!(!outcome.is_finished());
@@ -54,7 +50,7 @@ async fn a_swallowed_reply_leaves_a_transaction_open_until_the_connection_ends()
     let CommitOutcome::Unknown(lost) = outcome else {
         panic!("{outcome:?}")
     };
-    soon(bed.client.resynced(&lost)).await.unwrap();
+    soon(bed.client.wait_for_resync(&lost)).await.unwrap();
     bed.assert_switches(&["a", "b"]).await;
 }
 
@@ -73,9 +69,8 @@ async fn a_transaction_that_changes_nothing_has_no_reply_to_lose() {
     assert_eq!(bed.sim.faults()[0].struck, 0);
 }
 
-/// An hour takes no time.
 #[tokio::test(start_paused = true)]
-async fn late_replies_are_waited_for_and_stay_in_order() {
+async fn a_client_waits_for_late_replies_which_stay_in_order() {
     let sim = sim();
     let mut config = config(sim.connector());
     config.probe_interval = None;
@@ -100,7 +95,7 @@ async fn late_replies_are_waited_for_and_stay_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_answers_too_late_is_left() {
+async fn a_client_leaves_a_server_that_answers_too_late() {
     let bed = Bed::new().await;
     let rule = FaultRule::from(Fault::DelayReplies { by: HOUR }).on_connection(bed.connection());
     bed.sim.set_fault(rule).unwrap();
@@ -112,7 +107,7 @@ async fn a_server_that_answers_too_late_is_left() {
     assert!(lost.to_string().contains("silent"), "{lost}");
     // Twice the probe interval.
     assert_eq!(start.elapsed().as_secs(), 10);
-    let now = soon(bed.client.resynced(&lost)).await.unwrap();
+    let now = soon(bed.client.wait_for_resync(&lost)).await.unwrap();
     assert_eq!(switches(&now).get("a"), Some(&1));
     bed.assert_switches(&["a"]).await;
 }

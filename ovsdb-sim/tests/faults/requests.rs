@@ -1,4 +1,4 @@
-//! Requests that are refused, and requests that nobody reads.
+//! Requests that are refused, and requests that the server does not read.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::{Bed, config, connect, soon, switches};
 
 #[tokio::test(start_paused = true)]
-async fn refused_transactions_are_rejected_with_the_servers_words() {
+async fn refused_transactions_are_rejected_with_the_servers_error() {
     let bed = Bed::new().await;
     let error = OvsdbError::new("overloaded", "come back later");
     let fault = Fault::Refuse {
@@ -51,7 +51,7 @@ async fn a_commit_that_fails_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_without_new_kinds_of_monitors_is_followed_with_old_ones() {
+async fn a_client_falls_back_to_older_monitor_methods() {
     let bed = Bed::new().await;
     assert!(matches!(bed.add("a").await, CommitOutcome::Committed(_)));
     for method in ["monitor_cond_since", "monitor_cond"] {
@@ -77,7 +77,7 @@ async fn a_server_without_new_kinds_of_monitors_is_followed_with_old_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_refuses_everything_cannot_be_used_and_says_why() {
+async fn a_client_reports_the_error_of_a_server_that_refuses_everything() {
     let bed = Bed::new().await;
     let error = OvsdbError::new("maintenance", "until noon");
     bed.sim
@@ -95,10 +95,10 @@ async fn a_server_that_refuses_everything_cannot_be_used_and_says_why() {
     );
 }
 
-/// The server hangs with a request of the former connection in its buffers, and executes it long after the client has
-/// another connection.
+/// The server stops reading with a request of the former connection in its buffers, and executes it
+/// long after the client has another connection.
 #[tokio::test(start_paused = true)]
-async fn what_a_hanging_server_does_later_is_neither_lost_nor_repeated() {
+async fn a_transaction_that_a_hanging_server_executes_later_is_neither_lost_nor_repeated() {
     let bed = Bed::new().await;
     let rule = FaultRule::from(Fault::StopReading).on_connection(bed.connection());
     let hang = bed.sim.set_fault(rule).unwrap();
@@ -108,10 +108,10 @@ async fn what_a_hanging_server_does_later_is_neither_lost_nor_repeated() {
     };
     bed.until_live(true).await;
     assert_eq!(switches(&bed.client.snapshot()).len(), 0);
-    let resynced = timeout(Duration::from_secs(3600), bed.client.resynced(&lost)).await;
+    let resynced = timeout(Duration::from_secs(3600), bed.client.wait_for_resync(&lost)).await;
     assert!(resynced.is_err(), "the server may still make the change");
     assert!(bed.sim.clear_fault(hang));
-    let now = soon(bed.client.resynced(&lost)).await.unwrap();
+    let now = soon(bed.client.wait_for_resync(&lost)).await.unwrap();
     assert_eq!(switches(&now).get("a"), Some(&1));
     bed.assert_switches(&["a"]).await;
 }

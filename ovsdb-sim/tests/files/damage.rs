@@ -1,4 +1,4 @@
-//! Files that are cut off, damaged or not what they seem.
+//! Files that are cut off, damaged or not database files.
 
 use std::fs;
 use std::os::unix::fs::FileExt as _;
@@ -12,7 +12,7 @@ use sha1::{Digest as _, Sha1};
 use super::servers::{SimServer, dump, run, tool, transact};
 use super::steps::schema_file;
 
-/// A file of some transactions, and where its last record begins.
+/// File with some transactions, and the offset of its last record.
 struct Sample {
     dir: ScratchDir,
     file: PathBuf,
@@ -60,7 +60,7 @@ fn record(text: &str) -> Vec<u8> {
     format!("OVSDB JSON {} {hash}\n{text}", text.len()).into_bytes()
 }
 
-/// How many rows of Parent a file has.
+/// The number of rows of Parent in a file.
 fn rows(file: &Path) -> usize {
     let sim = Sim::builder().load(file).build().unwrap();
     sim.database("D").unwrap().snapshot().row_count()
@@ -102,24 +102,24 @@ fn ovsdb_server_ignores_the_same() {
     let len = sample.bytes.len();
     for cut in [sample.last + 1, sample.last + 20, sample.last + 60, len - 1] {
         let file = sample.write("cut.db", &sample.bytes[..cut]);
-        let ours = dump(SimServer::load(&file).socket());
+        let content = dump(SimServer::load(&file).socket());
         assert_eq!(
-            ours,
+            content,
             dump(RealServer::open([&file]).socket()),
             "{cut} of {len}"
         );
     }
-    // Everything after a record that is damaged is ignored too.
+    // Everything after a damaged record is ignored, too.
     let mut bytes = sample.bytes.clone();
     bytes[sample.last - 3] ^= 1;
     let file = sample.write("damaged.db", &bytes);
     assert_eq!(rows(&file), 1);
-    let ours = dump(SimServer::load(&file).socket());
-    assert_eq!(ours, dump(RealServer::open([&file]).socket()));
+    let content = dump(SimServer::load(&file).socket());
+    assert_eq!(content, dump(RealServer::open([&file]).socket()));
 }
 
 #[test]
-fn a_journal_goes_on_in_the_place_of_a_damaged_tail() {
+fn a_journal_replaces_a_damaged_tail() {
     let sample = Sample::new();
     let junk = b"OVSDB JSON 5000 and so on, longer than what will be written here".repeat(20);
     for tail in [&sample.bytes[sample.last..sample.bytes.len() - 1], &junk] {
@@ -136,7 +136,7 @@ fn a_journal_goes_on_in_the_place_of_a_damaged_tail() {
 }
 
 #[test]
-fn a_transaction_that_breaks_a_constraint_is_left_out_as_by_ovsdb_server() {
+fn a_transaction_that_violates_a_constraint_is_left_out_as_in_ovsdb_server() {
     let sample = Sample::new();
     let (one, two) = (
         "11111111-1111-1111-1111-111111111111",
@@ -151,17 +151,21 @@ fn a_transaction_that_breaks_a_constraint_is_left_out_as_by_ovsdb_server() {
         let bytes = [fs::read(&file).unwrap(), good].concat();
         let file = sample.write("broken.db", &bytes);
         assert_eq!(rows(&file), 4, "{broken}");
-        let ours = dump(SimServer::load(&file).socket());
-        assert_eq!(ours, dump(RealServer::open([&file]).socket()), "{broken}");
+        let content = dump(SimServer::load(&file).socket());
+        assert_eq!(
+            content,
+            dump(RealServer::open([&file]).socket()),
+            "{broken}"
+        );
     }
 }
 
 #[test]
-fn rows_that_ovsdb_server_collects_or_completes_are_too() {
+fn rows_are_collected_and_completed_as_in_ovsdb_server() {
     let sample = Sample::new();
     let one = "11111111-1111-1111-1111-111111111111";
     for record in [
-        format!(r#"{{"Child":{{"{one}":{{"name":"nobody's"}}}}}}"#),
+        format!(r#"{{"Child":{{"{one}":{{"name":"orphan"}}}}}}"#),
         format!(
             r#"{{"_is_diff":true,"Parent":{{"{one}":{{"friends":["uuid","{one}"],"ephemeral":"kept"}}}}}}"#
         ),
@@ -171,13 +175,17 @@ fn rows_that_ovsdb_server_collects_or_completes_are_too() {
         r#"{"_comment":"only","_date":5}"#.to_owned(),
     ] {
         let file = sample.with_record(&record);
-        let ours = dump(SimServer::load(&file).socket());
-        assert_eq!(ours, dump(RealServer::open([&file]).socket()), "{record}");
+        let content = dump(SimServer::load(&file).socket());
+        assert_eq!(
+            content,
+            dump(RealServer::open([&file]).socket()),
+            "{record}"
+        );
     }
 }
 
 #[test]
-fn a_record_that_is_no_transaction_of_the_schema_is_an_error_with_its_place() {
+fn a_record_that_is_not_a_transaction_on_the_schema_is_an_error_with_its_offset() {
     let sample = Sample::new();
     let row = "11111111-1111-1111-1111-111111111111";
     let place = format!("more.db: record 4 at byte {}: ", sample.bytes.len());
@@ -232,7 +240,7 @@ fn a_record_that_is_no_transaction_of_the_schema_is_an_error_with_its_place() {
 }
 
 #[test]
-fn what_does_not_begin_with_a_schema_is_not_a_database_file() {
+fn a_file_that_does_not_begin_with_a_schema_is_not_a_database_file() {
     let sample = Sample::new();
     for (bytes, problem) in [
         (&b""[..], "the file is empty"),
@@ -253,7 +261,7 @@ fn what_does_not_begin_with_a_schema_is_not_a_database_file() {
     assert!(found.contains("nowhere.db: No such file"), "{found}");
 }
 
-/// An `.ovsschema` file given for a database file.
+/// Content of an `.ovsschema` file, which is not a database file.
 const SCHEMA_ALONE: &[u8] = b"{\"name\":\"D\"}";
 
 #[test]
@@ -265,7 +273,7 @@ fn a_clustered_file_is_refused_with_the_way_to_convert_it() {
         .arg("tcp:127.0.0.1:6644"));
     let error = Sim::builder().load(&clustered).build().unwrap_err();
     assert!(
-        matches!(error.downcast_ref(), Some(FileError::Clustered { .. })),
+        matches!(error.file_error(), Some(FileError::Clustered { .. })),
         "{error}"
     );
     assert!(

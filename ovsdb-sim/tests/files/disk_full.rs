@@ -9,12 +9,12 @@ use ovsdb_sim::testing::{RealServer, ScratchDir};
 use super::servers::{dump, transact};
 use super::steps::schema_file;
 
-/// Ends with the test.
+/// Program that is killed at the end of the test.
 struct Program(Child);
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Both fail only when the program has ended already.
+        // Both fail only if the program has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -58,7 +58,7 @@ fn a_transaction_that_cannot_be_written_changes_nothing() {
     }
     let before = dump(&socket);
 
-    // Rows come, change and go; references are cut and rows collected.
+    // Inserts, updates and deletes, with removed references and collected rows.
     let too_much = format!(
         r#"{{"op":"insert","table":"Parent","row":{{"name":"{}","number":9}}}},
            {{"op":"delete","table":"Parent","where":[["name","==","friend"]]}},
@@ -77,7 +77,7 @@ fn a_transaction_that_cannot_be_written_changes_nothing() {
         assert_eq!(dump(&socket), before);
     }
 
-    // What is small enough still is written.
+    // A transaction that is small enough is still written.
     let small =
         r#"{"op":"update","table":"Parent","where":[["name","==","other"]],"row":{"range":1}}"#;
     assert_eq!(transact(&socket, small), "[{\"count\":1}]\n");

@@ -1,4 +1,4 @@
-//! Which file belongs to which database.
+//! Assignment of files to databases.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::nb::LogicalRouter;
 use patchbay_schemas::schema::DatabaseSchema;
 
-/// A schema of one table.
+/// A schema with one table.
 fn schema(name: &str, column: &str) -> Arc<DatabaseSchema> {
     let text = format!(
         r#"{{"name":"{name}","tables":{{"T":{{"columns":{{"{column}":{{"type":"string"}}}}}}}}}}"#
@@ -21,7 +21,7 @@ fn file(dir: &ScratchDir, name: &str) -> PathBuf {
     dir.path().join(name)
 }
 
-/// Serves what is described, and ends.
+/// Starts a simulator and ends it.
 fn serve(builder: SimBuilder) {
     builder.build().unwrap();
 }
@@ -31,7 +31,7 @@ fn error(builder: SimBuilder) -> String {
 }
 
 #[test]
-fn a_journal_is_all_that_the_default_database_needs() {
+fn a_journal_alone_is_for_the_default_database() {
     let dir = ScratchDir::new();
     let routers = |sim: &Sim| {
         let snapshot = sim.database("OVN_Northbound").unwrap().snapshot();
@@ -53,7 +53,7 @@ fn a_journal_is_all_that_the_default_database_needs() {
 }
 
 #[test]
-fn with_several_databases_a_new_journal_must_say_which() {
+fn a_new_journal_must_name_its_database_if_there_are_several() {
     let dir = ScratchDir::new();
     let two = || {
         Sim::builder()
@@ -61,12 +61,12 @@ fn with_several_databases_a_new_journal_must_say_which() {
             .schema(schema("B", "b"))
     };
     let (a, b) = (file(&dir, "a.db"), file(&dir, "b.db"));
-    assert!(error(two().journal(&a)).contains("say whose journal"));
+    assert!(error(two().journal(&a)).contains("name the database of journal"));
     assert!(error(two().journal_of("C", &a)).contains("there is no database C"));
     assert!(error(two().journal_of("A", &a).journal_of("A", &b)).contains("given two journals"));
     assert!(!a.exists() && !b.exists());
     serve(two().journal_of("A", &a).journal_of("B", &b));
-    // Once they exist they say it themselves.
+    // Existing journals have their databases' names.
     serve(two().journal(&b).journal(&a));
     let sim = Sim::builder()
         .journal(&b)
@@ -89,7 +89,7 @@ fn another_schema_is_refused() {
 }
 
 #[test]
-fn two_contents_are_refused() {
+fn a_loaded_file_and_an_existing_journal_of_one_database_are_refused() {
     let dir = ScratchDir::new();
     let (one, two) = (file(&dir, "one.db"), file(&dir, "two.db"));
     for journal in [&one, &two] {
@@ -97,7 +97,7 @@ fn two_contents_are_refused() {
     }
     let found = error(Sim::builder().load(&one).journal(&two));
     assert!(found.contains("give only one of them"), "{found}");
-    // A file that is to be gone on with may be named as loaded as well.
+    // The journal itself may also be loaded.
     serve(
         Sim::builder()
             .load(&one)
@@ -115,7 +115,7 @@ fn a_journal_has_one_writer() {
     let sim = begin().build().unwrap();
     let error = begin().build().unwrap_err();
     assert!(
-        matches!(error.downcast_ref(), Some(FileError::InUse { .. })),
+        matches!(error.file_error(), Some(FileError::InUse { .. })),
         "{error}"
     );
     drop(sim);
@@ -123,7 +123,7 @@ fn a_journal_has_one_writer() {
 }
 
 #[test]
-fn a_journal_that_cannot_be_made_is_an_error() {
+fn a_journal_that_cannot_be_created_is_an_error() {
     let found = error(Sim::builder().journal(Path::new("/nowhere/nb.db")));
     assert!(
         found.starts_with("/nowhere/nb.db: ") && found.contains("No such file"),

@@ -1,4 +1,4 @@
-//! Files that the simulator wrote.
+//! Journals of the simulator.
 
 use std::fs;
 use std::os::unix::net::UnixStream;
@@ -14,7 +14,7 @@ use patchbay_schemas::schema::DatabaseSchema;
 use super::servers::{SimServer, dump, run, tool, transact};
 use super::steps::{SCHEMA, execute, schema_file};
 
-/// A simulator that begins a journal.
+/// Starts a simulator with a new journal.
 fn begin(file: &Path) -> SimServer {
     let schema = DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap();
     SimServer::start(Sim::builder().schema(Arc::new(schema)).journal(file))
@@ -45,12 +45,12 @@ fn the_records_are_those_of_ovsdb_server() {
     let real = RealServer::start([schema_file(dir.path())]);
     let sim = begin(&file);
     let replies = execute(sim.socket());
-    for (ours, theirs) in replies.iter().zip(execute(real.socket())) {
-        // Errors name rows in an order of their own.
+    for (from_sim, from_real) in replies.iter().zip(execute(real.socket())) {
+        // Errors name rows in an arbitrary order.
         assert_eq!(
-            ours.contains("error"),
-            theirs.contains("error"),
-            "{ours}{theirs}"
+            from_sim.contains("error"),
+            from_real.contains("error"),
+            "{from_sim}{from_real}"
         );
     }
     assert_eq!(records(&file), records(&real.databases()[0]));
@@ -84,7 +84,7 @@ fn ovsdb_server_and_ovsdb_tool_open_it() {
 }
 
 #[test]
-fn both_servers_go_on_with_it_in_turn() {
+fn both_servers_append_to_it_in_turn() {
     let dir = ScratchDir::new();
     let file = dir.path().join("sim.db");
     execute(begin(&file).socket());
@@ -112,12 +112,12 @@ fn both_servers_go_on_with_it_in_turn() {
 }
 
 #[test]
-fn it_is_free_when_its_server_is_gone_with_clients_connected() {
+fn it_is_unlocked_when_its_server_ends_with_open_connections() {
     let dir = ScratchDir::new();
     let file = dir.path().join("sim.db");
     let sim = begin(&file);
     let client = UnixStream::connect(sim.socket()).unwrap();
-    // Once another client has been served, this one has been accepted.
+    // When another client has been served, this one has been accepted.
     let left = dump(sim.socket());
     drop(sim);
     assert_eq!(dump(SimServer::journal(&file).socket()), left);
@@ -126,7 +126,7 @@ fn it_is_free_when_its_server_is_gone_with_clients_connected() {
 
 #[test]
 fn a_default_that_is_not_empty_is_changed_for_all_releases() {
-    // ovsdb-server 3.1 takes the difference from such a default for the new value, 3.5 does not.
+    // ovsdb-server 3.1 reads the difference from such a default as the new value, 3.5 does not.
     let dir = ScratchDir::new();
     let file = dir.path().join("sim.db");
     let sim = begin(&file);
@@ -160,7 +160,7 @@ fn a_journal_of_loaded_content_begins_with_it() {
 }
 
 #[test]
-fn a_converted_database_goes_on_in_its_journal() {
+fn a_converted_database_keeps_its_journal() {
     let dir = ScratchDir::new();
     let file = dir.path().join("sim.db");
     let schema = |columns: &str| {
@@ -187,7 +187,7 @@ fn a_converted_database_goes_on_in_its_journal() {
     assert!(
         expected.contains("before") && expected.contains("after") && !expected.contains("gone")
     );
-    // The journal is still nobody else's.
+    // The journal is still locked.
     let taken = Sim::builder().journal(&file).build().unwrap_err();
     assert!(taken.to_string().contains("another program"), "{taken}");
     drop(sim);

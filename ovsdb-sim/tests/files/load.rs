@@ -1,4 +1,4 @@
-//! Files that the real server wrote.
+//! Files of the real server.
 
 use std::fs;
 
@@ -26,7 +26,7 @@ fn a_file_of_ovsdb_server_has_the_same_content() {
         before,
         "a loaded file stays as it is"
     );
-    // Ephemeral columns are gone from the real server too, once it has started again.
+    // After a restart, the real server has lost the ephemeral columns, too.
     assert_eq!(loaded, dump(RealServer::open([&file]).socket()));
 
     // One record with everything, its values whole.

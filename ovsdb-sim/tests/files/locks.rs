@@ -1,4 +1,4 @@
-//! A file that a simulator and the real programs want at the same time.
+//! Locks of a file between a simulator and the real programs.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -17,7 +17,7 @@ const INSERT: &str = r#"{"op":"insert","table":"Parent","row":{"name":"a"}}"#;
 fn assert_refused(file: &Path) {
     let error = Sim::builder().journal(file).build().unwrap_err();
     assert!(
-        matches!(error.downcast_ref(), Some(FileError::InUse { path }) if path == file),
+        matches!(error.file_error(), Some(FileError::InUse { path }) if path == file),
         "{error}"
     );
     let expected = format!(
@@ -27,7 +27,7 @@ fn assert_refused(file: &Path) {
     assert_eq!(error.to_string(), expected);
 }
 
-/// What ovsdb-server says that serves the file for a moment.
+/// Starts ovsdb-server on the file for a moment, and returns its output.
 fn serve(dir: &ScratchDir, file: &Path) -> Output {
     Command::new(program("ovsdb-server"))
         .arg(file)
@@ -53,7 +53,7 @@ fn assert_kept_from_others(dir: &ScratchDir, file: &Path) {
 }
 
 #[test]
-fn what_ovsdb_server_serves_is_refused() {
+fn a_file_of_a_running_ovsdb_server_is_refused() {
     let dir = ScratchDir::new();
     let (file, link) = (dir.path().join("real.db"), dir.path().join("link.db"));
     run(tool("create", &file).arg(schema_file(dir.path())));
@@ -62,17 +62,17 @@ fn what_ovsdb_server_serves_is_refused() {
     for name in [&file, &link] {
         assert_refused(name);
     }
-    // Nothing is lost, and the file can be looked at.
+    // The file is unchanged, and can be read.
     transact(real.socket(), INSERT);
     let expected = dump(real.socket());
     assert_eq!(dump(SimServer::load(&file).socket()), expected);
     drop(real);
-    // The file of the lock, which is still there, keeps nobody out.
+    // The lock file, which still exists, locks nothing.
     assert_eq!(dump(SimServer::journal(&link).socket()), expected);
 }
 
 #[test]
-fn what_a_simulator_serves_is_refused_by_the_real_programs() {
+fn a_journal_of_a_running_simulator_is_refused_by_the_real_programs() {
     let dir = ScratchDir::new();
     let (file, link) = (dir.path().join("sim.db"), dir.path().join("link.db"));
     let schema = Arc::new(DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap());
@@ -85,11 +85,11 @@ fn what_a_simulator_serves_is_refused_by_the_real_programs() {
     let sim = SimServer::journal(&link);
     for name in [&file, &link] {
         assert_kept_from_others(&dir, name);
-        // Nor does another journal of this process get it, or take the lock away.
+        // A second journal in this process gets no lock, and does not end the first one's.
         assert_refused(name);
         assert_kept_from_others(&dir, name);
     }
-    // A conversion puts another file in its place.
+    // A conversion replaces the file.
     run(Command::new(program("ovsdb-client"))
         .args(["--timeout=20", "convert"])
         .arg(format!("unix:{}", sim.socket().display()))

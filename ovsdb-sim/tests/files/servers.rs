@@ -1,4 +1,4 @@
-//! The simulator on a socket, and the real programs that talk to it and to the real server.
+//! The simulator at a socket, and the real programs as clients of it and of the real server.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -7,17 +7,17 @@ use ovsdb_sim::testing::{ScratchDir, program};
 use ovsdb_sim::{Listener, Sim, SimBuilder};
 use tokio::runtime::Runtime;
 
-/// A simulator that `ovsdb-client` can reach.
+/// Simulator with a socket.
 pub(crate) struct SimServer {
     socket: PathBuf,
-    // Dropped in this order: a listener needs its runtime.
+    // Dropped in this order, because a listener needs its runtime.
     _listener: Listener,
     _runtime: Runtime,
     _dir: ScratchDir,
 }
 
 impl SimServer {
-    /// Serves what the builder describes.
+    /// Starts the simulator that a builder describes.
     pub(crate) fn start(builder: SimBuilder) -> Self {
         let dir = ScratchDir::new();
         let socket = dir.path().join("sim.sock");
@@ -37,12 +37,12 @@ impl SimServer {
         }
     }
 
-    /// Serves a file.
+    /// Starts a simulator that loads a file.
     pub(crate) fn load(file: &Path) -> Self {
         Self::start(Sim::builder().load(file))
     }
 
-    /// Goes on with a file.
+    /// Starts a simulator with a file as its journal.
     pub(crate) fn journal(file: &Path) -> Self {
         Self::start(Sim::builder().journal(file))
     }
@@ -52,14 +52,14 @@ impl SimServer {
     }
 }
 
-/// What a successful program printed.
+/// Runs a program, which must succeed, and returns its output.
 pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", errors(&output));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a program complained about.
+/// The error output of a program.
 pub(crate) fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -76,7 +76,7 @@ pub(crate) fn transact(socket: &Path, operations: &str) -> String {
     client(socket, "transact", &format!("[\"D\",{operations}]"))
 }
 
-/// All rows of database D, in an order that depends on nothing else.
+/// All rows of database D, in an order that depends only on them.
 pub(crate) fn dump(socket: &Path) -> String {
     client(socket, "dump", "D")
 }

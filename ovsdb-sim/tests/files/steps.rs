@@ -1,4 +1,4 @@
-//! A database with columns of all kinds, and transactions that change it in all ways.
+//! Schema with columns of all kinds, and transactions with all kinds of changes.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ pub(crate) const SCHEMA: &str = r#"{"name":"D","version":"1.2.3","cksum":"12 34"
         "ephemeral":{"type":"integer","ephemeral":true},
         "children":{"type":{"key":{"type":"uuid","refTable":"Child"},"min":0,"max":"unlimited"}}}}}}"#;
 
-/// Operations of one transaction each. Rows have UUIDs of their own, so that two servers give them the same.
+/// Operations, one transaction each. Rows have given UUIDs, so that they are equal on two servers.
 pub(crate) const STEPS: &[&str] = &[
     r#"{"op":"insert","table":"Parent","uuid":"00000000-0000-0000-0000-00000000000a","row":{"name":"a","ephemeral":"lost","fixed":"f"}},
        {"op":"comment","comment":"first"},{"op":"comment","comment":"and \"second\""}"#,
@@ -42,9 +42,9 @@ pub(crate) const STEPS: &[&str] = &[
         "few":["set",[3,1,2]],"some":["set",[4,5]],"strings":["set",["","ä\u0001\"\\\n","日本語","😀"]],"reals":["set",[0.5,1,1e-7]],
         "booleans":["set",[true,false]],"ids":["uuid","00000000-0000-0000-0000-000000000001"],
         "map":["map",[["k","v"],["","é"]]],"pair":["map",[["p",1]]]}},{"op":"commit","durable":true}"#,
-    // Nothing, which a file has no record of.
+    // No change, which has no record in a file.
     r#"{"op":"comment","comment":"nothing"}"#,
-    r#"{"op":"insert","table":"Child","uuid":"00000000-0000-0000-0000-0000000000ff","row":{"name":"nobody's"}}"#,
+    r#"{"op":"insert","table":"Child","uuid":"00000000-0000-0000-0000-0000000000ff","row":{"name":"orphan"}}"#,
     r#"{"op":"update","table":"Parent","where":[],"row":{"ephemeral":"only this"}},{"op":"comment","comment":"forgotten"}"#,
     // Children, of a parent and of children.
     r#"{"op":"insert","table":"Child","uuid":"00000000-0000-0000-0000-0000000000c1","row":{"name":"c1","ephemeral":5,
@@ -68,17 +68,17 @@ pub(crate) const STEPS: &[&str] = &[
     r#"{"op":"update","table":"Parent","where":[["name","==","b"]],"row":{"some":["set",[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,
         19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40]]}}"#,
     r#"{"op":"mutate","table":"Parent","where":[["name","==","b"]],"mutations":[["some","delete",20],["some","insert",41]]}"#,
-    // A failure, and a deletion with its consequences: a weak reference goes, and so do children.
+    // A failure, and a deletion that removes a weak reference and children.
     r#"{"op":"insert","table":"Parent","row":{"name":"a"}}"#,
     r#"{"op":"insert","table":"Parent","uuid":"00000000-0000-0000-0000-00000000000d","row":{"name":"d","number":3}}"#,
     r#"{"op":"delete","table":"Parent","where":[["name","==","b"]]}"#,
     r#"{"op":"mutate","table":"Parent","where":[["name","==","a"]],"mutations":[["children","delete",["uuid","00000000-0000-0000-0000-0000000000c1"]]]}"#,
-    // The UUID of a deleted row again.
+    // A new row with the UUID of a deleted one.
     r#"{"op":"insert","table":"Parent","uuid":"00000000-0000-0000-0000-00000000000b","row":{"name":"b again","number":2,
         "children":["uuid","00000000-0000-0000-0000-0000000000c3"]}}"#,
 ];
 
-/// Executes the steps; what the server replied.
+/// Executes the steps and returns the replies.
 pub(crate) fn execute(socket: &Path) -> Vec<String> {
     STEPS.iter().map(|step| transact(socket, step)).collect()
 }

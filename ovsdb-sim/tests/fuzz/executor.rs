@@ -1,4 +1,4 @@
-//! Transactions, whole and broken, on random schemas: after each the database holds what a database must.
+//! Valid and broken transactions on random schemas. After each, all constraints must hold.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use patchbay_engine::db::{Access, Database, Execution};
 use patchbay_schemas::json::{Reader, TextBuf};
 use patchbay_schemas::schema::DatabaseSchema;
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{DecodedTransaction, decode_transaction};
 use rand::rngs::StdRng;
@@ -17,11 +17,11 @@ use crate::generate::{self, Generator};
 use crate::model::Model;
 use crate::{mutate, run, seeds};
 
-/// As many as take some four seconds.
+/// Number of cases, which take about four seconds.
 const CASES: u32 = 1500;
 
 #[test]
-fn no_transaction_breaks_a_database() {
+fn every_transaction_preserves_the_constraints() {
     let (inputs, commits) = (Cell::new(0_u64), Cell::new(0_u64));
     run(CASES, &seeds(40), |seeds| {
         let mut bed = Bed::new(seeds.schema);
@@ -53,7 +53,7 @@ struct Bed {
     database: Database,
     generator: Generator,
     model: Model,
-    strings: Strings,
+    strings: StringCache,
     uuids: UuidSource,
 }
 
@@ -66,7 +66,7 @@ impl Bed {
             model: Model::of(&database.snapshot()),
             database,
             generator: Generator::new(&text),
-            strings: Strings::default(),
+            strings: StringCache::default(),
             uuids: UuidSource::seeded(2),
         }
     }
@@ -74,7 +74,7 @@ impl Bed {
     /// The parameters of a transaction, broken in half of the cases.
     fn transaction(&mut self, seeds: &[u64]) -> String {
         let rng = &mut StdRng::seed_from_u64(!seeds[0]);
-        // The more operations, the likelier one fails.
+        // With more operations, a failure is more likely.
         let operations = if rng.random_bool(0.6) { 1 } else { seeds.len() };
         let text = self.generator.transaction(&seeds[..operations]);
         if rng.random_bool(0.5) {
@@ -101,7 +101,7 @@ impl Bed {
         ))
     }
 
-    /// Executes a transaction; whether it changed anything.
+    /// Executes a transaction. Returns true if it changed anything.
     fn step(&mut self, text: &str) -> Result<bool, String> {
         let Some(mut transaction) = self.decode(text) else {
             return Ok(false);
@@ -119,10 +119,10 @@ impl Bed {
                 self.model.check_changes(&after, changes)?;
                 !changes.rows.is_empty()
             }
-            Execution::Failed { .. } | Execution::Blocked { .. } if self.model != after => {
+            Execution::Failed { .. } | Execution::Waiting { .. } if self.model != after => {
                 return Err("a transaction that failed changed something".to_owned());
             }
-            Execution::Failed { .. } | Execution::Blocked { .. } => false,
+            Execution::Failed { .. } | Execution::Waiting { .. } => false,
         };
         if changed {
             after.check(&snapshot)?;
@@ -132,18 +132,19 @@ impl Bed {
         Ok(changed)
     }
 
-    /// A row that others refer to cannot be deleted, and the error says how many references there are.
+    /// Checks the reference counts: a row with references cannot be deleted, and the error has
+    /// their number.
     fn check_counts(&mut self, model: &Model) -> Result<(), String> {
         for (table, uuid, count) in model.strong_counts() {
             if count == 0 {
                 continue;
             }
-            let said = self.delete(&table, &uuid);
+            let result = self.delete(&table, &uuid);
             let expected = format!(
                 "cannot delete {table} row {uuid} because of {count} remaining reference(s)"
             );
-            if said.as_ref().err() != Some(&expected) {
-                return Err(format!("{said:?} instead of {expected}"));
+            if result.as_ref().err() != Some(&expected) {
+                return Err(format!("{result:?} instead of {expected}"));
             }
         }
         Ok(())
@@ -163,7 +164,7 @@ impl Bed {
         }
     }
 
-    /// With its last row all that a database knows of rows is gone: nothing is referred to any more.
+    /// Deletes all rows, and checks that no references are left.
     fn delete_all(mut self) -> Result<(), String> {
         let tables = self.database.schema().tables.clone();
         let operations = tables

@@ -1,4 +1,4 @@
-//! Random schemas and requests that fit to them: those of the differential tests.
+//! Random schemas and requests for them: those of the differential tests.
 
 #[path = "../differential/random/requests.rs"]
 mod requests;
@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 
 use requests::Requests;
 
-/// Makes requests.
+/// Generator of requests.
 pub(crate) struct Generator {
     requests: Requests,
 }
@@ -69,7 +69,7 @@ impl Generator {
     }
 }
 
-/// A transaction that waits for what may come.
+/// A transaction that waits for a possible change.
 fn waiting(rng: &mut StdRng) -> String {
     let timeout = ["", r#""timeout":1,"#, r#""timeout":9223372036854775807,"#];
     let timeout = values::pick(rng, &timeout);

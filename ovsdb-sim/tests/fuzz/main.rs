@@ -1,7 +1,7 @@
-//! Hostile input: bytes to a server, and broken transactions to a database.
+//! Hostile input: broken bytes to a server, and broken transactions on a database.
 //!
-//! A run has a fixed seed and takes some ten seconds. `PATCHBAY_FUZZ_CASES` names another number of cases,
-//! `PATCHBAY_FUZZ_SEED` another seed; with `--nocapture` the number of inputs is printed.
+//! A run has a fixed seed and takes about ten seconds. `PATCHBAY_FUZZ_CASES` sets another number of
+//! cases, `PATCHBAY_FUZZ_SEED` another seed. With `--nocapture` the number of inputs is printed.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod executor;
@@ -18,11 +18,12 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
-/// Where a case comes from. Leaving out steps leaves the others as they are, so that a failure can be narrowed down.
+/// Seeds of a case. The removal of steps does not change the others, so that a failure can be
+/// reduced.
 #[derive(Clone, Debug)]
 struct Seeds {
     schema: u64,
-    /// Each has a seed for each of its parts.
+    /// One list per step, with a seed for each of its parts.
     steps: Vec<Vec<u64>>,
 }
 
@@ -40,7 +41,7 @@ fn number(variable: &str) -> Option<u64> {
 /// Runs `case` many times.
 ///
 /// # Panics
-/// When one fails.
+/// If one fails.
 fn run<T: Debug>(
     default_cases: u32,
     strategy: &impl Strategy<Value = T>,

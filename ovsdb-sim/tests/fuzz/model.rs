@@ -1,4 +1,4 @@
-//! What a database holds, in plain maps, and what must be true of it.
+//! Naive model of a database: its content in plain maps, and its constraints.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{BaseType, ColumnId, RefType, TableId};
 use uuid::Uuid;
 
-/// The rows of all tables.
+/// Rows of all tables.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Model {
     rows: BTreeMap<(TableId, Uuid), Row>,
@@ -42,20 +42,20 @@ impl Model {
         }
     }
 
-    /// How many strong references each row has.
+    /// The number of strong references to each row.
     pub(crate) fn strong_counts(&self) -> impl Iterator<Item = (String, String, usize)> {
         let name = |table: TableId| self.table_names[table.index()].clone();
         let counts = self.strong.iter();
         counts.map(move |((table, uuid), count)| (name(*table), uuid.to_string(), *count))
     }
 
-    /// Whether `changes` are what `after` has other than this.
+    /// Checks that `changes` are the differences between this and `after`.
     pub(crate) fn check_changes(&self, after: &Self, changes: &ChangeSet) -> Result<(), String> {
-        let mut told = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         for change in &changes.rows {
             let key = (change.table, change.uuid());
-            if !told.insert(key) {
-                return Err(format!("{key:?} is told of twice"));
+            if !reported.insert(key) {
+                return Err(format!("{key:?} is reported twice"));
             }
             if change.old.as_deref() != self.rows.get(&key)
                 || change.new.as_deref() != after.rows.get(&key)
@@ -69,13 +69,13 @@ impl Model {
         let keys: BTreeSet<_> = self.rows.keys().chain(after.rows.keys()).collect();
         let untold = keys
             .into_iter()
-            .find(|key| self.rows.get(key) != after.rows.get(key) && !told.contains(key));
+            .find(|key| self.rows.get(key) != after.rows.get(key) && !reported.contains(key));
         untold.map_or(Ok(()), |key| {
-            Err(format!("the change of {key:?} is not told"))
+            Err(format!("the change of {key:?} is not reported"))
         })
     }
 
-    /// Whether all constraints hold.
+    /// Checks all constraints.
     pub(crate) fn check(&self, snapshot: &Snapshot) -> Result<(), String> {
         let schema = snapshot.schema();
         for (key, row) in &self.rows {
@@ -141,7 +141,7 @@ impl Model {
     }
 }
 
-/// Every reference of a row, as often as it is there.
+/// All references of a row, with duplicates.
 fn references(snapshot: &Snapshot, table: TableId, row: &Row) -> Vec<(RefType, (TableId, Uuid))> {
     let table = snapshot.schema().table(table);
     let mut found = Vec::new();

@@ -1,10 +1,10 @@
-//! Breaks what is whole.
+//! Random mutations of texts and JSON values.
 
 use rand::RngExt;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
 
-/// Pieces that parsers stumble over.
+/// Pieces that are difficult for parsers.
 const PIECES: [&str; 26] = [
     "{",
     "}",
@@ -57,7 +57,7 @@ pub(crate) fn bytes(rng: &mut StdRng, text: &mut Vec<u8>) {
     }
 }
 
-/// Bytes that mean nothing.
+/// Random bytes.
 pub(crate) fn noise(rng: &mut StdRng) -> Vec<u8> {
     let len = rng.random_range(0..200);
     if rng.random_bool(0.5) {
@@ -83,7 +83,7 @@ pub(crate) fn tree(rng: &mut StdRng, value: &mut Value) {
     }
 }
 
-/// Takes a member or element away, or says one twice.
+/// Removes or duplicates a member or element.
 fn shuffle(rng: &mut StdRng, node: &mut Value) {
     match node {
         Value::Array(elements) if !elements.is_empty() => {

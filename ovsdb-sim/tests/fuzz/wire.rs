@@ -1,4 +1,4 @@
-//! Bytes, whole and broken, to a server: it goes on serving others.
+//! Valid and broken bytes to a server, which must go on serving others.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -21,22 +21,23 @@ use tokio::time::timeout;
 use crate::generate::{self, Generator};
 use crate::{Seeds, mutate, panics, run, seeds};
 
-/// As many as take some four seconds.
+/// Number of cases, which take about four seconds.
 const CASES: u32 = 800;
-/// How long a server may take for what it does at once.
-const SOON: Duration = Duration::from_secs(30);
-/// The server of small limits must not need more memory, the test itself included.
-const MEMORY: u64 = 1 << 30;
+/// Timeout of a server's immediate reaction.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum memory in bytes of the test with a server of small limits.
+const MAX_MEMORY_BYTES: u64 = 1 << 30;
 
 #[test]
-fn no_bytes_disturb_a_server() {
+fn no_bytes_stop_a_server() {
     panics::watch();
     let runtime = Runtime::new().unwrap();
     let (inputs, replies) = (Cell::new(0_u64), Cell::new(0_u64));
     run(CASES, &seeds(60), |seeds| {
         let stream = stream(seeds);
         inputs.set(inputs.get() + stream.len() as u64);
-        // Servers and clients are cut off where a task is dropped; what they did before must be well.
+        // Servers and clients end where their tasks are dropped. They must not have panicked
+        // before.
         let answered = runtime
             .block_on(attack(seeds.schema, &stream))
             .map_err(|error| format!("{error}\nafter {}", shown(&stream)))?;
@@ -54,11 +55,11 @@ fn no_bytes_disturb_a_server() {
         replies.get() * 5 > inputs.get(),
         "hardly anything was answered"
     );
-    assert!(peak < MEMORY, "{peak} bytes");
+    assert!(peak < MAX_MEMORY_BYTES, "{peak} bytes");
 }
 
 #[test]
-fn no_bytes_are_too_much_for_the_decoder() {
+fn no_bytes_make_the_decoder_panic() {
     run(CASES, &seeds(60), |seeds| {
         let bytes = stream(seeds).concat();
         let whole = texts(&bytes, bytes.len());
@@ -74,7 +75,7 @@ fn no_bytes_are_too_much_for_the_decoder() {
     });
 }
 
-/// The texts in a stream that comes in pieces, and whether it ends in an error.
+/// The texts in a stream that is received in pieces. True: it ends in an error.
 fn texts(bytes: &[u8], piece: usize) -> (Vec<Vec<u8>>, bool) {
     let (mut framer, mut texts) = (Framer::new(1 << 20), Vec::new());
     for piece in bytes.chunks(piece.max(1)) {
@@ -82,7 +83,7 @@ fn texts(bytes: &[u8], piece: usize) -> (Vec<Vec<u8>>, bool) {
         loop {
             match framer.next_text() {
                 Ok(Some(text)) => {
-                    // Neither may panic; what they say is others' to test.
+                    // They must not panic. Other tests check their results.
                     drop(Message::decode(&text));
                     texts.push(Json::from_text(text.as_text()).to_text().into_bytes());
                 }
@@ -94,7 +95,7 @@ fn texts(bytes: &[u8], piece: usize) -> (Vec<Vec<u8>>, bool) {
     (texts, false)
 }
 
-/// What a client sends: one message for each step.
+/// The messages of a client, one for each step.
 fn stream(seeds: &Seeds) -> Vec<Vec<u8>> {
     let schema = generate::schema(seeds.schema);
     let mut generator = Generator::new(&schema);
@@ -111,7 +112,7 @@ fn stream(seeds: &Seeds) -> Vec<Vec<u8>> {
             0..=49 => text.into_bytes(),
             50..=95 => {
                 let mut message: Value = serde_json::from_str(&text).unwrap();
-                // The message itself stays one, mostly: another closes the connection.
+                // Most messages stay valid, because a broken one closes the connection.
                 let part = ["params", "params", "params", "params", "id", "method"];
                 let part = part[rng.random_range(0..part.len())];
                 mutate::tree(rng, &mut message[part]);
@@ -135,12 +136,13 @@ fn shown(stream: &[Vec<u8>]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Sends everything, on a new connection after each message that must end one. How many replies came.
+/// Sends everything, on a new connection after each message that must end one. Returns the number
+/// of replies.
 async fn attack(schema: u64, stream: &[Vec<u8>]) -> Result<u64, String> {
     let bed = Bed::new(schema).await;
     let mut witness = UnixStream::connect(&bed.socket).await.unwrap();
     witness.write_all(AWARE).await.unwrap();
-    heard(&mut witness, 1).await?;
+    read_replies(&mut witness, 1).await?;
     let (mut replies, mut rest) = (0, stream);
     while !rest.is_empty() {
         let (batch, after) = rest.split_at(until_nonsense(rest));
@@ -149,13 +151,13 @@ async fn attack(schema: u64, stream: &[Vec<u8>]) -> Result<u64, String> {
         rest = after;
     }
     witness.write_all(STILL_THERE).await.unwrap();
-    heard(&mut witness, 2).await?;
+    read_replies(&mut witness, 2).await?;
     Ok(replies)
 }
 
 /// The witness wants to stay connected when databases are converted.
 const AWARE: &[u8] = br#"{"id":1,"method":"set_db_change_aware","params":[true]}"#;
-/// Both must be answered: the server is there, and its databases are not locked up.
+/// Requests that must be answered: the server runs, and its databases are not locked.
 const STILL_THERE: &[u8] =
     br#"{"id":2,"method":"echo","params":[]}{"id":3,"method":"transact","params":["D"]}"#;
 
@@ -190,7 +192,7 @@ impl Bed {
     }
 }
 
-/// How many messages there are up to the first that ends the connection.
+/// The number of messages up to the first one that ends the connection.
 fn until_nonsense(messages: &[Vec<u8>]) -> usize {
     let mut framer = Framer::new(1 << 20);
     let ends = |message: &Vec<u8>| {
@@ -210,11 +212,11 @@ fn until_nonsense(messages: &[Vec<u8>]) -> usize {
     at.map_or(messages.len(), |at| at + 1)
 }
 
-/// Sends bytes, hangs up and listens until the server does: how many replies came.
+/// Sends bytes and reads until the server closes the connection. Returns the number of replies.
 async fn one_connection(socket: &Path, bytes: &[u8]) -> Result<u64, String> {
     let (mut input, mut output) = UnixStream::connect(socket).await.unwrap().into_split();
     let sending = async move {
-        // The server may have hung up already.
+        // The server may have closed the connection.
         output.write_all(bytes).await.unwrap_or_default();
         drop(output);
     };
@@ -227,7 +229,7 @@ async fn one_connection(socket: &Path, bytes: &[u8]) -> Result<u64, String> {
                 }
             }
             let read = input.read_buf(framer.buffer_mut());
-            match timeout(SOON, read).await {
+            match timeout(REPLY_TIMEOUT, read).await {
                 Ok(Ok(0) | Err(_)) => return Ok(replies),
                 Ok(Ok(_)) => {}
                 Err(_) => return Err("the server does not end a connection".to_owned()),
@@ -238,7 +240,7 @@ async fn one_connection(socket: &Path, bytes: &[u8]) -> Result<u64, String> {
 }
 
 /// Waits for replies.
-async fn heard(stream: &mut UnixStream, mut replies: usize) -> Result<(), String> {
+async fn read_replies(stream: &mut UnixStream, mut replies: usize) -> Result<(), String> {
     let mut framer = Framer::new(usize::MAX);
     while replies > 0 {
         if let Some(text) = framer.next_text().map_err(|error| error.to_string())? {
@@ -246,7 +248,7 @@ async fn heard(stream: &mut UnixStream, mut replies: usize) -> Result<(), String
             replies -= usize::from(is_reply);
             continue;
         }
-        let read = timeout(SOON, stream.read_buf(framer.buffer_mut())).await;
+        let read = timeout(REPLY_TIMEOUT, stream.read_buf(framer.buffer_mut())).await;
         if read.map_err(|_| "the server does not answer")?.unwrap_or(0) == 0 {
             return Err("the server hung up on another client".to_owned());
         }
@@ -254,7 +256,7 @@ async fn heard(stream: &mut UnixStream, mut replies: usize) -> Result<(), String
     Ok(())
 }
 
-/// The most memory this process has had.
+/// The peak memory of this process in bytes.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,4 +1,4 @@
-//! A client that does what no real one does.
+//! Client that sends arbitrary bytes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-/// How long a test waits for what should happen at once: far more than it takes, even on a loaded machine.
-const SOON: Duration = Duration::from_secs(30);
+/// Timeout of events that should happen at once: far more than they need, even on a loaded machine.
+const REACTION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// One connection.
+/// Connection of a test.
 pub(crate) struct Client {
     pub(crate) stream: UnixStream,
     framer: Framer,
@@ -25,10 +25,10 @@ impl Client {
         }
     }
 
-    /// Sends bytes, unless the server has hung up.
+    /// Sends bytes, unless the server has closed the connection.
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
-        let sent = timeout(SOON, self.stream.write_all(bytes)).await;
-        // The server's hanging up shows when reading.
+        let sent = timeout(REACTION_TIMEOUT, self.stream.write_all(bytes)).await;
+        // A closed connection shows when reading.
         sent.expect("the server should take it").unwrap_or_default();
     }
 
@@ -37,20 +37,24 @@ impl Client {
         self.send(text.as_bytes()).await;
     }
 
-    /// The next message; none when the server has hung up.
+    /// Reads the next message. `None`: the server has closed the connection.
     pub(crate) async fn next(&mut self) -> Option<Json> {
         loop {
             if let Some(text) = self.framer.next_text().unwrap() {
                 return Some(Json::from_text(text.as_text()));
             }
-            let read = timeout(SOON, self.stream.read_buf(self.framer.buffer_mut())).await;
+            let read = timeout(
+                REACTION_TIMEOUT,
+                self.stream.read_buf(self.framer.buffer_mut()),
+            )
+            .await;
             if read.expect("the server should say something").unwrap_or(0) == 0 {
                 return None;
             }
         }
     }
 
-    /// The result of a request, notifications before it passed over.
+    /// Sends a request and returns its result. Skips notifications before it.
     pub(crate) async fn call(&mut self, method: &str, params: &str) -> Option<Json> {
         self.request(method, params, "\"call\"").await;
         loop {
@@ -61,12 +65,12 @@ impl Client {
         }
     }
 
-    /// Whether the server still answers.
+    /// True if the server still answers.
     pub(crate) async fn is_served(&mut self) -> bool {
         self.call("echo", "[]").await.is_some()
     }
 
-    /// Waits until the server hangs up, reading what there is.
+    /// Reads until the server closes the connection.
     pub(crate) async fn until_closed(&mut self) {
         while self.next().await.is_some() {}
     }

@@ -1,8 +1,8 @@
-//! Clients that go to the server's limits: its memory stays bounded, and others notice nothing.
+//! Clients that exceed the server's limits: its memory stays bounded, and others are not affected.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod arriving;
 mod client;
+mod long_transactions;
 mod per_connection;
 mod slow_readers;
 
@@ -49,8 +49,8 @@ impl Bed {
         Client::connect(&self.socket).await
     }
 
-    /// Waits until a new client is served: a place has become free.
-    async fn until_there_is_a_place(&self) -> Client {
+    /// Waits until a connection is free, and returns a new client.
+    async fn wait_for_free_connection(&self) -> Client {
         let start = Instant::now();
         loop {
             let mut client = self.client().await;
@@ -105,14 +105,14 @@ async fn connections_above_the_limit_are_refused_even_all_at_once() {
     }
     assert_eq!(served.len(), 4);
     served.pop();
-    bed.until_there_is_a_place().await;
+    bed.wait_for_free_connection().await;
     for client in &mut served {
         assert!(client.is_served().await);
     }
 }
 
 #[tokio::test]
-async fn replies_that_nobody_reads_do_not_keep_a_connection() {
+async fn a_connection_with_too_many_unread_replies_is_closed() {
     let bed = Bed::new(Limits {
         connections: 1,
         ..Limits::default()
@@ -122,7 +122,7 @@ async fn replies_that_nobody_reads_do_not_keep_a_connection() {
     let long = format!("[\"{}\"]", "x".repeat(1 << 19));
     silent.request("echo", &long, 1).await;
     silent.send(b"nonsense").await;
-    bed.until_there_is_a_place().await;
+    bed.wait_for_free_connection().await;
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn a_reply_cannot_grow_beyond_the_limit() {
     let (mut other, mut client) = (bed.client().await, bed.client().await);
     let row = insert("A", &"x".repeat(1 << 16));
     other.call("transact", &row).await.unwrap();
-    // Sixty gigabytes, if it were answered.
+    // The reply would have sixty gigabytes.
     let select = r#"{"op":"select","table":"A","where":[]}"#;
     let selects = format!("[\"D\"{}]", format!(",{select}").repeat(1_000_000));
     client.request("transact", &selects, 1).await;
@@ -144,7 +144,7 @@ async fn a_reply_cannot_grow_beyond_the_limit() {
 }
 
 #[tokio::test]
-async fn a_request_may_come_byte_by_byte() {
+async fn a_request_may_be_received_byte_by_byte() {
     let bed = Bed::new(Limits::default()).await;
     let (mut other, mut client) = (bed.client().await, bed.client().await);
     for byte in br#" {"id":1,"method":"echo","params":["\ud83d\ude00",1.5e0,true]} "# {
@@ -163,7 +163,7 @@ async fn the_deepest_nesting_is_served_and_one_more_level_is_not() {
     // The message is one level, its parameters are the others.
     let echoed = client.call("echo", &nested(999)).await.unwrap();
     assert_eq!(echoed.to_text(), nested(999));
-    // Wherever it stands, it is looked at or quoted.
+    // In any position it is decoded or quoted.
     let deep = nested(995);
     for (method, params) in [
         ("transact", format!(r#"["D",{deep}]"#)),
@@ -196,7 +196,6 @@ async fn a_very_long_string_is_stored_and_read_back() {
     );
 }
 
-/// Each commit would try all of them again, and each request would be compared with all of them.
 #[tokio::test]
 async fn transactions_that_wait_for_other_tables_cost_a_commit_nothing() {
     const WAITING: usize = 20_000;
@@ -227,13 +226,13 @@ async fn transactions_that_wait_for_other_tables_cost_a_commit_nothing() {
 }
 
 #[tokio::test]
-async fn very_many_monitors_on_one_connection_come_and_go() {
+async fn thousands_of_monitors_on_one_connection_begin_and_end() {
     const MONITORS: usize = 20_000;
     let bed = Bed::new(Limits::default()).await;
     let (mut client, mut writer) = (bed.client().await, bed.client().await);
     let start = Instant::now();
     for id in 0..MONITORS {
-        // Half of them ask for the same, half for something of their own.
+        // Half of them have the same request, the others different ones.
         let condition = if id % 2 == 0 { 0 } else { id };
         let requests = format!(r#"{{"A":{{"where":[["i","<=",{condition}]]}}}}"#);
         let params = format!(r#"["D",{id},{requests}]"#);

@@ -1,4 +1,4 @@
-//! What one connection may have.
+//! Limits of one connection.
 
 use ovsdb_sim::Limits;
 use patchbay_schemas::json::Json;
@@ -10,13 +10,13 @@ async fn few() -> Bed {
     Bed::new(Limits {
         locks: 2,
         monitors: 2,
-        blocked: 2,
+        waiting_transactions: 2,
         ..Limits::default()
     })
     .await
 }
 
-/// The error in the next message.
+/// Reads the error in the next message.
 async fn refused(client: &mut Client) -> String {
     let reply = client.next().await.unwrap();
     reply.get("error").map(Json::to_text).unwrap_or_default()
@@ -61,7 +61,7 @@ async fn waiting_transactions_are_counted() {
     }
     let error = r#"{"details":"a connection may not have more than 2 waiting transactions","error":"resources exhausted"}"#;
     assert_eq!(refused(&mut client).await, error);
-    // What does not wait is executed, and ends the others' waiting.
+    // A transaction that does not wait is executed, and satisfies the others.
     client.request("transact", &insert("A", "x"), 4).await;
     let mut ids = Vec::new();
     for _ in 0..3 {

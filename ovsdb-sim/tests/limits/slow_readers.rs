@@ -1,4 +1,4 @@
-//! Clients that do not read for a while: what they miss is merged.
+//! Slow readers: the changes for their monitors are merged.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use crate::client::Client;
 
 const ROWS: usize = 16;
 const CHANGES: usize = 300;
-/// As long as a string in a row.
+/// Length of a string in a row, in bytes.
 const LEN: usize = 1 << 14;
 const ZERO: &str = "00000000-0000-0000-0000-000000000000";
 
-/// The rows as the updates of a monitor tell them.
+/// Rows according to the updates of a monitor.
 type Rows = BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, Json>>;
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn a_slow_reader_gets_one_update_of_many_changes_and_ends_with_the_right_r
         };
         let params = format!(r#"["D",{operation}]"#);
         writer.call("transact", &params).await.unwrap();
-        keep_pace(&mut quick).await;
+        read_all(&mut quick).await;
     }
     let last = r#"["D",{"op":"insert","table":"A","row":{"i":-2}}]"#;
     writer.call("transact", last).await.unwrap();
@@ -81,7 +81,7 @@ async fn a_slow_reader_gets_one_update_of_many_changes_and_ends_with_the_right_r
         rows.sort_unstable();
         assert!(rows == expected, "{method}: {} rows", rows.len());
     }
-    // What each of its monitors would hear of every change on its own is ten times as much.
+    // Separate updates of every change would be ten times as long for each of its monitors.
     let all_changes = 3 * CHANGES * LEN;
     assert!(bytes < all_changes / 4, "{bytes} of {all_changes}");
 }
@@ -93,12 +93,13 @@ fn selected_rows(results: &Json) -> Option<&Json> {
     }
 }
 
-/// Reads all there is.
-async fn keep_pace(client: &mut Client) {
+/// Reads everything.
+async fn read_all(client: &mut Client) {
     assert!(client.is_served().await);
 }
 
-/// All updates there are, applied for each monitor, and how long they are.
+/// Reads all updates and applies them for each monitor. Returns the rows and the updates' length in
+/// bytes.
 async fn updates(client: &mut Client) -> (BTreeMap<String, Rows>, usize) {
     client.request("echo", "[]", "\"end\"").await;
     let mut monitors: BTreeMap<String, Rows> = BTreeMap::new();
@@ -122,7 +123,7 @@ async fn updates(client: &mut Client) -> (BTreeMap<String, Rows>, usize) {
     }
 }
 
-/// Columns without a value in an `insert` have their defaults.
+/// Applies an update of a row. Columns without a value in an `insert` have their defaults.
 fn apply(rows: &mut Rows, uuid: &[u8], update: &Json) {
     let Json::Object(members) = update else {
         panic!("{}", update.to_text())

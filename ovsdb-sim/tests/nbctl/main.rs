@@ -1,6 +1,7 @@
-//! The real `ovn-nbctl` as a client of two servers: whatever it is asked to do, it must print the same.
+//! The real `ovn-nbctl` as a client of two servers: each command must print the same.
 //!
-//! The commands are in the `*.cmds` files beside this one, a theme each; see [`script`] for their form.
+//! The commands are in the `*.cmds` files beside this one, one theme each; see [`script`] for their
+//! form.
 
 mod normal;
 mod script;
@@ -17,7 +18,7 @@ use script::Step;
 use session::Answer;
 use sim::SimServer;
 
-/// A list of commands that starts from an empty database.
+/// List of commands that begins with an empty database.
 struct Theme {
     name: String,
     steps: Vec<Step>,
@@ -47,7 +48,7 @@ fn themes() -> Vec<Theme> {
         .collect()
 }
 
-/// Where two servers made `ovn-nbctl` print different things.
+/// Describes the commands with different output on two servers.
 fn differences(theme: &Theme, left: &[Answer], right: &[Answer]) -> String {
     let answers = theme.steps.iter().zip(left.iter().zip(right));
     answers
@@ -86,18 +87,18 @@ fn on_sim(theme: &Theme, schema: &Path) -> Vec<Answer> {
     session::run(&theme.steps, &server.remote())
 }
 
-/// What the real server makes `ovn-nbctl` answer, theme by theme: the tests of this file share one run.
+/// The output on the real server by theme. The tests of this file share one run.
 fn expected() -> &'static [(Theme, Vec<Answer>)] {
     static EXPECTED: LazyLock<Vec<(Theme, Vec<Answer>)>> = LazyLock::new(|| {
         let themes = themes();
-        let answers = at_once(&themes, |theme| on_real(theme, &installed_nb_schema()));
+        let answers = in_parallel(&themes, |theme| on_real(theme, &installed_nb_schema()));
         themes.into_iter().zip(answers).collect()
     });
     &EXPECTED
 }
 
-/// `work` done on every item, each in its own thread.
-fn at_once<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// Runs `work` on every item, each in its own thread.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let work = &work;
     thread::scope(|scope| {
         let threads: Vec<_> = items
@@ -113,7 +114,7 @@ fn at_once<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<
 
 #[test]
 fn the_normalisation_is_deterministic() {
-    let reports = at_once(expected(), |(theme, answers)| {
+    let reports = in_parallel(expected(), |(theme, answers)| {
         differences(theme, answers, &on_real(theme, &installed_nb_schema()))
     })
     .concat();
@@ -121,8 +122,8 @@ fn the_normalisation_is_deterministic() {
 }
 
 #[test]
-fn the_simulator_answers_as_ovsdb_server_does() {
-    let reports = at_once(expected(), |(theme, answers)| {
+fn the_output_is_the_same_as_with_ovsdb_server() {
+    let reports = in_parallel(expected(), |(theme, answers)| {
         differences(theme, answers, &on_sim(theme, &installed_nb_schema()))
     })
     .concat();
@@ -130,9 +131,9 @@ fn the_simulator_answers_as_ovsdb_server_does() {
 }
 
 #[test]
-fn it_does_so_with_the_newest_schema_too() {
+fn the_output_is_the_same_with_the_newest_schema() {
     let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schemas/ovn-nb.ovsschema");
-    let reports = at_once(&themes(), |theme| {
+    let reports = in_parallel(&themes(), |theme| {
         differences(theme, &on_real(theme, &schema), &on_sim(theme, &schema))
     })
     .concat();
@@ -163,7 +164,7 @@ fn every_difference_is_reported() {
 }
 
 #[test]
-fn every_command_does_what_its_list_says() {
+fn every_command_succeeds_or_fails_as_its_list_expects() {
     let mut reports = Vec::new();
     for (theme, answers) in expected() {
         for (step, answer) in theme.steps.iter().zip(answers) {
@@ -176,7 +177,7 @@ fn every_command_does_what_its_list_says() {
 }
 
 #[test]
-fn the_lists_are_long_enough_to_mean_something() {
+fn the_lists_have_enough_commands() {
     let commands: usize = themes().iter().map(|theme| theme.steps.len()).sum();
     assert!(commands >= 250, "{commands} commands");
 }

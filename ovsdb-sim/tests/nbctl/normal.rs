@@ -1,21 +1,22 @@
-//! What two servers print made comparable.
+//! Normalization of the output of `ovn-nbctl` on two servers.
 //!
-//! Two servers give the same rows different UUIDs, and with them different orders wherever `ovn-nbctl` follows a
-//! hash table or a set of UUIDs. UUIDs become `<uuid N>`, numbered as they first appear. Where which one comes first
-//! is a matter of chance (two members of one set, two records that print alike) they stay `<uuid ?>`.
+//! The same rows have different UUIDs on two servers, and so different orders where `ovn-nbctl`
+//! iterates over a hash table or a set of UUIDs. UUIDs become `<uuid N>`, numbered as they first
+//! appear. If their order is random (two members of one set, two records with equal output), they
+//! become `<uuid ?>`.
 
 use std::collections::HashMap;
 
 const UUID_LEN: usize = 36;
 
-/// The UUIDs that one server has shown so far.
+/// UUIDs in the output of one server so far.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     numbers: HashMap<String, usize>,
 }
 
 impl Names {
-    /// Renames the UUIDs of a text; of an unordered one the records are brought into an order first.
+    /// Renames the UUIDs of a text. Sorts the records of an unordered text first.
     pub(crate) fn normalise(&mut self, text: &str, unordered: bool) -> String {
         let text = &sort_violations(text);
         let sorted = if unordered {
@@ -42,7 +43,7 @@ impl Names {
         normal
     }
 
-    /// Numbers the UUIDs of a line, but for those of a set with several new members.
+    /// Numbers the UUIDs of a line, except those of a set with several new members.
     fn learn(&mut self, line: &str) {
         let parts = split(line);
         let mut at = 0;
@@ -93,8 +94,8 @@ impl Names {
         }
     }
 
-    /// Sorts records: those separated by blank lines as they are, otherwise lines with the more indented ones below
-    /// them, at every level.
+    /// Sorts records: those separated by blank lines as they are, otherwise lines with the more
+    /// indented ones below them, at every level.
     fn sort(&self, text: &str) -> String {
         let indented = text.lines().any(|line| line.starts_with(' '));
         if text.contains("\n\n") && !indented {
@@ -127,7 +128,7 @@ impl Names {
         records.concat()
     }
 
-    /// The masked lines that stand more than once in a text.
+    /// The masked lines that are more than once in a text.
     fn alike(&self, text: &str) -> Vec<String> {
         let mut lines: Vec<_> = text.lines().map(|line| self.mask(line)).collect();
         lines.sort_unstable();
@@ -141,7 +142,7 @@ impl Names {
     }
 }
 
-/// Which of two rows a violated index is reported to be the first one depends on their UUIDs.
+/// Sorts the two rows of index violations, whose order depends on their UUIDs.
 fn sort_violations(text: &str) -> String {
     const FIRST: &str = "First row, with UUID ";
     const SECOND: &str = ".  Second row, with UUID ";
@@ -180,7 +181,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// How many parts from the first one on are a list `UUID, UUID...`; 0 when the first is no UUID.
+/// The number of parts at the beginning that form a list `UUID, UUID...`. 0: the first is not a
+/// UUID.
 fn set_len(parts: &[Part]) -> usize {
     let mut len = 0;
     while matches!(parts.get(len), Some(Part::Uuid(_))) {
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_records_and_of_what_is_in_them_does_not_matter() {
+    fn the_order_of_records_and_of_their_content_does_not_matter() {
         let one = format!(
             "switch {} (a)\n    port y\n        mac\n    port x\nswitch {} (b)\n",
             uuid(7),
@@ -262,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_of_new_uuids_tells_nothing_about_which_is_which() {
+    fn a_set_of_new_uuids_does_not_identify_them() {
         let mut names = Names::default();
         assert_eq!(
             names.normalise(&format!("[{}, {}]", uuid(7), uuid(3)), false),
@@ -276,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn records_that_print_alike_are_not_told_apart() {
+    fn records_with_equal_output_are_not_distinguished() {
         let mut names = Names::default();
         let text = format!(
             "_uuid : {}\nname : a\n\n_uuid : {}\nname : a\n",

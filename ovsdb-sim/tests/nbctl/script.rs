@@ -1,16 +1,16 @@
-//! Command lists as data.
+//! Parser of command lists.
 //!
-//! One `ovn-nbctl` command line per line, words split and quoted as a shell does; `#` opens a comment line. Marks in
-//! front of a command:
+//! A line is an `ovn-nbctl` command line, with words split and quoted as in a shell. `#` begins a
+//! comment line. Marks before a command:
 //!
-//! - `!` the command must fail (every other one must succeed: a list that tests nothing is found out);
-//! - `~` the program prints rows in an order of its own making, such as that of a hash table of UUIDs;
-//! - `NAME :=` what it prints becomes `$NAME` for later lines.
+//! - `!`: the command must fail. Every other one must succeed;
+//! - `~`: the program prints rows in an arbitrary order, such as that of a hash table of UUIDs;
+//! - `NAME :=`: the output becomes `$NAME` for later lines.
 
-/// One command line of a list.
+/// Command line of a list.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// The line as it stands in the file, for messages.
+    /// The line in the file, for messages.
     pub(crate) text: String,
     pub(crate) words: Vec<String>,
     pub(crate) fails: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Step {
     pub(crate) variable: Option<String>,
 }
 
-/// Reads a list; panics at a line that is none.
+/// Parses a list. Panics at a line that is not a command.
 pub(crate) fn parse(text: &str) -> Vec<Step> {
     text.lines()
         .map(str::trim)
@@ -57,7 +57,8 @@ fn is_name(text: &str) -> bool {
         .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 }
 
-/// Splits at blanks outside of quotes. Outside of single quotes a backslash takes the meaning from the next character.
+/// Splits a line at blanks outside of quotes. Outside of single quotes, a backslash quotes the next
+/// character.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -81,7 +82,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn marks_and_quotes_are_read() {
+fn marks_and_quotes_are_parsed() {
     let steps = parse(
         "# comment\n\n! ~ show 'a \"b\"' \"\"x \"\\\"\" \\\"\nv4 := --bare find ACL name=a:=b\n",
     );

@@ -1,4 +1,4 @@
-//! One run of a command list against one server.
+//! Run of a command list on one server.
 
 use std::collections::HashMap;
 
@@ -7,12 +7,12 @@ use ovsdb_sim::testing::nbctl;
 use crate::normal::Names;
 use crate::script::Step;
 
-/// What a command printed, made comparable.
+/// Normalized output of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
-    /// `None` when a signal ended the program.
+    /// `None`: a signal ended the program.
     pub(crate) code: Option<i32>,
 }
 
@@ -50,7 +50,7 @@ fn substitute(word: &str, variables: &HashMap<String, String>) -> String {
         })
 }
 
-/// Log lines, `TIME|NUMBER|MODULE|LEVEL|TEXT`, without the time.
+/// Removes the time from log lines, `TIME|NUMBER|MODULE|LEVEL|TEXT`.
 fn without_times(stderr: &str) -> String {
     stderr
         .split_inclusive('\n')

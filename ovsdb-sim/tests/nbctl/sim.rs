@@ -1,4 +1,4 @@
-//! The simulator's command, for the length of a test.
+//! The program `ovsdb-sim` for a test.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -6,14 +6,14 @@ use std::process::{Child, Command, Stdio};
 
 use ovsdb_sim::testing::ScratchDir;
 
-/// A running `ovsdb-sim` on a unix socket. Dropping it ends the program.
+/// Running `ovsdb-sim` at a unix socket. Dropping it kills the program.
 pub(crate) struct SimServer {
     child: Child,
     dir: ScratchDir,
 }
 
 impl SimServer {
-    /// Starts the program with an empty database of the schema, and returns once it listens.
+    /// Starts the program with an empty database of the schema. Returns when it listens.
     pub(crate) fn start(schema: &Path) -> Self {
         let dir = ScratchDir::new();
         let mut child = Command::new(env!("CARGO_BIN_EXE_ovsdb-sim"))
@@ -37,7 +37,7 @@ impl SimServer {
         Self { child, dir }
     }
 
-    /// The server's address as OVSDB clients spell it.
+    /// The server's address for OVSDB clients.
     pub(crate) fn remote(&self) -> String {
         format!("unix:{}", socket(&self.dir))
     }
@@ -45,7 +45,7 @@ impl SimServer {
 
 impl Drop for SimServer {
     fn drop(&mut self) {
-        // Both fail only when the program has ended already.
+        // Both fail only if the program has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -9,15 +9,15 @@ use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use triomphe::ThinArc;
 
-use super::keys::{self, Keys};
+use super::key_lists::{KeyList, share_keys};
 use crate::atom::Atom;
 use crate::json::write;
 
-/// Up to this many pairs a map is a sorted list of keys, shared with maps of the same keys, and its values; longer ones
-/// are trees that share structure.
-const FEW: usize = 32;
+/// Number of pairs up to which a map is stored as a shared list of keys and a list of values.
+/// Longer maps are trees.
+const MAX_SHORT_LEN: usize = 32;
 
-/// A map from atoms of one type to atoms of one type, sorted by key.
+/// Map from atoms of one type to atoms of one type, sorted by key.
 #[derive(Clone, Default)]
 pub struct Map(Repr);
 
@@ -25,16 +25,16 @@ pub struct Map(Repr);
 enum Repr {
     #[default]
     Empty,
-    /// The values, in the order of the keys.
-    Few(ThinArc<Keys, Atom>),
-    Many(Box<OrdMap<Atom, Atom>>),
+    /// Values in the order of the keys, which are the header.
+    Short(ThinArc<KeyList, Atom>),
+    Tree(Box<OrdMap<Atom, Atom>>),
 }
 
 impl Map {
-    /// The map of nothing.
+    /// The empty map.
     pub const EMPTY: Map = Map(Repr::Empty);
 
-    /// A map of the pairs of a vector, which is left empty; none when a key comes twice.
+    /// Moves all pairs into a map, leaving the vector empty. `None`: a key occurs twice.
     pub fn from_distinct(pairs: &mut Vec<(Atom, Atom)>) -> Option<Self> {
         if !pairs.is_sorted_by(|a, b| a.0 <= b.0) {
             pairs.sort_unstable_by(|a, b| a.0.cmp(&b.0));
@@ -52,23 +52,25 @@ impl Map {
     fn drain_sorted(pairs: &mut Vec<(Atom, Atom)>) -> Self {
         Self(match pairs.len() {
             0 => Repr::Empty,
-            1..=FEW => {
-                let keys = keys::shared(pairs);
-                Repr::Few(ThinArc::from_header_and_iter(
+            1..=MAX_SHORT_LEN => {
+                let keys = share_keys(pairs);
+                Repr::Short(ThinArc::from_header_and_iter(
                     keys,
                     pairs.drain(..).map(|(_, value)| value),
                 ))
             }
-            _ => Repr::Many(Box::new(pairs.drain(..).collect())),
+            _ => Repr::Tree(Box::new(pairs.drain(..).collect())),
         })
     }
 
-    /// A map with all the keys of another one, if that is short, and other values, as many, in the order of the keys.
+    /// Returns a map with the keys of this short map and other values, in the order of the keys.
+    ///
+    /// `None`: the map is not short, or the number of values differs.
     pub(super) fn with_values(&self, values: &mut Vec<Atom>) -> Option<Self> {
         match &self.0 {
-            Repr::Few(like) if like.slice.len() == values.len() => {
-                let keys = like.header.header.clone();
-                Some(Self(Repr::Few(ThinArc::from_header_and_iter(
+            Repr::Short(own) if own.slice.len() == values.len() => {
+                let keys = own.header.header.clone();
+                Some(Self(Repr::Short(ThinArc::from_header_and_iter(
                     keys,
                     values.drain(..),
                 ))))
@@ -77,107 +79,109 @@ impl Map {
         }
     }
 
-    /// Whether all keys are known to be strings that stand in JSON as they are.
+    /// True if all keys are known to be strings without characters that JSON escapes.
     pub(super) fn has_plain_keys(&self) -> bool {
-        matches!(&self.0, Repr::Few(values) if values.header.header.header.header)
+        matches!(&self.0, Repr::Short(values) if values.header.header.header.header)
     }
 
-    /// The pair at a place in the order of the keys; none of a long map.
-    pub(crate) fn pair(&self, at: usize) -> Option<(&Atom, &Atom)> {
+    /// Returns the pair at an index in the order of the keys. `None`: out of range, or the map is
+    /// not short.
+    pub(crate) fn pair(&self, index: usize) -> Option<(&Atom, &Atom)> {
         match &self.0 {
-            Repr::Few(values) => Some((keys_of(values).get(at)?, values.slice.get(at)?)),
-            Repr::Empty | Repr::Many(_) => None,
+            Repr::Short(values) => Some((keys_of(values).get(index)?, values.slice.get(index)?)),
+            Repr::Empty | Repr::Tree(_) => None,
         }
     }
 
-    /// How many pairs.
+    /// Returns the number of pairs.
     pub fn len(&self) -> usize {
         match &self.0 {
             Repr::Empty => 0,
-            Repr::Few(values) => values.slice.len(),
-            Repr::Many(pairs) => pairs.len(),
+            Repr::Short(values) => values.slice.len(),
+            Repr::Tree(pairs) => pairs.len(),
         }
     }
 
-    /// Whether there are none.
+    /// True if there are no pairs.
     pub fn is_empty(&self) -> bool {
         matches!(self.0, Repr::Empty)
     }
 
-    /// The value of a key. O(log n).
+    /// Returns the value of a key. O(log n).
     pub fn get(&self, key: &Atom) -> Option<&Atom> {
         match &self.0 {
             Repr::Empty => None,
-            Repr::Few(values) => {
+            Repr::Short(values) => {
                 let at = keys_of(values).binary_search(key).ok()?;
                 values.slice.get(at)
             }
-            Repr::Many(pairs) => pairs.get(key),
+            Repr::Tree(pairs) => pairs.get(key),
         }
     }
 
-    /// The value of a string key. O(n) for a short map, else O(log n).
+    /// Returns the string value of a string key. O(n) for a short map, else O(log n).
     pub fn get_str(&self, key: &str) -> Option<&str> {
         match &self.0 {
             Repr::Empty => None,
-            Repr::Few(values) => {
+            Repr::Short(values) => {
                 let mut keys = keys_of(values).iter();
-                let at = keys.position(|have| have.as_str() == Some(key))?;
+                let at = keys.position(|other| other.as_str() == Some(key))?;
                 values.slice.get(at)?.as_str()
             }
-            Repr::Many(pairs) => pairs.get(&Atom::from(key))?.as_str(),
+            Repr::Tree(pairs) => pairs.get(&Atom::from(key))?.as_str(),
         }
     }
 
-    /// A map of the same keys, and of the values that `value` gives for the pairs here.
+    /// Returns a map with the same keys, whose values `value` computes from the pairs.
     #[must_use]
     pub fn map_values(&self, mut value: impl FnMut(&Atom, &Atom) -> Atom) -> Self {
         Self(match &self.0 {
             Repr::Empty => Repr::Empty,
-            Repr::Few(values) => {
+            Repr::Short(values) => {
                 let keys = &values.header.header;
                 let pairs = keys.slice.iter().zip(&values.slice);
-                let values = pairs.map(|(key, have)| value(key, have));
-                Repr::Few(ThinArc::from_header_and_iter(keys.clone(), values))
+                Repr::Short(ThinArc::from_header_and_iter(
+                    keys.clone(),
+                    pairs.map(|(key, old)| value(key, old)),
+                ))
             }
-            Repr::Many(pairs) => {
-                let pairs = pairs.iter();
-                let pairs = pairs.map(|(key, have)| (key.clone(), value(key, have)));
-                Repr::Many(Box::new(pairs.collect()))
+            Repr::Tree(pairs) => {
+                let new = |(key, old): (&Atom, &Atom)| (key.clone(), value(key, old));
+                Repr::Tree(Box::new(pairs.iter().map(new).collect()))
             }
         })
     }
 
-    /// The pairs in order of their keys.
+    /// Iterates over the pairs in the order of the keys.
     pub fn iter(&self) -> MapIter<'_> {
         MapIter(match &self.0 {
             Repr::Empty => IterRepr::Slices([].iter().zip(&[])),
-            Repr::Few(values) => IterRepr::Slices(keys_of(values).iter().zip(&values.slice)),
-            Repr::Many(pairs) => IterRepr::Tree(Box::new(pairs.iter())),
+            Repr::Short(values) => IterRepr::Slices(keys_of(values).iter().zip(&values.slice)),
+            Repr::Tree(pairs) => IterRepr::Tree(Box::new(pairs.iter())),
         })
     }
 
-    /// Sets the value of a key and returns the former one. O(log n).
+    /// Sets the value of a key and returns the previous value. O(log n).
     pub fn insert(&mut self, key: Atom, value: Atom) -> Option<Atom> {
-        if let Repr::Many(pairs) = &mut self.0 {
+        if let Repr::Tree(pairs) = &mut self.0 {
             return pairs.insert(key, value);
         }
-        if let Repr::Few(values) = &mut self.0
+        if let Repr::Short(values) = &mut self.0
             && let Ok(at) = keys_of(values).binary_search(&key)
         {
             return Some(replace_value(values, at, value));
         }
         let mut all: Vec<(Atom, Atom)> = self.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-        all.insert(all.partition_point(|(have, _)| *have < key), (key, value));
+        all.insert(all.partition_point(|(other, _)| *other < key), (key, value));
         *self = Self::from_sorted(all);
         None
     }
 
-    /// Removes a key and returns its value. O(log n).
+    /// Removes a key and returns its value. `None`: the map does not contain the key. O(log n).
     pub fn remove(&mut self, key: &Atom) -> Option<Atom> {
-        if let Repr::Many(pairs) = &mut self.0 {
+        if let Repr::Tree(pairs) = &mut self.0 {
             let removed = pairs.remove(key);
-            if pairs.len() <= FEW / 2 {
+            if pairs.len() <= MAX_SHORT_LEN / 2 {
                 *self =
                     Self::from_sorted(self.iter().map(|(k, v)| (k.clone(), v.clone())).collect());
             }
@@ -186,21 +190,23 @@ impl Map {
         let removed = self.get(key).cloned()?;
         let rest = self
             .iter()
-            .filter(|(have, _)| *have != key)
+            .filter(|(other, _)| *other != key)
             .map(|(k, v)| (k.clone(), v.clone()))
             .collect();
         *self = Self::from_sorted(rest);
         Some(removed)
     }
 
-    /// Calls `changed(key, old, new)` for each key whose value differs, is gone or is new.
-    /// Parts that both share are skipped.
+    /// Calls `changed(key, old, new)` for each key that was added, removed, or has another value.
+    ///
+    /// Shared parts are skipped, so that the cost after few changes to a long map is proportional
+    /// to the changes.
     pub fn diff<'a>(
         &'a self,
         new: &'a Self,
         mut changed: impl FnMut(&'a Atom, Option<&'a Atom>, Option<&'a Atom>),
     ) {
-        if let (Repr::Many(old), Repr::Many(new)) = (&self.0, &new.0) {
+        if let (Repr::Tree(old), Repr::Tree(new)) = (&self.0, &new.0) {
             for item in old.diff(new) {
                 match item {
                     DiffItem::Add(key, value) => changed(key, None, Some(value)),
@@ -236,15 +242,17 @@ impl Map {
         }
     }
 
+    /// See [`Datum::shares_with`](super::Datum::shares_with).
     pub(crate) fn shares_with(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Repr::Empty, Repr::Empty) => true,
-            (Repr::Few(a), Repr::Few(b)) => a.ptr() == b.ptr(),
-            (Repr::Many(a), Repr::Many(b)) => a.ptr_eq(b),
+            (Repr::Short(a), Repr::Short(b)) => a.ptr() == b.ptr(),
+            (Repr::Tree(a), Repr::Tree(b)) => a.ptr_eq(b),
             _ => false,
         }
     }
 
+    /// Appends the map in RFC 7047 notation.
     pub(super) fn write_json(&self, out: &mut Vec<u8>) {
         let are_plain = self.has_plain_keys();
         out.extend_from_slice(b"[\"map\",[");
@@ -262,12 +270,12 @@ impl Map {
     }
 }
 
-fn keys_of(values: &ThinArc<Keys, Atom>) -> &[Atom] {
+fn keys_of(values: &ThinArc<KeyList, Atom>) -> &[Atom] {
     &values.header.header.slice
 }
 
-/// Sets the value at a place and returns the former one.
-fn replace_value(values: &mut ThinArc<Keys, Atom>, at: usize, value: Atom) -> Atom {
+/// Sets the value at an index and returns the previous one.
+fn replace_value(values: &mut ThinArc<KeyList, Atom>, at: usize, value: Atom) -> Atom {
     let former = values.slice[at].clone();
     let mut new: Vec<Atom> = values.slice.to_vec();
     new[at] = value;
@@ -281,8 +289,8 @@ impl PartialEq for Map {
             return false;
         }
         match (&self.0, &other.0) {
-            (Repr::Many(a), Repr::Many(b)) => a.diff(b).next().is_none(),
-            (Repr::Few(a), Repr::Few(b)) if a.header.header.ptr() == b.header.header.ptr() => {
+            (Repr::Tree(a), Repr::Tree(b)) => a.diff(b).next().is_none(),
+            (Repr::Short(a), Repr::Short(b)) if a.header.header.ptr() == b.header.header.ptr() => {
                 a.ptr() == b.ptr() || a.slice == b.slice
             }
             _ => self.shares_with(other) || self.iter().eq(other.iter()),
@@ -299,7 +307,7 @@ impl Hash for Map {
     }
 }
 
-/// Later pairs win over earlier ones of the same key.
+/// The last of several pairs with the same key is used.
 impl FromIterator<(Atom, Atom)> for Map {
     fn from_iter<I: IntoIterator<Item = (Atom, Atom)>>(pairs: I) -> Self {
         let mut pairs: Vec<_> = pairs.into_iter().collect();
@@ -328,7 +336,7 @@ impl fmt::Debug for Map {
     }
 }
 
-/// The pairs of a [`Map`] in order of their keys.
+/// Iterator over the pairs of a [`Map`] in the order of the keys.
 pub struct MapIter<'a>(IterRepr<'a>);
 
 enum IterRepr<'a> {

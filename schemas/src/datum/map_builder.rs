@@ -1,57 +1,60 @@
-//! Maps from pairs that come one after the other.
+//! Building of maps pair by pair.
 
 use super::Map;
 use crate::atom::Atom;
 
-/// Puts a map together that is probably like another one: of the same keys, in the same order.
+/// Builds a map pair by pair, sharing keys and values with a template where they are equal.
+///
+/// The template is a map that probably has the same keys, in the same order.
 #[derive(Debug)]
 pub(crate) struct MapBuilder<'b, 'l> {
-    like: Option<&'l Map>,
+    template: Option<&'l Map>,
     buffers: &'b mut MapBuffers,
-    /// How many values equal those of the other map.
+    /// Number of values that are equal to those of the template.
     equal: usize,
 }
 
-/// What many maps, one after the other, are put together in.
+/// Buffers that builders of successive maps reuse.
 #[derive(Debug, Default)]
 pub(crate) struct MapBuffers {
-    /// The values, as long as all keys are those of the other map.
+    /// Values of the leading pairs whose keys are those of the template.
     values: Vec<Atom>,
-    /// All pairs, from the first other key on.
+    /// All pairs, once a key differs from the template.
     pairs: Vec<(Atom, Atom)>,
 }
 
-/// A key that was read.
+/// Key of a pair to be added.
 #[derive(Debug)]
 pub(crate) enum Key<'l> {
-    /// That of the [expected](MapBuilder::expected) pair.
+    /// The key of the [expected](MapBuilder::expected) pair.
     Expected(&'l Atom),
-    /// Another one.
+    /// Any other key.
     Other(Atom),
 }
 
 impl<'b, 'l> MapBuilder<'b, 'l> {
-    pub(crate) fn new(buffers: &'b mut MapBuffers, like: Option<&'l Map>) -> Self {
+    /// Returns a builder of an empty map.
+    pub(crate) fn new(buffers: &'b mut MapBuffers, template: Option<&'l Map>) -> Self {
         buffers.values.clear();
         buffers.pairs.clear();
         Self {
-            like,
+            template,
             buffers,
             equal: 0,
         }
     }
 
-    /// The next pair, if the map is like the other one.
+    /// Returns the next pair of the template. `None`: the map differs from the template.
     pub(crate) fn expected(&self) -> Option<(&'l Atom, &'l Atom)> {
-        let is_like = self.buffers.pairs.is_empty();
-        self.like
-            .filter(|_| is_like)?
+        let follows_template = self.buffers.pairs.is_empty();
+        self.template
+            .filter(|_| follows_template)?
             .pair(self.buffers.values.len())
     }
 
-    /// Whether the expected key is a string that stands in JSON as it is.
+    /// True if the expected key is a string without characters that JSON escapes.
     pub(crate) fn expects_plain(&self) -> bool {
-        self.like.is_some_and(Map::has_plain_keys)
+        self.template.is_some_and(Map::has_plain_keys)
     }
 
     /// Adds a pair.
@@ -63,38 +66,38 @@ impl<'b, 'l> MapBuilder<'b, 'l> {
             }
             (Key::Expected(key), None) => self.buffers.pairs.push((key.clone(), value)),
             (Key::Other(key), _) => {
-                self.part();
+                self.leave_template();
                 self.buffers.pairs.push((key, value));
             }
         }
     }
 
-    /// How many pairs were added.
+    /// Returns the number of added pairs.
     pub(crate) fn len(&self) -> usize {
         self.buffers.values.len() + self.buffers.pairs.len()
     }
 
-    /// The map of the pairs; none when a key came twice.
+    /// Returns the map. `None`: a key occurs twice.
     pub(crate) fn finish(mut self) -> Option<Map> {
-        if let Some(like) = self.like
+        if let Some(template) = self.template
             && self.buffers.pairs.is_empty()
-            && like.len() == self.len()
+            && template.len() == self.len()
         {
             if self.equal == self.len() {
-                return Some(like.clone());
+                return Some(template.clone());
             }
-            if let Some(map) = like.with_values(&mut self.buffers.values) {
+            if let Some(map) = template.with_values(&mut self.buffers.values) {
                 return Some(map);
             }
         }
-        self.part();
+        self.leave_template();
         Map::from_distinct(&mut self.buffers.pairs)
     }
 
-    /// Keeps the keys so far with their values: those that follow are not the other map's.
-    fn part(&mut self) {
+    /// Copies the pairs so far, because the next key is not that of the template.
+    fn leave_template(&mut self) {
         let MapBuffers { values, pairs } = &mut *self.buffers;
-        let keys = (0..).map_while(|at| Some(self.like?.pair(at)?.0.clone()));
+        let keys = (0..).map_while(|at| Some(self.template?.pair(at)?.0.clone()));
         pairs.extend(keys.zip(values.drain(..)));
     }
 }
@@ -105,10 +108,11 @@ mod tests {
 
     use super::*;
 
-    /// As a reader of text does it: a key is the expected one if it reads like it.
-    fn build(pairs: &[(u8, u8)], like: Option<&Map>) -> Option<Map> {
+    /// Adds pairs like a decoder, which passes a key as expected if its text is that of the
+    /// expected key.
+    fn build(pairs: &[(u8, u8)], template: Option<&Map>) -> Option<Map> {
         let mut buffers = MapBuffers::default();
-        let mut builder = MapBuilder::new(&mut buffers, like);
+        let mut builder = MapBuilder::new(&mut buffers, template);
         for (key, value) in pairs {
             let key = Atom::Integer(i64::from(*key));
             let expected = builder.expected().map(|(expected, _)| expected);
@@ -124,20 +128,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_it_is_like_makes_no_difference(
-            like in prop::collection::vec((0_u8..6, 0_u8..3), 0..6),
+        fn the_template_does_not_change_the_result(
+            template in prop::collection::vec((0_u8..6, 0_u8..3), 0..6),
             pairs in prop::collection::vec((0_u8..6, 0_u8..3), 0..6),
             kept in 0_usize..6,
         ) {
-            let like = build(&like, None);
-            // Often the same in the beginning.
-            let kept = like.iter().flatten().take(kept).map(|(key, value)| {
+            let template = build(&template, None);
+            // The first pairs often equal those of the template.
+            let kept = template.iter().flatten().take(kept).map(|(key, value)| {
                 let small = |atom: &Atom| u8::try_from(atom.as_integer().unwrap_or(0)).unwrap_or(0);
                 (small(key), small(value))
             });
             let pairs: Vec<_> = kept.chain(pairs).collect();
             let plain = build(&pairs, None);
-            prop_assert_eq!(build(&pairs, like.as_ref()), plain.clone());
+            prop_assert_eq!(build(&pairs, template.as_ref()), plain.clone());
             let mut keys: Vec<u8> = pairs.iter().map(|(key, _)| *key).collect();
             keys.sort_unstable();
             keys.dedup();
@@ -146,15 +150,15 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_shared_and_so_is_all_that_is_equal() {
-        let like = build(&[(1, 1), (2, 2)], None).unwrap();
-        let same = build(&[(1, 1), (2, 2)], Some(&like)).unwrap();
-        assert!(same.shares_with(&like));
-        let other = build(&[(1, 1), (2, 3)], Some(&like)).unwrap();
-        assert!(!other.shares_with(&like));
+    fn keys_and_equal_values_are_shared_with_the_template() {
+        let template = build(&[(1, 1), (2, 2)], None).unwrap();
+        let same = build(&[(1, 1), (2, 2)], Some(&template)).unwrap();
+        assert!(same.shares_with(&template));
+        let other = build(&[(1, 1), (2, 3)], Some(&template)).unwrap();
+        assert!(!other.shares_with(&template));
         assert!(std::ptr::eq(
             other.pair(0).unwrap().0,
-            like.pair(0).unwrap().0
+            template.pair(0).unwrap().0
         ));
     }
 }

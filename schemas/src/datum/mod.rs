@@ -1,6 +1,6 @@
-//! Column values: sets (scalars and optionals included) and maps.
+//! Column values (RFC 7047 section 5.1): sets, including scalars and optional scalars, and maps.
 
-mod keys;
+mod key_lists;
 mod map;
 mod map_builder;
 mod set;
@@ -14,10 +14,11 @@ use std::fmt;
 
 use crate::atom::Atom;
 
-/// The value of one column of one row: a set or a map, always sorted and without duplicates.
+/// Value of one column of one row: a set or a map, always sorted and without duplicates.
 ///
-/// A scalar is a set of one element, an optional scalar a set of none or one. Clones are cheap and
-/// share their content; a change to a long set or map costs O(log n) and shares the rest.
+/// A scalar is a set of one element, an optional scalar a set of at most one. Clones are cheap
+/// because they share the content. A change to a long set or map costs O(log n), and both versions
+/// share the unchanged parts.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Datum {
     /// A scalar, an optional scalar or a set.
@@ -27,17 +28,17 @@ pub enum Datum {
 }
 
 impl Datum {
-    /// The set of nothing.
+    /// The empty set.
     pub const EMPTY_SET: Datum = Datum::Set(Set::EMPTY);
-    /// The map of nothing.
+    /// The empty map.
     pub const EMPTY_MAP: Datum = Datum::Map(Map::EMPTY);
 
-    /// A scalar.
+    /// Returns a set of one element.
     pub fn scalar(atom: impl Into<Atom>) -> Self {
         Self::Set(Set::one(atom.into()))
     }
 
-    /// How many elements or pairs.
+    /// Returns the number of elements or pairs.
     pub fn len(&self) -> usize {
         match self {
             Self::Set(set) => set.len(),
@@ -45,12 +46,12 @@ impl Datum {
         }
     }
 
-    /// Whether there are none.
+    /// True if there are no elements or pairs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The only element of a set of one.
+    /// Returns the element of a set of one. `None`: any other set, or a map.
     pub fn as_scalar(&self) -> Option<&Atom> {
         match self {
             Self::Set(set) => set.as_one(),
@@ -58,7 +59,7 @@ impl Datum {
         }
     }
 
-    /// The set, if it is one.
+    /// Returns the set. `None`: the value is a map.
     pub fn as_set(&self) -> Option<&Set> {
         match self {
             Self::Set(set) => Some(set),
@@ -66,7 +67,7 @@ impl Datum {
         }
     }
 
-    /// The map, if it is one.
+    /// Returns the map. `None`: the value is a set.
     pub fn as_map(&self) -> Option<&Map> {
         match self {
             Self::Map(map) => Some(map),
@@ -74,7 +75,7 @@ impl Datum {
         }
     }
 
-    /// Every atom in it: elements, or keys and values.
+    /// Iterates over all atoms: elements, or keys and values.
     pub fn atoms(&self) -> impl Iterator<Item = &Atom> {
         let (set, map) = match self {
             Self::Set(set) => (Some(set), None),
@@ -87,7 +88,8 @@ impl Datum {
         )
     }
 
-    /// Whether both share the same storage, so that comparing contents is needless.
+    /// True if both values use the same storage, and are therefore equal. Distinct storage may hold
+    /// equal values.
     pub fn shares_with(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Set(a), Self::Set(b)) => a.shares_with(b),
@@ -96,7 +98,7 @@ impl Datum {
         }
     }
 
-    /// Appends canonical RFC 7047 notation.
+    /// Appends the value in canonical RFC 7047 notation.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         match self {
             Self::Set(set) => set.write_json(out),
@@ -105,7 +107,8 @@ impl Datum {
     }
 }
 
-/// The order of ovsdb-server's `select` with `sort`: fewer elements first, then keys, then values.
+/// The order of `select` with `sort` in ovsdb-server: by number of elements, then by keys, then by
+/// values.
 impl Ord for Datum {
     fn cmp(&self, other: &Self) -> Ordering {
         self.len()
@@ -135,7 +138,7 @@ impl PartialOrd for Datum {
     }
 }
 
-/// The text form used inside messages for a set of one (bare), other sets (`[a, b]`) and maps (`{k=v}`).
+/// Text form in error messages: `a` for a set of one, `[a, b]` for other sets, `{k=v}` for maps.
 impl fmt::Display for Datum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -173,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn shorter_comes_first() {
+    fn values_with_fewer_elements_come_first() {
         let long = Datum::Set(["a", "b"].map(Atom::from).into_iter().collect());
         assert!(Datum::scalar("z") < long);
         assert!(Datum::EMPTY_SET < Datum::scalar("a"));

@@ -8,11 +8,13 @@ use triomphe::ThinArc;
 
 use crate::atom::Atom;
 
-/// A longer set becomes a tree when an element is added or removed, which costs O(n) once: from then on, versions of the
-/// set share what is the same. Up to this size a change makes a new slice.
-const FEW: usize = 32;
+/// Number of elements up to which a changed set is stored as a new slice.
+///
+/// The first change of a longer set converts it to a tree, which costs O(n) once. Later versions
+/// share the unchanged parts of the tree.
+const MAX_SLICE_LEN: usize = 32;
 
-/// A sorted set of atoms of one type.
+/// Sorted set of atoms of one type.
 #[derive(Clone, Default)]
 pub struct Set(Repr);
 
@@ -21,28 +23,28 @@ enum Repr {
     #[default]
     Empty,
     One(Atom),
-    /// Two or more, sorted.
+    /// Two or more elements, sorted.
     Slice(ThinArc<(), Atom>),
     Tree(Box<OrdSet<Atom>>),
 }
 
 impl Set {
-    /// The set of nothing.
+    /// The empty set.
     pub const EMPTY: Set = Set(Repr::Empty);
 
-    /// A set of one element.
+    /// Returns a set of one element.
     pub fn one(atom: Atom) -> Self {
         Self(Repr::One(atom))
     }
 
-    /// A set of the elements of a vector that may be unsorted and hold duplicates.
+    /// Returns a set of the atoms, which may be unsorted and contain duplicates.
     pub fn from_vec(mut atoms: Vec<Atom>) -> Self {
         sort(&mut atoms);
         atoms.dedup();
         Self::from_sorted(atoms)
     }
 
-    /// A set of the elements of a vector, which is left empty; none when there are duplicates.
+    /// Moves all atoms into a set, leaving the vector empty. `None`: the atoms contain duplicates.
     pub fn from_distinct(atoms: &mut Vec<Atom>) -> Option<Self> {
         sort(atoms);
         let distinct = atoms.windows(2).all(|pair| pair[0] != pair[1]);
@@ -63,7 +65,7 @@ impl Set {
         })
     }
 
-    /// How many elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         match &self.0 {
             Repr::Empty => 0,
@@ -73,12 +75,12 @@ impl Set {
         }
     }
 
-    /// Whether there are none.
+    /// True if there are no elements.
     pub fn is_empty(&self) -> bool {
         matches!(self.0, Repr::Empty)
     }
 
-    /// The only element of a set of one.
+    /// Returns the element of a set of one. `None`: the set has another number of elements.
     pub fn as_one(&self) -> Option<&Atom> {
         match &self.0 {
             Repr::One(atom) => Some(atom),
@@ -86,7 +88,7 @@ impl Set {
         }
     }
 
-    /// Whether the element is in it. O(log n).
+    /// True if the set contains the element. O(log n).
     pub fn contains(&self, atom: &Atom) -> bool {
         match &self.0 {
             Repr::Empty => false,
@@ -96,7 +98,7 @@ impl Set {
         }
     }
 
-    /// The elements in order.
+    /// Iterates over the elements in order.
     pub fn iter(&self) -> SetIter<'_> {
         SetIter(match &self.0 {
             Repr::Empty => IterRepr::Slice([].iter()),
@@ -106,7 +108,7 @@ impl Set {
         })
     }
 
-    /// Adds an element; false if it was there. O(log n).
+    /// Adds an element. False: the set contained it already. O(log n).
     pub fn insert(&mut self, atom: Atom) -> bool {
         if let Repr::Tree(atoms) = &mut self.0 {
             return atoms.insert(atom).is_none();
@@ -114,45 +116,50 @@ impl Set {
         if self.contains(&atom) {
             return false;
         }
-        if let Some(atoms) = self.tree() {
+        if let Some(atoms) = self.as_tree_mut() {
             atoms.insert(atom);
             return true;
         }
         let mut all: Vec<Atom> = self.iter().cloned().collect();
-        all.insert(all.partition_point(|have| *have < atom), atom);
+        all.insert(all.partition_point(|other| *other < atom), atom);
         *self = Self::from_sorted(all);
         true
     }
 
-    /// Removes an element; false if it was not there. O(log n).
+    /// Removes an element. False: the set did not contain it. O(log n).
     pub fn remove(&mut self, atom: &Atom) -> bool {
         if !matches!(self.0, Repr::Tree(_)) && !self.contains(atom) {
             return false;
         }
-        if let Some(atoms) = self.tree() {
+        if let Some(atoms) = self.as_tree_mut() {
             let removed = atoms.remove(atom).is_some();
-            if removed && atoms.len() <= FEW / 2 {
+            if removed && atoms.len() <= MAX_SLICE_LEN / 2 {
                 *self = Self::from_sorted(self.iter().cloned().collect());
             }
             return removed;
         }
-        *self = Self::from_sorted(self.iter().filter(|have| *have != atom).cloned().collect());
+        *self = Self::from_sorted(
+            self.iter()
+                .filter(|other| *other != atom)
+                .cloned()
+                .collect(),
+        );
         true
     }
 
     /// Adds all elements of `other`.
     pub fn extend(&mut self, other: &Self) {
-        if let Some(atoms) = self.tree() {
+        if let Some(atoms) = self.as_tree_mut() {
             atoms.extend(other.iter().cloned());
         } else {
             *self = Self::from_vec(self.iter().chain(other).cloned().collect());
         }
     }
 
-    /// The set as a tree, if it is long, to be changed.
-    fn tree(&mut self) -> Option<&mut OrdSet<Atom>> {
+    /// Returns a long set as a tree, after converting it if necessary. `None`: the set is short.
+    fn as_tree_mut(&mut self) -> Option<&mut OrdSet<Atom>> {
         if let Repr::Slice(atoms) = &self.0
-            && atoms.slice.len() > FEW
+            && atoms.slice.len() > MAX_SLICE_LEN
         {
             self.0 = Repr::Tree(Box::new(atoms.slice.iter().cloned().collect()));
         }
@@ -162,8 +169,11 @@ impl Set {
         }
     }
 
-    /// Calls `removed` for each element only in `self`, `added` for each only in `new`.
-    /// Parts that both share are skipped: after few changes to a long set the cost is that of the changes.
+    /// Calls `removed` for each element that is only in `self`, and `added` for each that is only
+    /// in `new`.
+    ///
+    /// Shared parts are skipped, so that the cost after few changes to a long set is proportional
+    /// to the changes.
     pub fn diff<'a>(
         &'a self,
         new: &'a Self,
@@ -202,6 +212,7 @@ impl Set {
         }
     }
 
+    /// See [`Datum::shares_with`](super::Datum::shares_with).
     pub(super) fn shares_with(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Repr::Empty, Repr::Empty) => true,
@@ -211,6 +222,7 @@ impl Set {
         }
     }
 
+    /// Appends the set in RFC 7047 notation.
     pub(super) fn write_json(&self, out: &mut Vec<u8>) {
         if let Repr::One(atom) = &self.0 {
             return atom.write_json(out);
@@ -231,7 +243,7 @@ fn sort(atoms: &mut [Atom]) {
         return;
     }
     if let [Atom::Uuid(_), ..] = atoms {
-        // Long sets are of references; as numbers they are compared in a few instructions.
+        // Long sets usually hold references. Comparing UUIDs as numbers takes few instructions.
         atoms.sort_unstable_by_key(|atom| atom.as_uuid().map_or(0, |uuid| uuid.as_u128()));
     } else {
         atoms.sort_unstable();
@@ -262,7 +274,7 @@ impl Hash for Set {
 impl FromIterator<Atom> for Set {
     fn from_iter<I: IntoIterator<Item = Atom>>(atoms: I) -> Self {
         let mut atoms = atoms.into_iter();
-        // Most sets hold one element at most, which takes no list.
+        // Most sets have at most one element, for which no list is allocated.
         match (atoms.next(), atoms.next()) {
             (None, _) => Self::EMPTY,
             (Some(one), None) => Self::one(one),
@@ -288,7 +300,7 @@ impl fmt::Debug for Set {
     }
 }
 
-/// The elements of a [`Set`] in order.
+/// Iterator over the elements of a [`Set`] in order.
 pub struct SetIter<'a>(IterRepr<'a>);
 
 enum IterRepr<'a> {
@@ -317,7 +329,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_set_of_any_length_is_what_was_done_to_it(
+        fn sets_of_any_length_behave_like_ordered_sets(
             start in prop::collection::vec(0_i64..200, 0..120),
             changes in prop::collection::vec((0_i64..200, any::<bool>()), 0..200),
             more in prop::collection::vec(0_i64..200, 0..60),

@@ -1,60 +1,64 @@
-//! Cuts a byte stream into JSON texts, proving each well-formed on the way.
+//! Splits a byte stream into JSON texts and validates them.
 
-use super::scanner::{Places, Scanner, is_space};
+use super::scanner::{MemberIndices, Scanner, is_space};
 
-/// So much of the memory that a long text took is kept for the next ones.
-const SPARE: usize = 1 << 20;
+/// Buffer capacity in bytes that is retained after a long text, because the next texts are usually
+/// shorter.
+const RETAINED_BYTES: usize = 1 << 20;
 
-/// Why a byte stream is not OVSDB JSON. A server closes the connection on it.
+/// Violation of the JSON syntax by a byte stream. Servers and clients close the connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed JSON at byte {at}: {problem}")]
 pub struct JsonError {
-    /// Offset in the text that was being read.
+    /// Byte offset in the text.
     pub at: usize,
-    /// What is wrong.
+    /// Description in the words of ovsdb-server.
     pub problem: &'static str,
 }
 
 impl JsonError {
-    /// The same of a text of which so many bytes were taken out before it.
-    pub(super) fn behind(self, taken: usize) -> Self {
+    /// Adds `removed` to the offset: the number of bytes that were removed from the text before the
+    /// violation.
+    pub(crate) fn offset_by(self, removed: usize) -> Self {
         Self {
-            at: self.at + taken,
+            at: self.at + removed,
             ..self
         }
     }
 }
 
-/// One well-formed JSON text, borrowed. Made only by [`Framer`], [`TextBuf`] and this crate's writers,
-/// so a [`Reader`](super::Reader) need not expect broken syntax.
+/// One valid JSON text, borrowed.
+///
+/// Only [`Framer`], [`TextBuf`] and the writers of this crate create it, so that a
+/// [`Reader`](super::Reader) need not check the syntax.
 #[derive(Clone, Copy, Debug)]
-pub struct Text<'a>(pub(super) &'a [u8]);
+pub struct Text<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Text<'a> {
-    /// The bytes, as received.
+    /// Returns the bytes as received.
     pub fn bytes(self) -> &'a [u8] {
         self.0
     }
 }
 
-/// One well-formed JSON text, owned.
+/// One valid JSON text, owned.
 #[derive(Clone, Debug)]
 pub struct TextBuf {
-    pub(super) bytes: Vec<u8>,
-    pub(super) places: Places,
+    bytes: Vec<u8>,
+    members: MemberIndices,
 }
 
 impl TextBuf {
-    /// Checks that `bytes` are exactly one JSON text (an object or array) and takes them.
+    /// Returns `bytes` as a text.
     ///
     /// # Errors
-    /// Where and why they are not.
+    /// The bytes are not exactly one object or one array.
     pub fn parse(bytes: Vec<u8>) -> Result<Self, JsonError> {
         let mut scanner = Scanner::default();
         match scanner.scan(&bytes)? {
             Some(end) if bytes[end..].iter().all(|b| is_space(*b)) => Ok(Self {
                 bytes,
-                places: scanner.places,
+                members: scanner.members,
             }),
             Some(end) => Err(JsonError {
                 at: end,
@@ -67,18 +71,27 @@ impl TextBuf {
         }
     }
 
-    /// Borrows the text.
+    /// Returns the text, borrowed.
     pub fn as_text(&self) -> Text<'_> {
         Text(&self.bytes)
     }
 
-    /// Where the names of the outermost object's members begin; none when there are too many to be remembered.
-    pub(crate) fn member_places(&self) -> Option<&[usize]> {
-        self.places.members()
+    /// Wraps bytes that are known to be valid.
+    pub(crate) fn from_valid(bytes: Vec<u8>) -> Self {
+        Self {
+            bytes,
+            members: MemberIndices::default(),
+        }
+    }
+
+    /// Returns the indices of the names in the outermost object. `None`: it has more members than
+    /// are recorded.
+    pub(crate) fn member_indices(&self) -> Option<&[usize]> {
+        self.members.all()
     }
 }
 
-/// Cuts a stream of concatenated JSON texts into its texts.
+/// Splits a stream of concatenated JSON texts.
 ///
 /// ```
 /// # use patchbay_schemas::json::Framer;
@@ -92,54 +105,56 @@ impl TextBuf {
 /// ```
 #[derive(Debug)]
 pub struct Framer {
-    pub(super) buffer: Vec<u8>,
-    pub(super) start: usize,
-    pub(super) scanner: Scanner,
-    /// How many bytes were taken out of the text that is arriving.
-    pub(super) taken: usize,
-    /// How many bytes there are, of which the last are only looked at together with what comes next.
-    pub(super) awaiting_more_than: Option<usize>,
+    pub(crate) buffer: Vec<u8>,
+    /// Index in `buffer` of the text that is being received.
+    pub(crate) start: usize,
+    pub(crate) scanner: Scanner,
+    /// Number of bytes that were removed from the text that is being received.
+    pub(crate) removed: usize,
+    /// Length of `buffer` at which the scanner waits for more bytes instead of scanning the last
+    /// ones.
+    pub(crate) waits_at_len: Option<usize>,
     max_len: usize,
 }
 
 impl Framer {
-    /// A framer that refuses texts longer than `max_len` bytes.
+    /// Returns a framer that refuses texts longer than `max_len` bytes.
     pub fn new(max_len: usize) -> Self {
         Self {
             buffer: Vec::new(),
             start: 0,
             scanner: Scanner::default(),
-            taken: 0,
-            awaiting_more_than: None,
+            removed: 0,
+            waits_at_len: None,
             max_len,
         }
     }
 
-    /// Adds bytes as they arrived; any split is fine.
+    /// Appends received bytes, split at any point.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The place to read into directly: append to it, nothing else.
+    /// Returns the buffer, into which a socket may be read directly. Callers may only append.
     pub fn buffer_mut(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
-    /// The next complete text, if one has arrived.
+    /// Returns the next complete text. `None`: none has been received.
     ///
     /// # Errors
-    /// The stream is not OVSDB JSON or a text is too long. The framer is unusable afterwards.
+    /// The stream is not valid JSON, or a text is too long. The framer cannot be used afterwards.
     pub fn next_text(&mut self) -> Result<Option<TextBuf>, JsonError> {
         let pending = &self.buffer[self.start..];
-        let found = if self.awaiting_more_than == Some(self.buffer.len()) {
+        let found = if self.waits_at_len == Some(self.buffer.len()) {
             None
         } else {
-            self.awaiting_more_than = None;
+            self.waits_at_len = None;
             let found = self.scanner.scan(pending);
-            found.map_err(|error| error.behind(self.taken))?
+            found.map_err(|error| error.offset_by(self.removed))?
         };
         let len = found.unwrap_or(pending.len());
-        if len + self.taken > self.max_len {
+        if len + self.removed > self.max_len {
             return Err(JsonError {
                 at: self.max_len,
                 problem: "message is longer than the limit",
@@ -147,28 +162,30 @@ impl Framer {
         }
         let Some(end) = found else {
             if self.scanner.is_between_texts() {
-                // White space between texts belongs to none.
+                // White space between texts belongs to neither.
                 self.start = self.buffer.len();
                 self.scanner = Scanner::default();
             }
             self.compact();
             return Ok(None);
         };
-        let lead = lead(pending);
-        let places = std::mem::take(&mut self.scanner).places.after(lead);
-        self.taken = 0;
+        let lead = leading_space(pending);
+        let members = std::mem::take(&mut self.scanner).members.relative_to(lead);
+        self.removed = 0;
         let is_all = self.start + end == self.buffer.len();
-        if self.start + lead == 0 && (is_all || end > SPARE.max(self.buffer.len() / 2)) {
-            // Of a first reply of many megabytes the smaller part is copied: what came with its end.
+        if self.start + lead == 0 && (is_all || end > RETAINED_BYTES.max(self.buffer.len() / 2)) {
+            // Copies the smaller part of a reply of many megabytes, which is the bytes behind its
+            // end.
             let rest = self.buffer.split_off(end);
             let bytes = std::mem::replace(&mut self.buffer, rest);
-            return Ok(Some(TextBuf { bytes, places }));
+            return Ok(Some(TextBuf { bytes, members }));
         }
         let bytes = pending[lead..end].to_vec();
         self.start += end;
-        Ok(Some(TextBuf { bytes, places }))
+        Ok(Some(TextBuf { bytes, members }))
     }
 
+    /// Removes the texts that were returned.
     fn compact(&mut self) {
         if self.start > 0 {
             self.buffer.drain(..self.start);
@@ -177,15 +194,21 @@ impl Framer {
         }
     }
 
-    pub(super) fn shrink(&mut self) {
-        if self.buffer.len() < SPARE / 2 {
-            self.buffer.shrink_to(SPARE);
+    /// Returns the number of white space bytes before the text that is being received.
+    pub(crate) fn leading_space(&self) -> usize {
+        leading_space(&self.buffer)
+    }
+
+    /// Frees the capacity that a long text used.
+    pub(crate) fn shrink(&mut self) {
+        if self.buffer.len() < RETAINED_BYTES / 2 {
+            self.buffer.shrink_to(RETAINED_BYTES);
         }
     }
 }
 
-/// How much white space is before a text.
-pub(super) fn lead(text: &[u8]) -> usize {
+/// Returns the number of leading white space bytes.
+fn leading_space(text: &[u8]) -> usize {
     text.iter().take_while(|b| is_space(**b)).count()
 }
 
@@ -255,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_between_texts_takes_no_memory_and_a_long_text_leaves_little() {
+    fn white_space_between_texts_and_long_texts_do_not_retain_memory() {
         let mut framer = Framer::new(1 << 24);
         for _ in 0..100 {
             framer.push(&vec![b' '; 1 << 20]);
@@ -266,7 +289,7 @@ mod tests {
         assert!(framer.next_text().unwrap().is_some());
         assert!(framer.next_text().unwrap().is_none());
         assert_eq!(framer.buffer, b" [");
-        assert!(framer.buffer.capacity() <= SPARE);
+        assert!(framer.buffer.capacity() <= RETAINED_BYTES);
         framer.push(b"]");
         assert_eq!(
             framer.next_text().unwrap().unwrap().as_text().bytes(),
@@ -274,9 +297,9 @@ mod tests {
         );
     }
 
-    /// Reading it again from its beginning with each byte would take for ever.
+    /// Scanning the token from its start for each byte would be quadratic.
     #[test]
-    fn a_token_that_comes_byte_by_byte_is_looked_at_once() {
+    fn each_byte_of_a_token_received_byte_by_byte_is_scanned_once() {
         for (start, byte, end) in [("[0.", b"1", "]"), ("[\"", b"x", "\"]")] {
             let mut framer = Framer::new(usize::MAX);
             framer.push(start.as_bytes());

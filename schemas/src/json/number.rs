@@ -1,23 +1,24 @@
-//! Numbers: an integer is whatever has an integral value in the range of `i64`, however it is spelled.
+//! Numbers. A number with an integral value in the range of `i64` is an integer, however it is
+//! written.
 
-/// A JSON number as OVSDB classifies it.
+/// JSON number in the classification of OVSDB.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
     /// The exact value is an integer in the range of `i64` (`1`, `1.0`, `1e3`, `-0`).
     Integer(i64),
-    /// Everything else.
+    /// Any other number.
     Real(f64),
 }
 
-/// The largest magnitude of a spelled exponent that ovsdb-server's lexer accepts.
+/// Largest magnitude of an exponent that ovsdb-server's lexer accepts.
 const MAX_EXPONENT: i64 = i32::MAX as i64 / 10;
 
 impl Number {
     /// Parses a complete number token.
     ///
     /// # Errors
-    /// A message for text that is no JSON number, or one outside of what a double holds
-    /// (overflow and denormals are refused, underflow to zero is not).
+    /// The token is not a JSON number, or is outside the range of a double. Overflow and denormals
+    /// are refused, underflow to zero is accepted.
     pub fn parse(token: &[u8]) -> Result<Self, &'static str> {
         let (negative, rest) = match token {
             [b'-', rest @ ..] => (true, rest),
@@ -55,6 +56,7 @@ impl Number {
     }
 }
 
+/// Returns the number of leading digits.
 fn digits(text: &[u8]) -> usize {
     text.iter().take_while(|b| b.is_ascii_digit()).count()
 }
@@ -77,6 +79,7 @@ fn parse_exponent(text: &[u8]) -> Result<i64, &'static str> {
     Ok(if negative { -exponent } else { exponent })
 }
 
+/// Returns the value if it is an integer in the range of `i64`.
 fn exact_integer(negative: bool, int: &[u8], frac: &[u8], exponent: i64) -> Option<i64> {
     let frac_kept = frac.len() - frac.iter().rev().take_while(|b| **b == b'0').count();
     let all = || int.iter().chain(&frac[..frac_kept]);
@@ -101,7 +104,7 @@ fn exact_integer(negative: bool, int: &[u8], frac: &[u8], exponent: i64) -> Opti
     i64::try_from(if negative { -value } else { value }).ok()
 }
 
-/// Formats a real as C's `%.15g`, which is what ovsdb-server prints.
+/// Formats a real like C's `%.15g`, which is the format of ovsdb-server.
 ///
 /// ```
 /// # use patchbay_schemas::json::format_real;
@@ -142,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integral_values_are_integers_however_spelled() {
+    fn integral_values_are_integers_however_written() {
         for (text, value) in [
             ("0", 0),
             ("-0", 0),
@@ -202,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn reals_print_as_percent_15g() {
+    fn reals_are_formatted_like_percent_15g() {
         for (real, text) in [
             (0.300_000_000_000_000_04, "0.3"),
             (1e-7, "1e-07"),

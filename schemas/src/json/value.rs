@@ -1,14 +1,15 @@
-//! The tree form.
+//! JSON values as trees.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
 use super::framer::{JsonError, Text, TextBuf};
 use super::number::Number;
-use super::reader::{Kind, Reader};
+use super::reader::{Reader, ValueKind};
 use super::write;
 
-/// A JSON value as a tree. Object members are sorted bytewise, the last of equal names wins.
+/// JSON value as a tree. Members of objects are sorted bytewise; the last of several members with
+/// one name is kept.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json {
     /// `null`
@@ -17,7 +18,7 @@ pub enum Json {
     Bool(bool),
     /// A number with an integral value.
     Integer(i64),
-    /// Any other number.
+    /// A number without an integral value, or outside the range of `i64`.
     Real(f64),
     /// A string, normally UTF-8.
     String(Vec<u8>),
@@ -27,7 +28,7 @@ pub enum Json {
     Object(BTreeMap<Vec<u8>, Json>),
 }
 
-/// Reals are never NaN: JSON has none.
+/// Equality is total because JSON has no NaN.
 impl Eq for Json {}
 
 impl Hash for Json {
@@ -37,7 +38,7 @@ impl Hash for Json {
             Self::Null => {}
             Self::Bool(value) => value.hash(state),
             Self::Integer(value) => value.hash(state),
-            // Adding zero turns -0 into 0, so equal values hash alike.
+            // Adding zero turns -0 into 0, so that equal values have equal hashes.
             Self::Real(value) => (value + 0.0).to_bits().hash(state),
             Self::String(bytes) => bytes.hash(state),
             Self::Array(elements) => elements.hash(state),
@@ -47,12 +48,12 @@ impl Hash for Json {
 }
 
 impl Json {
-    /// A string value.
+    /// Returns a string value.
     pub fn string(text: impl AsRef<str>) -> Self {
         Self::String(text.as_ref().as_bytes().to_vec())
     }
 
-    /// An object value.
+    /// Returns an object value.
     pub fn object<const N: usize>(members: [(&str, Json); N]) -> Self {
         Self::Object(
             members
@@ -62,34 +63,34 @@ impl Json {
         )
     }
 
-    /// Parses one text.
+    /// Parses one text, which is an object or an array.
     ///
     /// # Errors
-    /// Where and why it is malformed. A text is an object or an array.
+    /// The text is malformed.
     pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
         Ok(Self::from_text(TextBuf::parse(bytes.to_vec())?.as_text()))
     }
 
-    /// Builds the tree of a proven text.
+    /// Builds the tree of a validated text.
     pub fn from_text(text: Text<'_>) -> Self {
         Self::read(&mut Reader::new(text))
     }
 
-    /// Builds the tree of the value that comes next.
+    /// Builds the tree of the reader's next value.
     pub fn read(reader: &mut Reader<'_>) -> Self {
         match reader.kind() {
-            Kind::Null => {
+            ValueKind::Null => {
                 reader.skip();
                 Self::Null
             }
-            Kind::Bool => Self::Bool(reader.boolean().unwrap_or_default()),
-            Kind::Number => match reader.number() {
+            ValueKind::Bool => Self::Bool(reader.boolean().unwrap_or_default()),
+            ValueKind::Number => match reader.number() {
                 Some(Number::Real(real)) => Self::Real(real),
                 Some(Number::Integer(integer)) => Self::Integer(integer),
                 None => Self::Null,
             },
-            Kind::String => Self::String(reader.string().unwrap_or_default().into_owned()),
-            Kind::Array => {
+            ValueKind::String => Self::String(reader.string().unwrap_or_default().into_owned()),
+            ValueKind::Array => {
                 reader.enter_array();
                 let mut elements = Vec::new();
                 while reader.next_element() {
@@ -97,7 +98,7 @@ impl Json {
                 }
                 Self::Array(elements)
             }
-            Kind::Object => {
+            ValueKind::Object => {
                 reader.enter_object();
                 let mut members = BTreeMap::new();
                 while let Some(name) = reader.next_member() {
@@ -109,7 +110,7 @@ impl Json {
         }
     }
 
-    /// The member of an object.
+    /// Returns a member of an object. `None`: no such member, or not an object.
     pub fn get(&self, name: &str) -> Option<&Json> {
         match self {
             Self::Object(members) => members.get(name.as_bytes()),
@@ -117,7 +118,7 @@ impl Json {
         }
     }
 
-    /// The text of a string that is UTF-8.
+    /// Returns the text of a string. `None`: not a string, or not UTF-8.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::String(bytes) => std::str::from_utf8(bytes).ok(),
@@ -125,7 +126,7 @@ impl Json {
         }
     }
 
-    /// Appends the compact text, members sorted.
+    /// Appends the compact text with sorted members.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Null => out.extend_from_slice(b"null"),
@@ -158,7 +159,8 @@ impl Json {
         }
     }
 
-    /// The compact text, members sorted: the form of an error's `syntax` member.
+    /// Returns the compact text with sorted members, which is the form of an error's `syntax`
+    /// member.
     pub fn to_text(&self) -> String {
         let mut out = Vec::new();
         self.write(&mut out);
@@ -172,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_compact_and_sorted_and_the_last_duplicate_wins() {
+    fn text_is_compact_and_sorted_and_the_last_duplicate_is_kept() {
         let json =
             Json::parse(br#" { "b" : [1.0, 2.5, "x/\u0001"], "a":null, "b2":{}, "a":true } "#)
                 .unwrap();

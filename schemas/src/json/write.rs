@@ -1,9 +1,9 @@
-//! Appends values to an output buffer, as ovsdb-server prints them.
+//! Appends values to an output buffer, in the format of ovsdb-server.
 
 use super::format_real;
-use super::scanner::plain_len;
+use super::string::plain_len;
 
-/// Appends a quoted string; only what must be escaped is.
+/// Appends a quoted string. Only characters that JSON requires to be escaped are escaped.
 pub fn string(out: &mut Vec<u8>, bytes: &[u8]) {
     if plain_len(bytes) == bytes.len() {
         plain_string(out, bytes);
@@ -15,7 +15,7 @@ pub fn string(out: &mut Vec<u8>, bytes: &[u8]) {
 /// Appends a quoted string that is [plain](super::is_plain).
 pub(crate) fn plain_string(out: &mut Vec<u8>, bytes: &[u8]) {
     let start = out.len();
-    // Both quotes at once.
+    // Writes both quotes at once.
     out.resize(start + bytes.len() + 2, b'"');
     out[start + 1..start + 1 + bytes.len()].copy_from_slice(bytes);
 }
@@ -58,16 +58,16 @@ pub fn integer(out: &mut Vec<u8>, value: i64) {
 /// Appends an unsigned integer.
 pub fn unsigned(out: &mut Vec<u8>, mut value: u64) {
     let mut digits = [0; 20];
-    let mut at = digits.len();
+    let mut start = digits.len();
     loop {
-        at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
+        start -= 1;
+        digits[start] = b'0' + (value % 10) as u8;
         value /= 10;
         if value == 0 {
             break;
         }
     }
-    out.extend_from_slice(&digits[at..]);
+    out.extend_from_slice(&digits[start..]);
 }
 
 /// Appends a real with 15 significant digits.

@@ -1,4 +1,4 @@
-//! Rows.
+//! Rows and the values of their columns.
 
 mod values;
 
@@ -13,19 +13,19 @@ use crate::atom::Atom;
 use crate::datum::Datum;
 use crate::schema::{ColumnId, TableSchema};
 
-/// One version of one row: a value for each column, in the order of the table's schema.
+/// One version of one row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Which row.
+    /// The `_uuid` column.
     pub uuid: Uuid,
-    /// Changes with every commit that changes the row.
+    /// The `_version` column. Each commit that changes the row replaces it.
     pub version: Uuid,
-    /// The columns, by [`ColumnId`].
+    /// The other columns, by [`ColumnId`].
     pub values: Values,
 }
 
 impl Row {
-    /// A row with all columns at their defaults.
+    /// Returns a row with default values.
     pub fn new(uuid: Uuid, table: &TableSchema) -> Self {
         Self {
             uuid,
@@ -34,7 +34,8 @@ impl Row {
         }
     }
 
-    /// The value of a column, `_uuid` and `_version` included.
+    /// Returns the value of a column, including `_uuid` and `_version`. The empty set if the table
+    /// lacks the column.
     pub fn get(&self, column: ColumnId) -> Cow<'_, Datum> {
         match column {
             ColumnId::UUID => Cow::Owned(Datum::scalar(self.uuid)),
@@ -45,7 +46,9 @@ impl Row {
                 .map_or(Cow::Owned(Datum::EMPTY_SET), Cow::Borrowed),
         }
     }
-    /// Sets a column. A row keeps its UUID whatever is said.
+
+    /// Sets the value of a column, including `_version`. Has no effect on `_uuid` and on columns
+    /// that the table lacks.
     pub fn set(&mut self, column: ColumnId, datum: Datum) {
         if column == ColumnId::VERSION {
             let version = datum.as_scalar().and_then(Atom::as_uuid);

@@ -1,4 +1,4 @@
-//! The values of a row's columns.
+//! Values of the columns of a row.
 
 use std::fmt;
 use std::ops::{Index, IndexMut};
@@ -8,10 +8,11 @@ use crate::atom::Atom;
 use crate::datum::Datum;
 use crate::schema::{ColumnId, Defaults, TableSchema};
 
-/// A value for each column of a table, by [`ColumnId`].
+/// One value for each column of a table, by [`ColumnId`].
 ///
-/// Most columns of most rows have their defaults. Those are the table's: a row has room only for the values that
-/// differ from them. Reading a column costs O(1), giving one another value that had its default O(columns).
+/// Most columns of most rows have their default values. All rows of a table share these, and a row
+/// stores only the values that differ. Reading a column costs O(1). Changing a column that has its
+/// default costs O(columns).
 ///
 /// ```
 /// use patchbay_schemas::datum::Datum;
@@ -30,18 +31,20 @@ use crate::schema::{ColumnId, Defaults, TableSchema};
 #[derive(Clone)]
 pub struct Values {
     defaults: Arc<Defaults>,
-    /// Which of the first [`MARKED`] columns are stored.
+    /// Bitmap of the stored ones among the first [`BITMAP_COLUMNS`] columns.
     marks: u64,
-    /// The values of the columns that are marked, and after them those of all columns that cannot be.
+    /// Values of the marked columns, followed by the values of all columns beyond the bitmap.
     stored: Box<[Datum]>,
 }
 
-/// How many columns there are marks for. Hardly a table has more.
-const MARKED: usize = u64::BITS as usize;
+/// Number of columns in the bitmap. Tables with more columns are rare.
+const BITMAP_COLUMNS: usize = u64::BITS as usize;
 
 impl Values {
-    /// The values of a row of a table: those that are given, of several for one column the last, and defaults. What is
-    /// said of columns that the table lacks, the implicit ones among them, is left out.
+    /// Returns the given values, and defaults for all other columns.
+    ///
+    /// The last of several values for one column is used. Values for the implicit columns and for
+    /// columns that the table lacks are ignored.
     pub fn new(table: &TableSchema, given: impl IntoIterator<Item = (ColumnId, Datum)>) -> Self {
         let mut builder = ValuesBuilder::default();
         for (column, datum) in given {
@@ -50,56 +53,58 @@ impl Values {
         builder.finish(table)
     }
 
-    /// How many columns the table has.
+    /// Returns the number of columns of the table.
     pub fn len(&self) -> usize {
         self.defaults.0.len()
     }
 
-    /// Whether it has none.
+    /// True if the table has no columns.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value of a column; none where the table lacks it.
+    /// Returns the value of a column. `None`: the table lacks the column.
     pub fn get(&self, column: ColumnId) -> Option<&Datum> {
         let default = self.defaults.0.get(column.index())?;
-        match self.place(column) {
-            Ok(place) => self.stored.get(place),
+        match self.stored_index(column) {
+            Ok(index) => self.stored.get(index),
             Err(_) => Some(default),
         }
     }
 
-    /// The value of a column, to be changed.
+    /// Returns the value of a column for modification. `None`: the table lacks the column.
     pub fn get_mut(&mut self, column: ColumnId) -> Option<&mut Datum> {
         let default = self.defaults.0.get(column.index())?;
-        let place = self.place(column).unwrap_or_else(|place| {
+        let index = self.stored_index(column).unwrap_or_else(|index| {
             let mut stored = Vec::with_capacity(self.stored.len() + 1);
             let mut before = std::mem::take(&mut self.stored).into_iter();
-            stored.extend(before.by_ref().take(place));
+            stored.extend(before.by_ref().take(index));
             stored.push(default.clone());
             stored.extend(before);
             self.stored = stored.into();
             self.marks |= mark(column);
-            place
+            index
         });
-        self.stored.get_mut(place)
+        self.stored.get_mut(index)
     }
 
-    /// All values, in the order of the columns.
+    /// Iterates over all values in the order of the columns.
     pub fn iter(&self) -> impl Iterator<Item = &Datum> {
         (0..self.len() as u16).map(|column| &self[ColumnId(column)])
     }
 
-    /// The values that differ, or once did, from the defaults, to be replaced by others.
+    /// Iterates over the values that are stored because they differ, or once differed, from the
+    /// defaults.
     pub fn stored_mut(&mut self) -> impl Iterator<Item = &mut Datum> {
         self.stored.iter_mut()
     }
 
-    /// Shares with another version of the row what is equal in both.
+    /// Replaces each value that equals the one in another version of the row by a clone of that
+    /// value, which shares storage.
     pub fn share_equal(&mut self, other: &Self) {
         for column in (0..self.len() as u16).map(ColumnId) {
-            if let (Ok(place), Some(other)) = (self.place(column), other.get(column))
-                && let Some(value) = self.stored.get_mut(place)
+            if let (Ok(index), Some(other)) = (self.stored_index(column), other.get(column))
+                && let Some(value) = self.stored.get_mut(index)
                 && value == other
             {
                 value.clone_from(other);
@@ -107,22 +112,23 @@ impl Values {
         }
     }
 
-    /// Where a column's value is stored, or would have to be.
-    fn place(&self, column: ColumnId) -> Result<usize, usize> {
-        if column.index() >= MARKED {
-            return Ok(self.marks.count_ones() as usize + column.index() - MARKED);
+    /// Returns the index of a column's value in `stored`. `Err`: the value is the default and would
+    /// be inserted at this index.
+    fn stored_index(&self, column: ColumnId) -> Result<usize, usize> {
+        if column.index() >= BITMAP_COLUMNS {
+            return Ok(self.marks.count_ones() as usize + column.index() - BITMAP_COLUMNS);
         }
         let mark = mark(column);
-        let place = (self.marks & (mark - 1)).count_ones() as usize;
+        let index = (self.marks & (mark - 1)).count_ones() as usize;
         if self.marks & mark == 0 {
-            Err(place)
+            Err(index)
         } else {
-            Ok(place)
+            Ok(index)
         }
     }
 }
 
-/// The values of a row of a table without columns.
+/// Values of a row of a table without columns.
 impl Default for Values {
     fn default() -> Self {
         static NONE: LazyLock<Arc<Defaults>> = LazyLock::new(|| Arc::new(Defaults(Box::default())));
@@ -138,7 +144,7 @@ impl Index<ColumnId> for Values {
     type Output = Datum;
 
     /// # Panics
-    /// When the table lacks the column.
+    /// The table lacks the column.
     fn index(&self, column: ColumnId) -> &Datum {
         self.get(column).expect("a column of the table")
     }
@@ -146,7 +152,7 @@ impl Index<ColumnId> for Values {
 
 impl IndexMut<ColumnId> for Values {
     /// # Panics
-    /// When the table lacks the column.
+    /// The table lacks the column.
     fn index_mut(&mut self, column: ColumnId) -> &mut Datum {
         self.get_mut(column).expect("a column of the table")
     }
@@ -168,26 +174,26 @@ impl fmt::Debug for Values {
     }
 }
 
-/// Puts the values of rows together column by column, one row after the other.
+/// Builds the values of successive rows column by column.
 #[derive(Debug, Default)]
 pub(crate) struct ValuesBuilder {
     given: Vec<(ColumnId, Datum)>,
 }
 
 impl ValuesBuilder {
-    /// Has room for so many values at first.
+    /// Returns a builder with space for `capacity` values of the first row.
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self {
             given: Vec::with_capacity(capacity),
         }
     }
 
-    /// Gives a column its value.
+    /// Sets the value of a column.
     pub(crate) fn set(&mut self, column: ColumnId, datum: Datum) {
         self.given.push((column, datum));
     }
 
-    /// The values of a row of the table; nothing is given for the next one.
+    /// Returns the values of a row of `table` and begins the next row.
     pub(crate) fn finish(&mut self, table: &TableSchema) -> Values {
         if !self.given.is_sorted_by(|(a, _), (b, _)| a < b) {
             self.given.sort_by_key(|(column, _)| *column);
@@ -207,21 +213,23 @@ impl ValuesBuilder {
         let marked = self
             .given
             .iter()
-            .take_while(|(column, _)| column.index() < MARKED);
+            .take_while(|(column, _)| column.index() < BITMAP_COLUMNS);
         let marks = marked
             .filter(|given| differs(given))
             .fold(0, |marks, (column, _)| marks | mark(*column));
-        let unmarked = MARKED..defaults.len();
+        let unmarked = BITMAP_COLUMNS..defaults.len();
         let mut stored = Vec::with_capacity(marks.count_ones() as usize + unmarked.len());
         let mut given = self.given.drain(..).peekable();
-        while let Some((column, datum)) = given.next_if(|(column, _)| column.index() < MARKED) {
+        while let Some((column, datum)) =
+            given.next_if(|(column, _)| column.index() < BITMAP_COLUMNS)
+        {
             if marks & mark(column) != 0 {
                 stored.push(datum);
             }
         }
-        for place in unmarked {
-            let value = given.next_if(|(column, _)| column.index() == place);
-            stored.push(value.map_or_else(|| defaults[place].clone(), |(_, datum)| datum));
+        for index in unmarked {
+            let value = given.next_if(|(column, _)| column.index() == index);
+            stored.push(value.map_or_else(|| defaults[index].clone(), |(_, datum)| datum));
         }
         Values {
             defaults: table.defaults.clone(),
@@ -231,8 +239,9 @@ impl ValuesBuilder {
     }
 }
 
-/// Whether a value is nothing, or the one that a scalar begins with. A negative zero is not: it equals zero, but it is
-/// written otherwise.
+/// True if a value is empty, or is a scalar with the default of its type.
+///
+/// A negative zero is not the default, because it equals zero but is written differently.
 fn is_zero(datum: &Datum) -> bool {
     match datum.as_scalar() {
         Some(Atom::Real(real)) => real.0.to_bits() == 0,
@@ -241,7 +250,7 @@ fn is_zero(datum: &Datum) -> bool {
     }
 }
 
-/// The mark of one of the first columns.
+/// Returns the bit of one of the first [`BITMAP_COLUMNS`] columns.
 fn mark(column: ColumnId) -> u64 {
     1 << column.index()
 }
@@ -253,7 +262,7 @@ mod tests {
     use super::*;
     use crate::schema::DatabaseSchema;
 
-    /// A schema of one table of integers, of so many columns.
+    /// Returns a schema with one table of `columns` integer columns.
     fn schema(columns: usize) -> DatabaseSchema {
         let columns: Vec<String> = (0..columns)
             .map(|column| format!(r#""c{column:03}":{{"type":"integer"}}"#))
@@ -267,7 +276,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_row_has_what_it_was_given_last_and_defaults(
+        fn values_are_the_last_ones_given_or_defaults(
             columns in prop_oneof![1..5_usize, 62..68_usize],
             given in prop::collection::vec((0..70_u16, 0..3_i64), 0..20),
             set in prop::collection::vec((0..70_u16, 0..3_i64), 0..10),
@@ -311,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_zero_stays_one() {
+    fn a_negative_zero_keeps_its_sign() {
         let text =
             r#"{"name":"D","version":"1.0.0","tables":{"T":{"columns":{"c":{"type":"real"}}}}}"#;
         let schema = DatabaseSchema::parse(text.as_bytes()).unwrap();
@@ -322,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_take_no_room() {
+    fn defaults_are_not_stored() {
         let schema = schema(64);
         let table = &schema.tables[0];
         let given = [

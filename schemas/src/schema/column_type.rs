@@ -1,4 +1,4 @@
-//! Column types: what a datum must look like.
+//! Types of columns (RFC 7047 section 3.2, `<type>` and `<base-type>`).
 
 use std::sync::Arc;
 
@@ -8,44 +8,44 @@ use crate::error::OvsdbError;
 
 use super::TableId;
 
-/// How a reference keeps its target.
+/// Kind of a reference (`refType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefType {
-    /// The target must exist and cannot be deleted.
+    /// The target must exist, and cannot be deleted while the reference exists.
     Strong,
-    /// The reference vanishes with its target.
+    /// The server removes the reference when its target is deleted.
     Weak,
 }
 
-/// A uuid that refers to a row.
+/// Constraint of UUIDs that refer to rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Name of the table that it refers to.
+    /// Name of the target table (`refTable`).
     pub table_name: Arc<str>,
-    /// That table.
+    /// Id of the target table.
     pub table: TableId,
-    /// Strong or weak.
+    /// Kind of the reference.
     pub ref_type: RefType,
 }
 
-/// What an atom must satisfy besides having its type.
+/// Constraint on atoms of a base type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Constraint {
-    /// Nothing.
+    /// No constraint.
     None,
-    /// One of these.
+    /// One of these atoms (`enum`).
     Enum(Set),
-    /// Between these, inclusive.
+    /// Minimum and maximum, inclusive (`minInteger`, `maxInteger`).
     Integer(i64, i64),
-    /// Between these, inclusive; infinite when open.
+    /// Minimum and maximum, inclusive (`minReal`, `maxReal`).
     Real(f64, f64),
-    /// So many Unicode code points.
+    /// Minimum and maximum number of Unicode code points, inclusive (`minLength`, `maxLength`).
     Length(u32, u32),
-    /// A row of a table.
+    /// UUID of a row of a table (`refTable`).
     Reference(Reference),
 }
 
-/// The type of a key or a value.
+/// Type of elements, keys or values (`<base-type>`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct BaseType {
     /// Atomic type.
@@ -54,21 +54,21 @@ pub struct BaseType {
     pub constraint: Constraint,
 }
 
-/// The type of a column (RFC 7047 `<type>`).
+/// Type of a column (`<type>`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnType {
     /// Type of elements, or of the keys of a map.
     pub key: BaseType,
-    /// Type of the values of a map.
+    /// Type of the values of a map. `None`: the column is a set.
     pub value: Option<BaseType>,
-    /// 0 or 1.
+    /// Minimum number of elements or pairs: 0 or 1.
     pub min: u32,
-    /// 1 or more; [`ColumnType::UNLIMITED`] for any number.
+    /// Maximum number of elements or pairs, at least 1; [`ColumnType::UNLIMITED`]: no maximum.
     pub max: u32,
 }
 
 impl BaseType {
-    /// Without constraint.
+    /// Returns a base type without constraint.
     pub const fn unconstrained(atom: AtomType) -> Self {
         Self {
             atom,
@@ -76,7 +76,7 @@ impl BaseType {
         }
     }
 
-    /// The reference, if atoms of this type refer to rows.
+    /// Returns the reference. `None`: atoms of this type do not refer to rows.
     pub fn reference(&self) -> Option<&Reference> {
         match &self.constraint {
             Constraint::Reference(reference) => Some(reference),
@@ -84,16 +84,10 @@ impl BaseType {
         }
     }
 
-    /// Whether atoms are references of this kind.
-    pub fn is_ref(&self, ref_type: RefType) -> bool {
-        self.reference()
-            .is_some_and(|reference| reference.ref_type == ref_type)
-    }
-
-    /// Checks the constraint.
+    /// Checks the constraint. References are not checked here, but at commit.
     ///
     /// # Errors
-    /// `constraint violation` in ovsdb-server's words. References are checked at commit, not here.
+    /// `constraint violation`, worded like in ovsdb-server.
     pub fn check(&self, atom: &Atom) -> Result<(), OvsdbError> {
         match (&self.constraint, atom) {
             (Constraint::Enum(allowed), atom) if !allowed.contains(atom) => {
@@ -142,6 +136,8 @@ impl BaseType {
     }
 }
 
+/// Returns the error of a number outside its range. `below` is true if the number is less than the
+/// minimum.
 fn range_error<T: std::fmt::Display>(
     value: &Atom,
     (min, min_open): (&T, bool),
@@ -158,10 +154,10 @@ fn range_error<T: std::fmt::Display>(
 }
 
 impl ColumnType {
-    /// [`max`](Self::max) of a set or map of any size.
+    /// [`max`](Self::max) of a set or map without maximum.
     pub const UNLIMITED: u32 = u32::MAX;
 
-    /// A scalar without constraint.
+    /// Returns the type of a scalar without constraint.
     pub const fn scalar(atom: AtomType) -> Self {
         Self {
             key: BaseType::unconstrained(atom),
@@ -171,38 +167,38 @@ impl ColumnType {
         }
     }
 
-    /// The type of `_uuid` and `_version`.
+    /// Returns the type of `_uuid` and `_version`.
     pub fn uuid() -> &'static Self {
         static UUID: ColumnType = ColumnType::scalar(AtomType::Uuid);
         &UUID
     }
 
-    /// Exactly one atom.
+    /// True for exactly one atom.
     pub fn is_scalar(&self) -> bool {
         self.value.is_none() && self.min == 1 && self.max == 1
     }
 
-    /// None or one atom.
+    /// True for at most one atom.
     pub fn is_optional_scalar(&self) -> bool {
         self.value.is_none() && self.min == 0 && self.max == 1
     }
 
-    /// Keys and values.
+    /// True for keys and values.
     pub fn is_map(&self) -> bool {
         self.value.is_some()
     }
 
-    /// More than one element or pair is possible.
+    /// True if more than one element or pair is allowed.
     pub fn is_composite(&self) -> bool {
         self.max > 1
     }
 
-    /// Key type and, in a map, value type.
+    /// Iterates over the type of elements or keys and, for a map, the type of values.
     pub fn base_types(&self) -> impl Iterator<Item = &BaseType> {
         std::iter::once(&self.key).chain(&self.value)
     }
 
-    /// What a column holds when nothing was said.
+    /// Returns the value of an omitted column (RFC 7047 section 5.2.1).
     pub fn default_datum(&self) -> Datum {
         match (&self.value, self.min) {
             (None, 0) => Datum::EMPTY_SET,
@@ -215,12 +211,12 @@ impl ColumnType {
         }
     }
 
-    /// Whether a datum of any type is what a column holds of which nothing was said, and that is nothing.
-    pub fn is_nothing(&self, datum: &Datum) -> bool {
+    /// True if the default of this type is the empty set or map, and `datum` is equal to it.
+    pub fn is_empty_default(&self, datum: &Datum) -> bool {
         self.min == 0 && datum.is_empty() && self.is_map() == datum.as_map().is_some()
     }
 
-    /// Whether a datum of this type is what [`default_datum`](Self::default_datum) gives.
+    /// True if a value of this type equals [`default_datum`](Self::default_datum).
     pub fn is_default(&self, datum: &Datum) -> bool {
         if let Some(atom) = datum.as_scalar() {
             return self.min == 1 && atom.is_default();
@@ -228,13 +224,13 @@ impl ColumnType {
         datum.len() == self.min as usize && (self.min == 0 || datum.atoms().all(Atom::is_default))
     }
 
-    /// Checks the constraints of all atoms of a datum.
+    /// Checks the constraints of all atoms of a value.
     ///
     /// # Errors
     /// The first violation.
     pub fn check(&self, datum: &Datum) -> Result<(), OvsdbError> {
-        let is_free = |base: &BaseType| matches!(base.constraint, Constraint::None);
-        if self.base_types().all(is_free) {
+        let is_unconstrained = |base: &BaseType| matches!(base.constraint, Constraint::None);
+        if self.base_types().all(is_unconstrained) {
             return Ok(());
         }
         match datum {
@@ -246,7 +242,7 @@ impl ColumnType {
         }
     }
 
-    /// The type in English, as errors name it: `integer`, `set of up to 1 strings`, ...
+    /// Returns the type in the words of error messages: `integer`, `set of up to 1 strings`, ...
     pub fn to_english(&self) -> String {
         if self.is_scalar() {
             return self.key.atom.name().to_owned();
@@ -258,11 +254,11 @@ impl ColumnType {
             (0, max) => format!(" of up to {max}"),
             (min, max) => format!(" of {min} to {max}"),
         };
-        let what = match &self.value {
+        let content = match &self.value {
             Some(value) => format!("({}, {}) pairs", self.key.atom.name(), value.atom.name()),
             None => format!("{}s", self.key.atom.name()),
         };
-        format!("{kind}{count} {what}")
+        format!("{kind}{count} {content}")
     }
 }
 
@@ -271,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_in_english() {
+    fn types_are_named_in_english() {
         let mut ty = ColumnType::scalar(AtomType::Integer);
         assert_eq!(ty.to_english(), "integer");
         ty.min = 0;

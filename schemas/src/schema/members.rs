@@ -1,14 +1,14 @@
-//! Taking an object apart by its members, with ovsdb-server's complaints.
+//! Reading of objects by member, with errors worded like in ovsdb-server.
 
 use std::collections::BTreeMap;
 
 use crate::error::OvsdbError;
 use crate::json::Json;
 
-/// The members of a JSON object that have not been looked at yet.
+/// Members of a JSON object that have not been requested yet.
 ///
-/// The first problem is kept; [`finish`](Self::finish) returns it, or complains of members that
-/// nobody asked for.
+/// The first problem is recorded. [`finish`](Self::finish) returns it, or an error about members
+/// that were not requested.
 #[derive(Debug)]
 pub struct Members<'a> {
     context: String,
@@ -18,7 +18,7 @@ pub struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Begins with an object that plays the part of `context` (`schema for column C`).
+    /// Begins reading an object. `context` names it in errors (`schema for column C`).
     pub fn new(object: &'a Json, context: impl Into<String>) -> Self {
         let context = context.into();
         let (rest, error) = if let Json::Object(members) = object {
@@ -44,7 +44,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// A member that must be there and satisfy `is`.
+    /// Returns a required member that satisfies `is`.
     pub fn required(&mut self, name: &str, is: fn(&Json) -> bool) -> Option<&'a Json> {
         let found = self.optional(name, is);
         if found.is_none() && self.object.get(name).is_none() {
@@ -53,7 +53,7 @@ impl<'a> Members<'a> {
         found
     }
 
-    /// A member that, if there, must satisfy `is`.
+    /// Returns an optional member that satisfies `is`.
     pub fn optional(&mut self, name: &str, is: fn(&Json) -> bool) -> Option<&'a Json> {
         let value = self.rest.remove(name.as_bytes())?;
         if is(value) {
@@ -63,7 +63,7 @@ impl<'a> Members<'a> {
         None
     }
 
-    /// Notes a problem, unless there was one before.
+    /// Records a problem. Only the first is kept.
     pub fn fail(&mut self, problem: &str) {
         if self.error.is_none() {
             let details = format!("Parsing {} failed: {problem}", self.context);
@@ -74,7 +74,7 @@ impl<'a> Members<'a> {
     /// Ends the parsing.
     ///
     /// # Errors
-    /// The first problem; members that were not asked for are one.
+    /// The recorded problem, or a member that was not requested.
     pub fn finish(mut self) -> Result<(), OvsdbError> {
         if let Some(extra) = self.rest.keys().next() {
             let name = String::from_utf8_lossy(extra).into_owned();
@@ -85,7 +85,8 @@ impl<'a> Members<'a> {
     }
 }
 
-/// ovsdb-server's words for `count` members that are not allowed, one of which is `name`.
+/// Returns the words of ovsdb-server for `count` members that are not allowed, one of which is
+/// `name`.
 pub(crate) fn unknown_members(name: &str, count: usize) -> String {
     match count {
         1 => format!("Member '{name}' is present but not allowed here."),
@@ -97,34 +98,34 @@ pub(crate) fn unknown_members(name: &str, count: usize) -> String {
     }
 }
 
-/// Kinds of JSON values, to be named where a member is asked for.
+/// Predicates for [`Members::required`] and [`Members::optional`].
 impl Json {
-    /// An object.
+    /// True for objects.
     pub fn is_object(&self) -> bool {
         matches!(self, Self::Object(_))
     }
 
-    /// An array.
+    /// True for arrays.
     pub fn is_array(&self) -> bool {
         matches!(self, Self::Array(_))
     }
 
-    /// A string.
+    /// True for strings.
     pub fn is_string(&self) -> bool {
         matches!(self, Self::String(_))
     }
 
-    /// `true` or `false`.
+    /// True for `true` and `false`.
     pub fn is_bool(&self) -> bool {
         matches!(self, Self::Bool(_))
     }
 
-    /// A number with an integral value.
+    /// True for numbers with an integral value.
     pub fn is_integer(&self) -> bool {
         matches!(self, Self::Integer(_))
     }
 
-    /// Any number.
+    /// True for numbers.
     pub fn is_number(&self) -> bool {
         matches!(self, Self::Integer(_) | Self::Real(_))
     }

@@ -1,12 +1,14 @@
-//! Database schemas (RFC 7047 §3.2).
+//! Database schemas (RFC 7047 section 3.2).
 //!
-//! Tables and columns are addressed by small integers ([`TableId`], [`ColumnId`]), so that a row is an
-//! array. Every table has `_uuid` and `_version` besides its own columns; they have ids too
-//! ([`ColumnId::UUID`], [`ColumnId::VERSION`]), but live in the row itself.
+//! Tables and columns are addressed by small integers ([`TableId`], [`ColumnId`]), so that the
+//! values of a row are an array. Every table has the implicit columns `_uuid` and `_version` in
+//! addition to its own. They have ids ([`ColumnId::UUID`], [`ColumnId::VERSION`]), but are stored
+//! as fields of the row.
 
 mod column_type;
 mod members;
 mod parse;
+mod parse_type;
 mod print;
 
 pub use column_type::{BaseType, ColumnType, Constraint, RefType, Reference};
@@ -21,18 +23,18 @@ use foldhash::fast::RandomState;
 use crate::datum::Datum;
 use crate::hash_order;
 
-/// A table's place in [`DatabaseSchema::tables`].
+/// Index of a table in [`DatabaseSchema::tables`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableId(pub u16);
 
 impl TableId {
-    /// As an index.
+    /// Returns the index.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 }
 
-/// A column's place in [`TableSchema::columns`], or one of the two implicit columns.
+/// Index of a column in [`TableSchema::columns`], or one of the two implicit columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnId(pub u16);
 
@@ -42,12 +44,12 @@ impl ColumnId {
     /// `_version`
     pub const VERSION: ColumnId = ColumnId(u16::MAX - 1);
 
-    /// As an index into a row; meaningless for the implicit columns.
+    /// Returns the index in the values of a row; out of range for the implicit columns.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 
-    /// Whether this is `_uuid` or `_version`.
+    /// True for `_uuid` and `_version`.
     pub fn is_implicit(self) -> bool {
         self >= Self::VERSION
     }
@@ -58,11 +60,11 @@ impl ColumnId {
 pub struct DatabaseSchema {
     /// Name of the database, e.g. `OVN_Northbound`.
     pub name: String,
-    /// `x.y.z`, kept as written; empty when absent.
+    /// Version in the form `x.y.z`, as written in the schema; empty if the schema has none.
     pub version: String,
-    /// Checksum, kept as written; empty when absent.
+    /// Checksum as written in the schema; empty if the schema has none.
     pub cksum: String,
-    /// The tables, sorted by name.
+    /// Tables, sorted by name.
     pub tables: Vec<TableSchema>,
     tables_by_name: HashMap<Arc<str>, TableId, RandomState>,
 }
@@ -72,23 +74,23 @@ pub struct DatabaseSchema {
 pub struct TableSchema {
     /// Name, e.g. `Logical_Router`.
     pub name: Arc<str>,
-    /// The columns, sorted by name; `_uuid` and `_version` are not among them.
+    /// Columns, sorted by name, without `_uuid` and `_version`.
     pub columns: Vec<ColumnSchema>,
-    /// Kept for `get_schema`; ovsdb-server does not enforce it.
+    /// Member `mutable`, which only `get_schema` returns; ovsdb-server does not enforce it.
     pub mutable: bool,
-    /// How many rows may be there after a commit; `u32::MAX` for any number.
+    /// Maximum number of rows after a commit; `u32::MAX`: unlimited.
     pub max_rows: u32,
-    /// Whether rows live without being referred to.
+    /// True if rows exist without strong references to them.
     pub is_root: bool,
-    /// Sets of columns whose values together are unique.
+    /// Unique indexes: sets of columns whose combined values are unique.
     pub indexes: Vec<Vec<ColumnId>>,
     columns_by_name: HashMap<Arc<str>, ColumnId, RandomState>,
     pub(crate) defaults: Arc<Defaults>,
-    /// The columns whose defaults break the columns' own constraints.
+    /// Columns whose defaults violate the constraints of the columns.
     refused_defaults: Vec<ColumnId>,
 }
 
-/// The default of each column of a table. The table's rows share them.
+/// Default of each column of a table, shared by all rows of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Defaults(pub(crate) Box<[Datum]>);
 
@@ -97,42 +99,42 @@ pub(crate) struct Defaults(pub(crate) Box<[Datum]>);
 pub struct ColumnSchema {
     /// Name, e.g. `external_ids`.
     pub name: Arc<str>,
-    /// Type.
+    /// Type of the values.
     pub ty: ColumnType,
-    /// Whether `update` and `mutate` may change it.
+    /// True if `update` and `mutate` may change the column.
     pub mutable: bool,
-    /// Whether it is lost when a server restarts.
+    /// True if the value is lost when the server restarts.
     pub ephemeral: bool,
 }
 
 impl DatabaseSchema {
-    /// The table of a name.
+    /// Returns the id of the table with this name.
     pub fn table_id(&self, name: &str) -> Option<TableId> {
         self.tables_by_name.get(name).copied()
     }
 
-    /// The schema of a table.
+    /// Returns the schema of a table.
     ///
     /// # Panics
-    /// When the id is of another schema.
+    /// The id is that of another schema.
     pub fn table(&self, table: TableId) -> &TableSchema {
         &self.tables[table.index()]
     }
 
-    /// The schema of the table of a name, with its id.
+    /// Returns id and schema of the table with this name.
     pub fn table_by_name(&self, name: &str) -> Option<(TableId, &TableSchema)> {
         let id = self.table_id(name)?;
         Some((id, self.table(id)))
     }
 
-    /// The ids of all tables.
+    /// Iterates over the ids of all tables.
     pub fn table_ids(&self) -> impl Iterator<Item = TableId> + use<> {
         (0..self.tables.len() as u16).map(TableId)
     }
 }
 
 impl TableSchema {
-    /// The column of a name, `_uuid` and `_version` included.
+    /// Returns the id of the column with this name, including `_uuid` and `_version`.
     pub fn column_id(&self, name: &str) -> Option<ColumnId> {
         match name {
             "_uuid" => Some(ColumnId::UUID),
@@ -141,18 +143,18 @@ impl TableSchema {
         }
     }
 
-    /// The schema of a column, none for the implicit ones.
+    /// Returns the schema of a column. `None`: the column is implicit, or the table lacks it.
     pub fn column(&self, column: ColumnId) -> Option<&ColumnSchema> {
         self.columns.get(column.index())
     }
 
-    /// The type of a column, the implicit ones included.
+    /// Returns the type of a column, including the implicit ones.
     pub fn column_type(&self, column: ColumnId) -> &ColumnType {
         self.column(column)
             .map_or(ColumnType::uuid(), |column| &column.ty)
     }
 
-    /// The name of a column, the implicit ones included.
+    /// Returns the name of a column, including the implicit ones.
     pub fn column_name(&self, column: ColumnId) -> &str {
         match column {
             ColumnId::UUID => "_uuid",
@@ -161,38 +163,41 @@ impl TableSchema {
         }
     }
 
-    /// Whether `update` and `mutate` may change a column.
+    /// True if `update` and `mutate` may change the column.
     pub fn is_mutable(&self, column: ColumnId) -> bool {
         self.column(column).is_some_and(|column| column.mutable)
     }
 
-    /// The default of each column, by [`ColumnId`].
+    /// Returns the default of each column, by [`ColumnId`].
     pub fn defaults(&self) -> &[Datum] {
         &self.defaults.0
     }
 
-    /// The columns that must be given when a row is inserted, because their defaults break their own constraints.
+    /// Returns the columns that an `insert` must not omit, because their defaults violate their
+    /// constraints.
     pub(crate) fn refused_defaults(&self) -> &[ColumnId] {
         &self.refused_defaults
     }
 
-    /// All columns, `_uuid` and `_version` included, in the order in which ovsdb-server compares whole rows: that of
-    /// its [hash tables](crate::hash_order). O(columns).
+    /// Returns all columns, including `_uuid` and `_version`, in the order in which ovsdb-server
+    /// compares rows.
+    ///
+    /// This is the iteration order of its [hash tables](crate::hash_order). O(columns).
     pub fn columns_in_hash_order(&self) -> Vec<ColumnId> {
-        let names = hash_order::columns(self.columns.iter().map(|column| &*column.name));
+        let names = hash_order::column_order(self.columns.iter().map(|column| &*column.name));
         names
             .into_iter()
             .filter_map(|name| self.column_id(name))
             .collect()
     }
 
-    /// The ids of the columns, `_uuid` and `_version` excluded.
+    /// Iterates over the ids of the columns, without `_uuid` and `_version`.
     pub fn column_ids(&self) -> impl Iterator<Item = ColumnId> + use<> {
         (0..self.columns.len() as u16).map(ColumnId)
     }
 }
 
-/// Whether `name` is an `<id>`: `[A-Za-z_][A-Za-z0-9_]*`.
+/// True if `name` is an `<id>`: `[A-Za-z_][A-Za-z0-9_]*`.
 pub fn is_id(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes

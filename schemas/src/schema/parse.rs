@@ -1,30 +1,29 @@
-//! From the JSON of an `.ovsschema` file.
+//! Parsing of `.ovsschema` files.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use crate::atom::{Atom, AtomType, parse_uuid};
 use crate::datum::Datum;
-use crate::datum::Set;
 use crate::error::OvsdbError;
 use crate::json::Json;
-use crate::utf8::utf8;
 
+use super::parse_type::{is_id_string, is_type};
 use super::{
     BaseType, ColumnId, ColumnSchema, ColumnType, Constraint, DatabaseSchema, Defaults, Members,
-    RefType, Reference, TableId, TableSchema, is_id,
+    RefType, TableId, TableSchema, is_id,
 };
 
-/// How many tables or columns have ids of their own, besides `_uuid` and `_version`.
+/// Maximum number of tables, and of columns without `_uuid` and `_version`, because ids have 16
+/// bits.
 const MAX_IDS: usize = ColumnId::VERSION.0 as usize;
 
 impl DatabaseSchema {
     /// Parses the text of an `.ovsschema` file.
     ///
     /// # Errors
-    /// ovsdb-server's complaint about the schema, or where the JSON is malformed.
+    /// The JSON is malformed, or the schema is invalid; worded like in ovsdb-server.
     ///
     /// ```
     /// # use patchbay_schemas::schema::DatabaseSchema;
@@ -42,7 +41,7 @@ impl DatabaseSchema {
     /// Parses the object of an `.ovsschema` file.
     ///
     /// # Errors
-    /// ovsdb-server's complaint about the schema.
+    /// The schema is invalid; worded like in ovsdb-server.
     pub fn from_json(json: &Json) -> Result<Self, OvsdbError> {
         let mut members = Members::new(json, "database schema");
         let name = members.required("name", is_id_string);
@@ -50,9 +49,9 @@ impl DatabaseSchema {
         let cksum = members.optional("cksum", Json::is_string);
         let tables_json = members.required("tables", Json::is_object);
         members.finish()?;
-        let versioned = version.is_some();
+        let has_version = version.is_some();
         let version = text(version);
-        if versioned && !is_version(&version) {
+        if has_version && !is_version(&version) {
             return Err(OvsdbError::syntax(
                 json,
                 format!("schema version \"{version}\" not in format x.y.z"),
@@ -87,7 +86,7 @@ impl DatabaseSchema {
         Ok(schema)
     }
 
-    /// Points references at their tables and forces what references imply.
+    /// Resolves the tables of references, and sets the properties that references imply.
     fn resolve_references(&mut self) -> Result<(), OvsdbError> {
         let is_root: Vec<bool> = self.tables.iter().map(|table| table.is_root).collect();
         for column in self.tables.iter_mut().flat_map(|table| &mut table.columns) {
@@ -157,11 +156,16 @@ impl TableSchema {
             .enumerate()
             .map(|(i, column)| (column.name.clone(), ColumnId(i as u16)))
             .collect();
-        let defaults = columns.iter().map(|column| column.ty.default_datum());
-        let defaults: Box<[Datum]> = defaults.collect();
-        let refused = columns.iter().zip(&defaults).zip(0..);
-        let refused = refused.filter(|((column, default), _)| column.ty.check(default).is_err());
-        let refused_defaults = refused.map(|(_, i)| ColumnId(i)).collect();
+        let defaults: Box<[Datum]> = columns
+            .iter()
+            .map(|column| column.ty.default_datum())
+            .collect();
+        let refused_defaults = (0..)
+            .map(ColumnId)
+            .zip(columns.iter().zip(&defaults))
+            .filter(|(_, (column, default))| column.ty.check(default).is_err())
+            .map(|(id, _)| id)
+            .collect();
         let mut table = Self {
             name: Arc::from(name),
             columns,
@@ -181,6 +185,7 @@ impl TableSchema {
         Ok(table)
     }
 
+    /// Parses one element of `indexes`.
     fn index_from_json(&self, json: &Json, index: &Json) -> Result<Vec<ColumnId>, OvsdbError> {
         let columns = self.column_set_from_json(index)?;
         if columns.is_empty() {
@@ -201,10 +206,10 @@ impl TableSchema {
         Ok(columns)
     }
 
-    /// The columns that an array of names means.
+    /// Parses an array of column names.
     ///
     /// # Errors
-    /// Not an array of distinct names of columns of this table.
+    /// The value is not an array of distinct names of columns of this table.
     pub fn column_set_from_json(&self, json: &Json) -> Result<Vec<ColumnId>, OvsdbError> {
         let distinct = || OvsdbError::syntax(json, "array of distinct column names expected");
         let Json::Array(names) = json else {
@@ -245,210 +250,7 @@ impl ColumnSchema {
     }
 }
 
-impl ColumnType {
-    fn from_json(json: &Json) -> Result<Self, OvsdbError> {
-        if json.is_string() {
-            return Ok(Self {
-                key: BaseType::from_json(json)?,
-                value: None,
-                min: 1,
-                max: 1,
-            });
-        }
-        let mut members = Members::new(json, "ovsdb type");
-        let key = members.required("key", is_type);
-        let value = members.optional("value", is_type);
-        let min = members.optional("min", Json::is_integer);
-        let max = members.optional("max", |json| json.is_integer() || json.is_string());
-        members.finish()?;
-        let key = BaseType::from_json(key.unwrap_or(&Json::Null))?;
-        let value = value.map(BaseType::from_json).transpose()?;
-        let min = count(min)?;
-        let max = match max {
-            Some(Json::String(text)) if text == b"unlimited" => Self::UNLIMITED,
-            max => count(max)?,
-        };
-        if min > 1 || max < 1 {
-            return Err(OvsdbError::syntax(
-                json,
-                "ovsdb type fails constraint checks",
-            ));
-        }
-        Ok(Self {
-            key,
-            value,
-            min,
-            max,
-        })
-    }
-}
-
-/// A `min` or `max`, 1 when absent.
-fn count(json: Option<&Json>) -> Result<u32, OvsdbError> {
-    match json {
-        None => Ok(1),
-        Some(Json::Integer(count)) if (0..i64::from(u32::MAX)).contains(count) => Ok(*count as u32),
-        Some(json) => Err(OvsdbError::syntax(json, "bad min or max value")),
-    }
-}
-
-impl BaseType {
-    fn from_json(json: &Json) -> Result<Self, OvsdbError> {
-        if json.is_string() {
-            return Ok(Self::unconstrained(atom_type(json)?));
-        }
-        let mut members = Members::new(json, "ovsdb type");
-        let Some(ty) = members.required("type", Json::is_string) else {
-            return Err(members
-                .finish()
-                .err()
-                .unwrap_or_else(|| OvsdbError::syntax(json, "type expected")));
-        };
-        let atom = atom_type(ty)?;
-        let constraint = if let Some(allowed) = members.optional("enum", |_| true) {
-            enum_from_json(atom, allowed)?
-        } else {
-            match atom {
-                AtomType::Integer => integer_range(json, &mut members)?,
-                AtomType::Real => real_range(json, &mut members)?,
-                AtomType::Boolean => Constraint::None,
-                AtomType::String => length_range(json, &mut members)?,
-                AtomType::Uuid => reference(json, &mut members)?,
-            }
-        };
-        members.finish()?;
-        Ok(Self { atom, constraint })
-    }
-}
-
-/// An enum is a `<set>` of at least one atom.
-fn enum_from_json(ty: AtomType, json: &Json) -> Result<Constraint, OvsdbError> {
-    let elements = match json {
-        Json::Array(pair) => match &pair[..] {
-            [Json::String(tag), Json::Array(elements)] if tag == b"set" => &elements[..],
-            [Json::String(tag), ..] if tag == b"set" => {
-                return Err(OvsdbError::syntax(json, "expected [\"set\", <array>]"));
-            }
-            _ => std::slice::from_ref(json),
-        },
-        json => std::slice::from_ref(json),
-    };
-    if elements.is_empty() {
-        let max = u32::MAX;
-        return Err(OvsdbError::syntax(
-            json,
-            format!("set must have 1 to {max} members but 0 are present"),
-        ));
-    }
-    let mut atoms = elements
-        .iter()
-        .map(|element| enum_atom(ty, element))
-        .collect::<Result<_, _>>()?;
-    Set::from_distinct(&mut atoms)
-        .map(Constraint::Enum)
-        .ok_or_else(|| OvsdbError::new("ovsdb error", "set contains duplicate"))
-}
-
-fn enum_atom(ty: AtomType, json: &Json) -> Result<Atom, OvsdbError> {
-    match (ty, json) {
-        (AtomType::Integer, Json::Integer(value)) => Ok(Atom::from(*value)),
-        (AtomType::Real, Json::Integer(value)) => Ok(Atom::from(*value as f64)),
-        (AtomType::Real, Json::Real(value)) => Ok(Atom::from(*value)),
-        (AtomType::Boolean, Json::Bool(value)) => Ok(Atom::from(*value)),
-        (AtomType::String, Json::String(text)) => utf8(text).map(Atom::from),
-        (AtomType::Uuid, json) => {
-            let text = match json {
-                Json::Array(pair) => match &pair[..] {
-                    [Json::String(tag), Json::String(text)] if tag == b"uuid" => Some(text),
-                    _ => None,
-                },
-                _ => None,
-            };
-            let text =
-                text.ok_or_else(|| OvsdbError::syntax(json, "expected [\"uuid\", <string>]"))?;
-            parse_uuid(text).map(Atom::from).ok_or_else(|| {
-                let text = String::from_utf8_lossy(text);
-                OvsdbError::syntax(json, format!("\"{text}\" is not a valid UUID"))
-            })
-        }
-        _ => Err(OvsdbError::syntax(json, format!("expected {}", ty.name()))),
-    }
-}
-
-fn integer_range(json: &Json, members: &mut Members<'_>) -> Result<Constraint, OvsdbError> {
-    let mut bound = |name, open| match members.optional(name, Json::is_integer) {
-        Some(Json::Integer(value)) => *value,
-        _ => open,
-    };
-    match (bound("minInteger", i64::MIN), bound("maxInteger", i64::MAX)) {
-        (i64::MIN, i64::MAX) => Ok(Constraint::None),
-        (min, max) if min > max => Err(OvsdbError::syntax(json, "minInteger exceeds maxInteger")),
-        (min, max) => Ok(Constraint::Integer(min, max)),
-    }
-}
-
-fn real_range(json: &Json, members: &mut Members<'_>) -> Result<Constraint, OvsdbError> {
-    let mut bound = |name, open| match members.optional(name, Json::is_number) {
-        Some(Json::Integer(value)) => *value as f64,
-        Some(Json::Real(value)) => *value,
-        _ => open,
-    };
-    match (bound("minReal", -f64::MAX), bound("maxReal", f64::MAX)) {
-        (min, max) if min > max => Err(OvsdbError::syntax(json, "minReal exceeds maxReal")),
-        (min, max) if min <= -f64::MAX && max >= f64::MAX => Ok(Constraint::None),
-        (min, max) => Ok(Constraint::Real(min, max)),
-    }
-}
-
-fn length_range(json: &Json, members: &mut Members<'_>) -> Result<Constraint, OvsdbError> {
-    let mut bound = |name, open| match members.optional(name, Json::is_integer) {
-        Some(value @ Json::Integer(length)) => u32::try_from(*length).map_err(|_| {
-            OvsdbError::syntax(
-                value,
-                format!("{name} out of valid range 0 to {}", u32::MAX),
-            )
-        }),
-        _ => Ok(open),
-    };
-    match (bound("minLength", 0)?, bound("maxLength", u32::MAX)?) {
-        (0, u32::MAX) => Ok(Constraint::None),
-        (min, max) if min > max => Err(OvsdbError::syntax(json, "minLength exceeds maxLength")),
-        (min, max) => Ok(Constraint::Length(min, max)),
-    }
-}
-
-fn reference(json: &Json, members: &mut Members<'_>) -> Result<Constraint, OvsdbError> {
-    let Some(table) = members.optional("refTable", is_id_string) else {
-        return Ok(Constraint::None);
-    };
-    let ref_type = match members
-        .optional("refType", is_id_string)
-        .and_then(Json::as_str)
-    {
-        None | Some("strong") => RefType::Strong,
-        Some("weak") => RefType::Weak,
-        Some(other) => {
-            let details = format!("refType must be \"strong\" or \"weak\" (not \"{other}\")");
-            return Err(OvsdbError::syntax(json, details));
-        }
-    };
-    let table_name = Arc::from(table.as_str().unwrap_or_default());
-    Ok(Constraint::Reference(Reference {
-        table_name,
-        table: TableId(0),
-        ref_type,
-    }))
-}
-
-fn atom_type(json: &Json) -> Result<AtomType, OvsdbError> {
-    let Some(name) = json.as_str() else {
-        return Err(OvsdbError::syntax(json, "atomic-type expected"));
-    };
-    AtomType::from_name(name)
-        .ok_or_else(|| OvsdbError::syntax(json, format!("\"{name}\" is not an atomic-type")))
-}
-
-/// The members of an object whose names are names of tables or columns.
+/// Returns the members of an object, whose names must be valid names of tables or columns.
 fn named<'a>(
     enclosing: &Json,
     object: Option<&'a Json>,
@@ -472,15 +274,9 @@ fn named<'a>(
     members.iter().map(check).collect()
 }
 
-fn is_id_string(json: &Json) -> bool {
-    json.as_str().is_some_and(is_id)
-}
-
-fn is_type(json: &Json) -> bool {
-    json.is_string() || json.is_object()
-}
-
-/// Three numbers, each with white space and a sign if it likes: ovsdb-server reads them as `scanf` does.
+/// True for three numbers separated by points.
+///
+/// Leading white space and signs are allowed, because ovsdb-server reads the numbers with `scanf`.
 fn is_version(version: &str) -> bool {
     let is_number = |part: &str| {
         let part = part.trim_ascii_start();
@@ -491,10 +287,12 @@ fn is_version(version: &str) -> bool {
     parts.len() == 3 && parts.into_iter().all(is_number)
 }
 
+/// Returns the text of a string; empty if absent.
 fn text(json: Option<&Json>) -> String {
     json.and_then(Json::as_str).unwrap_or_default().to_owned()
 }
 
+/// Returns a boolean, or the default if absent.
 fn flag(json: Option<&Json>, default: bool) -> bool {
     match json {
         Some(Json::Bool(value)) => *value,
@@ -511,9 +309,9 @@ mod tests {
         DatabaseSchema::parse(schema.as_bytes()).unwrap_err()
     }
 
-    /// Ids would begin again from 0, or be those of `_uuid` and `_version`.
+    /// Further ids would start again at 0, or be those of `_uuid` and `_version`.
     #[test]
-    fn more_tables_or_columns_than_there_are_ids_are_refused() {
+    fn more_tables_or_columns_than_ids_are_refused() {
         let members = |count: usize, value: &str| {
             let members: Vec<String> = (0..count).map(|i| format!("\"m{i}\":{value}")).collect();
             members.join(",")
@@ -532,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_are_ovsdb_servers() {
+    fn errors_are_worded_like_those_of_ovsdb_server() {
         for (column, details) in [
             (r#"{"type":"foo"}"#, "\"foo\" is not an atomic-type"),
             (
@@ -573,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn references_force_properties() {
+    fn references_determine_properties_of_their_columns() {
         let schema = DatabaseSchema::parse(
             br#"{"name":"D","tables":{
                 "R":{"isRoot":true,"columns":{

@@ -1,13 +1,12 @@
-//! To JSON, in the normalised form of `get_schema`.
+//! Schemas as JSON, in the normalised form of `get_schema`.
 
 use crate::atom::Atom;
 use crate::json::Json;
 
 use super::{BaseType, ColumnSchema, ColumnType, Constraint, DatabaseSchema, RefType, TableSchema};
 
-type Object = Vec<(&'static str, Json)>;
-
-fn object(members: Object) -> Json {
+/// Returns an object with these members.
+fn object(members: Vec<(&'static str, Json)>) -> Json {
     Json::Object(
         members
             .into_iter()
@@ -17,7 +16,7 @@ fn object(members: Object) -> Json {
 }
 
 impl DatabaseSchema {
-    /// The object that `get_schema` returns: whatever has its default is left out.
+    /// Returns the result of `get_schema`. Members with default values are omitted.
     pub fn to_json(&self) -> Json {
         let all_root = self.tables.iter().all(|table| table.is_root);
         let tables = self
@@ -25,7 +24,7 @@ impl DatabaseSchema {
             .iter()
             .map(|t| (t.name.as_bytes().to_vec(), t.to_json(all_root)))
             .collect();
-        let mut members: Object = vec![
+        let mut members: Vec<(&str, Json)> = vec![
             ("name", Json::string(&self.name)),
             ("tables", Json::Object(tables)),
         ];
@@ -46,7 +45,7 @@ impl TableSchema {
             .iter()
             .map(|c| (c.name.as_bytes().to_vec(), c.to_json()))
             .collect();
-        let mut members: Object = vec![("columns", Json::Object(columns))];
+        let mut members: Vec<(&str, Json)> = vec![("columns", Json::Object(columns))];
         if !self.mutable {
             members.push(("mutable", Json::Bool(false)));
         }
@@ -76,7 +75,7 @@ impl TableSchema {
 
 impl ColumnSchema {
     fn to_json(&self) -> Json {
-        let mut members: Object = vec![("type", self.ty.to_json())];
+        let mut members: Vec<(&str, Json)> = vec![("type", self.ty.to_json())];
         if !self.mutable {
             members.push(("mutable", Json::Bool(false)));
         }
@@ -92,7 +91,7 @@ impl ColumnType {
         if self.is_scalar() && self.key.constraint == Constraint::None {
             return self.key.to_json();
         }
-        let mut members: Object = vec![("key", self.key.to_json())];
+        let mut members: Vec<(&str, Json)> = vec![("key", self.key.to_json())];
         if let Some(value) = &self.value {
             members.push(("value", value.to_json()));
         }
@@ -110,7 +109,7 @@ impl ColumnType {
 
 impl BaseType {
     fn to_json(&self) -> Json {
-        let mut members: Object = vec![("type", Json::string(self.atom.name()))];
+        let mut members: Vec<(&str, Json)> = vec![("type", Json::string(self.atom.name()))];
         match &self.constraint {
             Constraint::None => return Json::string(self.atom.name()),
             Constraint::Enum(allowed) => {
@@ -151,7 +150,7 @@ impl BaseType {
 }
 
 impl Json {
-    /// An atom in RFC 7047 notation.
+    /// Returns an atom in RFC 7047 notation.
     pub fn from_atom(atom: &Atom) -> Self {
         match atom {
             Atom::Integer(value) => Self::Integer(*value),
@@ -164,11 +163,11 @@ impl Json {
         }
     }
 
-    /// A number, an integer where its value is one.
+    /// Returns a number, as an integer if ovsdb-server prints it as one.
     fn from_real(real: f64) -> Self {
-        // From here on ovsdb-server prints an exponent.
-        const EXACT: f64 = 1.0e15;
-        if real.abs() < EXACT && real.fract() == 0.0 {
+        // Magnitude from which ovsdb-server prints an exponent.
+        const MIN_EXPONENT_MAGNITUDE: f64 = 1.0e15;
+        if real.abs() < MIN_EXPONENT_MAGNITUDE && real.fract() == 0.0 {
             Self::Integer(real as i64)
         } else {
             Self::Real(real)
@@ -181,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_are_left_out() {
+    fn defaults_are_omitted() {
         let schema = DatabaseSchema::parse(
             br#"{"name":"D","version":"01.2.3","tables":{"T":{"isRoot":true,"maxRows":4294967295,"indexes":[],"columns":{
                 "a":{"type":{"key":"string","min":1,"max":1},"mutable":true},

@@ -1,6 +1,7 @@
-//! Typed rows: structs generated from a schema, and what they are made of.
+//! Typed rows: the traits and field types of structs that [`codegen`](crate::codegen) generates
+//! from a schema.
 
-mod recent_maps;
+mod map_cache;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,35 +10,38 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
 use smol_str::SmolStr;
-/// What columns hold that name a row without saying of which table.
+/// Type of columns that hold UUIDs without `refTable`.
 pub use uuid::Uuid;
 
 use crate::atom::Atom;
 use crate::datum::{Datum, Map, Set};
 
-use recent_maps::map_of;
+use map_cache::build_map;
 
-/// A struct that stands for the rows of one table.
+/// Struct for the rows of one table.
 pub trait TableRow: Clone + fmt::Debug + Default + PartialEq + Send + Sync + 'static {
     /// Name of the table.
     const TABLE: &'static str;
     /// Names of the columns, in the order of [`to_data`](Self::to_data).
     const COLUMNS: &'static [&'static str];
 
-    /// The values of all columns.
+    /// Returns the values of all columns.
     fn to_data(&self) -> Vec<Datum>;
 
-    /// A row from the values that `get` gives for the places in [`COLUMNS`](Self::COLUMNS). A column that is
-    /// none (the server's schema lacks it) gets its default.
+    /// Builds a row from values; `get` is called with indices in [`COLUMNS`](Self::COLUMNS).
+    ///
+    /// `None` from `get`: the schema of the server lacks the column, and the field gets its
+    /// default.
     ///
     /// # Errors
-    /// A value is not what the column's type says (the server's schema differs there).
+    /// A value does not fit the type of its field, because the schema of the server differs.
     fn from_data<'a>(get: impl FnMut(usize) -> Option<&'a Datum>) -> Result<Self, TypeError>
     where
         Self: Sized;
 }
 
-/// A column of `T`'s table whose values are `C`s. Generated types have one constant for each column.
+/// Column of the table of `T`, with values of type `C`. Generated types have one constant per
+/// column.
 ///
 /// ```
 /// use patchbay_schemas::nb::LogicalRouterPort;
@@ -50,7 +54,7 @@ pub struct Field<T, C> {
 }
 
 impl<T, C> Field<T, C> {
-    /// The column of a name.
+    /// Returns the column with this name.
     pub const fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -58,7 +62,7 @@ impl<T, C> Field<T, C> {
         }
     }
 
-    /// The column's name.
+    /// Returns the name of the column.
     pub const fn name(self) -> &'static str {
         self.name
     }
@@ -78,7 +82,7 @@ impl<T, C> fmt::Debug for Field<T, C> {
     }
 }
 
-/// A value that a typed row cannot hold.
+/// Value that does not fit the field of a typed row.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("column {column} of table {table} holds {value}, which its type does not allow")]
 pub struct TypeError {
@@ -86,19 +90,19 @@ pub struct TypeError {
     pub table: &'static str,
     /// Column.
     pub column: &'static str,
-    /// The value as text.
+    /// Text form of the value.
     pub value: String,
 }
 
-/// A reference to a row of `T`'s table.
+/// Reference to a row of the table of `T`.
 pub struct Ref<T> {
-    /// The row's UUID; of a row that is made in the same transaction, its placeholder.
+    /// UUID of the row, or the placeholder of a row that the same transaction inserts.
     pub uuid: Uuid,
     table: PhantomData<fn() -> T>,
 }
 
 impl<T> Ref<T> {
-    /// A reference to the row of a UUID.
+    /// Returns a reference to the row with this UUID.
     pub const fn new(uuid: Uuid) -> Self {
         Self {
             uuid,
@@ -159,14 +163,14 @@ impl<T> fmt::Display for Ref<T> {
     }
 }
 
-/// A type that stands for an atom.
+/// Rust type of an atom.
 pub trait Value: Sized {
-    /// The atom.
+    /// Converts to an atom.
     fn to_atom(&self) -> Atom;
-    /// From an atom of the right type.
+    /// Converts from an atom. `None`: the atom has another type, or is not a value of the enum.
     fn from_atom(atom: &Atom) -> Option<Self>;
 
-    /// Whether it stands for this atom.
+    /// True if [`to_atom`](Self::to_atom) returns this atom.
     fn is(&self, atom: &Atom) -> bool {
         self.to_atom() == *atom
     }
@@ -207,7 +211,7 @@ impl Value for String {
     }
 }
 
-/// For rows that share strings.
+/// For rows that share strings with the database.
 impl Value for SmolStr {
     fn to_atom(&self) -> Atom {
         Atom::String(self.clone())
@@ -235,11 +239,11 @@ impl<T> Value for Ref<T> {
     }
 }
 
-/// A type that stands for a column's value.
+/// Rust type of a column's value.
 pub trait Column: Sized {
-    /// The value.
+    /// Converts to a value.
     fn to_datum(&self) -> Datum;
-    /// From a value of the right type.
+    /// Converts from a value. `None`: the value has another type.
     fn from_datum(datum: &Datum) -> Option<Self>;
 }
 
@@ -277,7 +281,7 @@ impl<V: Value + Ord> Column for BTreeSet<V> {
     }
 }
 
-/// For rows that share sets.
+/// For rows that share sets with the database.
 impl Column for Set {
     fn to_datum(&self) -> Datum {
         Datum::Set(self.clone())
@@ -288,7 +292,7 @@ impl Column for Set {
     }
 }
 
-/// For rows that share maps, or the keys of maps.
+/// For rows that share maps, or the keys of maps, with the database.
 impl Column for Map {
     fn to_datum(&self) -> Datum {
         Datum::Map(self.clone())
@@ -311,7 +315,7 @@ impl Column for Vec<f64> {
 
 impl<K: Value + Ord, V: Value> Column for BTreeMap<K, V> {
     fn to_datum(&self) -> Datum {
-        Datum::Map(map_of(self.iter()))
+        Datum::Map(build_map(self.iter()))
     }
 
     fn from_datum(datum: &Datum) -> Option<Self> {
@@ -323,11 +327,11 @@ impl<K: Value + Ord, V: Value> Column for BTreeMap<K, V> {
     }
 }
 
-/// Reads a column for a generated row; an absent column gives the default.
+/// Converts a column's value for a generated row. `None` becomes the default of the field.
 ///
 /// # Errors
-/// The value is of another type.
-pub fn read<C: Column + Default>(
+/// The value has another type.
+pub fn read_column<C: Column + Default>(
     datum: Option<&Datum>,
     table: &'static str,
     column: &'static str,

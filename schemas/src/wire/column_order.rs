@@ -1,36 +1,38 @@
-//! Servers write the columns of rows in one order.
+//! Prediction of the next column of a row, because servers write the columns of all rows in one
+//! order.
 
 use crate::schema::ColumnId;
 
-/// The order in which the rows of a table name their columns, as far as it is known: that of one row is a part of it,
-/// most of the time.
+/// Order of the columns in the rows of a table, as observed so far.
+///
+/// The columns of one row are usually a subsequence of it.
 #[derive(Debug, Default)]
 pub(super) struct ColumnOrder {
     columns: Vec<ColumnId>,
-    /// Where in it the row is.
-    place: usize,
+    /// Index of the expected column.
+    next: usize,
 }
 
 impl ColumnOrder {
-    /// The next row begins.
+    /// Begins the next row.
     pub(super) fn begin_row(&mut self) {
-        self.place = 0;
+        self.next = 0;
     }
 
-    /// What the row probably names next.
+    /// Returns the column that the row probably names next.
     pub(super) fn expected(&self) -> Option<ColumnId> {
-        self.columns.get(self.place).copied()
+        self.columns.get(self.next).copied()
     }
 
-    /// The row has named a column.
-    pub(super) fn came(&mut self, column: ColumnId) {
+    /// Records the column that the row names next.
+    pub(super) fn record(&mut self, column: ColumnId) {
         if self.expected() != Some(column) {
-            match self.columns.iter().position(|have| *have == column) {
-                Some(place) => self.place = place,
-                None => self.columns.insert(self.place, column),
+            match self.columns.iter().position(|known| *known == column) {
+                Some(index) => self.next = index,
+                None => self.columns.insert(self.next, column),
             }
         }
-        self.place += 1;
+        self.next += 1;
     }
 }
 
@@ -39,23 +41,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_that_some_rows_lack_are_learnt_and_passed_over() {
+    fn columns_that_some_rows_lack_are_learnt_and_skipped() {
         let mut order = ColumnOrder::default();
-        let mut right = |row: &[u16]| {
+        let mut correct_predictions = |row: &[u16]| {
             order.begin_row();
-            let mut right = 0;
+            let mut correct = 0;
             for column in row {
-                right += usize::from(order.expected() == Some(ColumnId(*column)));
-                order.came(ColumnId(*column));
+                correct += usize::from(order.expected() == Some(ColumnId(*column)));
+                order.record(ColumnId(*column));
             }
-            right
+            correct
         };
-        assert_eq!(right(&[3, 1, 5]), 0);
-        assert_eq!(right(&[3, 1, 5]), 3);
-        assert_eq!(right(&[3, 5]), 1);
-        assert_eq!(right(&[3, 2, 1, 5]), 3);
-        assert_eq!(right(&[3, 2, 1, 5]), 4);
-        assert_eq!(right(&[1, 5, 7]), 1);
-        assert_eq!(right(&[3, 3, 2]), 2);
+        assert_eq!(correct_predictions(&[3, 1, 5]), 0);
+        assert_eq!(correct_predictions(&[3, 1, 5]), 3);
+        assert_eq!(correct_predictions(&[3, 5]), 1);
+        assert_eq!(correct_predictions(&[3, 2, 1, 5]), 3);
+        assert_eq!(correct_predictions(&[3, 2, 1, 5]), 4);
+        assert_eq!(correct_predictions(&[1, 5, 7]), 1);
+        assert_eq!(correct_predictions(&[3, 3, 2]), 2);
     }
 }

@@ -1,17 +1,18 @@
-//! `<condition>` (RFC 7047 §5.1) with ovsdb-server's boolean clauses.
+//! `<condition>` (RFC 7047 section 5.1), including the boolean clauses of ovsdb-server.
 
 use uuid::Uuid;
 
 use crate::atom::AtomType;
 use crate::datum::Datum;
 use crate::error::OvsdbError;
-use crate::json::{Kind, Reader};
+use crate::json::{Reader, ValueKind};
 use crate::row::Row;
 use crate::schema::{ColumnId, ColumnType, TableSchema};
 
-use super::notation::{NotationReader, triple_error};
+use super::notation::NotationReader;
+use super::triple::decode_triple;
 
-/// How a clause compares a column with its argument.
+/// `<function>`: comparison of a column with the argument of a clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Function {
     /// `<`
@@ -26,9 +27,9 @@ pub enum Function {
     GreaterOrEqual,
     /// `>`
     Greater,
-    /// Every element of the argument is in the column.
+    /// `includes`: the column contains every element of the argument.
     Includes,
-    /// No element of the argument is in the column.
+    /// `excludes`: the column contains no element of the argument.
     Excludes,
 }
 
@@ -44,7 +45,7 @@ impl Function {
         Self::Excludes,
     ];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Less => "<",
@@ -67,7 +68,7 @@ impl Function {
             })
     }
 
-    /// Whether it orders numbers.
+    /// True for the functions that compare the order of numbers.
     fn is_relational(self) -> bool {
         matches!(
             self,
@@ -75,7 +76,8 @@ impl Function {
         )
     }
 
-    /// The type of the argument for a column of type `ty`; none where the function does not apply.
+    /// Returns the type of the argument for a column of type `ty`. `None`: the function does not
+    /// apply to the column.
     fn argument_type(self, ty: &ColumnType) -> Option<ColumnType> {
         let mut argument = ty.clone();
         match self {
@@ -98,7 +100,7 @@ impl Function {
     }
 }
 
-/// One clause.
+/// One clause of a condition.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Clause {
     /// `true` or `false`.
@@ -109,17 +111,19 @@ pub enum Clause {
         column: ColumnId,
         /// The function.
         function: Function,
-        /// Its argument.
+        /// The argument.
         argument: Datum,
     },
 }
 
-/// Clauses that are AND-ed in operations (where none means all rows) and OR-ed in monitors.
+/// Clauses of which a row must satisfy all in operations, and at least one in monitors.
+///
+/// Without clauses, all rows satisfy the condition in both cases.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Condition(pub Vec<Clause>);
 
 impl Condition {
-    /// The row of a UUID.
+    /// Returns the condition that selects the row with this UUID.
     pub fn uuid(uuid: Uuid) -> Self {
         let argument = Datum::scalar(uuid);
         Self(vec![Clause::Column {
@@ -129,7 +133,8 @@ impl Condition {
         }])
     }
 
-    /// The UUID that every matching row must have, if the clauses say so.
+    /// Returns the UUID of the only row that can satisfy all clauses. `None`: no clause selects one
+    /// row by UUID.
     pub fn as_uuid(&self) -> Option<Uuid> {
         self.0.iter().find_map(|clause| match clause {
             Clause::Column {
@@ -141,12 +146,13 @@ impl Condition {
         })
     }
 
-    /// Whether a row satisfies all clauses.
+    /// True if a row satisfies all clauses.
     pub fn matches_all(&self, row: &Row) -> bool {
         self.0.iter().all(|clause| clause.matches(row))
     }
 
-    /// Whether a monitor with this condition reports a row: it satisfies one of the clauses, or there is none.
+    /// True if a monitor with this condition reports a row: the row satisfies at least one clause,
+    /// or there are no clauses.
     pub fn matches_any(&self, row: &Row) -> bool {
         self.0.is_empty()
             || self.0.iter().any(|clause| {
@@ -154,8 +160,10 @@ impl Condition {
             })
     }
 
-    /// Whether a `true` does not count in a monitor: ovsdb-server loses it beside two `false` or more, where it looks up the
-    /// values of columns because all of them are compared by `==`.
+    /// True if a monitor ignores clauses that are `true`.
+    ///
+    /// ovsdb-server loses `true` beside at least two `false` if all other clauses compare by `==`,
+    /// because it then looks up the values of the columns.
     fn hides_true(&self) -> bool {
         let is_looked_up = |clause: &Clause| match clause {
             Clause::Column { function, .. } => *function == Function::Equal,
@@ -165,7 +173,7 @@ impl Condition {
         self.0.iter().all(is_looked_up) && self.0.iter().filter(is_false).count() > 1
     }
 
-    /// Decodes an array of clauses, which the reader has been found to stand at.
+    /// Decodes an array of clauses. The caller has checked that the next value is an array.
     pub(crate) fn decode(
         reader: &mut Reader<'_>,
         table: &TableSchema,
@@ -180,6 +188,7 @@ impl Condition {
         Ok(Self(clauses))
     }
 
+    /// Appends the array of clauses; `write` appends their arguments.
     pub(crate) fn write_json(
         &self,
         table: &TableSchema,
@@ -221,49 +230,23 @@ impl Clause {
         table: &TableSchema,
         notation: &mut NotationReader<'_, '_, '_>,
     ) -> Result<Self, OvsdbError> {
-        if reader.kind() == Kind::Bool {
+        if reader.kind() == ValueKind::Bool {
             return Ok(Self::Bool(reader.boolean().unwrap_or_default()));
         }
-        let start = *reader;
-        Self::decode_triple(reader, table, notation)
-            .map_err(|error| triple_error(start, error, "Parse error in condition."))
-    }
-
-    /// `None` stands for a clause that has not the shape of one.
-    fn decode_triple(
-        reader: &mut Reader<'_>,
-        table: &TableSchema,
-        notation: &mut NotationReader<'_, '_, '_>,
-    ) -> Result<Self, Option<OvsdbError>> {
-        let start = *reader;
-        let (column_name, function_name) = NotationReader::triple_head(reader).ok_or(None)?;
-        let column = table.column_id(&column_name).ok_or_else(|| {
-            let details = format!("No column {column_name} in table {}.", table.name);
-            OvsdbError {
-                tag: "unknown column".into(),
-                ..OvsdbError::syntax_at(start, details)
-            }
-        })?;
-        let function = Function::from_name(&function_name)?;
-        let ty = table.column_type(column);
-        let argument_type = function.argument_type(ty).ok_or_else(|| {
-            let (function, column, ty) = (function.name(), table.column_name(column), ty.to_english());
-            let details =
-                format!("Type mismatch: \"{function}\" operator may not be applied to column {column} of type {ty}.");
-            OvsdbError::syntax_at(start, details)
-        })?;
-        let argument = notation.datum(reader, &argument_type)?;
-        if reader.next_element() {
-            return Err(None);
-        }
-        Ok(Self::Column {
-            column,
-            function,
-            argument,
+        decode_triple(reader, table, "condition", |head, reader| {
+            let function = Function::from_name(&head.operator)?;
+            let argument_type = function
+                .argument_type(table.column_type(head.column))
+                .ok_or_else(|| head.type_mismatch(table))?;
+            Ok(Self::Column {
+                column: head.column,
+                function,
+                argument: notation.datum(reader, &argument_type)?,
+            })
         })
     }
 
-    /// Whether a row satisfies the clause.
+    /// True if a row satisfies the clause.
     pub fn matches(&self, row: &Row) -> bool {
         let (column, function, argument) = match self {
             Self::Bool(value) => return *value,
@@ -294,7 +277,8 @@ impl Clause {
     }
 }
 
-/// Whether every element of `argument` is (`wanted`), or none is (`!wanted`), in `value`.
+/// True if `value` contains every element of `argument` (`wanted`), or no element of it
+/// (`!wanted`).
 fn includes(value: &Datum, argument: &Datum, wanted: bool) -> bool {
     match (value, argument) {
         (Datum::Set(value), Datum::Set(argument)) => {
@@ -302,7 +286,7 @@ fn includes(value: &Datum, argument: &Datum, wanted: bool) -> bool {
         }
         (Datum::Map(value), Datum::Map(argument)) => argument
             .iter()
-            .all(|(key, have)| (value.get(key) == Some(have)) == wanted),
+            .all(|(key, expected)| (value.get(key) == Some(expected)) == wanted),
         _ => false,
     }
 }

@@ -1,4 +1,4 @@
-//! Operations to text.
+//! Encoding of operations.
 
 use uuid::Uuid;
 
@@ -9,19 +9,19 @@ use crate::schema::{ColumnId, DatabaseSchema, TableId, TableSchema};
 
 use super::{ColumnValues, Operation};
 
-/// So many operations tell how much room the others may take.
-const SAMPLE: usize = 256;
-/// More room is not made for what is not there yet.
-const MAX_RESERVED: usize = 64 << 20;
+/// Number of encoded operations from which the length of all others is estimated.
+const SAMPLED_OPERATIONS: usize = 256;
+/// Maximum number of bytes reserved because of that estimate.
+const MAX_RESERVED_BYTES: usize = 64 << 20;
 
-/// Encodes operations; UUIDs of rows that the same transaction inserts become named-uuids.
+/// Encoder of operations. UUIDs of rows that the same transaction inserts become named-uuids.
 pub struct OperationWriter<'a> {
     schema: &'a DatabaseSchema,
     is_placeholder: &'a dyn Fn(Uuid) -> bool,
 }
 
 impl<'a> OperationWriter<'a> {
-    /// A writer for operations on a database of this schema.
+    /// Returns an encoder for operations on a database with this schema.
     pub fn new(schema: &'a DatabaseSchema, is_placeholder: &'a dyn Fn(Uuid) -> bool) -> Self {
         Self {
             schema,
@@ -30,38 +30,46 @@ impl<'a> OperationWriter<'a> {
     }
 
     /// Appends the parameters of `transact`: the name of the database and the operations.
-    pub fn params(&self, operations: &[Operation], out: &mut Vec<u8>) {
-        self.database(out);
+    pub fn write_params(&self, operations: &[Operation], out: &mut Vec<u8>) {
+        self.write_database(out);
         let start = out.len();
-        let (sample, rest) = operations.split_at(operations.len().min(SAMPLE));
-        self.operations(sample, usize::MAX, out);
-        let room = (out.len() - start) / SAMPLE * rest.len();
-        out.reserve(room.min(MAX_RESERVED));
-        self.operations(rest, usize::MAX, out);
+        let (sample, rest) = operations.split_at(operations.len().min(SAMPLED_OPERATIONS));
+        self.write_operations(sample, usize::MAX, out);
+        let estimate = (out.len() - start) / SAMPLED_OPERATIONS * rest.len();
+        out.reserve(estimate.min(MAX_RESERVED_BYTES));
+        self.write_operations(rest, usize::MAX, out);
         out.push(b']');
     }
 
-    /// Appends how the parameters of `transact` begin, up to the name of the database.
-    pub fn database(&self, out: &mut Vec<u8>) {
+    /// Appends the start of the parameters of `transact`, up to and including the name of the
+    /// database.
+    pub fn write_database(&self, out: &mut Vec<u8>) {
         out.push(b'[');
         write::string(out, self.schema.name.as_bytes());
     }
 
-    /// Appends operations, a comma before each, until `out` is of so many bytes or more; returns how many they are.
-    pub fn operations(&self, operations: &[Operation], len: usize, out: &mut Vec<u8>) -> usize {
+    /// Appends operations, each with a leading comma, until `out` has at least `min_len` bytes.
+    ///
+    /// Returns the number of appended operations.
+    pub fn write_operations(
+        &self,
+        operations: &[Operation],
+        min_len: usize,
+        out: &mut Vec<u8>,
+    ) -> usize {
         let mut written = 0;
         for operation in operations {
-            if out.len() >= len {
+            if out.len() >= min_len {
                 break;
             }
             out.push(b',');
-            self.operation(operation, out);
+            self.write_operation(operation, out);
             written += 1;
         }
         written
     }
 
-    fn operation(&self, operation: &Operation, out: &mut Vec<u8>) {
+    fn write_operation(&self, operation: &Operation, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"op\":\"");
         out.extend_from_slice(operation.name().as_bytes());
         out.push(b'"');
@@ -72,7 +80,7 @@ impl<'a> OperationWriter<'a> {
                 given,
                 row,
             } => {
-                let table = self.table(*table, out);
+                let table = self.write_table(*table, out);
                 if given.is_some() {
                     out.extend_from_slice(b",\"uuid\":\"");
                     write_uuid(out, *uuid);
@@ -82,7 +90,7 @@ impl<'a> OperationWriter<'a> {
                     out.extend_from_slice(b",\"uuid-name\":");
                     write_name(out, *uuid);
                 }
-                self.row(b",\"row\":", table, row.iter(), out);
+                self.write_row(b",\"row\":", table, row.iter(), out);
             }
             Operation::Select {
                 table,
@@ -90,11 +98,11 @@ impl<'a> OperationWriter<'a> {
                 columns,
                 sort,
             } => {
-                let table = self.table(*table, out);
-                self.condition(table, condition, out);
-                columns_of(b",\"columns\":", table, columns, out);
+                let table = self.write_table(*table, out);
+                self.write_condition(table, condition, out);
+                write_columns(b",\"columns\":", table, columns, out);
                 if !sort.is_empty() {
-                    columns_of(b",\"sort\":", table, sort, out);
+                    write_columns(b",\"sort\":", table, sort, out);
                 }
             }
             Operation::Update {
@@ -102,17 +110,17 @@ impl<'a> OperationWriter<'a> {
                 condition,
                 row,
             } => {
-                let table = self.table(*table, out);
-                self.condition(table, condition, out);
-                self.row(b",\"row\":", table, pairs(row), out);
+                let table = self.write_table(*table, out);
+                self.write_condition(table, condition, out);
+                self.write_row(b",\"row\":", table, pairs(row), out);
             }
             Operation::Mutate {
                 table,
                 condition,
                 mutations,
             } => {
-                let table = self.table(*table, out);
-                self.condition(table, condition, out);
+                let table = self.write_table(*table, out);
+                self.write_condition(table, condition, out);
                 out.extend_from_slice(b",\"mutations\":[");
                 for (i, mutation) in mutations.iter().enumerate() {
                     out.extend_from_slice(if i > 0 { b",[" } else { b"[" });
@@ -120,14 +128,14 @@ impl<'a> OperationWriter<'a> {
                     out.extend_from_slice(b",\"");
                     out.extend_from_slice(mutation.mutator.name().as_bytes());
                     out.extend_from_slice(b"\",");
-                    self.datum(&mutation.argument, out);
+                    self.write_datum(&mutation.argument, out);
                     out.push(b']');
                 }
                 out.push(b']');
             }
             Operation::Delete { table, condition } => {
-                let table = self.table(*table, out);
-                self.condition(table, condition, out);
+                let table = self.write_table(*table, out);
+                self.write_condition(table, condition, out);
             }
             Operation::Wait {
                 table,
@@ -137,13 +145,13 @@ impl<'a> OperationWriter<'a> {
                 equal,
                 rows,
             } => {
-                let table = self.table(*table, out);
+                let table = self.write_table(*table, out);
                 if let Some(timeout) = timeout {
                     out.extend_from_slice(b",\"timeout\":");
                     write::unsigned(out, *timeout);
                 }
-                self.condition(table, condition, out);
-                columns_of(b",\"columns\":", table, columns, out);
+                self.write_condition(table, condition, out);
+                write_columns(b",\"columns\":", table, columns, out);
                 out.extend_from_slice(if *equal {
                     b",\"until\":\"==\""
                 } else {
@@ -151,7 +159,7 @@ impl<'a> OperationWriter<'a> {
                 });
                 out.extend_from_slice(b",\"rows\":[");
                 for (i, row) in rows.iter().enumerate() {
-                    self.row(if i > 0 { b"," } else { b"" }, table, pairs(row), out);
+                    self.write_row(if i > 0 { b"," } else { b"" }, table, pairs(row), out);
                 }
                 out.push(b']');
             }
@@ -175,19 +183,27 @@ impl<'a> OperationWriter<'a> {
         out.push(b'}');
     }
 
-    fn table(&self, table: TableId, out: &mut Vec<u8>) -> &'a TableSchema {
+    /// Appends the member `table`.
+    fn write_table(&self, table: TableId, out: &mut Vec<u8>) -> &'a TableSchema {
         let table = self.schema.table(table);
         out.extend_from_slice(b",\"table\":");
         write::string(out, table.name.as_bytes());
         table
     }
 
-    fn condition(&self, table: &TableSchema, condition: &super::Condition, out: &mut Vec<u8>) {
+    /// Appends the member `where`.
+    fn write_condition(
+        &self,
+        table: &TableSchema,
+        condition: &super::Condition,
+        out: &mut Vec<u8>,
+    ) {
         out.extend_from_slice(b",\"where\":");
-        condition.write_json(table, out, &|datum, out| self.datum(datum, out));
+        condition.write_json(table, out, &|datum, out| self.write_datum(datum, out));
     }
 
-    fn row<'r>(
+    /// Appends `lead` and an object of columns.
+    fn write_row<'r>(
         &self,
         lead: &[u8],
         table: &TableSchema,
@@ -202,22 +218,24 @@ impl<'a> OperationWriter<'a> {
             }
             write::string(out, table.column_name(column).as_bytes());
             out.push(b':');
-            self.datum(datum, out);
+            self.write_datum(datum, out);
         }
         out.push(b'}');
     }
 
-    fn datum(&self, datum: &Datum, out: &mut Vec<u8>) {
+    fn write_datum(&self, datum: &Datum, out: &mut Vec<u8>) {
         match datum {
-            datum if !may_refer(datum) => datum.write_json(out),
-            Datum::Set(set) if set.len() == 1 => set.iter().for_each(|atom| self.atom(atom, out)),
+            datum if !has_uuids(datum) => datum.write_json(out),
+            Datum::Set(set) if set.len() == 1 => {
+                set.iter().for_each(|atom| self.write_atom(atom, out));
+            }
             Datum::Set(set) => {
                 out.extend_from_slice(b"[\"set\",[");
                 for (i, atom) in set.iter().enumerate() {
                     if i > 0 {
                         out.push(b',');
                     }
-                    self.atom(atom, out);
+                    self.write_atom(atom, out);
                 }
                 out.extend_from_slice(b"]]");
             }
@@ -225,9 +243,9 @@ impl<'a> OperationWriter<'a> {
                 out.extend_from_slice(b"[\"map\",[");
                 for (i, (key, value)) in map.iter().enumerate() {
                     out.extend_from_slice(if i > 0 { b",[" } else { b"[" });
-                    self.atom(key, out);
+                    self.write_atom(key, out);
                     out.push(b',');
-                    self.atom(value, out);
+                    self.write_atom(value, out);
                     out.push(b']');
                 }
                 out.extend_from_slice(b"]]");
@@ -235,7 +253,7 @@ impl<'a> OperationWriter<'a> {
         }
     }
 
-    fn atom(&self, atom: &Atom, out: &mut Vec<u8>) {
+    fn write_atom(&self, atom: &Atom, out: &mut Vec<u8>) {
         match atom {
             Atom::Uuid(uuid) if (self.is_placeholder)(*uuid) => {
                 out.extend_from_slice(b"[\"named-uuid\",");
@@ -247,8 +265,8 @@ impl<'a> OperationWriter<'a> {
     }
 }
 
-/// Whether there are UUIDs in it. All elements are of one type, and so are all keys, and all values.
-fn may_refer(datum: &Datum) -> bool {
+/// True if a value contains UUIDs. Checking one element is enough, because all have the same type.
+fn has_uuids(datum: &Datum) -> bool {
     let is_uuid = |atom: &Atom| matches!(atom, Atom::Uuid(_));
     match datum {
         Datum::Set(set) => set.iter().next().is_some_and(is_uuid),
@@ -263,7 +281,8 @@ fn pairs(row: &ColumnValues) -> impl Iterator<Item = (ColumnId, &Datum)> {
     row.iter().map(|(column, datum)| (*column, datum))
 }
 
-fn columns_of(lead: &[u8], table: &TableSchema, columns: &[ColumnId], out: &mut Vec<u8>) {
+/// Appends `lead` and an array of column names.
+fn write_columns(lead: &[u8], table: &TableSchema, columns: &[ColumnId], out: &mut Vec<u8>) {
     out.extend_from_slice(lead);
     out.push(b'[');
     for (i, column) in columns.iter().enumerate() {
@@ -275,7 +294,7 @@ fn columns_of(lead: &[u8], table: &TableSchema, columns: &[ColumnId], out: &mut 
     out.push(b']');
 }
 
-/// A placeholder's name: an `<id>` made of its UUID.
+/// Appends the name of a placeholder, an `<id>` derived from its UUID.
 fn write_name(out: &mut Vec<u8>, uuid: Uuid) {
     out.extend_from_slice(b"\"row");
     let start = out.len();

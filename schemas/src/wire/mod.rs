@@ -1,7 +1,8 @@
-//! RFC 7047 on the wire: values, operations, monitors and updates, decoded straight from text
-//! by the schema and encoded straight to text.
+//! Messages of RFC 7047: requests and replies, operations, values, monitors and updates.
+//!
+//! The schema directs the decoding of text; no tree is built in between. Encoding writes text
+//! directly, too.
 
-mod arrived;
 mod column_order;
 mod condition;
 mod encode;
@@ -9,24 +10,26 @@ mod monitor;
 mod mutation;
 mod named_uuids;
 mod notation;
-mod object;
 mod operation;
+mod operation_members;
 mod request;
 mod row_event;
+mod row_update_reader;
+mod triple;
 mod update;
-mod update_row;
 
-pub use arrived::ArrivedRows;
 pub use condition::{Clause, Condition, Function};
 pub use encode::OperationWriter;
 pub use monitor::{MonitorRequests, MonitorTable, MonitorVersion, Select};
 pub use mutation::{Mutation, Mutator};
 pub use named_uuids::NamedUuids;
+pub(crate) use named_uuids::{DefinedNames, NameKey};
 pub use notation::NotationReader;
+pub(crate) use operation::OperationSequence;
 pub use operation::{
-    ArrivedOperations, ArrivingTransaction, ColumnValues, DecodedOperations, DecodedTransaction,
-    Failure, InsertRow, LastOperations, Operation, decode_transaction,
+    ColumnValues, DecodedTransaction, InsertRow, Operation, OperationFailure, decode_transaction,
 };
 pub use request::{Message, MessageError, Reply};
 pub use row_event::RowEvent;
+pub(crate) use row_update_reader::{LastRow, RowReader};
 pub use update::{RowUpdate, UpdateError, UpdateReader};

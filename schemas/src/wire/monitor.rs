@@ -1,29 +1,30 @@
-//! What a monitor asks for (RFC 7047 §4.1.5, ovsdb-server's `monitor_cond` and `monitor_cond_since`).
+//! `<monitor-requests>` (RFC 7047 section 4.1.5), including those of ovsdb-server's `monitor_cond`
+//! and `monitor_cond_since`.
 
 use std::collections::BTreeMap;
 
 use crate::error::OvsdbError;
-use crate::json::{Kind, Reader, write};
+use crate::json::{Reader, ValueKind, write};
 use crate::schema::{ColumnId, DatabaseSchema, TableId, TableSchema};
-use crate::strings::Strings;
+use crate::strings::StringCache;
 
 use super::condition::Condition;
 use super::notation::NotationReader;
-use super::object::OperationMembers;
+use super::operation_members::OperationMembers;
 
-/// The three ways to monitor, each with its own form of updates.
+/// Version of the monitor protocol. Each has its own form of updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MonitorVersion {
     /// `monitor` and `update`: old and new values.
     V1,
     /// `monitor_cond` and `update2`: conditions and differences.
     V2,
-    /// `monitor_cond_since` and `update3`: the same with transaction ids.
+    /// `monitor_cond_since` and `update3`: conditions, differences and transaction ids.
     V3,
 }
 
 impl MonitorVersion {
-    /// The method that asks for it.
+    /// Returns the method that starts a monitor.
     pub fn method(self) -> &'static str {
         match self {
             Self::V1 => "monitor",
@@ -32,7 +33,7 @@ impl MonitorVersion {
         }
     }
 
-    /// The method of its notifications.
+    /// Returns the method of the update notifications.
     pub fn update_method(self) -> &'static str {
         match self {
             Self::V1 => "update",
@@ -42,32 +43,32 @@ impl MonitorVersion {
     }
 }
 
-/// Which kinds of changes to report.
+/// `<monitor-select>`: kinds of changes that a monitor reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "the members of the protocol's object"
 )]
 pub struct Select {
-    /// Rows that are there when the monitor begins.
+    /// Rows that exist when the monitor starts.
     pub initial: bool,
-    /// Rows that come.
+    /// Inserted rows.
     pub insert: bool,
-    /// Rows that go.
+    /// Deleted rows.
     pub delete: bool,
-    /// Rows that change.
+    /// Modified rows.
     pub modify: bool,
 }
 
 impl Select {
-    /// Everything, the default.
+    /// All kinds, which is the default.
     pub const ALL: Self = Self {
         initial: true,
         insert: true,
         delete: true,
         modify: true,
     };
-    /// Nothing.
+    /// No kinds.
     pub const NONE: Self = Self {
         initial: false,
         insert: false,
@@ -88,7 +89,7 @@ impl Select {
         let mut members = OperationMembers::new(reader, format!("table {table} select"));
         let mut flag = |name| {
             members
-                .optional(name, Kind::Bool)
+                .optional(name, ValueKind::Bool)
                 .is_none_or(|mut at| at.boolean() == Some(true))
         };
         let select = Self {
@@ -117,18 +118,19 @@ impl Select {
     }
 }
 
-/// What a monitor asks for in one table.
+/// Request of a monitor for one table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MonitorTable {
-    /// The columns, each with the changes in which it is reported.
+    /// Requested columns, each with the kinds of changes that include it.
     pub columns: Vec<(ColumnId, Select)>,
-    /// The changes in which rows are reported, with whatever columns: without columns rows still are.
+    /// Kinds of changes that are reported at all, even without columns.
     pub select: Select,
-    /// Which rows, of clauses that are OR-ed; without clauses all.
+    /// Condition on the rows. A row is reported if it satisfies at least one clause, or if there
+    /// are no clauses.
     pub condition: Condition,
 }
 
-/// What a monitor asks for.
+/// Requests of a monitor.
 ///
 /// ```
 /// use patchbay_schemas::nb;
@@ -146,12 +148,12 @@ pub struct MonitorTable {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MonitorRequests {
-    /// The tables.
+    /// Requests by table.
     pub tables: BTreeMap<TableId, MonitorTable>,
 }
 
 impl MonitorTable {
-    /// Every change of these columns in all rows.
+    /// Returns a request for all changes of these columns in all rows.
     pub fn all_rows(columns: impl IntoIterator<Item = ColumnId>) -> Self {
         Self {
             columns: columns
@@ -165,15 +167,16 @@ impl MonitorTable {
 }
 
 impl MonitorRequests {
-    /// Decodes the object of requests that comes next.
+    /// Decodes an object of requests.
     ///
     /// # Errors
-    /// ovsdb-server's complaint. The reader's position is then undefined.
+    /// The requests are invalid; worded like in ovsdb-server. The position of the reader is then
+    /// unspecified.
     pub fn decode(
         reader: &mut Reader<'_>,
         schema: &DatabaseSchema,
         version: MonitorVersion,
-        strings: &mut Strings,
+        strings: &mut StringCache,
     ) -> Result<Self, OvsdbError> {
         let start = *reader;
         if !reader.enter_object() {
@@ -182,7 +185,7 @@ impl MonitorRequests {
                 "monitor-requests must be object",
             ));
         }
-        // The last of several members of one name is the one that counts.
+        // The last of several members with one name is used.
         let mut by_name = BTreeMap::new();
         while let Some(name) = reader.next_member() {
             by_name.insert(name, *reader);
@@ -199,7 +202,8 @@ impl MonitorRequests {
         Ok(Self { tables })
     }
 
-    /// Appends the object of requests. Conditions are left out for [`MonitorVersion::V1`], which has none.
+    /// Appends the object of requests. [`MonitorVersion::V1`] has no conditions, so that they are
+    /// omitted.
     pub fn write_json(&self, schema: &DatabaseSchema, version: MonitorVersion, out: &mut Vec<u8>) {
         out.push(b'{');
         for (i, (id, requests)) in self.tables.iter().enumerate() {
@@ -213,17 +217,16 @@ impl MonitorRequests {
         }
         out.push(b'}');
     }
-}
 
-impl MonitorRequests {
-    /// Appends the object of conditions with which `monitor_cond_change` makes these tables, of those asked for, be
-    /// monitored as asked for here.
+    /// Appends the parameter of `monitor_cond_change` that sets the conditions of these tables.
+    ///
+    /// Tables without a request are omitted.
     pub fn write_conditions(&self, schema: &DatabaseSchema, tables: &[TableId], out: &mut Vec<u8>) {
         out.push(b'{');
-        let asked = tables
+        let requests = tables
             .iter()
             .filter_map(|id| Some((*id, self.tables.get(id)?)));
-        for (i, (id, request)) in asked.enumerate() {
+        for (i, (id, request)) in requests.enumerate() {
             if i > 0 {
                 out.push(b',');
             }
@@ -245,13 +248,13 @@ impl MonitorTable {
         mut at: Reader<'_>,
         table: &TableSchema,
         version: MonitorVersion,
-        strings: &mut Strings,
+        strings: &mut StringCache,
     ) -> Result<Self, OvsdbError> {
         let mut requests = Self {
             select: Select::NONE,
             ..Self::all_rows([])
         };
-        if at.kind() != Kind::Array {
+        if at.kind() != ValueKind::Array {
             requests.condition = requests.add(&mut at, table, version, strings)?;
             return Ok(requests);
         }
@@ -265,21 +268,21 @@ impl MonitorTable {
         Ok(requests)
     }
 
-    /// Adds one request and returns its condition.
+    /// Adds one request to this table and returns its condition.
     fn add(
         &mut self,
         reader: &mut Reader<'_>,
         table: &TableSchema,
         version: MonitorVersion,
-        strings: &mut Strings,
+        strings: &mut StringCache,
     ) -> Result<Condition, OvsdbError> {
         let mut members = OperationMembers::new(reader, format!("table {}", table.name));
         let condition = match version {
             MonitorVersion::V1 => None,
-            _ => members.optional("where", Kind::Array),
+            _ => members.optional("where", ValueKind::Array),
         };
-        let columns = members.optional("columns", Kind::Array);
-        let select = members.optional("select", Kind::Object);
+        let columns = members.optional("columns", ValueKind::Array);
+        let select = members.optional("select", ValueKind::Object);
         members.finish()?;
 
         let select = select.map_or(Ok(Select::ALL), |mut at| {
@@ -305,22 +308,25 @@ impl MonitorTable {
         })
     }
 
-    /// Reads one request of `monitor_cond_change`, which may replace the condition. A monitor of
-    /// [`MonitorVersion::V1`] has none and gets none.
+    /// Decodes one request of `monitor_cond_change` and replaces the condition if the request has
+    /// one.
+    ///
+    /// The condition of a [`MonitorVersion::V1`] monitor stays empty.
     ///
     /// # Errors
-    /// ovsdb-server's complaint. The reader's position is then undefined.
+    /// The request is invalid; worded like in ovsdb-server. The position of the reader is then
+    /// unspecified.
     pub fn change_condition(
         &mut self,
         reader: &mut Reader<'_>,
         table: &TableSchema,
         version: MonitorVersion,
-        strings: &mut Strings,
+        strings: &mut StringCache,
     ) -> Result<(), OvsdbError> {
         let start = *reader;
         let mut members = OperationMembers::new(reader, format!("table {}", table.name));
-        let columns = members.optional("columns", Kind::Array);
-        let condition = members.optional("where", Kind::Array);
+        let columns = members.optional("columns", ValueKind::Array);
+        let condition = members.optional("where", ValueKind::Array);
         members.finish()?;
         if columns.is_some() {
             let details = "changing columns is unsupported";
@@ -334,13 +340,14 @@ impl MonitorTable {
         Ok(())
     }
 
+    /// Adds a requested column, or returns the details of the error if the request names it twice.
     fn add_column(
         &mut self,
         column: ColumnId,
         select: Select,
         table: &TableSchema,
     ) -> Result<(), String> {
-        if self.columns.iter().any(|(have, _)| *have == column) {
+        if self.columns.iter().any(|(known, _)| *known == column) {
             return Err(format!(
                 "column {} mentioned more than once",
                 table.column_name(column)
@@ -350,7 +357,7 @@ impl MonitorTable {
         Ok(())
     }
 
-    /// Writes one request for each set of kinds of changes; the condition goes with the first.
+    /// Appends one request per distinct [`Select`]; the first has the condition.
     fn write_json(&self, table: &TableSchema, version: MonitorVersion, out: &mut Vec<u8>) {
         let mut selects: Vec<Select> = Vec::new();
         for (_, select) in &self.columns {
@@ -358,7 +365,7 @@ impl MonitorTable {
                 selects.push(*select);
             }
         }
-        // Rows may be reported in changes in which no column is.
+        // Kinds of changes that include no column still report rows.
         let of_columns = selects.iter().copied().fold(Select::NONE, Select::union);
         if of_columns != self.select {
             selects.push(self.select);
@@ -370,7 +377,7 @@ impl MonitorTable {
             } else {
                 b",{\"columns\":["
             });
-            let columns = self.columns.iter().filter(|(_, have)| *have == select);
+            let columns = self.columns.iter().filter(|(_, own)| *own == select);
             for (j, (column, _)) in columns.enumerate() {
                 if j > 0 {
                     out.push(b',');
@@ -393,7 +400,7 @@ impl MonitorTable {
     }
 }
 
-/// The columns of an array of names, in its order.
+/// Decodes an array of column names.
 fn named_columns(mut at: Reader<'_>, table: &TableSchema) -> Result<Vec<ColumnId>, OvsdbError> {
     let start = at;
     let mut columns = Vec::new();

@@ -1,4 +1,4 @@
-//! `<mutation>` (RFC 7047 §5.1) and its arithmetic.
+//! `<mutation>` (RFC 7047 section 5.1) and its arithmetic.
 
 use crate::atom::{Atom, AtomType, Real};
 use crate::datum::{Datum, Set};
@@ -6,9 +6,10 @@ use crate::error::OvsdbError;
 use crate::json::Reader;
 use crate::schema::{ColumnId, ColumnType, Constraint, TableSchema};
 
-use super::notation::{NotationReader, triple_error};
+use super::notation::NotationReader;
+use super::triple::decode_triple;
 
-/// What a mutation does with a column.
+/// `<mutator>`: operation of a mutation on a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutator {
     /// `+=`
@@ -21,9 +22,9 @@ pub enum Mutator {
     Divide,
     /// `%=`
     Modulo,
-    /// Adds elements or pairs; keys that are there keep their values.
+    /// `insert`: adds elements or pairs. Existing keys keep their values.
     Insert,
-    /// Removes elements, pairs or keys.
+    /// `delete`: removes elements, pairs or keys.
     Delete,
 }
 
@@ -38,7 +39,7 @@ impl Mutator {
         Self::Delete,
     ];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Add => "+=",
@@ -58,11 +59,13 @@ impl Mutator {
             .ok_or_else(|| OvsdbError::new("unknown mutator", format!("No mutator named {name}.")))
     }
 
+    /// True for mutators of numbers.
     fn is_arithmetic(self) -> bool {
         !matches!(self, Self::Insert | Self::Delete)
     }
 
-    /// The type of the argument for a column of type `ty`; none where the mutator does not apply.
+    /// Returns the type of the argument for a column of type `ty`. `None`: the mutator does not
+    /// apply to the column.
     fn argument_type(self, ty: &ColumnType) -> Option<ColumnType> {
         let mut argument = ty.clone();
         if self.is_arithmetic() {
@@ -127,89 +130,60 @@ fn division_by_zero() -> OvsdbError {
     OvsdbError::new("domain error", "Division by zero.")
 }
 
-/// `[column, mutator, value]`
+/// One mutation: `[column, mutator, value]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mutation {
     /// The column.
     pub column: ColumnId,
     /// The mutator.
     pub mutator: Mutator,
-    /// Its argument. For `delete` on a map: a map of pairs, or a set of keys.
+    /// The value. For `delete` on a map: a map of pairs, or a set of keys.
     pub argument: Datum,
 }
 
 impl Mutation {
+    /// Decodes a mutation.
     pub(crate) fn decode(
         reader: &mut Reader<'_>,
         table: &TableSchema,
         notation: &mut NotationReader<'_, '_, '_>,
     ) -> Result<Self, OvsdbError> {
-        let start = *reader;
-        Self::decode_triple(reader, table, notation)
-            .map_err(|error| triple_error(start, error, "Parse error in mutation."))
-    }
-
-    /// `None` stands for a mutation that has not the shape of one.
-    fn decode_triple(
-        reader: &mut Reader<'_>,
-        table: &TableSchema,
-        notation: &mut NotationReader<'_, '_, '_>,
-    ) -> Result<Self, Option<OvsdbError>> {
-        let start = *reader;
-        let (column_name, mutator_name) = NotationReader::triple_head(reader).ok_or(None)?;
-        let with_tag = |tag: &'static str, details: String| {
-            Some(OvsdbError {
-                tag: tag.into(),
-                ..OvsdbError::syntax_at(start, details)
+        decode_triple(reader, table, "mutation", |head, reader| {
+            let (column, ty) = (head.column, table.column_type(head.column));
+            if !table.is_mutable(column) {
+                let details = format!(
+                    "Cannot mutate immutable column {} in table {}.",
+                    head.column_name, table.name
+                );
+                return Err(head.error("constraint violation", details));
+            }
+            let mutator = Mutator::from_name(&head.operator)?;
+            let argument_type = mutator
+                .argument_type(ty)
+                .ok_or_else(|| head.type_mismatch(table))?;
+            let start = *reader;
+            let mut argument = notation.datum(reader, &argument_type);
+            if argument.is_err() && mutator == Mutator::Delete && ty.is_map() {
+                *reader = start;
+                let keys = ColumnType {
+                    value: None,
+                    ..argument_type
+                };
+                argument = notation.datum(reader, &keys);
+            }
+            Ok(Self {
+                column,
+                mutator,
+                argument: argument?,
             })
-        };
-        let column = table.column_id(&column_name).ok_or_else(|| {
-            with_tag(
-                "unknown column",
-                format!("No column {column_name} in table {}.", table.name),
-            )
-        })?;
-        if !table.is_mutable(column) {
-            let details = format!(
-                "Cannot mutate immutable column {column_name} in table {}.",
-                table.name
-            );
-            return Err(with_tag("constraint violation", details));
-        }
-        let mutator = Mutator::from_name(&mutator_name)?;
-        let ty = table.column_type(column);
-        let argument_type = mutator.argument_type(ty).ok_or_else(|| {
-            let (mutator, ty) = (mutator.name(), ty.to_english());
-            let details = format!(
-                "Type mismatch: \"{mutator}\" operator may not be applied to column {column_name} of type {ty}."
-            );
-            OvsdbError::syntax_at(start, details)
-        })?;
-        let at = *reader;
-        let mut argument = notation.datum(reader, &argument_type);
-        if argument.is_err() && mutator == Mutator::Delete && ty.is_map() {
-            *reader = at;
-            let keys = ColumnType {
-                value: None,
-                ..argument_type
-            };
-            argument = notation.datum(reader, &keys);
-        }
-        let argument = argument?;
-        if reader.next_element() {
-            return Err(None);
-        }
-        Ok(Self {
-            column,
-            mutator,
-            argument,
         })
     }
 
     /// Applies the mutation to a value of a column of type `ty`.
     ///
     /// # Errors
-    /// The result does not fit: overflow, division by zero, constraints, count, duplicates.
+    /// Overflow, division by zero, or a result that violates the type: constraints, number of
+    /// elements, duplicates.
     pub fn apply(&self, value: &mut Datum, ty: &ColumnType) -> Result<(), OvsdbError> {
         match self.mutator {
             Mutator::Insert => {
@@ -249,6 +223,7 @@ impl Mutation {
         }
     }
 
+    /// Applies an arithmetic mutator to each element.
     fn calculate(&self, value: &mut Datum, ty: &ColumnType) -> Result<(), OvsdbError> {
         let (Datum::Set(set), Some(operand)) = (&*value, self.argument.as_scalar()) else {
             return Ok(());
@@ -277,6 +252,7 @@ impl Mutation {
     }
 }
 
+/// Checks the number of elements of a result.
 fn check_count(value: &Datum, ty: &ColumnType) -> Result<(), OvsdbError> {
     let n = value.len();
     if n < ty.min as usize || n > ty.max as usize {

@@ -1,4 +1,4 @@
-//! Names of rows that one request inserts (RFC 7047 §5.1, `<named-uuid>`).
+//! Names of the rows that a request inserts (RFC 7047 section 5.1, `<named-uuid>`).
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
@@ -14,30 +14,32 @@ use crate::uuids::UuidSource;
 pub struct NamedUuids<'a> {
     source: &'a mut UuidSource,
     naming: Naming,
-    taken: TakenNames,
+    defined: DefinedNames,
 }
 
-/// How names get their UUIDs.
+/// Assignment of UUIDs to names.
 #[derive(Debug)]
 enum Naming {
-    /// Computed from the name, without a table of names. Parts of a long request that are decoded at the same time
-    /// agree.
+    /// The UUID is a keyed hash of the name, so that no table is needed. Parts of a request that
+    /// are decoded concurrently compute equal UUIDs.
     ByKey(NameKey),
-    /// In the order in which they are first mentioned: clients invent names by chance, and where UUIDs come from a seed
-    /// those must not matter.
+    /// UUIDs are assigned in the order in which names first occur. With a seeded source, the UUIDs
+    /// must not depend on the names, because clients choose names at random.
     InOrder(HashMap<Box<str>, Uuid, RandomState>),
 }
 
-/// What makes the names of one request stand for other UUIDs than those of another.
+/// Hash key of a request, so that equal names in different requests have different UUIDs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NameKey(u64, u64);
+pub(crate) struct NameKey(u64, u64);
 
 impl NameKey {
-    pub(super) fn new(source: &mut UuidSource) -> Self {
+    /// Returns a new key.
+    pub(crate) fn new(source: &mut UuidSource) -> Self {
         let (high, low) = source.next_uuid().as_u64_pair();
         Self(high, low)
     }
 
+    /// Returns the UUID of a name.
     fn uuid(self, name: &str) -> Uuid {
         let hash = |seed| FixedState::with_seed(seed).hash_one(name);
         let bytes = (u128::from(hash(self.0)) << 64 | u128::from(hash(self.1))).to_be_bytes();
@@ -45,70 +47,75 @@ impl NameKey {
     }
 }
 
-/// The names that inserts took.
+/// Names that `insert` operations defined.
 #[derive(Debug, Default)]
-pub(super) struct TakenNames {
-    /// What they stand for by themselves: as good as the names, and shorter.
+pub(crate) struct DefinedNames {
+    /// Assigned UUIDs of the names. They identify the names and are shorter.
     uuids: HashSet<Uuid, RandomState>,
-    /// Those whose inserts chose the UUID.
-    given: HashMap<Box<str>, Uuid, RandomState>,
+    /// Names whose inserts request a UUID, with that UUID.
+    requested: HashMap<Box<str>, Uuid, RandomState>,
 }
 
-impl TakenNames {
-    /// Whether names that a later part of the request took, decoded without regard to these, are as if it had been
-    /// decoded with regard to them: none was taken twice, and none stands for what an insert chose.
-    pub(super) fn agree_with(&self, later: &Self) -> bool {
-        self.given.is_empty() && later.given.is_empty() && self.uuids.is_disjoint(&later.uuids)
+impl DefinedNames {
+    /// True if decoding a later part of the request without these names had the correct result.
+    ///
+    /// This is so if no name is defined twice and no insert requests a UUID.
+    pub(crate) fn are_independent_of(&self, later: &Self) -> bool {
+        self.requested.is_empty()
+            && later.requested.is_empty()
+            && self.uuids.is_disjoint(&later.uuids)
     }
 
-    pub(super) fn extend(&mut self, later: Self) {
+    /// Adds the names of a later part.
+    pub(crate) fn extend(&mut self, later: Self) {
         self.uuids.extend(later.uuids);
     }
 }
 
 impl<'a> NamedUuids<'a> {
-    /// No names yet; fresh UUIDs come from `source`.
+    /// Returns the state at the start of a request. UUIDs are taken from `source`.
     pub fn new(source: &'a mut UuidSource) -> Self {
         if source.is_seeded() {
             return Self {
                 source,
                 naming: Naming::InOrder(HashMap::default()),
-                taken: TakenNames::default(),
+                defined: DefinedNames::default(),
             };
         }
         let key = NameKey::new(source);
         Self::with_key(source, key)
     }
 
-    /// For a part of the request whose key is given.
-    pub(super) fn with_key(source: &'a mut UuidSource, key: NameKey) -> Self {
+    /// Returns the state at the start of a part of a request with this key.
+    pub(crate) fn with_key(source: &'a mut UuidSource, key: NameKey) -> Self {
         Self {
             source,
             naming: Naming::ByKey(key),
-            taken: TakenNames::default(),
+            defined: DefinedNames::default(),
         }
     }
 
-    /// Goes on where others have taken names.
-    pub(super) fn with_taken(self, taken: TakenNames) -> Self {
-        Self { taken, ..self }
+    /// Continues with names that earlier parts defined.
+    pub(crate) fn with_defined(self, defined: DefinedNames) -> Self {
+        Self { defined, ..self }
     }
 
-    pub(super) fn into_taken(self) -> TakenNames {
-        self.taken
+    /// Returns the names that were defined.
+    pub(crate) fn into_defined(self) -> DefinedNames {
+        self.defined
     }
 
-    /// A fresh UUID for a row without a name.
-    pub fn fresh(&mut self) -> Uuid {
+    /// Returns a new UUID for a row without a name.
+    pub fn generate(&mut self) -> Uuid {
         self.source.next_uuid()
     }
 
-    /// The UUID that a name stands for.
-    pub fn mention(&mut self, name: &str) -> Uuid {
-        if !self.taken.given.is_empty()
-            && let Some(given) = self.taken.given.get(name)
+    /// Returns the UUID of a name.
+    pub fn resolve(&mut self, name: &str) -> Uuid {
+        if !self.defined.requested.is_empty()
+            && let Some(requested) = self.defined.requested.get(name)
         {
-            return *given;
+            return *requested;
         }
         match &mut self.naming {
             Naming::ByKey(key) => key.uuid(name),
@@ -121,16 +128,18 @@ impl<'a> NamedUuids<'a> {
         }
     }
 
-    /// An `insert` takes the name, and replaces its UUID by a given one. None when another took it before.
-    pub fn insert(&mut self, name: &str, given: Option<Uuid>) -> Option<Uuid> {
-        let uuid = self.mention(name);
-        if self.taken.given.contains_key(name) || !self.taken.uuids.insert(uuid) {
+    /// Defines a name for an `insert`, optionally with the UUID that the operation requests.
+    ///
+    /// Returns the UUID of the row. `None`: an earlier `insert` defines the name.
+    pub fn define(&mut self, name: &str, requested: Option<Uuid>) -> Option<Uuid> {
+        let uuid = self.resolve(name);
+        if self.defined.requested.contains_key(name) || !self.defined.uuids.insert(uuid) {
             return None;
         }
-        if let Some(given) = given {
-            self.taken.given.insert(name.into(), given);
+        if let Some(requested) = requested {
+            self.defined.requested.insert(name.into(), requested);
         }
-        Some(given.unwrap_or(uuid))
+        Some(requested.unwrap_or(uuid))
     }
 }
 
@@ -139,55 +148,55 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_stands_for_one_uuid_of_one_request() {
+    fn a_name_has_one_uuid_in_a_request_and_another_in_the_next() {
         for mut source in [UuidSource::seeded(1), UuidSource::random()] {
             let mut names = NamedUuids::new(&mut source);
-            let (a, b) = (names.mention("a"), names.mention("b"));
-            assert_eq!(a, names.mention("a"));
+            let (a, b) = (names.resolve("a"), names.resolve("b"));
+            assert_eq!(a, names.resolve("a"));
             assert_ne!(a, b);
             assert_eq!(a.get_version_num(), 4);
-            assert_ne!(a, NamedUuids::new(&mut source).mention("a"));
+            assert_ne!(a, NamedUuids::new(&mut source).resolve("a"));
         }
     }
 
     #[test]
-    fn a_seed_means_the_same_uuids_whatever_the_names() {
+    fn the_uuids_of_a_seeded_source_do_not_depend_on_the_names() {
         let uuids = |names: [&str; 3]| {
             let mut source = UuidSource::seeded(1);
             let mut named = NamedUuids::new(&mut source);
-            names.map(|name| named.mention(name))
+            names.map(|name| named.resolve(name))
         };
         assert_eq!(uuids(["a", "b", "a"]), uuids(["x", "y", "x"]));
     }
 
     #[test]
-    fn a_name_is_taken_once_and_may_be_given_its_uuid() {
+    fn a_name_is_defined_once_and_may_have_a_requested_uuid() {
         let mut source = UuidSource::random();
-        let given = source.next_uuid();
+        let requested = source.next_uuid();
         let mut names = NamedUuids::new(&mut source);
-        let a = names.mention("a");
-        assert_eq!(names.insert("a", None), Some(a));
-        assert_eq!(names.insert("a", None), None);
-        assert_eq!(names.insert("b", Some(given)), Some(given));
-        assert_eq!(names.mention("b"), given);
-        assert_eq!(names.insert("b", None), None);
+        let a = names.resolve("a");
+        assert_eq!(names.define("a", None), Some(a));
+        assert_eq!(names.define("a", None), None);
+        assert_eq!(names.define("b", Some(requested)), Some(requested));
+        assert_eq!(names.resolve("b"), requested);
+        assert_eq!(names.define("b", None), None);
     }
 
     #[test]
-    fn parts_agree_unless_a_name_is_taken_in_both_or_given_a_uuid() {
-        let taken = |names: &[(&str, Option<Uuid>)]| {
+    fn parts_are_independent_unless_both_define_a_name_or_one_requests_a_uuid() {
+        let defined = |names: &[(&str, Option<Uuid>)]| {
             let mut source = UuidSource::seeded(1);
             let mut part = NamedUuids::with_key(&mut source, NameKey(1, 2));
-            for (name, given) in names {
-                part.insert(name, *given);
+            for (name, requested) in names {
+                part.define(name, *requested);
             }
-            part.into_taken()
+            part.into_defined()
         };
         let (a, b) = ([("a", None)], [("b", None)]);
-        let chosen = [("a", Some(Uuid::max()))];
-        assert!(taken(&a).agree_with(&taken(&b)));
-        assert!(!taken(&a).agree_with(&taken(&a)));
-        assert!(!taken(&chosen).agree_with(&taken(&b)));
-        assert!(!taken(&b).agree_with(&taken(&chosen)));
+        let requested = [("a", Some(Uuid::max()))];
+        assert!(defined(&a).are_independent_of(&defined(&b)));
+        assert!(!defined(&a).are_independent_of(&defined(&a)));
+        assert!(!defined(&requested).are_independent_of(&defined(&b)));
+        assert!(!defined(&b).are_independent_of(&defined(&requested)));
     }
 }

@@ -1,31 +1,33 @@
-//! `<value>`, `<atom>`, `<set>` and `<map>` (RFC 7047 §5.1), directed by the column's type.
-
-use std::borrow::Cow;
+//! `<value>`, `<atom>`, `<set>` and `<map>` (RFC 7047 section 5.1), decoded by the type of the
+//! column.
 
 use uuid::Uuid;
 
 use crate::atom::{Atom, AtomType, Real, parse_uuid};
 use crate::datum::{Datum, Key, MapBuffers, MapBuilder, Set};
 use crate::error::OvsdbError;
-use crate::json::{Kind, Number, Reader};
+use crate::json::{Number, Reader, ValueKind};
 use crate::schema::{BaseType, ColumnType, is_id};
-use crate::strings::Strings;
+use crate::strings::StringCache;
 use crate::utf8::utf8;
 
 use super::named_uuids::NamedUuids;
 
-/// Decodes values. Strings are shared through a [`Strings`]; `named-uuid` is understood when there are [`NamedUuids`].
+/// Decoder of values.
+///
+/// It shares strings through a [`StringCache`]. It accepts `named-uuid` only with [`NamedUuids`].
 pub struct NotationReader<'s, 'n, 'u> {
-    strings: &'s mut Strings,
+    strings: &'s mut StringCache,
     named: Option<&'n mut NamedUuids<'u>>,
-    /// Emptied and used again for each set and map.
+    /// Buffer for the elements of a set.
     atoms: Vec<Atom>,
+    /// Buffers for the pairs of a map.
     pairs: MapBuffers,
 }
 
 impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
-    /// A reader that refuses `named-uuid`.
-    pub fn new(strings: &'s mut Strings) -> Self {
+    /// Returns a decoder that refuses `named-uuid`.
+    pub fn new(strings: &'s mut StringCache) -> Self {
         Self {
             strings,
             named: None,
@@ -34,8 +36,8 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
         }
     }
 
-    /// A reader for a `transact` request.
-    pub fn with_named_uuids(strings: &'s mut Strings, named: &'n mut NamedUuids<'u>) -> Self {
+    /// Returns a decoder for a `transact` request.
+    pub fn with_named_uuids(strings: &'s mut StringCache, named: &'n mut NamedUuids<'u>) -> Self {
         Self {
             strings,
             named: Some(named),
@@ -44,7 +46,7 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
         }
     }
 
-    /// The named-uuids, where they are understood.
+    /// Returns the named-uuids. `None`: they are refused.
     pub(super) fn named_uuids(&mut self) -> Option<&mut NamedUuids<'u>> {
         self.named.as_deref_mut()
     }
@@ -52,33 +54,36 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
     /// Decodes a value and checks it against its type.
     ///
     /// # Errors
-    /// ovsdb-server's complaint. The reader's position is then undefined.
-    pub fn datum<const PROVING: bool>(
+    /// The value is malformed or violates its type; worded like in ovsdb-server. The position of
+    /// the reader is then unspecified.
+    pub fn datum<const VALIDATING: bool>(
         &mut self,
-        reader: &mut Reader<'_, PROVING>,
+        reader: &mut Reader<'_, VALIDATING>,
         ty: &ColumnType,
     ) -> Result<Datum, OvsdbError> {
-        self.datum_like(reader, ty, None)
+        self.datum_with_template(reader, ty, None)
     }
 
-    /// As [`datum`](Self::datum). What is equal in a value that is `likely` to be the same or similar, such as that of
-    /// the same column in another row, is shared with it, at less cost than that of decoding it.
+    /// Like [`datum`](Self::datum), sharing equal parts with `template`.
+    ///
+    /// The template is a value that is probably equal or similar, such as that of the same column
+    /// in the previous row. Sharing costs less than decoding.
     ///
     /// # Errors
-    /// As of [`datum`](Self::datum).
-    pub fn datum_like<const PROVING: bool>(
+    /// The same as those of [`datum`](Self::datum).
+    pub fn datum_with_template<const VALIDATING: bool>(
         &mut self,
-        reader: &mut Reader<'_, PROVING>,
+        reader: &mut Reader<'_, VALIDATING>,
         ty: &ColumnType,
-        likely: Option<&Datum>,
+        template: Option<&Datum>,
     ) -> Result<Datum, OvsdbError> {
         let start = *reader;
         match &ty.value {
             Some(value) => {
                 let inner = enter_tagged(reader, "map", start)?;
                 let mut pairs = std::mem::take(&mut self.pairs);
-                let likely = likely.and_then(Datum::as_map);
-                let mut builder = MapBuilder::new(&mut pairs, likely);
+                let template = template.and_then(Datum::as_map);
+                let mut builder = MapBuilder::new(&mut pairs, template);
                 let outcome = self.pairs(reader, &ty.key, value, &mut builder);
                 leave_tagged(reader, "map", start, outcome.is_ok())?;
                 check_count(
@@ -107,11 +112,11 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
                     start,
                 )?;
                 outcome?;
-                let likely = likely.and_then(Datum::as_set);
-                let set = match likely.filter(|likely| likely.iter().eq(&atoms)) {
-                    Some(likely) => {
+                let template = template.and_then(Datum::as_set);
+                let set = match template.filter(|template| template.iter().eq(&atoms)) {
+                    Some(template) => {
                         atoms.clear();
-                        Some(likely.clone())
+                        Some(template.clone())
                     }
                     None => Set::from_distinct(&mut atoms),
                 };
@@ -120,31 +125,17 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
                     .ok_or_else(|| OvsdbError::new("ovsdb error", "set contains duplicate"))
             }
             None => {
-                let likely = likely.and_then(Datum::as_scalar);
-                Ok(Datum::Set(Set::one(
-                    self.checked_atom(reader, &ty.key, likely)?,
-                )))
+                let template = template.and_then(Datum::as_scalar);
+                let atom = self.checked_atom(reader, &ty.key, template)?;
+                Ok(Datum::Set(Set::one(atom)))
             }
         }
     }
 
-    /// Reads `[string, string,` of a clause or mutation; none where the value does not begin so.
-    pub(super) fn triple_head<'a>(reader: &mut Reader<'a>) -> Option<(Cow<'a, str>, Cow<'a, str>)> {
-        let word = |reader: &mut Reader<'a>| Some(lossy(reader.string()?));
-        if !reader.enter_array() || !reader.next_element() {
-            return None;
-        }
-        let first = word(reader)?;
-        if !reader.next_element() {
-            return None;
-        }
-        let second = word(reader)?;
-        reader.next_element().then_some((first, second))
-    }
-
-    fn elements<const PROVING: bool>(
+    /// Decodes the elements of a set.
+    fn elements<const VALIDATING: bool>(
         &mut self,
-        reader: &mut Reader<'_, PROVING>,
+        reader: &mut Reader<'_, VALIDATING>,
         key: &BaseType,
         out: &mut Vec<Atom>,
     ) -> Result<(), OvsdbError> {
@@ -154,18 +145,19 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
         Ok(())
     }
 
-    fn pairs<const PROVING: bool>(
+    /// Decodes the pairs of a map.
+    fn pairs<const VALIDATING: bool>(
         &mut self,
-        reader: &mut Reader<'_, PROVING>,
+        reader: &mut Reader<'_, VALIDATING>,
         key: &BaseType,
         value: &BaseType,
         builder: &mut MapBuilder<'_, '_>,
     ) -> Result<(), OvsdbError> {
         while reader.next_element() {
             let start = *reader;
-            // That it is a pair matters before what is wrong in it.
-            let likely = builder.expected();
-            match self.pair(reader, key, value, likely, builder.expects_plain()) {
+            // An error in the form of the pair precedes an error in its atoms.
+            let expected = builder.expected();
+            match self.pair(reader, key, value, expected, builder.expects_plain()) {
                 Ok(Some((key, value))) => builder.push(key, value),
                 Err(error) if array_len(start) == Some(2) => return Err(error),
                 Ok(None) | Err(_) => {
@@ -176,48 +168,51 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
         Ok(())
     }
 
-    /// None for what is no array of two elements.
-    fn pair<'l, const PROVING: bool>(
+    /// Decodes a pair. `None`: not an array of two elements.
+    ///
+    /// `is_plain`: the expected key is a string without characters that JSON escapes.
+    fn pair<'l, const VALIDATING: bool>(
         &mut self,
-        reader: &mut Reader<'_, PROVING>,
+        reader: &mut Reader<'_, VALIDATING>,
         key: &BaseType,
         value: &BaseType,
-        likely: Option<(&'l Atom, &'l Atom)>,
+        expected: Option<(&'l Atom, &'l Atom)>,
         is_plain: bool,
     ) -> Result<Option<(Key<'l>, Atom)>, OvsdbError> {
         if !reader.enter_array() || !reader.next_element() {
             return Ok(None);
         }
-        let key = match likely {
-            Some((likely @ Atom::String(text), _)) if is_plain && reader.is_plain_string(text) => {
-                Key::Expected(likely)
+        let key = match expected {
+            Some((key @ Atom::String(text), _)) if is_plain && reader.is_plain_string(text) => {
+                Key::Expected(key)
             }
             _ => Key::Other(self.checked_atom(reader, key, None)?),
         };
         if !reader.next_element() {
             return Ok(None);
         }
-        let value = self.checked_atom(reader, value, likely.map(|(_, value)| value))?;
+        let value = self.checked_atom(reader, value, expected.map(|(_, value)| value))?;
         Ok((!reader.next_element()).then_some((key, value)))
     }
 
-    fn checked_atom<const PROVING: bool>(
+    /// Decodes an atom and checks its constraint.
+    fn checked_atom<const VALIDATING: bool>(
         &mut self,
-        reader: &mut Reader<'_, PROVING>,
+        reader: &mut Reader<'_, VALIDATING>,
         base: &BaseType,
-        likely: Option<&Atom>,
+        template: Option<&Atom>,
     ) -> Result<Atom, OvsdbError> {
-        let atom = self.atom(reader, base.atom, likely)?;
+        let atom = self.atom(reader, base.atom, template)?;
         base.check(&atom)?;
         Ok(atom)
     }
 
     /// Decodes one atom.
-    fn atom<const PROVING: bool>(
+    fn atom<const VALIDATING: bool>(
         &mut self,
-        reader: &mut Reader<'_, PROVING>,
+        reader: &mut Reader<'_, VALIDATING>,
         ty: AtomType,
-        likely: Option<&Atom>,
+        template: Option<&Atom>,
     ) -> Result<Atom, OvsdbError> {
         let start = *reader;
         let atom = match ty {
@@ -229,7 +224,7 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
                 }))
             }),
             AtomType::Boolean => reader.boolean().map(Atom::Boolean),
-            AtomType::String => match (reader.string(), likely) {
+            AtomType::String => match (reader.string(), template) {
                 (Some(bytes), Some(Atom::String(text))) if *bytes == *text.as_bytes() => {
                     Some(Atom::String(text.clone()))
                 }
@@ -241,9 +236,10 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
         atom.ok_or_else(|| OvsdbError::syntax_at(start, format!("expected {}", ty.name())))
     }
 
-    fn uuid<const PROVING: bool>(
+    /// Decodes `["uuid", ...]` or `["named-uuid", ...]`.
+    fn uuid<const VALIDATING: bool>(
         &mut self,
-        reader: &mut Reader<'_, PROVING>,
+        reader: &mut Reader<'_, VALIDATING>,
     ) -> Result<Uuid, OvsdbError> {
         let start = *reader;
         let malformed = || OvsdbError::syntax_at(start, "expected [\"uuid\", <string>]");
@@ -264,7 +260,7 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
                 OvsdbError::syntax_at(start, format!("\"{text}\" is not a valid UUID"))
             }),
             (b"named-uuid", Some(named)) => match std::str::from_utf8(&text) {
-                Ok(name) if is_id(name) => Ok(named.mention(name)),
+                Ok(name) if is_id(name) => Ok(named.resolve(name)),
                 _ => Err(OvsdbError::syntax_at(
                     start,
                     "named-uuid string is not a valid <id>",
@@ -275,37 +271,17 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
     }
 }
 
-/// The error of a clause or mutation at `start`: its shape (three elements, the first two strings) matters first.
-pub(super) fn triple_error(
-    start: Reader<'_>,
-    error: Option<OvsdbError>,
-    malformed: &str,
-) -> OvsdbError {
-    match error {
-        Some(error) if array_len(start) == Some(3) => error,
-        _ => OvsdbError::syntax_at(start, malformed),
-    }
-}
-
-/// Names that are not UTF-8 match nothing; messages show them with replacement characters.
-fn lossy(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
-    match bytes {
-        Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
-        Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
-    }
-}
-
-/// Whether the value is an array that begins with `"set"`, and so must be a `<set>`.
-fn is_set<const PROVING: bool>(mut at: Reader<'_, PROVING>) -> bool {
+/// True if the value is an array that starts with `"set"`, and must therefore be a `<set>`.
+fn is_set<const VALIDATING: bool>(mut at: Reader<'_, VALIDATING>) -> bool {
     at.enter_array() && at.next_element() && at.string().as_deref() == Some(b"set")
 }
 
-/// Enters `[tag, [`; returns the position of the inner array.
-fn enter_tagged<'a, const PROVING: bool>(
-    reader: &mut Reader<'a, PROVING>,
+/// Enters `[tag, [` and returns the position of the inner array.
+fn enter_tagged<'a, const VALIDATING: bool>(
+    reader: &mut Reader<'a, VALIDATING>,
     tag: &str,
-    start: Reader<'a, PROVING>,
-) -> Result<Reader<'a, PROVING>, OvsdbError> {
+    start: Reader<'a, VALIDATING>,
+) -> Result<Reader<'a, VALIDATING>, OvsdbError> {
     let entered = reader.enter_array()
         && reader.next_element()
         && reader.string().as_deref() == Some(tag.as_bytes())
@@ -320,12 +296,14 @@ fn enter_tagged<'a, const PROVING: bool>(
     ))
 }
 
-/// Leaves `[tag, [...]]`. That nothing follows the inner array matters before what is wrong in it, where the reader has
-/// stopped in the middle then.
-fn leave_tagged<const PROVING: bool>(
-    reader: &mut Reader<'_, PROVING>,
+/// Leaves `[tag, [...]]`.
+///
+/// An element behind the inner array is an error that precedes errors of the inner array. `at_end`
+/// is false if the reader stopped within the inner array because of such an error.
+fn leave_tagged<const VALIDATING: bool>(
+    reader: &mut Reader<'_, VALIDATING>,
     tag: &str,
-    start: Reader<'_, PROVING>,
+    start: Reader<'_, VALIDATING>,
     at_end: bool,
 ) -> Result<(), OvsdbError> {
     let is_longer = if at_end {
@@ -342,9 +320,9 @@ fn leave_tagged<const PROVING: bool>(
     Ok(())
 }
 
-/// The number of elements of an array.
-fn array_len<const PROVING: bool>(mut at: Reader<'_, PROVING>) -> Option<usize> {
-    if at.kind() != Kind::Array {
+/// Returns the number of elements of an array. `None`: the value is not an array.
+pub(super) fn array_len<const VALIDATING: bool>(mut at: Reader<'_, VALIDATING>) -> Option<usize> {
+    if at.kind() != ValueKind::Array {
         return None;
     }
     at.enter_array();
@@ -356,13 +334,14 @@ fn array_len<const PROVING: bool>(mut at: Reader<'_, PROVING>) -> Option<usize> 
     Some(len)
 }
 
-/// The count of elements matters before any fault of an element; `decoded` is none when one had a fault.
-fn check_count<const PROVING: bool>(
+/// Checks the number of elements. Its error precedes errors of elements; `decoded` is `None` if
+/// there was such an error.
+fn check_count<const VALIDATING: bool>(
     ty: &ColumnType,
     class: &str,
     decoded: Option<usize>,
-    inner: Reader<'_, PROVING>,
-    start: Reader<'_, PROVING>,
+    inner: Reader<'_, VALIDATING>,
+    start: Reader<'_, VALIDATING>,
 ) -> Result<(), OvsdbError> {
     let n = decoded.or_else(|| array_len(inner)).unwrap_or(0);
     if n >= ty.min as usize && n <= ty.max as usize {
@@ -390,7 +369,7 @@ mod tests {
         let mut reader = Reader::new(text.as_text());
         reader.enter_array();
         reader.next_element();
-        NotationReader::new(&mut Strings::default()).datum(&mut reader, ty)
+        NotationReader::new(&mut StringCache::default()).datum(&mut reader, ty)
     }
 
     fn set_of(atom: AtomType, min: u32, max: u32) -> ColumnType {
@@ -430,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_are_ovsdb_servers() {
+    fn errors_are_worded_like_those_of_ovsdb_server() {
         let int = set_of(AtomType::Integer, 1, 1);
         let strings = set_of(AtomType::String, 0, 2);
         let uuid = set_of(AtomType::Uuid, 1, 1);

@@ -1,14 +1,13 @@
-//! The operations of `transact` (RFC 7047 §5.2).
+//! The operations of `transact` (RFC 7047 section 5.2).
 
-mod arriving;
 mod decode;
 mod insert;
 mod insert_row;
 mod row;
 mod transaction;
 
-pub use arriving::{ArrivedOperations, ArrivingTransaction, DecodedOperations, LastOperations};
 pub use insert_row::InsertRow;
+pub(crate) use transaction::OperationSequence;
 pub use transaction::decode_transaction;
 
 use uuid::Uuid;
@@ -20,84 +19,85 @@ use crate::schema::{ColumnId, TableId};
 use super::condition::Condition;
 use super::mutation::Mutation;
 
-/// Values for some columns of a row.
+/// Values of some columns of a row.
 pub type ColumnValues = Vec<(ColumnId, Datum)>;
 
-/// One operation, all names resolved.
+/// One operation. Names of tables and columns, and named-uuids, are resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
-    /// Adds a row.
+    /// Inserts a row.
     Insert {
-        /// To this table.
+        /// Table of the row.
         table: TableId,
-        /// With this UUID.
+        /// UUID of the row.
         uuid: Uuid,
-        /// The `uuid` member as it was sent: the caller chose the UUID, and it may be taken.
+        /// Text of the member `uuid`, with which the client requests a UUID. `None`: the server
+        /// chooses it.
         given: Option<String>,
-        /// Its values.
+        /// Values of the row.
         row: InsertRow,
     },
     /// Reads rows.
     Select {
-        /// From this table.
+        /// Table of the rows.
         table: TableId,
-        /// Which rows.
+        /// Condition on the rows.
         condition: Condition,
-        /// Which columns.
+        /// Columns of the result.
         columns: Vec<ColumnId>,
-        /// By which columns to sort, ascending.
+        /// Columns by which the result is sorted, ascending. An extension of ovsdb-server.
         sort: Vec<ColumnId>,
     },
     /// Overwrites columns.
     Update {
-        /// In this table.
+        /// Table of the rows.
         table: TableId,
-        /// Which rows.
+        /// Condition on the rows.
         condition: Condition,
-        /// The new values.
+        /// New values.
         row: ColumnValues,
     },
-    /// Changes columns relative to what they hold.
+    /// Changes columns relative to their values.
     Mutate {
-        /// In this table.
+        /// Table of the rows.
         table: TableId,
-        /// Which rows.
+        /// Condition on the rows.
         condition: Condition,
-        /// The changes, in order.
+        /// Mutations in order.
         mutations: Vec<Mutation>,
     },
-    /// Removes rows.
+    /// Deletes rows.
     Delete {
-        /// From this table.
+        /// Table of the rows.
         table: TableId,
-        /// Which rows.
+        /// Condition on the rows.
         condition: Condition,
     },
-    /// Waits until rows look as said.
+    /// Waits until rows have, or do not have, certain values.
     Wait {
-        /// In this table.
+        /// Table of the rows.
         table: TableId,
-        /// Milliseconds; none waits for ever.
+        /// Timeout in milliseconds. `None`: no timeout.
         timeout: Option<u64>,
-        /// Which rows.
+        /// Condition on the rows.
         condition: Condition,
-        /// Which columns to compare.
+        /// Columns that are compared.
         columns: Vec<ColumnId>,
-        /// Until the rows are (`==`), or are not (`!=`), the expected ones.
+        /// True for `==`: waits until the rows equal `rows`. False for `!=`: until they differ.
         equal: bool,
-        /// The expected rows; what they do not say is the default.
+        /// Rows to compare with. Omitted columns have their defaults.
         rows: Vec<ColumnValues>,
     },
-    /// Asks for durability; in memory there is nothing to do.
+    /// Requests that the transaction is durable.
     Commit {
-        /// Whether the transaction must be on disk before the reply.
+        /// True if the transaction must be on disk before the reply.
         durable: bool,
     },
-    /// Fails on purpose.
+    /// Aborts the transaction.
     Abort,
-    /// A text for the log.
+    /// Comment for the database log.
     Comment(String),
-    /// Fails unless the client owns a lock.
+    /// Aborts the transaction unless the client owns a lock.
     Assert {
         /// Name of the lock.
         lock: String,
@@ -105,7 +105,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Insert { .. } => "insert",
@@ -121,7 +121,8 @@ impl Operation {
         }
     }
 
-    /// The table whose rows it reads or changes.
+    /// Returns the table whose rows the operation reads or changes. `None`: the operation has no
+    /// table.
     pub fn table(&self) -> Option<TableId> {
         match self {
             Self::Insert { table, .. }
@@ -134,7 +135,7 @@ impl Operation {
         }
     }
 
-    /// Whether it is allowed on a read-only database. (`commit` is not.)
+    /// True if the operation is allowed on a read-only database. `commit` is not.
     pub fn is_read_only(&self) -> bool {
         matches!(
             self,
@@ -147,32 +148,35 @@ impl Operation {
     }
 }
 
-/// The operation at which decoding stopped.
+/// Operation that cannot be decoded.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
-    /// An `insert` that gave this UUID (as sent) for this table: whether it is taken matters before `error`.
+pub struct OperationFailure {
+    /// Table, requested UUID and its text, if the operation is an `insert` that requests a UUID.
+    ///
+    /// The error of a UUID that is in use precedes `error`.
     pub given: Option<(TableId, Uuid, String)>,
-    /// What is wrong with the operation.
+    /// The violation.
     pub error: OvsdbError,
 }
 
-/// The operations of a request, up to the first that could not be decoded.
+/// Operations of a request, up to the first that cannot be decoded.
 ///
-/// A broken operation does not keep those before it from running: their results are in the reply.
+/// The operations before an invalid one are executed, and the reply contains their results.
 #[derive(Clone, Debug, Default)]
 pub struct DecodedTransaction {
-    /// The operations before `failure`, or all.
+    /// The operations before `failure`, or all operations.
     pub operations: Vec<Operation>,
-    /// The operation after them, if it could not be decoded.
-    pub failure: Option<Failure>,
-    /// How many operations the request holds.
+    /// The first operation that cannot be decoded.
+    pub failure: Option<OperationFailure>,
+    /// Number of operations in the request.
     pub total: usize,
 }
 
 impl DecodedTransaction {
-    /// Whether it may have to wait for others.
-    pub fn may_block(&self) -> bool {
-        let wait = |operation: &Operation| matches!(operation, Operation::Wait { .. });
-        self.operations.iter().any(wait)
+    /// True if an operation may wait for changes by other transactions.
+    pub fn may_wait(&self) -> bool {
+        self.operations
+            .iter()
+            .any(|operation| matches!(operation, Operation::Wait { .. }))
     }
 }

@@ -1,49 +1,49 @@
-//! JSON-RPC 1.0 messages (RFC 7047 §4).
+//! JSON-RPC 1.0 messages (RFC 7047 section 4).
 
-use crate::json::{Json, Kind, Reader, TextBuf};
+use crate::json::{Json, Reader, TextBuf, ValueKind};
 
-/// A message, its parameters still text.
+/// A message whose parameters are still text.
 #[derive(Clone, Debug)]
 pub enum Message<'a> {
-    /// Expects a reply.
+    /// Request, which the receiver answers with a reply.
     Request {
-        /// Method.
+        /// Name of the method.
         method: String,
-        /// At the array of parameters.
+        /// Reader at the array of parameters.
         params: Reader<'a>,
         /// Any JSON value but `null`.
         id: Json,
     },
-    /// Expects none.
+    /// Notification, which is not answered.
     Notification {
-        /// Method.
+        /// Name of the method.
         method: String,
-        /// At the array of parameters.
+        /// Reader at the array of parameters.
         params: Reader<'a>,
     },
-    /// Answers a request.
+    /// Reply to a request.
     Reply(Reply<'a>),
 }
 
-/// An answer to a request.
+/// A reply to a request.
 #[derive(Clone, Debug)]
 pub struct Reply<'a> {
-    /// Of the request.
+    /// The `id` of the request.
     pub id: Json,
-    /// At the result, or at the error.
+    /// Reader at the result, or at the error.
     pub outcome: Result<Reader<'a>, Reader<'a>>,
 }
 
-/// Why a text is no JSON-RPC 1.0 message. Both sides close the connection on it.
+/// Violation of JSON-RPC 1.0 by a text. Servers and clients close the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("bad JSON-RPC message: {0}")]
 pub struct MessageError(&'static str);
 
 impl<'a> Message<'a> {
-    /// Tells what a text is.
+    /// Decodes the envelope of a message.
     ///
     /// # Errors
-    /// It is no valid message: members that are unknown, missing or not allowed together.
+    /// Members are unknown, missing or not allowed together.
     pub fn decode(text: &'a TextBuf) -> Result<Self, MessageError> {
         if !Reader::new(text.as_text()).enter_object() {
             return Err(MessageError("message is not a JSON object"));
@@ -59,7 +59,7 @@ impl<'a> Message<'a> {
                 b"id" => &mut id,
                 _ => return Err(MessageError("message has an unexpected member")),
             };
-            *slot = (at.kind() != Kind::Null || &*name == b"method").then_some(at);
+            *slot = (at.kind() != ValueKind::Null || &*name == b"method").then_some(at);
         }
         let id = id.map(|mut at| Json::read(&mut at));
         if result.is_some() || error.is_some() {
@@ -82,7 +82,7 @@ impl<'a> Message<'a> {
             return Err(MessageError("method is not a string"));
         };
         let method = String::from_utf8_lossy(&method).into_owned();
-        if params.kind() != Kind::Array {
+        if params.kind() != ValueKind::Array {
             return Err(MessageError("params is not an array"));
         }
         Ok(match id {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_members_decide() {
+    fn the_members_determine_the_kind_of_message() {
         for (text, expected) in [
             (r#"{"method":"echo","params":[],"id":false}"#, "request"),
             (

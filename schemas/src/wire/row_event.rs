@@ -1,4 +1,4 @@
-//! What monitors report, written: how one change of a row looks to one monitor.
+//! Encoding of row updates: a change of a row as one monitor reports it.
 
 use crate::delta::Delta;
 use crate::json::write;
@@ -8,25 +8,26 @@ use crate::schema::{ColumnId, TableSchema};
 use super::condition::Clause;
 use super::monitor::{MonitorTable, MonitorVersion, Select};
 
-/// A change of a row, as a monitor sees it through its condition.
+/// Change of a row, filtered by the condition of a monitor.
 #[derive(Clone, Copy, Debug)]
 pub enum RowEvent<'a> {
-    /// There when the monitor begins.
+    /// The row satisfies the condition when the monitor starts.
     Initial(&'a Row),
-    /// There from now on.
+    /// The row was inserted, or begins to satisfy the condition.
     Insert(&'a Row),
-    /// Another version than before.
+    /// The row was modified and still satisfies the condition.
     Modify {
-        /// Before.
+        /// Version before the change.
         old: &'a Row,
-        /// Now.
+        /// Version after the change.
         new: &'a Row,
     },
-    /// Not there any more.
+    /// The row was deleted, or ceases to satisfy the condition.
     Delete(&'a Row),
 }
 
 impl RowEvent<'_> {
+    /// True if `select` includes this kind of change.
     fn is_selected(self, select: Select) -> bool {
         match self {
             Self::Initial(_) => select.initial,
@@ -38,8 +39,8 @@ impl RowEvent<'_> {
 }
 
 impl MonitorTable {
-    /// What a change from `old` to `new` is to this monitor: a row that begins to satisfy the condition
-    /// is inserted, one that ceases to is deleted.
+    /// Returns the event of a change from `old` to `new`. `None`: neither version satisfies the
+    /// condition.
     pub fn event<'a>(&self, old: Option<&'a Row>, new: Option<&'a Row>) -> Option<RowEvent<'a>> {
         let seen = |row: &&Row| self.condition.matches_any(row);
         match (old.filter(seen), new.filter(seen)) {
@@ -50,10 +51,10 @@ impl MonitorTable {
         }
     }
 
-    /// Appends the `<row-update>` of an event.
+    /// Appends the `<row-update>` or `<row-update2>` of an event.
     ///
-    /// Appends nothing and returns false when the event is not reported: the monitor did not select its
-    /// kind, or no column changed that it asks for or whose value decides whether it sees the row.
+    /// False: the event is not reported, and nothing was appended. Either the monitor does not
+    /// select its kind, or no column changed that is requested or part of the condition.
     pub fn write_event(
         &self,
         event: RowEvent<'_>,
@@ -114,7 +115,8 @@ impl MonitorTable {
         true
     }
 
-    /// The columns whose change is an event: those asked for, reported or not, and those of the condition.
+    /// Returns the columns whose changes are events: the requested columns, and those of the
+    /// condition.
     fn watched(&self) -> impl Iterator<Item = ColumnId> {
         let of_condition = self.condition.0.iter().filter_map(|clause| match clause {
             Clause::Column { column, .. } => Some(*column),
@@ -127,7 +129,7 @@ impl MonitorTable {
     }
 }
 
-/// Some columns of a table, to be written as the members of an object.
+/// Columns of a table that are written as the members of an object.
 #[derive(Clone)]
 struct Columns<'a, I> {
     table: &'a TableSchema,
@@ -135,6 +137,7 @@ struct Columns<'a, I> {
 }
 
 impl<I: Iterator<Item = ColumnId>> Columns<'_, I> {
+    /// Appends the values of the columns for which `wanted` returns true.
     fn write(self, out: &mut Vec<u8>, row: &Row, wanted: impl Fn(ColumnId, &Row) -> bool) {
         let (table, start) = (self.table, out.len());
         for column in self.selected.filter(|column| wanted(*column, row)) {
@@ -144,6 +147,7 @@ impl<I: Iterator<Item = ColumnId>> Columns<'_, I> {
         close(out, start);
     }
 
+    /// Appends the differences of the columns that changed.
     fn write_differences(self, out: &mut Vec<u8>, old: &Row, new: &Row) {
         let (table, start) = (self.table, out.len());
         for column in self.selected {
@@ -157,14 +161,14 @@ impl<I: Iterator<Item = ColumnId>> Columns<'_, I> {
     }
 }
 
-/// Appends a member's name to the object that begins at `start`.
+/// Appends the name of a member to the object that starts at `start`.
 fn write_name(out: &mut Vec<u8>, start: usize, name: &str) {
     out.push(if out.len() == start { b'{' } else { b',' });
     write::string(out, name.as_bytes());
     out.push(b':');
 }
 
-/// Ends the object that begins at `start`.
+/// Ends the object that starts at `start`.
 fn close(out: &mut Vec<u8>, start: usize) {
     if out.len() == start {
         out.push(b'{');

@@ -1,4 +1,5 @@
-//! What monitors report, read: the bodies of `update`, `update2` and `update3` and of a monitor's first reply.
+//! Decoding of `<table-updates>`: the content of `update`, `update2` and `update3`, and of the
+//! first reply of a monitor.
 
 use std::sync::Arc;
 
@@ -9,42 +10,42 @@ use crate::error::OvsdbError;
 use crate::json::Reader;
 use crate::row::Row;
 use crate::schema::{ColumnId, DatabaseSchema, TableId, TableSchema};
-use crate::strings::Strings;
+use crate::streaming::StreamedRows;
+use crate::strings::StringCache;
 
-use super::arrived::ArrivedRows;
 use super::monitor::MonitorVersion;
 use super::operation::ColumnValues;
-use super::update_row::{LastRow, RowReader, malformed, value_error};
+use super::row_update_reader::{LastRow, RowReader, malformed, value_error};
 
-/// What happened to one row.
+/// Change of one row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RowUpdate {
-    /// It is there: since the monitor began (`initial`) or from now on (`insert`). What was not said
-    /// is the default.
+    /// The row exists when the monitor starts (`initial`) or was inserted (`insert`). Omitted
+    /// columns have their defaults.
     Insert(Arc<Row>),
-    /// Columns have these values now ([`MonitorVersion::V1`]); some may have had them before.
+    /// New values of columns ([`MonitorVersion::V1`]). Some may be unchanged.
     Update(ColumnValues),
-    /// Columns differ ([`MonitorVersion::V2`] and later). There may be none.
+    /// Differences of columns ([`MonitorVersion::V2`] and later). There may be none.
     Modify(Vec<(ColumnId, Delta)>),
-    /// It is gone.
+    /// The row was deleted.
     Delete,
 }
 
-/// Why an update cannot be understood.
+/// Reason why an update cannot be decoded or applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpdateError {
-    /// It names a table that the schema lacks.
+    /// The schema lacks the table.
     #[error("update of unknown table {0}")]
     UnknownTable(String),
-    /// It has not the shape of one.
+    /// The JSON does not have the form of an update.
     #[error("malformed update{}: {problem}", .table.as_ref().map(|table| format!(" of table {table}")).unwrap_or_default())]
     Malformed {
-        /// In this table, where that is known.
+        /// The table, if it is known.
         table: Option<Arc<str>>,
-        /// What is wrong.
+        /// Description.
         problem: &'static str,
     },
-    /// A value is not what the column's type says.
+    /// A value does not have the type of its column.
     #[error("update of row {row} in table {table}: column {column}: {error}")]
     Value {
         /// Table.
@@ -53,26 +54,29 @@ pub enum UpdateError {
         row: Uuid,
         /// Column.
         column: Arc<str>,
-        /// What is wrong.
+        /// The violation.
         error: OvsdbError,
     },
-    /// It does not follow from what was reported before.
+    /// The update contradicts earlier ones.
     #[error("update of row {row} in table {table}: {problem}")]
     Contradiction {
         /// Table.
         table: Arc<str>,
         /// Row.
         row: Uuid,
-        /// What is wrong.
+        /// Description.
         problem: &'static str,
     },
 }
 
 impl RowUpdate {
-    /// The version of the row `uuid` that follows `old`; none when it is deleted. Without a change it is `old`.
+    /// Applies the update to the version `old` of the row `uuid`. `None`: the row is deleted.
+    ///
+    /// Without a change the result is `old` itself.
     ///
     /// # Errors
-    /// A row that is there is inserted, one that is not is changed or deleted, or a difference does not fit.
+    /// An existing row is inserted, a missing row is changed or deleted, or a difference does not
+    /// fit the value.
     pub fn apply(
         self,
         table: &TableSchema,
@@ -115,18 +119,19 @@ impl RowUpdate {
     }
 }
 
-/// Reads a `<table-updates>` row by row, without building a tree. Ends after the first error.
+/// Iterator over the rows of a `<table-updates>`, decoded without building a tree. It ends after
+/// the first error.
 ///
 /// ```
 /// use patchbay_schemas::json::{Reader, TextBuf};
 /// use patchbay_schemas::nb;
-/// use patchbay_schemas::strings::Strings;
+/// use patchbay_schemas::strings::StringCache;
 /// use patchbay_schemas::wire::{MonitorVersion, RowUpdate, UpdateReader};
 ///
 /// let text = TextBuf::parse(br#"{"Logical_Switch":{
 ///     "550e8400-e29b-41d4-a716-446655440000":{"insert":{"name":"sw0","later":1}},
 ///     "550e8400-e29b-41d4-a716-446655440001":{"delete":null}}}"#.to_vec())?;
-/// let (schema, mut strings) = (nb::schema(), Strings::default());
+/// let (schema, mut strings) = (nb::schema(), StringCache::default());
 /// let reader = Reader::new(text.as_text());
 /// let mut updates = UpdateReader::new(reader, &schema, MonitorVersion::V2, &mut strings);
 /// let rows = updates.by_ref().collect::<Result<Vec<_>, _>>()?;
@@ -139,17 +144,17 @@ pub struct UpdateReader<'a> {
     reader: Reader<'a>,
     schema: &'a DatabaseSchema,
     rows: RowReader<'a>,
-    place: Place,
-    /// What was taken out of the text before.
-    arrived: ArrivedRows,
-    /// What of that comes before the next row.
-    early: std::iter::Flatten<std::vec::IntoIter<Vec<(Uuid, RowUpdate)>>>,
-    early_error: Option<UpdateError>,
+    position: Position,
+    /// Rows that were removed from the text and decoded earlier.
+    streamed: StreamedRows,
+    /// Streamed rows of the current table, which precede the next row of the text.
+    streamed_rows: std::iter::Flatten<std::vec::IntoIter<Vec<(Uuid, RowUpdate)>>>,
+    streamed_error: Option<UpdateError>,
 }
 
-/// Where the reader is.
+/// Position of the reader.
 #[derive(Clone, Copy)]
-enum Place {
+enum Position {
     Start,
     /// Among the tables.
     Tables,
@@ -159,45 +164,46 @@ enum Place {
 }
 
 impl<'a> UpdateReader<'a> {
-    /// Begins at the `<table-updates>` that `reader` reads next.
+    /// Returns an iterator over the `<table-updates>` that is the next value of `reader`.
     pub fn new(
         reader: Reader<'a>,
         schema: &'a DatabaseSchema,
         version: MonitorVersion,
-        strings: &'a mut Strings,
+        strings: &'a mut StringCache,
     ) -> Self {
         Self {
             reader,
             schema,
             rows: RowReader::new(version, strings),
-            place: Place::Start,
-            arrived: ArrivedRows::default(),
-            early: Vec::new().into_iter().flatten(),
-            early_error: None,
+            position: Position::Start,
+            streamed: StreamedRows::default(),
+            streamed_rows: Vec::new().into_iter().flatten(),
+            streamed_error: None,
         }
     }
 
-    /// The same with what was taken out of the text before.
+    /// Adds the rows that were removed from the text while it was being received.
     #[must_use]
-    pub fn with_arrived(self, arrived: ArrivedRows) -> Self {
-        Self { arrived, ..self }
+    pub fn with_streamed(self, streamed: StreamedRows) -> Self {
+        Self { streamed, ..self }
     }
 
-    /// The columns that the schema lacks, as `table.column`; their values were skipped.
+    /// Iterates over the columns that the schema lacks, as `table.column`. Their values were
+    /// skipped.
     pub fn unknown_columns(&self) -> impl Iterator<Item = &str> {
         self.rows.unknown_columns.iter().map(String::as_str)
     }
 
     fn next_row(&mut self) -> Result<Option<(TableId, Uuid, RowUpdate)>, UpdateError> {
         loop {
-            match self.place {
-                Place::Start => {
+            match self.position {
+                Position::Start => {
                     if !self.reader.enter_object() {
                         return Err(malformed(None, "it is not an object"));
                     }
-                    self.place = Place::Tables;
+                    self.position = Position::Tables;
                 }
-                Place::Tables => {
+                Position::Tables => {
                     let Some(name) = self.reader.next_member() else {
                         return Ok(None);
                     };
@@ -208,30 +214,30 @@ impl<'a> UpdateReader<'a> {
                     if !self.reader.enter_object() {
                         return Err(malformed(Some(table), "it is not an object"));
                     }
-                    self.place = Place::Rows(id);
+                    self.position = Position::Rows(id);
                     self.rows.last = LastRow::default();
-                    if let Some(early) = self.arrived.taken_at(self.reader.place()) {
-                        self.early = early.rows.into_iter().flatten();
-                        self.early_error = early.error;
-                        self.rows.last = early.last;
-                        self.rows.unknown_columns.extend(early.unknown_columns);
+                    if let Some(table) = self.streamed.take_table(self.reader.position()) {
+                        self.streamed_rows = table.rows.into_iter().flatten();
+                        self.streamed_error = table.error;
+                        self.rows.last = table.last;
+                        self.rows.unknown_columns.extend(table.unknown_columns);
                     }
                 }
-                Place::Rows(id) => {
-                    if let Some((uuid, update)) = self.early.next() {
+                Position::Rows(id) => {
+                    if let Some((uuid, update)) = self.streamed_rows.next() {
                         return Ok(Some((id, uuid, update)));
                     }
-                    if let Some(error) = self.early_error.take() {
+                    if let Some(error) = self.streamed_error.take() {
                         return Err(error);
                     }
                     let table = self.schema.table(id);
                     let Some((uuid, update)) = self.rows.next(&mut self.reader, table)? else {
-                        self.place = Place::Tables;
+                        self.position = Position::Tables;
                         continue;
                     };
                     return Ok(Some((id, uuid, update)));
                 }
-                Place::End => return Ok(None),
+                Position::End => return Ok(None),
             }
         }
     }
@@ -243,7 +249,7 @@ impl Iterator for UpdateReader<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.next_row().transpose();
         if !matches!(next, Some(Ok(_))) {
-            self.place = Place::End;
+            self.position = Position::End;
         }
         next
     }

@@ -1,16 +1,17 @@
-//! What this crate renders: reviewed as text, and compared with the real `ovn-nbctl` on the same rows.
+//! Tests of the rendered texts: reviewed as files, and compared with the real `ovn-nbctl` on the
+//! same rows.
 
 mod random;
-mod real;
+mod real_northbound;
 mod scenarios;
 
 use patchbay_engine::db::Snapshot;
 use patchbay_snapshots::{lr_policy_list, lr_route_list, show, show_named};
 
-use real::RealNorthbound;
+use real_northbound::RealNorthbound;
 
-/// Everything that can be rendered of a northbound, each text under the command line that asks for it.
-fn rendered(northbound: &Snapshot, routers: &[&str]) -> Vec<(Vec<String>, String)> {
+/// All texts of a northbound database, each with the words of its command.
+fn render_all(northbound: &Snapshot, routers: &[&str]) -> Vec<(Vec<String>, String)> {
     let mut texts = vec![(command(&["show"]), show(northbound))];
     for router in routers {
         texts.push((command(&["show", router]), show_named(northbound, router)));
@@ -23,9 +24,9 @@ fn rendered(northbound: &Snapshot, routers: &[&str]) -> Vec<(Vec<String>, String
             lr_policy_list(northbound, router),
         ));
     }
-    let texts = texts.into_iter();
     texts
-        .map(|(words, text)| (words, text.expect("the routers are there")))
+        .into_iter()
+        .map(|(words, text)| (words, text.expect("the routers exist")))
         .collect()
 }
 
@@ -33,26 +34,28 @@ fn command(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn is_what_ovn_nbctl_prints(northbound: &Snapshot, routers: &[&str]) {
+/// Checks that the real `ovn-nbctl` prints the rendered texts.
+fn assert_equals_ovn_nbctl(northbound: &Snapshot, routers: &[&str]) {
     let real = RealNorthbound::load(northbound);
-    for (words, text) in rendered(northbound, routers) {
+    for (words, text) in render_all(northbound, routers) {
         assert_eq!(real.nbctl(&words), Ok(text), "{words:?}");
     }
 }
 
-fn reviewed(northbound: &Snapshot, routers: &[&str]) -> String {
-    let texts = rendered(northbound, routers).into_iter();
-    texts
+/// All texts of a northbound database as one text for review.
+fn render_for_review(northbound: &Snapshot, routers: &[&str]) -> String {
+    render_all(northbound, routers)
+        .into_iter()
         .map(|(words, text)| format!("$ ovn-nbctl {}\n{text}\n", words.join(" ")))
         .collect::<Vec<_>>()
         .concat()
 }
 
 #[test]
-fn ports() {
+fn switches_and_routers_with_their_ports_are_shown() {
     let northbound = scenarios::ports();
-    insta::assert_snapshot!(reviewed(&northbound, &["lr0"]));
-    is_what_ovn_nbctl_prints(&northbound, &["lr0", "lr1"]);
+    insta::assert_snapshot!("ports", render_for_review(&northbound, &["lr0"]));
+    assert_equals_ovn_nbctl(&northbound, &["lr0", "lr1"]);
     let real = RealNorthbound::load(&northbound);
     for name in ["sw0", "both", "no such name"] {
         let text = show_named(&northbound, name).unwrap();
@@ -65,7 +68,7 @@ fn ports() {
 }
 
 #[test]
-fn a_port_without_networks_has_no_line_for_them() {
+fn a_port_without_networks_has_no_networks_line() {
     let text = show_named(&scenarios::port_without_networks(), "lr0").unwrap();
     assert!(
         text.ends_with(" (lr0)\n    port rtos\n        mac: \"\"\n"),
@@ -74,33 +77,33 @@ fn a_port_without_networks_has_no_line_for_them() {
 }
 
 #[test]
-fn routes() {
+fn static_routes_are_listed() {
     let northbound = scenarios::routes();
-    insta::assert_snapshot!(reviewed(&northbound, &["lr0"]));
-    is_what_ovn_nbctl_prints(&northbound, &["lr0", "only-ipv6", "empty"]);
+    insta::assert_snapshot!("routes", render_for_review(&northbound, &["lr0"]));
+    assert_equals_ovn_nbctl(&northbound, &["lr0", "only-ipv6", "empty"]);
 }
 
 #[test]
-fn addresses_are_read_as_the_program_reads_them() {
-    is_what_ovn_nbctl_prints(&scenarios::addresses(), &["lr0"]);
+fn addresses_are_parsed_as_by_ovn_nbctl() {
+    assert_equals_ovn_nbctl(&scenarios::addresses(), &["lr0"]);
 }
 
 #[test]
-fn policies() {
+fn routing_policies_are_listed() {
     let northbound = scenarios::policies();
-    insta::assert_snapshot!(reviewed(&northbound, &["lr0"]));
-    is_what_ovn_nbctl_prints(&northbound, &["lr0", "empty"]);
+    insta::assert_snapshot!("policies", render_for_review(&northbound, &["lr0"]));
+    assert_equals_ovn_nbctl(&northbound, &["lr0", "empty"]);
 }
 
 #[test]
-fn the_order_of_rows_is_that_of_the_program() {
+fn rows_have_the_order_of_ovn_nbctl() {
     for (seed, count) in (0..).zip([1, 2, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 40, 150]) {
-        is_what_ovn_nbctl_prints(&scenarios::many(seed, count), &[]);
+        assert_equals_ovn_nbctl(&scenarios::many(seed, count), &[]);
     }
 }
 
 #[test]
-fn what_cannot_be_found_is_refused_in_the_same_words() {
+fn look_ups_that_fail_have_the_errors_of_ovn_nbctl() {
     let northbound = scenarios::ports();
     let real = RealNorthbound::load(&northbound);
     let unknown = "6f1f9a4e-0000-4000-8000-000000000000";
@@ -111,21 +114,21 @@ fn what_cannot_be_found_is_refused_in_the_same_words() {
         ["lr-policy-list", unknown],
         ["lr-policy-list", "sw0"],
     ] {
-        let refusal = match words {
+        let result = match words {
             ["show", name] => show_named(&northbound, name),
             ["lr-route-list", name] => lr_route_list(&northbound, name),
             [_, name] => lr_policy_list(&northbound, name),
         };
-        let refusal = refusal.unwrap_err().to_string();
+        let error = result.unwrap_err().to_string();
         assert_eq!(
             real.nbctl(&command(&words)).unwrap_err(),
-            format!("ovn-nbctl: {refusal}\n")
+            format!("ovn-nbctl: {error}\n")
         );
     }
 }
 
 #[test]
-fn a_uuid_names_a_row() {
+fn a_row_is_found_by_its_hyphenated_uuid() {
     let northbound = scenarios::ports();
     let by_name = show_named(&northbound, "lr0").unwrap();
     let uuid = by_name.split(' ').nth(1).unwrap();

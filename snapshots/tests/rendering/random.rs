@@ -1,4 +1,4 @@
-//! Random northbounds, whose texts are compared with the program's.
+//! Random northbound databases, whose texts are compared with those of `ovn-nbctl`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,20 +13,20 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::RngSeed;
 
-use crate::is_what_ovn_nbctl_prints;
+use crate::assert_equals_ovn_nbctl;
 use crate::scenarios::{Rows, northbound};
 
-/// How many northbounds are compared: as many as take some ten seconds.
+/// Number of compared databases. They take about ten seconds.
 const CASES: u32 = 60;
 
-/// Addresses and prefixes as people write them, rightly and wrongly.
+/// Valid and invalid addresses and prefixes.
 fn address() -> impl Strategy<Value = String> {
     let octet = prop_oneof![
         4 => "[0-9]{1,2}",
         1 => "[0-9]{1,4}",
     ];
     let ipv4 = vec(octet, 4).prop_map(|octets| octets.join("."));
-    let few = select(vec![
+    let repeated = select(vec![
         "10.0.0.1",
         "10.0.0.2",
         "10.0.1.1",
@@ -40,7 +40,7 @@ fn address() -> impl Strategy<Value = String> {
         .prop_map(|(groups, tail)| format!("{}::{tail}", groups.join(":")));
     let address = prop_oneof![
         4 => ipv4,
-        4 => few.prop_map(str::to_owned),
+        4 => repeated.prop_map(str::to_owned),
         3 => ipv6,
         1 => mapped,
         1 => "[0-9a-fx:./ +%-]{0,12}",
@@ -55,7 +55,7 @@ fn address() -> impl Strategy<Value = String> {
     (address, mask).prop_map(|(address, mask)| address + &mask)
 }
 
-/// Names, some of which need care.
+/// Names, some with characters that need escapes or several bytes.
 fn name() -> impl Strategy<Value = String> {
     prop_oneof![
         6 => "[a-z0-9_.-]{1,12}",
@@ -285,7 +285,7 @@ fn add_switch(rows: &mut Rows, number: usize, (name, external_ids, ports): &Swit
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: CASES,
-        // Every run is the same; each step of narrowing a difference down starts a server.
+        // All runs are equal. Shrinking is limited because each step starts a server.
         rng_seed: RngSeed::Fixed(1),
         failure_persistence: None,
         max_shrink_iters: 400,
@@ -293,7 +293,7 @@ proptest! {
     })]
 
     #[test]
-    fn random_northbounds_are_shown_as_the_program_shows_them(
+    fn random_databases_are_rendered_as_by_ovn_nbctl(
         seed: u64,
         routers in vec(router(), 1..6),
         switches in vec(switch(), 0..4),
@@ -308,6 +308,6 @@ proptest! {
         });
         let names: Vec<_> = (0..routers.len()).map(|number| format!("r{number}")).collect();
         let names: Vec<_> = names.iter().map(String::as_str).collect();
-        is_what_ovn_nbctl_prints(&northbound, &names);
+        assert_equals_ovn_nbctl(&northbound, &names);
     }
 }

@@ -1,4 +1,4 @@
-//! Northbounds that show every case of the formats. Their UUIDs are the same in every run.
+//! Northbound databases with every case of the formats. Their UUIDs are equal in all runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use patchbay_schemas::nb::{
 use patchbay_schemas::typed::{Ref, TableRow};
 use patchbay_schemas::uuids::UuidSource;
 
-/// Rows on their way into a database.
+/// Transaction that inserts the rows of a scenario.
 pub(crate) struct Rows(TxnBuilder);
 
 impl Rows {
@@ -27,6 +27,7 @@ impl Rows {
     }
 }
 
+/// Builds a database with seeded UUIDs.
 pub(crate) fn northbound(seed: u64, fill: impl FnOnce(&mut Rows)) -> Snapshot {
     let mut database = Database::new(nb::schema());
     let mut rows = Rows(TxnBuilder::with_uuids(
@@ -51,7 +52,7 @@ fn set(texts: &[&str]) -> BTreeSet<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
-/// Switches and routers with all that `show` knows of.
+/// Switches and routers with every property that `show` prints.
 pub(crate) fn ports() -> Snapshot {
     northbound(1, |rows| {
         let plain = |name: &str| LogicalSwitchPort {
@@ -223,7 +224,7 @@ pub(crate) fn routes() -> Snapshot {
                 route("10.0.0.0/24", "192.168.0.1"),
                 by_source(route("10.0.0.0/24", "192.168.0.2")),
                 by_destination(via("lrp0", route("10.0.1.0/24", "192.168.0.3"))),
-                // The bits of the host decide about the order and about equality, but are not printed.
+                // Host bits are compared but not printed.
                 route("10.0.2.9/24", "192.168.0.3"),
                 route("10.0.2.8/24", "192.168.0.4"),
                 route("20.0.0.0/24", "192.168.0.7"),
@@ -276,7 +277,7 @@ pub(crate) fn routes() -> Snapshot {
     })
 }
 
-/// Routes whose prefixes and next hops are written as nobody should.
+/// Routes with unusual notations of prefixes and next hops.
 pub(crate) fn addresses() -> Snapshot {
     let texts = [
         "010.0.0.7/024",
@@ -369,7 +370,7 @@ pub(crate) fn policies() -> Snapshot {
             },
         ];
         for (priority, count) in (50..).zip([1, 2, 3, 5, 9, 20]) {
-            // Names of all lengths: the program walks them by their hash.
+            // Names of all lengths, because `ovn-nbctl` orders them by their hash.
             let names = (1..=count).map(|length| "option-of-any-length"[..length].to_owned());
             let options = names.map(|name| (name, "v".to_owned())).collect();
             policies.push(LogicalRouterPolicy {
@@ -394,7 +395,7 @@ pub(crate) fn policies() -> Snapshot {
     })
 }
 
-/// A router port that no OVN before 24.09 could have.
+/// A router port without networks, which the schema allows since OVN 24.09.
 pub(crate) fn port_without_networks() -> Snapshot {
     northbound(4, |rows| {
         let port = rows.insert(&LogicalRouterPort {
@@ -409,7 +410,7 @@ pub(crate) fn port_without_networks() -> Snapshot {
     })
 }
 
-/// As many switches and routers as `count` says.
+/// `count` switches and as many routers.
 pub(crate) fn many(seed: u64, count: usize) -> Snapshot {
     northbound(seed, |rows| {
         for number in 0..count {

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::ResourceExt;
+use patchbay_resources::object::Object;
+use patchbay_resources::object::Time;
 use thiserror::Error;
 
 use super::error::{Failure, Stage, listed};
@@ -24,7 +24,8 @@ use patchbay_resources::cnc::ClusterNetworkConnect;
 /// ```
 /// # use patchbay_allocate::connects::{ClusterController, Objects};
 /// # use patchbay_model::ClusterSettings;
-/// # use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+/// # use patchbay_resources::object::Time;
+/// # use jiff::Timestamp;
 /// # let (nads, namespaces, connects) = (vec![], vec![], vec![]);
 /// let mut controller = ClusterController::new(ClusterSettings::default());
 /// let networks = patchbay_resources::read::networks(&nads, &namespaces);

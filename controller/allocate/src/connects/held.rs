@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::IpNet;
-use kube::ResourceExt;
+use patchbay_resources::object::Object;
 use thiserror::Error;
 
 use super::allocator::{ConnectAllocator, NoSubnets, usable_pairs};

@@ -3,8 +3,8 @@
 //! API servers do not look into the selectors of custom resources: what is wrong with one is told by the connect's
 //! condition, in the words of Kubernetes' own library.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::core::Selector;
+use patchbay_resources::object::LabelSelector;
+use patchbay_resources::selector::Selector;
 
 use super::error::joined;
 use patchbay_resources::selector::{key_problem, value_problem};
@@ -29,7 +29,7 @@ pub(super) fn parse(selector: &LabelSelector) -> Result<Selector, String> {
         };
         check(&expression.key, values, number)?;
     }
-    Selector::try_from(selector.clone()).map_err(|error| error.to_string())
+    Ok(Selector::new(selector))
 }
 
 /// Checks a requirement. `number` says what is wrong with how many values there are.

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::Namespace;
-use kube::ResourceExt;
+use patchbay_resources::object::Namespace;
+use patchbay_resources::object::Object;
 
 use patchbay_model::{DatapathKey, NadKey, Networks, NodeId, TUNNEL_KEYS};
 use patchbay_resources::cnc::ClusterNetworkConnect;

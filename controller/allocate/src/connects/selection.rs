@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::ResourceExt;
-use kube::core::{Selector, SelectorExt};
+use patchbay_resources::object::LabelSelector;
+use patchbay_resources::object::Object;
+use patchbay_resources::selector::Selector;
 use thiserror::Error;
 
 use super::label_selector;

@@ -1,6 +1,6 @@
 //! The status of a connect.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use patchbay_resources::object::{Condition, Time};
 
 use super::error::{Failure, joined};
 use patchbay_model::abbreviation::truncate_text;

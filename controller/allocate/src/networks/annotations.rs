@@ -1,6 +1,6 @@
 //! Annotations that the cluster half reads and writes.
 
-use kube::core::ObjectMeta;
+use patchbay_resources::object::ObjectMeta;
 
 /// The value of an annotation; empty counts as missing.
 pub(super) fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
-use kube::core::{ObjectMeta, SelectorExt};
-use kube::{Resource, ResourceExt};
+use patchbay_resources::object::Namespace;
+use patchbay_resources::object::Object;
+use patchbay_resources::object::ObjectMeta;
+use patchbay_resources::object::{OwnerReference, Time};
 use thiserror::Error;
 
 use super::cni::user_defined_config;
@@ -200,12 +200,11 @@ fn attach_namespace<T: Kind>(
         return Err(AttachError::NoPrimaryLabel(namespace.to_owned()));
     }
     let key = ObjectKey::namespaced(namespace, owner.object.name_any());
-    let mut nad = NetworkAttachmentDefinition {
-        metadata: rendered_meta(&owner.object, &key),
-        spec: NetworkAttachmentDefinitionSpec {
-            config: Some(request.render(&key.to_string(), settings)?),
-        },
+    let spec = NetworkAttachmentDefinitionSpec {
+        config: Some(request.render(&key.to_string(), settings)?),
     };
+    let mut nad = NetworkAttachmentDefinition::new("", spec);
+    nad.metadata = rendered_meta(&owner.object, &key);
     let nads = &mut inventory.network_attachment_definitions;
     let Some(existing) = nads.get_mut(&key) else {
         if let Some(other) = primary_nad(inventory, namespace).filter(|_| primary) {
@@ -275,8 +274,8 @@ fn rendered_meta<T: Kind>(owner: &T, key: &ObjectKey) -> ObjectMeta {
         annotations: (!annotations.is_empty()).then_some(annotations),
         finalizers: Some(vec![FINALIZER.into()]),
         owner_references: Some(vec![OwnerReference {
-            api_version: T::api_version(&()).into_owned(),
-            kind: T::kind(&()).into_owned(),
+            api_version: T::api_version(),
+            kind: T::KIND.to_owned(),
             name: owner.name_any(),
             // Manifests have no uid: only a cluster hands them out.
             uid: owner.uid().unwrap_or_default(),
@@ -305,8 +304,8 @@ fn controller(nad: &NetworkAttachmentDefinition) -> Option<&OwnerReference> {
 fn is_controlled_by<T: Kind>(nad: &NetworkAttachmentDefinition, object: &T) -> bool {
     controller(nad).is_some_and(|owner| {
         let uid = object.uid().unwrap_or_default();
-        owner.api_version == T::api_version(&())
-            && owner.kind == T::kind(&())
+        owner.api_version == T::api_version()
+            && owner.kind == T::KIND
             && owner.name == object.name_any()
             && (owner.uid == uid || owner.uid.is_empty() || uid.is_empty())
     })
@@ -319,7 +318,7 @@ fn remove_orphans(inventory: &mut Inventory) {
         let (Origin::State(_), Some(owner)) = (&nad.origin, controller(&nad.object)) else {
             return false;
         };
-        if owner.kind == UserDefinedNetwork::kind(&()) {
+        if owner.kind == UserDefinedNetwork::KIND {
             let namespace = nad.object.namespace().unwrap_or_default();
             let key = ObjectKey::namespaced(namespace, &owner.name);
             inventory.user_defined_networks.get(&key).is_none()

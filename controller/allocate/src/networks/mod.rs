@@ -17,7 +17,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use patchbay_resources::object::Time;
 
 pub use status::{NETWORK_ALLOCATION_SUCCEEDED, NETWORK_CREATED, TRANSPORT_ACCEPTED};
 

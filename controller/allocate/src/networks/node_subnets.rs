@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::IpNet;
-use k8s_openapi::api::core::v1 as core;
+use patchbay_resources::object as core;
 
 use super::annotations::{annotate, annotation_field};
 use patchbay_model::{IpFamily, NODE_SUBNETS, NetConf, Network, Node, SubnetPool, Topology, names};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1 as core;
+use patchbay_resources::object as core;
 use sha2::{Digest, Sha256};
 
 use super::annotations::{annotate, annotation, annotation_field};

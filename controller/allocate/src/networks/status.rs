@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use patchbay_resources::object::{Condition, Time};
 
 use super::node_subnets::Failures;
 use patchbay_model::names;

@@ -4,7 +4,7 @@ mod ids;
 mod leaving;
 mod strangers;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use patchbay_resources::object::Time;
 
 use super::annotations::annotation;
 use super::testing::inventory;
@@ -50,7 +50,7 @@ fn node(name: &str) -> String {
 }
 
 fn at(second: i64) -> Time {
-    Time(k8s_openapi::jiff::Timestamp::from_second(second).unwrap())
+    Time(jiff::Timestamp::from_second(second).unwrap())
 }
 
 fn resolved(yaml: &str) -> Inventory {

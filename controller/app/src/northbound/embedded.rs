@@ -1,10 +1,22 @@
 //! The database of a simulator in this process.
 
-use ovsdb_sim::{Sim, SimDatabase};
+use ovsdb_sim::{Sim, SimBuildError, SimDatabase};
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
+use thiserror::Error;
 
 use super::{CommitError, DATABASE, Northbound};
+
+/// An embedded database that cannot be started.
+#[derive(Debug, Error)]
+pub enum EmbeddedError {
+    /// The simulator does not start.
+    #[error(transparent)]
+    Build(#[from] SimBuildError),
+    /// The simulator has no Northbound database.
+    #[error("the simulator does not serve {DATABASE}")]
+    NotServed,
+}
 
 /// An in-memory database. Its simulator may serve it to others.
 #[derive(Clone, Debug)]
@@ -18,11 +30,9 @@ impl Embedded {
     ///
     /// # Errors
     /// The simulator does not start.
-    pub fn new(seed: u64) -> anyhow::Result<Self> {
+    pub fn new(seed: u64) -> Result<Self, EmbeddedError> {
         let sim = Sim::builder().seed(seed).build()?;
-        let database = sim
-            .database(DATABASE)
-            .ok_or_else(|| anyhow::anyhow!("the simulator does not serve {DATABASE}"))?;
+        let database = sim.database(DATABASE).ok_or(EmbeddedError::NotServed)?;
         Ok(Self { sim, database })
     }
 

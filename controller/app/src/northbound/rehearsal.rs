@@ -34,7 +34,7 @@ impl Rehearsal {
                     table,
                     uuid: row.uuid,
                     given: None,
-                    row: InsertRow::whole(&row.values),
+                    row: InsertRow::from_values(&row.values),
                 });
             }
         }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use patchbay_engine::client::{
-    Client, CommitOutcome, Config, ConnectError, ConnectionEvent, ConnectionEvents, Ended,
-    RemoteError, Remotes, Tls, Unknown,
+    Client, ClientClosed, CommitOutcome, Config, ConnectError, ConnectionEvent, ConnectionEvents,
+    RemoteError, Remotes, Tls, UnknownOutcome,
 };
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
@@ -28,7 +28,7 @@ pub enum OpenError {
     Connect(#[from] ConnectError),
     /// The client has ended as soon as it was there.
     #[error(transparent)]
-    Ended(#[from] Ended),
+    Ended(#[from] ClientClosed),
 }
 
 /// A replica of a server's database, and the connection to it.
@@ -36,7 +36,7 @@ pub enum OpenError {
 pub struct Remote {
     client: Client,
     events: ConnectionEvents,
-    unknown: Option<Unknown>,
+    unknown: Option<UnknownOutcome>,
 }
 
 impl Remote {
@@ -70,7 +70,7 @@ impl Remote {
             while !self.client.is_live() {
                 events.next().await?;
             }
-            Ok::<_, Ended>(())
+            Ok::<_, ClientClosed>(())
         };
         match timeout(PATIENCE, live).await {
             Ok(live) => live.map_err(|ended| ended.to_string()),
@@ -88,7 +88,7 @@ impl Remote {
                 Ok(ConnectionEvent::Resynced { .. } | ConnectionEvent::Missed(_)) => return,
                 Ok(_) => {}
                 // It will not be. Whoever uses the database is told so.
-                Err(Ended) => std::future::pending().await,
+                Err(ClientClosed) => std::future::pending().await,
             }
         }
     }
@@ -116,7 +116,7 @@ impl Northbound for Remote {
         let Some(unknown) = self.unknown.take() else {
             return Ok(());
         };
-        match timeout(PATIENCE, self.client.resynced(&unknown)).await {
+        match timeout(PATIENCE, self.client.wait_for_resync(&unknown)).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(ended)) => Err(ended.to_string()),
             Err(_) => Err(gone()),

@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::IpNet;
-use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use k8s_openapi::jiff::Timestamp;
-use kube::{Resource, ResourceExt};
+use jiff::Timestamp;
 use patchbay_allocate::connects::{ClusterController, Objects};
 use patchbay_model::{
     ClusterSettings, ConnectSubnetMap, DatapathKey, IpFamily, NadKey, ROUTER_TUNNEL_KEY,
 };
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
+use patchbay_resources::object::Namespace;
+use patchbay_resources::object::Object;
+use patchbay_resources::object::{Condition, Time};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
@@ -256,12 +256,10 @@ impl Cluster {
 }
 
 /// Reads an object; scenario files leave out its type.
-fn decode<T: Resource<DynamicType = ()> + DeserializeOwned>(
-    mut object: Value,
-) -> Result<T, String> {
-    object["apiVersion"] = T::api_version(&()).into();
-    object["kind"] = T::kind(&()).into();
-    serde_json::from_value(object).map_err(|error| format!("{}: {error}", T::kind(&())))
+fn decode<T: Object + DeserializeOwned>(mut object: Value) -> Result<T, String> {
+    object["apiVersion"] = T::api_version().into();
+    object["kind"] = T::KIND.into();
+    serde_json::from_value(object).map_err(|error| format!("{}: {error}", T::KIND))
 }
 
 fn create<K: Ord + std::fmt::Debug, T>(

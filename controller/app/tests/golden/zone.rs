@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use k8s_openapi::api::core::v1 as core;
-use kube::ResourceExt;
 use patchbay_connects::{Activity, Inputs, ZoneController};
 use patchbay_model::{IpFamily, NadKey, Network, NetworkId, PodSubnet, Role, Topology, Transport};
 use patchbay_resources::cnc::ClusterNetworkConnect;
+use patchbay_resources::object as core;
+use patchbay_resources::object::Object;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -269,7 +269,7 @@ impl World {
         let mut object: ClusterNetworkConnect =
             serde_json::from_value(object).map_err(|error| format!("connect: {error}"))?;
         let former = self.cncs.get(&object.name_any());
-        object.metadata.uid = former.and_then(ResourceExt::uid).or_else(|| {
+        object.metadata.uid = former.and_then(Object::uid).or_else(|| {
             self.created += 1;
             Some(format!("uid-{}", self.created))
         });

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use patchbay_resources::crd::{CLUSTER_MANAGER, manifests, policies};
+use patchbay_crds::{CLUSTER_MANAGER, manifests, policies};
 
 fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_patchbay"));

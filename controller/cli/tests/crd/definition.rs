@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_cel::{CompiledSchema, ErrorKind, ValidationErrors, Validator, compile_schema};
+use patchbay_crds as crd;
+use patchbay_resources::Violation;
 use patchbay_resources::cnc::ClusterNetworkConnectSpec;
 use patchbay_resources::udn::{ClusterUserDefinedNetworkSpec, UserDefinedNetworkSpec};
-use patchbay_resources::{Violation, crd};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 

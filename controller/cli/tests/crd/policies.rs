@@ -2,7 +2,7 @@
 
 use kube_cel::cel::Program;
 use kube_cel::cel::{Context, Value as CelValue};
-use patchbay_resources::crd::{AdmissionPolicy, CLUSTER_MANAGER, manifests, policies};
+use patchbay_crds::{AdmissionPolicy, CLUSTER_MANAGER, manifests, policies};
 use serde_json::{Value, json};
 
 const SUBNET: &str = "k8s.ovn.org/network-connect-subnet";

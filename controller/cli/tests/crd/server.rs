@@ -12,7 +12,7 @@ use hyper::Request;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use patchbay_resources::crd::{CLUSTER_MANAGER, manifests, policies};
+use patchbay_crds::{CLUSTER_MANAGER, manifests, policies};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};

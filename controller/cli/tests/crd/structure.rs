@@ -1,6 +1,6 @@
 //! What API servers ask of a definition itself.
 
-use patchbay_resources::crd;
+use patchbay_crds as crd;
 use serde_json::Value;
 
 use crate::definition::printed;

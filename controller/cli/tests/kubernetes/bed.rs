@@ -6,24 +6,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease as LeaseObject;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Config as ClientConfig, Resource, ResourceExt};
 use patchbay_allocate::networks::resolve;
+use patchbay_crds as crd;
 use patchbay_kubernetes::{ClusterHalf, Config, Lease, RunError, Timing, ZoneHalf, run};
 use patchbay_model::{ClusterSettings, IpFamily};
-use patchbay_resources::cnc::ClusterNetworkConnect;
-use patchbay_resources::crd;
 use patchbay_resources::manifests::{Inventory, read_manifests};
-use patchbay_resources::nad::NetworkAttachmentDefinition;
-use patchbay_resources::udn::ClusterUserDefinedNetwork;
+use patchbay_resources::object::Time;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -32,6 +29,9 @@ use tokio::task::JoinHandle;
 
 use crate::apiserver::ApiServer;
 use crate::database::Zone;
+use crate::stored::{
+    ClusterNetworkConnect, ClusterUserDefinedNetwork, NetworkAttachmentDefinition, converted,
+};
 
 /// The connect of the example.
 pub(crate) const CONNECT: &str = "blue-green-connect";
@@ -199,20 +199,21 @@ impl Bed {
 
     async fn make_example(&self) {
         for (_, namespace) in self.inventory.namespaces.iter() {
-            self.create(&namespace.object).await;
+            self.create(&converted::<Namespace>(&namespace.object))
+                .await;
         }
         for (_, node) in self.inventory.nodes.iter() {
-            self.create(&node.object).await;
+            self.create(&converted::<Node>(&node.object)).await;
         }
         // What is owned by something that is not there is collected as garbage.
         let mut owners = BTreeMap::new();
         for (key, network) in self.inventory.cluster_user_defined_networks.iter() {
-            let mut network = network.object.clone();
+            let mut network: ClusterUserDefinedNetwork = converted(&network.object);
             network.status = None;
             owners.insert(key.name.clone(), self.create(&network).await.uid());
         }
         for (_, nad) in self.inventory.network_attachment_definitions.iter() {
-            let mut nad = nad.object.clone();
+            let mut nad: NetworkAttachmentDefinition = converted(&nad.object);
             for owner in nad.owner_references_mut() {
                 if let Some(Some(uid)) = owners.get(&owner.name) {
                     owner.uid.clone_from(uid);
@@ -512,11 +513,7 @@ pub(crate) async fn eventually<T>(what: &str, mut found: impl AsyncFnMut() -> Op
 pub(crate) fn connect() -> ClusterNetworkConnect {
     let mut stdin: &[u8] = &[];
     let inventory = read_manifests(&[example_file("3-connect.yaml")], &mut stdin).unwrap();
-    inventory
-        .cluster_network_connects
-        .named(CONNECT)
-        .unwrap()
-        .clone()
+    converted(inventory.cluster_network_connects.named(CONNECT).unwrap())
 }
 
 fn example() -> Inventory {

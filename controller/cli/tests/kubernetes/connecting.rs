@@ -136,7 +136,7 @@ async fn the_status_follows_what_is_right_and_wrong() {
          blue-green-connect which both select networks [layer3_1 layer3_2]"
     );
     let refused = bed.connects().get("second").await.unwrap();
-    assert_eq!(json!(refused.status.unwrap().status), "Failure");
+    assert_eq!(json!(refused.status.as_ref().unwrap().status), "Failure");
     assert_eq!(tunnel_key(&bed.connected().await), tunnel_key(&before));
 
     bed.connects()

@@ -1,10 +1,9 @@
 //! The Northbound database of a zone.
 
 use ovsdb_sim::{Listener, Sim, SimDatabase};
-use patchbay_connects::ZoneController;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::ClusterSettings;
-use patchbay_networks::zone_rows;
+use patchbay_networks::{NetworkController, ZoneNetworks};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::read::network_objects;
 use patchbay_schemas::typed::TableRow;
@@ -52,13 +51,13 @@ impl Zone {
 
     /// Does what OVN-Kubernetes does in this zone.
     pub(crate) fn add_networks(&self, inventory: &Inventory) {
-        let rows = zone_rows(
+        let networks = ZoneNetworks::read(
             &network_objects(inventory),
             &self.name,
             &ClusterSettings::default(),
         );
-        let mut controller = ZoneController::default();
-        let change = controller.plan_networks(&rows, &self.snapshot()).unwrap();
+        let mut controller = NetworkController::default();
+        let change = controller.plan(&networks, &self.snapshot()).unwrap();
         if let Some(transaction) = change.transaction {
             self.database.transact(&transaction).unwrap();
         }

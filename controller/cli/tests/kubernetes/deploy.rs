@@ -5,7 +5,7 @@ use std::path::Path;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
 use kube::ResourceExt;
-use patchbay_resources::crd::{CLUSTER_MANAGER, manifests, policies};
+use patchbay_crds::{CLUSTER_MANAGER, manifests, policies};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

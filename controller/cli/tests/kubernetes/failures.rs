@@ -1,11 +1,11 @@
 //! What goes wrong in clusters.
 
+use crate::stored::ClusterNetworkConnect;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::core::DynamicObject;
 use kube::discovery::ApiResource;
 use kube::{Api, ResourceExt};
-use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_schemas::nb::LogicalRouter;
 use serde_json::json;
 

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use crate::stored::ClusterNetworkConnect;
 use kube::api::{Patch, PatchParams};
 use kube::core::DynamicObject;
 use kube::discovery::ApiResource;
 use kube::{Api, ResourceExt};
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_model::{ConnectSubnetMap, NODE_SUBNETS};
-use patchbay_resources::cnc::{ClusterNetworkConnect, Connectivity};
+use patchbay_resources::cnc::Connectivity;
 use patchbay_schemas::nb::{
     AddressSet, LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute,
 };

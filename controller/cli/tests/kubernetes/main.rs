@@ -25,4 +25,5 @@ mod relay;
 mod reporting;
 mod scale;
 mod server;
+mod stored;
 mod zone;

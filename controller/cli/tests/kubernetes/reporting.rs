@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use crate::stored::ClusterNetworkConnect;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use patchbay_resources::cnc::ClusterNetworkConnect;
 use serde_json::{Value, json};
 
 use crate::bed::{Bed, CONNECT, NAMESPACE, Running, ZONE, condition, eventually};
@@ -78,7 +78,7 @@ async fn what_all_zones_report_becomes_one_condition() {
         })
         .await;
     }
-    let status = bed.connected().await.status.unwrap();
+    let status = bed.connected().await.status.clone().unwrap();
     assert_eq!(json!(status.status), "Success");
 
     if bed.api.is_some() {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::pin::pin;
 
+use crate::stored::ClusterNetworkConnect;
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::api::{
@@ -10,7 +11,6 @@ use kube::api::{
 };
 use kube::core::PartialObjectMeta;
 use kube::{Api, ResourceExt};
-use patchbay_resources::cnc::ClusterNetworkConnect;
 use serde_json::{Value, json};
 
 use crate::apiserver::ApiServer;

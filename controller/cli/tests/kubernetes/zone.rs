@@ -6,11 +6,10 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use ovsdb_sim::testing::{RealServer, installed_nb_schema};
-use patchbay_connects::ZoneController;
 use patchbay_engine::client::{Client, Config};
 use patchbay_engine::db::Snapshot;
 use patchbay_model::ClusterSettings;
-use patchbay_networks::zone_rows;
+use patchbay_networks::{NetworkController, ZoneNetworks};
 use patchbay_resources::read::network_objects;
 use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPolicy, LogicalRouterPort};
 use patchbay_schemas::typed::TableRow;
@@ -84,13 +83,13 @@ async fn the_documents_example_is_connected_in_the_real_server() {
     let client = Client::connect(Config::new(remotes, "OVN_Northbound"))
         .await
         .unwrap();
-    let rows = zone_rows(
+    let networks = ZoneNetworks::read(
         &network_objects(&bed.inventory),
         ZONE,
         &ClusterSettings::default(),
     );
-    let networks = ZoneController::default()
-        .plan_networks(&rows, &client.snapshot())
+    let networks = NetworkController::default()
+        .plan(&networks, &client.snapshot())
         .unwrap();
     let made = client.transact(networks.transaction.unwrap()).await;
     made.into_result().unwrap();

@@ -13,12 +13,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use patchbay_engine::txn::TxnBuilder;
+use patchbay_rows::{Change, PlanError};
 use patchbay_schemas::nb::Copp;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::typed::Ref;
 
 use super::desired::{Around, Link, Member};
-use super::reconcile::{Change, Decided, PlanError, Writer};
+use super::reconcile::{Decided, Writer};
 use super::report::{ConnectReport, HeldReason, NetworkSkip, NodeSkip, Notice};
 use super::unit::{LinkId, Unit};
 use claims::{Claims, Fingerprint, Fingerprints};

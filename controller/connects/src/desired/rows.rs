@@ -35,7 +35,7 @@ macro_rules! table_row {
                 Ok(Self {
                     $($field: {
                         let (datum, name) = next();
-                        typed::read(datum, Self::TABLE, name)?
+                        typed::read_column(datum, Self::TABLE, name)?
                     },)*
                 })
             }

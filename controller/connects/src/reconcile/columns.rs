@@ -1,16 +1,14 @@
 //! Compares desired rows with existing ones, column by column.
 
-use std::borrow::Cow;
 use std::marker::PhantomData;
 
 use patchbay_engine::txn::TxnBuilder;
+use patchbay_rows::PlanError;
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema};
 use patchbay_schemas::typed::{Ref, TableRow};
-
-use super::PlanError;
 
 /// What a reconcile decides about a column of an existing row.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -19,8 +17,6 @@ enum Rule {
     Leave,
     /// It holds what is wanted and nothing else.
     Replace,
-    /// It holds what is wanted, if anything is; a map may hold more.
-    Extend,
 }
 
 /// The columns of `T` and what a reconcile decides about them.
@@ -50,11 +46,6 @@ impl<T: TableRow> Columns<T> {
         Self::new(schema, |_| Rule::Replace)
     }
 
-    /// Rows that others add to.
-    pub(super) fn of_shared_rows(schema: &DatabaseSchema) -> Self {
-        Self::new(schema, |_| Rule::Extend)
-    }
-
     fn new(schema: &DatabaseSchema, rule: impl Fn(&str) -> Rule) -> Self {
         let table = schema.table_by_name(T::TABLE).map(|(_, table)| table);
         let place = |column: &&'static str| table.and_then(|table| table.column_id(column));
@@ -68,7 +59,7 @@ impl<T: TableRow> Columns<T> {
     /// Whether an existing row is anything else than it should be.
     pub(crate) fn differ(&self, existing: &Row, wanted: &[Datum]) -> bool {
         (0..wanted.len()).any(|place| match self.have(existing, place) {
-            Some(have) => *self.merged(place, have, &wanted[place]) != *have,
+            Some(have) => self.merged(place, have, &wanted[place]) != have,
             None => self.rules[place] != Rule::Leave && !is_default(&wanted[place]),
         })
     }
@@ -84,13 +75,13 @@ impl<T: TableRow> Columns<T> {
             return Ok(false);
         }
         let current = T::from_data(|place| self.have(existing, place))?;
-        let merged: Vec<Cow<'_, Datum>> = (0..wanted.len())
-            .map(|place| match self.have(existing, place) {
-                Some(have) => self.merged(place, have, &wanted[place]),
-                None => Cow::Borrowed(&wanted[place]),
+        let merged = T::from_data(|place| {
+            let wanted = wanted.get(place)?;
+            Some(match self.have(existing, place) {
+                Some(have) => self.merged(place, have, wanted),
+                None => wanted,
             })
-            .collect();
-        let merged = T::from_data(|place| merged.get(place).map(AsRef::as_ref))?;
+        })?;
         Ok(txn.update(Ref::new(existing.uuid), &current, &merged)?)
     }
 
@@ -99,18 +90,10 @@ impl<T: TableRow> Columns<T> {
     }
 
     /// What a column should hold that holds `have`.
-    fn merged<'d>(&self, place: usize, have: &'d Datum, wanted: &'d Datum) -> Cow<'d, Datum> {
-        match (self.rules[place], have, wanted) {
-            (Rule::Leave, ..) => Cow::Borrowed(have),
-            (Rule::Extend, ..) if is_default(wanted) => Cow::Borrowed(have),
-            (Rule::Extend, Datum::Map(have), Datum::Map(wanted)) => {
-                let mut merged = have.clone();
-                for (key, value) in wanted {
-                    merged.insert(key.clone(), value.clone());
-                }
-                Cow::Owned(Datum::Map(merged))
-            }
-            (Rule::Replace | Rule::Extend, ..) => Cow::Borrowed(wanted),
+    fn merged<'d>(&self, place: usize, have: &'d Datum, wanted: &'d Datum) -> &'d Datum {
+        match self.rules[place] {
+            Rule::Leave => have,
+            Rule::Replace => wanted,
         }
     }
 }

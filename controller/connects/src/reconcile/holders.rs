@@ -5,14 +5,13 @@ use std::marker::PhantomData;
 
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::TxnBuilder;
+use patchbay_rows::PlanError;
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::{Datum, Set};
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::ColumnId;
 use patchbay_schemas::typed::{Ref, TableRow};
 use uuid::Uuid;
-
-use super::PlanError;
 
 /// A column of a table, by its name here and by its place in the database: mostly a set of rows that a row holds.
 #[derive(Clone, Copy, Debug)]
@@ -33,12 +32,6 @@ impl Holding {
     /// The rows that a row holds.
     pub(crate) fn set(self, holder: &Row) -> Option<&Set> {
         holder.values.get(self.column?)?.as_set()
-    }
-
-    /// The UUIDs of the rows that a row holds.
-    pub(super) fn held(self, holder: &Row) -> impl Iterator<Item = Uuid> {
-        let held = self.set(holder).into_iter().flat_map(Set::iter);
-        held.filter_map(Atom::as_uuid)
     }
 
     pub(super) fn holds(self, holder: &Row, held: Uuid) -> bool {

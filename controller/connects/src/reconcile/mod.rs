@@ -13,76 +13,19 @@
 //! - A row that is held by another row that is gone by the time of the commit makes the transaction fail.
 
 mod columns;
-mod departed;
 mod holders;
 mod rows;
-mod scan;
 mod steps;
-mod topology;
 mod writer;
 
-use std::ops::AddAssign;
-
-use patchbay_engine::txn::{BuildError, Transaction};
 use patchbay_schemas::nb::{Acl, AddressSet, LoadBalancerGroup, LogicalRouterPolicy};
 use patchbay_schemas::schema::DatabaseSchema;
-use patchbay_schemas::typed::TypeError;
-use thiserror::Error;
 
 use super::desired::{PortRow, RouteRow, RouterRow};
 pub(super) use columns::Columns;
 pub(super) use holders::Holding;
 pub(super) use steps::{Action, At, Child, Phase, Put, Step};
-pub(super) use topology::topology;
 pub(super) use writer::Writer;
-
-/// Why a connect's rows cannot be planned.
-#[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[non_exhaustive]
-pub enum PlanError {
-    /// The database's schema cannot express what should be there.
-    #[error(transparent)]
-    Build(Box<BuildError>),
-    /// A row holds what the schema that Patchbay knows does not allow.
-    #[error(transparent)]
-    Type(#[from] TypeError),
-}
-
-impl From<BuildError> for PlanError {
-    fn from(error: BuildError) -> Self {
-        Self::Build(Box::new(error))
-    }
-}
-
-/// How many rows a transaction changes.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Counts {
-    /// Rows that are new.
-    pub inserted: usize,
-    /// Rows that change, rows of others that gain or lose a row of the connect included.
-    pub changed: usize,
-    /// Rows that go.
-    pub deleted: usize,
-}
-
-impl AddAssign for Counts {
-    fn add_assign(&mut self, other: Self) {
-        self.inserted += other.inserted;
-        self.changed += other.changed;
-        self.deleted += other.deleted;
-    }
-}
-
-/// What is to be done for one connect.
-#[derive(Clone, Debug, Default)]
-pub struct Change {
-    /// The transaction; none if there is nothing to do.
-    pub transaction: Option<Transaction>,
-    /// How much it changes.
-    pub counts: Counts,
-    /// Whether there is more to do than one transaction should do. What, a new plan tells once this one is committed.
-    pub more: bool,
-}
 
 /// The columns that connects decide about.
 #[derive(Debug)]

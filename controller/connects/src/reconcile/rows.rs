@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use patchbay_engine::txn::TxnBuilder;
+use patchbay_rows::{Change, Counts, PlanError};
 use patchbay_schemas::row::Row;
 use patchbay_schemas::typed::{Ref, TableRow};
 use uuid::Uuid;
 
 use super::columns::Columns;
 use super::holders::HolderChanges;
-use super::{Change, Counts, PlanError};
 
 /// A row that should be there: a new one, or one that was there before.
 #[derive(Clone, Copy, Debug)]
@@ -17,17 +17,9 @@ pub(super) struct Settled {
     pub(super) uuid: Uuid,
 }
 
-impl Settled {
-    pub(super) fn to<T>(self) -> Ref<T> {
-        Ref::new(self.uuid)
-    }
-}
-
 /// A transaction in the making.
 pub(super) struct RowChanges {
     txn: TxnBuilder,
-    /// Existing rows that stay.
-    kept: HashSet<Uuid>,
     inserted: usize,
     changed: HashSet<Uuid>,
     deleted: HashSet<Uuid>,
@@ -37,31 +29,10 @@ impl RowChanges {
     pub(super) fn new(txn: TxnBuilder) -> Self {
         Self {
             txn,
-            kept: HashSet::new(),
             inserted: 0,
             changed: HashSet::new(),
             deleted: HashSet::new(),
         }
-    }
-
-    /// Makes one of the candidates the wanted row, or inserts it.
-    pub(super) fn settle<T: TableRow>(
-        &mut self,
-        columns: &Columns<T>,
-        candidates: &[&Row],
-        wanted: &T,
-    ) -> Result<Settled, PlanError> {
-        let data = wanted.to_data();
-        let kept = &self.kept;
-        let free = || candidates.iter().filter(|row| !kept.contains(&row.uuid));
-        // Of several rows with one identity the one that is right already stays.
-        let existing = free()
-            .find(|row| !columns.differ(row, &data))
-            .or_else(|| free().min_by_key(|row| row.uuid));
-        if let Some(existing) = existing {
-            self.kept.insert(existing.uuid);
-        }
-        self.put(columns, existing.copied(), wanted)
     }
 
     /// Makes a row the wanted one, or inserts that.

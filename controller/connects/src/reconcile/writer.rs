@@ -3,16 +3,17 @@
 use std::collections::HashSet;
 
 use patchbay_engine::txn::TxnBuilder;
+use patchbay_rows::{Change, PlanError};
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Set;
 use patchbay_schemas::nb::{Acl, AddressSet, LoadBalancerGroup, LogicalRouter, LogicalSwitch};
 use patchbay_schemas::row::Row;
 use uuid::Uuid;
 
+use super::Decided;
 use super::holders::HolderChanges;
 use super::rows::{RowChanges, Settled};
 use super::steps::{Action, At, Child, Put, Step};
-use super::{Change, Decided, PlanError};
 use crate::desired::RouterRow;
 use crate::index::{Index, Kind};
 

@@ -5,7 +5,7 @@ mod events;
 
 use std::sync::Arc;
 
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
 use patchbay_connects::ZoneController;
 use patchbay_engine::txn::Transaction;
 use patchbay_model::{ConnectSubnetMap, NodeId, UnreadableAnnotations};

@@ -9,7 +9,6 @@ mod graphs;
 mod inactive;
 mod incremental;
 mod limits;
-mod networks;
 mod ownership;
 mod service_only;
 mod splitting;

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use patchbay_connects::{Change, ConnectReport, Counts, Inputs, ZoneController, ZonePlan};
+use patchbay_connects::{ConnectReport, Counts, Inputs, ZoneController, ZonePlan};
 use patchbay_engine::db::{Database, Snapshot};
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_model::{
     ConnectSubnetMap, IpFamily, Network, NetworkId, Node, NodeId, PodSubnet, ROUTER_TUNNEL_KEY,
     Role, Topology, Transport, names,
 };
-use patchbay_networks::ZoneRows;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::nb::{self, Copp, LoadBalancer, LogicalRouter, LogicalSwitch};
@@ -134,7 +133,7 @@ impl World {
                     table,
                     uuid: row.uuid,
                     given: None,
-                    row: InsertRow::whole(&row.values),
+                    row: InsertRow::from_values(&row.values),
                 });
             }
         }
@@ -319,11 +318,6 @@ impl World {
     pub(crate) fn plan(&mut self) -> ZonePlan {
         self.controller
             .plan(&self.inputs, &self.database.snapshot())
-    }
-
-    pub(crate) fn plan_networks(&mut self, rows: &ZoneRows) -> Change {
-        let snapshot = self.database.snapshot();
-        self.controller.plan_networks(rows, &snapshot).unwrap()
     }
 
     /// One pass; a second one must find nothing to do. Returns how much changed, and the reports.

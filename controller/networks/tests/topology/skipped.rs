@@ -1,8 +1,7 @@
 //! Networks that have no place in a zone.
 
-use super::{CLUSTER, LAYER2, LAYER3, inventory, rows, rows_with};
+use super::{CLUSTER, LAYER2, LAYER3, ZoneRows, inventory, rows, rows_with, zone_rows};
 use patchbay_model::{ClusterSettings, IpFamily};
-use patchbay_networks::{ZoneRows, zone_rows};
 use patchbay_resources::read::network_objects;
 
 /// The networks that are skipped, and why.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Namespace, Node, Service};
-use kube::core::ObjectMeta;
+use crate::object::ObjectMeta;
+use crate::object::{Namespace, Node, Service};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::{Segment, Track};
@@ -143,8 +143,8 @@ impl Decoder {
     }
 
     fn decode<T: Kind>(&mut self, raw: &Raw<'_>, version: &str) {
-        if T::version(&()) != version {
-            let message = format!("version {version:?} is not known, {:?} is", T::version(&()));
+        if T::VERSION != version {
+            let message = format!("version {version:?} is not known, {:?} is", T::VERSION);
             self.errors.push(raw.problem("apiVersion", message));
             return;
         }
@@ -284,7 +284,7 @@ fn remove(json: &mut Value, path: &[Segment]) -> bool {
 
 /// Whether an API server drops the status of a new object: that is written apart from the rest.
 fn has_own_status<T: Kind>() -> bool {
-    T::group(&()) == "k8s.ovn.org"
+    T::GROUP == "k8s.ovn.org"
 }
 
 /// Fills in what an API server fills in.
@@ -293,7 +293,7 @@ fn complete<T: Kind>(object: &mut T) {
     if T::NAMESPACED {
         meta.namespace.get_or_insert_with(|| "default".into());
     }
-    if let (true, Some(name)) = (T::kind(&()) == "Namespace", &meta.name) {
+    if let (true, Some(name)) = (T::KIND == "Namespace", &meta.name) {
         meta.labels
             .get_or_insert_default()
             .insert(METADATA_NAME.into(), name.clone());
@@ -321,7 +321,7 @@ fn meta_violations<T: Kind>(meta: &ObjectMeta) -> Vec<Violation> {
     match meta.name.as_deref() {
         None | Some("") => found.push(Violation::new("metadata.name", "Required value")),
         Some(name) => {
-            let is_label = T::kind(&()) == "Namespace";
+            let is_label = T::KIND == "Namespace";
             let problem = name_problem(name, is_label);
             found.extend(problem.map(|problem| Violation::new("metadata.name", problem)));
         }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use k8s_openapi::api::core::v1::{Namespace, Node, Service};
-use kube::Resource;
-use kube::core::ObjectMeta;
+use crate::object::Object;
+use crate::object::ObjectMeta;
+use crate::object::{Namespace, Node, Service};
 use serde::de::DeserializeOwned;
 
 use super::{Place, Problem};
@@ -209,10 +209,7 @@ impl Inventory {
 }
 
 /// A kind that inventories hold.
-pub trait Kind: Resource<DynamicType = ()> + DeserializeOwned {
-    /// Whether its objects belong to namespaces.
-    const NAMESPACED: bool;
-
+pub trait Kind: Object + DeserializeOwned {
     /// Everything that an API server would refuse in this object, beyond unknown fields and wrong types.
     fn violations(&self) -> Vec<Violation>;
 
@@ -224,10 +221,8 @@ pub trait Kind: Resource<DynamicType = ()> + DeserializeOwned {
 }
 
 macro_rules! kinds {
-    ($($kind:ty, $namespaced:literal, $field:ident, $violations:expr;)*) => {
+    ($($kind:ty, $field:ident, $violations:expr;)*) => {
         $(impl Kind for $kind {
-            const NAMESPACED: bool = $namespaced;
-
             fn violations(&self) -> Vec<Violation> {
                 let violations: fn(&Self) -> Vec<Violation> = $violations;
                 violations(self)
@@ -245,16 +240,16 @@ macro_rules! kinds {
 }
 
 kinds! {
-    Namespace, false, namespaces, |_| Vec::new();
-    Node, false, nodes, |_| Vec::new();
-    Service, true, services, |_| Vec::new();
-    NetworkAttachmentDefinition, true, network_attachment_definitions, |_| Vec::new();
-    UserDefinedNetwork, true, user_defined_networks, |udn| udn.spec.violations();
-    ClusterUserDefinedNetwork, false, cluster_user_defined_networks, |cudn| cudn.spec.violations();
-    ClusterNetworkConnect, false, cluster_network_connects, |cnc| cnc.spec.violations();
+    Namespace, namespaces, |_| Vec::new();
+    Node, nodes, |_| Vec::new();
+    Service, services, |_| Vec::new();
+    NetworkAttachmentDefinition, network_attachment_definitions, |_| Vec::new();
+    UserDefinedNetwork, user_defined_networks, |udn| udn.spec.violations();
+    ClusterUserDefinedNetwork, cluster_user_defined_networks, |cudn| cudn.spec.violations();
+    ClusterNetworkConnect, cluster_network_connects, |cnc| cnc.spec.violations();
 }
 
 /// Kind and name of an object, as messages name it: `UserDefinedNetwork blue/net`.
 pub fn describe<T: Kind>(object: &T) -> String {
-    format!("{} {}", T::kind(&()), ObjectKey::of(object.meta()))
+    format!("{} {}", T::KIND, ObjectKey::of(object.meta()))
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use k8s_openapi::api::core::v1::Node;
+use crate::object::Node;
 use serde::Serialize;
 use serde_json::Value;
 use thiserror::Error;
@@ -120,7 +120,7 @@ struct StateKind {
 impl StateKind {
     const fn of<T: Kind + Serialize>() -> Self {
         Self {
-            folder: || T::plural(&()).into_owned(),
+            folder: || T::PLURAL.to_owned(),
             objects: objects::<T>,
         }
     }

@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-use k8s_openapi::api::core::v1::Node;
-use kube::ResourceExt;
+use crate::object::Node;
+use crate::object::Object;
 use serde_json::{Map, Value};
 
 use crate::Violation;

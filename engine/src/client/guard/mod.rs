@@ -1,17 +1,18 @@
-//! Proof of what became of transactions that were not answered, on clusters too: see `docs/design/client.md`.
+//! Guard row: shows whether a transaction without a reply was executed, in clusters too. See
+//! `docs/design/client.md`.
 //!
-//! The client keeps a row of its own in the database. It holds an epoch, which each connection replaces by a new one before
-//! it sends transactions, and the marks of transactions that were made. Each transaction is preceded by a `wait` for the
-//! connection's epoch and for the absence of its own mark, and followed by a mutation that leaves its mark.
+//! The guard row holds an epoch, which each connection replaces before it sends transactions, and
+//! marks of executed transactions. Each transaction begins with a `wait` for the connection's epoch
+//! and the absence of its own mark, and ends with a mutation that adds the mark.
 
-mod notation;
+mod acquisition;
+mod json;
 #[cfg(test)]
 mod takeovers;
-mod taking;
 #[cfg(test)]
 mod tests;
 
-pub(super) use taking::{Taken, Taking};
+pub(super) use acquisition::{AcquisitionProgress, GuardAcquisition};
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,35 +22,38 @@ use uuid::Uuid;
 
 use super::outgoing::Outgoing;
 
-use notation::{clause, is_row, map, set};
+use json::{clause, is_row, map, set};
 
-/// The key of the guard's name.
-const NAME: &str = "patchbay-guard";
+/// Key of the guard's name.
+const NAME_KEY: &str = "patchbay-guard";
 
-/// The key of the epoch.
-const EPOCH: &str = "patchbay-epoch";
+/// Key of the epoch.
+const EPOCH_KEY: &str = "patchbay-epoch";
 
-/// The key of the epoch in which marks of other clients were removed last.
-const CLEARED: &str = "patchbay-cleared";
+/// Key of the epoch in which marks of other clients were last removed.
+const CLEARED_KEY: &str = "patchbay-cleared";
 
-/// How long the marks that other clients have left stay in the row at least. A client that comes back later is not told
-/// what became of its transactions.
-const FOREIGN_MARKS_KEPT: Duration = Duration::from_secs(600);
+/// Minimum time for which marks of other clients stay in the row. A client that reconnects later
+/// gets [`ExecutionStatus::Unknown`]. Ten minutes cover a restart or a fail-over of its process.
+const FOREIGN_MARK_RETENTION: Duration = Duration::from_secs(600);
 
-/// If there are more of them, they are removed at once: processes that start again and again must not pile them up.
-const FOREIGN_MARKS: usize = 2048;
+/// Number of foreign marks above which they are removed at once, so that processes that restart in
+/// a loop do not accumulate them. About 160 KB of row contents.
+const MAX_FOREIGN_MARKS: usize = 2048;
 
-/// A row of the client's own, with which it finds out what became of transactions that were not answered.
+/// A row of the database with which a client resolves transactions whose reply was lost.
 ///
-/// The row is found by its name, and made where it is missing. It needs a column that is a map from strings to strings, in
-/// a table whose rows stay though nothing refers to them. Choose one that others seldom look at: every transaction changes
-/// the row. In `OVN_Northbound`, `DNS` is such a table: `ovn-northd` ignores what no logical switch refers to.
+/// The row is identified by the guard's name and inserted if it is missing. It needs a column that
+/// is a map from strings to strings, in a root table. Choose a table that few clients monitor,
+/// because every transaction changes the row. In `OVN_Northbound`, `DNS` is such a table:
+/// `ovn-northd` ignores `DNS` rows without a logical switch.
 ///
-/// Of all clients of one name, the one that connected last can make transactions; what its predecessors had under way is
-/// not made any more. A process that takes over from another, or from itself before a restart, should use the same name.
-/// If the other one comes back, it is told what became of its last transactions; but what has not been made within ten
-/// minutes of another's connection is then [`Unknown`](super::CommitOutcome::Unknown), because what it had left in the
-/// row may have been removed.
+/// Only the client of a name that connected last can commit transactions; outstanding transactions
+/// of its predecessors are never executed. A process that takes over from another, or from itself
+/// after a restart, should use the same name. A predecessor that reconnects learns the outcome of
+/// its last transactions. After ten minutes a transaction that was not executed may become
+/// [`Unknown`](super::CommitOutcome::Unknown), because its mark, had there been one, may have been
+/// removed.
 ///
 /// ```
 /// use patchbay_engine::client::{Config, Guard};
@@ -66,7 +70,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// The guard of this name, in this table and column.
+    /// A guard with this name in a table's map column.
     pub fn new(
         table: impl Into<String>,
         column: impl Into<String>,
@@ -80,102 +84,103 @@ impl Guard {
     }
 }
 
-/// The guard row in the hands of one connection.
+/// The guard row, held by one connection.
 #[derive(Debug)]
 pub(super) struct HeldGuard {
     guard: Guard,
-    /// How a `transact` request for the database begins.
+    /// Beginning of a `transact` request, up to the database name.
     head: Vec<u8>,
     row: Uuid,
-    /// What marks of this client hold.
+    /// Value of this client's marks.
     client: Arc<str>,
-    hold: Arc<Hold>,
-    /// The transactions of former connections of this client that were made.
-    made: BTreeSet<String>,
-    /// Marks of this client of which everything is known that there is to know.
-    settled: Vec<String>,
-    /// Marks that other clients have left, who may come back and look for them.
-    foreign: Vec<String>,
-    /// When those are removed.
-    foreign_until: Instant,
+    epoch: Arc<GuardEpoch>,
+    /// Marks of this client's earlier transactions, which were executed.
+    executed: BTreeSet<String>,
+    /// Marks of this client that the next transaction removes, because their outcome was delivered.
+    obsolete_marks: Vec<String>,
+    /// Marks of other clients, which may reconnect and look for them.
+    foreign_marks: Vec<String>,
+    /// Time from which foreign marks may be removed.
+    foreign_marks_expiry: Instant,
 }
 
-/// The time in which a connection holds the row.
+/// The epoch in which a connection holds the row.
 #[derive(Debug)]
-struct Hold {
-    epoch: String,
-    /// The epoch in which marks of other clients had been removed last when this one began.
+struct GuardEpoch {
+    id: String,
+    /// Value of [`CLEARED_KEY`] when this epoch began.
     cleared: Option<String>,
 }
 
-/// What a transaction leaves in the row when it is made.
+/// Mark that a transaction adds to the row.
 #[derive(Debug)]
-pub(super) struct Mark {
+pub(super) struct TransactionMark {
     key: String,
-    /// When the transaction was sent.
-    hold: Arc<Hold>,
+    /// Epoch in which the transaction was sent.
+    epoch: Arc<GuardEpoch>,
 }
 
-/// What became of a transaction that was not answered.
+/// Status of a transaction without a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// It was made.
-    Made,
-    /// It was not made, and never will be.
-    NotMade,
-    /// It will not be made any more, but its mark may have been there and be removed.
+pub(super) enum ExecutionStatus {
+    /// Executed.
+    Executed,
+    /// Not executed, and never will be.
+    NotExecuted,
+    /// Will not be executed any more. It may have been, because its mark may have been removed.
     Unknown,
 }
 
 impl HeldGuard {
-    /// What became of a transaction of a former connection.
-    pub(super) fn fate(&self, mark: &Mark) -> Fate {
-        let now = self.hold.cleared.as_deref();
-        if self.made.contains(&mark.key) {
-            Fate::Made
-        } else if now == mark.hold.cleared.as_deref() || now == Some(&*mark.hold.epoch) {
-            // Nobody but this client has removed marks of others, if anybody has.
-            Fate::NotMade
+    /// Returns the status of a transaction of an earlier connection.
+    pub(super) fn execution_status(&self, mark: &TransactionMark) -> ExecutionStatus {
+        let now = self.epoch.cleared.as_deref();
+        if self.executed.contains(&mark.key) {
+            ExecutionStatus::Executed
+        } else if now == mark.epoch.cleared.as_deref() || now == Some(&*mark.epoch.id) {
+            // No other client has removed foreign marks since.
+            ExecutionStatus::NotExecuted
         } else {
-            Fate::Unknown
+            ExecutionStatus::Unknown
         }
     }
 
-    /// Everything is known of the transaction of this mark.
-    pub(super) fn settle(&mut self, mark: Mark) {
-        self.settled.push(mark.key);
+    /// Schedules the removal of a mark whose transaction is resolved.
+    pub(super) fn release_mark(&mut self, mark: TransactionMark) {
+        self.obsolete_marks.push(mark.key);
     }
 
-    /// Guards a request, and returns its mark.
-    pub(super) fn guard(&mut self, request: &mut Outgoing) -> Mark {
-        let mark = Mark {
+    /// Adds the guard operations to a request, and returns its mark.
+    pub(super) fn guard_request(&mut self, request: &mut Outgoing) -> TransactionMark {
+        let mark = TransactionMark {
             key: Uuid::new_v4().to_string(),
-            hold: self.hold.clone(),
+            epoch: self.epoch.clone(),
         };
-        let (column, epoch) = (self.guard.column.as_str(), self.hold.epoch.as_str());
-        let left = || map([(mark.key.as_str(), &*self.client)]);
+        let (column, epoch) = (self.guard.column.as_str(), self.epoch.id.as_str());
+        let own_mark = || map([(mark.key.as_str(), &*self.client)]);
         let wait = self.guard.wait(
             "!=",
             vec![
                 is_row(self.row),
-                clause(column, "includes", map([(EPOCH, epoch)])),
-                clause(column, "excludes", left()),
+                clause(column, "includes", map([(EPOCH_KEY, epoch)])),
+                clause(column, "excludes", own_mark()),
             ],
         );
-        let mut gone = std::mem::take(&mut self.settled);
-        let mut mutations = vec![clause(column, "insert", left())];
-        let clears = !self.foreign.is_empty()
-            && (self.foreign.len() > FOREIGN_MARKS || Instant::now() >= self.foreign_until);
-        if clears {
-            gone.append(&mut self.foreign);
-            gone.push(CLEARED.to_owned());
+        let mut gone = std::mem::take(&mut self.obsolete_marks);
+        let mut mutations = vec![clause(column, "insert", own_mark())];
+        let clears_foreign_marks = !self.foreign_marks.is_empty()
+            && (self.foreign_marks.len() > MAX_FOREIGN_MARKS
+                || Instant::now() >= self.foreign_marks_expiry);
+        if clears_foreign_marks {
+            gone.append(&mut self.foreign_marks);
+            gone.push(CLEARED_KEY.to_owned());
         }
         if !gone.is_empty() {
             let gone = set(gone.iter().map(String::as_str));
             mutations.push(clause(column, "delete", gone));
         }
-        if clears {
-            mutations.push(clause(column, "insert", map([(CLEARED, epoch)])));
+        if clears_foreign_marks {
+            mutations.push(clause(column, "insert", map([(CLEARED_KEY, epoch)])));
         }
         let leave_mark = self.guard.mutate(self.row, mutations);
         let mut before = b",".to_vec();

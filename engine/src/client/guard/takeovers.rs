@@ -1,10 +1,10 @@
-//! Clients of one name take the row from each other, and what they are told is true.
+//! Random takeovers between clients of one guard name: every reported status is correct.
 
 use std::collections::BTreeSet;
 
 use patchbay_schemas::json::{Json, Reader, TextBuf};
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema};
-use patchbay_schemas::strings::Strings;
+use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::decode_transaction;
 use proptest::prelude::*;
@@ -17,47 +17,47 @@ use super::*;
 const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{"T":{"isRoot":true,"columns":{
     "ids":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}}}}"#;
 
-/// How far a request gets.
+/// Progress of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reach {
-    /// It is executed and answered.
+enum Progress {
+    /// Executed and answered.
     Answered,
-    /// It is executed, and the answer is lost.
+    /// Executed; the reply is lost.
     Executed,
-    /// A server keeps it and executes it later, if ever.
+    /// Kept by a server, which executes it later or never.
     Kept,
 }
 
 #[derive(Clone, Debug)]
 enum Event {
-    /// A client connects and takes the row; of the last request only so much may happen.
-    Connects(usize, Reach),
+    /// A client connects and acquires the row. Its last request progresses this far.
+    Connects(usize, Progress),
     /// A client sends a transaction.
-    Sends(usize, Reach),
-    /// Its connection breaks.
+    Sends(usize, Progress),
+    /// A client's connection breaks.
     Breaks(usize),
-    /// It has been connected for long.
+    /// A client has been connected for the retention time of foreign marks.
     Stays(usize),
-    /// Its process ends, and another begins.
+    /// A client's process restarts.
     Restarts(usize),
-    /// A server executes a request that it has kept.
+    /// A server executes a kept request.
     Late(usize),
-    /// Somebody deletes the row.
+    /// The row is deleted.
     Deletes,
 }
 
 fn event() -> impl Strategy<Value = Event> {
     let client = || 0..3_usize;
-    let reach = || {
+    let progress = || {
         prop_oneof![
-            3 => Just(Reach::Answered),
-            1 => Just(Reach::Executed),
-            1 => Just(Reach::Kept),
+            3 => Just(Progress::Answered),
+            1 => Just(Progress::Executed),
+            1 => Just(Progress::Kept),
         ]
     };
     prop_oneof![
-        6 => (client(), reach()).prop_map(|(client, reach)| Event::Connects(client, reach)),
-        8 => (client(), reach()).prop_map(|(client, reach)| Event::Sends(client, reach)),
+        6 => (client(), progress()).prop_map(|(client, progress)| Event::Connects(client, progress)),
+        8 => (client(), progress()).prop_map(|(client, progress)| Event::Sends(client, progress)),
         1 => client().prop_map(Event::Breaks),
         2 => client().prop_map(Event::Stays),
         1 => client().prop_map(Event::Restarts),
@@ -66,7 +66,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// A request that a server keeps, and the mark of a transaction.
+/// A request that a server keeps, and the mark of its transaction.
 struct Kept {
     request: Vec<u8>,
     mark: Option<String>,
@@ -75,7 +75,7 @@ struct Kept {
 struct Server {
     database: Database,
     kept: Vec<Kept>,
-    /// The marks of all transactions that were made.
+    /// Marks of all executed transactions.
     made: BTreeSet<String>,
 }
 
@@ -89,7 +89,7 @@ impl Server {
         }
     }
 
-    /// Executes a request; returns the reply.
+    /// Executes a request and returns the reply.
     fn execute(&mut self, Kept { mut request, mark }: Kept) -> TextBuf {
         request.push(b'}');
         let text = TextBuf::parse(request).unwrap();
@@ -101,20 +101,20 @@ impl Server {
         assert!(at.enter_array() && at.next_element());
         at.skip();
         let schema = self.database.schema().clone();
-        let (mut strings, mut uuids) = (Strings::default(), UuidSource::random());
+        let (mut strings, mut uuids) = (StringCache::default(), UuidSource::random());
         let mut decoded = decode_transaction(at, &schema, &mut strings, &mut uuids);
         assert!(decoded.failure.is_none(), "{:?}", decoded.failure);
         let results = match self.database.execute(&mut decoded, &Access::unrestricted()) {
             Execution::Committed { results, .. } => {
                 if let Some(mark) = mark {
-                    assert!(self.made.insert(mark), "it is made twice");
+                    assert!(self.made.insert(mark), "a transaction was executed twice");
                 }
                 results.iter().map(result).collect()
             }
             Execution::Failed { error, .. } => {
                 vec![Json::object([("error", Json::string(&*error.tag))])]
             }
-            Execution::Blocked { .. } => unreachable!("no wait waits"),
+            Execution::Waiting { .. } => unreachable!("every wait has timeout 0"),
         };
         let mut reply = br#"{"id":1,"error":null,"result":"#.to_vec();
         Json::Array(results).write(&mut reply);
@@ -122,15 +122,20 @@ impl Server {
         TextBuf::parse(reply).unwrap()
     }
 
-    /// What comes back of a request.
-    fn request(&mut self, request: Vec<u8>, mark: Option<String>, reach: Reach) -> Option<TextBuf> {
+    /// Executes a request as far as `progress` allows. Returns the reply that the client receives.
+    fn request(
+        &mut self,
+        request: Vec<u8>,
+        mark: Option<String>,
+        progress: Progress,
+    ) -> Option<TextBuf> {
         let request = Kept { request, mark };
-        if reach == Reach::Kept {
+        if progress == Progress::Kept {
             self.kept.push(request);
             return None;
         }
         let reply = self.execute(request);
-        (reach == Reach::Answered).then_some(reply)
+        (progress == Progress::Answered).then_some(reply)
     }
 }
 
@@ -147,15 +152,15 @@ fn result(result: &OperationResult) -> Json {
             });
             Json::object([("rows", Json::Array(rows.collect()))])
         }
-        OperationResult::Count(_) | OperationResult::Nothing => Json::object([]),
+        OperationResult::Count(_) | OperationResult::Empty => Json::object([]),
     }
 }
 
-/// One process.
+/// A client process.
 struct Process {
     id: Arc<str>,
     held: Option<HeldGuard>,
-    unsettled: Vec<Mark>,
+    unresolved: Vec<TransactionMark>,
 }
 
 impl Process {
@@ -163,23 +168,27 @@ impl Process {
         Self {
             id: Uuid::new_v4().to_string().into(),
             held: None,
-            unsettled: Vec::new(),
+            unresolved: Vec::new(),
         }
     }
 
-    fn connect(&mut self, server: &mut Server, reach: Reach) {
+    fn connect(&mut self, server: &mut Server, progress: Progress) {
         self.held = None;
         let guard = Guard::new("T", "ids", "me");
-        let (mut taking, mut request) = Taking::begin(&guard, "D", &self.id);
+        let (mut acquisition, mut request) = GuardAcquisition::begin(&guard, "D", &self.id);
         loop {
             let changes = request.windows(10).any(|part| part == b"\"op\":\"wait");
-            let reach = if changes { reach } else { Reach::Answered };
-            let Some(reply) = server.request(request, None, reach) else {
+            let progress = if changes {
+                progress
+            } else {
+                Progress::Answered
+            };
+            let Some(reply) = server.request(request, None, progress) else {
                 return;
             };
-            match taking.answered(&reply).unwrap() {
-                Taken::Ask(next, more) => (taking, request) = (next, more),
-                Taken::Held(held) => {
+            match acquisition.handle_reply(&reply).unwrap() {
+                AcquisitionProgress::Request(next, more) => (acquisition, request) = (next, more),
+                AcquisitionProgress::Acquired(held) => {
                     self.held = Some(held);
                     return;
                 }
@@ -187,13 +196,13 @@ impl Process {
         }
     }
 
-    fn send(&mut self, server: &mut Server, reach: Reach) {
+    fn send(&mut self, server: &mut Server, progress: Progress) {
         let Some(held) = &mut self.held else { return };
         let mut request = request_head("transact");
         request.extend_from_slice(br#"["D",{"op":"comment","comment":"x"}]"#);
         let mut request = request.into();
-        let mark = held.guard(&mut request);
-        let reply = server.request(request.text, Some(mark.key.clone()), reach);
+        let mark = held.guard_request(&mut request);
+        let reply = server.request(request.text, Some(mark.key.clone()), progress);
         let refused = b"\"error\":\"";
         match reply {
             Some(reply)
@@ -203,11 +212,11 @@ impl Process {
                     .windows(9)
                     .any(|part| part == refused) =>
             {
-                held.settle(mark);
+                held.release_mark(mark);
             }
             _ => {
-                // With the answer, or without it, the connection is lost.
-                self.unsettled.push(mark);
+                // In both cases the connection is lost.
+                self.unresolved.push(mark);
                 self.held = None;
             }
         }
@@ -218,32 +227,32 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn what_clients_are_told_is_true(events in prop::collection::vec(event(), 0..40)) {
+    fn every_reported_status_is_correct(events in prop::collection::vec(event(), 0..40)) {
         let mut server = Server::new();
         let mut clients = [Process::new(), Process::new(), Process::new()];
-        // Those that were said not to have been made.
-        let mut never = Vec::new();
-        let mut is_tidy = false;
+        // Marks that were reported as not executed.
+        let mut not_executed = Vec::new();
+        let mut marks_were_removed = false;
         for event in events {
             match event {
-                Event::Connects(client, reach) => {
+                Event::Connects(client, progress) => {
                     let client = &mut clients[client];
-                    client.connect(&mut server, reach);
+                    client.connect(&mut server, progress);
                     let Some(held) = &client.held else { continue };
-                    for mark in client.unsettled.drain(..) {
-                        match held.fate(&mark) {
-                            Fate::Made => prop_assert!(server.made.contains(&mark.key)),
-                            Fate::NotMade => never.push(mark.key),
-                            Fate::Unknown => prop_assert!(is_tidy, "nobody has removed marks"),
+                    for mark in client.unresolved.drain(..) {
+                        match held.execution_status(&mark) {
+                            ExecutionStatus::Executed => prop_assert!(server.made.contains(&mark.key)),
+                            ExecutionStatus::NotExecuted => not_executed.push(mark.key),
+                            ExecutionStatus::Unknown => prop_assert!(marks_were_removed, "no marks were removed"),
                         }
                     }
                 }
-                Event::Sends(client, reach) => clients[client].send(&mut server, reach),
+                Event::Sends(client, progress) => clients[client].send(&mut server, progress),
                 Event::Breaks(client) => clients[client].held = None,
                 Event::Stays(client) => {
                     if let Some(held) = &mut clients[client].held {
-                        held.foreign_until = Instant::now();
-                        is_tidy = true;
+                        held.foreign_marks_expiry = Instant::now();
+                        marks_were_removed = true;
                     }
                 }
                 Event::Restarts(client) => clients[client] = Process::new(),
@@ -257,12 +266,12 @@ proptest! {
                         r#"{},"params":["D",{{"op":"delete","table":"T","where":[]}}]"#,
                         r#"{"method":"transact""#
                     );
-                    server.request(request.into_bytes(), None, Reach::Answered);
-                    is_tidy = true;
+                    server.request(request.into_bytes(), None, Progress::Answered);
+                    marks_were_removed = true;
                 }
             }
-            for mark in &never {
-                prop_assert!(!server.made.contains(mark), "it was said not to be made");
+            for mark in &not_executed {
+                prop_assert!(!server.made.contains(mark), "it was reported as not executed");
             }
         }
     }

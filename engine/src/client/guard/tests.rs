@@ -15,121 +15,123 @@ fn text(request: &[u8]) -> String {
 const ROW: &str = "00000000-0000-4000-8000-000000000001";
 const MARK: &str = "00000000-0000-4000-8000-00000000000a";
 
-fn taking() -> Taking {
-    Taking::begin(&Guard::new("T", "ids", "me"), "D", &CLIENT.into()).0
+fn acquisition() -> GuardAcquisition {
+    GuardAcquisition::begin(&Guard::new("T", "ids", "me"), "D", &CLIENT.into()).0
 }
 
-fn ask(taken: Taken) -> (Taking, String) {
+fn ask(taken: AcquisitionProgress) -> (GuardAcquisition, String) {
     match taken {
-        Taken::Ask(taking, request) => (taking, text(&request)),
-        Taken::Held(held) => panic!("{held:?}"),
+        AcquisitionProgress::Request(acquisition, request) => (acquisition, text(&request)),
+        AcquisitionProgress::Acquired(held) => panic!("{held:?}"),
     }
 }
 
-fn held(taken: Taken) -> HeldGuard {
+fn held(taken: AcquisitionProgress) -> HeldGuard {
     match taken {
-        Taken::Held(held) => held,
-        Taken::Ask(taking, _) => panic!("{taking:?}"),
+        AcquisitionProgress::Acquired(held) => held,
+        AcquisitionProgress::Request(acquisition, _) => panic!("{acquisition:?}"),
     }
 }
 
 const CLIENT: &str = "00000000-0000-4000-8000-0000000000c1";
 const OTHER: &str = "00000000-0000-4000-8000-0000000000c2";
 
-/// What a connection holds that finds these pairs besides the name in the row.
-fn taken(pairs: &[(&str, &str)]) -> HeldGuard {
+/// The guard of a connection that finds these pairs, besides the name, in the row.
+fn acquired(pairs: &[(&str, &str)]) -> HeldGuard {
     let pair = |(key, value): &(&str, &str)| format!(r#",["{key}","{value}"]"#);
     let pairs: String = pairs.iter().map(pair).collect();
     let map = format!(r#"["map",[["patchbay-guard","me"],["patchbay-epoch","1"]{pairs}]]"#);
     let found = format!(r#"[{{"rows":[{{"_uuid":["uuid","{ROW}"],"ids":{map}}}]}}]"#);
-    let (replacing, replace) = ask(taking().answered(&reply(&found)).unwrap());
+    let (replacing, replace) = ask(acquisition().handle_reply(&reply(&found)).unwrap());
     assert!(replace.contains(r#"["ids","includes",["map",[["patchbay-epoch","1"]]]]"#));
     let replaced = format!(r#"[{{}},{{"rows":[{{"ids":{map}}}]}},{{"count":1}}]"#);
-    held(replacing.answered(&reply(&replaced)).unwrap())
+    held(replacing.handle_reply(&reply(&replaced)).unwrap())
 }
 
-/// What a connection holds that has made the row.
+/// The guard of a connection that has inserted the row.
 fn made() -> HeldGuard {
-    let (taking, made) = ask(taking().answered(&reply(r#"[{"rows":[]}]"#)).unwrap());
+    let (acquisition, made) = ask(acquisition()
+        .handle_reply(&reply(r#"[{"rows":[]}]"#))
+        .unwrap());
     assert!(made.contains(r#""op":"insert""#) && made.contains(r#"["patchbay-guard","me"]"#));
     let inserted = format!(r#"[{{}},{{"uuid":["uuid","{ROW}"]}}]"#);
-    held(taking.answered(&reply(&inserted)).unwrap())
+    held(acquisition.handle_reply(&reply(&inserted)).unwrap())
 }
 
-/// The mark of a guarded request, and the request.
-fn guarded(held: &mut HeldGuard) -> (Mark, String) {
+/// Guards a request. Returns its mark and its text.
+fn guarded(held: &mut HeldGuard) -> (TransactionMark, String) {
     let mut request = request_head("transact");
     request.extend_from_slice(br#"["D",{"op":"comment","comment":"x"}]"#);
     let mut request = request.into();
-    let mark = held.guard(&mut request);
+    let mark = held.guard_request(&mut request);
     (mark, text(&request.text))
 }
 
 #[test]
-fn who_was_faster_is_waited_for() {
+fn a_conflict_starts_the_acquisition_again() {
     let map = r#"["map",[["patchbay-guard","me"],["patchbay-epoch","1"]]]"#;
     let found = format!(r#"[{{"rows":[{{"_uuid":["uuid","{ROW}"],"ids":{map}}}]}}]"#);
-    let (again, _) = ask(taking().answered(&reply(&found)).unwrap());
+    let (again, _) = ask(acquisition().handle_reply(&reply(&found)).unwrap());
     let timed_out = reply(r#"[{"error":"timed out"},null,null]"#);
-    let (_, look) = ask(again.answered(&timed_out).unwrap());
+    let (_, look) = ask(again.handle_reply(&timed_out).unwrap());
     assert!(look.contains(r#""op":"select""#) && !look.contains("mutate"));
 }
 
 #[test]
-fn the_row_tells_what_was_made_as_long_as_nobody_else_has_tidied_it_up() {
+fn the_status_is_known_unless_another_client_has_removed_marks() {
     for (at_first, mut first) in [
-        (None, taken(&[])),
-        (Some(MARK), taken(&[(CLEARED, MARK)])),
+        (None, acquired(&[])),
+        (Some(MARK), acquired(&[(CLEARED_KEY, MARK)])),
         (None, made()),
     ] {
         let (mark, _) = guarded(&mut first);
-        let epoch = first.hold.epoch.clone();
-        let at_first = at_first.or(first.hold.cleared.as_deref());
+        let epoch = first.epoch.id.clone();
+        let at_first = at_first.or(first.epoch.cleared.as_deref());
         let find = |with: &[(&str, &str)], cleared: Option<&str>| {
-            let cleared = cleared.map(|cleared| (CLEARED, cleared));
+            let cleared = cleared.map(|cleared| (CLEARED_KEY, cleared));
             let pairs: Vec<_> = with.iter().copied().chain(cleared).collect();
-            taken(&pairs).fate(&mark)
+            acquired(&pairs).execution_status(&mark)
         };
         let own = [(mark.key.as_str(), CLIENT)];
-        assert_eq!(find(&own, at_first), Fate::Made);
-        assert_eq!(find(&own, Some(ROW)), Fate::Made);
-        assert_eq!(find(&[], at_first), Fate::NotMade);
-        // This client itself has removed others' marks.
-        assert_eq!(find(&[], Some(&epoch)), Fate::NotMade);
-        assert_eq!(find(&[], Some(ROW)), Fate::Unknown);
+        assert_eq!(find(&own, at_first), ExecutionStatus::Executed);
+        assert_eq!(find(&own, Some(ROW)), ExecutionStatus::Executed);
+        assert_eq!(find(&[], at_first), ExecutionStatus::NotExecuted);
+        // This client has removed the foreign marks.
+        assert_eq!(find(&[], Some(&epoch)), ExecutionStatus::NotExecuted);
+        assert_eq!(find(&[], Some(ROW)), ExecutionStatus::Unknown);
         // The row was deleted.
-        assert_eq!(made().fate(&mark), Fate::Unknown);
+        assert_eq!(made().execution_status(&mark), ExecutionStatus::Unknown);
     }
 }
 
 #[test]
-fn only_own_marks_are_removed_at_once() {
-    let mut held = taken(&[(MARK, CLIENT), (ROW, OTHER), (CLEARED, "before")]);
+fn foreign_marks_are_removed_after_the_retention_time() {
+    let mut held = acquired(&[(MARK, CLIENT), (ROW, OTHER), (CLEARED_KEY, "before")]);
     let removed = |keys: &str| format!(r#"["ids","delete",["set",[{keys}]]]"#);
     let (first, request) = guarded(&mut held);
     assert!(request.contains(&removed(&format!(r#""{MARK}""#))));
-    assert!(!request.contains(CLEARED));
-    // Later, who has left marks does not come back.
-    held.foreign_until = Instant::now();
-    held.settle(first);
+    assert!(!request.contains(CLEARED_KEY));
+    // After the retention time, foreign marks are removed.
+    held.foreign_marks_expiry = Instant::now();
+    held.release_mark(first);
     let (_, request) = guarded(&mut held);
-    let epoch = held.hold.epoch.clone();
+    let epoch = held.epoch.id.clone();
     assert!(
-        request.contains(&format!(r#""{ROW}","{CLEARED}"]]]"#)),
+        request.contains(&format!(r#""{ROW}","{CLEARED_KEY}"]]]"#)),
         "{request}"
     );
     assert!(request.contains(&format!(
-        r#"["ids","insert",["map",[["{CLEARED}","{epoch}"]]]]"#
+        r#"["ids","insert",["map",[["{CLEARED_KEY}","{epoch}"]]]]"#
     )));
     let (_, request) = guarded(&mut held);
     assert!(
-        !request.contains(CLEARED) && !request.contains("delete"),
+        !request.contains(CLEARED_KEY) && !request.contains("delete"),
         "{request}"
     );
 }
 
 #[test]
-fn a_request_is_guarded_on_both_sides() {
+fn a_request_begins_with_a_wait_and_ends_with_a_mark() {
     let (mark, request) = guarded(&mut made());
     let json = Json::parse(format!("{request}}}").as_bytes()).unwrap();
     let Some(Json::Array(params)) = json.get("params") else {
@@ -151,7 +153,7 @@ fn a_request_is_guarded_on_both_sides() {
 }
 
 #[test]
-fn what_makes_no_sense_is_an_error() {
+fn malformed_replies_are_errors() {
     for results in [
         "{}",
         "[]",
@@ -160,6 +162,9 @@ fn what_makes_no_sense_is_an_error() {
         r#"[{"rows":[{},{}]}]"#,
         r#"[{"error":"unknown table"}]"#,
     ] {
-        assert!(taking().answered(&reply(results)).is_err(), "{results}");
+        assert!(
+            acquisition().handle_reply(&reply(results)).is_err(),
+            "{results}"
+        );
     }
 }

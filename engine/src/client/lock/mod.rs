@@ -1,4 +1,4 @@
-//! Locks between the clients of one server (RFC 7047 §4.1.8 to §4.1.10).
+//! Locks between the clients of one server (RFC 7047 sections 4.1.8 to 4.1.10).
 
 mod table;
 
@@ -9,21 +9,21 @@ use tokio::sync::watch;
 
 use crate::txn::Transaction;
 
-use super::error::Lost;
+use super::error::ConnectionFailure;
 use super::handle::Client;
 use super::outcome::CommitOutcome;
 
-pub(super) use table::{Locks, Mode, Notice, State};
+pub(super) use table::{LockMode, LockNotification, LockRequests, LockState};
 
-/// A lock that a client has asked for: it holds it, or waits for it. Dropping it gives the lock back.
+/// A requested lock: the client holds it or waits for it. Dropping it releases the lock.
 ///
-/// After a lost connection the lock is asked for again, at the end of the line. Who loses it to a thief waits for it, too.
-/// Each time in which it is held is a [`Held`].
+/// After a lost connection the lock is requested again, at the end of the queue. A client that
+/// loses the lock to a `steal` waits for it again. Each tenure is a [`HeldLock`].
 ///
-/// A lock is the server's: of a cluster, each member has its own. Clients exclude each other only while all of them are
-/// connected to the leader, as they are unless [`Config::leader_only`](super::Config::leader_only) is off; and a member that
-/// does not know yet that another leads may give the lock to one client while the new leader gives it to another. What
-/// such a member is asked to change it cannot commit.
+/// Each server has its own locks, and so has each member of a cluster. Clients exclude each other
+/// only while all of them are connected to the leader, which
+/// [`Config::leader_only`](super::Config::leader_only) ensures. A former leader may still grant a
+/// lock that the new leader grants to another client, but it cannot commit transactions.
 ///
 /// ```no_run
 /// use patchbay_engine::client::{Client, CommitOutcome};
@@ -33,15 +33,15 @@ pub(super) use table::{Locks, Mode, Notice, State};
 /// # async fn run(client: Client) -> Result<(), Box<dyn std::error::Error>> {
 /// let lock = client.lock("my_controller")?;
 /// loop {
-///     let held = lock.held().await?;
-///     // What others have done who held it before is in the snapshot.
+///     let held = lock.wait_until_held().await?;
+///     // The snapshot shows the transactions of former owners.
 ///     let mut txn = TxnBuilder::new(&client.snapshot());
 ///     txn.insert(&LogicalSwitch { name: "sw0".into(), ..Default::default() })?;
 ///     match held.transact(txn.finish()).await {
 ///         CommitOutcome::Rejected(error) if error.is_not_owner() => continue,
 ///         outcome => outcome.into_result()?,
 ///     };
-///     println!("the lock is gone: {}", held.lost().await);
+///     println!("lost the lock: {}", held.wait_until_lost().await);
 /// }
 /// # }
 /// ```
@@ -49,16 +49,16 @@ pub(super) use table::{Locks, Mode, Notice, State};
 pub struct Lock {
     name: Arc<str>,
     client: Client,
-    locks: Arc<Locks>,
-    state: watch::Receiver<State>,
+    locks: Arc<LockRequests>,
+    state: watch::Receiver<LockState>,
 }
 
 impl Lock {
     pub(super) fn new(
         client: Client,
-        locks: Arc<Locks>,
+        locks: Arc<LockRequests>,
         name: &str,
-        mode: Mode,
+        mode: LockMode,
     ) -> Result<Self, LockError> {
         if !patchbay_schemas::schema::is_id(name) {
             return Err(LockError::BadName {
@@ -66,9 +66,11 @@ impl Lock {
             });
         }
         let name: Arc<str> = name.into();
-        let state = locks.ask(&name, mode).ok_or(LockError::AskedAlready {
-            name: name.to_string(),
-        })?;
+        let state = locks
+            .request(&name, mode)
+            .ok_or(LockError::AlreadyRequested {
+                name: name.to_string(),
+            })?;
         Ok(Self {
             name,
             client,
@@ -77,29 +79,31 @@ impl Lock {
         })
     }
 
-    /// The lock's name.
+    /// Name of the lock.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The time in which the client holds the lock at this moment; none while it waits.
-    pub fn now_held(&self) -> Option<Held> {
+    /// The current tenure. `None`: the client waits for the lock.
+    pub fn current(&self) -> Option<HeldLock> {
         let state = self.state.borrow().clone();
         state.held.then(|| self.tenure(state.tenure))
     }
 
-    /// Waits until the client holds the lock. The client's snapshot then shows all that its former owners have done.
+    /// Waits until the client holds the lock. The client's snapshot then shows all transactions of
+    /// former owners.
     ///
     /// # Errors
-    /// The server does not give locks at all: its remote is read-only. The next server is asked again.
+    /// The server rejects lock requests, because its remote is read-only. The lock is requested
+    /// again on the next connection.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing: the client goes on to wait in line.
-    pub async fn held(&self) -> Result<Held, LockRefused> {
+    /// Dropping the future does not cancel the request: the client keeps its place in the queue.
+    pub async fn wait_until_held(&self) -> Result<HeldLock, LockRefused> {
         let mut watched = self.state.clone();
-        let decided = |state: &State| state.held || state.refused.is_some();
+        let decided = |state: &LockState| state.held || state.refused.is_some();
         let Ok(state) = watched.wait_for(decided).await else {
-            // Given back, which takes this to be gone.
+            // The lock was released, which consumes `self`.
             return std::future::pending().await;
         };
         match &state.refused {
@@ -111,8 +115,8 @@ impl Lock {
         }
     }
 
-    fn tenure(&self, number: u64) -> Held {
-        Held {
+    fn tenure(&self, number: u64) -> HeldLock {
+        HeldLock {
             client: self.client.clone(),
             tenure: Tenure {
                 name: self.name.clone(),
@@ -129,50 +133,51 @@ impl Drop for Lock {
     }
 }
 
-/// A time in which a client holds a [`Lock`]. When it is over it stays so: holding the lock again is another time.
+/// A tenure of a [`Lock`]. Once over it stays over; holding the lock again is another tenure.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct HeldLock {
     client: Client,
     tenure: Tenure,
 }
 
-impl Held {
-    /// Whether the client does not hold the lock any more, as far as it knows. The server knows better: that is what
-    /// [`transact`](Self::transact) is for.
+impl HeldLock {
+    /// True if the tenure is over as far as the client knows. The server decides, which
+    /// [`transact`](Self::transact) makes use of.
     pub fn is_over(&self) -> bool {
         self.tenure.is_over()
     }
 
-    /// Waits until the client does not hold the lock any more, and tells why.
+    /// Waits until the tenure is over, and returns the reason.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
-    pub async fn lost(&self) -> LockLost {
+    /// Dropping the future has no effect.
+    pub async fn wait_until_lost(&self) -> LockLost {
         let mut state = self.tenure.state.clone();
         let number = self.tenure.number;
         let over = state.wait_for(|state| !state.is(number)).await;
         let why = over.ok().and_then(|state| state.lost.clone());
-        why.unwrap_or(LockLost::GivenBack)
+        why.unwrap_or(LockLost::Released)
     }
 
-    /// Sends a transaction that the server executes only if this client owns the lock then, and that is not sent if this
-    /// time is over: see [`OpError::is_not_owner`](super::OpError::is_not_owner). Otherwise like
-    /// [`Client::transact`]; of the results, the last is that of the `assert`.
+    /// Sends a transaction that the server executes only if this client owns the lock. It is not
+    /// sent if the tenure is over: see [`OpError::is_not_owner`](super::OpError::is_not_owner).
+    /// Otherwise like [`Client::transact`]; the last result is that of the `assert`.
     ///
     /// # Cancel safety
-    /// As of [`Client::transact`]; a lock that is given back meanwhile may overtake the transaction, which then is refused.
+    /// That of [`Client::transact`]. A lock that is released meanwhile may overtake the
+    /// transaction, which is then rejected.
     pub async fn transact(&self, transaction: Transaction) -> CommitOutcome {
         let tenure = self.tenure.clone();
         self.client.transact_under(transaction, tenure).await
     }
 }
 
-/// What the task behind a client looks at before it sends a transaction.
+/// The tenure of a lock, as the driver checks it before it sends a transaction.
 #[derive(Clone, Debug)]
 pub(super) struct Tenure {
     pub(super) name: Arc<str>,
     number: u64,
-    state: watch::Receiver<State>,
+    state: watch::Receiver<LockState>,
 }
 
 impl Tenure {
@@ -180,7 +185,7 @@ impl Tenure {
         !self.state.borrow().is(self.number)
     }
 
-    /// What a server says to a transaction whose client does not own the lock.
+    /// The error with which a server rejects a transaction whose client does not own the lock.
     pub(super) fn not_owner(&self) -> OvsdbError {
         OvsdbError::new(
             "not owner",
@@ -189,47 +194,49 @@ impl Tenure {
     }
 }
 
-/// Why a lock is not held any more.
+/// Reason for which a tenure is over.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockLost {
-    /// Another client has taken it by force.
+    /// Another client has stolen the lock.
     #[error("another client has stolen the lock")]
     Stolen,
-    /// The connection is lost, and with it the lock as soon as the server notices.
-    #[error("the connection is lost: {0}")]
-    Disconnected(Arc<Lost>),
+    /// The connection was lost. The server releases the lock when it detects that.
+    #[error("the connection was lost: {0}")]
+    Disconnected(Arc<ConnectionFailure>),
     /// The [`Lock`] was dropped.
-    #[error("the lock was given back")]
-    GivenBack,
+    #[error("the lock was released")]
+    Released,
 }
 
-/// Why a lock cannot be asked for.
+/// Reason for which a lock cannot be requested.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LockError {
-    /// Names of locks are made of letters, digits and underscores and do not begin with a digit.
-    #[error("{name:?} is not a name of a lock: letters, digits and _, no digit first")]
+    /// The name is not an `<id>` (RFC 7047 section 3.1): letters, digits and underscores, no digit
+    /// first.
+    #[error("{name:?} is not a valid lock name: letters, digits and _, no digit first")]
     BadName {
-        /// The name.
+        /// Rejected name.
         name: String,
     },
-    /// A client can ask for a lock once: its handles share one connection, and the server does not tell them apart.
-    #[error("this client has asked for lock {name} already")]
-    AskedAlready {
-        /// The name.
+    /// This client has requested the lock already. All handles of a client share one connection,
+    /// which the server treats as one owner.
+    #[error("this client has already requested lock {name}")]
+    AlreadyRequested {
+        /// Name of the lock.
         name: String,
     },
-    /// The client is [embedded](Client::embedded): its database has no locks.
+    /// The client is [embedded](Client::embedded), and its database has no locks.
     #[error("an embedded database has no locks")]
     Embedded,
 }
 
-/// The server has refused to give a lock.
+/// The server has rejected the request for a lock.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the server does not give lock {name}: {error}")]
+#[error("the server rejected the request for lock {name}: {error}")]
 pub struct LockRefused {
-    /// The name.
+    /// Name of the lock.
     pub name: String,
-    /// The server's words.
+    /// The server's error.
     pub error: OvsdbError,
 }

@@ -1,4 +1,4 @@
-//! The locks that a client has asked for, and how far each has come.
+//! The locks that a client has requested, and the state of each request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,126 +9,132 @@ use patchbay_schemas::wire::{Message, Reply};
 use tokio::sync::{Notify, watch};
 
 use super::LockLost;
-use crate::client::error::{Lost, SessionError, reply_error, unexpected};
+use crate::client::error::{ConnectionFailure, SessionError, reply_error, unexpected};
 
-/// How to ask for a lock.
+/// How a lock is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::client) enum Mode {
-    /// Wait in line.
+pub(in crate::client) enum LockMode {
+    /// `lock`: wait in the server's queue.
     Wait,
-    /// Take it from its owner.
+    /// `steal`: take it from its owner.
     Steal,
 }
 
-/// What a server says of a lock without being asked.
+/// A notification of the server about a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::client) enum Notice {
-    /// The client owns it now; may be said several times.
+pub(in crate::client) enum LockNotification {
+    /// `locked`: the client owns the lock. Servers may repeat it.
     Locked,
-    /// The client does not own it any more.
+    /// `stolen`: the client no longer owns the lock.
     Stolen,
 }
 
-/// What handles see of a lock.
+/// State of a lock, as its handles see it.
 #[derive(Clone, Debug, Default)]
-pub(in crate::client) struct State {
-    /// The number of the time in which it is held or was held last; the first is 1.
+pub(in crate::client) struct LockState {
+    /// Number of the current or last tenure. The first is 1.
     pub(super) tenure: u64,
     pub(super) held: bool,
-    /// Why the last time ended.
+    /// Reason for which the last tenure is over.
     pub(super) lost: Option<LockLost>,
-    /// The server does not give it.
+    /// Error with which the server rejected the request.
     pub(super) refused: Option<OvsdbError>,
 }
 
-/// The locks of one client. Handles ask for and give back, the task behind the client tells the server and hears from it.
+/// The locks of one client. Handles request and release them; the driver exchanges messages with
+/// the server.
 #[derive(Debug, Default)]
-pub(in crate::client) struct Locks {
-    table: Mutex<Table>,
-    news: Notify,
+pub(in crate::client) struct LockRequests {
+    table: Mutex<LockTable>,
+    requests_added: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Table {
-    wanted: BTreeMap<Arc<str>, Wanted>,
-    /// The server must be told that these are given back.
+struct LockTable {
+    wanted: BTreeMap<Arc<str>, RequestedLock>,
+    /// Locks for which an `unlock` request is to be sent.
     released: Vec<Arc<str>>,
-    /// Whether there is something to tell the server.
+    /// True if a request is to be sent.
     dirty: bool,
-    /// Requests of which nobody needs the answer.
+    /// Ids of requests whose replies are ignored.
     ignored: BTreeSet<i64>,
 }
 
 #[derive(Debug)]
-struct Wanted {
-    mode: Mode,
-    asked: Asked,
-    state: watch::Sender<State>,
+struct RequestedLock {
+    mode: LockMode,
+    asked: LockRequest,
+    state: watch::Sender<LockState>,
 }
 
-/// How far asking on the present connection has come.
+/// State of a request on the current connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum LockRequest {
     No,
-    /// What the server says of the lock until it has answered this request is about a former one.
+    /// Sent with this id. Notifications before the reply belong to an earlier request.
     Unanswered(i64),
     Answered,
 }
 
-impl State {
-    /// Whether the lock is held, and has been without interruption since a time of this number began.
+impl LockState {
+    /// True while the tenure with this number lasts.
     pub(super) fn is(&self, tenure: u64) -> bool {
         self.held && self.tenure == tenure
     }
 }
 
-impl Locks {
-    /// A handle wants a lock; none if one has it already.
-    pub(super) fn ask(&self, name: &Arc<str>, mode: Mode) -> Option<watch::Receiver<State>> {
+impl LockRequests {
+    /// Adds a request for a lock. `None`: the client has requested it already.
+    pub(super) fn request(
+        &self,
+        name: &Arc<str>,
+        mode: LockMode,
+    ) -> Option<watch::Receiver<LockState>> {
         let mut table = self.lock();
         if table.wanted.contains_key(name) {
             return None;
         }
-        let (state, seen) = watch::channel(State::default());
-        let wanted = Wanted {
+        let (state, seen) = watch::channel(LockState::default());
+        let wanted = RequestedLock {
             mode,
-            asked: Asked::No,
+            asked: LockRequest::No,
             state,
         };
         table.wanted.insert(name.clone(), wanted);
-        self.tell(table);
+        self.notify_driver(table);
         Some(seen)
     }
 
-    /// A handle gives a lock back.
+    /// Releases a lock.
     pub(super) fn release(&self, name: &Arc<str>) {
         let mut table = self.lock();
         if let Some(mut wanted) = table.wanted.remove(name) {
-            wanted.lose(LockLost::GivenBack);
+            wanted.set_lost(LockLost::Released);
             match wanted.asked {
-                Asked::No => {}
-                Asked::Unanswered(request) => {
+                LockRequest::No => {}
+                LockRequest::Unanswered(request) => {
                     table.ignored.insert(request);
                     table.released.push(name.clone());
                 }
-                Asked::Answered => table.released.push(name.clone()),
+                LockRequest::Answered => table.released.push(name.clone()),
             }
         }
-        self.tell(table);
+        self.notify_driver(table);
     }
 
-    /// Whether any lock is wanted, held ones included.
-    pub(in crate::client) fn any_wanted(&self) -> bool {
+    /// True if any lock is requested or held.
+    pub(in crate::client) fn has_requests(&self) -> bool {
         !self.lock().wanted.is_empty()
     }
 
-    /// Waits until there may be something to tell the server.
-    pub(in crate::client) async fn news(&self) {
-        self.news.notified().await;
+    /// Waits until there may be requests to send.
+    pub(in crate::client) async fn wait_for_requests(&self) {
+        self.requests_added.notified().await;
     }
 
-    /// Tells the server what handles want: `send` sends a request (its method, the name of a lock) and returns its id.
-    pub(in crate::client) fn send(&self, mut send: impl FnMut(&'static str, &str) -> i64) {
+    /// Sends all outstanding requests. `send` sends a request for a method and a lock name, and
+    /// returns its id.
+    pub(in crate::client) fn send_requests(&self, mut send: impl FnMut(&'static str, &str) -> i64) {
         let mut table = self.lock();
         if !std::mem::take(&mut table.dirty) {
             return;
@@ -138,18 +144,18 @@ impl Locks {
             table.ignored.insert(request);
         }
         for (name, wanted) in &mut table.wanted {
-            if wanted.asked == Asked::No {
+            if wanted.asked == LockRequest::No {
                 let method = match wanted.mode {
-                    Mode::Wait => "lock",
-                    Mode::Steal => "steal",
+                    LockMode::Wait => "lock",
+                    LockMode::Steal => "steal",
                 };
-                wanted.asked = Asked::Unanswered(send(method, name));
+                wanted.asked = LockRequest::Unanswered(send(method, name));
             }
         }
     }
 
-    /// A request was answered; false if it is none about a lock.
-    pub(in crate::client) fn answered(
+    /// Handles a reply. Returns false if its request is not about a lock.
+    pub(in crate::client) fn handle_reply(
         &self,
         request: i64,
         reply: &TextBuf,
@@ -159,22 +165,22 @@ impl Locks {
             return Ok(true);
         }
         let mut wanted = table.wanted.iter_mut();
-        let asked = wanted.find(|(_, wanted)| wanted.asked == Asked::Unanswered(request));
+        let asked = wanted.find(|(_, wanted)| wanted.asked == LockRequest::Unanswered(request));
         let Some((name, wanted)) = asked else {
             return Ok(false);
         };
-        wanted.asked = Asked::Answered;
+        wanted.asked = LockRequest::Answered;
         let Message::Reply(Reply { outcome, .. }) = Message::decode(reply)? else {
-            return Err(unexpected("lock", "not a reply"));
+            return Err(unexpected("lock", "it is not a reply"));
         };
         match outcome.map_err(reply_error) {
             Ok(mut at) => match Json::read(&mut at).get("locked") {
-                Some(Json::Bool(true)) => wanted.hold(name),
+                Some(Json::Bool(true)) => wanted.set_held(name),
                 Some(Json::Bool(false)) => {}
-                _ => return Err(unexpected("lock", "it does not say whether it is locked")),
+                _ => return Err(unexpected("lock", "it has no boolean member `locked`")),
             },
             Err(error) => {
-                tracing::warn!(lock = %name, %error, "the server does not give the lock");
+                tracing::warn!(lock = %name, %error, "the server rejected the request for the lock");
                 wanted
                     .state
                     .send_modify(|state| state.refused = Some(error));
@@ -183,68 +189,69 @@ impl Locks {
         Ok(true)
     }
 
-    /// The server has said something of a lock.
-    pub(in crate::client) fn notified(&self, name: &[u8], notice: Notice) {
+    /// Handles a notification about a lock.
+    pub(in crate::client) fn handle_notification(&self, name: &[u8], notice: LockNotification) {
         let mut table = self.lock();
         let mut wanted = table.wanted.iter_mut();
         let Some((name, wanted)) = wanted.find(|(wanted, _)| wanted.as_bytes() == name) else {
             return;
         };
-        if wanted.asked != Asked::Answered {
+        if wanted.asked != LockRequest::Answered {
             return;
         }
         match notice {
-            Notice::Locked => wanted.hold(name),
-            Notice::Stolen => {
+            LockNotification::Locked => wanted.set_held(name),
+            LockNotification::Stolen => {
                 tracing::info!(lock = %name, "another client has stolen the lock");
-                wanted.lose(LockLost::Stolen);
-                if std::mem::replace(&mut wanted.mode, Mode::Wait) == Mode::Steal {
-                    // A thief who is robbed has no place in the line; one who waited for the lock is the next.
-                    wanted.asked = Asked::No;
+                wanted.set_lost(LockLost::Stolen);
+                if std::mem::replace(&mut wanted.mode, LockMode::Wait) == LockMode::Steal {
+                    // After a `steal`, the client has no place in the server's queue when the lock
+                    // is stolen from it. A client that waited for the lock is first in the queue.
+                    wanted.asked = LockRequest::No;
                     let name = name.clone();
                     table.released.push(name);
-                    self.tell(table);
+                    self.notify_driver(table);
                 }
             }
         }
     }
 
-    /// The connection is lost; on the next one all locks are to be asked for.
-    pub(in crate::client) fn disconnected(&self, lost: &Arc<Lost>) {
+    /// Handles the loss of the connection. All locks are requested again on the next one.
+    pub(in crate::client) fn handle_disconnect(&self, lost: &Arc<ConnectionFailure>) {
         let mut table = self.lock();
         table.released.clear();
         table.ignored.clear();
         for wanted in table.wanted.values_mut() {
-            wanted.asked = Asked::No;
-            wanted.mode = Mode::Wait;
-            wanted.lose(LockLost::Disconnected(lost.clone()));
+            wanted.asked = LockRequest::No;
+            wanted.mode = LockMode::Wait;
+            wanted.set_lost(LockLost::Disconnected(lost.clone()));
             wanted.state.send_if_modified(|state| {
-                // Another server may give it.
+                // Another server may accept the request.
                 state.refused.take().is_some()
             });
         }
         table.dirty = true;
     }
 
-    fn tell(&self, mut table: MutexGuard<'_, Table>) {
+    fn notify_driver(&self, mut table: MutexGuard<'_, LockTable>) {
         table.dirty = true;
         drop(table);
-        self.news.notify_one();
+        self.requests_added.notify_one();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        // Nothing that is done under the lock can leave the table in two minds.
+    fn lock(&self) -> MutexGuard<'_, LockTable> {
+        // No code panics while it holds the mutex and has changed the table in part.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Wanted {
-    fn hold(&mut self, name: &str) {
+impl RequestedLock {
+    fn set_held(&mut self, name: &str) {
         self.state.send_if_modified(|state| {
             if state.held {
                 return false;
             }
-            tracing::info!(lock = name, "holds the lock");
+            tracing::info!(lock = name, "acquired the lock");
             state.tenure += 1;
             state.held = true;
             state.refused = None;
@@ -252,7 +259,7 @@ impl Wanted {
         });
     }
 
-    fn lose(&mut self, why: LockLost) {
+    fn set_lost(&mut self, why: LockLost) {
         self.state.send_if_modified(|state| {
             if !state.held {
                 return false;
@@ -275,97 +282,97 @@ mod tests {
         TextBuf::parse(text.as_bytes().to_vec()).unwrap()
     }
 
-    /// What the server is told; requests are numbered from `first`.
-    fn told(locks: &Locks, first: i64) -> Vec<String> {
-        let mut told = Vec::new();
-        locks.send(|method, name| {
-            told.push(format!("{method} {name}"));
-            first + told.len() as i64 - 1
+    /// The requests that are sent, with ids from `first`.
+    fn sent_requests(locks: &LockRequests, first: i64) -> Vec<String> {
+        let mut sent = Vec::new();
+        locks.send_requests(|method, name| {
+            sent.push(format!("{method} {name}"));
+            first + sent.len() as i64 - 1
         });
-        told
+        sent
     }
 
-    fn asked(mode: Mode) -> (Locks, Arc<str>, watch::Receiver<State>) {
-        let (locks, name) = (Locks::default(), Arc::from("l"));
-        let state = locks.ask(&name, mode).unwrap();
+    fn asked(mode: LockMode) -> (LockRequests, Arc<str>, watch::Receiver<LockState>) {
+        let (locks, name) = (LockRequests::default(), Arc::from("l"));
+        let state = locks.request(&name, mode).unwrap();
         (locks, name, state)
     }
 
     #[test]
-    fn notices_are_about_the_lock_only_once_it_was_answered_for() {
-        let (locks, name, state) = asked(Mode::Wait);
-        assert_eq!(told(&locks, 1), ["lock l"]);
-        assert!(told(&locks, 2).is_empty());
-        locks.notified(b"l", Notice::Locked);
+    fn notifications_before_the_reply_are_ignored() {
+        let (locks, name, state) = asked(LockMode::Wait);
+        assert_eq!(sent_requests(&locks, 1), ["lock l"]);
+        assert!(sent_requests(&locks, 2).is_empty());
+        locks.handle_notification(b"l", LockNotification::Locked);
         assert!(!state.borrow().held);
-        assert!(locks.answered(1, &reply(NO)).unwrap());
-        locks.notified(b"other", Notice::Locked);
+        assert!(locks.handle_reply(1, &reply(NO)).unwrap());
+        locks.handle_notification(b"other", LockNotification::Locked);
         assert!(!state.borrow().held);
-        locks.notified(b"l", Notice::Locked);
+        locks.handle_notification(b"l", LockNotification::Locked);
         assert!(state.borrow().is(1));
-        // Servers repeat themselves.
-        locks.notified(b"l", Notice::Locked);
+        // Servers may repeat the notification.
+        locks.handle_notification(b"l", LockNotification::Locked);
         assert!(state.borrow().is(1));
-        locks.notified(b"l", Notice::Stolen);
-        locks.notified(b"l", Notice::Locked);
+        locks.handle_notification(b"l", LockNotification::Stolen);
+        locks.handle_notification(b"l", LockNotification::Locked);
         assert!(!state.borrow().is(1) && state.borrow().is(2));
 
-        // Given back and asked for at once: the server hears of both, in this order.
+        // Released and requested at once: both requests are sent, in this order.
         locks.release(&name);
-        let state = locks.ask(&name, Mode::Wait).unwrap();
-        assert_eq!(told(&locks, 2), ["unlock l", "lock l"]);
-        locks.notified(b"l", Notice::Locked);
-        assert!(locks.answered(2, &reply(YES)).unwrap());
+        let state = locks.request(&name, LockMode::Wait).unwrap();
+        assert_eq!(sent_requests(&locks, 2), ["unlock l", "lock l"]);
+        locks.handle_notification(b"l", LockNotification::Locked);
+        assert!(locks.handle_reply(2, &reply(YES)).unwrap());
         assert!(!state.borrow().held);
-        assert!(locks.answered(3, &reply(YES)).unwrap());
+        assert!(locks.handle_reply(3, &reply(YES)).unwrap());
         assert!(state.borrow().is(1));
-        assert!(!locks.answered(3, &reply(YES)).unwrap());
+        assert!(!locks.handle_reply(3, &reply(YES)).unwrap());
     }
 
     #[test]
-    fn a_thief_who_is_robbed_waits_in_line() {
-        let (locks, _, state) = asked(Mode::Steal);
-        assert_eq!(told(&locks, 1), ["steal l"]);
-        locks.answered(1, &reply(YES)).unwrap();
-        locks.notified(b"l", Notice::Stolen);
+    fn a_stolen_lock_is_requested_again_after_a_steal() {
+        let (locks, _, state) = asked(LockMode::Steal);
+        assert_eq!(sent_requests(&locks, 1), ["steal l"]);
+        locks.handle_reply(1, &reply(YES)).unwrap();
+        locks.handle_notification(b"l", LockNotification::Stolen);
         assert!(!state.borrow().held);
-        assert_eq!(told(&locks, 2), ["unlock l", "lock l"]);
+        assert_eq!(sent_requests(&locks, 2), ["unlock l", "lock l"]);
     }
 
     #[test]
-    fn a_new_connection_is_asked_for_everything_that_is_wanted_and_for_nothing_else() {
-        let (locks, name, state) = asked(Mode::Steal);
+    fn a_new_connection_requests_exactly_the_wanted_locks() {
+        let (locks, name, state) = asked(LockMode::Steal);
         let other: Arc<str> = "other".into();
-        locks.ask(&other, Mode::Wait).unwrap();
-        assert_eq!(told(&locks, 1), ["steal l", "lock other"]);
-        locks.answered(1, &reply(YES)).unwrap();
+        locks.request(&other, LockMode::Wait).unwrap();
+        assert_eq!(sent_requests(&locks, 1), ["steal l", "lock other"]);
+        locks.handle_reply(1, &reply(YES)).unwrap();
         locks.release(&other);
-        let lost = Arc::new(Lost {
+        let lost = Arc::new(ConnectionFailure {
             remote: "unix:x".parse().unwrap(),
             error: SessionError::Closed,
         });
-        locks.disconnected(&lost);
+        locks.handle_disconnect(&lost);
         assert!(!state.borrow().held);
-        assert_eq!(told(&locks, 1), ["lock l"]);
+        assert_eq!(sent_requests(&locks, 1), ["lock l"]);
         locks.release(&name);
-        assert_eq!(told(&locks, 2), ["unlock l"]);
+        assert_eq!(sent_requests(&locks, 2), ["unlock l"]);
     }
 
     #[test]
-    fn refusals_are_told_until_another_server_is_asked() {
-        let (locks, _, state) = asked(Mode::Wait);
-        told(&locks, 1);
+    fn a_rejection_is_kept_until_the_next_connection() {
+        let (locks, _, state) = asked(LockMode::Wait);
+        sent_requests(&locks, 1);
         let refusal = reply(r#"{"id":1,"result":null,"error":"read only"}"#);
-        assert!(locks.answered(1, &refusal).unwrap());
+        assert!(locks.handle_reply(1, &refusal).unwrap());
         assert!(state.borrow().refused.is_some());
-        let lost = Arc::new(Lost {
+        let lost = Arc::new(ConnectionFailure {
             remote: "unix:x".parse().unwrap(),
             error: SessionError::Closed,
         });
-        locks.disconnected(&lost);
+        locks.handle_disconnect(&lost);
         assert!(state.borrow().refused.is_none());
-        told(&locks, 1);
+        sent_requests(&locks, 1);
         let nonsense = reply(r#"{"id":1,"result":{"locked":5},"error":null}"#);
-        assert!(locks.answered(1, &nonsense).is_err());
+        assert!(locks.handle_reply(1, &nonsense).is_err());
     }
 }

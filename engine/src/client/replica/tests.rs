@@ -16,7 +16,7 @@ fn uuid(last: u8) -> Uuid {
         .unwrap()
 }
 
-/// `updates` with `#1` for the first row, and so on.
+/// `updates` with `#1`, `#2` ... replaced by the UUIDs of the first, second ... row.
 fn text(updates: &str) -> TextBuf {
     TextBuf::parse(
         updates
@@ -29,7 +29,7 @@ fn text(updates: &str) -> TextBuf {
 fn replace(replica: &mut Replica, contents: &str) -> Result<ChangeSet, UpdateError> {
     replica.replace(
         &schema(),
-        Updates::whole(Reader::new(text(contents).as_text()), MonitorVersion::V2),
+        TableUpdates::whole(Reader::new(text(contents).as_text()), MonitorVersion::V2),
     )
 }
 
@@ -67,12 +67,12 @@ fn new_contents_change_only_what_differs() {
         &row(after, 1).unwrap()
     ));
     assert!(row(after, 3).is_none() && row(after, 4).is_some());
-    // Whoever holds the former snapshot sees what was.
+    // The former snapshot is unchanged.
     assert!(row(&before, 3).is_some() && row(&before, 4).is_none());
 }
 
 #[test]
-fn contents_that_make_no_sense_change_nothing() {
+fn malformed_contents_change_nothing() {
     let mut replica = filled(r##"{"T":{"#1":{"initial":{"name":"a"}}}}"##);
     for contents in [
         r##"{"T":{"#2":{"initial":{"name":"b"}},"#3":{"initial":{"name":5}}}}"##,
@@ -86,7 +86,7 @@ fn contents_that_make_no_sense_change_nothing() {
     let update = text(r##"{"T":{"#2":{"insert":{"name":"b"}},"#3":{"delete":null}}}"##);
     assert!(
         replica
-            .apply(Updates::whole(
+            .apply(TableUpdates::whole(
                 Reader::new(update.as_text()),
                 MonitorVersion::V2
             ))
@@ -96,18 +96,18 @@ fn contents_that_make_no_sense_change_nothing() {
 }
 
 #[test]
-fn a_row_that_comes_twice_changes_nothing() {
+fn contents_with_a_duplicate_row_change_nothing() {
     let twice = r##"{"T":{"#1":{"initial":{"name":"a"}},"#2":{"initial":{"name":"b"}},"#1":{"initial":{"name":"c"}}}}"##;
     let mut replica = Replica::new(schema(), &[IndexSpec::new("T", ["name"])]);
     assert!(replace(&mut replica, twice).is_err());
     assert_eq!(replica.snapshot().row_count(), 0);
-    // Also where it was there before, and after the schema has changed.
+    // Also for rows that existed before, and after a change of the schema.
     let mut replica = filled(r##"{"T":{"#1":{"initial":{"name":"a"}}}}"##);
     assert!(replace(&mut replica, twice).is_err());
     let newer = SCHEMA.replace("1.0.0", "1.1.0");
     let newer = Arc::new(DatabaseSchema::parse(newer.as_bytes()).unwrap());
     let contents = text(twice);
-    let contents = Updates::whole(Reader::new(contents.as_text()), MonitorVersion::V2);
+    let contents = TableUpdates::whole(Reader::new(contents.as_text()), MonitorVersion::V2);
     assert!(replica.replace(&newer, contents).is_err());
     for update in [
         r##"{"T":{"#1":{"modify":{"name":"b"}},"#1":{"modify":{"name":"c"}}}}"##,
@@ -115,7 +115,7 @@ fn a_row_that_comes_twice_changes_nothing() {
         r##"{"T":{"#2":{"insert":{"name":"b"}},"#2":{"insert":{"name":"c"}}}}"##,
     ] {
         let text = text(update);
-        let update = Updates::whole(Reader::new(text.as_text()), MonitorVersion::V2);
+        let update = TableUpdates::whole(Reader::new(text.as_text()), MonitorVersion::V2);
         assert!(replica.apply(update).is_err());
     }
     let snapshot = replica.snapshot();
@@ -127,7 +127,7 @@ fn a_row_that_comes_twice_changes_nothing() {
 }
 
 #[test]
-fn another_schema_begins_anew() {
+fn another_schema_replaces_all_rows() {
     let mut replica = filled(r##"{"T":{"#1":{"initial":{"name":"a"}}}}"##);
     let newer = SCHEMA
         .replace("1.0.0", "1.1.0")
@@ -137,7 +137,7 @@ fn another_schema_begins_anew() {
     let changes = replica
         .replace(
             &newer,
-            Updates::whole(Reader::new(contents.as_text()), MonitorVersion::V2),
+            TableUpdates::whole(Reader::new(contents.as_text()), MonitorVersion::V2),
         )
         .unwrap();
     assert_eq!(changes.rows.len(), 1);
@@ -151,7 +151,7 @@ fn indexes_follow_updates() {
         filled(r##"{"T":{"#1":{"initial":{"name":"a"}},"#2":{"initial":{"name":"b"}}}}"##);
     let swap = text(r##"{"T":{"#1":{"modify":{"name":"b"}},"#2":{"modify":{"name":"a"}}}}"##);
     replica
-        .apply(Updates::whole(
+        .apply(TableUpdates::whole(
             Reader::new(swap.as_text()),
             MonitorVersion::V2,
         ))
@@ -167,11 +167,11 @@ fn indexes_follow_updates() {
 }
 
 #[test]
-fn an_update_without_a_change_is_none() {
+fn an_update_without_a_difference_changes_no_row() {
     let mut replica = filled(r##"{"T":{"#1":{"initial":{"name":"a"}}}}"##);
     let update = text(r##"{"T":{"#1":{"modify":{}}}}"##);
     let changes = replica
-        .apply(Updates::whole(
+        .apply(TableUpdates::whole(
             Reader::new(update.as_text()),
             MonitorVersion::V2,
         ))
@@ -192,7 +192,7 @@ fn declared_indexes_follow_updates_and_new_schemas() {
         r##"{"T":{"#1":{"modify":{"set":["set",["x","z"]]}},"#2":{"insert":{"name":"a","set":"y"}}}}"##,
     );
     replica
-        .apply(Updates::whole(
+        .apply(TableUpdates::whole(
             Reader::new(update.as_text()),
             MonitorVersion::V2,
         ))
@@ -208,7 +208,7 @@ fn declared_indexes_follow_updates_and_new_schemas() {
     replica
         .replace(
             &newer,
-            Updates::whole(Reader::new(contents.as_text()), MonitorVersion::V2),
+            TableUpdates::whole(Reader::new(contents.as_text()), MonitorVersion::V2),
         )
         .unwrap();
     assert!(found(&replica, &by_name, "a").is_empty());

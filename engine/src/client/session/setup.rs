@@ -1,84 +1,100 @@
-//! From a new connection to a replica that follows the database.
+//! Setup of a connection, from the first request to a live replica.
 
 use std::sync::Arc;
 
 use patchbay_schemas::atom::{parse_uuid, write_uuid};
 use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::json::{Json, Kind, Reader, write};
+use patchbay_schemas::json::{Json, Reader, ValueKind, write};
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::wire::{MonitorRequests, MonitorVersion};
 use uuid::Uuid;
 
-use super::{Event, Following, Live, Session, Starting, State};
-use crate::client::connection_events::Resync;
+use super::{ActiveMonitor, PendingMonitor, ReplicaReady, Session, SessionEvent, SessionState};
+use crate::client::connection_events::ResyncKind;
 use crate::client::error::{SessionError, reply_error, unexpected};
-use crate::client::known::{Known, Position};
-use crate::client::replica::{Replica, Updates};
+use crate::client::replica::{Replica, TableUpdates};
+use crate::client::retained_state::{HistoryPosition, RetainedState};
 use crate::client::server_database::ServerDatabase;
 
 impl Session {
-    /// Whether this is the request whose answer leads to the next state.
-    pub(super) fn awaits(&self, id: i64) -> bool {
+    /// True if `id` belongs to the request whose reply leads to the next state.
+    pub(super) fn awaits_setup_reply(&self, id: i64) -> bool {
         match &self.state {
-            State::AskingServer { request }
-            | State::ListingDatabases { request }
-            | State::FetchingSchema { request } => *request == id,
-            State::StartingMonitor(starting) => starting.request == id,
-            State::Live { .. } | State::Bulk(_) | State::Failed => false,
+            SessionState::RequestingServerStatus { request }
+            | SessionState::ListingDatabases { request }
+            | SessionState::FetchingSchema { request } => *request == id,
+            SessionState::StartingMonitor(starting) => starting.request == id,
+            SessionState::Live { .. }
+            | SessionState::MonitorSuspended(_)
+            | SessionState::Failed => false,
         }
     }
 
-    /// The request that leads to the next state was answered.
-    pub(super) fn answer(
+    /// Handles the reply that leads to the next state.
+    pub(super) fn handle_setup_reply(
         &mut self,
         outcome: Result<Reader<'_>, Reader<'_>>,
-        known: &mut Known,
-    ) -> Result<Option<Event>, SessionError> {
-        let state = std::mem::replace(&mut self.state, State::Failed);
+        retained: &mut RetainedState,
+    ) -> Result<Option<SessionEvent>, SessionError> {
+        let state = std::mem::replace(&mut self.state, SessionState::Failed);
         self.state = match (state, outcome.map_err(reply_error)) {
-            (State::AskingServer { .. }, Ok(databases)) => {
-                self.server = Some(ServerDatabase::decode(databases)?);
-                self.check_server(known)?;
+            (SessionState::RequestingServerStatus { .. }, Ok(databases)) => {
+                self.server_database = Some(ServerDatabase::decode(databases)?);
+                self.check_server(retained)?;
                 self.fetch_schema()
             }
-            (State::AskingServer { .. }, Err(error)) => {
-                tracing::debug!(%error, "the server says nothing of its databases");
+            (SessionState::RequestingServerStatus { .. }, Err(error)) => {
+                tracing::debug!(%error, "the server has no _Server database");
                 let request = self
                     .rpc
                     .request("list_dbs", |out| out.extend_from_slice(b"[]"));
-                State::ListingDatabases { request }
+                SessionState::ListingDatabases { request }
             }
-            (State::ListingDatabases { .. }, Ok(databases)) => self.databases_listed(databases)?,
-            (State::ListingDatabases { .. }, Err(error)) => {
+            (SessionState::ListingDatabases { .. }, Ok(databases)) => {
+                self.handle_database_list(databases)?
+            }
+            (SessionState::ListingDatabases { .. }, Err(error)) => {
                 return Err(refused("list_dbs", &error));
             }
-            (State::FetchingSchema { .. }, Ok(schema)) => self.schema_fetched(schema, known)?,
-            (State::FetchingSchema { .. }, Err(error)) => {
+            (SessionState::FetchingSchema { .. }, Ok(schema)) => {
+                self.handle_schema(schema, retained)?
+            }
+            (SessionState::FetchingSchema { .. }, Err(error)) => {
                 return Err(refused("get_schema", &error));
             }
-            (State::StartingMonitor(starting), Ok(contents)) => {
-                return self.monitor_started(*starting, contents, known).map(Some);
+            (SessionState::StartingMonitor(starting), Ok(contents)) => {
+                return self
+                    .handle_first_contents(*starting, contents, retained)
+                    .map(Some);
             }
-            (State::StartingMonitor(starting), Err(error)) => {
-                let Starting {
+            (SessionState::StartingMonitor(starting), Err(error)) => {
+                let PendingMonitor {
                     version,
                     schema,
-                    asked,
+                    monitored,
                     ..
                 } = *starting;
                 let Some(version) = older(version).filter(|_| is_unknown_method(&error)) else {
                     let error = refused(version.method(), &error);
-                    known.filters.refused(&error.to_string());
+                    retained.filters.reject_sent(&error.to_string());
                     return Err(error);
                 };
-                self.start_monitor(version, schema, asked, known)
+                self.start_monitor(version, schema, monitored, retained)
             }
-            (other @ (State::Live { .. } | State::Bulk(_) | State::Failed), _) => other,
+            (
+                other @ (SessionState::Live { .. }
+                | SessionState::MonitorSuspended(_)
+                | SessionState::Failed),
+                _,
+            ) => other,
         };
         Ok(None)
     }
 
-    fn databases_listed(&mut self, mut databases: Reader<'_>) -> Result<State, SessionError> {
+    fn handle_database_list(
+        &mut self,
+        mut databases: Reader<'_>,
+    ) -> Result<SessionState, SessionError> {
         let wanted = &self.config.database;
         let names = match Json::read(&mut databases) {
             Json::Array(names) => names
@@ -88,7 +104,7 @@ impl Session {
             _ => None,
         };
         let mut present: Vec<String> =
-            names.ok_or_else(|| unexpected("list_dbs", "not a list of names"))?;
+            names.ok_or_else(|| unexpected("list_dbs", "it is not a list of names"))?;
         if !present.contains(wanted) {
             present.sort();
             return Err(SessionError::NoDatabase {
@@ -99,13 +115,14 @@ impl Session {
         Ok(self.fetch_schema())
     }
 
-    pub(super) fn fetch_schema(&mut self) -> State {
-        let request = self.ask_for_schema();
-        State::FetchingSchema { request }
+    pub(super) fn fetch_schema(&mut self) -> SessionState {
+        let request = self.request_schema();
+        SessionState::FetchingSchema { request }
     }
 
-    fn ask_for_schema(&mut self) -> i64 {
-        // What stands in `_Server` is outdated in a server that is alone and whose schema was changed.
+    fn request_schema(&mut self) -> i64 {
+        // `_Server` also has the schema, but a standalone server does not update it after a
+        // conversion.
         self.rpc.request("get_schema", |out| {
             out.push(b'[');
             write::string(out, self.config.database.as_bytes());
@@ -113,35 +130,35 @@ impl Session {
         })
     }
 
-    fn schema_fetched(
+    fn handle_schema(
         &mut self,
         schema: Reader<'_>,
-        known: &mut Known,
-    ) -> Result<State, SessionError> {
+        retained: &mut RetainedState,
+    ) -> Result<SessionState, SessionError> {
         let schema = read_schema(schema)?;
         let selection = &self.config.selection;
-        let (asked, lacking) = selection.requests(&schema, known.filters.wanted());
-        tracing::debug!(version = schema.version, "the server's schema");
+        let (monitored, lacking) = selection.requests(&schema, retained.filters.wanted());
+        tracing::debug!(version = schema.version, "fetched the schema");
         if !lacking.is_empty() {
             tracing::info!(
                 ?lacking,
                 version = schema.version,
-                "left out what the server's schema lacks"
+                "the server's schema lacks selected tables or columns"
             );
         }
-        known.filters.tell();
-        Ok(self.start_monitor(MonitorVersion::V3, Arc::new(schema), asked, known))
+        retained.filters.mark_sent();
+        Ok(self.start_monitor(MonitorVersion::V3, Arc::new(schema), monitored, retained))
     }
 
     fn start_monitor(
         &mut self,
         version: MonitorVersion,
         schema: Arc<DatabaseSchema>,
-        asked: MonitorRequests,
-        known: &Known,
-    ) -> State {
-        let since = known
-            .last_transaction(&schema, &asked)
+        monitored: MonitorRequests,
+        retained: &RetainedState,
+    ) -> SessionState {
+        let since = retained
+            .last_transaction(&schema, &monitored)
             .filter(|_| version == MonitorVersion::V3);
         let request = self.rpc.request(version.method(), |out| {
             out.push(b'[');
@@ -149,34 +166,34 @@ impl Session {
             out.push(b',');
             write::string(out, schema.name.as_bytes());
             out.push(b',');
-            asked.write_json(&schema, version, out);
+            monitored.write_json(&schema, version, out);
             if version == MonitorVersion::V3 {
-                // All zeros stand for no contents that the server could add to.
+                // The nil UUID requests the whole database.
                 out.extend_from_slice(b",\"");
                 write_uuid(out, since.unwrap_or_default());
                 out.push(b'"');
             }
             out.push(b']');
         });
-        State::StartingMonitor(Box::new(Starting {
+        SessionState::StartingMonitor(Box::new(PendingMonitor {
             request,
             version,
             schema,
-            asked,
+            monitored,
             since,
         }))
     }
 
-    fn monitor_started(
+    fn handle_first_contents(
         &mut self,
-        starting: Starting,
+        starting: PendingMonitor,
         contents: Reader<'_>,
-        known: &mut Known,
-    ) -> Result<Event, SessionError> {
-        let Starting {
+        retained: &mut RetainedState,
+    ) -> Result<SessionEvent, SessionError> {
+        let PendingMonitor {
             version,
             schema,
-            asked,
+            monitored,
             since,
             ..
         } = starting;
@@ -187,119 +204,122 @@ impl Session {
         if first.found && since.is_none() {
             return Err(unexpected(
                 version.method(),
-                "it continues contents that were never sent",
+                "it continues a history that was not requested",
             ));
         }
-        // Contents that make no sense are no reason to distrust the replica, but its place in the server's history.
-        known.position = None;
-        let replica = known.replica.get_or_insert_with(|| {
+        // Malformed contents do not affect the replica, but its position in the server's history is
+        // uncertain.
+        retained.position = None;
+        let replica = retained.replica.get_or_insert_with(|| {
             Replica::new(schema.clone(), &self.config.indexes)
-                .with_strings(std::mem::take(&mut known.strings))
+                .with_strings(std::mem::take(&mut retained.strings))
         });
-        let contents = Updates {
+        let contents = TableUpdates {
             version,
             text: contents,
-            arrived: self.partial.take_rows(),
+            streamed: self.incoming.take_rows(),
         };
         let (resync, changes) = if first.found {
-            (Resync::Continued, replica.catch_up(contents)?)
+            (ResyncKind::Continued, replica.catch_up(contents)?)
         } else {
-            (Resync::Full, replica.replace(&schema, contents)?)
+            (ResyncKind::Full, replica.replace(&schema, contents)?)
         };
-        known.position = first.last.map(|last| Position {
+        retained.position = first.last.map(|last| HistoryPosition {
             last,
-            asked: asked.clone(),
+            monitored: monitored.clone(),
         });
-        self.state = State::Live(Box::new(Following {
+        self.state = SessionState::Live(Box::new(ActiveMonitor {
             version,
             schema,
-            asked,
+            monitored,
             last: first.last,
             change: None,
-            check: Some(self.ask_for_schema()),
+            check: Some(self.request_schema()),
         }));
-        Ok(Event::Live(Live {
+        Ok(SessionEvent::ReplicaReady(ReplicaReady {
             resync,
             rows: changes.rows.len(),
-            reached: known.filters.reached(),
+            applied_filters: retained.filters.take_applied(),
         }))
     }
 
-    /// Whether this is the request that shows whether the schema has changed before the monitor began.
-    pub(super) fn awaits_check(&self, id: i64) -> bool {
-        matches!(&self.state, State::Live(following) if following.check == Some(id))
+    /// True if `id` belongs to the second request for the schema.
+    pub(super) fn awaits_schema_check(&self, id: i64) -> bool {
+        matches!(&self.state, SessionState::Live(monitor) if monitor.check == Some(id))
     }
 
-    /// The schema was fetched once more. If it was another already when the monitor began, the server will not tell: it
-    /// reports what was asked for by the names of the former one. Then everything is begun anew.
-    pub(super) fn schema_checked(
+    /// Compares the schema with the one that was fetched first. If it has changed before the
+    /// monitor began, the server does not report that and uses the names of the former schema; then
+    /// setup starts again.
+    pub(super) fn handle_schema_check(
         &mut self,
         outcome: Result<Reader<'_>, Reader<'_>>,
-        known: &mut Known,
-    ) -> Result<Option<Event>, SessionError> {
+        retained: &mut RetainedState,
+    ) -> Result<Option<SessionEvent>, SessionError> {
         let schema = outcome.map_err(|error| refused("get_schema", &reply_error(error)))?;
         let schema = read_schema(schema)?;
-        let State::Live(following) = &mut self.state else {
+        let SessionState::Live(monitor) = &mut self.state else {
             return Ok(None);
         };
-        following.check = None;
-        if schema.to_json() == following.schema.to_json() {
+        monitor.check = None;
+        if schema.to_json() == monitor.schema.to_json() {
             return Ok(None);
         }
-        known.position = None;
+        retained.position = None;
         self.cancel_monitor();
-        self.stop_following();
+        self.abandon_monitor();
         self.state = self.fetch_schema();
-        Ok(Some(Event::SchemaChanged))
+        Ok(Some(SessionEvent::SchemaChanged))
     }
 }
 
-/// Reads the result of `get_schema`.
+/// Decodes the result of `get_schema`.
 fn read_schema(mut schema: Reader<'_>) -> Result<DatabaseSchema, SessionError> {
-    if schema.kind() != Kind::Object {
-        return Err(unexpected("get_schema", "not an object"));
+    if schema.kind() != ValueKind::Object {
+        return Err(unexpected("get_schema", "it is not an object"));
     }
     DatabaseSchema::parse(schema.skip().bytes()).map_err(SessionError::Schema)
 }
 
-/// What the first reply of `monitor_cond_since` says besides its contents.
+/// Members of the first reply of `monitor_cond_since` other than its contents.
 #[derive(Debug, Default)]
 struct FirstReply {
-    /// Whether the contents are what has changed, not everything.
+    /// True if the contents are the changes since the requested transaction, false if they are the
+    /// whole database.
     found: bool,
-    /// The last transaction that they show; none from servers that keep no history.
+    /// Id of the last transaction that they show. `None`: the server keeps no history.
     last: Option<Uuid>,
 }
 
-/// Reads `[found, last_id, contents]`.
+/// Decodes `[found, last_id, contents]`.
 fn first_reply(mut at: Reader<'_>) -> Result<(FirstReply, Reader<'_>), SessionError> {
     let malformed = |problem| unexpected(MonitorVersion::V3.method(), problem);
     if !at.enter_array() || !at.next_element() {
-        return Err(malformed("not an array"));
+        return Err(malformed("it is not an array"));
     }
     let found = at
         .boolean()
-        .ok_or_else(|| malformed("it does not say whether it is complete"))?;
+        .ok_or_else(|| malformed("its first element is not a boolean"))?;
     let last = transaction_id(&mut at).ok_or_else(|| malformed("it has no transaction id"))?;
     let last = known_transaction(last);
     if !at.next_element() {
-        return Err(malformed("it has no content"));
+        return Err(malformed("it has no contents"));
     }
     Ok((FirstReply { found, last }, at))
 }
 
-/// The transaction id that is the next element; all zeros from servers that keep no history.
+/// Reads the transaction id in the next element. Servers without history send the nil UUID.
 pub(super) fn transaction_id(at: &mut Reader<'_>) -> Option<Uuid> {
     at.next_element().then_some(())?;
     parse_uuid(&at.string()?)
 }
 
-/// The transaction of an id.
+/// The transaction id, unless it is nil.
 pub(super) fn known_transaction(id: Uuid) -> Option<Uuid> {
     Some(id).filter(|id| !id.is_nil())
 }
 
-/// The next older way to monitor.
+/// The next older monitor method.
 fn older(version: MonitorVersion) -> Option<MonitorVersion> {
     match version {
         MonitorVersion::V3 => Some(MonitorVersion::V2),
@@ -308,7 +328,8 @@ fn older(version: MonitorVersion) -> Option<MonitorVersion> {
     }
 }
 
-/// Whether a server does not know a method. ovsdb-server says `unknown method`, others have words of their own.
+/// True if the error stands for an unsupported method. ovsdb-server's is `unknown method`; other
+/// servers have different texts.
 fn is_unknown_method(error: &OvsdbError) -> bool {
     let text = error.to_string().to_lowercase();
     ["method", "not implemented", "not supported"]

@@ -1,8 +1,8 @@
-//! Random typed changes through the client, and by another while it is away, on the real server and on ovsdb-sim: after
-//! each step the replica is the database, as another connection reads it, so is what was told to those who follow it, and
-//! both servers' databases are the same.
+//! Random typed changes through the client, and by another client while it is disconnected, on the
+//! real server and on ovsdb-sim. After each step the replica and the followed changes agree with
+//! the database as another connection reads it, and both servers' databases are equal.
 //!
-//! `PATCHBAY_MODEL_STEPS` and `PATCHBAY_MODEL_SEED` say how many steps there are and which.
+//! `PATCHBAY_MODEL_STEPS` and `PATCHBAY_MODEL_SEED` set the number of steps and the seed.
 
 mod changes;
 mod contents;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use ovsdb_sim::Model;
 use patchbay_engine::client::{
-    ChangeEvent, Client, CommitOutcome, Config, ConnectionEvent, Follow, Guard, Pipelining,
+    ChangeEvent, Client, CommitOutcome, Config, ConnectionEvent, FollowedTables, Guard, Pipelining,
     Subscription,
 };
 use patchbay_engine::db::Snapshot;
@@ -33,7 +33,7 @@ use crate::served::{Served, real_member_of, real_of, simulated_of};
 use crate::{connect, next_event, soon};
 use contents::{Contents, Reader};
 
-/// What the random changes are to.
+/// Tables of the random changes.
 const TABLES: [&str; 6] = [
     "Address_Set",
     "Load_Balancer",
@@ -43,17 +43,17 @@ const TABLES: [&str; 6] = [
     "NB_Global",
 ];
 
-/// How many former snapshots may still be written from.
-const FORMER: usize = 3;
+/// Number of former snapshots that transactions are built from.
+const FORMER_SNAPSHOTS: usize = 3;
 
-/// How a client is set up.
+/// Configuration of a client and its server.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// Each transaction in a request of its own; the server names new rows.
+    /// One request per transaction; the server chooses UUIDs.
     Plain,
-    /// With a guard row, so that the client names new rows, and coalescing.
+    /// A guard row, so that the client chooses UUIDs, and coalescing.
     GuardedTogether,
-    /// Like the first, on a server that tells a client that comes back what it has missed.
+    /// Like the first, on a server that sends missed transactions.
     Clustered,
 }
 
@@ -62,16 +62,16 @@ struct World {
     name: String,
     client: Client,
     events: Subscription,
-    /// Between the client and the server.
+    /// Proxy between the client and the server.
     proxy: Proxy,
-    /// Makes changes while the client is away.
+    /// Client that makes changes while the other is disconnected.
     other: Client,
-    /// What the events have led to.
+    /// Rows according to the events.
     mirror: BTreeMap<(TableId, Uuid), Arc<Row>>,
     reader: Reader,
     former: VecDeque<Snapshot>,
     random: StdRng,
-    /// Numbers names.
+    /// Counter for names.
     named: usize,
     _served: Served,
 }
@@ -98,7 +98,7 @@ impl World {
         let client = connect(config).await;
         Self {
             name: format!("{name}, {way:?}"),
-            events: client.follow(Follow::all()).unwrap(),
+            events: client.follow(FollowedTables::all()).unwrap(),
             mirror: BTreeMap::new(),
             reader: Reader::connect(&served.socket).await,
             former: VecDeque::new(),
@@ -111,12 +111,12 @@ impl World {
         }
     }
 
-    /// Makes some transactions at once, and returns what became of them.
+    /// Sends some concurrent transactions and returns their outcomes.
     async fn step(&mut self) -> Vec<String> {
         if self.random.random_ratio(5, 6) {
             return self.transactions(&self.client.clone()).await;
         }
-        // They are made while the client is away.
+        // They are committed while the client is disconnected.
         let mut events = self.client.connection_events().unwrap();
         self.proxy.refuse(true);
         next_event(&mut events, |event| {
@@ -142,7 +142,7 @@ impl World {
             _ => snapshot.clone(),
         };
         self.former.push_front(snapshot);
-        self.former.truncate(FORMER);
+        self.former.truncate(FORMER_SNAPSHOTS);
         let at_once = [1, 1, 1, 2, 4][self.random.random_range(0..5)];
         let mut outcomes = Vec::new();
         let mut under_way = Vec::new();
@@ -178,20 +178,20 @@ impl World {
             txn.guard_changes();
         }
         for _ in 0..self.random.random_range(1..5) {
-            // The words of an error may name rows, which have other UUIDs elsewhere.
+            // An error may name rows, whose UUIDs differ between servers.
             let made = changes::make(&mut txn, &mut self.random, &mut self.named);
             made.map_err(|error| changes::kind(&error))?;
         }
         Ok(txn.finish())
     }
 
-    /// What the database holds; the replica and whoever follows it agree.
+    /// Contents of the database, which the replica and the followed changes must equal.
     async fn contents(&mut self) -> Contents {
         let schema = self.client.snapshot().schema().clone();
         let truth = self.reader.read(&schema, &TABLES).await;
         let replica = Contents::of(&self.client.snapshot(), &TABLES);
         replica.assert_same(&truth, &format!("{}: replica and database", self.name));
-        while self.events.waiting() > 0 {
+        while self.events.queued_rows() > 0 {
             let changed = match soon(self.events.next()).await.unwrap() {
                 ChangeEvent::Committed(changed) | ChangeEvent::Resynced(changed) => changed,
                 ChangeEvent::Lagged(_) => panic!("{}: nothing was lost", self.name),
@@ -245,7 +245,7 @@ async fn compare(way: Way) {
         sim.contents().await.assert_same(&contents, &what);
     }
     println!("{way:?}: {outcomes:?}");
-    // A small database remembers no large changes.
+    // A small database keeps no history of large changes.
     let continued = outcomes.contains_key("resync Continued");
     assert_eq!(continued, matches!(way, Way::Clustered), "{outcomes:?}");
     let committed = outcomes.get("committed").copied().unwrap_or_default();

@@ -1,13 +1,13 @@
-//! What answers to random requests may differ in.
+//! Allowed differences in replies to random requests.
 
 use patchbay_schemas::json::Json;
 
 use super::{Scope, is_reply};
 
-/// Removes from a log what ovsdb-server chooses arbitrarily.
+/// Removes the parts of a log that ovsdb-server chooses arbitrarily.
 pub(super) fn forget_what_may_differ(log: &mut Vec<(char, Json)>, requests: &[Json], scope: Scope) {
     for (_, message) in log.iter_mut() {
-        replace_what_is_no_text(message);
+        replace_invalid_utf8(message);
         if let Some(request) = requests.iter().find(|request| is_reply(message, request)) {
             forget_rows_of_errors(message, request, scope);
         }
@@ -15,18 +15,19 @@ pub(super) fn forget_what_may_differ(log: &mut Vec<(char, Json)>, requests: &[Js
     log.retain_mut(|(_, message)| !is_update(message) || has_changes(message));
 }
 
-/// An error's `details` may quote bytes that are no UTF-8, which the simulator replaces as is usual.
-fn replace_what_is_no_text(message: &mut Json) {
+/// Replaces invalid UTF-8, which an error's `details` may quote, as the simulator does.
+fn replace_invalid_utf8(message: &mut Json) {
     match message {
         Json::String(bytes) => *bytes = String::from_utf8_lossy(bytes).into_owned().into_bytes(),
-        Json::Array(elements) => elements.iter_mut().for_each(replace_what_is_no_text),
-        Json::Object(members) => members.values_mut().for_each(replace_what_is_no_text),
+        Json::Array(elements) => elements.iter_mut().for_each(replace_invalid_utf8),
+        Json::Object(members) => members.values_mut().for_each(replace_invalid_utf8),
         _ => {}
     }
 }
 
-/// A member of a cluster executes a transaction once more when it is committed. So new rows get other versions than those
-/// that the transaction itself saw, and rows none for references that are dangling from the beginning.
+/// Removes row versions. A member of a cluster executes a transaction once more when it is
+/// committed. So new rows get other versions than in the transaction's own results, and references
+/// that dangle from the beginning change no version.
 pub(crate) fn forget_versions(message: &mut Json) {
     match message {
         Json::Array(elements) => elements.iter_mut().for_each(forget_versions),
@@ -38,7 +39,7 @@ pub(crate) fn forget_versions(message: &mut Json) {
     }
 }
 
-/// An error may be about any of several rows.
+/// Removes the rows that errors name, which may be any of several.
 fn forget_rows_of_errors(reply: &mut Json, request: &Json, scope: Scope) {
     let (Json::Object(members), Some(Json::Array(params))) = (reply, request.get("params")) else {
         return;
@@ -75,7 +76,7 @@ fn forget_rows_of_errors(reply: &mut Json, request: &Json, scope: Scope) {
     }
 }
 
-/// Which step of the commit failed; the row, and so the words, may differ within a step.
+/// The step of the commit that failed. Within a step, the row, and so the text, may differ.
 fn step_of_commit(details: &str) -> String {
     match details.split_whitespace().next() {
         Some("Weak" | "Deletion") => "weak reference".to_owned(),
@@ -83,7 +84,7 @@ fn step_of_commit(details: &str) -> String {
     }
 }
 
-/// What an error of a mutation becomes if several rows may have caused it.
+/// The normal form of a mutation's error if several rows may have caused it.
 fn run_time_error(tag: Option<&Json>, operation: &Json) -> Option<String> {
     let run_time = ["constraint violation", "range error", "domain error"];
     let mutate = operation.get("op").and_then(Json::as_str) == Some("mutate");
@@ -101,7 +102,7 @@ fn is_update(message: &Json) -> bool {
     method.is_some_and(|method| method.starts_with("update"))
 }
 
-/// Removes changes without content, which the real server makes when it shares its records between monitors.
+/// Removes changes without content, which the real server sends if monitors share its records.
 fn has_changes(update: &mut Json) -> bool {
     let Json::Object(message) = update else {
         return true;

@@ -1,4 +1,4 @@
-//! Requests of which some bytes are wrong.
+//! Requests with wrong bytes.
 
 use ovsdb_sim::Model;
 use ovsdb_sim::testing::Release;
@@ -13,13 +13,13 @@ use super::requests::Requests;
 use super::values::pick;
 use super::{number, schema};
 
-/// How many schemas requests are made for, and how many requests for each.
+/// Number of schemas, and of requests for each.
 const SCHEMAS: u32 = 8;
 const REQUESTS: usize = 300;
-/// The real server crashes at some requests: at no more than so many in a hundred.
+/// Maximum percentage of the requests at which the real server crashes.
 const MAX_CRASHES: usize = 1;
 
-/// What is put into a request.
+/// Texts that are put into a request.
 const TOKENS: [&str; 30] = [
     "{",
     "}",
@@ -52,11 +52,12 @@ const TOKENS: [&str; 30] = [
     "[]",
     "{}",
 ];
-/// What no text may hold. (NUL behind a number ends what the real server reads of it.)
+/// Bytes that are invalid in a text. NUL is not among them, because the real server stops reading
+/// at a NUL behind a number.
 const BYTES: [u8; 7] = [1, 0x1f, 0x80, 0xc0, 0xed, 0xf5, 0xff];
 
 #[test]
-fn broken_requests_get_the_same_answers() {
+fn broken_requests_get_the_same_replies() {
     let release = Release::installed();
     let seed = number("PATCHBAY_DIFFERENTIAL_SEED").unwrap_or_default();
     let schemas = number("PATCHBAY_DIFFERENTIAL_CASES").map_or(SCHEMAS, |cases| cases as u32);
@@ -69,7 +70,8 @@ fn broken_requests_get_the_same_answers() {
     );
 }
 
-/// Sends broken requests, each on a connection of its own; how often the real server crashed.
+/// Sends broken requests, each on a new connection. Returns the number of the real server's
+/// crashes.
 fn compare(release: &Release, seed: u64) -> usize {
     let rng = &mut StdRng::seed_from_u64(seed);
     let schema = schema::random(rng.random());
@@ -93,7 +95,7 @@ fn compare(release: &Release, seed: u64) -> usize {
             let text = String::from_utf8_lossy(&text);
             panic!(
                 "schema {schema}\n{}",
-                difference.of("broken request", &text)
+                difference.describe("broken request", &text)
             );
         }
         crashes += 1;
@@ -102,7 +104,7 @@ fn compare(release: &Release, seed: u64) -> usize {
     crashes
 }
 
-/// Changes a few bytes somewhere.
+/// Changes a few random bytes.
 fn break_at(rng: &mut StdRng, text: &mut Vec<u8>) {
     let at = rng.random_range(0..text.len());
     let end = (at + rng.random_range(1..8)).min(text.len());
@@ -117,7 +119,7 @@ fn break_at(rng: &mut StdRng, text: &mut Vec<u8>) {
     }
 }
 
-/// Closes what is still open, so that the server has something to answer.
+/// Closes open arrays and objects, so that the server can reply.
 fn end(text: &mut Vec<u8>) {
     let is_open = |text: &[u8]| {
         let mut framer = Framer::new(usize::MAX);

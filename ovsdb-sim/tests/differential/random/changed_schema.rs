@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::schema::{base_type, column_type};
 use super::values::pick;
 
-/// How much of a schema changes.
+/// Number of changes of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Changes {
     One,
@@ -25,7 +25,7 @@ pub(super) fn changed(schema: &str, seed: u64, changes: Changes) -> Value {
     for _ in 0..number {
         change(rng, &mut schema["tables"]);
     }
-    // The real server says that it converts to a schema with these, and does not.
+    // The real server replies that it has converted to a schema with these, and has not.
     for table in members(&mut schema["tables"]) {
         for column in members(&mut table["columns"]) {
             drop(

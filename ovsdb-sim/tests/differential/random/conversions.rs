@@ -1,4 +1,5 @@
-//! Random conversions: a database gets another schema, and the content stays or the conversion fails.
+//! Random conversions: a database gets another schema, and keeps its content or the conversion
+//! fails.
 
 use ovsdb_sim::Model;
 use ovsdb_sim::testing::Release;
@@ -16,24 +17,25 @@ use super::number;
 use super::requests::Requests;
 use super::schema;
 
-/// How many databases are converted: as many as take some ten seconds.
+/// Number of databases that are converted, which takes about ten seconds.
 const CASES: u32 = 150;
 const TRIXIE_CASES: u32 = 60;
-/// How many operations a transaction has at most.
+/// Maximum number of operations of a transaction.
 const MAX_OPERATIONS: usize = 4;
-/// A transaction that waits for ever.
+/// Parameters of a transaction whose `wait` is never satisfied.
 const WAIT: &str = r#"["D",{"op":"wait","table":"T0","where":[["_uuid","==",["uuid","00000000-0000-4000-8000-0000000fffff"]]],
     "columns":[],"until":"!=","rows":[]}]"#;
-/// The real server 3.1 crashes at some conversions that fail half way: at no more than so many in a hundred.
+/// Maximum percentage of the conversions at which the real server 3.1 crashes: some of those that
+/// fail half-way.
 const MAX_CRASHES: u32 = 5;
 
 #[test]
-fn random_conversions_keep_the_same() {
+fn random_conversions_have_the_same_results() {
     run(&Release::installed(), CASES);
 }
 
 #[test]
-fn random_conversions_keep_the_same_as_in_trixie() {
+fn random_conversions_have_the_same_results_as_in_trixie() {
     if let Some(release) = Release::trixie() {
         run(&release, TRIXIE_CASES);
     }
@@ -59,11 +61,11 @@ fn run(release: &Release, cases: u32) {
 /// Runs one case.
 ///
 /// # Errors
-/// The difference, with what led to it; none when the real server crashed.
+/// The difference, with the requests that led to it. `None`: the real server crashed.
 fn compare(release: &Release, seed: u64) -> Result<(), Option<String>> {
     let rng = &mut StdRng::seed_from_u64(seed);
     let before = schema::random(rng.random());
-    // With one change and one row it is known what an error is about.
+    // With one change and one row, an error can have only one reason.
     let (changes, transactions) = match rng.random_range(0..3) {
         0 => (Changes::One, 1),
         _ => (Changes::Some, rng.random_range(1..8)),
@@ -89,7 +91,7 @@ fn compare(release: &Release, seed: u64) -> Result<(), Option<String>> {
         conversation.send('A', "transact", &params)?;
     }
     conversation.send('B', "monitor_cond", r#"["D","m",{"T0":{}}]"#)?;
-    // What ends with the conversion, of the client that asks for it.
+    // The client that requests the conversion has a monitor and a waiting transaction.
     conversation.send('A', "monitor", r#"["D","m",{"T0":{}}]"#)?;
     conversation.send('A', "transact", WAIT)?;
     conversation.send('A', "convert", &json!(["D", after]).to_string())?;
@@ -113,7 +115,7 @@ fn compare(release: &Release, seed: u64) -> Result<(), Option<String>> {
     conversation.send('A', "transact", &select_all(&after.to_string()))
 }
 
-/// The parameters of a transaction of so many operations at most.
+/// The parameters of a transaction with at most `max` operations.
 fn transaction(rng: &mut StdRng, requests: &Requests, max: usize) -> String {
     let operations = (0..rng.random_range(1..=max)).map(|_| requests.operation(rng.random()));
     let params: Vec<Value> = [json!("D")].into_iter().chain(operations).collect();
@@ -136,7 +138,7 @@ impl Conversation {
             .send(connection, text.as_bytes(), Some(&request));
         sent.map_err(|difference| {
             let crashed = self.comparison.real_is_gone();
-            (!crashed).then(|| difference.of("conversion", &self.script.join("\n")))
+            (!crashed).then(|| difference.describe("conversion", &self.script.join("\n")))
         })
     }
 }

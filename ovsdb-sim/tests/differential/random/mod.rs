@@ -1,7 +1,7 @@
 //! Random schemas, transactions and monitors.
 //!
-//! A run has a fixed seed. `PATCHBAY_DIFFERENTIAL_SEED` names another, `PATCHBAY_DIFFERENTIAL_CASES` how many
-//! databases are filled and compared.
+//! A run has a fixed seed. `PATCHBAY_DIFFERENTIAL_SEED` sets another one, and
+//! `PATCHBAY_DIFFERENTIAL_CASES` the number of databases.
 
 mod bytes;
 mod changed_schema;
@@ -26,16 +26,17 @@ use crate::servers::Servers;
 use requests::Requests;
 use serde_json::json;
 
-/// How many databases are compared with the installed release: as many as take some twenty seconds.
+/// Number of databases that are compared with the installed release, which takes about twenty
+/// seconds.
 const CASES: u32 = 350;
-/// Starting a cluster takes longer.
+/// Number of clustered databases, small because it takes long to start a cluster.
 const CLUSTERED_CASES: u32 = 20;
 
-/// How many with that of trixie.
+/// Number of databases that are compared with the release of trixie.
 const TRIXIE_CASES: u32 = 150;
 
-/// Where a database's schema and its requests come from. Leaving out requests, or operations of them, leaves
-/// the others as they are, so that a difference can be narrowed down.
+/// Seeds of a database's schema and of its requests. The removal of requests or operations does not
+/// change the others, so that a difference can be reduced.
 #[derive(Clone, Debug)]
 struct Seeds {
     schema: u64,
@@ -62,17 +63,17 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 #[test]
-fn random_requests_get_the_same_answers() {
+fn random_requests_get_the_same_replies() {
     run(&Release::installed(), Model::Standalone, CASES);
 }
 
 #[test]
-fn random_requests_to_clusters_get_the_same_answers() {
+fn random_requests_to_clusters_get_the_same_replies() {
     run(&Release::installed(), Model::Clustered, CLUSTERED_CASES);
 }
 
 #[test]
-fn random_requests_get_the_same_answers_as_in_trixie() {
+fn random_requests_get_the_same_replies_as_in_trixie() {
     if let Some(release) = Release::trixie() {
         run(&release, Model::Standalone, TRIXIE_CASES);
     }
@@ -88,7 +89,7 @@ fn run(release: &Release, model: Model, cases: u32) {
         failure_persistence: None,
         max_shrink_iters: match model {
             Model::Standalone => 1500,
-            // What a cluster does not say is waited for.
+            // A missing message of a cluster costs its timeout.
             Model::Clustered => 50,
         },
         ..Config::default()
@@ -107,7 +108,7 @@ fn run(release: &Release, model: Model, cases: u32) {
 /// Runs one case.
 ///
 /// # Errors
-/// The first difference, with the requests that led to it as a script has them.
+/// The first difference, with the requests that led to it in the form of a script.
 fn compare(release: &Release, model: Model, seeds: &Seeds) -> Result<(), String> {
     let schema = schema::random(seeds.schema);
     let schema = match model {
@@ -137,7 +138,7 @@ fn compare(release: &Release, model: Model, seeds: &Seeds) -> Result<(), String>
         let request = (method != "cancel").then_some(&request);
         comparison
             .send(connection, text.as_bytes(), request)
-            .map_err(|difference| difference.of("random", &script.join("\n")))?;
+            .map_err(|difference| difference.describe("random", &script.join("\n")))?;
     }
     Ok(())
 }

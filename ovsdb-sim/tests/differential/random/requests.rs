@@ -11,23 +11,23 @@ use super::values::{atom, elements, fault, garbage, pick, row_name, row_uuid, va
 const NO_TRANSACTION: &str = "00000000-0000-0000-0000-000000000000";
 /// Connections that monitor.
 const MONITORING: [char; 2] = ['B', 'C'];
-/// What locks are called.
+/// Names of locks.
 const LOCKS: [&str; 2] = ["l0", "l1"];
 
-/// Makes requests that fit to a schema, mostly.
+/// Generator of requests, most of which are valid for a schema.
 pub(super) struct Requests {
     schema: DatabaseSchema,
     monitors: Vec<Monitor>,
     next_monitor: u64,
-    /// Transactions that may still wait: connection and id.
+    /// Transactions that may wait: connection and id.
     waiting: Vec<(char, usize)>,
 }
 
-/// A monitor that a request began.
+/// Monitor that a request began.
 struct Monitor {
     connection: char,
     id: u64,
-    /// The tables by number, with the columns that are monitored.
+    /// Tables by number, with the monitored columns.
     tables: Vec<(usize, Vec<ColumnSchema>)>,
 }
 
@@ -44,7 +44,8 @@ impl Requests {
         }
     }
 
-    /// A request of any kind, mostly a transaction with an operation for each seed. `cancel` is a notification.
+    /// A request of any kind, mostly a transaction with an operation for each seed. `cancel` is a
+    /// notification.
     pub(super) fn any(&mut self, seeds: &[u64], id: usize) -> Request {
         let rng = &mut StdRng::seed_from_u64(seeds[0]);
         match rng.random_range(0..100) {
@@ -81,7 +82,7 @@ impl Requests {
                 if kind >= 95 {
                     self.waiting.push((connection, id));
                     params.push(self.blocking_wait(rng));
-                    // What it changes may come in one update with what releases it, or not.
+                    // Its changes may be in one update with those that satisfy it, or not.
                     operations.retain(|operation| !changes(operation));
                 }
                 params.append(&mut operations);
@@ -138,7 +139,7 @@ impl Requests {
         (monitor.connection, "monitor_cond_change", params)
     }
 
-    /// A `wait` that goes on until another transaction makes it true: nothing is timed.
+    /// A `wait` without a timeout, until another transaction satisfies it.
     fn blocking_wait(&self, rng: &mut StdRng) -> Value {
         let number = rng.random_range(0..self.schema.tables.len());
         let table = &self.schema.tables[number];
@@ -207,7 +208,7 @@ fn row(rng: &mut StdRng, columns: &[&ColumnSchema]) -> Value {
             row.insert(column.name.to_string(), value(rng, &column.ty, true));
         }
     }
-    // One fault at most: of several it is arbitrary which is reported.
+    // At most one fault, because the reported one of several is arbitrary.
     if !columns.is_empty() && rng.random_bool(0.06) {
         let column = columns[rng.random_range(0..columns.len())];
         row.insert(column.name.to_string(), fault(rng, &column.ty));
@@ -236,8 +237,8 @@ fn condition(rng: &mut StdRng, number: usize, table: &TableSchema) -> Value {
     Value::Array(condition)
 }
 
-/// A condition on columns that are monitored. Another, on a monitor that shares its records with one of equal columns,
-/// makes the real server write beyond its memory.
+/// A condition on monitored columns. A condition on other columns, of a monitor that shares its
+/// records with one of equal columns, makes the real server write beyond its memory.
 fn monitor_condition(rng: &mut StdRng, columns: &[ColumnSchema]) -> Value {
     let clauses = match rng.random_range(0..100) {
         0..=14 => return json!([]),
@@ -258,8 +259,8 @@ fn monitor_condition(rng: &mut StdRng, columns: &[ColumnSchema]) -> Value {
     Value::Array(condition)
 }
 
-/// Where a clause stands. In a monitor there are no named UUIDs; and no faults, because of several it is arbitrary
-/// which is reported and what has taken effect by then.
+/// Context of a clause. In a monitor there are no named UUIDs. There are no faults either, because
+/// the reported one of several is arbitrary, and so is the effect of the request until then.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Operation,
@@ -301,7 +302,7 @@ fn mutation(rng: &mut StdRng, table: &TableSchema) -> Value {
     let is_number = |atom| matches!(atom, AtomType::Integer | AtomType::Real);
     let mut column = any_column(rng, table);
     for _ in 0..5 {
-        // No mutator applies to other scalars; nor to what cannot change.
+        // No mutator applies to other scalars or to immutable columns.
         if column.mutable && (is_number(column.ty.key.atom) || !column.ty.is_scalar()) {
             break;
         }
@@ -331,7 +332,8 @@ fn mutation(rng: &mut StdRng, table: &TableSchema) -> Value {
     json!([&*column.name, mutator, argument])
 }
 
-/// Multiplying a negative integer by zero crashes the real server, and negative zero is not always zero to it.
+/// Multiplying a negative integer by zero crashes the real server, and negative zero is not always
+/// zero to it.
 fn arithmetic(rng: &mut StdRng, atom: AtomType) -> (&'static str, Value) {
     let mutator = pick(rng, &["+=", "-=", "*=", "/=", "%="]);
     let argument = match (atom, mutator) {
@@ -358,7 +360,7 @@ fn select(rng: &mut StdRng, number: usize, table: &TableSchema) -> Value {
     if rng.random_bool(0.4) {
         columns.push("_uuid");
     }
-    // The order of UUIDs differs, and that of columns that are not shown cannot be told.
+    // The order of UUIDs differs, and that of hidden columns is unknown.
     let sort: Vec<&str> = some
         .iter()
         .filter(|column| {
@@ -414,8 +416,8 @@ fn spoil(rng: &mut StdRng, operation: &mut Value) {
     }
 }
 
-/// Another request for a table, for columns that the first does not name. Of several conditions it is arbitrary which
-/// one counts: it has the same.
+/// Another request for a table, for columns that the first does not name. It has the same
+/// condition, because the one of several that applies is arbitrary.
 fn second_request(rng: &mut StdRng, table: &TableSchema, first: &Value) -> Option<Value> {
     let named = first["columns"].as_array()?;
     let others = table.columns.iter().map(|column| json!(&*column.name));

@@ -126,13 +126,13 @@ pub(super) fn base_type(rng: &mut StdRng, roots: &[bool], must_have_row: bool) -
         9 => json!({"type": "string", "enum": ["set", ["", "a", "b"]]}),
         10 => json!({"type": "string", "maxLength": 2}),
         11 => json!("uuid"),
-        // A scalar that must refer to a row makes nearly every insert fail.
+        // With a scalar that must refer to a row, almost every insert fails.
         _ if must_have_row && rng.random_bool(0.8) => json!("string"),
         12..=13 => {
             json!({"type": "uuid", "refTable": format!("T{}", rng.random_range(0..roots.len()))})
         }
         _ => {
-            // Weak references to rows that garbage collection removes can stay behind in the real server.
+            // Weak references to garbage-collected rows can stay in the real server.
             let all_roots = !roots.contains(&true);
             let targets: Vec<usize> = (0..roots.len())
                 .filter(|table| all_roots || roots[*table])

@@ -1,4 +1,4 @@
-//! Random values, few enough that they meet again.
+//! Random values, from small sets so that they are equal now and then.
 
 use patchbay_schemas::atom::AtomType;
 use patchbay_schemas::schema::{BaseType, ColumnType, Constraint};
@@ -6,7 +6,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
 
-/// One of some.
+/// Picks an element.
 pub(super) fn pick<T: Clone>(rng: &mut StdRng, from: &[T]) -> T {
     from[rng.random_range(0..from.len())].clone()
 }
@@ -53,7 +53,7 @@ pub(super) fn fault(rng: &mut StdRng, ty: &ColumnType) -> Value {
     }
 }
 
-/// At most so many elements or pairs, in notation; at least one if any are wanted.
+/// At most `count` elements or pairs, in notation; at least one if `count` is not 0.
 pub(super) fn elements(rng: &mut StdRng, ty: &ColumnType, count: u32, names: bool) -> Value {
     let mut keys: Vec<Value> = Vec::new();
     for _ in 0..count {
@@ -124,7 +124,7 @@ pub(super) fn atom(rng: &mut StdRng, base: &BaseType, names: bool) -> Value {
     }
 }
 
-/// JSON that hardly any column accepts.
+/// JSON that almost no column accepts.
 pub(super) fn garbage(rng: &mut StdRng) -> Value {
     pick(
         rng,

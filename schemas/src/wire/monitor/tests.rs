@@ -15,10 +15,10 @@ fn decode(requests: &str, version: MonitorVersion) -> Result<MonitorRequests, Ov
     let mut reader = Reader::new(text.as_text());
     reader.enter_array();
     reader.next_element();
-    MonitorRequests::decode(&mut reader, &schema(), version, &mut Strings::default())
+    MonitorRequests::decode(&mut reader, &schema(), version, &mut StringCache::default())
 }
 
-/// The requests for table `T`, and the names of its columns.
+/// Returns the request for table `T` and the names of its columns.
 fn table(requests: &str) -> (MonitorTable, Vec<(String, Select)>) {
     let schema = schema();
     let (id, table) = schema.table_by_name("T").unwrap();
@@ -31,28 +31,28 @@ fn table(requests: &str) -> (MonitorTable, Vec<(String, Select)>) {
 }
 
 #[test]
-fn without_columns_all_but_the_uuid_are_meant() {
+fn a_request_without_columns_is_for_all_but_the_uuid() {
     let (_, columns) = table(r#"{"T": {}}"#);
     let expected = ["i", "name", "_version"].map(|name| (name.to_owned(), Select::ALL));
     assert_eq!(columns, expected);
 }
 
 #[test]
-fn an_empty_list_of_columns_still_asks_for_rows() {
+fn a_request_with_an_empty_list_of_columns_reports_rows() {
     let (requests, columns) = table(r#"{"T": [{"columns": []}]}"#);
     assert_eq!(columns, []);
     assert_eq!(requests.select, Select::ALL);
 }
 
 #[test]
-fn no_request_asks_for_nothing() {
+fn an_empty_array_of_requests_reports_nothing() {
     let (requests, columns) = table(r#"{"T": []}"#);
     assert_eq!(columns, []);
     assert_eq!(requests.select, Select::NONE);
 }
 
 #[test]
-fn each_request_has_its_own_select_and_the_first_condition_counts() {
+fn each_request_has_its_own_select_and_the_first_condition_is_used() {
     let (requests, columns) = table(
         r#"{"T": [{"columns": ["i"], "select": {"modify": false, "initial": false}},
                   {"columns": ["name"], "select": {"modify": true, "delete": false, "insert": false}, "where": [false]}]}"#,
@@ -75,7 +75,7 @@ fn each_request_has_its_own_select_and_the_first_condition_counts() {
 }
 
 #[test]
-fn the_last_of_equal_members_counts() {
+fn the_last_of_several_equal_members_is_used() {
     let (_, columns) = table(r#"{"T": {"columns": 5}, "T": {"columns": ["i"]}}"#);
     assert_eq!(columns, [("i".to_owned(), Select::ALL)]);
 }
@@ -100,7 +100,7 @@ fn requests_round_trip() {
 
 /// Recorded from ovsdb-server 3.1.0.
 #[test]
-fn complaints_are_ovsdb_servers() {
+fn errors_are_worded_like_those_of_ovsdb_server() {
     for (requests, error) in [
         ("5", "syntax error: monitor-requests must be object (in 5)"),
         (

@@ -1,18 +1,18 @@
-//! One operation of a `transact` request, from text.
+//! Decoding of one operation of a `transact` request.
 
 use crate::error::OvsdbError;
-use crate::json::{Json, Kind, Reader};
+use crate::json::{Json, Reader, ValueKind};
 use crate::schema::{ColumnId, DatabaseSchema, TableId, TableSchema};
 use crate::wire::condition::Condition;
 use crate::wire::mutation::Mutation;
 use crate::wire::notation::NotationReader;
-use crate::wire::object::OperationMembers;
+use crate::wire::operation_members::OperationMembers;
 
 use super::insert::insert;
 use super::row::decode_row;
-use super::{Failure, Operation};
+use super::{Operation, OperationFailure};
 
-/// What stands for the operation's place until the number of operations is known.
+/// Context of errors until the index of the operation and the number of operations are known.
 pub(super) const CONTEXT: &str = "ovsdb operation";
 
 /// Decodes one operation.
@@ -20,16 +20,16 @@ pub(super) fn decode_operation(
     reader: &mut Reader<'_>,
     schema: &DatabaseSchema,
     notation: &mut NotationReader<'_, '_, '_>,
-) -> Result<Operation, Failure> {
+) -> Result<Operation, OperationFailure> {
     let mut members = OperationMembers::new(reader, CONTEXT);
     let outcome = match members.id("op").as_deref() {
         Some("insert") => insert(&mut members, schema, notation),
-        Some("select") => select(&mut members, schema, notation).map_err(Failure::from),
-        Some("update") => update(&mut members, schema, notation).map_err(Failure::from),
-        Some("mutate") => mutate(&mut members, schema, notation).map_err(Failure::from),
-        Some("delete") => delete(&mut members, schema, notation).map_err(Failure::from),
-        Some("wait") => wait(&mut members, schema, notation).map_err(Failure::from),
-        Some("commit") => members.required("durable", Kind::Bool).map_or_else(
+        Some("select") => select(&mut members, schema, notation).map_err(OperationFailure::from),
+        Some("update") => update(&mut members, schema, notation).map_err(OperationFailure::from),
+        Some("mutate") => mutate(&mut members, schema, notation).map_err(OperationFailure::from),
+        Some("delete") => delete(&mut members, schema, notation).map_err(OperationFailure::from),
+        Some("wait") => wait(&mut members, schema, notation).map_err(OperationFailure::from),
+        Some("commit") => members.required("durable", ValueKind::Bool).map_or_else(
             || Err(members.error().into()),
             |mut durable| {
                 Ok(Operation::Commit {
@@ -38,7 +38,7 @@ pub(super) fn decode_operation(
             },
         ),
         Some("abort") => Ok(Operation::Abort),
-        Some("comment") => members.required("comment", Kind::String).map_or_else(
+        Some("comment") => members.required("comment", ValueKind::String).map_or_else(
             || Err(members.error().into()),
             |mut text| {
                 Ok(Operation::Comment(
@@ -64,12 +64,13 @@ pub(super) fn decode_operation(
     outcome
 }
 
-impl From<OvsdbError> for Failure {
+impl From<OvsdbError> for OperationFailure {
     fn from(error: OvsdbError) -> Self {
         Self { given: None, error }
     }
 }
 
+/// Returns the table that the member `table` names.
 pub(super) fn table_of<'s>(
     members: &mut OperationMembers<'_>,
     schema: &'s DatabaseSchema,
@@ -82,33 +83,63 @@ pub(super) fn table_of<'s>(
     table
 }
 
+/// Rows that an operation reads or changes: the members `table` and `where`.
+struct Target<'a, 's> {
+    id: TableId,
+    table: &'s TableSchema,
+    condition: Reader<'a>,
+}
+
+impl<'a, 's> Target<'a, 's> {
+    /// Reads both members, `table` first.
+    fn read(members: &mut OperationMembers<'a>, schema: &'s DatabaseSchema) -> Option<Self> {
+        let table = table_of(members, schema);
+        let condition = members.required("where", ValueKind::Array);
+        Self::new(table, condition)
+    }
+
+    fn new(
+        table: Option<(TableId, &'s TableSchema)>,
+        condition: Option<Reader<'a>>,
+    ) -> Option<Self> {
+        let ((id, table), condition) = table.zip(condition)?;
+        Some(Self {
+            id,
+            table,
+            condition,
+        })
+    }
+
+    fn condition(
+        mut self,
+        notation: &mut NotationReader<'_, '_, '_>,
+    ) -> Result<Condition, OvsdbError> {
+        Condition::decode(&mut self.condition, self.table, notation)
+    }
+}
+
 fn select(
     members: &mut OperationMembers<'_>,
     schema: &DatabaseSchema,
     notation: &mut NotationReader<'_, '_, '_>,
 ) -> Result<Operation, OvsdbError> {
-    let table = table_of(members, schema);
-    let condition = members.required("where", Kind::Array);
-    let columns = members.optional("columns", Kind::Array);
-    let sort = members.optional("sort", Kind::Array);
-    let (Some((id, table)), Some(mut condition), false) = (table, condition, members.has_error())
-    else {
-        return Err(members.error());
-    };
-    let condition = Condition::decode(&mut condition, table, notation)?;
-    let columns = columns_or_all(columns, table)?;
-    let sort = match sort {
-        Some(mut sort) => table.column_set_from_json(&Json::read(&mut sort))?,
-        None => Vec::new(),
-    };
+    let target = Target::read(members, schema);
+    let columns = members.optional("columns", ValueKind::Array);
+    let sort = members.optional("sort", ValueKind::Array);
+    let target = members.require(target)?;
+    let (id, table) = (target.id, target.table);
     Ok(Operation::Select {
         table: id,
-        condition,
-        columns,
-        sort,
+        condition: target.condition(notation)?,
+        columns: columns_or_all(columns, table)?,
+        sort: match sort {
+            Some(mut sort) => table.column_set_from_json(&Json::read(&mut sort))?,
+            None => Vec::new(),
+        },
     })
 }
 
+/// Decodes an array of column names. `None`: all columns.
 fn columns_or_all(
     columns: Option<Reader<'_>>,
     table: &TableSchema,
@@ -127,14 +158,10 @@ fn update(
     schema: &DatabaseSchema,
     notation: &mut NotationReader<'_, '_, '_>,
 ) -> Result<Operation, OvsdbError> {
-    let table = table_of(members, schema);
-    let condition = members.required("where", Kind::Array);
-    let row = members.required("row", Kind::Object);
-    let (Some((id, table)), Some(mut condition), Some(mut row), false) =
-        (table, condition, row, members.has_error())
-    else {
-        return Err(members.error());
-    };
+    let target = Target::read(members, schema);
+    let row = members.required("row", ValueKind::Object);
+    let (target, mut row) = members.require(target.zip(row))?;
+    let (id, table) = (target.id, target.table);
     let row = decode_row(&mut row, table, notation, None)?;
     if let Some((column, _)) = row.iter().find(|(column, _)| !table.is_mutable(*column)) {
         let details = format!(
@@ -144,10 +171,9 @@ fn update(
         );
         return Err(OvsdbError::constraint(details).with_syntax(&members.to_json()));
     }
-    let condition = Condition::decode(&mut condition, table, notation)?;
     Ok(Operation::Update {
         table: id,
-        condition,
+        condition: target.condition(notation)?,
         row,
     })
 }
@@ -157,23 +183,17 @@ fn mutate(
     schema: &DatabaseSchema,
     notation: &mut NotationReader<'_, '_, '_>,
 ) -> Result<Operation, OvsdbError> {
-    let table = table_of(members, schema);
-    let condition = members.required("where", Kind::Array);
-    let mutations = members.required("mutations", Kind::Array);
-    let (Some((id, table)), Some(mut condition), Some(mut at), false) =
-        (table, condition, mutations, members.has_error())
-    else {
-        return Err(members.error());
-    };
+    let target = Target::read(members, schema);
+    let mutations = members.required("mutations", ValueKind::Array);
+    let (target, mut at) = members.require(target.zip(mutations))?;
     let mut mutations = Vec::new();
     at.enter_array();
     while at.next_element() {
-        mutations.push(Mutation::decode(&mut at, table, notation)?);
+        mutations.push(Mutation::decode(&mut at, target.table, notation)?);
     }
-    let condition = Condition::decode(&mut condition, table, notation)?;
     Ok(Operation::Mutate {
-        table: id,
-        condition,
+        table: target.id,
+        condition: target.condition(notation)?,
         mutations,
     })
 }
@@ -183,15 +203,13 @@ fn delete(
     schema: &DatabaseSchema,
     notation: &mut NotationReader<'_, '_, '_>,
 ) -> Result<Operation, OvsdbError> {
-    let condition = members.required("where", Kind::Array);
+    // ovsdb-server checks `where` before `table` here.
+    let condition = members.required("where", ValueKind::Array);
     let table = table_of(members, schema);
-    let (Some((id, table)), Some(mut condition), false) = (table, condition, members.has_error())
-    else {
-        return Err(members.error());
-    };
+    let target = members.require(Target::new(table, condition))?;
     Ok(Operation::Delete {
-        table: id,
-        condition: Condition::decode(&mut condition, table, notation)?,
+        table: target.id,
+        condition: target.condition(notation)?,
     })
 }
 
@@ -201,24 +219,23 @@ fn wait(
     notation: &mut NotationReader<'_, '_, '_>,
 ) -> Result<Operation, OvsdbError> {
     let timeout = members.optional_integer("timeout");
-    let condition = members.required("where", Kind::Array);
-    let columns = members.optional("columns", Kind::Array);
-    let until = members.required("until", Kind::String);
-    let rows = members.required("rows", Kind::Array);
+    let condition = members.required("where", ValueKind::Array);
+    let columns = members.optional("columns", ValueKind::Array);
+    let until = members.required("until", ValueKind::String);
+    let rows = members.required("rows", ValueKind::Array);
     let table = table_of(members, schema);
-    let (Some((id, table)), Some(mut condition), Some(mut until), Some(mut at), false) =
-        (table, condition, until, rows, members.has_error())
-    else {
-        return Err(members.error());
-    };
-    let condition = Condition::decode(&mut condition, table, notation)?;
+    let target = Target::new(table, condition);
+    let ((target, mut until), mut at) = members.require(target.zip(until).zip(rows))?;
+    let (id, table) = (target.id, target.table);
+    let condition = target.condition(notation)?;
     let columns = columns_or_all(columns, table)?;
-    let timeout = timeout.map(|timeout| {
-        let negative =
-            || OvsdbError::syntax(&Json::Integer(timeout), "timeout must be nonnegative");
-        u64::try_from(timeout).map_err(|_| negative())
-    });
-    let timeout = timeout.transpose()?;
+    let timeout = timeout
+        .map(|timeout| {
+            u64::try_from(timeout).map_err(|_| {
+                OvsdbError::syntax(&Json::Integer(timeout), "timeout must be nonnegative")
+            })
+        })
+        .transpose()?;
     let until = string(&mut until);
     let equal = match &*until {
         "==" => true,
@@ -246,6 +263,7 @@ fn wait(
     })
 }
 
+/// Returns the text of a string. Invalid UTF-8 is replaced.
 pub(super) fn string(at: &mut Reader<'_>) -> String {
     String::from_utf8_lossy(&at.string().unwrap_or_default()).into_owned()
 }

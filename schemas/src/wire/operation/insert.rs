@@ -1,33 +1,34 @@
-//! `insert` (RFC 7047 §5.2.1).
+//! Decoding of `insert` (RFC 7047 section 5.2.1).
 
 use uuid::Uuid;
 
 use crate::atom::parse_uuid;
 use crate::error::OvsdbError;
-use crate::json::{Json, Kind, Reader};
+use crate::json::{Json, Reader, ValueKind};
 use crate::schema::{DatabaseSchema, TableId, TableSchema, is_id};
 use crate::wire::notation::NotationReader;
-use crate::wire::object::OperationMembers;
+use crate::wire::operation_members::OperationMembers;
 
 use super::decode::{string, table_of};
 use super::row::decode_insert_row;
-use super::{Failure, InsertRow, Operation};
+use super::{InsertRow, Operation, OperationFailure};
 
-/// The rows that a transaction has inserted last, by table.
+/// Index of the last `insert` operation of each table.
 #[derive(Default)]
 pub(super) struct LastInserts(Vec<Option<usize>>);
 
 impl LastInserts {
-    /// Takes note of the operation that comes at `place`.
-    pub(super) fn note(&mut self, operation: &Operation, place: usize) {
+    /// Records the operation with this index.
+    pub(super) fn record(&mut self, operation: &Operation, index: usize) {
         if let Operation::Insert { table, .. } = operation {
             if self.0.len() <= table.index() {
                 self.0.resize(table.index() + 1, None);
             }
-            self.0[table.index()] = Some(place);
+            self.0[table.index()] = Some(index);
         }
     }
 
+    /// Returns the row that was inserted last into a table.
     fn row<'o>(&self, table: TableId, operations: &'o [Operation]) -> Option<&'o InsertRow> {
         match operations.get((*self.0.get(table.index())?)?)? {
             Operation::Insert { row, .. } => Some(row),
@@ -36,9 +37,11 @@ impl LastInserts {
     }
 }
 
-/// Decodes an `insert` in one walk over its text: one that chooses no UUID, is right, and names its table before its
-/// row. None for all others; the reader's position is then undefined.
-pub(super) fn insert_at_once(
+/// Decodes a valid `insert` in a single pass over its text.
+///
+/// `None`: the operation is invalid, requests a UUID, or has the member `row` before `table`. The
+/// position of the reader is then unspecified, and [`insert`] decodes the operation.
+pub(super) fn insert_in_one_pass(
     reader: &mut Reader<'_>,
     schema: &DatabaseSchema,
     notation: &mut NotationReader<'_, '_, '_>,
@@ -63,14 +66,14 @@ pub(super) fn insert_at_once(
             b"row" if is_insert && inserted.is_none() => {
                 let (id, schema) = table?;
                 let named = notation.named_uuids()?;
-                // The name is taken only when all is right.
+                // The name is defined only after the operation has been found valid.
                 let uuid = match &name {
-                    Some(name) => named.mention(std::str::from_utf8(name).ok()?),
-                    None => named.fresh(),
+                    Some(name) => named.resolve(std::str::from_utf8(name).ok()?),
+                    None => named.generate(),
                 };
                 let (operations, last) = earlier;
-                let like = last.row(id, operations);
-                let row = decode_insert_row(reader, schema, notation, like).ok()?;
+                let template = last.row(id, operations);
+                let row = decode_insert_row(reader, schema, notation, template).ok()?;
                 check_defaults(schema, &row).ok()?;
                 inserted = Some((uuid, row));
             }
@@ -80,7 +83,7 @@ pub(super) fn insert_at_once(
     let ((table, _), (mut uuid, row)) = (table?, inserted?);
     if let Some(name) = name {
         let named = notation.named_uuids()?;
-        uuid = named.insert(std::str::from_utf8(&name).ok()?, None)?;
+        uuid = named.define(std::str::from_utf8(&name).ok()?, None)?;
     }
     Some(Operation::Insert {
         table,
@@ -90,16 +93,16 @@ pub(super) fn insert_at_once(
     })
 }
 
-/// Decodes an `insert`, or says what is wrong with it.
+/// Decodes an `insert` from its members.
 pub(super) fn insert(
     members: &mut OperationMembers<'_>,
     schema: &DatabaseSchema,
     notation: &mut NotationReader<'_, '_, '_>,
-) -> Result<Operation, Failure> {
+) -> Result<Operation, OperationFailure> {
     let table = table_of(members, schema);
-    // The first of several faults is reported, in this order.
-    let given = members.optional("uuid", Kind::String);
-    let name = match members.optional("uuid-name", Kind::String) {
+    // The order of these checks determines which of several errors is reported.
+    let given = members.optional("uuid", ValueKind::String);
+    let name = match members.optional("uuid-name", ValueKind::String) {
         Some(mut at) => {
             let text = string(&mut at);
             if !is_id(&text) {
@@ -109,10 +112,8 @@ pub(super) fn insert(
         }
         None => None,
     };
-    let row = members.required("row", Kind::Object);
-    let (Some((id, table)), Some(mut row), false) = (table, row, members.has_error()) else {
-        return Err(members.error().into());
-    };
+    let row = members.required("row", ValueKind::Object);
+    let ((id, table), mut row) = members.require(table.zip(row))?;
     let given = match given {
         Some(mut at) => {
             let text = string(&mut at);
@@ -124,20 +125,20 @@ pub(super) fn insert(
         None => None,
     };
     let given_uuid = given.as_ref().map(|(uuid, _)| *uuid);
-    let fail = |error| Failure {
+    let fail = |error| OperationFailure {
         given: given.clone().map(|(uuid, text)| (id, uuid, text)),
         error,
     };
     let named = notation.named_uuids();
     let uuid = match (&name, given_uuid, named) {
-        (Some(name), given, Some(named)) => named.insert(name, given).ok_or_else(|| {
+        (Some(name), given, Some(named)) => named.define(name, given).ok_or_else(|| {
             let details = "This \"uuid-name\" appeared on an earlier \"insert\" operation.";
             let error =
                 OvsdbError::new("duplicate uuid-name", details).with_syntax(&Json::string(name));
             fail(error)
         })?,
         (_, Some(given), _) => given,
-        (_, None, Some(named)) => named.fresh(),
+        (_, None, Some(named)) => named.generate(),
         (_, None, None) => Uuid::nil(),
     };
     let row = decode_insert_row(&mut row, table, notation, None).map_err(fail)?;
@@ -150,7 +151,7 @@ pub(super) fn insert(
     })
 }
 
-/// A column that is left out gets its default, which may break its own constraints.
+/// Checks the defaults of omitted columns, which may violate the constraints of the columns.
 fn check_defaults(table: &TableSchema, row: &InsertRow) -> Result<(), OvsdbError> {
     for column in table.refused_defaults() {
         if row.get(*column).is_none() {

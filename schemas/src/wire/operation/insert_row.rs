@@ -1,4 +1,4 @@
-//! The row that an `insert` adds.
+//! Row of an `insert` operation.
 
 use std::sync::Arc;
 
@@ -8,8 +8,10 @@ use crate::schema::{ColumnId, TableSchema};
 
 use super::ColumnValues;
 
-/// A new row: a value for each column of its table, and which of the columns were given one. The others have their
-/// defaults.
+/// Row to be inserted: a value for each column of its table, and the list of columns with explicit
+/// values.
+///
+/// All other columns have their defaults.
 ///
 /// ```
 /// use patchbay_schemas::datum::Datum;
@@ -26,63 +28,69 @@ use super::ColumnValues;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct InsertRow {
-    /// By [`ColumnId`].
+    /// Values of all columns.
     values: Values,
-    /// Each once, in the order in which they were given. Rows of one kind share the list.
+    /// Columns with explicit values, without duplicates, in the order of the operation. Similar
+    /// rows share the list.
     given: Arc<[ColumnId]>,
 }
 
 impl InsertRow {
-    /// A row of a table with values for some columns; of several for one column the last counts. `_uuid` and `_version`
-    /// are no columns that could be given.
+    /// Returns a row with explicit values for some columns.
+    ///
+    /// The last of several values for one column is used. Values for `_uuid` and `_version` are
+    /// ignored.
     pub fn new(table: &TableSchema, values: impl IntoIterator<Item = (ColumnId, Datum)>) -> Self {
-        Self::like(table, values, None)
+        Self::with_template(table, values, None)
     }
 
-    /// The same of a row that is probably like another one of the table: of the same columns, in the same order. It
-    /// shares the list of them.
-    pub fn like(
+    /// Like [`new`](Self::new), sharing the list of columns with `template`.
+    ///
+    /// The template is a row of the same table that probably has the same columns in the same
+    /// order.
+    pub fn with_template(
         table: &TableSchema,
         values: impl IntoIterator<Item = (ColumnId, Datum)>,
-        like: Option<&Self>,
+        template: Option<&Self>,
     ) -> Self {
-        let mut row = InsertRowBuilder::new(table, like);
+        let mut row = InsertRowBuilder::new(table, template);
         for (column, datum) in values {
             row.set(column, datum);
         }
         row.finish()
     }
 
-    /// A row with all columns of its table.
-    pub fn whole(values: &Values) -> Self {
+    /// Returns a row with explicit values for all columns.
+    pub fn from_values(values: &Values) -> Self {
         Self {
             values: values.clone(),
             given: (0..).take(values.len()).map(ColumnId).collect(),
         }
     }
 
-    /// The value of a column, which may be its default.
+    /// Returns the value of a column, explicit or default. `None`: the table lacks the column.
     pub fn value(&self, column: ColumnId) -> Option<&Datum> {
         self.values.get(column)
     }
 
-    /// The value of a column that was given one.
+    /// Returns the explicit value of a column. `None`: the column has its default, or the table
+    /// lacks it.
     pub fn get(&self, column: ColumnId) -> Option<&Datum> {
         self.value(column).filter(|_| self.given.contains(&column))
     }
 
-    /// The columns that were given values, with these.
+    /// Iterates over the columns with explicit values.
     pub fn iter(&self) -> impl Iterator<Item = (ColumnId, &Datum)> {
         let value = |column: &ColumnId| (*column, &self.values[*column]);
         self.given.iter().map(value)
     }
 
-    /// The values that differ from the defaults, to be replaced by others.
+    /// Iterates over the values that differ from the defaults.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Datum> {
         self.values.stored_mut()
     }
 
-    /// Gives columns values.
+    /// Sets explicit values.
     pub fn set(&mut self, values: ColumnValues) {
         let mut given = None;
         for (column, datum) in values {
@@ -99,62 +107,62 @@ impl InsertRow {
         }
     }
 
-    /// A value for each column of the table.
+    /// Returns the values of all columns.
     pub fn into_values(self) -> Values {
         self.values
     }
 
-    /// The same of a row that is not needed any more, and stays behind without columns.
+    /// Takes the values of all columns and leaves a row without columns.
     pub fn take_values(&mut self) -> Values {
         self.given = Arc::default();
         std::mem::take(&mut self.values)
     }
 }
 
-/// Puts a row together column by column.
+/// Builder of a row, column by column.
 #[derive(Debug)]
 pub(super) struct InsertRowBuilder<'l> {
     table: &'l TableSchema,
     values: ValuesBuilder,
-    like: Option<&'l InsertRow>,
-    /// Which of the other row's columns is expected next.
-    place: usize,
-    /// The columns that were given, once they are not the first of the other row's.
+    template: Option<&'l InsertRow>,
+    /// Index of the expected column in the list of the template.
+    next: usize,
+    /// Columns so far. `None`: they are the first `next` columns of the template.
     given: Option<Vec<ColumnId>>,
 }
 
 impl<'l> InsertRowBuilder<'l> {
-    /// A row that is probably like another one of the same table: of the same columns, in the same order.
-    pub(super) fn new(table: &'l TableSchema, like: Option<&'l InsertRow>) -> Self {
+    /// Returns a builder of a row that probably has the columns of `template`, in the same order.
+    pub(super) fn new(table: &'l TableSchema, template: Option<&'l InsertRow>) -> Self {
         Self {
             table,
-            values: ValuesBuilder::with_capacity(like.map_or(0, |like| like.given.len())),
-            like,
-            place: 0,
+            values: ValuesBuilder::with_capacity(template.map_or(0, |row| row.given.len())),
+            template,
+            next: 0,
             given: None,
         }
     }
 
-    /// The next column, if the row is like the other one.
+    /// Returns the column that probably follows.
     pub(super) fn expected(&self) -> Option<ColumnId> {
-        self.like?.given.get(self.place).copied()
+        self.template?.given.get(self.next).copied()
     }
 
-    /// What the value of a column may be like.
-    pub(super) fn likely(&self, column: ColumnId) -> Option<&'l Datum> {
-        self.like?.value(column)
+    /// Returns the value of a column in the template.
+    pub(super) fn template_value(&self, column: ColumnId) -> Option<&'l Datum> {
+        self.template?.value(column)
     }
 
-    /// Gives a column its value.
+    /// Sets the value of a column.
     pub(super) fn set(&mut self, column: ColumnId, datum: Datum) {
         if column.index() >= self.table.columns.len() {
             return;
         }
         self.values.set(column, datum);
-        let likely = self.like.map_or(&[][..], |like| &like.given);
-        let is_expected = likely.get(self.place) == Some(&column);
+        let expected = self.template.map_or(&[][..], |row| &row.given);
+        let is_expected = expected.get(self.next) == Some(&column);
         if !is_expected && self.given.is_none() {
-            self.given = Some(likely[..self.place].to_vec());
+            self.given = Some(expected[..self.next].to_vec());
         }
         if let Some(given) = &mut self.given
             && !given.contains(&column)
@@ -162,17 +170,18 @@ impl<'l> InsertRowBuilder<'l> {
             given.push(column);
         }
         if is_expected {
-            self.place += 1;
-        } else if let Some(place) = likely.iter().position(|likely| *likely == column) {
-            self.place = place + 1;
+            self.next += 1;
+        } else if let Some(index) = expected.iter().position(|other| *other == column) {
+            self.next = index + 1;
         }
     }
 
+    /// Returns the row.
     pub(super) fn finish(mut self) -> InsertRow {
-        let given = match (self.given, self.like) {
+        let given = match (self.given, self.template) {
             (Some(given), _) => given.into(),
-            (None, Some(like)) if like.given.len() == self.place => like.given.clone(),
-            (None, like) => like.map_or_else(Arc::default, |like| like.given[..self.place].into()),
+            (None, Some(row)) if row.given.len() == self.next => row.given.clone(),
+            (None, row) => row.map_or_else(Arc::default, |row| row.given[..self.next].into()),
         };
         InsertRow {
             values: self.values.finish(self.table),
@@ -187,7 +196,7 @@ mod tests {
     use crate::nb;
 
     #[test]
-    fn a_row_like_another_is_what_it_is_by_itself() {
+    fn the_template_does_not_change_the_result() {
         let schema = nb::schema();
         let (_, table) = schema.table_by_name("Logical_Router_Port").unwrap();
         let (name, mac) = (
@@ -198,7 +207,7 @@ mod tests {
             let value = |(i, column): (usize, &ColumnId)| (*column, Datum::scalar(i.to_string()));
             columns.iter().enumerate().map(value).collect()
         };
-        let like = InsertRow::new(table, values(&[name, mac]));
+        let template = InsertRow::new(table, values(&[name, mac]));
         for columns in [
             &[][..],
             &[name],
@@ -210,7 +219,7 @@ mod tests {
             &[name, ColumnId::UUID, mac],
         ] {
             let alone = InsertRow::new(table, values(columns));
-            let mut builder = InsertRowBuilder::new(table, Some(&like));
+            let mut builder = InsertRowBuilder::new(table, Some(&template));
             let mut set = InsertRow::new(table, []);
             for (column, datum) in values(columns) {
                 builder.set(column, datum.clone());
@@ -225,7 +234,7 @@ mod tests {
             assert_eq!(alone.iter().count(), given.len());
             assert_eq!(alone.get(mac).is_some(), given.contains(&mac));
         }
-        let shared = InsertRowBuilder::new(table, Some(&like));
+        let shared = InsertRowBuilder::new(table, Some(&template));
         assert_eq!(shared.expected(), Some(name));
     }
 }

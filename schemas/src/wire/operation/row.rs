@@ -1,4 +1,4 @@
-//! `<row>` (RFC 7047 §5.1).
+//! Decoding of `<row>` (RFC 7047 section 5.1).
 
 use crate::error::OvsdbError;
 use crate::json::Reader;
@@ -8,54 +8,57 @@ use crate::wire::notation::NotationReader;
 use super::insert_row::InsertRowBuilder;
 use super::{ColumnValues, InsertRow};
 
-/// Decodes the `<row>` of an `insert`. Programs write their rows alike: `like`, the one before, tells which columns
-/// probably come in which order, and what they may share.
+/// Decodes the `<row>` of an `insert`.
+///
+/// `template` is the previous row of the table. The row probably has the same columns in the same
+/// order, and shares equal values with it.
 pub(super) fn decode_insert_row(
     reader: &mut Reader<'_>,
     table: &TableSchema,
     notation: &mut NotationReader<'_, '_, '_>,
-    like: Option<&InsertRow>,
+    template: Option<&InsertRow>,
 ) -> Result<InsertRow, OvsdbError> {
     let start = enter(reader)?;
-    let mut row = InsertRowBuilder::new(table, like);
+    let mut row = InsertRowBuilder::new(table, template);
     while let Some(column) = next_column(reader, table, row.expected(), start)? {
         let value = *reader;
-        let likely = row.likely(column);
-        match notation.datum_like(reader, table.column_type(column), likely) {
+        let template = row.template_value(column);
+        match notation.datum_with_template(reader, table.column_type(column), template) {
             Ok(datum) => row.set(column, datum),
-            Err(error) => *reader = overridden(value, column, table).ok_or(error)?,
+            Err(error) => *reader = skip_overridden(value, column, table).ok_or(error)?,
         }
     }
     Ok(row.finish())
 }
 
-/// Decodes the `<row>` of another operation; the same of `like`.
+/// Decodes the `<row>` of another operation; `template` is as for [`decode_insert_row`].
 pub(super) fn decode_row(
     reader: &mut Reader<'_>,
     table: &TableSchema,
     notation: &mut NotationReader<'_, '_, '_>,
-    like: Option<&ColumnValues>,
+    template: Option<&ColumnValues>,
 ) -> Result<ColumnValues, OvsdbError> {
     let start = enter(reader)?;
-    let mut likely = like.into_iter().flatten();
-    let mut row = ColumnValues::with_capacity(likely.size_hint().0);
+    let mut template = template.into_iter().flatten();
+    let mut row = ColumnValues::with_capacity(template.size_hint().0);
     loop {
-        let likely = likely.next();
+        let likely = template.next();
         let expected = likely.map(|(column, _)| *column);
         let Some(column) = next_column(reader, table, expected, start)? else {
             break;
         };
-        let likely = likely.filter(|(expected, _)| *expected == column);
-        let likely = likely.map(|(_, datum)| datum);
+        let likely = likely
+            .filter(|(expected, _)| *expected == column)
+            .map(|(_, datum)| datum);
         let value = *reader;
-        let datum = match notation.datum_like(reader, table.column_type(column), likely) {
+        let datum = match notation.datum_with_template(reader, table.column_type(column), likely) {
             Ok(datum) => datum,
             Err(error) => {
-                *reader = overridden(value, column, table).ok_or(error)?;
+                *reader = skip_overridden(value, column, table).ok_or(error)?;
                 continue;
             }
         };
-        match row.iter_mut().find(|(have, _)| *have == column) {
+        match row.iter_mut().find(|(known, _)| *known == column) {
             Some((_, earlier)) => *earlier = datum,
             None => row.push((column, datum)),
         }
@@ -63,7 +66,7 @@ pub(super) fn decode_row(
     Ok(row)
 }
 
-/// Where the row begins.
+/// Enters the object and returns its position.
 fn enter<'a>(reader: &mut Reader<'a>) -> Result<Reader<'a>, OvsdbError> {
     let start = *reader;
     if reader.enter_object() {
@@ -72,14 +75,14 @@ fn enter<'a>(reader: &mut Reader<'a>) -> Result<Reader<'a>, OvsdbError> {
     Err(OvsdbError::syntax_at(start, "row must be JSON object"))
 }
 
-/// The next column of a row; none at the row's end.
+/// Moves to the value of the next column. `None`: the row has ended.
 fn next_column(
     reader: &mut Reader<'_>,
     table: &TableSchema,
     expected: Option<ColumnId>,
     row: Reader<'_>,
 ) -> Result<Option<ColumnId>, OvsdbError> {
-    // Names of columns are identifiers.
+    // Column names are identifiers, which JSON does not escape.
     if let Some(column) = expected
         && reader.is_plain_member(table.column_name(column))
     {
@@ -89,8 +92,9 @@ fn next_column(
     name.map(|name| column_of(&name, table, row)).transpose()
 }
 
-/// Behind a value that does not count, because the row names the column once more; none if it does not.
-fn overridden<'a>(
+/// Passes an invalid value that has no effect, because the row names the column again. `None`: it
+/// does not.
+fn skip_overridden<'a>(
     mut value: Reader<'a>,
     column: ColumnId,
     table: &TableSchema,
@@ -107,6 +111,7 @@ fn overridden<'a>(
     None
 }
 
+/// Returns the column with this name.
 fn column_of(name: &[u8], table: &TableSchema, row: Reader<'_>) -> Result<ColumnId, OvsdbError> {
     let column = std::str::from_utf8(name)
         .ok()

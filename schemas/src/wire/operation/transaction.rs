@@ -1,43 +1,45 @@
-//! All operations of a `transact` request, from text.
+//! Decoding of all operations of a `transact` request.
 
 use crate::json::Reader;
 use crate::schema::DatabaseSchema;
-use crate::strings::Strings;
+use crate::strings::StringCache;
 use crate::uuids::UuidSource;
-use crate::wire::named_uuids::{NamedUuids, TakenNames};
+use crate::wire::named_uuids::{DefinedNames, NamedUuids};
 use crate::wire::notation::NotationReader;
 
 use super::DecodedTransaction;
 use super::decode::{CONTEXT, decode_operation};
-use super::insert::{LastInserts, insert_at_once};
+use super::insert::{LastInserts, insert_in_one_pass};
 
-/// Decodes the operations of a `transact` request. `params` is in the array of parameters, behind the
-/// name of the database.
+/// Decodes the operations of a `transact` request. `params` is in the array of parameters, behind
+/// the name of the database.
 ///
-/// For a long request see [`ArrivingTransaction`](super::ArrivingTransaction).
+/// [`StreamedOperations`](crate::streaming::StreamedOperations) decodes a long request while it is
+/// being received.
 pub fn decode_transaction(
     params: Reader<'_>,
     schema: &DatabaseSchema,
-    strings: &mut Strings,
+    strings: &mut StringCache,
     uuids: &mut UuidSource,
 ) -> DecodedTransaction {
-    let part = Part::decode(params, schema, strings, NamedUuids::new(uuids));
-    part.decoded.with_named_operation()
+    let sequence = OperationSequence::decode(params, schema, strings, NamedUuids::new(uuids));
+    sequence.decoded.with_error_context()
 }
 
-/// Operations that follow each other.
+/// Consecutive operations of a request.
 #[derive(Debug, Default)]
-pub(super) struct Part {
-    pub(super) decoded: DecodedTransaction,
-    pub(super) names: TakenNames,
+pub(crate) struct OperationSequence {
+    pub(crate) decoded: DecodedTransaction,
+    /// Names that their inserts define.
+    pub(crate) names: DefinedNames,
 }
 
-impl Part {
+impl OperationSequence {
     /// Decodes the operations up to the end of the array.
-    pub(super) fn decode(
+    pub(crate) fn decode(
         mut reader: Reader<'_>,
         schema: &DatabaseSchema,
-        strings: &mut Strings,
+        strings: &mut StringCache,
         mut names: NamedUuids<'_>,
     ) -> Self {
         let mut notation = NotationReader::with_named_uuids(strings, &mut names);
@@ -51,8 +53,8 @@ impl Part {
             }
             let at = reader;
             let earlier = (&decoded.operations[..], &last_inserts);
-            let at_once = insert_at_once(&mut reader, schema, &mut notation, earlier);
-            let operation = at_once.map_or_else(
+            let insert = insert_in_one_pass(&mut reader, schema, &mut notation, earlier);
+            let operation = insert.map_or_else(
                 || {
                     reader = at;
                     decode_operation(&mut reader, schema, &mut notation)
@@ -61,7 +63,7 @@ impl Part {
             );
             match operation {
                 Ok(operation) => {
-                    last_inserts.note(&operation, decoded.operations.len());
+                    last_inserts.record(&operation, decoded.operations.len());
                     decoded.operations.push(operation);
                 }
                 Err(failure) => {
@@ -73,38 +75,37 @@ impl Part {
         }
         Self {
             decoded,
-            names: names.into_taken(),
+            names: names.into_defined(),
         }
     }
 }
 
 impl DecodedTransaction {
-    /// The whole, of parts that follow each other.
-    pub(super) fn of_parts(parts: Vec<Self>) -> Self {
+    /// Concatenates consecutive parts of a request.
+    pub(crate) fn from_parts(parts: Vec<Self>) -> Self {
         let failed = parts.iter().position(|part| part.failure.is_some());
-        let before_failure = failed.map_or(parts.len(), |failed| failed + 1);
-        let count = parts[..before_failure]
-            .iter()
-            .map(|part| part.operations.len());
+        let used = failed.map_or(parts.len(), |failed| failed + 1);
+        let count = parts[..used].iter().map(|part| part.operations.len());
         let mut whole = Self {
             operations: Vec::with_capacity(count.sum()),
             failure: None,
             total: parts.iter().map(|part| part.total).sum(),
         };
-        for part in parts.into_iter().take(before_failure) {
+        for part in parts.into_iter().take(used) {
             whole.operations.extend(part.operations);
             whole.failure = part.failure;
         }
-        whole.with_named_operation()
+        whole.with_error_context()
     }
 
-    /// The number of the operation that failed, and of all, is known only now.
-    fn with_named_operation(mut self) -> Self {
+    /// Adds to the error the index of the failed operation and the number of operations, which are
+    /// known only at the end.
+    fn with_error_context(mut self) -> Self {
         let (i, n) = (self.operations.len() + 1, self.total);
         let error = self.failure.as_mut().map(|failure| &mut failure.error);
         if let Some(details) = error.and_then(|error| error.details.as_mut()) {
-            let vague = format!("Parsing {CONTEXT} failed:");
-            if let Some(rest) = details.strip_prefix(&vague) {
+            let prefix = format!("Parsing {CONTEXT} failed:");
+            if let Some(rest) = details.strip_prefix(&prefix) {
                 *details = format!("Parsing {CONTEXT} {i} of {n} failed:{rest}");
             }
         }

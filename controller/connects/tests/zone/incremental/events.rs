@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
 use patchbay_model::ClusterIpService;
 use patchbay_model::{Networks, Node, PodSubnet, UnreadableSubnets};
 use patchbay_schemas::nb::{Copp, LoadBalancer, LogicalRouter, LogicalRouterPort, LogicalSwitch};

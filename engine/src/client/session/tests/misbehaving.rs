@@ -1,43 +1,43 @@
-//! Servers that send what makes no sense, too much, or nothing.
+//! Servers that send malformed messages, too many requests, or nothing.
 
 use super::*;
 
 #[test]
 fn echo_is_answered_in_every_state() {
     let mut scene = Scene::new();
-    scene.received();
+    scene.take_sent();
     let echo = r#"{"method":"echo","params":[{"a":1}],"id":["x"]}"#;
     scene.send(echo).unwrap();
     let answer = r#"{"result":[{"a":1}],"error":null,"id":["x"]}"#;
-    assert_eq!(scene.received(), [answer]);
+    assert_eq!(scene.take_sent(), [answer]);
     scene.until_live();
-    scene.received();
+    scene.take_sent();
     scene.send(echo).unwrap();
-    assert_eq!(scene.received(), [answer]);
+    assert_eq!(scene.take_sent(), [answer]);
     scene
         .send(r#"{"method":"wipe","params":[],"id":7}"#)
         .unwrap();
     assert_eq!(
-        scene.received(),
+        scene.take_sent(),
         [r#"{"result":null,"error":"unknown method","id":7}"#]
     );
 }
 
 #[test]
-fn a_server_that_asks_without_reading_is_left() {
+fn a_server_that_does_not_read_its_replies_is_disconnected() {
     let mut scene = Scene::new();
     let echo = format!(
         r#"{{"method":"echo","params":["{}"],"id":1}}"#,
         "x".repeat(1 << 18)
     );
     assert!((0..3).all(|_| scene.send(&echo).is_ok()));
-    scene.received();
+    scene.take_sent();
     assert!((0..3).all(|_| scene.send(&echo).is_ok()));
     assert!(scene.send(&echo).is_err());
 }
 
 #[test]
-fn what_makes_no_sense_ends_the_session_and_leaves_the_replica() {
+fn malformed_messages_end_the_session_and_keep_the_replica() {
     for message in [
         r#"{"id":null,"method":"update3","params":["other","",{}]}"#,
         r#"{"id":null,"method":"update3","params":["D",{}]}"#,
@@ -75,7 +75,7 @@ fn what_makes_no_sense_ends_the_session_and_leaves_the_replica() {
 }
 
 #[test]
-fn answers_that_make_no_sense_end_the_session() {
+fn malformed_replies_end_the_session() {
     let schema = format!(r#"{{"id":4,"result":{SCHEMA}}}"#);
     let list = format!(r#"{{"id":1,"result":{SERVER}}}"#);
     let no_server = r#"{"id":1,"error":"no"}"#.to_owned();
@@ -138,7 +138,7 @@ fn answers_that_make_no_sense_end_the_session() {
 }
 
 #[test]
-fn unknown_notifications_and_answers_to_probes_are_ignored() {
+fn unknown_notifications_and_probe_replies_are_ignored() {
     let mut scene = Scene::new();
     scene.until_live();
     for message in [
@@ -151,7 +151,7 @@ fn unknown_notifications_and_answers_to_probes_are_ignored() {
 }
 
 #[test]
-fn a_silent_server_is_left_only_while_it_owes_an_answer() {
+fn a_silent_server_is_disconnected_only_while_a_reply_is_outstanding() {
     let (first, minute) = (Duration::from_secs(10), Duration::from_secs(60));
     let mut scene = Scene::new();
     assert_eq!(scene.session.deadline(), Some(scene.now + first));
@@ -172,7 +172,7 @@ fn a_silent_server_is_left_only_while_it_owes_an_answer() {
 }
 
 #[test]
-fn a_server_that_talks_of_other_things_is_left_and_one_that_is_slow_is_not() {
+fn other_messages_do_not_extend_the_setup_timeout_but_parts_of_a_reply_do() {
     let minute = Duration::from_secs(60);
     let mut scene = Scene::new();
     scene
@@ -189,7 +189,7 @@ fn a_server_that_talks_of_other_things_is_left_and_one_that_is_slow_is_not() {
             half_minutes < 2
         );
     }
-    // The same time with parts of a message.
+    // The same duration with parts of a message.
     let mut scene = Scene::new();
     scene
         .send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#))
@@ -204,7 +204,7 @@ fn a_server_that_talks_of_other_things_is_left_and_one_that_is_slow_is_not() {
 }
 
 #[test]
-fn endless_limits_are_none() {
+fn limits_that_overflow_a_time_are_no_limits() {
     let remote: Remote = "tcp:127.0.0.1:1".parse().unwrap();
     let mut config = Config::new(remote.clone().into(), "D");
     config.connect_timeout = Duration::MAX;
@@ -229,7 +229,7 @@ fn a_silent_server_on_tcp_is_probed() {
     assert_eq!(scene.session.deadline(), Some(five));
     scene.session.on_deadline(five).unwrap();
     assert_eq!(
-        scene.received(),
+        scene.take_sent(),
         [r#"{"method":"echo","params":[],"id":"echo"}"#]
     );
     assert!(scene.session.on_deadline(ten).is_err());

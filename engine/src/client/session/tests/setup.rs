@@ -1,12 +1,12 @@
-//! What a session asks a server before it follows, and which servers it leaves.
+//! Connection setup, and servers that do not qualify.
 
 use super::*;
 
 #[test]
-fn a_session_asks_for_server_schema_and_contents() {
+fn setup_requests_server_status_schema_and_contents() {
     let mut scene = Scene::new();
     assert_eq!(
-        scene.received(),
+        scene.take_sent(),
         [
             r#"{"method":"monitor_cond","params":["_Server","_Server.Database",{"Database":[{"columns":["cid","connected","index","leader","model","name","sid"]}]}],"id":1}"#,
             r#"{"method":"lock","params":["patchbay_1"],"id":2}"#,
@@ -18,14 +18,14 @@ fn a_session_asks_for_server_schema_and_contents() {
         .unwrap();
     assert!(events.is_empty());
     assert_eq!(
-        scene.received(),
+        scene.take_sent(),
         [r#"{"method":"get_schema","params":["D"],"id":4}"#]
     );
     scene
         .send(&format!(r#"{{"id":4,"result":{SCHEMA},"error":null}}"#))
         .unwrap();
     assert_eq!(
-        scene.received(),
+        scene.take_sent(),
         [format!(
             r#"{{"method":"monitor_cond_since","params":["D","D",{{"T":[{{"columns":["name","set"]}}]}},"{ZERO}"],"id":5}}"#
         )]
@@ -33,31 +33,31 @@ fn a_session_asks_for_server_schema_and_contents() {
     let events = scene
         .send(&format!(r#"{{"id":5,"result":[false,"{ZERO}",{{}}]}}"#))
         .unwrap();
-    assert!(matches!(events[..], [Event::Live(_)]));
+    assert!(matches!(events[..], [SessionEvent::ReplicaReady(_)]));
 }
 
 #[test]
-fn a_server_that_says_nothing_of_itself_is_asked_for_its_databases() {
+fn without_server_status_the_databases_are_listed() {
     let mut scene = Scene::new();
-    scene.received();
+    scene.take_sent();
     scene
         .send(r#"{"id":1,"error":{"error":"unknown database"}}{"id":3,"error":"unknown method"}"#)
         .unwrap();
     assert_eq!(
-        scene.received(),
+        scene.take_sent(),
         [r#"{"method":"list_dbs","params":[],"id":4}"#]
     );
     scene
         .send(r#"{"id":4,"result":["D"],"error":null}"#)
         .unwrap();
     assert_eq!(
-        scene.received(),
+        scene.take_sent(),
         [r#"{"method":"get_schema","params":["D"],"id":5}"#]
     );
 }
 
 #[test]
-fn a_server_that_stops_to_be_good_enough_is_left() {
+fn a_server_that_no_longer_qualifies_is_disconnected() {
     for (update, error) in [
         (
             r#"{"modify":{"leader":false}}"#,
@@ -81,15 +81,15 @@ fn a_server_that_stops_to_be_good_enough_is_left() {
 }
 
 #[test]
-fn after_a_change_of_the_schema_the_session_begins_anew() {
+fn after_a_change_of_the_schema_setup_starts_again() {
     let mut scene = Scene::new();
     scene.until_live();
     let events = scene
         .send(r#"{"id":null,"method":"monitor_canceled","params":["D"]}"#)
         .unwrap();
-    assert!(matches!(events[..], [Event::SchemaChanged]) && !scene.session.is_live());
+    assert!(matches!(events[..], [SessionEvent::SchemaChanged]) && !scene.session.is_live());
     assert_eq!(
-        scene.received(),
+        scene.take_sent(),
         [r#"{"method":"get_schema","params":["D"],"id":7}"#]
     );
     let schema = SCHEMA.replace("1.0.0", "1.0.1").replace("set", "later");
@@ -102,17 +102,17 @@ fn after_a_change_of_the_schema_the_session_begins_anew() {
             r#"{{"id":8,"result":[false,"{ZERO}",{contents}],"error":null}}"#
         ))
         .unwrap();
-    assert!(matches!(events[..], [Event::Live(_)]));
+    assert!(matches!(events[..], [SessionEvent::ReplicaReady(_)]));
     assert_eq!(scene.names(), ["b"]);
 }
 
 #[test]
-fn a_server_without_the_newer_monitors_is_asked_for_the_older() {
+fn older_monitor_methods_are_tried_if_the_newer_are_unknown() {
     let mut scene = Scene::new();
     scene.until_monitor();
     scene.send(r#"{"id":5,"error":"unknown method"}"#).unwrap();
     assert_eq!(
-        scene.received(),
+        scene.take_sent(),
         [
             r#"{"method":"monitor_cond","params":["D","D",{"T":[{"columns":["name","set"]}]}],"id":6}"#
         ]
@@ -121,7 +121,7 @@ fn a_server_without_the_newer_monitors_is_asked_for_the_older() {
         .send(r#"{"id":6,"result":null,"error":"rpc: can't find method monitor_cond"}"#)
         .unwrap();
     assert_eq!(
-        scene.received(),
+        scene.take_sent(),
         [r#"{"method":"monitor","params":["D","D",{"T":[{"columns":["name","set"]}]}],"id":7}"#]
     );
     let events = scene
@@ -129,16 +129,19 @@ fn a_server_without_the_newer_monitors_is_asked_for_the_older() {
             r#"{{"id":7,"result":{{"T":{{"{ROW}":{{"new":{{"name":"a"}}}}}}}}}}"#
         ))
         .unwrap();
-    assert!(matches!(events[..], [Event::Live(_)]));
+    assert!(matches!(events[..], [SessionEvent::ReplicaReady(_)]));
     let update = r#"{"old":{"name":"a"},"new":{"name":"b"}}"#;
     let update =
         format!(r#"{{"id":null,"method":"update","params":["D",{{"T":{{"{ROW}":{update}}}}}]}}"#);
-    assert!(matches!(scene.send(&update).unwrap()[..], [Event::Changed]));
+    assert!(matches!(
+        scene.send(&update).unwrap()[..],
+        [SessionEvent::ReplicaChanged]
+    ));
     assert_eq!(scene.names(), ["b"]);
 }
 
 #[test]
-fn an_error_about_something_else_does_not_lead_to_the_older_monitors() {
+fn other_errors_do_not_lead_to_older_monitor_methods() {
     let mut scene = Scene::new();
     scene.until_monitor();
     let error = scene.send(
@@ -146,12 +149,12 @@ fn an_error_about_something_else_does_not_lead_to_the_older_monitors() {
     );
     assert_eq!(
         error.unwrap_err().to_string(),
-        "monitor_cond_since was refused: syntax error: zz is not a valid column name"
+        "the server rejected monitor_cond_since: syntax error: zz is not a valid column name"
     );
 }
 
 #[test]
-fn a_server_without_the_database_is_told_from_others() {
+fn a_server_without_the_database_is_rejected() {
     let mut scene = Scene::new();
     let error = scene
         .send(&format!(
@@ -183,7 +186,7 @@ fn the_fence_comes_with_the_lock() {
     let events = scene
         .send(r#"{"id":null,"method":"locked","params":["patchbay_1"]}"#)
         .unwrap();
-    assert!(matches!(events[..], [Event::Fenced]) && scene.session.is_fenced());
+    assert!(matches!(events[..], [SessionEvent::Fenced]) && scene.session.is_fenced());
 
     let mut scene = Scene::new();
     scene.until_live();
@@ -195,7 +198,7 @@ fn the_fence_comes_with_the_lock() {
 }
 
 impl Scene {
-    /// Answers everything but the lock, which has been answered.
+    /// Replies to all requests but the one for the lock, which has a reply.
     fn until_live_after_lock(&mut self) {
         self.send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#))
             .unwrap();
@@ -209,13 +212,16 @@ impl Scene {
 }
 
 #[test]
-fn who_asks_for_another_schema_waits_for_it_from_then_on() {
+fn a_request_for_a_changed_schema_restarts_the_setup_timeout() {
     let mut scene = Scene::new();
     scene.until_live();
     scene.now += Duration::from_secs(1000);
     let canceled = r#"{"id":null,"method":"monitor_canceled","params":["D"]}"#;
     let events = scene.send(canceled).unwrap();
-    assert!(matches!(events[..], [Event::SchemaChanged]), "{events:?}");
+    assert!(
+        matches!(events[..], [SessionEvent::SchemaChanged]),
+        "{events:?}"
+    );
     let deadline = scene.now + Duration::from_secs(60);
     assert_eq!(scene.session.deadline(), Some(deadline));
     assert!(scene.session.on_deadline(scene.now).is_ok());

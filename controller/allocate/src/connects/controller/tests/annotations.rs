@@ -1,6 +1,6 @@
 //! What annotations say, and what becomes of them.
 
-use kube::ResourceExt;
+use patchbay_resources::object::Object;
 use serde_json::json;
 
 use super::bed::{FINE, TestBed, range};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::jiff::Timestamp;
-use kube::ResourceExt;
+use jiff::Timestamp;
+use patchbay_resources::object::Namespace;
+use patchbay_resources::object::Object;
+use patchbay_resources::object::Time;
 use serde_json::{Value, json};
 
 use crate::connects::{ACCEPTED, ClusterController, Objects};

@@ -1,6 +1,6 @@
 //! Networks and ranges that do not go together.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use patchbay_resources::object::Time;
 use serde_json::json;
 
 use super::bed::{FINE, TestBed, range};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kube::ResourceExt;
+use patchbay_resources::object::Object;
 use proptest::prelude::*;
 use serde_json::json;
 

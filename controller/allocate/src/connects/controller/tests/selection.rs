@@ -1,6 +1,5 @@
 //! Which networks are connected.
 
-use kube::ResourceExt;
 use serde_json::json;
 
 use super::bed::{FINE, TestBed, range};
@@ -63,7 +62,9 @@ fn a_namespace_selector_takes_the_whole_network_of_the_namespace() {
     // Without its label the namespace is on the default network.
     let namespace = bed.namespaces.get_mut("blue").unwrap();
     namespace
-        .labels_mut()
+        .metadata
+        .labels
+        .get_or_insert_default()
         .remove("k8s.ovn.org/primary-user-defined-network");
     bed.settle();
     assert_eq!(bed.subnets("n"), Some("{}"));

@@ -1,7 +1,7 @@
 //! Who gets which subnet, and what is told when there is none.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
+use patchbay_resources::object::Time;
 use serde_json::{Value, json};
 
 use super::bed::{FINE, TestBed, range};

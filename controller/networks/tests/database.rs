@@ -1,0 +1,275 @@
+//! The networks' own routers and switches in a database: they are made and completed, and never removed.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
+
+use patchbay_allocate::networks::resolve;
+use patchbay_engine::db::Database;
+use patchbay_engine::txn::TxnBuilder;
+use patchbay_model::ClusterSettings;
+use patchbay_networks::{NetworkController, ZoneNetworks};
+use patchbay_resources::manifests::read_manifests;
+use patchbay_resources::object::Time;
+use patchbay_resources::read::network_objects;
+use patchbay_rows::Counts;
+use patchbay_schemas::nb::{
+    self, Acl, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,
+    LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Meter, MeterBand, PortGroup,
+};
+use patchbay_schemas::typed::{Ref, TableRow};
+use patchbay_schemas::uuids::UuidSource;
+
+const NETWORK: &str = "
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Namespace, metadata: {name: blue, labels: {k8s.ovn.org/primary-user-defined-network: ''}}}
+- apiVersion: k8s.ovn.org/v1
+  kind: UserDefinedNetwork
+  metadata: {name: l3, namespace: blue}
+  spec: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.10.0.0/16, hostSubnet: 24}]}}
+";
+
+/// The network on these nodes, in the zone of `n1`.
+fn networks(nodes: &[(&str, &str)]) -> ZoneNetworks {
+    let mut yaml = NETWORK.to_owned();
+    for (node, annotations) in nodes {
+        yaml += &format!(
+            "- {{apiVersion: v1, kind: Node, metadata: {{name: {node}, annotations: {{k8s.ovn.org/node-chassis-id: \
+             c-{node}{annotations}}}}}}}\n"
+        );
+    }
+    let mut inventory = read_manifests(&["-".into()], &mut yaml.as_bytes()).unwrap();
+    let settings = ClusterSettings::default();
+    let now = Time(jiff::Timestamp::from_second(0).unwrap());
+    resolve(&mut inventory, &settings, &now).unwrap();
+    ZoneNetworks::read(&network_objects(&inventory), "n1", &settings)
+}
+
+fn two_nodes() -> ZoneNetworks {
+    networks(&[("n1", ""), ("n2", "")])
+}
+
+/// A database and a controller that follows it.
+struct World {
+    database: Database,
+    controller: NetworkController,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            database: Database::with_uuids(nb::schema(), UuidSource::seeded(1)),
+            controller: NetworkController::new(UuidSource::seeded(2)),
+        }
+    }
+
+    /// Plans, commits, and makes sure that neither this controller nor a new one finds more to do.
+    fn pass(&mut self, networks: &ZoneNetworks) -> Counts {
+        let change = self
+            .controller
+            .plan(networks, &self.database.snapshot())
+            .unwrap();
+        if let Some(transaction) = change.transaction {
+            self.database.transact(transaction.operations()).unwrap();
+        }
+        let snapshot = self.database.snapshot();
+        let mut fresh = NetworkController::new(UuidSource::seeded(3));
+        for controller in [&mut self.controller, &mut fresh] {
+            let again = controller.plan(networks, &snapshot).unwrap().transaction;
+            let again = again.map(|again| again.operations().to_vec());
+            assert!(again.is_none(), "{again:?}");
+        }
+        change.counts
+    }
+
+    fn rows<T: TableRow>(&self) -> Vec<(Ref<T>, T)> {
+        let snapshot = self.database.snapshot();
+        snapshot.typed().iter().map(Result::unwrap).collect()
+    }
+
+    fn one<T: TableRow>(&self, is_it: impl Fn(&T) -> bool) -> (Ref<T>, T) {
+        let mut rows = self.rows().into_iter().filter(|(_, row)| is_it(row));
+        let found = rows
+            .next()
+            .unwrap_or_else(|| panic!("no such row in {}", T::TABLE));
+        assert!(rows.next().is_none());
+        found
+    }
+
+    fn router(&self) -> (Ref<LogicalRouter>, LogicalRouter) {
+        self.one(|router: &LogicalRouter| router.name == "blue_l3_ovn_cluster_router")
+    }
+
+    fn router_port(&self) -> (Ref<LogicalRouterPort>, LogicalRouterPort) {
+        self.one(|port: &LogicalRouterPort| port.name == "rtos-blue_l3_n1")
+    }
+
+    fn switch(&self) -> (Ref<LogicalSwitch>, LogicalSwitch) {
+        self.one(|switch: &LogicalSwitch| switch.name == "blue_l3_n1")
+    }
+
+    fn transit_switch(&self) -> (Ref<LogicalSwitch>, LogicalSwitch) {
+        self.one(|switch: &LogicalSwitch| switch.name == "blue_l3_transit_switch")
+    }
+
+    /// A change by another program.
+    fn edit(&mut self, change: impl FnOnce(&mut TxnBuilder)) {
+        let mut txn = TxnBuilder::new(&self.database.snapshot());
+        change(&mut txn);
+        self.database.transact(txn.finish().operations()).unwrap();
+    }
+}
+
+#[test]
+fn all_rows_are_made_and_hold_each_other() {
+    let mut world = World::new();
+    world.edit(|txn| {
+        let name = "ovnkube-default".to_owned();
+        txn.insert(&Copp {
+            name,
+            ..Copp::default()
+        })
+        .unwrap();
+    });
+    let counts = world.pass(&two_nodes());
+    // 9 meters with a band each. The Copp row is there, and lacks its meters. Of the network: router, 2 ports, chassis,
+    // route, 2 switches, 4 ports, ACL, 3 load balancer groups, 2 port groups.
+    assert_eq!(
+        (counts.inserted, counts.changed, counts.deleted),
+        (35, 1, 0)
+    );
+    let (_, router) = world.router();
+    assert!(router.copp.is_some());
+    assert_eq!((router.ports.len(), router.static_routes.len()), (2, 1));
+    assert_eq!(world.router_port().1.gateway_chassis.len(), 1);
+    let (_, switch) = world.switch();
+    assert_eq!((switch.ports.len(), switch.acls.len()), (2, 1));
+    assert_eq!(switch.load_balancer_group.len(), 2);
+    assert_eq!(world.transit_switch().1.ports.len(), 2);
+    let groups = world.rows::<PortGroup>();
+    let mut ports: Vec<usize> = groups.iter().map(|(_, group)| group.ports.len()).collect();
+    ports.sort_unstable();
+    assert_eq!(ports, [0, 1]);
+    let meters = world.rows::<Meter>();
+    assert!(meters.iter().all(|(_, meter)| meter.bands.len() == 1));
+    assert_eq!(world.rows::<MeterBand>().len(), 9);
+    assert_eq!(world.rows::<LoadBalancerGroup>().len(), 3);
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_made_good_and_what_is_more_stays() {
+    let mut world = World::new();
+    let mut networks = two_nodes();
+    world.pass(&networks);
+    let ((router, _), (port, _), (switch, _)) =
+        (world.router(), world.router_port(), world.switch());
+    world.edit(|txn| {
+        txn.modify(router, |router| {
+            router.static_routes.clear();
+            router.options = [("theirs".to_owned(), "1".to_owned())].into();
+        })
+        .unwrap();
+        txn.modify(port, |port| {
+            port.gateway_chassis.clear();
+            port.networks = ["10.9.0.1/24".to_owned()].into();
+            port.peer = Some("theirs".to_owned());
+        })
+        .unwrap();
+        let pod = LogicalSwitchPort {
+            name: "pod".to_owned(),
+            ..LogicalSwitchPort::default()
+        };
+        let pod = txn.insert(&pod).unwrap();
+        txn.modify(switch, |switch| {
+            switch.ports.insert(pod);
+            switch.acls.clear();
+        })
+        .unwrap();
+    });
+    assert!(world.rows::<GatewayChassis>().is_empty() && world.rows::<Acl>().is_empty());
+    let counts = world.pass(&networks);
+    // A route, a chassis and an ACL come back; their holders change.
+    assert_eq!((counts.inserted, counts.changed, counts.deleted), (3, 3, 0));
+    assert_eq!(world.router().1.options.len(), 2);
+    let (_, port) = world.router_port();
+    assert_eq!(port.networks, ["10.10.0.1/24".to_owned()].into());
+    assert_eq!(port.peer.as_deref(), Some("theirs"));
+    assert_eq!(world.switch().1.ports.len(), 3);
+    networks.remove_network("blue_l3");
+    assert_eq!(world.pass(&networks), Counts::default());
+}
+
+#[test]
+fn what_leads_to_nodes_that_are_gone_goes_with_them() {
+    let mut world = World::new();
+    let mut networks = two_nodes();
+    world.pass(&networks);
+    let ((router, _), (transit, _)) = (world.router(), world.transit_switch());
+    // Another program's rows for both nodes, and a router of none of the networks.
+    world.edit(|txn| {
+        for node in ["n1", "n2"] {
+            let mark = |key: &str| [(key.to_owned(), node.to_owned())].into();
+            let port = LogicalSwitchPort {
+                name: format!("theirs-{node}"),
+                external_ids: mark("node"),
+                ..LogicalSwitchPort::default()
+            };
+            let port = txn.insert(&port).unwrap();
+            txn.add(transit, LogicalSwitch::PORTS, [port]).unwrap();
+            let port = LogicalRouterPort {
+                name: format!("trtor-{node}"),
+                external_ids: mark("k8s.ovn.org/node"),
+                ..LogicalRouterPort::default()
+            };
+            let port = txn.insert(&port).unwrap();
+            txn.add(router, LogicalRouter::PORTS, [port]).unwrap();
+            let route = LogicalRouterStaticRoute {
+                ip_prefix: format!("10.9.{}.0/24", &node[1..]),
+                external_ids: mark("ic-node"),
+                ..LogicalRouterStaticRoute::default()
+            };
+            let [route, other] = [(); 2].map(|()| txn.insert(&route).unwrap());
+            txn.add(router, LogicalRouter::STATIC_ROUTES, [route])
+                .unwrap();
+            let router = LogicalRouter {
+                name: format!("theirs-{node}"),
+                static_routes: [other].into(),
+                ..LogicalRouter::default()
+            };
+            txn.insert(&router).unwrap();
+        }
+    });
+    assert_eq!(world.pass(&networks), Counts::default());
+    networks.remove_node("n2");
+    let counts = world.pass(&networks);
+    // The router and the transit switch change; of the network's own rows a port and a route go, of the other program's
+    // two ports and a route.
+    assert_eq!((counts.inserted, counts.changed, counts.deleted), (0, 2, 5));
+    let ports = world.rows::<LogicalSwitchPort>();
+    assert!(ports.iter().all(|(_, port)| !port.name.ends_with("-n2")));
+    let ports = world.rows::<LogicalRouterPort>();
+    assert!(ports.iter().all(|(_, port)| port.name != "trtor-n2"));
+    // That of the router that is none of the networks' stays.
+    assert_eq!(world.rows::<LogicalRouterStaticRoute>().len(), 3);
+}
+
+#[test]
+fn a_route_with_another_next_hop_is_changed_in_place() {
+    let mut world = World::new();
+    world.pass(&two_nodes());
+    let (route, _) = world.one(|_: &LogicalRouterStaticRoute| true);
+    let transit = ", k8s.ovn.org/node-transit-switch-port-ifaddr: '{\"ipv4\": \"100.88.0.77/16\"}'";
+    let counts = world.pass(&networks(&[("n1", ""), ("n2", transit)]));
+    // So is the transit switch's port.
+    assert_eq!((counts.inserted, counts.changed, counts.deleted), (0, 2, 0));
+    let (same, changed) = world.one(|_: &LogicalRouterStaticRoute| true);
+    assert_eq!((same, changed.nexthop.as_str()), (route, "100.88.0.77"));
+}
+
+#[test]
+fn a_node_more_is_a_port_and_a_route_more() {
+    let mut world = World::new();
+    world.pass(&two_nodes());
+    let counts = world.pass(&networks(&[("n1", ""), ("n2", ""), ("n3", "")]));
+    assert_eq!((counts.inserted, counts.changed, counts.deleted), (2, 2, 0));
+}

@@ -1,0 +1,231 @@
+//! Objects of the core group, version `v1`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{ApiVersion, KindName, Object, ObjectMeta};
+
+macro_rules! core_object {
+    ($type:ident, $plural:literal, $namespaced:literal) => {
+        impl Object for $type {
+            const GROUP: &'static str = "";
+            const VERSION: &'static str = "v1";
+            const KIND: &'static str = stringify!($type);
+            const PLURAL: &'static str = $plural;
+            const NAMESPACED: bool = $namespaced;
+
+            fn meta(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    };
+}
+
+/// A namespace.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Namespace {
+    /// `apiVersion`.
+    #[serde(rename = "apiVersion")]
+    pub api_version: ApiVersion<Self>,
+    /// `kind`.
+    pub kind: KindName<Self>,
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Specification.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spec: Option<NamespaceSpec>,
+    /// Status, which nothing here reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<Value>,
+}
+
+/// Specification of a namespace.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct NamespaceSpec {
+    /// Finalizers of the namespace's contents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finalizers: Option<Vec<String>>,
+}
+
+core_object!(Namespace, "namespaces", false);
+
+/// A node.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Node {
+    /// `apiVersion`.
+    #[serde(rename = "apiVersion")]
+    pub api_version: ApiVersion<Self>,
+    /// `kind`.
+    pub kind: KindName<Self>,
+    /// Metadata: annotations have what OVN-Kubernetes knows of the node.
+    pub metadata: ObjectMeta,
+    /// Specification.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spec: Option<NodeSpec>,
+    /// Status, which nothing here reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<Value>,
+}
+
+/// Specification of a node, which nothing here reads. Its fields are named so that others are refused.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct NodeSpec {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    config_source: Option<Value>,
+    #[serde(rename = "externalID", skip_serializing_if = "Option::is_none")]
+    external_id: Option<String>,
+    #[serde(rename = "podCIDR", skip_serializing_if = "Option::is_none")]
+    pod_cidr: Option<String>,
+    #[serde(rename = "podCIDRs", skip_serializing_if = "Option::is_none")]
+    pod_cidrs: Option<Vec<String>>,
+    #[serde(rename = "providerID", skip_serializing_if = "Option::is_none")]
+    provider_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    taints: Option<Vec<Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unschedulable: Option<bool>,
+}
+
+core_object!(Node, "nodes", false);
+
+/// A service.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Service {
+    /// `apiVersion`.
+    #[serde(rename = "apiVersion")]
+    pub api_version: ApiVersion<Self>,
+    /// `kind`.
+    pub kind: KindName<Self>,
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Specification.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spec: Option<ServiceSpec>,
+    /// Status, which nothing here reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<Value>,
+}
+
+/// Specification of a service. Fields that nothing here reads are named so that others are refused.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ServiceSpec {
+    #[serde(
+        rename = "allocateLoadBalancerNodePorts",
+        skip_serializing_if = "Option::is_none"
+    )]
+    allocate_node_ports: Option<bool>,
+    /// Cluster IP; `None` as a text for a headless service.
+    #[serde(rename = "clusterIP", skip_serializing_if = "Option::is_none")]
+    pub cluster_ip: Option<String>,
+    #[serde(rename = "clusterIPs", skip_serializing_if = "Option::is_none")]
+    cluster_ips: Option<Vec<String>>,
+    #[serde(rename = "externalIPs", skip_serializing_if = "Option::is_none")]
+    external_ips: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    external_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    external_traffic_policy: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    health_check_node_port: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    internal_traffic_policy: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ip_families: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ip_family_policy: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load_balancer_class: Option<String>,
+    #[serde(rename = "loadBalancerIP", skip_serializing_if = "Option::is_none")]
+    load_balancer_ip: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load_balancer_source_ranges: Option<Vec<String>>,
+    /// Ports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ports: Option<Vec<ServicePort>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    publish_not_ready_addresses: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    selector: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_affinity: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_affinity_config: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traffic_distribution: Option<String>,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    type_: Option<String>,
+}
+
+/// A port of a service.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ServicePort {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    app_protocol: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_port: Option<i32>,
+    port: i32,
+    /// `TCP`, `UDP` or `SCTP`; `None`: TCP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_port: Option<Value>,
+}
+
+core_object!(Service, "services", true);
+
+/// A pod, as far as it says where it runs.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Pod {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Specification.
+    pub spec: Option<PodSpec>,
+    /// Status.
+    pub status: Option<PodStatus>,
+}
+
+/// Specification of a pod.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PodSpec {
+    /// Node of the pod; `None` before it is scheduled.
+    pub node_name: Option<String>,
+    /// `Some(true)`: the pod uses the network of its node.
+    pub host_network: Option<bool>,
+}
+
+/// Status of a pod.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct PodStatus {
+    /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
+    pub phase: Option<String>,
+}
+
+core_object!(Pod, "pods", true);
+
+/// A config map.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct ConfigMap {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Entries.
+    pub data: Option<std::collections::BTreeMap<String, String>>,
+}
+
+core_object!(ConfigMap, "configmaps", true);

@@ -1,0 +1,96 @@
+//! Kubernetes objects, as far as Patchbay reads and writes them.
+//!
+//! The types have the names and fields of the Kubernetes API. They are here, and not taken from a crate that
+//! generates all of the API, because that crate takes longer to compile than all of Patchbay, and because a
+//! watch of 100,000 pods keeps three fields of each. A field that nothing here looks into is JSON.
+
+mod core;
+mod custom;
+mod meta;
+
+use std::collections::BTreeMap;
+
+pub use self::core::{
+    ConfigMap, Namespace, NamespaceSpec, Node, NodeSpec, Pod, PodSpec, PodStatus, Service,
+    ServicePort, ServiceSpec,
+};
+pub use custom::{ApiVersion, KindName, MetadataOnly};
+pub use meta::{
+    Condition, LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference, Time,
+};
+
+static NO_ENTRIES: BTreeMap<String, String> = BTreeMap::new();
+
+/// A kind of Kubernetes objects.
+pub trait Object {
+    /// API group; empty for the core group.
+    const GROUP: &'static str;
+    /// Version within the group.
+    const VERSION: &'static str;
+    /// Kind, in the singular.
+    const KIND: &'static str;
+    /// Plural, as in the paths of the API.
+    const PLURAL: &'static str;
+    /// `true` when objects belong to namespaces.
+    const NAMESPACED: bool;
+
+    /// Metadata of the object.
+    fn meta(&self) -> &ObjectMeta;
+
+    /// Metadata of the object, to be changed.
+    fn meta_mut(&mut self) -> &mut ObjectMeta;
+
+    /// The text of `apiVersion`: group and version.
+    fn api_version() -> String {
+        if Self::GROUP.is_empty() {
+            Self::VERSION.to_owned()
+        } else {
+            format!("{}/{}", Self::GROUP, Self::VERSION)
+        }
+    }
+
+    /// Name of the object; empty without a name.
+    fn name_any(&self) -> String {
+        self.meta().name.clone().unwrap_or_default()
+    }
+
+    /// Namespace of the object; `None`: the kind has no namespaces, or the namespace is not set.
+    fn namespace(&self) -> Option<String> {
+        self.meta().namespace.clone()
+    }
+
+    /// UID of the object; `None` before it was stored.
+    fn uid(&self) -> Option<String> {
+        self.meta().uid.clone()
+    }
+
+    /// Version of the object in its API server; `None` before it was stored.
+    fn resource_version(&self) -> Option<String> {
+        self.meta().resource_version.clone()
+    }
+
+    /// Time of creation; `None` before the object was stored.
+    fn creation_timestamp(&self) -> Option<Time> {
+        self.meta().creation_timestamp.clone()
+    }
+
+    /// Labels of the object.
+    fn labels(&self) -> &BTreeMap<String, String> {
+        self.meta().labels.as_ref().unwrap_or(&NO_ENTRIES)
+    }
+
+    /// Annotations of the object.
+    fn annotations(&self) -> &BTreeMap<String, String> {
+        self.meta().annotations.as_ref().unwrap_or(&NO_ENTRIES)
+    }
+
+    /// Owners of the object.
+    fn owner_references(&self) -> &[OwnerReference] {
+        self.meta().owner_references.as_deref().unwrap_or_default()
+    }
+
+    /// Annotations of the object, to be changed.
+    fn annotations_mut(&mut self) -> &mut BTreeMap<String, String> {
+        self.meta_mut().annotations.get_or_insert_default()
+    }
+}

@@ -1,0 +1,62 @@
+//! Rows by the key of their identity.
+
+use std::collections::{BTreeSet, HashMap};
+
+use foldhash::fast::RandomState;
+use uuid::Uuid;
+
+use crate::table::TablePlace;
+
+/// Identity of a row in short: its table and a hash. Lookups of existing rows compare the identity itself as well.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(crate) struct RowKey {
+    pub(crate) table: TablePlace,
+    pub(crate) hash: u64,
+}
+
+/// Maps keys to rows.
+#[derive(Debug, Default)]
+pub(super) struct Keys(HashMap<RowKey, Rows, RandomState>);
+
+#[derive(Debug)]
+enum Rows {
+    One(Uuid),
+    Many(BTreeSet<Uuid>),
+}
+
+impl Keys {
+    /// Rows of a key, by UUID.
+    pub(super) fn get(&self, key: RowKey) -> impl Iterator<Item = Uuid> {
+        let (one, many) = match self.0.get(&key) {
+            None => (None, None),
+            Some(Rows::One(row)) => (Some(*row), None),
+            Some(Rows::Many(rows)) => (None, Some(rows)),
+        };
+        one.into_iter().chain(many.into_iter().flatten().copied())
+    }
+
+    pub(super) fn add(&mut self, key: RowKey, row: Uuid) {
+        let rows = self.0.entry(key).or_insert(Rows::One(row));
+        match rows {
+            Rows::One(have) if *have == row => {}
+            Rows::One(have) => *rows = Rows::Many([*have, row].into()),
+            Rows::Many(have) => {
+                have.insert(row);
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: RowKey, row: Uuid) {
+        let is_empty = match self.0.get_mut(&key) {
+            None => false,
+            Some(Rows::One(have)) => *have == row,
+            Some(Rows::Many(rows)) => {
+                rows.remove(&row);
+                rows.is_empty()
+            }
+        };
+        if is_empty {
+            self.0.remove(&key);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Keeps rows of an OVSDB database equal to what follows from inputs, at the cost of what changes.
+//!
+//! ```text
+//! inputs ──┐   changed cells                                        ┌─ Change: a transaction, counts, `more`
+//!          ├─> pending parts ─> rows of each part ─> steps ─> cut ──┤
+//! database ┘   changed rows     (reads are recorded)                └─ reports of parts
+//! ```
+//!
+//! A [`Capability`] declares its tables and computes the rows of its parts. [`Engine`] does the rest. See
+//! `docs/design/rows.md`.
+
+mod capability;
+mod change;
+mod columns;
+mod dependencies;
+mod engine;
+mod evaluation;
+mod index;
+mod part_rows;
+mod parts;
+mod reader;
+mod steps;
+mod table;
+mod writer;
+
+pub use capability::{Capability, Inputs};
+pub use change::{Change, Counts, PlanError};
+pub use engine::{Engine, TRANSACTION_ROWS};
+pub use evaluation::Refused;
+pub use part_rows::{Added, PartRows};
+pub use reader::{PartRow, Reader};
+pub use table::{Declared, Holding, Identity, Layout, Owner, Phase, Phases, RowView, Table};

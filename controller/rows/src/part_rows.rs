@@ -1,0 +1,88 @@
+//! Rows that a part wants.
+
+use patchbay_schemas::datum::Datum;
+use patchbay_schemas::typed::TableRow;
+use smol_str::SmolStr;
+use uuid::Uuid;
+
+use crate::reader::PartRow;
+use crate::table::{Holding, Phases, Table, TablePlace};
+
+/// Collects the rows that a part wants.
+#[derive(Debug)]
+pub struct PartRows<R> {
+    pub(crate) wanted: Vec<WantedRow>,
+    pub(crate) kept: Vec<Uuid>,
+    pub(crate) report: Option<R>,
+}
+
+/// A row that should be there.
+#[derive(Debug)]
+pub(crate) struct WantedRow {
+    pub(crate) table: TablePlace,
+    /// Values of the managed columns.
+    pub(crate) data: Vec<Datum>,
+    /// Rows of other tables that hold it, by name.
+    pub(crate) held_by: Vec<(Holding, SmolStr)>,
+    /// Rows of other tables that it holds, by name.
+    pub(crate) holds: Vec<(Holding, SmolStr)>,
+    /// `None`: those of the table.
+    pub(crate) phases: Option<Phases>,
+}
+
+/// A wanted row that was just added.
+#[derive(Debug)]
+pub struct Added<'r>(&'r mut WantedRow);
+
+impl<R> PartRows<R> {
+    pub(crate) fn new() -> Self {
+        Self {
+            wanted: Vec::new(),
+            kept: Vec::new(),
+            report: None,
+        }
+    }
+
+    /// Adds a row.
+    pub fn put<T: TableRow>(&mut self, table: Table<T>, row: &T) -> Added<'_> {
+        let place = self.wanted.len();
+        self.wanted.push(WantedRow {
+            table: table.place,
+            data: row.to_data(),
+            held_by: Vec::new(),
+            holds: Vec::new(),
+            phases: None,
+        });
+        Added(&mut self.wanted[place])
+    }
+
+    /// Leaves a row of the part as it is.
+    pub fn keep(&mut self, row: PartRow<'_>) {
+        self.kept.push(row.owned.uuid);
+    }
+
+    /// Sets the part's report.
+    pub fn report(&mut self, report: R) {
+        self.report = Some(report);
+    }
+}
+
+impl Added<'_> {
+    /// The row of this name holds the added one. As long as it is missing, a row that can only be held waits for it.
+    pub fn held_by(&mut self, holding: Holding, holder: impl Into<SmolStr>) -> &mut Self {
+        self.0.held_by.push((holding, holder.into()));
+        self
+    }
+
+    /// The added row holds the row of this name, once that is there.
+    pub fn holds(&mut self, holding: Holding, held: impl Into<SmolStr>) -> &mut Self {
+        self.0.holds.push((holding, held.into()));
+        self
+    }
+
+    /// Sets other phases than those of the table.
+    pub fn phases(&mut self, phases: Phases) -> &mut Self {
+        self.0.phases = Some(phases);
+        self
+    }
+}

@@ -1,0 +1,97 @@
+//! What is to be done, in pieces between which a transaction may be cut.
+
+use patchbay_schemas::datum::Datum;
+use uuid::Uuid;
+
+use crate::index::RowKey;
+use crate::parts::PartId;
+use crate::table::{Holding, Phase, TablePlace};
+
+/// One step of a plan.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) phase: Phase,
+    /// The part that is not as it should be.
+    pub(crate) part: PartId,
+    pub(crate) action: Action,
+}
+
+#[derive(Debug)]
+pub(crate) enum Action {
+    Insert(NewRow),
+    Update {
+        table: TablePlace,
+        row: Uuid,
+        /// Name, present value and wanted value of each column that differs.
+        columns: Vec<(&'static str, Datum, Datum)>,
+    },
+    /// A row gains a reference to another.
+    Attach(Membership),
+    /// A row loses a reference to another.
+    Detach {
+        holding: Holding,
+        holder: Uuid,
+        held: Uuid,
+        /// `true` if the held row should go. A row that nothing holds goes by itself.
+        goes: bool,
+    },
+    Delete {
+        table: TablePlace,
+        row: Uuid,
+    },
+}
+
+/// A row that should come.
+#[derive(Debug)]
+pub(crate) struct NewRow {
+    pub(crate) table: TablePlace,
+    /// Its name to other new rows; `None` for rows that nothing can refer to.
+    pub(crate) key: Option<RowKey>,
+    pub(crate) data: Vec<Datum>,
+    pub(crate) held_by: Vec<(Holding, Target)>,
+    pub(crate) holds: Vec<(Holding, Target)>,
+}
+
+/// One row holds another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Membership {
+    pub(crate) holding: Holding,
+    pub(crate) holder: Target,
+    pub(crate) held: Target,
+}
+
+/// A row that a step refers to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target {
+    There(Uuid),
+    /// A new row, if the plan has one of this identity.
+    New(RowKey),
+}
+
+impl Step {
+    /// Identities of new rows that the step refers to.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = RowKey> {
+        let (rows, membership) = match &self.action {
+            Action::Insert(row) => (Some(row), None),
+            Action::Attach(membership) => (None, Some(membership)),
+            Action::Update { .. } | Action::Detach { .. } | Action::Delete { .. } => (None, None),
+        };
+        let of_rows = rows
+            .into_iter()
+            .flat_map(|row| row.held_by.iter().chain(&row.holds));
+        let of_rows = of_rows.map(|(_, target)| *target);
+        let of_membership = membership
+            .into_iter()
+            .flat_map(|held| [held.holder, held.held]);
+        of_rows.chain(of_membership).filter_map(Target::key)
+    }
+}
+
+impl Target {
+    fn key(self) -> Option<RowKey> {
+        match self {
+            Self::There(_) => None,
+            Self::New(key) => Some(key),
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! From steps to a transaction.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use foldhash::fast::RandomState;
+use patchbay_engine::db::Snapshot;
+use patchbay_engine::txn::TxnBuilder;
+use patchbay_schemas::atom::Atom;
+use patchbay_schemas::datum::{Datum, Set};
+use patchbay_schemas::wire::Mutator;
+use uuid::Uuid;
+
+use crate::change::{Change, Counts, PlanError};
+use crate::columns::Rule;
+use crate::index::RowKey;
+use crate::steps::{Action, Membership, NewRow, Step, Target};
+use crate::table::{Holding, Resolved, TablePlace};
+
+type Keyed<V> = HashMap<RowKey, V, RandomState>;
+
+/// Makes one transaction.
+pub(crate) struct Writer<'a> {
+    layout: &'a Resolved,
+    snapshot: &'a Snapshot,
+    txn: TxnBuilder,
+    /// Placeholders of the new rows of this transaction that others can refer to.
+    placeholders: Keyed<Uuid>,
+    new_rows: Vec<(Uuid, NewRow)>,
+    gains: BTreeMap<(Holding, Uuid), Vec<Atom>>,
+    losses: BTreeMap<(Holding, Uuid), Vec<Atom>>,
+    new_holders: HashSet<Uuid, RandomState>,
+    changed: HashSet<Uuid, RandomState>,
+    deleted: HashSet<Uuid, RandomState>,
+    dissolved: HashSet<Uuid, RandomState>,
+}
+
+/// Drops steps that cannot be taken, because they refer to rows that neither are there nor come: they wait for them.
+pub(crate) fn drop_waiting(layout: &Resolved, steps: &mut Vec<Step>) {
+    loop {
+        let new = steps.iter().filter_map(|step| match &step.action {
+            Action::Insert(row) => row.key,
+            _ => None,
+        });
+        let new: HashSet<RowKey, RandomState> = new.collect();
+        let is_known = |target: &Target| match target {
+            Target::There(_) => true,
+            Target::New(key) => new.contains(key),
+        };
+        let before = steps.len();
+        steps.retain_mut(|step| match &mut step.action {
+            Action::Insert(row) => {
+                row.held_by.retain(|(_, holder)| is_known(holder));
+                row.holds.retain(|(_, held)| is_known(held));
+                layout.table(row.table).is_root || !row.held_by.is_empty()
+            }
+            Action::Attach(membership) => {
+                is_known(&membership.holder) && is_known(&membership.held)
+            }
+            _ => true,
+        });
+        if steps.len() == before {
+            return;
+        }
+    }
+}
+
+impl<'a> Writer<'a> {
+    pub(crate) fn new(layout: &'a Resolved, snapshot: &'a Snapshot, txn: TxnBuilder) -> Self {
+        Self {
+            layout,
+            snapshot,
+            txn,
+            placeholders: Keyed::default(),
+            new_rows: Vec::new(),
+            gains: BTreeMap::new(),
+            losses: BTreeMap::new(),
+            new_holders: HashSet::default(),
+            changed: HashSet::default(),
+            deleted: HashSet::default(),
+            dissolved: HashSet::default(),
+        }
+    }
+
+    /// Makes the transaction of the first steps: all of them, or about `limit` rows, but at least one.
+    pub(crate) fn write(
+        mut self,
+        mut steps: Vec<Step>,
+        limit: usize,
+        comment: &str,
+    ) -> Result<Change, PlanError> {
+        steps.sort_by_key(|step| step.phase);
+        let inserts = (0..)
+            .zip(&steps)
+            .filter_map(|(place, step)| match &step.action {
+                Action::Insert(row) => Some((row.key?, place)),
+                _ => None,
+            });
+        let inserts: Keyed<usize> = inserts.collect();
+        let mut steps: Vec<Option<Step>> = steps.into_iter().map(Some).collect();
+        let mut taken = 0;
+        let mut more = false;
+        for place in 0..steps.len() {
+            if taken >= limit.max(1) && steps[place].is_some() {
+                more = true;
+                break;
+            }
+            taken += self.take(place, &mut steps, &inserts)?;
+        }
+        self.write_rows()?;
+        Ok(Change {
+            more,
+            ..self.finish(comment)
+        })
+    }
+
+    /// Takes a step, and before it the new rows that it refers to. Returns how many steps were taken.
+    fn take(
+        &mut self,
+        place: usize,
+        steps: &mut [Option<Step>],
+        inserts: &Keyed<usize>,
+    ) -> Result<usize, PlanError> {
+        let Some(step) = steps[place].take() else {
+            return Ok(0);
+        };
+        let mut taken = 1;
+        for key in step.targets() {
+            if let Some(target) = inserts.get(&key) {
+                taken += self.take(*target, steps, inserts)?;
+            }
+        }
+        match step.action {
+            Action::Insert(row) => self.insert(row),
+            Action::Update {
+                table,
+                row,
+                columns,
+            } => {
+                let name = self.layout.table(table).name;
+                if self.txn.update_row(name, row, columns)? {
+                    self.changed.insert(row);
+                }
+            }
+            Action::Attach(membership) => self.attach(membership),
+            Action::Detach {
+                holding,
+                holder,
+                held,
+                goes,
+            } => {
+                if goes {
+                    self.deleted.insert(held);
+                }
+                let lost = self.losses.entry((holding, holder)).or_default();
+                lost.push(Atom::Uuid(held));
+            }
+            Action::Delete { table, row } => {
+                let name = self.layout.table(table).name;
+                self.txn.delete_row(name, row)?;
+                self.deleted.insert(row);
+                self.dissolved.insert(row);
+            }
+        }
+        Ok(taken)
+    }
+
+    fn insert(&mut self, mut row: NewRow) {
+        let uuid = self.txn.reserve();
+        self.placeholders.extend(row.key.map(|key| (key, uuid)));
+        self.new_holders.insert(uuid);
+        for (holding, holder) in std::mem::take(&mut row.held_by) {
+            let held = Target::There(uuid);
+            self.attach(Membership {
+                holding,
+                holder,
+                held,
+            });
+        }
+        for (holding, held) in std::mem::take(&mut row.holds) {
+            let holder = Target::There(uuid);
+            self.attach(Membership {
+                holding,
+                holder,
+                held,
+            });
+        }
+        self.new_rows.push((uuid, row));
+    }
+
+    fn attach(&mut self, membership: Membership) {
+        let resolve = |target| match target {
+            Target::There(uuid) => Some(uuid),
+            Target::New(key) => self.placeholders.get(&key).copied(),
+        };
+        if let (Some(holder), Some(held)) = (resolve(membership.holder), resolve(membership.held)) {
+            let gained = self.gains.entry((membership.holding, holder)).or_default();
+            gained.push(Atom::Uuid(held));
+        }
+    }
+
+    /// Puts new rows and changed references into the transaction.
+    fn write_rows(&mut self) -> Result<(), PlanError> {
+        for (uuid, row) in std::mem::take(&mut self.new_rows) {
+            let table = self.layout.table(row.table);
+            let mut data = row.data;
+            let mut references = Vec::new();
+            for holding in &table.holds {
+                let Some(gained) = self.gains.remove(&(*holding, uuid)) else {
+                    continue;
+                };
+                let resolved = self.layout.holding(*holding);
+                let gained = Datum::Set(Set::from_vec(gained));
+                let mut columns = table.columns.iter();
+                match columns.position(|(name, ..)| *name == resolved.spec.column) {
+                    Some(place) => data[place] = gained,
+                    None => references.push((resolved.spec.column, resolved.column, gained)),
+                }
+            }
+            let columns = table.columns.iter().zip(data);
+            let columns = columns.map(|((name, id, _), value)| (*name, *id, value));
+            if let Some(id) = table.id {
+                let values = columns.chain(references);
+                self.txn.insert_reserved(uuid, id, values)?;
+            } else {
+                // The builder finds the words for it.
+                let values = columns.map(|(name, _, value)| (name, value));
+                self.txn.insert_row(table.name, values).map(drop)?;
+            }
+        }
+        self.write_references()
+    }
+
+    /// Puts changed references into the transaction. It fails as a whole if a row that gains one is gone by then: what was
+    /// to be attached to it would silently be lost.
+    fn write_references(&mut self) -> Result<(), PlanError> {
+        for ((holding, holder), lost) in std::mem::take(&mut self.losses) {
+            if self.dissolved.contains(&holder) {
+                continue;
+            }
+            let spec = self.layout.holding(holding).spec;
+            let table = self.layout.table(spec.holder).name;
+            let lost = Datum::Set(Set::from_vec(lost));
+            self.txn
+                .mutate_row(table, holder, spec.column, Mutator::Delete, lost)?;
+            self.changed.insert(holder);
+        }
+        for ((holding, holder), gained) in std::mem::take(&mut self.gains) {
+            let resolved = self.layout.holding(holding);
+            let table = self.layout.table(resolved.spec.holder).name;
+            self.expect(resolved.spec.holder, holder)?;
+            let gained = Datum::Set(Set::from_vec(gained));
+            let column = resolved.spec.column;
+            if resolved.is_single {
+                self.txn.set_row(table, holder, [(column, gained)])?;
+            } else {
+                self.txn
+                    .mutate_row(table, holder, column, Mutator::Insert, gained)?;
+            }
+            self.changed.insert(holder);
+        }
+        Ok(())
+    }
+
+    /// Makes the transaction fail unless a row is there.
+    fn expect(&mut self, table: TablePlace, row: Uuid) -> Result<(), PlanError> {
+        let resolved = self.layout.table(table);
+        let there = resolved.id.and_then(|id| self.snapshot.row(id, row));
+        let columns = resolved.columns.iter();
+        let values = columns.filter_map(|(name, id, rule)| {
+            let value = there?.values.get((*id)?)?;
+            (*rule != Rule::Leave).then(|| (*name, value.clone()))
+        });
+        // A name hardly ever changes: whatever else changes meanwhile does no harm.
+        if let Some(value) = values.min_by_key(|(name, _)| *name != "name") {
+            self.txn.expect_row(resolved.name, row, [value])?;
+        }
+        Ok(())
+    }
+
+    /// The transaction, unless there is nothing to do.
+    fn finish(mut self, comment: &str) -> Change {
+        if self.txn.is_empty() {
+            return Change::default();
+        }
+        self.txn.comment(comment);
+        Change {
+            counts: Counts {
+                inserted: self.new_holders.len(),
+                changed: self.changed.len(),
+                deleted: self.deleted.len(),
+            },
+            transaction: Some(self.txn.finish()),
+            more: false,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Commit of a transaction: the work between its last operation and the new snapshot.
+//!
+//! [`Commit::check`] runs the checks in ovsdb-server's order, because the first violation decides
+//! the error that clients see.
+
+mod references;
+mod unique_indexes;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use indexmap::IndexMap;
+use patchbay_schemas::error::OvsdbError;
+use patchbay_schemas::schema::DatabaseSchema;
+use patchbay_schemas::uuids::UuidSource;
+
+use super::change::{ChangeSet, RowChange};
+use super::overlay::{Overlay, TouchedRow};
+use super::references::{ReferenceColumns, References, RowId};
+
+/// Checks a transaction's constraints in ovsdb-server's order and turns its overlay into changes.
+pub(super) struct Commit<'a, 'o> {
+    schema: &'a DatabaseSchema,
+    columns: &'a ReferenceColumns,
+    references: &'a References,
+    overlay: &'o mut Overlay<'a>,
+    /// Changes of the numbers of strong references to rows outside the overlay. Rows in the overlay
+    /// have theirs in [`TouchedRow::strong_delta`]. A row that entered the overlay later has both.
+    strong_deltas: HashMap<RowId, i64, RandomState>,
+}
+
+impl<'a, 'o> Commit<'a, 'o> {
+    pub(super) fn new(
+        schema: &'a DatabaseSchema,
+        columns: &'a ReferenceColumns,
+        references: &'a References,
+        overlay: &'o mut Overlay<'a>,
+    ) -> Self {
+        Self {
+            schema,
+            columns,
+            references,
+            overlay,
+            strong_deltas: HashMap::default(),
+        }
+    }
+
+    /// Runs all checks, collects garbage and removes dangling weak references.
+    ///
+    /// # Errors
+    /// The first violation of a constraint.
+    pub(super) fn check(&mut self) -> Result<(), OvsdbError> {
+        self.drop_unchanged();
+        if self.overlay.tables.iter().all(IndexMap::is_empty) {
+            return Ok(());
+        }
+        self.count_strong_references()?;
+        self.collect_garbage();
+        self.check_max_rows()?;
+        // A pair that a map loses with its weak key may hold the last strong reference to a row.
+        while self.remove_dangling_weak_references()? {
+            self.collect_garbage();
+        }
+        self.check_unique_indexes()
+    }
+
+    /// Returns the changed rows, with new versions, and the changes of the numbers of strong
+    /// references. Call this after [`check`](Self::check) succeeded.
+    pub(super) fn into_changes(self, uuids: &mut UuidSource) -> (ChangeSet, Vec<(RowId, i64)>) {
+        // Each row occurs once in the result, so the deltas of rows in the overlay are added up
+        // first.
+        let mut strong_deltas = Vec::new();
+        for (row, delta) in self.strong_deltas {
+            match self.overlay.touched(row) {
+                Some(touched) => touched.strong_delta.update(|sum| sum + delta),
+                None => strong_deltas.push((row, delta)),
+            }
+        }
+        let mut rows = Vec::with_capacity(self.overlay.tables.iter().map(IndexMap::len).sum());
+        for (table, touched) in self.schema.table_ids().zip(self.overlay.tables.iter_mut()) {
+            for (uuid, row) in touched.drain(..) {
+                let TouchedRow {
+                    old,
+                    mut new,
+                    strong_delta,
+                } = row;
+                if let (Some(_), Some(new)) = (&old, &mut new) {
+                    Arc::make_mut(new).version = uuids.next_uuid();
+                }
+                if strong_delta.get() != 0 {
+                    strong_deltas.push((RowId::new(table, uuid), strong_delta.get()));
+                }
+                rows.push(RowChange { table, old, new });
+            }
+        }
+        (ChangeSet { rows }, strong_deltas)
+    }
+
+    /// Removes rows from the overlay whose values are as before the transaction.
+    fn drop_unchanged(&mut self) {
+        for touched in &mut self.overlay.tables {
+            touched.retain(|_, row| match (&row.old, &row.new) {
+                (Some(old), Some(new)) => old.values != new.values,
+                _ => true,
+            });
+        }
+    }
+
+    /// Checks the row limits of touched tables.
+    fn check_max_rows(&self) -> Result<(), OvsdbError> {
+        for table in self
+            .schema
+            .table_ids()
+            .filter(|table| !self.overlay.tables[table.index()].is_empty())
+        {
+            let (schema, rows) = (self.schema.table(table), self.overlay.len(table));
+            if rows > schema.max_rows as usize {
+                return Err(OvsdbError::constraint(format!(
+                    "transaction causes \"{}\" table to contain {rows} rows, greater than the schema-defined limit of {} \
+                     row(s)",
+                    schema.name, schema.max_rows
+                )));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,79 @@
+//! Conditions and results of the execution of a transaction.
+
+use std::sync::Arc;
+
+use patchbay_schemas::error::OvsdbError;
+use patchbay_schemas::row::Row;
+use patchbay_schemas::schema::{ColumnId, TableId};
+use uuid::Uuid;
+
+use super::change::ChangeSet;
+
+/// Rights of the client that sent a transaction, and the age of its request.
+pub struct Access<'a> {
+    /// Reason why writes are refused, the text that follows `insert operation ` in the error.
+    /// `None`: writes are allowed.
+    pub read_only: Option<&'a str>,
+    /// Returns `true` if the client owns the lock with this name (RFC 7047 §4.1.8).
+    pub owns_lock: &'a dyn Fn(&str) -> bool,
+    /// Milliseconds since the request arrived.
+    pub elapsed_ms: u64,
+}
+
+impl Access<'_> {
+    /// Rights of a client that may write and owns no lock, for a request that has just arrived.
+    pub fn unrestricted() -> Self {
+        Self {
+            read_only: None,
+            owns_lock: &|_| false,
+            elapsed_ms: 0,
+        }
+    }
+}
+
+/// Outcome of [`Database::execute`](super::Database::execute).
+#[derive(Debug)]
+pub enum Execution {
+    /// All operations succeeded, and the changes are published.
+    Committed {
+        /// One result for each operation.
+        results: Vec<OperationResult>,
+        /// Changed rows; empty if the transaction changed nothing.
+        changes: ChangeSet,
+    },
+    /// An operation or the commit failed. Nothing has changed.
+    Failed {
+        /// Results of the operations before the failure. If the commit failed, there are as many
+        /// results as operations.
+        results: Vec<OperationResult>,
+        /// Error of the operation or the commit.
+        error: OvsdbError,
+    },
+    /// A `wait` operation is not satisfied. Nothing has changed. Execute the transaction again
+    /// after the next commit and at the deadline.
+    Waiting {
+        /// Milliseconds after the arrival of the request at which the first `wait` times out.
+        /// `None`: no `wait` times out.
+        deadline_ms: Option<u64>,
+    },
+}
+
+/// Result of one operation (RFC 7047 §5.2).
+#[derive(Clone, Debug)]
+pub enum OperationResult {
+    /// Result of `insert`: UUID of the new row.
+    Inserted(Uuid),
+    /// Result of `update`, `mutate` and `delete`: number of matching rows.
+    Count(usize),
+    /// Result of `select`.
+    Rows {
+        /// Table of the rows.
+        table: TableId,
+        /// Requested columns.
+        columns: Vec<ColumnId>,
+        /// Matching rows with all their columns.
+        rows: Vec<Arc<Row>>,
+    },
+    /// Empty result of `wait`, `commit`, `comment` and `assert`.
+    Empty,
+}

@@ -1,0 +1,120 @@
+//! The two tasks of a connection: the reader, which decodes and executes requests in order, and the
+//! writer, which empties the session's outbox.
+
+mod pace;
+mod reader;
+mod writer;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+
+use crate::server::Server;
+use crate::session::{Session, SessionError};
+use crate::session_handle::SessionHandle;
+use crate::session_id::SessionId;
+
+pub(crate) use reader::ProbeInterval;
+use reader::read_requests;
+use writer::write_outbox;
+
+/// Time in which a client has to read the rest and close the connection after its session's end.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Serves one connection until it ends. When one of its two tasks ends, the other does.
+///
+/// `register` returns `None` to refuse the connection, or a guard that lives as long as the
+/// session.
+pub(crate) async fn serve<S, G>(
+    server: Arc<Server>,
+    stream: S,
+    probe_interval: ProbeInterval,
+    register: impl FnOnce(SessionId) -> Option<G>,
+) where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+{
+    let handle = server.connect();
+    let registration = Registration {
+        server: &server,
+        session: &handle,
+    };
+    let Some(guard) = register(handle.id()) else {
+        return;
+    };
+    if !server.is_up() || server.faults().drops_connection(handle.id()) {
+        handle.outbox().cut_off();
+    }
+    let session = Session::new(server.clone(), handle.clone());
+    let id = handle.id().0;
+    let (mut input, output) = tokio::io::split(stream);
+    let mut writer = tokio::spawn(write_outbox(handle.clone(), output));
+    tokio::select! {
+        ended = read_requests(&session, &mut input, probe_interval) => {
+            if let Err(error) = &ended {
+                tracing::info!(session = id, %error, "closing a connection");
+            }
+            if matches!(ended, Err(SessionError::Inactive)) {
+                handle.outbox().cut_off();
+            }
+        }
+        _ = handle.outbox().wait_for_end() => {}
+    }
+    drop((registration, guard));
+    // A client that does not read its replies, or does not close the connection, must not keep it.
+    let close_timeout = if handle.outbox().wait_for_end().await {
+        CLOSE_TIMEOUT
+    } else {
+        Duration::ZERO
+    };
+    let close = async {
+        if let Err(error) = (&mut writer).await {
+            tracing::error!(session = id, %error, "the writer of a session failed");
+        }
+        // If a client is still sending when the connection is closed, the system may discard what
+        // it has not read yet.
+        tokio::io::copy(&mut input, &mut tokio::io::sink()).await
+    };
+    if let Ok(Err(error)) = timeout(close_timeout, close).await {
+        tracing::debug!(session = id, %error, "the client is gone");
+    }
+    writer.abort();
+}
+
+/// Serves a connection in a new task. Returns false if the server does not admit it.
+pub(crate) fn spawn<S, G>(
+    server: &Arc<Server>,
+    stream: S,
+    probe_interval: ProbeInterval,
+    register: impl FnOnce(SessionId) -> Option<G> + Send + 'static,
+) -> bool
+where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+    G: Send + 'static,
+{
+    let Some(permit) = server.admit() else {
+        return false;
+    };
+    let server = server.clone();
+    tokio::spawn(async move {
+        serve(server, stream, probe_interval, register).await;
+        drop(permit);
+    });
+    true
+}
+
+/// Registration of a session with its server. Dropping it unregisters the session, also when the
+/// session's task is dropped together with the runtime. Otherwise the server would keep the
+/// session's locks, and the session the server with the locks of its files.
+struct Registration<'a> {
+    server: &'a Server,
+    session: &'a SessionHandle,
+}
+
+impl Drop for Registration<'_> {
+    fn drop(&mut self) {
+        self.server.disconnect(self.session.id());
+        self.session.outbox().close();
+    }
+}

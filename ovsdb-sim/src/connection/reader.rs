@@ -1,0 +1,111 @@
+//! The reader of a connection.
+
+use std::time::Duration;
+
+use patchbay_schemas::json::{Framer, Json};
+use patchbay_schemas::strings::StringCache;
+use patchbay_schemas::wire::{Message, Reply};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::chunk::Chunk;
+use crate::fault::Direction;
+use crate::request::{self, Request};
+use crate::session::{DecodeContext, IncomingRequest, Session, SessionError};
+
+/// Unwritten bytes from which no requests are read: the client has to read its replies first.
+const MAX_UNWRITTEN_BYTES: usize = 1 << 20;
+/// Bytes that are read from the socket at once.
+const SOCKET_READ_BYTES: usize = 1 << 18;
+
+/// Probe interval of a connection, which may change: after this time of silence the client must
+/// answer an `echo`. `None`: there are no probes.
+pub(crate) type ProbeInterval = watch::Receiver<Option<Duration>>;
+
+/// Ends after a probe interval; never if there is none.
+async fn wait_for_silence(interval: Option<Duration>) {
+    match interval {
+        Some(interval) => sleep(interval).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Reads and executes requests until the connection ends.
+pub(super) async fn read_requests(
+    session: &Session,
+    input: &mut (impl AsyncRead + Unpin),
+    mut probe_interval: ProbeInterval,
+) -> Result<(), SessionError> {
+    let mut framer = Framer::new(session.limits().message);
+    let mut context = DecodeContext {
+        strings: StringCache::default(),
+        uuids: session.server().session_uuids(session.id()),
+    };
+    let faults = session.faults();
+    let mut is_probed = false;
+    let mut is_cut = false;
+    let mut incoming = IncomingRequest::default();
+    loop {
+        while let Some(text) = framer.next_text()? {
+            faults.wait_while_reading_is_stopped(session.id()).await;
+            let message = Message::decode(&text)?;
+            let streamed = incoming.finish(&message).await?;
+            match message {
+                Message::Request { method, params, id } => {
+                    Request {
+                        session,
+                        method: &method,
+                        params,
+                        id,
+                        streamed,
+                    }
+                    .answer(&mut context);
+                }
+                Message::Notification { method, params } if method == "cancel" => {
+                    request::cancel(session, params);
+                }
+                Message::Notification { .. } => {}
+                Message::Reply(Reply { id, outcome: Ok(_) }) if id == Json::string("echo") => {}
+                Message::Reply(_) => return Err(SessionError::UnexpectedReply),
+            }
+            if !session.outbox().wait_below(MAX_UNWRITTEN_BYTES).await {
+                return Ok(());
+            }
+        }
+        if is_cut {
+            return Ok(());
+        }
+        incoming
+            .decode_received(&mut framer, session, &context.uuids)
+            .await;
+        faults.wait_while_reading_is_stopped(session.id()).await;
+        let buffer = framer.buffer_mut();
+        buffer.reserve(SOCKET_READ_BYTES);
+        let interval = *probe_interval.borrow_and_update();
+        let count = tokio::select! {
+            biased;
+            count = input.read_buf(buffer) => count?,
+            () = wait_for_silence(interval) => {
+                if is_probed {
+                    return Err(SessionError::Inactive);
+                }
+                is_probed = true;
+                session.outbox().push([Chunk::Bytes(
+                    br#"{"id":"echo","method":"echo","params":[]}"#.to_vec(),
+                )]);
+                continue;
+            }
+            // The interval has changed.
+            Ok(()) = probe_interval.changed() => continue,
+        };
+        is_probed = false;
+        if count == 0 {
+            return Ok(());
+        }
+        let passage = faults.pass(session.id(), Direction::Received, count);
+        let buffer = framer.buffer_mut();
+        buffer.truncate(buffer.len() - (count - passage.bytes));
+        is_cut = passage.cut;
+    }
+}

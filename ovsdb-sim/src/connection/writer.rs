@@ -1,0 +1,114 @@
+//! The writer of a connection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::time::sleep_until;
+
+use crate::chunk::Chunk;
+use crate::fault::Direction;
+use crate::outbox::Batch;
+use crate::session_handle::SessionHandle;
+
+use super::pace::UpdatePacer;
+
+/// Delay of updates after updates were written, if there are [many](UpdatePacer): they are written
+/// together.
+const UPDATE_BATCH_DELAY: Duration = Duration::from_millis(1);
+
+/// Size in bytes up to which chunks are copied together, so that each wake-up costs one system
+/// call.
+const WRITE_BATCH_BYTES: usize = 1 << 16;
+
+/// Writes a session's outbox to its client until the session or the connection ends.
+pub(super) async fn write_outbox(session: Arc<SessionHandle>, mut output: impl AsyncWrite + Unpin) {
+    let mut batch = Vec::with_capacity(WRITE_BATCH_BYTES);
+    let mut pacer = UpdatePacer::new();
+    while let Some((next, urgent)) = session.outbox().take().await {
+        let chunks = match next {
+            Batch::Chunks(chunks) => chunks,
+            Batch::Collected(changes) => {
+                let chunks = changes.encode();
+                let len = chunks.iter().map(|chunk| chunk.bytes().len()).sum();
+                session.outbox().add_encoded_bytes(len);
+                chunks
+            }
+        };
+        for chunk in chunks {
+            let bytes = chunk.bytes();
+            let goes_alone = bytes.len() >= WRITE_BATCH_BYTES || !chunk.is_whole();
+            let not_before = match &chunk {
+                Chunk::NotBefore(at) => Some(*at),
+                Chunk::Bytes(_) | Chunk::Update(_) => None,
+            };
+            if goes_alone || not_before.is_some() || batch.len() + bytes.len() > WRITE_BATCH_BYTES {
+                if !write(&session, &mut output, &batch).await {
+                    return;
+                }
+                batch.clear();
+            }
+            if let Some(at) = not_before {
+                sleep_until(at).await;
+            }
+            if !goes_alone {
+                batch.extend_from_slice(bytes);
+            } else if !write_pieces(&session, &mut output, chunk).await {
+                return;
+            }
+        }
+        if !write(&session, &mut output, &batch).await {
+            return;
+        }
+        batch.clear();
+        if !urgent && !pacer.take_credit() {
+            session.outbox().delay_updates(UPDATE_BATCH_DELAY).await;
+        }
+    }
+    output.shutdown().await.unwrap_or_default();
+}
+
+/// Writes a chunk piece by piece. Returns false when the connection ends.
+async fn write_pieces(
+    session: &SessionHandle,
+    output: &mut (impl AsyncWrite + Unpin),
+    chunk: Chunk,
+) -> bool {
+    if !write(session, output, chunk.bytes()).await {
+        return false;
+    }
+    let Chunk::Update(mut text) = chunk else {
+        return true;
+    };
+    while let Some(next) = text.next().cloned() {
+        // A piece keeps the encoded pieces behind it in memory, so the former one is dropped.
+        text = next;
+        session.outbox().add_encoded_bytes(text.piece().len());
+        if !write(session, output, text.piece()).await {
+            return false;
+        }
+    }
+    true
+}
+
+/// Writes bytes, with the faults of the connection. Returns false when the connection ends.
+async fn write(
+    session: &SessionHandle,
+    output: &mut (impl AsyncWrite + Unpin),
+    bytes: &[u8],
+) -> bool {
+    let passage = session
+        .faults()
+        .pass(session.id(), Direction::Sent, bytes.len());
+    if let Err(error) = output.write_all(&bytes[..passage.bytes]).await {
+        tracing::debug!(session = session.id().0, %error, "the client is gone");
+        session.outbox().close();
+        return false;
+    }
+    if passage.cut {
+        session.outbox().cut_off();
+        return false;
+    }
+    session.outbox().remove_written_bytes(bytes.len());
+    true
+}

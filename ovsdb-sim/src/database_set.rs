@@ -1,0 +1,67 @@
+//! The databases of a server, by name.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use crate::served_database::ServedDatabase;
+use crate::server_database;
+
+/// Databases of a server, `_Server` included.
+///
+/// The map is replaced as a whole when a database is added or removed. A request looks a database
+/// up and releases the map at once, so it may execute in a database that is being removed. It finds
+/// that out under the database's lock (`DatabaseState::check_not_removed`).
+#[derive(Debug)]
+pub(crate) struct DatabaseSet {
+    by_name: watch::Sender<Arc<BTreeMap<String, Arc<ServedDatabase>>>>,
+    server_database: Arc<ServedDatabase>,
+    /// Number of databases that were ever added. Locked during each addition and removal.
+    added: Mutex<u64>,
+}
+
+impl DatabaseSet {
+    /// Makes a set with only `_Server`.
+    pub(crate) fn new(server_database: Arc<ServedDatabase>) -> Self {
+        let by_name = BTreeMap::from([(server_database::NAME.to_owned(), server_database.clone())]);
+        Self {
+            by_name: watch::Sender::new(Arc::new(by_name)),
+            server_database,
+            added: Mutex::new(0),
+        }
+    }
+
+    /// The database of this name.
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<ServedDatabase>> {
+        self.by_name.borrow().get(name).cloned()
+    }
+
+    /// All databases, by name.
+    pub(crate) fn all(&self) -> Arc<BTreeMap<String, Arc<ServedDatabase>>> {
+        self.by_name.borrow().clone()
+    }
+
+    /// Watches additions and removals.
+    pub(crate) fn watch(&self) -> watch::Receiver<Arc<BTreeMap<String, Arc<ServedDatabase>>>> {
+        self.by_name.subscribe()
+    }
+
+    /// The `_Server` database.
+    pub(crate) fn server_database(&self) -> &Arc<ServedDatabase> {
+        &self.server_database
+    }
+
+    /// Locks the set for an addition or removal. The guard holds the number of databases that were
+    /// ever added.
+    pub(crate) fn lock_changes(&self) -> MutexGuard<'_, u64> {
+        // The number is increased before anything can fail.
+        self.added.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the map. Users of the former one keep it.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Arc<ServedDatabase>>)) {
+        self.by_name
+            .send_modify(|by_name| change(Arc::make_mut(by_name)));
+    }
+}

@@ -1,0 +1,41 @@
+//! Limits of one server.
+
+use patchbay_schemas::error::OvsdbError;
+
+/// Limits that bound the memory of a server, whatever its clients do.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Length of the longest message that is read, in bytes. A longer one ends the connection.
+    pub message: usize,
+    /// Bytes of replies that may wait for a slow reader. More of them end the connection, and so
+    /// does a longer reply. Updates of monitors do not count, because they are merged while they
+    /// wait.
+    pub backlog: usize,
+    /// Number of connections that are served at the same time.
+    pub connections: usize,
+    /// Number of locks that one connection may own or wait for.
+    pub locks: usize,
+    /// Number of monitors that one connection may have, of all databases together.
+    pub monitors: usize,
+    /// Number of waiting transactions that one connection may have in one database.
+    pub waiting_transactions: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message: 1 << 30,
+            backlog: 1 << 30,
+            connections: 4096,
+            locks: 1 << 16,
+            monitors: 1 << 16,
+            waiting_transactions: 1 << 16,
+        }
+    }
+}
+
+/// The error of a request that would exceed a limit of its connection.
+pub(crate) fn resources_exhausted(what: &str, limit: usize) -> OvsdbError {
+    let details = format!("a connection may not have more than {limit} {what}");
+    OvsdbError::new("resources exhausted", details)
+}

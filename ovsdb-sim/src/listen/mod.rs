@@ -1,0 +1,81 @@
+//! Listeners: unix sockets and TCP ports at which clients connect.
+
+mod clients;
+mod endpoint;
+mod socket;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::server::Server;
+use crate::target::{PassiveTarget, RemoteError};
+
+pub(crate) use endpoint::Endpoints;
+use endpoint::{Endpoint, EndpointState};
+#[cfg(feature = "unixctl")]
+pub(crate) use socket::{pause_after_accept_error, remove_stale_socket};
+
+/// Listening socket. Dropping it stops accepting connections and removes a unix socket's file. Open
+/// connections stay open.
+#[derive(Debug)]
+pub struct Listener {
+    endpoint: Arc<Endpoint>,
+}
+
+impl Listener {
+    /// The address for clients: `unix:PATH` or `tcp:HOST:PORT`.
+    pub fn remote(&self) -> String {
+        self.endpoint.target.to_client_text()
+    }
+
+    /// The address of a TCP listener, with the port that the system chose if port 0 was given.
+    /// `None`: unix socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match &self.endpoint.target {
+            PassiveTarget::Tcp(address) => Some(*address),
+            PassiveTarget::Unix(_) => None,
+        }
+    }
+
+    /// The number of connected clients.
+    pub(crate) fn client_count(&self) -> usize {
+        self.endpoint.clients.registered().sessions.len()
+    }
+
+    /// Changes the probe interval of the clients.
+    pub(crate) fn set_probe_interval(&self, interval: Option<Duration>) {
+        self.endpoint.clients.probe_interval.send_replace(interval);
+    }
+
+    /// Closes the connections of all clients, also of those that are about to be served.
+    pub(crate) fn close_clients(&self, server: &Server) {
+        let clients = {
+            let mut registered = self.endpoint.clients.registered();
+            registered.is_closed = true;
+            registered.sessions.clone()
+        };
+        server.close_sessions(|session| clients.contains(&session.id()));
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Some(task) = self.endpoint.leave_open_state(EndpointState::Ended) {
+            task.abort();
+        }
+    }
+}
+
+/// Opens a listener at `punix:PATH` or `ptcp:PORT[:HOST]`.
+pub(crate) async fn listen(
+    server: &Arc<Server>,
+    endpoints: &Endpoints,
+    target: &str,
+    probe_interval: Option<Duration>,
+) -> Result<Listener, RemoteError> {
+    let endpoint = Endpoint::bind(server.clone(), target, probe_interval).await?;
+    let endpoint = Arc::new(endpoint);
+    endpoints.add(&endpoint);
+    Ok(Listener { endpoint })
+}

@@ -1,0 +1,53 @@
+//! Listening sockets.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, UnixListener};
+
+use crate::target::PassiveTarget;
+
+/// Pause after a failed `accept`, whose usual reason is a lack of file descriptors.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// Socket that listens at a [`PassiveTarget`].
+pub(super) enum ListeningSocket {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+impl ListeningSocket {
+    pub(super) async fn bind(target: &PassiveTarget) -> io::Result<Self> {
+        Ok(match target {
+            PassiveTarget::Unix(path) => {
+                remove_stale_socket(path)?;
+                Self::Unix(UnixListener::bind(path)?)
+            }
+            PassiveTarget::Tcp(address) => Self::Tcp(TcpListener::bind(address).await?),
+        })
+    }
+}
+
+/// Logs the error of an `accept` and pauses.
+pub(crate) async fn pause_after_accept_error(error: &io::Error) {
+    tracing::warn!(%error, "cannot accept a connection");
+    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
+}
+
+/// Removes the socket that a former process left at a path.
+///
+/// # Errors
+/// There is a file of another kind, which stays.
+pub(crate) fn remove_stale_socket(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::FileTypeExt;
+    match std::fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.file_type().is_socket() => std::fs::remove_file(path),
+        Ok(_) => Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "exists and is not a socket",
+        )),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}

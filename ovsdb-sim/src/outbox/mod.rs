@@ -1,0 +1,381 @@
+//! Output queue of a session.
+
+mod collected;
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use crate::chunk::Chunk;
+
+pub(crate) use collected::CollectedChanges;
+
+/// Unwritten bytes from which a client is a slow reader, whose changes are collected.
+const SLOW_READER_BYTES: usize = 1 << 18;
+/// Queue bytes charged per row once a batch of collected changes is sealed: an estimate of the
+/// row's encoding.
+const SEALED_ROW_BYTES: usize = 256;
+/// Unwritten bytes at which the writer ends the delay of updates: they fill a system call.
+const END_DELAY_BYTES: usize = 1 << 16;
+
+/// Output queue of one session. Any task may add to it, and only the session's writer takes from
+/// it.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    queue: Mutex<Queue>,
+    /// Notified when something is added and when the session ends.
+    filled: Notify,
+    /// Notified when everything is written and when the session ends.
+    drained: Notify,
+    /// Notified when the session ends.
+    ended: Notify,
+    /// Unwritten bytes beyond which the session ends.
+    limit: usize,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    items: VecDeque<Item>,
+    /// Number of [`Item::Collected`] among the items.
+    collected: usize,
+    /// Bytes that were added and are not written yet.
+    bytes: usize,
+    /// `None`: the session goes on.
+    end: Option<SessionEnd>,
+    /// True if an item should be written without delay.
+    urgent: bool,
+    /// True while the writer delays updates.
+    delaying: bool,
+}
+
+/// How a session ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SessionEnd {
+    /// After everything in the queue is written.
+    WhenWritten,
+    /// At once. The queue is dropped.
+    AtOnce,
+}
+
+#[derive(Debug)]
+enum Item {
+    Chunk(Chunk),
+    /// Changes to which more can be added while they are the last item.
+    Collected {
+        changes: CollectedChanges,
+        /// Bytes charged to the queue. `None`: the changes are not sealed.
+        charged_bytes: Option<usize>,
+    },
+}
+
+/// Items that the writer takes from the queue at once.
+#[derive(Debug)]
+pub(crate) enum Batch {
+    Chunks(Vec<Chunk>),
+    /// Changes that the writer has to encode.
+    Collected(CollectedChanges),
+}
+
+impl Queue {
+    /// Seals collected changes at the end of the queue: no more changes are added to them.
+    fn seal(&mut self) {
+        if let Some(Item::Collected {
+            changes,
+            charged_bytes,
+        }) = self.items.back_mut()
+            && charged_bytes.is_none()
+        {
+            let bytes = changes.row_count() * SEALED_ROW_BYTES;
+            *charged_bytes = Some(bytes);
+            self.bytes += bytes;
+        }
+    }
+
+    /// Takes the next items of one kind. `None`: the queue is empty.
+    fn take(&mut self) -> Option<Batch> {
+        if let Some(Item::Collected { .. }) = self.items.front()
+            && let Some(Item::Collected {
+                changes,
+                charged_bytes,
+            }) = self.items.pop_front()
+        {
+            self.collected -= 1;
+            self.bytes = self.bytes.saturating_sub(charged_bytes.unwrap_or(0));
+            return Some(Batch::Collected(changes));
+        }
+        let count = self
+            .items
+            .iter()
+            .take_while(|item| matches!(item, Item::Chunk(_)))
+            .count();
+        let chunks: Vec<_> = self
+            .items
+            .drain(..count)
+            .filter_map(|item| match item {
+                Item::Chunk(chunk) => Some(chunk),
+                Item::Collected { .. } => None,
+            })
+            .collect();
+        (!chunks.is_empty()).then_some(Batch::Chunks(chunks))
+    }
+}
+
+impl Outbox {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            queue: Mutex::default(),
+            filled: Notify::new(),
+            drained: Notify::new(),
+            ended: Notify::new(),
+            limit,
+        }
+    }
+
+    /// Adds a message in chunks. It is written without delay, after everything that was added
+    /// before. A client with too many unwritten bytes is cut off, because it can get the content
+    /// again with new monitors.
+    pub(crate) fn push(&self, message: impl IntoIterator<Item = Chunk>) {
+        self.add(message, true);
+    }
+
+    /// Adds a message like [`push`](Self::push). It may wait for others during the writer's
+    /// [delay](Self::delay_updates).
+    pub(crate) fn push_update(&self, message: impl IntoIterator<Item = Chunk>) {
+        self.add(message, false);
+    }
+
+    fn add(&self, message: impl IntoIterator<Item = Chunk>, urgent: bool) {
+        let mut queue = self.lock();
+        if queue.end.is_some() {
+            return;
+        }
+        queue.seal();
+        for chunk in message {
+            queue.bytes += chunk.bytes().len();
+            queue.items.push_back(Item::Chunk(chunk));
+        }
+        if queue.bytes > self.limit {
+            tracing::warn!(
+                bytes = queue.bytes,
+                limit = self.limit,
+                "client reads too slowly: closing its connection"
+            );
+            drop(queue);
+            self.cut_off();
+            return;
+        }
+        queue.urgent |= urgent || queue.bytes > END_DELAY_BYTES;
+        let wakes_writer = queue.urgent || !queue.delaying;
+        drop(queue);
+        if wakes_writer {
+            self.filled.notify_one();
+        }
+    }
+
+    /// True if the client is a slow reader, whose changes are collected until it has read what was
+    /// sent before.
+    pub(crate) fn is_behind(&self) -> bool {
+        let queue = self.lock();
+        queue.collected > 0 || queue.bytes > SLOW_READER_BYTES
+    }
+
+    /// Adds changes to the collected changes at the end of the queue. The writer encodes them when
+    /// it reaches them.
+    pub(crate) fn collect(&self, add: impl FnOnce(&mut CollectedChanges)) {
+        let mut queue = self.lock();
+        if queue.end.is_some() {
+            return;
+        }
+        if let Some(Item::Collected {
+            changes,
+            charged_bytes: None,
+        }) = queue.items.back_mut()
+        {
+            add(changes);
+            return;
+        }
+        let mut changes = CollectedChanges::default();
+        add(&mut changes);
+        queue.items.push_back(Item::Collected {
+            changes,
+            charged_bytes: None,
+        });
+        queue.collected += 1;
+        drop(queue);
+        self.filled.notify_one();
+    }
+
+    /// Seals collected changes, because the session's monitors change.
+    pub(crate) fn seal(&self) {
+        self.lock().seal();
+    }
+
+    /// The number of unwritten bytes beyond which the session ends, also for one message.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Ends the session after everything in the queue is written.
+    pub(crate) fn close(&self) {
+        self.lock().end.get_or_insert(SessionEnd::WhenWritten);
+        self.wake_all();
+    }
+
+    /// Ends the session at once and drops the queue.
+    pub(crate) fn cut_off(&self) {
+        let mut queue = self.lock();
+        queue.end = Some(SessionEnd::AtOnce);
+        queue.items = VecDeque::new();
+        queue.collected = 0;
+        drop(queue);
+        self.wake_all();
+    }
+
+    fn wake_all(&self) {
+        self.filled.notify_one();
+        self.drained.notify_one();
+        self.ended.notify_one();
+    }
+
+    /// Waits until the session ends. Returns true if the queue is still to be written.
+    pub(crate) async fn wait_for_end(&self) -> bool {
+        loop {
+            {
+                let queue = self.lock();
+                if let Some(end) = queue.end {
+                    return end == SessionEnd::WhenWritten;
+                }
+            }
+            self.ended.notified().await;
+        }
+    }
+
+    /// Delays the writer for `delay`, so that a client that follows many changes gets them in few
+    /// pieces. Ends early when something urgent is added.
+    pub(crate) async fn delay_updates(&self, delay: Duration) {
+        let end = Instant::now() + delay;
+        loop {
+            {
+                let mut queue = self.lock();
+                queue.delaying = !queue.urgent && queue.end.is_none();
+                if !queue.delaying {
+                    return;
+                }
+            }
+            if timeout_at(end, self.filled.notified()).await.is_err() {
+                self.lock().delaying = false;
+                return;
+            }
+        }
+    }
+
+    /// Waits for a batch and takes it. The second value is true if the batch or a later item is
+    /// urgent. `None`: the session ends.
+    pub(crate) async fn take(&self) -> Option<(Batch, bool)> {
+        loop {
+            {
+                let mut queue = self.lock();
+                if let Some(batch) = queue.take() {
+                    if !queue.items.is_empty() {
+                        return Some((batch, true));
+                    }
+                    let urgent = std::mem::take(&mut queue.urgent);
+                    return Some((batch, urgent));
+                }
+                if queue.end.is_some() {
+                    return None;
+                }
+            }
+            self.filled.notified().await;
+        }
+    }
+
+    /// Counts bytes that the writer encoded: collected changes, or further pieces of an update.
+    pub(crate) fn add_encoded_bytes(&self, bytes: usize) {
+        self.lock().bytes += bytes;
+        // `wait_below` counts collected changes, too, which may be gone now.
+        self.remove_written_bytes(0);
+    }
+
+    /// Subtracts bytes that the writer has written.
+    pub(crate) fn remove_written_bytes(&self, bytes: usize) {
+        let mut queue = self.lock();
+        queue.bytes = queue.bytes.saturating_sub(bytes);
+        if queue.bytes == 0 {
+            self.drained.notify_one();
+        }
+    }
+
+    /// Waits until there are fewer than `bytes` unwritten bytes and no collected changes. Returns
+    /// false when the session ends.
+    pub(crate) async fn wait_below(&self, bytes: usize) -> bool {
+        loop {
+            {
+                let queue = self.lock();
+                let is_little = queue.bytes < bytes && queue.collected == 0;
+                if is_little || queue.end.is_some() {
+                    return queue.end.is_none();
+                }
+            }
+            self.drained.notified().await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // The queue is consistent between statements, whatever panics.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> [Chunk; 1] {
+        [Chunk::Bytes(text.as_bytes().to_vec())]
+    }
+
+    async fn take_text(outbox: &Outbox) -> (String, bool) {
+        let (Batch::Chunks(chunks), urgent) = outbox.take().await.unwrap() else {
+            panic!("nothing was collected")
+        };
+        let bytes = chunks.iter().flat_map(Chunk::bytes).copied();
+        (String::from_utf8(bytes.collect()).unwrap(), urgent)
+    }
+
+    /// Longer than a test runs.
+    const LONG_DELAY: Duration = Duration::from_secs(3600);
+
+    #[tokio::test]
+    async fn updates_are_batched_during_the_delay_and_a_reply_ends_it() {
+        let outbox = Outbox::new(usize::MAX);
+        outbox.push_update(text("a"));
+        assert_eq!(take_text(&outbox).await, ("a".into(), false));
+
+        tokio::join!(outbox.delay_updates(Duration::from_millis(1)), async {
+            outbox.push_update(text("b"));
+            outbox.push_update(text("c"));
+        });
+        assert_eq!(take_text(&outbox).await, ("bc".into(), false));
+
+        tokio::join!(outbox.delay_updates(LONG_DELAY), async {
+            outbox.push_update(text("d"));
+            outbox.push(text("e"));
+        });
+        assert_eq!(take_text(&outbox).await, ("de".into(), true));
+    }
+
+    #[tokio::test]
+    async fn many_bytes_and_the_end_of_the_session_end_the_delay() {
+        let outbox = Outbox::new(usize::MAX);
+        tokio::join!(outbox.delay_updates(LONG_DELAY), async {
+            outbox.push_update([Chunk::Bytes(vec![b'x'; END_DELAY_BYTES + 1])]);
+        });
+        outbox.take().await.unwrap();
+        tokio::join!(outbox.delay_updates(LONG_DELAY), async { outbox.close() });
+        assert!(outbox.take().await.is_none());
+    }
+}

@@ -1,0 +1,151 @@
+//! Remotes of a server: listeners and active connections, by their targets.
+
+mod configured;
+mod status;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::dial::{self, Dialer};
+use crate::listen::{self, Listener};
+use crate::sim::Sim;
+use crate::target::{RemoteError, default_probe_interval};
+
+use configured::ConfiguredRemotes;
+
+/// Remotes of a simulator, which can be added and removed while it runs. Clones are handles of the
+/// same remotes, which end with the last handle.
+#[derive(Clone, Debug)]
+pub struct Remotes {
+    sim: Sim,
+    by_target: Arc<Mutex<BTreeMap<String, Remote>>>,
+}
+
+#[derive(Debug)]
+enum Remote {
+    Open(OpenRemote),
+    /// Remotes in a column of a database.
+    Configured(ConfiguredRemotes),
+}
+
+#[derive(Debug)]
+enum OpenRemote {
+    Passive(PassiveRemote),
+    Active(Dialer),
+}
+
+/// Listener that closes its clients' connections when it is dropped.
+#[derive(Debug)]
+struct PassiveRemote {
+    listener: Listener,
+    sim: Sim,
+}
+
+impl Drop for PassiveRemote {
+    fn drop(&mut self) {
+        self.listener.close_clients(self.sim.server());
+    }
+}
+
+impl Remotes {
+    /// Makes an empty set of remotes.
+    pub fn new(sim: &Sim) -> Self {
+        Self {
+            sim: sim.clone(),
+            by_target: Arc::default(),
+        }
+    }
+
+    /// Adds a remote. A target that was added before stays as it is.
+    ///
+    /// | target | meaning |
+    /// | --- | --- |
+    /// | `punix:PATH`, `ptcp:PORT[:HOST]` | serve clients there |
+    /// | `unix:PATH`, `tcp:HOST[:PORT]` | connect to a client that waits there, again and again |
+    /// | `db:DATABASE,TABLE,COLUMN` | the targets in a column of strings, or in the column `target` of the rows that a column refers to, now and whenever they change |
+    ///
+    /// A target in a column that cannot be opened is tried again. The columns `is_connected` and
+    /// `status` of rows with targets are updated every few seconds.
+    ///
+    /// Returns a description for users, such as `listening on tcp:127.0.0.1:6641`.
+    ///
+    /// # Errors
+    /// The target is malformed or cannot be bound, or there is no such column.
+    pub async fn add(&self, target: &str) -> Result<String, RemoteError> {
+        if let Some(remote) = self.by_target().get(target) {
+            return Ok(remote.describe());
+        }
+        let remote = if target.starts_with("db:") {
+            Remote::Configured(ConfiguredRemotes::start(&self.sim, target)?)
+        } else {
+            let probe_interval = default_probe_interval(target);
+            Remote::Open(OpenRemote::open(&self.sim, target, probe_interval).await?)
+        };
+        let description = remote.describe();
+        self.by_target().insert(target.to_owned(), remote);
+        Ok(description)
+    }
+
+    /// Removes a remote and ends its connections. Returns false if there is none with this target.
+    pub fn remove(&self, target: &str) -> bool {
+        self.by_target().remove(target).is_some()
+    }
+
+    /// The targets as they were added, sorted.
+    pub fn targets(&self) -> Vec<String> {
+        self.by_target().keys().cloned().collect()
+    }
+
+    fn by_target(&self) -> MutexGuard<'_, BTreeMap<String, Remote>> {
+        // Each change is one call.
+        self.by_target
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Remote {
+    fn describe(&self) -> String {
+        match self {
+            Self::Open(OpenRemote::Passive(passive)) => {
+                format!("listening on {}", passive.listener.remote())
+            }
+            Self::Open(OpenRemote::Active(dialer)) => {
+                format!("connecting to {}", dialer.target())
+            }
+            Self::Configured(configured) => format!("following {}", configured.target()),
+        }
+    }
+}
+
+impl OpenRemote {
+    async fn open(
+        sim: &Sim,
+        target: &str,
+        probe_interval: Option<Duration>,
+    ) -> Result<Self, RemoteError> {
+        match target.split_once(':') {
+            Some(("unix" | "tcp", _)) => {
+                dial::dial(sim.server().clone(), target, probe_interval).map(Self::Active)
+            }
+            Some(("punix" | "ptcp", _)) => {
+                let listener =
+                    listen::listen(sim.server(), sim.endpoints(), target, probe_interval).await?;
+                Ok(Self::Passive(PassiveRemote {
+                    listener,
+                    sim: sim.clone(),
+                }))
+            }
+            _ => Err(RemoteError::Kind(target.to_owned())),
+        }
+    }
+
+    /// Changes the clients' probe interval.
+    fn set_probe_interval(&self, interval: Option<Duration>) {
+        match self {
+            Self::Passive(passive) => passive.listener.set_probe_interval(interval),
+            Self::Active(dialer) => dialer.set_probe_interval(interval),
+        }
+    }
+}

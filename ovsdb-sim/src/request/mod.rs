@@ -1,0 +1,408 @@
+//! Execution of requests: the methods of RFC 7047 §4.1 and ovsdb-server(7).
+
+mod condition_change;
+
+use std::sync::Arc;
+
+use patchbay_schemas::error::OvsdbError;
+use patchbay_schemas::json::{Json, Reader, ValueKind};
+use patchbay_schemas::schema::{DatabaseSchema, is_id};
+use patchbay_schemas::wire::{MonitorRequests, MonitorVersion, decode_transaction};
+use uuid::Uuid;
+
+use crate::limits::resources_exhausted;
+use crate::locks::LockMode;
+use crate::reply;
+use crate::served_database::ServedDatabase;
+use crate::session::{DecodeContext, Session, StreamedTransaction};
+use crate::update::MonitorSpec;
+
+/// Request of a client.
+pub(crate) struct Request<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) method: &'a str,
+    /// Reader at the array of parameters.
+    pub(crate) params: Reader<'a>,
+    pub(crate) id: Json,
+    /// Transaction that was decoded while the request was received.
+    pub(crate) streamed: Option<StreamedTransaction>,
+}
+
+/// Success of a method.
+enum MethodResult {
+    /// JSON text of the reply's `result`.
+    Reply(Vec<u8>),
+    /// The reply is sent elsewhere: it is already in the outbox, or the transaction waits.
+    SentElsewhere,
+}
+
+/// Failure of a method: the `error` of the reply, an `<error>` object or, of some methods, a
+/// string.
+enum MethodError {
+    Error(OvsdbError),
+    Text(&'static str),
+}
+
+impl From<OvsdbError> for MethodError {
+    fn from(error: OvsdbError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl Request<'_> {
+    /// Executes the request and sends the reply.
+    pub(crate) fn answer(mut self, context: &mut DecodeContext) {
+        let faults = self.session.server().faults();
+        let executed = match faults.refusal(self.session.id(), self.method) {
+            Some(error) => Err(error.into()),
+            None => self.execute(context),
+        };
+        let reply = match executed {
+            Ok(MethodResult::SentElsewhere) => return,
+            Ok(MethodResult::Reply(result)) => {
+                reply::success(&self.id, |out| out.extend_from_slice(&result))
+            }
+            Err(MethodError::Error(error)) => reply::failure(&self.id, &error.to_json()),
+            Err(MethodError::Text(text)) => reply::failure(&self.id, &Json::string(text)),
+        };
+        self.session.reply(reply);
+    }
+
+    fn execute(&mut self, context: &mut DecodeContext) -> Result<MethodResult, MethodError> {
+        let is_conditional = ["monitor_cond", "monitor_cond_since"].contains(&self.method);
+        match self.method {
+            _ if is_conditional && !self.session.server().supports_monitor_cond() => {
+                Err(MethodError::Text("unknown method"))
+            }
+            "echo" => Ok(json_result(&self.params_json())),
+            "transact" => self.transact(context),
+            "convert" => self.convert(),
+            "monitor" => self.monitor(MonitorVersion::V1, context),
+            "monitor_cond" => self.monitor(MonitorVersion::V2, context),
+            "monitor_cond_since" => self.monitor(MonitorVersion::V3, context),
+            "monitor_cond_change" => self.monitor_cond_change(context).map(|()| empty_object()),
+            "monitor_cancel" => self.monitor_cancel(),
+            "list_dbs" => Ok(self.list_dbs()),
+            "get_schema" => self.get_schema(),
+            "get_server_id" => Ok(json_result(&Json::string(
+                self.session.server().id().to_string(),
+            ))),
+            "set_db_change_aware" => self.set_db_change_aware(),
+            "lock" => self.lock(LockMode::Wait),
+            "steal" => self.lock(LockMode::Steal),
+            "unlock" => self.unlock(),
+            _ => Err(MethodError::Text("unknown method")),
+        }
+    }
+
+    fn params_json(&self) -> Json {
+        Json::read(&mut self.params.clone())
+    }
+
+    /// The error for wrong parameters.
+    fn syntax_error(&self, details: impl Into<String>) -> MethodError {
+        OvsdbError::syntax_at(self.params, details).into()
+    }
+
+    /// Finds the database that the first parameter names. The reader is at the second parameter.
+    fn database(&self) -> Result<(Arc<ServedDatabase>, Reader<'_>), MethodError> {
+        let mut params = self.params;
+        params.enter_array();
+        let name = if params.next_element() {
+            params.string()
+        } else {
+            None
+        };
+        let Some(name) = name else {
+            return Err(self.syntax_error(format!(
+                "{} request params must begin with <db-name>",
+                self.method
+            )));
+        };
+        let name = String::from_utf8_lossy(&name);
+        if let Some(database) = self.session.server().database(&name) {
+            return Ok((database, params));
+        }
+        let details = format!("{} request specifies unknown database {name}", self.method);
+        Err(OvsdbError::new("unknown database", details)
+            .with_syntax(&self.params_json())
+            .into())
+    }
+
+    fn list_dbs(&self) -> MethodResult {
+        json_result(&Json::Array(
+            self.session
+                .server()
+                .databases()
+                .all()
+                .keys()
+                .map(|name| Json::string(name.as_str()))
+                .collect(),
+        ))
+    }
+
+    fn get_schema(&self) -> Result<MethodResult, MethodError> {
+        let (database, _) = self.database()?;
+        Ok(json_result(&database.schema().to_json()))
+    }
+
+    fn transact(&mut self, context: &mut DecodeContext) -> Result<MethodResult, MethodError> {
+        let streamed = self.streamed.take();
+        let (database, params) = match self.database() {
+            // The database was removed meanwhile. The error needs the request's text, which is
+            // gone.
+            Err(_) if streamed.is_some() => return Err(MethodError::Text("canceled")),
+            found => found?,
+        };
+        self.check_id()?;
+        let StreamedTransaction {
+            transaction,
+            schema,
+        } = streamed.unwrap_or_else(|| {
+            let schema = database.schema();
+            let (strings, uuids) = (&mut context.strings, &mut context.uuids);
+            StreamedTransaction {
+                transaction: decode_transaction(params, &schema, strings, uuids),
+                schema,
+            }
+        });
+        let session = self.session.handle();
+        database.transact(session, self.id.clone(), transaction, &schema);
+        Ok(MethodResult::SentElsewhere)
+    }
+
+    /// Checks that no waiting transaction of the session has the request's id.
+    fn check_id(&self) -> Result<(), MethodError> {
+        if self.session.is_waiting(&self.id) {
+            return Err(self.syntax_error(format!("{}: duplicate request ID", self.method)));
+        }
+        Ok(())
+    }
+
+    fn convert(&self) -> Result<MethodResult, MethodError> {
+        let (database, mut params) = self.database()?;
+        self.check_id()?;
+        if array_len(self.params) != 2 {
+            return Err(self.syntax_error("array expected"));
+        }
+        params.next_element();
+        let schema = Arc::new(DatabaseSchema::from_json(&Json::read(&mut params))?);
+        if schema.name != database.name() {
+            let details = format!(
+                "new schema name ({}) does not match database name ({})",
+                schema.name,
+                database.name()
+            );
+            return Err(OvsdbError::new("invalid parameters", details).into());
+        }
+        let server = self.session.server();
+        let cancellation = database.convert(schema)?;
+        let reply = reply::success(&self.id, |out| out.extend_from_slice(b"{}"));
+        if database.is_clustered() {
+            // As in a real cluster, where the reply comes later than the conversion: the connection
+            // of a client that is not aware of changes is closed by then.
+            cancellation.reply_to_transactions();
+            if self.session.is_change_aware() {
+                self.session.reply(reply);
+            }
+            server.close_unaware_sessions();
+        } else {
+            self.session.reply(reply);
+            server.close_unaware_sessions();
+            cancellation.reply_to_transactions();
+        }
+        Ok(MethodResult::SentElsewhere)
+    }
+
+    fn monitor(
+        &self,
+        version: MonitorVersion,
+        context: &mut DecodeContext,
+    ) -> Result<MethodResult, MethodError> {
+        let (database, mut params) = self.database()?;
+        let expected = match version {
+            MonitorVersion::V1 => 3..=usize::MAX,
+            MonitorVersion::V2 => 3..=3,
+            MonitorVersion::V3 => 4..=4,
+        };
+        if !expected.contains(&array_len(self.params)) {
+            return Err(self.syntax_error("invalid parameters"));
+        }
+        params.next_element();
+        let id = Json::read(&mut params);
+        params.next_element();
+        if params.kind() != ValueKind::Object {
+            return Err(OvsdbError::syntax_at(params, "monitor-requests must be object").into());
+        }
+        let mut monitors = self.session.monitors();
+        if monitors.contains_key(&id) {
+            return Err(OvsdbError::syntax(&id, "duplicate monitor ID").into());
+        }
+        let limit = self.session.server().limits().monitors;
+        if monitors.len() >= limit {
+            return Err(resources_exhausted("monitors", limit).into());
+        }
+        // Until the reply is in the outbox, nothing is committed and the schema stays the same.
+        let mut state = database.state();
+        state.check_not_removed()?;
+        let view = state.monitor_view();
+        let schema = view.snapshot.schema();
+        let at_requests = params;
+        let requests = MonitorRequests::decode(&mut params, schema, version, &mut context.strings)?;
+        let since = if version == MonitorVersion::V3 {
+            let mut params = at_requests;
+            params.skip();
+            params.next_element();
+            state.changes_since(decode_last_txn_id(params)?)
+        } else {
+            None
+        };
+        let spec = MonitorSpec { version, requests };
+        let result = state.monitors.add(
+            self.session.handle(),
+            id.clone(),
+            spec,
+            &view,
+            since.as_ref(),
+        );
+        self.session
+            .reply_in_pieces(reply::success_in_pieces(&self.id, result));
+        drop(state);
+        monitors.insert(id, database.name().to_owned());
+        Ok(MethodResult::SentElsewhere)
+    }
+
+    fn monitor_cancel(&self) -> Result<MethodResult, MethodError> {
+        if array_len(self.params) != 1 {
+            return Err(MethodError::Text("invalid parameters"));
+        }
+        let mut params = self.params;
+        params.enter_array();
+        params.next_element();
+        let id = Json::read(&mut params);
+        let mut monitors = self.session.monitors();
+        let Some(name) = monitors.remove(&id) else {
+            return Err(MethodError::Text("unknown monitor"));
+        };
+        if let Some(database) = self.session.server().database(&name) {
+            database.state().monitors.remove(self.session.id(), &id);
+        }
+        Ok(empty_object())
+    }
+
+    fn set_db_change_aware(&self) -> Result<MethodResult, MethodError> {
+        let mut params = self.params;
+        params.enter_array();
+        let aware = if array_len(self.params) == 1 && params.next_element() {
+            params.boolean()
+        } else {
+            None
+        };
+        let Some(aware) = aware else {
+            return Err(self.syntax_error("set_db_change_aware: true or false parameter expected"));
+        };
+        self.session.set_change_aware(aware);
+        Ok(empty_object())
+    }
+
+    /// The only parameter of the lock methods.
+    fn lock_name(&self) -> Result<String, MethodError> {
+        let mut params = self.params;
+        params.enter_array();
+        let name = if array_len(self.params) == 1 && params.next_element() {
+            params.string()
+        } else {
+            None
+        };
+        name.map(|name| String::from_utf8_lossy(&name).into_owned())
+            .filter(|name| is_id(name))
+            .ok_or_else(|| {
+                self.syntax_error(format!("{} request params must be <id>", self.method))
+            })
+    }
+
+    fn lock(&self, mode: LockMode) -> Result<MethodResult, MethodError> {
+        let name = self.lock_name()?;
+        let server = self.session.server();
+        // Locked until the victim is notified, so that notifications are in the order of events.
+        let mut locks = server.lock_table();
+        let limit = server.limits().locks;
+        if locks.count(self.session.id()) >= limit {
+            return Err(resources_exhausted("locks", limit).into());
+        }
+        let Some(granted) = locks.lock(self.session.id(), &name, mode) else {
+            return Err(self.syntax_error(format!(
+                "must issue \"unlock\" before new \"{}\"",
+                self.method
+            )));
+        };
+        if let Some(victim) = granted.victim.and_then(|victim| server.session(victim)) {
+            victim.notify_lock("stolen", &name);
+        }
+        Ok(json_result(&Json::object([(
+            "locked",
+            Json::Bool(granted.locked),
+        )])))
+    }
+
+    fn unlock(&self) -> Result<MethodResult, MethodError> {
+        let name = self.lock_name()?;
+        let server = self.session.server();
+        let mut locks = server.lock_table();
+        let Ok(owner) = locks.unlock(self.session.id(), &name) else {
+            return Err(self.syntax_error("unlock: \"unlock\" without \"lock\" or \"steal\""));
+        };
+        if let Some(owner) = owner.and_then(|owner| server.session(owner)) {
+            owner.notify_lock("locked", &name);
+        }
+        Ok(empty_object())
+    }
+}
+
+/// Executes a `cancel` notification (RFC 7047 §4.1.4). Only clients that are aware of changes get a
+/// reply to the canceled transaction.
+pub(crate) fn cancel(session: &Session, mut params: Reader<'_>) {
+    params.enter_array();
+    if !params.next_element() {
+        return;
+    }
+    let id = Json::read(&mut params);
+    if session.is_waiting(&id) {
+        session
+            .server()
+            .databases()
+            .all()
+            .values()
+            .any(|database| database.cancel(session.id(), &id));
+    }
+}
+
+fn decode_last_txn_id(mut params: Reader<'_>) -> Result<Uuid, OvsdbError> {
+    let start = params;
+    let text = params
+        .string()
+        .ok_or_else(|| OvsdbError::syntax_at(start, "last-txn-id must be string"))?;
+    patchbay_schemas::atom::parse_uuid(&text)
+        .ok_or_else(|| OvsdbError::syntax_at(start, "last-txn-id must be UUID format."))
+}
+
+fn json_result(value: &Json) -> MethodResult {
+    let mut out = Vec::new();
+    value.write(&mut out);
+    MethodResult::Reply(out)
+}
+
+fn empty_object() -> MethodResult {
+    MethodResult::Reply(b"{}".to_vec())
+}
+
+fn array_len(mut params: Reader<'_>) -> usize {
+    let mut len = 0;
+    if params.enter_array() {
+        while params.next_element() {
+            params.skip();
+            len += 1;
+        }
+    }
+    len
+}

@@ -1,0 +1,51 @@
+//! Cancellation of monitors and waiting transactions, when their database is converted or removed.
+
+use std::sync::Arc;
+
+use patchbay_schemas::json::Json;
+
+use crate::session_handle::SessionHandle;
+
+use super::DatabaseState;
+use super::waiting::WaitingTransaction;
+
+/// Canceled monitors and waiting transactions. The database does not have them any more. Their
+/// clients are to be notified while the database's state is not locked.
+#[must_use]
+pub(crate) struct Cancellation {
+    /// Sessions and ids of the monitors.
+    monitors: Vec<(Arc<SessionHandle>, Json)>,
+    transactions: Vec<WaitingTransaction>,
+}
+
+impl DatabaseState {
+    /// Removes all monitors and waiting transactions.
+    pub(super) fn cancel_all(&mut self) -> Cancellation {
+        let transactions: Vec<_> = std::mem::take(&mut self.waiting)
+            .into_transactions()
+            .collect();
+        transactions.iter().for_each(WaitingTransaction::free_id);
+        Cancellation {
+            monitors: self.monitors.remove_all(),
+            transactions,
+        }
+    }
+}
+
+impl Cancellation {
+    /// Notifies the monitors' clients, if they are aware of changes.
+    pub(super) fn notify_monitors(&mut self) {
+        for (session, id) in self.monitors.drain(..) {
+            if session.is_change_aware() {
+                session.cancel_monitor(&id);
+            }
+        }
+    }
+
+    /// Replies to the waiting transactions, if their clients are aware of changes.
+    pub(crate) fn reply_to_transactions(self) {
+        for transaction in self.transactions {
+            transaction.client.reply_canceled();
+        }
+    }
+}

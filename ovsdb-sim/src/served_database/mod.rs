@@ -1,0 +1,201 @@
+//! A database that the server serves: transactions of clients and of the server's owner, monitors,
+//! journal and history.
+//!
+//! | file | subject |
+//! | --- | --- |
+//! | `transact.rs` | execution and commit of a transaction |
+//! | `waiting.rs`, `waiting_queue.rs` | transactions whose `wait` is not satisfied |
+//! | `conversion.rs` | `convert` |
+//! | `cluster_role.rs` | leader, follower or disconnected member of a cluster |
+//! | `removal.rs`, `cancellation.rs` | end of the database, of its monitors and waiting transactions |
+//! | `server_row.rs` | the database's row in `_Server` |
+
+mod cancellation;
+mod cluster_role;
+mod conversion;
+mod removal;
+mod server_row;
+mod transact;
+mod waiting;
+mod waiting_queue;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use patchbay_engine::db::{Database, Snapshot};
+use patchbay_schemas::schema::DatabaseSchema;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use crate::file::Journal;
+use crate::history::History;
+use crate::locks::Locks;
+use crate::model::Role;
+use crate::monitors::{MonitorView, Monitors};
+use crate::server_database::DatabaseStatus;
+use crate::session_id::SessionId;
+use crate::update::NetChanges;
+
+pub use cluster_role::NotClustered;
+pub(crate) use conversion::without_ephemeral_columns;
+use server_row::ServerRow;
+use waiting_queue::WaitingQueue;
+
+/// Database with everything that depends on its commits.
+///
+/// **Lock order.** A thread that holds several locks has taken them in this order:
+///
+/// 1. additions and removals of databases ([`DatabaseSet`](crate::database_set::DatabaseSet)),
+/// 2. the monitors of a session ([`SessionHandle`](crate::session_handle::SessionHandle)),
+/// 3. the content of a row in `_Server` ([`ServerRow`]),
+/// 4. the state of one database,
+/// 5. the server's lock table,
+/// 6. the waiting request ids of a session, faults, and outboxes.
+///
+/// So the database's state must not be locked when its row in `_Server` is written or when its
+/// monitors are removed from their sessions.
+#[derive(Debug)]
+pub(crate) struct ServedDatabase {
+    name: String,
+    /// Row in `_Server`. `None`: this is `_Server`, which clients can only read.
+    server_row: Option<ServerRow>,
+    /// The server's lock table, for `assert` operations.
+    locks: Arc<Mutex<Locks>>,
+    state: Mutex<DatabaseState>,
+}
+
+/// Part of a served database that is under its lock.
+#[derive(Debug)]
+pub(crate) struct DatabaseState {
+    database: Database,
+    /// `None`: the database is kept in memory only, or was removed.
+    journal: Option<Journal>,
+    /// `None`: standalone database.
+    history: Option<History>,
+    role: Role,
+    /// True after the removal from the server. Users of an older handle can only read.
+    is_removed: bool,
+    pub(crate) monitors: Monitors,
+    waiting: WaitingQueue,
+    /// Number of transactions that changed something. Watched by embedded clients and `db:`
+    /// remotes.
+    commits: watch::Sender<u64>,
+}
+
+impl ServedDatabase {
+    /// Makes the `_Server` database.
+    pub(crate) fn reserved(database: Database, locks: Arc<Mutex<Locks>>) -> Self {
+        Self::with_row(database, None, None, None, locks)
+    }
+
+    /// Makes a database that clients can change. Only a clustered database has a `history`. The
+    /// database's row in `server_database`, which is `_Server`, is added later.
+    pub(crate) fn new(
+        database: Database,
+        journal: Option<Journal>,
+        history: Option<History>,
+        server_database: Arc<ServedDatabase>,
+        locks: Arc<Mutex<Locks>>,
+    ) -> Self {
+        let status = DatabaseStatus {
+            schema: database.schema().clone(),
+            role: Role::Leader,
+            index: history.as_ref().map(History::index),
+        };
+        let row = ServerRow::new(server_database, status);
+        Self::with_row(database, journal, history, Some(row), locks)
+    }
+
+    fn with_row(
+        database: Database,
+        journal: Option<Journal>,
+        history: Option<History>,
+        server_row: Option<ServerRow>,
+        locks: Arc<Mutex<Locks>>,
+    ) -> Self {
+        let name = database.schema().name.clone();
+        let state = DatabaseState {
+            database,
+            journal,
+            history,
+            role: Role::Leader,
+            is_removed: false,
+            monitors: Monitors::default(),
+            waiting: WaitingQueue::default(),
+            commits: watch::Sender::new(0),
+        };
+        Self {
+            name,
+            server_row,
+            locks,
+            state: Mutex::new(state),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn schema(&self) -> Arc<DatabaseSchema> {
+        self.state().database.schema().clone()
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.state().database.snapshot()
+    }
+
+    /// The number of transactions that changed something.
+    #[cfg(feature = "control-api")]
+    pub(crate) fn commit_count(&self) -> u64 {
+        *self.state().commits.borrow()
+    }
+
+    /// Watches the number of transactions that changed something.
+    pub(crate) fn watch_commits(&self) -> watch::Receiver<u64> {
+        self.state().commits.subscribe()
+    }
+
+    /// Locks the state. Nothing is executed while the guard lives.
+    pub(crate) fn state(&self) -> MutexGuard<'_, DatabaseState> {
+        // A panic inside a transaction leaves its overlay unpublished, so the state is consistent.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Rewrites the journal, if there is one: the content in one transaction.
+    ///
+    /// # Errors
+    /// The file could not be written. The former one stays.
+    #[cfg(feature = "unixctl")]
+    pub(crate) fn compact(&self) -> Result<(), patchbay_schemas::error::OvsdbError> {
+        let mut state = self.state();
+        let snapshot = state.database.snapshot();
+        let journal = state.journal.as_mut();
+        journal.map_or(Ok(()), |journal| journal.rewrite(&snapshot))
+    }
+
+    /// Removes the monitors and waiting transactions of a session.
+    pub(crate) fn remove_session(&self, session: SessionId) {
+        let mut state = self.state();
+        state.waiting.remove_session(session);
+        state.monitors.remove_session(session);
+    }
+}
+
+impl DatabaseState {
+    /// The content that a new monitor reports.
+    pub(crate) fn monitor_view(&self) -> MonitorView {
+        MonitorView {
+            snapshot: self.database.snapshot(),
+            last_id: self.last_id(),
+        }
+    }
+
+    /// The net changes after the transaction `id`. `None`: the history does not reach it.
+    pub(crate) fn changes_since(&self, id: Uuid) -> Option<NetChanges> {
+        self.history.as_ref()?.changes_since(id)
+    }
+
+    /// The id of the last transaction. Nil: standalone database.
+    fn last_id(&self) -> Uuid {
+        self.history.as_ref().map_or(Uuid::nil(), History::last_id)
+    }
+}

@@ -1,0 +1,310 @@
+//! Execution and commit of transactions (RFC 7047 §4.1.3).
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+
+use patchbay_engine::db::{Access, ChangeSet, DatabaseError, Execution, OperationResult};
+use patchbay_schemas::error::OvsdbError;
+use patchbay_schemas::json::Json;
+use patchbay_schemas::schema::{DatabaseSchema, TableId};
+use patchbay_schemas::wire::DecodedTransaction;
+use tokio::time::Instant;
+
+use crate::chunk::Chunk;
+use crate::fault::Loss;
+use crate::file;
+use crate::reply;
+use crate::session_handle::SessionHandle;
+
+use super::{DatabaseState, ServedDatabase};
+
+/// Transaction of a client, with what its reply needs.
+#[derive(Debug)]
+pub(super) struct ClientTransaction {
+    pub(super) session: Arc<SessionHandle>,
+    /// The request's id.
+    pub(super) id: Json,
+    pub(super) transaction: DecodedTransaction,
+    pub(super) arrived: Instant,
+}
+
+/// Outcome of one execution of a client's transaction.
+pub(super) enum RunOutcome {
+    /// The transaction is committed or has failed.
+    Finished {
+        /// Tables with changed rows.
+        changed: BTreeSet<TableId>,
+        /// `None`: no reply is sent.
+        reply: Option<Chunk>,
+    },
+    /// A `wait` is not satisfied, or there is no leader.
+    Waits {
+        /// Milliseconds between the arrival and the next execution. `None`: only a change or a new
+        /// leader causes it.
+        deadline: Option<u64>,
+    },
+}
+
+impl ClientTransaction {
+    /// Replies that the transaction is canceled. Only clients that are aware of changes get the
+    /// reply; they may try again.
+    pub(super) fn reply_canceled(&self) {
+        if self.session.is_change_aware() {
+            let error = Json::string("canceled");
+            self.session.reply(reply::failure(&self.id, &error));
+        }
+    }
+
+    pub(super) fn reply_error(&self, error: &OvsdbError) {
+        self.session
+            .reply(reply::failure(&self.id, &error.to_json()));
+    }
+}
+
+impl ServedDatabase {
+    /// Executes a client's transaction and sends the reply, now or when its `wait` ends. It was
+    /// decoded for `schema`. If that is not the database's any more, the transaction is canceled.
+    pub(crate) fn transact(
+        self: &Arc<Self>,
+        session: &Arc<SessionHandle>,
+        id: Json,
+        transaction: DecodedTransaction,
+        schema: &Arc<DatabaseSchema>,
+    ) {
+        let mut transaction = ClientTransaction {
+            session: session.clone(),
+            id,
+            transaction,
+            arrived: Instant::now(),
+        };
+        let mut state = self.state();
+        if let Err(error) = state.check_not_removed() {
+            transaction.reply_error(&error);
+            return;
+        }
+        if !Arc::ptr_eq(schema, state.database.schema()) {
+            transaction.reply_canceled();
+            return;
+        }
+        match self.run_once(&mut state, &mut transaction) {
+            RunOutcome::Finished { changed, reply } => {
+                if let Some(reply) = reply {
+                    session.reply(reply);
+                }
+                self.retry_waiting(&mut state, changed);
+            }
+            RunOutcome::Waits { deadline } => {
+                self.begin_waiting(&mut state, transaction, deadline);
+            }
+        }
+        drop(state);
+        self.update_raft_index();
+    }
+
+    /// Executes operations for the server's owner. Their tables and columns are those of `schema`,
+    /// which must be the database's.
+    pub(crate) fn execute(
+        self: &Arc<Self>,
+        mut transaction: DecodedTransaction,
+        schema: &Arc<DatabaseSchema>,
+    ) -> Result<(Vec<OperationResult>, ChangeSet), DatabaseError> {
+        let mut state = self.state();
+        let executed = self.execute_locked(&mut state, &mut transaction, schema);
+        drop(state);
+        self.update_raft_index();
+        executed
+    }
+
+    fn execute_locked(
+        self: &Arc<Self>,
+        state: &mut DatabaseState,
+        transaction: &mut DecodedTransaction,
+        schema: &Arc<DatabaseSchema>,
+    ) -> Result<(Vec<OperationResult>, ChangeSet), DatabaseError> {
+        state.check_not_removed().map_err(DatabaseError::Commit)?;
+        let own = state.database.schema();
+        if !Arc::ptr_eq(own, schema) && own != schema {
+            let details = format!(
+                "the transaction is for another schema than that of {}",
+                self.name
+            );
+            let error = OvsdbError::new("unknown schema", details);
+            return Err(DatabaseError::Commit(error));
+        }
+        match state.database.execute(transaction, &Access::unrestricted()) {
+            Execution::Committed { results, changes } => {
+                if !changes.rows.is_empty() {
+                    state
+                        .publish_commit(transaction, &changes)
+                        .map_err(DatabaseError::Commit)?;
+                    self.retry_waiting(state, changed_tables(&changes));
+                }
+                Ok((results, changes))
+            }
+            Execution::Failed { results, error } => {
+                let operations = &transaction.operations;
+                Err(DatabaseError::after(results.len(), operations, error))
+            }
+            Execution::Waiting { .. } => Err(DatabaseError::WaitUnsatisfied),
+        }
+    }
+
+    /// Executes a client's transaction once, and publishes the commit if rows changed. The caller
+    /// sends the reply.
+    pub(super) fn run_once(
+        &self,
+        state: &mut DatabaseState,
+        client: &mut ClientTransaction,
+    ) -> RunOutcome {
+        let ClientTransaction {
+            session,
+            id,
+            transaction,
+            arrived,
+        } = client;
+        let owns_lock = |lock: &str| {
+            self.locks
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .owns(session.id(), lock)
+        };
+        let reason = format!("not allowed on table in reserved database {}", self.name);
+        let access = Access {
+            read_only: self.server_row.is_none().then_some(&*reason),
+            owns_lock: &owns_lock,
+            elapsed_ms: arrived.elapsed().as_millis() as u64,
+        };
+        // Execution takes rows out of a transaction. Without a leader it is executed once more.
+        let copy = (!state.role.is_connected()).then(|| transaction.clone());
+        let execution = state.database.execute(transaction, &access);
+        let (results, error, changed) = match execution {
+            Execution::Committed { results, changes } => {
+                // A client gets updates about its own changes before the reply.
+                let changed = changed_tables(&changes);
+                if let Some(copy) = copy
+                    && !changed.is_empty()
+                {
+                    // As on a real member, only the execution shows that a transaction needs the
+                    // leader.
+                    state.roll_back(&changes);
+                    *transaction = copy;
+                    return RunOutcome::Waits { deadline: None };
+                }
+                let published = if changed.is_empty() {
+                    Ok(None)
+                } else {
+                    state.publish_client_commit(session, transaction, &changes)
+                };
+                match published {
+                    Ok(None) => (results, None, changed),
+                    Ok(Some(_)) => {
+                        return RunOutcome::Finished {
+                            changed,
+                            reply: None,
+                        };
+                    }
+                    Err(error) => (results, Some(error), BTreeSet::new()),
+                }
+            }
+            Execution::Failed { results, error } => (results, Some(error), BTreeSet::new()),
+            Execution::Waiting {
+                deadline_ms: deadline,
+            } => return RunOutcome::Waits { deadline },
+        };
+        let schema = state.database.schema();
+        let total = transaction.total;
+        let limit = session.outbox().limit();
+        let reply = reply::transaction(id, schema, &results, error.as_ref(), total, limit);
+        if reply.is_none() {
+            tracing::warn!(limit, "a reply is too long: closing the connection");
+            session.outbox().cut_off();
+        }
+        RunOutcome::Finished { changed, reply }
+    }
+}
+
+impl DatabaseState {
+    /// Appends a non-empty commit to the journal, then to the history, then notifies monitors.
+    ///
+    /// # Errors
+    /// The journal could not be written. The commit has been rolled back.
+    fn publish_commit(
+        &mut self,
+        transaction: &DecodedTransaction,
+        changes: &ChangeSet,
+    ) -> Result<(), OvsdbError> {
+        self.record_commit(transaction, changes)?;
+        self.notify_monitors(changes);
+        Ok(())
+    }
+
+    /// Publishes a client's commit like [`publish_commit`](Self::publish_commit), with the faults
+    /// of its connection. Returns the injected loss of the reply, if there is one.
+    ///
+    /// # Errors
+    /// A fault refuses the commit, or the journal could not be written. The commit has been rolled
+    /// back.
+    fn publish_client_commit(
+        &mut self,
+        session: &SessionHandle,
+        transaction: &DecodedTransaction,
+        changes: &ChangeSet,
+    ) -> Result<Option<Loss>, OvsdbError> {
+        let faults = session.faults();
+        if let Some(error) = faults.commit_failure(session.id()) {
+            self.roll_back(changes);
+            return Err(error);
+        }
+        self.record_commit(transaction, changes)?;
+        let loss = faults.loss(session.id());
+        if loss == Some(Loss::Crashed) {
+            session.outbox().cut_off();
+        }
+        self.notify_monitors(changes);
+        if loss == Some(Loss::Disconnected) {
+            session.outbox().close();
+        }
+        Ok(loss)
+    }
+
+    /// Appends a commit to the journal and the history.
+    ///
+    /// # Errors
+    /// The journal could not be written. The commit has been rolled back.
+    fn record_commit(
+        &mut self,
+        transaction: &DecodedTransaction,
+        changes: &ChangeSet,
+    ) -> Result<(), OvsdbError> {
+        let schema = self.database.schema();
+        if let Some(journal) = &mut self.journal
+            && let Err(error) = journal.append(schema, &transaction.operations, changes)
+        {
+            self.roll_back(changes);
+            return Err(error);
+        }
+        self.commits.send_modify(|commits| *commits += 1);
+        if let Some(history) = &mut self.history {
+            history.record(changes);
+        }
+        Ok(())
+    }
+
+    fn notify_monitors(&mut self, changes: &ChangeSet) {
+        let id = self.last_id();
+        self.monitors.publish(self.database.schema(), changes, id);
+    }
+
+    /// Rolls back a commit that is not published.
+    fn roll_back(&mut self, changes: &ChangeSet) {
+        if let Err(error) = self.database.transact(&file::inverse(changes)) {
+            let database = &self.database.schema().name;
+            tracing::error!(database, %error, "cannot roll back a failed transaction");
+        }
+    }
+}
+
+/// The tables with changed rows.
+fn changed_tables(changes: &ChangeSet) -> BTreeSet<TableId> {
+    changes.rows.iter().map(|change| change.table).collect()
+}

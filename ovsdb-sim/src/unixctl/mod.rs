@@ -1,0 +1,164 @@
+//! Socket of `ovs-appctl`, with commands for the server's operator (ovs-appctl(8),
+//! ovsdb-server(1)).
+//!
+//! The method of a request is the command, its parameters are strings. The result, or the error, is
+//! a text for the user.
+
+mod commands;
+mod error_text;
+mod log;
+mod vlog;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use patchbay_schemas::json::{Framer, Json};
+use patchbay_schemas::wire::Message;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Notify;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::listen;
+use crate::remotes::Remotes;
+use crate::reply;
+use crate::sim::Sim;
+
+use commands::{CommandResult, Commands};
+pub use log::Log;
+
+/// Length of the longest request, in bytes: more than any command has.
+const MAX_REQUEST_BYTES: usize = 1 << 20;
+/// Bytes that are read from the socket at once.
+const SOCKET_READ_BYTES: usize = 1 << 12;
+
+/// Socket of `ovs-appctl`. Dropping it closes the socket and removes its file.
+#[derive(Debug)]
+pub struct Unixctl {
+    path: PathBuf,
+    exit: Arc<Notify>,
+    task: JoinHandle<()>,
+}
+
+impl Unixctl {
+    /// Waits for the command `exit`.
+    pub async fn wait_for_exit(&self) {
+        self.exit.notified().await;
+    }
+}
+
+impl Drop for Unixctl {
+    fn drop(&mut self) {
+        self.task.abort();
+        // Another program may have removed it.
+        std::fs::remove_file(&self.path).unwrap_or_default();
+    }
+}
+
+impl Sim {
+    /// Serves `ovs-appctl` at a unix socket. Its commands list and change `remotes`, and `vlog/set`
+    /// changes `log`.
+    ///
+    /// # Errors
+    /// The socket cannot be bound.
+    pub fn serve_unixctl(
+        &self,
+        path: impl Into<PathBuf>,
+        remotes: &Remotes,
+        log: Log,
+    ) -> io::Result<Unixctl> {
+        let path = path.into();
+        listen::remove_stale_socket(&path)?;
+        let listener = UnixListener::bind(&path)?;
+        let exit = Arc::new(Notify::new());
+        let shared = SharedState {
+            commands: Commands::new(self.server().clone(), remotes.clone(), log),
+            exit: exit.clone(),
+        };
+        let task = tokio::spawn(accept(listener, Arc::new(shared)));
+        Ok(Unixctl { path, exit, task })
+    }
+}
+
+/// State that all connections share.
+struct SharedState {
+    commands: Commands,
+    exit: Arc<Notify>,
+}
+
+/// Reason why a connection ends before its client closes it.
+#[derive(Debug, thiserror::Error)]
+enum UnixctlError {
+    #[error(transparent)]
+    Json(#[from] patchbay_schemas::json::JsonError),
+    #[error(transparent)]
+    Message(#[from] patchbay_schemas::wire::MessageError),
+    #[error("a message that is not a request")]
+    NotARequest,
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+async fn accept(listener: UnixListener, shared: Arc<SharedState>) {
+    // All connections end with this task.
+    let mut connections = JoinSet::new();
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let shared = shared.clone();
+                connections.spawn(async move {
+                    if let Err(error) = serve_connection(stream, &shared).await {
+                        tracing::info!(%error, "closing a connection of ovs-appctl");
+                    }
+                });
+            }
+            Err(error) => listen::pause_after_accept_error(&error).await,
+        }
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+async fn serve_connection(
+    mut stream: UnixStream,
+    shared: &SharedState,
+) -> Result<(), UnixctlError> {
+    let mut framer = Framer::new(MAX_REQUEST_BYTES);
+    loop {
+        while let Some(text) = framer.next_text()? {
+            let (method, arguments, id) = match Message::decode(&text)? {
+                Message::Request {
+                    method,
+                    mut params,
+                    id,
+                } => (method, Json::read(&mut params), id),
+                Message::Notification { .. } | Message::Reply(_) => {
+                    return Err(UnixctlError::NotARequest);
+                }
+            };
+            let success = |text| reply::success(&id, |out| end_line(text).write(out));
+            let (reply, exits) = match shared.commands.execute(&method, &arguments).await {
+                Ok(CommandResult::Text(text)) => (success(text), false),
+                Ok(CommandResult::Exit) => (success(String::new()), true),
+                Err(text) => (reply::failure(&id, &end_line(text)), false),
+            };
+            stream.write_all(reply.bytes()).await?;
+            if exits {
+                shared.exit.notify_one();
+            }
+        }
+        let buffer = framer.buffer_mut();
+        buffer.reserve(SOCKET_READ_BYTES);
+        if stream.read_buf(buffer).await? == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// Ends the last line of a text, unless the text is empty.
+fn end_line(mut text: String) -> Json {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    Json::string(text)
+}
