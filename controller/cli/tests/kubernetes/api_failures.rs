@@ -1,4 +1,4 @@
-//! What goes wrong in clusters.
+//! Failures of the API server's requests, watches and history.
 
 use crate::stored::ClusterNetworkConnect;
 use k8s_openapi::api::core::v1::Namespace;
@@ -10,8 +10,8 @@ use patchbay_schemas::nb::LogicalRouter;
 use serde_json::json;
 
 use crate::apiserver::{Fault, Reply};
-use crate::bed::{Bed, CONNECT, ZONE, accepted, eventually, subnets, tunnel_key};
-use crate::database::Zone;
+use crate::testbed::{CONNECT, Testbed, ZONE, accepted, eventually, subnets, tunnel_key};
+use crate::zone_database::Zone;
 
 fn patches(path: &'static str, code: u16, times: usize) -> Fault {
     Fault {
@@ -33,8 +33,8 @@ fn connect_routers(zone: &Zone) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn watches_that_are_lost_go_on() {
-    let bed = Bed::simulated().await;
+async fn a_lost_watch_continues_where_it_ended() {
+    let bed = Testbed::simulated().await;
     let zone = bed.zone(ZONE).await;
     let (cluster, node) = (bed.run_cluster("one"), bed.run_zone(&zone));
     bed.connect().await;
@@ -42,14 +42,14 @@ async fn watches_that_are_lost_go_on() {
     bed.api().drop_watches();
     bed.label_nad("green", &json!({"app": null})).await;
     bed.until_allocated(1).await;
-    let lists = |bed: &Bed| {
+    let lists = |bed: &Testbed| {
         let requests = bed.api().requests();
         requests
             .iter()
             .filter(|one| one.user == "ovnkube-node" && one.path.ends_with("/nodes"))
             .count()
     };
-    // The list, the watch, and the watch once more from where it ended.
+    // A list, a watch, and a second watch from where the first one ended.
     eventually("the watch goes on", async || {
         (lists(&bed) == 3).then_some(())
     })
@@ -67,9 +67,9 @@ async fn watches_that_are_lost_go_on() {
 }
 
 #[tokio::test]
-async fn what_happened_while_history_was_forgotten_is_seen() {
+async fn changes_are_seen_although_history_was_forgotten() {
     for gone_at_start in [false, true] {
-        let bed = Bed::simulated().await;
+        let bed = Testbed::simulated().await;
         let zone = bed.zone(ZONE).await;
         let (cluster, node) = (bed.run_cluster("one"), bed.run_zone(&zone));
         bed.connect().await;
@@ -79,7 +79,7 @@ async fn what_happened_while_history_was_forgotten_is_seen() {
         })
         .await;
 
-        let mut other = crate::bed::connect();
+        let mut other = crate::testbed::connect();
         other.metadata.name = Some("other".to_owned());
         other.spec.connect_subnets[0].cidr = "192.170.0.0/16".to_owned();
         bed.connects()
@@ -100,7 +100,7 @@ async fn what_happened_while_history_was_forgotten_is_seen() {
 
 #[tokio::test]
 async fn conflicts_and_throttling_are_waited_out() {
-    let bed = Bed::simulated().await;
+    let bed = Testbed::simulated().await;
     let connects = "/clusternetworkconnects/";
     bed.api().fail(patches(connects, 409, 2));
     bed.api().fail(patches(connects, 500, 2));
@@ -113,7 +113,7 @@ async fn conflicts_and_throttling_are_waited_out() {
     bed.connect().await;
     let connect = bed.until_allocated(2).await;
     assert_eq!(tunnel_key(&connect), Some("16715779"));
-    // Each write once, but for those that failed: what is written is not written again.
+    // Each write succeeds once; only failed ones are repeated.
     let codes: Vec<u16> = bed
         .api()
         .requests()
@@ -130,8 +130,8 @@ async fn conflicts_and_throttling_are_waited_out() {
 }
 
 #[tokio::test]
-async fn what_the_server_refuses_is_told_in_the_status() {
-    let bed = Bed::simulated().await;
+async fn a_rejected_write_is_reported_in_the_status() {
+    let bed = Testbed::simulated().await;
     let cluster = bed.run_cluster("one");
     bed.api().fail(patches(
         "/clusternetworkconnects/blue-green-connect",
@@ -139,20 +139,20 @@ async fn what_the_server_refuses_is_told_in_the_status() {
         1,
     ));
     bed.connect().await;
-    let told = eventually("the refusal is told", async || {
+    let message = eventually("the rejection is reported", async || {
         let connect = bed.connected().await;
         let (status, message) = accepted(&connect)?;
         (status == "False").then_some(message)
     })
     .await;
     assert_eq!(
-        told,
+        message,
         "failed to update network connect router tunnel key annotation for CNC blue-green-connect: \
          as ordered by the test"
     );
-    // It is tried again all the same.
+    // The write is retried.
     bed.until_allocated(2).await;
-    eventually("events tell both", async || {
+    eventually("there are events about both", async || {
         let reasons: Vec<String> = bed
             .events()
             .await
@@ -167,8 +167,8 @@ async fn what_the_server_refuses_is_told_in_the_status() {
 }
 
 #[tokio::test]
-async fn a_connect_that_nobody_understands_keeps_what_it_has() {
-    let bed = Bed::simulated().await;
+async fn a_connect_that_cannot_be_decoded_keeps_its_allocations_and_rows() {
+    let bed = Testbed::simulated().await;
     let zone = bed.zone(ZONE).await;
     let (cluster, node) = (bed.run_cluster("one"), bed.run_zone(&zone));
     bed.connect().await;
@@ -178,7 +178,7 @@ async fn a_connect_that_nobody_understands_keeps_what_it_has() {
     })
     .await;
 
-    // A later version of the resource: our own server validates nothing.
+    // A later version of the resource; the in-process server validates nothing.
     let resource = ApiResource::erase::<ClusterNetworkConnect>(&());
     let raw = Api::<DynamicObject>::all_with(bed.client.clone(), &resource);
     let patch = json!({"spec": {"connectivity": ["PodNetwork", "HostNetwork"]}});
@@ -190,7 +190,7 @@ async fn a_connect_that_nobody_understands_keeps_what_it_has() {
         let condition = object.data["status"]["conditions"][0].clone();
         (condition["status"] == "False").then_some((object, condition["message"].to_string()))
     };
-    let (object, message) = eventually("it is told", refused).await;
+    let (object, message) = eventually("it is reported", refused).await;
     assert!(
         message.contains("failed to read CNC blue-green-connect: ")
             && message.contains("HostNetwork"),
@@ -199,11 +199,11 @@ async fn a_connect_that_nobody_understands_keeps_what_it_has() {
     assert_eq!(object.annotations(), before.annotations());
     let rows = zone.snapshot().row_count();
 
-    // The same for who has never understood it.
+    // The same holds for controllers that have never decoded it.
     cluster.stop().await;
     node.stop().await;
     let (cluster, node) = (bed.run_cluster("two"), bed.run_zone(&zone));
-    let mut other = crate::bed::connect();
+    let mut other = crate::testbed::connect();
     other.metadata.name = Some("other".to_owned());
     other.spec.connect_subnets[0].cidr = "192.170.0.0/16".to_owned();
     bed.create(&other).await;
@@ -218,10 +218,10 @@ async fn a_connect_that_nobody_understands_keeps_what_it_has() {
     assert_ne!(
         tunnel_key(&other),
         tunnel_key(&before),
-        "its key is not handed out"
+        "its key is not allocated again"
     );
 
-    // As soon as it is understood again, it goes on where it was.
+    // Once it can be decoded again, it has its former allocations.
     let patch = json!({"spec": {"connectivity": ["PodNetwork"]}});
     raw.patch(CONNECT, &PatchParams::default(), &Patch::Merge(patch))
         .await
@@ -234,14 +234,14 @@ async fn a_connect_that_nobody_understands_keeps_what_it_has() {
 }
 
 #[tokio::test]
-async fn what_is_on_later_pages_counts() {
-    let bed = Bed::simulated().await;
+async fn objects_on_later_pages_count() {
+    let bed = Testbed::simulated().await;
     for index in 0..1100 {
         let object = json!({"metadata": {"name": format!("another-{index}")}});
         let namespace: Namespace = serde_json::from_value(object).unwrap();
         bed.create(&namespace).await;
     }
-    let mut connect = crate::bed::connect();
+    let mut connect = crate::testbed::connect();
     connect.spec.network_selectors = serde_json::from_value(json!([{
         "networkSelectionType": "PrimaryUserDefinedNetworks",
         "primaryUserDefinedNetworkSelector": {
@@ -251,7 +251,7 @@ async fn what_is_on_later_pages_counts() {
     .unwrap();
     bed.create(&connect).await;
     let cluster = bed.run_cluster("one");
-    // A list that is half there must not look like all there is.
+    // An incomplete list must not count as all objects.
     let first = eventually("it is served", async || {
         let connect = bed.connected().await;
         connect.status.is_some().then_some(connect)

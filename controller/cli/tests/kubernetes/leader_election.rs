@@ -1,4 +1,4 @@
-//! One of several works.
+//! Leader election between several processes.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use kube::{Api, ResourceExt};
 use serde_json::json;
 
 use crate::apiserver::{Fault, Reply};
-use crate::bed::{Bed, CONNECT, eventually, subnets};
+use crate::testbed::{CONNECT, Testbed, eventually, subnets};
 
-async fn holder(bed: &Bed) -> Option<String> {
+async fn holder(bed: &Testbed) -> Option<String> {
     let leases = Api::<Lease>::namespaced(bed.client.clone(), "default");
     let lease = leases.get_opt("patchbay-cluster").await.unwrap()?;
     lease.spec?.holder_identity
 }
 
-async fn until_held_by(bed: &Bed, identity: &str) {
+async fn until_held_by(bed: &Testbed, identity: &str) {
     let what = format!("{identity} leads");
     eventually(&what, async || {
         (holder(bed).await? == identity).then_some(())
@@ -25,8 +25,8 @@ async fn until_held_by(bed: &Bed, identity: &str) {
 }
 
 #[tokio::test]
-async fn another_takes_over_at_once_when_the_leader_stops() {
-    let bed = Bed::new().await;
+async fn another_process_takes_over_at_once_when_the_leader_stops() {
+    let bed = Testbed::new().await;
     let one = bed.run_cluster("one");
     until_held_by(&bed, "one").await;
     let two = bed.run_cluster("two");
@@ -49,8 +49,8 @@ async fn another_takes_over_at_once_when_the_leader_stops() {
 }
 
 #[tokio::test]
-async fn another_takes_over_when_the_leader_is_silent_for_long() {
-    let bed = Bed::new().await;
+async fn another_process_takes_over_when_the_lease_expires() {
+    let bed = Testbed::new().await;
     let one = bed.run_cluster("one");
     until_held_by(&bed, "one").await;
     let two = bed.run_cluster("two");
@@ -65,7 +65,7 @@ async fn another_takes_over_when_the_leader_is_silent_for_long() {
     assert_eq!(
         holder(&bed).await.as_deref(),
         Some("one"),
-        "a killed one says nothing"
+        "a killed leader does not release the lease"
     );
     until_held_by(&bed, "two").await;
     bed.connect().await;
@@ -75,11 +75,11 @@ async fn another_takes_over_when_the_leader_is_silent_for_long() {
 }
 
 #[tokio::test]
-async fn who_cannot_renew_stops_and_goes_on_later() {
-    let bed = Bed::simulated().await;
+async fn a_leader_that_cannot_renew_stops_until_it_can() {
+    let bed = Testbed::simulated().await;
     let one = bed.run_cluster("one");
     until_held_by(&bed, "one").await;
-    // More than a second, at ten attempts in a second.
+    // More than a second, at ten attempts per second.
     let fault = Fault {
         method: "PUT",
         path: "/leases/",
@@ -97,11 +97,11 @@ async fn who_cannot_renew_stops_and_goes_on_later() {
 }
 
 #[tokio::test]
-async fn what_was_decided_from_an_old_version_is_not_written() {
-    let mut bed = Bed::simulated().await;
+async fn annotations_computed_from_an_old_version_are_not_written() {
+    let mut bed = Testbed::simulated().await;
     bed.idle = Duration::from_secs(5);
     bed.connect().await;
-    // Nothing is seen but the list, until the watch is begun anew.
+    // The watch is silent, so the controller sees only the list until the watch is opened again.
     bed.api().fail(Fault {
         method: "WATCH",
         path: "/clusternetworkconnects",
@@ -112,19 +112,22 @@ async fn what_was_decided_from_an_old_version_is_not_written() {
     bed.until_allocated(2).await;
     let writes = |code: u16| {
         let requests = bed.api().requests();
-        let ours = requests.iter().filter(|one| !one.user.is_empty());
-        ours.filter(|one| one.writes_connect() && one.status == code)
+        let own = requests.iter().filter(|one| !one.user.is_empty());
+        own.filter(|one| one.writes_connect() && one.status == code)
             .count()
     };
-    // Its own writes are no conflicts.
+    // Own writes cause no conflicts.
     assert_eq!(writes(409), 0);
-    let changed = json!({"metadata": {"annotations": {"somebody": "else"}}});
+    let changed = json!({"metadata": {"annotations": {"example.org/note": "edited"}}});
     bed.connects()
         .patch(CONNECT, &PatchParams::default(), &Patch::Merge(changed))
         .await
         .unwrap();
     bed.label_nad("green", &json!({"app": null})).await;
-    eventually("it is refused", async || (writes(409) > 0).then_some(())).await;
+    eventually("the write is a conflict", async || {
+        (writes(409) > 0).then_some(())
+    })
+    .await;
     assert_eq!(subnets(&bed.connected().await).len(), 2);
     bed.until_allocated(1).await;
     one.stop().await;

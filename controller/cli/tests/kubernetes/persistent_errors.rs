@@ -1,4 +1,4 @@
-//! What is wrong and stays so: it is told once, and holds nobody else up.
+//! Errors that persist: they are reported once, and do not delay other objects.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use patchbay_schemas::nb::{
 use serde_json::{Value, json};
 
 use crate::apiserver::{Fault, Reply};
-use crate::bed::{Bed, CONNECT, ZONE, accepted, condition, eventually};
-use crate::database::Zone;
+use crate::testbed::{CONNECT, Testbed, ZONE, accepted, condition, eventually};
+use crate::zone_database::Zone;
 
 /// Requests that fail from now on.
-fn for_ever(method: &'static str, path: &'static str, code: u16) -> Fault {
+fn always_fail(method: &'static str, path: &'static str, code: u16) -> Fault {
     Fault {
         method,
         path,
@@ -29,16 +29,17 @@ fn for_ever(method: &'static str, path: &'static str, code: u16) -> Fault {
     }
 }
 
-/// Another connect, in a range of its own.
-async fn another(bed: &Bed, name: &str) {
-    let mut other = crate::bed::connect();
+/// Creates another ClusterNetworkConnect, in a range of its own.
+async fn another(bed: &Testbed, name: &str) {
+    let mut other = crate::testbed::connect();
     other.metadata.name = Some(name.to_owned());
     "192.170.0.0/16".clone_into(&mut other.spec.connect_subnets[0].cidr);
     bed.create(&other).await;
 }
 
-/// Waits until a pass has accepted a connect, and so has looked at all of them.
-async fn until_accepted(bed: &Bed, name: &str) {
+/// Waits until a reconciliation has accepted a ClusterNetworkConnect, and so has covered all of
+/// them.
+async fn until_accepted(bed: &Testbed, name: &str) {
     eventually("another one is accepted", async || {
         let (status, _) = accepted(&bed.connects().get(name).await.unwrap())?;
         (status == "True").then_some(())
@@ -46,18 +47,18 @@ async fn until_accepted(bed: &Bed, name: &str) {
     .await;
 }
 
-/// Times in conditions have no fractions: what is written in the same second looks the same.
+/// Waits for another second, because times in conditions have no fractions.
 async fn another_second() {
     tokio::time::sleep(Duration::from_millis(1100)).await;
 }
 
-/// Connects whose specs our own types do not know.
-fn raw(bed: &Bed) -> Api<DynamicObject> {
+/// `ClusterNetworkConnect`s whose specs Patchbay's types cannot represent.
+fn raw(bed: &Testbed) -> Api<DynamicObject> {
     let resource = ApiResource::erase::<ClusterNetworkConnect>(&());
     Api::all_with(bed.client.clone(), &resource)
 }
 
-async fn change_spec(bed: &Bed, spec: Value) {
+async fn change_spec(bed: &Testbed, spec: Value) {
     let patch = Patch::Merge(json!({"spec": spec}));
     raw(bed)
         .patch(CONNECT, &PatchParams::default(), &patch)
@@ -65,19 +66,19 @@ async fn change_spec(bed: &Bed, spec: Value) {
         .unwrap();
 }
 
-async fn status(bed: &Bed) -> (Option<String>, Value) {
+async fn status(bed: &Testbed) -> (Option<String>, Value) {
     let object = raw(bed).get(CONNECT).await.unwrap();
     (object.resource_version(), object.data["status"].clone())
 }
 
 #[tokio::test]
-async fn a_connect_that_cannot_be_written_holds_nobody_up() {
-    let bed = Bed::simulated().await;
+async fn a_connect_that_cannot_be_written_does_not_delay_others() {
+    let bed = Testbed::simulated().await;
     let cluster = bed.run_cluster("one");
     let path = "/clusternetworkconnects/aaa$";
-    bed.api().fail(for_ever("PATCH", path, 500));
+    bed.api().fail(always_fail("PATCH", path, 500));
     another(&bed, "aaa").await;
-    let failed = |bed: &Bed| bed.api().requests().iter().any(|one| one.status == 500);
+    let failed = |bed: &Testbed| bed.api().requests().iter().any(|one| one.status == 500);
     eventually("its write fails", async || failed(&bed).then_some(())).await;
     bed.connect().await;
     bed.until_allocated(2).await;
@@ -86,27 +87,27 @@ async fn a_connect_that_cannot_be_written_holds_nobody_up() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_lasts_is_told_once() {
-    let bed = Bed::simulated().await;
+async fn a_persistent_rejection_is_reported_once() {
+    let bed = Testbed::simulated().await;
     let cluster = bed.run_cluster("one");
     bed.connect().await;
     bed.until_allocated(2).await;
     let path = "/clusternetworkconnects/blue-green-connect$";
-    bed.api().fail(for_ever("PATCH", path, 422));
+    bed.api().fail(always_fail("PATCH", path, 422));
     bed.label_nad("green", &json!({"app": null})).await;
-    let told = eventually("the refusal is told", async || {
+    let reported = eventually("the rejection is reported", async || {
         let (status, _) = accepted(&bed.connected().await)?;
         (status == "False").then_some(())
     });
-    told.await;
+    reported.await;
     let before = status(&bed).await;
     another_second().await;
-    let refused = |bed: &Bed| {
+    let refused = |bed: &Testbed| {
         let requests = bed.api().requests();
         requests.iter().filter(|one| one.status == 422).count()
     };
     let so_far = refused(&bed);
-    eventually("it is tried again and again", async || {
+    eventually("the write is retried", async || {
         (refused(&bed) >= so_far + 3).then_some(())
     })
     .await;
@@ -115,24 +116,24 @@ async fn a_refusal_that_lasts_is_told_once() {
 }
 
 #[tokio::test]
-async fn a_connect_that_nobody_understands_is_told_of_once() {
-    let bed = Bed::simulated().await;
+async fn a_connect_that_cannot_be_decoded_is_reported_once() {
+    let bed = Testbed::simulated().await;
     let cluster = bed.run_cluster("one");
     bed.connect().await;
     bed.until_allocated(2).await;
     change_spec(&bed, json!({"connectivity": ["PodNetwork", "HostNetwork"]})).await;
-    let told = eventually("it is told", async || {
+    let reported = eventually("it is reported", async || {
         let (_, status) = status(&bed).await;
         (status["conditions"][0]["status"] == "False").then_some(())
     });
-    told.await;
+    reported.await;
     let before = status(&bed).await;
     another_second().await;
     another(&bed, "other").await;
     until_accepted(&bed, "other").await;
     assert_eq!(status(&bed).await, before);
 
-    // Nor does the next leader tell it anew.
+    // The next leader does not report it again.
     cluster.stop().await;
     let cluster = bed.run_cluster("two");
     another(&bed, "zzz").await;
@@ -146,7 +147,7 @@ async fn a_connect_that_nobody_understands_is_told_of_once() {
 
 #[tokio::test]
 async fn fields_of_a_later_version_of_the_definition_change_nothing() {
-    let bed = Bed::simulated().await;
+    let bed = Testbed::simulated().await;
     let cluster = bed.run_cluster("one");
     bed.connect().await;
     bed.until_allocated(2).await;
@@ -164,11 +165,11 @@ async fn fields_of_a_later_version_of_the_definition_change_nothing() {
 }
 
 #[tokio::test]
-async fn what_the_database_refuses_is_told_in_the_status() {
-    let bed = Bed::simulated().await;
+async fn a_rejection_by_the_database_is_reported_in_the_status() {
+    let bed = Testbed::simulated().await;
     let zone = bed.zone(ZONE).await;
     let (cluster, node) = (bed.run_cluster("one"), bed.run_zone(&zone));
-    let mut connect = crate::bed::connect();
+    let mut connect = crate::testbed::connect();
     connect.spec.connectivity = vec![Connectivity::ServiceNetwork];
     bed.create(&connect).await;
     let set = |zone: &Zone| {
@@ -176,24 +177,24 @@ async fn what_the_database_refuses_is_told_in_the_status() {
         let sets = snapshot.typed::<AddressSet>();
         sets.iter().next().map(Result::unwrap)
     };
-    let (row, ours) = zone.until("there is an address set", set).await;
+    let (row, own) = zone.until("there is an address set", set).await;
     node.stop().await;
-    // Names of address sets are unique, and this one is somebody else's now.
+    // Names of address sets are unique, and another owner has this one now.
     let owner = "k8s.ovn.org/owner-controller".to_owned();
-    let mut theirs = ours.clone();
-    theirs.external_ids.insert(owner, "somebody".to_owned());
+    let mut foreign = own.clone();
+    foreign.external_ids.insert(owner, "another".to_owned());
     let mut txn = TxnBuilder::new(&zone.snapshot());
-    txn.update(row, &ours, &theirs).unwrap();
+    txn.update(row, &own, &foreign).unwrap();
     zone.database.transact(&txn.finish()).unwrap();
     let node = bed.run_zone(&zone);
-    let told = eventually("it is told", async || {
+    let reported = eventually("it is reported", async || {
         let (status, message) = condition(&bed.connected().await, "Connected")?;
         let refuses = message.contains("the Northbound database refuses its rows: ");
         (status == "False" && refuses).then_some(message)
     });
-    let told = told.await;
-    assert!(told.contains(&theirs.name), "{told}");
-    assert_eq!(set(&zone), Some((row, theirs)));
+    let message = reported.await;
+    assert!(message.contains(&foreign.name), "{message}");
+    assert_eq!(set(&zone), Some((row, foreign)));
 
     let mut txn = TxnBuilder::new(&zone.snapshot());
     txn.delete(row).unwrap();
@@ -202,7 +203,7 @@ async fn what_the_database_refuses_is_told_in_the_status() {
         set(zone).filter(|(other, _)| *other != row)
     })
     .await;
-    eventually("that is told, too", async || {
+    eventually("the end of the rejection is reported", async || {
         let (_, message) = condition(&bed.connected().await, "Connected")?;
         (!message.contains("refuses")).then_some(())
     })
@@ -212,39 +213,39 @@ async fn what_the_database_refuses_is_told_in_the_status() {
 }
 
 #[tokio::test]
-async fn another_reason_for_which_the_database_refuses_is_told_too() {
-    let bed = Bed::simulated().await;
+async fn another_reason_of_a_rejection_is_reported_too() {
+    let bed = Testbed::simulated().await;
     let zone = bed.zone(ZONE).await;
     let (cluster, node) = (bed.run_cluster("one"), bed.run_zone(&zone));
-    let mut connect = crate::bed::connect();
+    let mut connect = crate::testbed::connect();
     connect.spec.connectivity = vec![Connectivity::PodNetwork, Connectivity::ServiceNetwork];
     bed.create(&connect).await;
     bed.until_allocated(2).await;
-    let is_ours = |router: &LogicalRouter| router.name.starts_with("connect_router_");
-    let (row, ours) = zone
+    let is_own = |router: &LogicalRouter| router.name.starts_with("connect_router_");
+    let (row, own) = zone
         .until("there is a connect router", |zone| {
             let snapshot = zone.snapshot();
             let routers = snapshot.typed::<LogicalRouter>();
             let mut routers = routers.iter().map(Result::unwrap);
-            routers.find(|(_, router)| is_ours(router))
+            routers.find(|(_, router)| is_own(router))
         })
         .await;
     node.stop().await;
-    // The names of ports are unique, and two of them are somebody else's now.
+    // The names of ports are unique, and another owner has two of them now.
     let snapshot = zone.snapshot();
-    let ports = ours.ports.iter().take(2);
+    let ports = own.ports.iter().take(2);
     let names: Vec<String> = ports
         .map(|port| snapshot.get(*port).unwrap().unwrap().name)
         .collect();
-    let mut theirs = Vec::new();
+    let mut foreign = Vec::new();
     for name in &names {
         let mut txn = TxnBuilder::new(&zone.snapshot());
-        if zone.rows::<LogicalRouter>().iter().any(is_ours) {
+        if zone.rows::<LogicalRouter>().iter().any(is_own) {
             txn.delete(row).unwrap();
         }
         let port = LogicalRouterPort {
             name: name.clone(),
-            external_ids: [("k8s.ovn.org/owner-controller".into(), "somebody".into())].into(),
+            external_ids: [("k8s.ovn.org/owner-controller".into(), "another".into())].into(),
             ..Default::default()
         };
         let port = txn.insert(&port).unwrap();
@@ -255,16 +256,16 @@ async fn another_reason_for_which_the_database_refuses_is_told_too() {
         };
         let router = txn.insert(&router).unwrap();
         zone.database.transact(&txn.finish()).unwrap();
-        theirs.push((name, router));
+        foreign.push((name, router));
     }
     let node = bed.run_zone(&zone);
-    while !theirs.is_empty() {
-        let named = eventually("it is told", async || {
+    while !foreign.is_empty() {
+        let named = eventually("it is reported", async || {
             let (status, message) = condition(&bed.connected().await, "Connected")?;
-            let place = theirs.iter().position(|(name, _)| message.contains(*name));
+            let place = foreign.iter().position(|(name, _)| message.contains(*name));
             (status == "False").then_some(place?)
         });
-        let (_, router) = theirs.swap_remove(named.await);
+        let (_, router) = foreign.swap_remove(named.await);
         let mut txn = TxnBuilder::new(&zone.snapshot());
         txn.delete(router).unwrap();
         zone.database.transact(&txn.finish()).unwrap();
@@ -274,8 +275,8 @@ async fn another_reason_for_which_the_database_refuses_is_told_too() {
 }
 
 #[tokio::test]
-async fn what_a_node_says_of_one_network_does_not_keep_others_from_being_read() {
-    let bed = Bed::simulated().await;
+async fn an_invalid_subnet_of_one_network_does_not_affect_other_networks() {
+    let bed = Testbed::simulated().await;
     let zone = bed.zone(ZONE).await;
     let (cluster, node) = (bed.run_cluster("one"), bed.run_zone(&zone));
     bed.connect().await;
@@ -283,7 +284,7 @@ async fn what_a_node_says_of_one_network_does_not_keep_others_from_being_read() 
     let has = |prefix: &'static str| {
         move |zone: &Zone| {
             let routes = zone.rows::<LogicalRouterStaticRoute>().into_iter();
-            // The networks have routes of their own to it.
+            // The networks have routes to this prefix, too.
             let mut routes = routes.filter(|route| route.nexthop.starts_with("192.168."));
             routes.find(|route| route.ip_prefix == prefix)
         }
@@ -307,8 +308,8 @@ async fn what_a_node_says_of_one_network_does_not_keep_others_from_being_read() 
 }
 
 #[tokio::test]
-async fn what_zones_report_stays_until_it_is_known_again() {
-    let bed = Bed::simulated().await;
+async fn the_condition_stays_until_the_reports_are_known() {
+    let bed = Testbed::simulated().await;
     let nodes = bed.inventory.nodes.iter().map(|(key, _)| key.name.clone());
     let mut zones = Vec::new();
     for node in nodes.collect::<Vec<_>>() {
@@ -328,7 +329,7 @@ async fn what_zones_report_stays_until_it_is_known_again() {
     }
     let before = status(&bed).await;
 
-    bed.api().fail(for_ever("GET", "/configmaps", 500));
+    bed.api().fail(always_fail("GET", "/configmaps", 500));
     let cluster = bed.run_cluster("two");
     another(&bed, "other").await;
     until_accepted(&bed, "other").await;

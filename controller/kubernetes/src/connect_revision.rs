@@ -1,4 +1,4 @@
-//! Which version of a connect something was said about.
+//! The version of a ClusterNetworkConnect that a zone's report is about.
 
 use patchbay_resources::object::ObjectMeta;
 use serde::{Deserialize, Serialize};
@@ -6,27 +6,30 @@ use sha2::{Digest, Sha256};
 
 use patchbay_model::{ConnectSubnetMap, ROUTER_TUNNEL_KEY};
 
-/// The annotations that rows follow from.
+/// Annotations from which Northbound rows are derived.
 const ANNOTATIONS: [&str; 2] = [ROUTER_TUNNEL_KEY, ConnectSubnetMap::ANNOTATION];
 
-/// A version of a connect, as far as rows follow from it: its spec, and the annotations of the cluster-wide half. These
-/// change without another generation when networks come and go. The resource version would not do: it changes with the
-/// status, too.
+/// The version of a ClusterNetworkConnect as far as Northbound rows depend on it: its generation,
+/// and a digest of the annotations that the cluster manager writes.
+///
+/// The annotations change without a new generation when networks come and go. The resource version
+/// would also change with every status update.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub(super) struct Revision {
-    /// The object's generation.
+pub(super) struct ConnectRevision {
+    /// `metadata.generation`.
     generation: Option<i64>,
-    /// A digest of the annotations.
+    /// The first 16 hexadecimal digits of the annotations' SHA-256.
     annotations: String,
 }
 
-impl Revision {
+impl ConnectRevision {
     pub(super) fn of(object: &ObjectMeta) -> Self {
         let mut digest = Sha256::new();
         for annotation in ANNOTATIONS {
             let annotations = object.annotations.as_ref();
             let value = annotations.and_then(|annotations| annotations.get(annotation));
-            // The length comes first: none, an empty one, and what would be parts of the other are different.
+            // The length precedes each value, so that a missing, an empty and a shifted value
+            // differ.
             digest.update(
                 value
                     .map_or(u64::MAX, |value| value.len() as u64)
@@ -49,13 +52,13 @@ mod tests {
 
     use super::*;
 
-    fn of(generation: i64, annotations: &Value) -> Revision {
+    fn of(generation: i64, annotations: &Value) -> ConnectRevision {
         let object = json!({"generation": generation, "annotations": annotations});
-        Revision::of(&serde_json::from_value(object).unwrap())
+        ConnectRevision::of(&serde_json::from_value(object).unwrap())
     }
 
     #[test]
-    fn what_rows_follow_from_makes_another_revision() {
+    fn the_revision_changes_with_the_generation_and_the_managed_annotations() {
         let [key, subnets] = ANNOTATIONS;
         let revision = of(1, &json!({key: "1", subnets: "{}"}));
         assert_eq!(

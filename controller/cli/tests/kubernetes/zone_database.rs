@@ -8,8 +8,8 @@ use patchbay_resources::manifests::Inventory;
 use patchbay_resources::read::network_objects;
 use patchbay_schemas::typed::TableRow;
 
-use crate::bed::eventually;
 use crate::relay::Relay;
+use crate::testbed::eventually;
 
 /// The database of a zone, in a simulator.
 pub(crate) struct Zone {
@@ -37,19 +37,19 @@ impl Zone {
         }
     }
 
-    /// Where clients find it.
+    /// The remote for clients.
     pub(crate) fn remote(&self) -> &str {
         &self.remote
     }
 
-    /// Lets clients find it behind a relay, which is not there yet.
+    /// Puts the database behind a relay that does not listen yet.
     pub(crate) fn hide(&mut self) -> Relay {
         let socket = self.folder.path().join("relay.sock");
         self.remote = format!("unix:{}", socket.display());
         Relay::new(socket, self.folder.path().join("nb.sock"))
     }
 
-    /// Does what OVN-Kubernetes does in this zone.
+    /// Adds the networks' rows, like OVN-Kubernetes.
     pub(crate) fn add_networks(&self, inventory: &Inventory) {
         let networks = ZoneNetworks::read(
             &network_objects(inventory),
@@ -74,7 +74,7 @@ impl Zone {
         table.iter().map(|row| row.unwrap().1).collect()
     }
 
-    /// Waits until the database holds what is expected.
+    /// Waits until `found` returns a value.
     pub(crate) async fn until<T>(&self, what: &str, found: impl Fn(&Self) -> Option<T>) -> T {
         eventually(what, async || found(self)).await
     }

@@ -1,7 +1,9 @@
-//! What zones report, from the zones to the leader: a `ConfigMap` of each zone, which the leader makes one condition of.
+//! The zones' reports: one `ConfigMap` per zone, from which the leader computes the condition
+//! `Connected`.
 //!
-//! Conditions of their own would be thousands on each connect, and everybody who watches connects would see all of them
-//! change. A zone's object is written when something else is to be said, and not often; only the leader watches them.
+//! A condition per zone would be thousands on each ClusterNetworkConnect, and everyone who watches
+//! those would see each change. A zone writes its `ConfigMap` only when its report changes, and
+//! only the leader watches them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,46 +14,48 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::objects::SeenConnect;
-use super::revision::Revision;
+use super::connect_revision::ConnectRevision;
+use super::projections::WatchedConnect;
 use patchbay_connects::{ConnectReport, ZoneReports, ZoneSummary};
 
-/// On all objects of zones.
-pub(super) const LABEL: &str = "app.kubernetes.io/component=patchbay-zone";
+/// Label selector of all zones' `ConfigMap`s.
+pub(super) const SELECTOR: &str = "app.kubernetes.io/component=patchbay-zone";
 const LABEL_KEY: &str = "app.kubernetes.io/component";
 const LABEL_VALUE: &str = "patchbay-zone";
-/// Start of the objects' names, which the names of nodes follow.
-const PREFIX: &str = "patchbay-zone-";
-/// The longest name of an object.
-const NAME: usize = 253;
-/// What a zone says while it cannot look.
-const OUT_OF_REACH: &str = "the Northbound database cannot be reached";
-/// How many obstacles, and how many notices, a zone tells of each connect.
-const SENTENCES: usize = 5;
+/// Prefix of the `ConfigMap`s' names; the node's name follows.
+const NAME_PREFIX: &str = "patchbay-zone-";
+/// Longest name of an object, in bytes.
+const MAX_NAME_BYTES: usize = 253;
+/// The obstacle that a zone reports while its database is unreachable.
+const UNREACHABLE_OBSTACLE: &str = "the Northbound database cannot be reached";
+/// Obstacles per ClusterNetworkConnect in a report, and notices likewise.
+const MAX_SENTENCES: usize = 5;
 
-/// What a zone says about one connect.
+/// A zone's report about one ClusterNetworkConnect, as JSON in the `ConfigMap`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct ConnectSummary {
-    /// Tells the object from a later one of the same name.
+    /// UID, which distinguishes the object from a later one of the same name.
     uid: Option<String>,
-    /// The version of the object that this is about; none in what earlier versions of the zone half have written.
+    /// The version that the report is about. `None`: written by an earlier version of the zone
+    /// controller.
     #[serde(default)]
-    revision: Option<Revision>,
+    revision: Option<ConnectRevision>,
     #[serde(flatten)]
     summary: ZoneSummary,
 }
 
 impl ConnectSummary {
-    pub(super) fn new(seen: &SeenConnect, report: &ConnectReport) -> Self {
+    pub(super) fn new(seen: &WatchedConnect, report: &ConnectReport) -> Self {
         Self {
             uid: seen.object.metadata.uid.clone(),
             revision: Some(seen.revision.clone()),
-            summary: ZoneSummary::short(report, SENTENCES),
+            summary: ZoneSummary::short(report, MAX_SENTENCES),
         }
     }
 
-    /// Nothing was, or could be, done about the connect as it is now. What was connected before most likely still is.
-    pub(super) fn out_of_reach(seen: &SeenConnect, before: Option<&Self>) -> Self {
+    /// The report of a zone whose database is unreachable. The counts are the last known ones,
+    /// because rows stay as they were.
+    pub(super) fn unreachable(seen: &WatchedConnect, before: Option<&Self>) -> Self {
         let before = before.filter(|before| before.uid == seen.object.metadata.uid);
         Self {
             uid: seen.object.metadata.uid.clone(),
@@ -59,67 +63,72 @@ impl ConnectSummary {
             summary: ZoneSummary {
                 networks: before.map_or(0, |before| before.summary.networks),
                 ports: before.map_or(0, |before| before.summary.ports),
-                obstacles: vec![OUT_OF_REACH.to_owned()],
+                obstacles: vec![UNREACHABLE_OBSTACLE.to_owned()],
                 ..ZoneSummary::default()
             },
         }
     }
 
-    /// The same is true of the connect as it is now.
-    pub(super) fn renew(&mut self, seen: &SeenConnect) {
+    /// Declares that the report also holds for the current version.
+    pub(super) fn renew(&mut self, seen: &WatchedConnect) {
         self.uid.clone_from(&seen.object.metadata.uid);
         self.revision = Some(seen.revision.clone());
     }
 }
 
-/// What a zone says.
+/// A zone's report.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct ZoneReport {
-    /// The node's UID: the object goes with the node.
-    pub(super) node: Option<String>,
-    /// The connects, by name.
+    /// UID of the node, which owns the `ConfigMap`. `None`: not known yet, so nothing can be
+    /// written.
+    pub(super) node_uid: Option<String>,
+    /// Reports about `ClusterNetworkConnect`s, by name.
     pub(super) connects: BTreeMap<String, ConnectSummary>,
 }
 
-/// What is kept of a zone's object: its name and what it says.
+/// A zone's report as a watch has delivered it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct SeenReport {
+pub(super) struct WatchedZoneReport {
     pub(super) zone: String,
     pub(super) connects: BTreeMap<String, ConnectSummary>,
 }
 
-/// Reads a zone's object. What cannot be understood is logged, and as if it had not been said.
+/// Projects a zone's `ConfigMap` to its report. Entries that cannot be decoded are logged and
+/// ignored.
 #[expect(
     clippy::needless_pass_by_value,
-    reason = "what is kept is all that is left of an object"
+    reason = "projections consume the objects that they reduce"
 )]
-pub(super) fn seen(object: ConfigMap) -> Option<Arc<SeenReport>> {
+pub(super) fn project_report(object: ConfigMap) -> Option<Arc<WatchedZoneReport>> {
     let name = object.name_any();
     let mut owners = object.metadata.owner_references.iter().flatten();
     let Some(owner) = owners.find(|owner| owner.kind == Node::KIND) else {
-        tracing::warn!("ConfigMap {name} is owned by no node, and so it is of no zone");
+        tracing::warn!("ignoring ConfigMap {name}: no node owns it");
         return None;
     };
     let zone = owner.name.clone();
-    // One object of each zone counts, whatever was copied from it.
-    if name != object_name(&zone) {
-        tracing::warn!(zone, "ConfigMap {name} has not the name of the zone's");
+    // Only the `ConfigMap` with the zone's own name counts, so that a copy does not.
+    if name != config_map_name(&zone) {
+        tracing::warn!(
+            zone,
+            "ignoring ConfigMap {name}: it does not have the name of its zone"
+        );
         return None;
     }
-    let said = object.data.iter().flatten();
-    let connects = said.filter_map(|(connect, text)| match serde_json::from_str(text) {
+    let entries = object.data.iter().flatten();
+    let connects = entries.filter_map(|(connect, text)| match serde_json::from_str(text) {
         Ok(summary) => Some((connect.clone(), summary)),
         Err(error) => {
-            tracing::warn!(zone, connect, %error, "cannot read what ConfigMap {name} says");
+            tracing::warn!(zone, connect, %error, "ignoring an entry of ConfigMap {name} that cannot be decoded");
             None
         }
     });
     let connects = connects.collect();
-    Some(Arc::new(SeenReport { zone, connects }))
+    Some(Arc::new(WatchedZoneReport { zone, connects }))
 }
 
-/// The object of a zone that says this.
-pub(super) fn object(zone: &str, namespace: &str, report: &ZoneReport) -> Value {
+/// The `ConfigMap` with a zone's report.
+pub(super) fn report_config_map(zone: &str, namespace: &str, report: &ZoneReport) -> Value {
     let data: BTreeMap<&String, String> = report
         .connects
         .iter()
@@ -129,48 +138,48 @@ pub(super) fn object(zone: &str, namespace: &str, report: &ZoneReport) -> Value 
         "apiVersion": ConfigMap::api_version(),
         "kind": ConfigMap::KIND,
         "metadata": {
-            "name": object_name(zone),
+            "name": config_map_name(zone),
             "namespace": namespace,
             "labels": {LABEL_KEY: LABEL_VALUE},
             "ownerReferences": [{
                 "apiVersion": Node::api_version(),
                 "kind": Node::KIND,
                 "name": zone,
-                "uid": report.node,
+                "uid": report.node_uid,
             }],
         },
         "data": data,
     })
 }
 
-/// Name of a zone's object. A name that would be too long gets a digest in its place.
-pub(super) fn object_name(zone: &str) -> String {
-    if PREFIX.len() + zone.len() <= NAME {
-        return format!("{PREFIX}{zone}");
+/// Name of a zone's `ConfigMap`. If it would be too long, a digest replaces the node's name.
+pub(super) fn config_map_name(zone: &str) -> String {
+    if NAME_PREFIX.len() + zone.len() <= MAX_NAME_BYTES {
+        return format!("{NAME_PREFIX}{zone}");
     }
     let digest = Sha256::digest(zone);
     let mut first = [0; 16];
     first.copy_from_slice(&digest[..16]);
-    format!("{PREFIX}{:032x}", u128::from_be_bytes(first))
+    format!("{NAME_PREFIX}{:032x}", u128::from_be_bytes(first))
 }
 
-/// What the zones of these nodes say about one connect. A report without a revision may be about any, so it does not count
-/// as one about the connect as it is now.
-pub(super) fn about<'a>(
-    connect: &SeenConnect,
+/// Selects the reports of the given nodes' zones about one ClusterNetworkConnect. A report without
+/// a revision counts as outdated.
+pub(super) fn reports_about<'a>(
+    connect: &WatchedConnect,
     nodes: impl Iterator<Item = &'a str>,
-    reports: &'a BTreeMap<&'a str, &'a SeenReport>,
+    reports: &'a BTreeMap<&'a str, &'a WatchedZoneReport>,
 ) -> ZoneReports<'a> {
     let meta = &connect.object.metadata;
     let name = meta.name.as_deref().unwrap_or_default();
     let mut about = ZoneReports::default();
     for zone in nodes {
-        let said = reports
+        let summary = reports
             .get(zone)
             .and_then(|report| report.connects.get(name));
-        match said.filter(|said| said.uid == meta.uid) {
-            Some(said) if said.revision.as_ref() == Some(&connect.revision) => {
-                about.current.push((zone, &said.summary));
+        match summary.filter(|summary| summary.uid == meta.uid) {
+            Some(summary) if summary.revision.as_ref() == Some(&connect.revision) => {
+                about.current.push((zone, &summary.summary));
             }
             Some(_) => about.outdated.push(zone),
             None => about.silent.push(zone),
@@ -182,30 +191,30 @@ pub(super) fn about<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objects;
+    use crate::projections;
     use patchbay_connects::{NetworkSkip, SkippedNetwork};
 
-    fn connect(uid: &str, generation: i64) -> Arc<SeenConnect> {
+    fn connect(uid: &str, generation: i64) -> Arc<WatchedConnect> {
         let object = json!({
             "metadata": {"name": "c", "uid": uid, "generation": generation},
             "spec": {"networkSelectors": [], "connectSubnets": [], "connectivity": []},
         });
-        objects::connect(serde_json::from_value(object).unwrap())
+        projections::project_connect(serde_json::from_value(object).unwrap())
     }
 
     fn written(connects: &[(&str, ConnectSummary)]) -> ConfigMap {
         let connects = connects.iter().cloned();
         let report = ZoneReport {
-            node: Some("n".to_owned()),
+            node_uid: Some("n".to_owned()),
             connects: connects
-                .map(|(name, said)| (name.to_owned(), said))
+                .map(|(name, summary)| (name.to_owned(), summary))
                 .collect(),
         };
-        serde_json::from_value(object("n1", "default", &report)).unwrap()
+        serde_json::from_value(report_config_map("n1", "default", &report)).unwrap()
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_written_report_is_read_back() {
         let skipped = (1..8).map(|number| SkippedNetwork {
             owner: format!("layer3_{number}").parse().unwrap(),
             network: None,
@@ -227,40 +236,40 @@ mod tests {
         data.insert("d".to_owned(), "{".to_owned());
         let expected = [("c".to_owned(), summary)].into();
         for object in [object, broken] {
-            let seen = seen(object).unwrap();
+            let seen = project_report(object).unwrap();
             assert_eq!((&*seen.zone, &seen.connects), ("n1", &expected));
         }
     }
 
     #[test]
-    fn an_object_counts_under_the_name_of_its_zone_only() {
+    fn only_a_config_map_with_the_name_of_its_zone_counts() {
         let object = written(&[]);
         let mut copied = object.clone();
         copied.metadata.name = Some("patchbay-zone-n2".to_owned());
-        assert_eq!(seen(copied), None);
+        assert_eq!(project_report(copied), None);
         let mut owned = object.clone();
         let owners = owned.metadata.owner_references.as_mut().unwrap();
         let mut other = owners[0].clone();
         other.kind = "DaemonSet".to_owned();
         other.name = "n2".to_owned();
         owners.insert(0, other);
-        assert_eq!(seen(owned).unwrap().zone, "n1");
+        assert_eq!(project_report(owned).unwrap().zone, "n1");
         let mut orphan = object;
         orphan.metadata.owner_references = None;
-        assert_eq!(seen(orphan), None);
+        assert_eq!(project_report(orphan), None);
     }
 
     #[test]
-    fn reports_count_for_the_revision_that_they_are_about() {
+    fn a_report_counts_for_its_own_revision_only() {
         let report = ConnectReport::default();
-        let said = |seen: &SeenConnect| {
+        let report_about = |seen: &WatchedConnect| {
             let object = written(&[("c", ConnectSummary::new(seen, &report))]);
             seen_report(object)
         };
         let seen = connect("u", 2);
-        let (current, former) = (said(&seen), said(&connect("u", 1)));
-        let another = said(&connect("v", 2));
-        // Of a version that knows nothing of revisions, but of something else.
+        let (current, former) = (report_about(&seen), report_about(&connect("u", 1)));
+        let another = report_about(&connect("v", 2));
+        // Written by a version without revisions, and with a field that is unknown here.
         let mut old = written(&[]);
         let text = r#"{"uid":"u","networks":2,"ports":6,"more":0,"else":[]}"#;
         old.data = Some([("c".to_owned(), text.to_owned())].into());
@@ -272,35 +281,38 @@ mod tests {
             ("n4", &*old),
         ];
         let reports = reports.into();
-        let about = about(&seen, ["n1", "n2", "n3", "n4", "n5"].into_iter(), &reports);
+        let about = reports_about(&seen, ["n1", "n2", "n3", "n4", "n5"].into_iter(), &reports);
         let current: Vec<&str> = about.current.iter().map(|(zone, _)| *zone).collect();
         assert_eq!(current, ["n1"]);
         assert_eq!(about.outdated, ["n2", "n4"]);
         assert_eq!(about.silent, ["n3", "n5"]);
     }
 
-    fn seen_report(object: ConfigMap) -> Arc<SeenReport> {
-        seen(object).unwrap()
+    fn seen_report(object: ConfigMap) -> Arc<WatchedZoneReport> {
+        project_report(object).unwrap()
     }
 
     #[test]
-    fn a_zone_without_its_database_says_so_of_connects_as_they_are() {
+    fn a_zone_without_its_database_reports_about_the_current_revision() {
         let mut before = ConnectSummary::new(&connect("u", 1), &ConnectReport::default());
         before.summary.networks = 2;
         let now = connect("u", 2);
-        let lost = ConnectSummary::out_of_reach(&now, Some(&before));
+        let lost = ConnectSummary::unreachable(&now, Some(&before));
         assert_eq!(lost.revision.as_ref(), Some(&now.revision));
         assert_eq!(
             (lost.summary.networks, &*lost.summary.obstacles),
-            (2, &[OUT_OF_REACH.to_owned()][..])
+            (2, &[UNREACHABLE_OBSTACLE.to_owned()][..])
         );
-        let lost = ConnectSummary::out_of_reach(&connect("v", 1), Some(&before));
+        let lost = ConnectSummary::unreachable(&connect("v", 1), Some(&before));
         assert_eq!(lost.summary.networks, 0);
     }
 
     #[test]
-    fn names_are_never_too_long() {
-        assert_eq!(object_name("n1"), "patchbay-zone-n1");
-        assert_eq!(object_name(&"n".repeat(250)).len(), PREFIX.len() + 32);
+    fn names_of_config_maps_are_never_too_long() {
+        assert_eq!(config_map_name("n1"), "patchbay-zone-n1");
+        assert_eq!(
+            config_map_name(&"n".repeat(250)).len(),
+            NAME_PREFIX.len() + 32
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Our own API server does what real ones do, as far as the other tests depend on it.
+//! The in-process API server behaves like real ones, as far as the other tests depend on it.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -14,7 +14,7 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::apiserver::ApiServer;
-use crate::bed::connect;
+use crate::testbed::connect;
 
 fn node(name: &str, labels: &Value) -> Node {
     serde_json::from_value(json!({"metadata": {"name": name, "labels": labels}})).unwrap()
@@ -116,7 +116,7 @@ async fn writes_that_are_based_on_old_versions_are_conflicts() {
 }
 
 #[tokio::test]
-async fn what_is_held_goes_when_it_is_let_go() {
+async fn an_object_with_finalizers_is_deleted_once_they_are_removed() {
     let server = ApiServer::start().await;
     let nodes = Api::<Node>::all(server.client());
     let mut held = node("n", &json!({}));
@@ -141,7 +141,7 @@ async fn what_is_held_goes_when_it_is_let_go() {
 }
 
 #[tokio::test]
-async fn managers_own_what_they_apply() {
+async fn field_managers_own_the_fields_that_they_apply() {
     let server = ApiServer::start().await;
     let connects = Api::<ClusterNetworkConnect>::all(server.client());
     let made = connects
@@ -173,14 +173,14 @@ async fn managers_own_what_they_apply() {
         409
     );
     let forced = two.clone().force();
-    // `c` was only theirs and is not applied any more; `b` is still the other's.
+    // `c` was owned by `two` only and is not applied any more; `one` still owns `b`.
     let patched = connects
         .patch(&name, &forced, &configuration(json!({"a": "2"})))
         .await
         .unwrap();
     let expected = json!({"a": "2", "b": "1"});
     assert_eq!(json!(patched.annotations()), expected);
-    // Who lost `a` does not take it with it.
+    // `one` has lost `a`, so its apply does not remove it.
     let patched = connects
         .patch(&name, &one, &configuration(json!({})))
         .await
@@ -188,7 +188,7 @@ async fn managers_own_what_they_apply() {
     assert_eq!(json!(patched.annotations()), json!({"a": "2"}));
     assert_eq!(patched.spec, made.spec);
 
-    // The status is another matter, and condition by condition.
+    // The status is owned separately, condition by condition.
     let condition = |type_: &str, status: &str| json!({"type": type_, "status": status, "reason": "R", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
     let status = |condition: Value| {
         Patch::Apply(json!({
@@ -209,11 +209,11 @@ async fn managers_own_what_they_apply() {
         .await
         .unwrap();
     let conditions = patched.status.clone().unwrap().conditions;
-    let told: Vec<_> = conditions
+    let states: Vec<_> = conditions
         .iter()
         .map(|one| (&*one.type_, &*one.status))
         .collect();
-    assert_eq!(told, [("A", "False"), ("B", "True")]);
+    assert_eq!(states, [("A", "False"), ("B", "True")]);
     assert_eq!(patched.metadata.generation, Some(1));
     let again = connects
         .patch_status(&name, &one, &status(condition("A", "False")))
@@ -228,7 +228,7 @@ async fn managers_own_what_they_apply() {
     assert!(managers.contains(&("one".to_owned(), Some("status".to_owned()))));
     assert!(managers.contains(&("two".to_owned(), None)));
 
-    // Nobody applies to an object that is gone if he says which one he means.
+    // An apply with a UID does not create a deleted object again.
     connects
         .delete(&name, &DeleteParams::default())
         .await
@@ -242,7 +242,7 @@ async fn managers_own_what_they_apply() {
 }
 
 #[tokio::test]
-async fn watches_tell_what_is_selected_and_end_when_history_is_forgotten() {
+async fn watches_return_selected_events_and_end_when_history_is_forgotten() {
     let server = ApiServer::start().await;
     let nodes = Api::<Node>::all(server.client());
     nodes
@@ -260,9 +260,9 @@ async fn watches_tell_what_is_selected_and_end_when_history_is_forgotten() {
     };
     relabel("2").await;
     relabel("1").await;
-    let mut told = Vec::new();
-    while told.len() < 4 {
-        told.push(match events.next().await.unwrap().unwrap() {
+    let mut types = Vec::new();
+    while types.len() < 4 {
+        types.push(match events.next().await.unwrap().unwrap() {
             WatchEvent::Added(_) => "added",
             WatchEvent::Deleted(_) => "deleted",
             WatchEvent::Modified(_) => "modified",
@@ -271,8 +271,8 @@ async fn watches_tell_what_is_selected_and_end_when_history_is_forgotten() {
         });
     }
     assert!(
-        told.ends_with(&["bookmark"]) && told.starts_with(&["added"]),
-        "{told:?}"
+        types.ends_with(&["bookmark"]) && types.starts_with(&["added"]),
+        "{types:?}"
     );
 
     server.forget_history(false);

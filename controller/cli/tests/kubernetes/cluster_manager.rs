@@ -1,4 +1,4 @@
-//! The cluster-wide half: from selectors to annotations and status.
+//! The cluster manager: from selectors to annotations and status.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -7,14 +7,15 @@ use serde_json::json;
 
 use patchbay_schemas::nb::LogicalRouterPort;
 
-use crate::bed::{
-    Bed, CONNECT, NAMESPACE, ZONE, accepted, condition, connect, eventually, subnets, tunnel_key,
+use crate::testbed::{
+    CONNECT, NAMESPACE, Testbed, ZONE, accepted, condition, connect, eventually, subnets,
+    tunnel_key,
 };
-use crate::database::Zone;
+use crate::zone_database::Zone;
 
 #[tokio::test]
 async fn the_documents_example_gets_its_annotations() {
-    let bed = Bed::new().await;
+    let bed = Testbed::new().await;
     let cluster = bed.run_cluster("one");
     bed.connect().await;
     let connect = bed.until_allocated(2).await;
@@ -75,7 +76,7 @@ async fn the_documents_example_gets_its_annotations() {
             "{manager:?} is not in {managers:?}"
         );
     }
-    eventually("an event says so", async || {
+    eventually("an event `Accepted`", async || {
         let events = bed.events().await;
         events
             .iter()
@@ -89,14 +90,14 @@ async fn the_documents_example_gets_its_annotations() {
 
 #[tokio::test]
 async fn a_restart_writes_nothing() {
-    let bed = Bed::new().await;
+    let bed = Testbed::new().await;
     let cluster = bed.run_cluster("one");
     bed.connect().await;
     let before = bed.until_allocated(2).await;
     cluster.stop().await;
 
     let cluster = bed.run_cluster("two");
-    // What happens later is seen, so the first pass is over by then.
+    // A later object is allocated only after the first reconciliation.
     let other = {
         let mut other = connect();
         other.metadata.name = Some("other".to_owned());
@@ -115,13 +116,13 @@ async fn a_restart_writes_nothing() {
 }
 
 #[tokio::test]
-async fn the_status_follows_what_is_right_and_wrong() {
-    let bed = Bed::new().await;
+async fn an_overlapping_connect_is_rejected_until_the_other_one_is_deleted() {
+    let bed = Testbed::new().await;
     let cluster = bed.run_cluster("one");
     bed.connect().await;
     let before = bed.until_allocated(2).await;
 
-    // The same networks through the same range, a second time.
+    // A second one with the same networks and the same range.
     let mut second = connect();
     second.metadata.name = Some("second".to_owned());
     bed.create(&second).await;
@@ -154,7 +155,7 @@ async fn the_status_follows_what_is_right_and_wrong() {
 
 #[tokio::test]
 async fn selection_follows_labels() {
-    let bed = Bed::new().await;
+    let bed = Testbed::new().await;
     let cluster = bed.run_cluster("one");
     bed.connect().await;
     let before = bed.until_allocated(2).await;
@@ -173,8 +174,8 @@ async fn selection_follows_labels() {
 }
 
 #[tokio::test]
-async fn edits_of_others_are_put_right() {
-    let bed = Bed::new().await;
+async fn edits_by_others_are_reverted() {
+    let bed = Testbed::new().await;
     let cluster = bed.run_cluster("one");
     bed.connect().await;
     let before = bed.until_allocated(2).await;
@@ -195,8 +196,8 @@ async fn edits_of_others_are_put_right() {
 }
 
 #[tokio::test]
-async fn a_connect_that_was_deleted_and_made_again_is_another_one() {
-    let bed = Bed::new().await;
+async fn a_recreated_connect_gets_new_allocations() {
+    let bed = Testbed::new().await;
     let cluster = bed.run_cluster("one");
     bed.connect().await;
     let before = bed.until_allocated(2).await;
@@ -207,15 +208,16 @@ async fn a_connect_that_was_deleted_and_made_again_is_another_one() {
     bed.connect().await;
     let after = bed.until_allocated(2).await;
     assert_ne!(after.uid(), before.uid());
-    // Keys are handed out in turn, so that the old router's is not met again at once.
+    // Keys are allocated in rotation, so that a new router does not get the key of the previous
+    // one.
     assert_ne!(tunnel_key(&after), tunnel_key(&before));
     cluster.stop().await;
     bed.clear().await;
 }
 
 #[tokio::test]
-async fn annotations_that_nobody_can_read_are_left_alone() {
-    let bed = Bed::new().await;
+async fn annotations_that_cannot_be_decoded_are_not_overwritten() {
+    let bed = Testbed::new().await;
     let zone = bed.zone(ZONE).await;
     let both = bed.run("one", true, Some(&zone));
     bed.connect().await;
@@ -227,7 +229,7 @@ async fn annotations_that_nobody_can_read_are_left_alone() {
     };
     zone.until("it is connected", |zone| (ports(zone) == 6).then_some(()))
         .await;
-    // Somebody edits a connect and a node while the controller is away.
+    // Others edit a ClusterNetworkConnect and a node while the controller is stopped.
     both.stop().await;
     let patch =
         |key: &str, value: &str| Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
@@ -238,12 +240,12 @@ async fn annotations_that_nobody_can_read_are_left_alone() {
         .await
         .unwrap();
     let both = bed.run("one", true, Some(&zone));
-    let (_, message) = eventually("the status tells", async || {
+    let (_, message) = eventually("the status is `False`", async || {
         accepted(&bed.connected().await).filter(|(status, _)| status == "False")
     })
     .await;
-    let told = "failed to initialize subnet allocator for CNC blue-green-connect: annotation k8s.ovn.org/network-connect-subnet: ";
-    assert!(message.starts_with(told), "{message}");
+    let expected = "failed to initialize subnet allocator for CNC blue-green-connect: annotation k8s.ovn.org/network-connect-subnet: ";
+    assert!(message.starts_with(expected), "{message}");
     assert_eq!(
         bed.connected().await.annotations()["k8s.ovn.org/network-connect-subnet"],
         "{"
@@ -257,7 +259,7 @@ async fn annotations_that_nobody_can_read_are_left_alone() {
         .unwrap();
     bed.until_allocated(2).await;
 
-    // A node's annotations count as they were when they could be read.
+    // An annotation of a node that cannot be decoded keeps its last value.
     for (key, value) in [
         ("k8s.ovn.org/node-id", "two"),
         ("k8s.ovn.org/node-subnets", "[]"),
@@ -280,14 +282,14 @@ async fn annotations_that_nobody_can_read_are_left_alone() {
 }
 
 #[tokio::test]
-async fn what_nobody_can_mean_is_told_by_name_and_the_rest_goes_on() {
-    let bed = Bed::new().await;
+async fn contradictory_annotations_are_reported_and_do_not_stop_the_rest() {
+    let bed = Testbed::new().await;
     let zone = bed.zone(ZONE).await;
     let cluster = bed.run_cluster("one");
     let node = bed.run_zone(&zone);
     bed.connect().await;
     bed.until_allocated(2).await;
-    let told = async |message: &str| {
+    let until_reported = async |message: &str| {
         eventually(message, async || {
             let (status, found) = condition(&bed.connected().await, "Connected")?;
             (status == "False" && found.contains(message)).then_some(())
@@ -303,11 +305,11 @@ async fn what_nobody_can_mean_is_told_by_name_and_the_rest_goes_on() {
 
     let twice = patch("k8s.ovn.org/node-id", &id);
     nodes.patch("ovn-worker2", &params, &twice).await.unwrap();
-    told("node ovn-worker2: the node has the id of node ovn-worker").await;
+    until_reported("node ovn-worker2: the node has the id of node ovn-worker").await;
     let mended = patch("k8s.ovn.org/node-id", &former);
     nodes.patch("ovn-worker2", &params, &mended).await.unwrap();
 
-    // While no leader looks, somebody adds a network that there is not.
+    // Without a leader, another client adds an unknown network to the annotation.
     cluster.kill().await;
     let connect = bed.connected().await;
     let mut entries = subnets(&connect);
@@ -323,9 +325,9 @@ async fn what_nobody_can_mean_is_told_by_name_and_the_rest_goes_on() {
     let reports = Api::<ConfigMap>::namespaced(bed.client.clone(), NAMESPACE);
     eventually("the zone reports it", async || {
         let report = reports.get(&format!("patchbay-zone-{ZONE}")).await.unwrap();
-        let said = report.data?.remove(CONNECT)?;
-        (said.contains("network layer3_99: the network is not known")
-            && said.contains(r#""networks":2"#))
+        let summary = report.data?.remove(CONNECT)?;
+        (summary.contains("network layer3_99: the network is not known")
+            && summary.contains(r#""networks":2"#))
         .then_some(())
     })
     .await;

@@ -1,4 +1,4 @@
-//! Mistakes that must not tear down what is connected.
+//! Mistakes of operators that must not delete existing connections.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use kube::api::{Patch, PatchParams};
 use patchbay_schemas::nb::{LogicalRouterPort, LogicalRouterStaticRoute};
 use serde_json::json;
 
-use crate::bed::{Bed, ZONE, condition, eventually};
-use crate::database::Zone;
+use crate::testbed::{Testbed, ZONE, condition, eventually};
+use crate::zone_database::Zone;
 
-/// The names of all ports of routers, and where routes lead.
+/// The names of all router ports, and the prefixes of all routes.
 fn state(zone: &Zone) -> Vec<String> {
     let ports = zone.rows::<LogicalRouterPort>().into_iter();
     let routes = zone.rows::<LogicalRouterStaticRoute>().into_iter();
@@ -19,14 +19,14 @@ fn state(zone: &Zone) -> Vec<String> {
     state
 }
 
-async fn connected(bed: &Bed, zone: &Zone) -> Vec<String> {
+async fn connected(bed: &Testbed, zone: &Zone) -> Vec<String> {
     let both = bed.run("one", true, Some(zone));
     bed.connect().await;
     bed.until_allocated(2).await;
     zone.until("it is connected", |zone| {
         let ports = zone.rows::<LogicalRouterPort>().into_iter();
-        let ours = ports.filter(|port| port.name.starts_with("crtor-"));
-        (ours.count() == 6).then_some(())
+        let own = ports.filter(|port| port.name.starts_with("crtor-"));
+        (own.count() == 6).then_some(())
     })
     .await;
     both.stop().await;
@@ -34,8 +34,8 @@ async fn connected(bed: &Bed, zone: &Zone) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn annotations_that_broke_before_the_start_change_nothing() {
-    let bed = Bed::new().await;
+async fn annotations_that_broke_before_the_start_change_no_row() {
+    let bed = Testbed::new().await;
     let zone = bed.zone(ZONE).await;
     let before = connected(&bed, &zone).await;
     let (nodes, params) = (bed.nodes(), PatchParams::default());
@@ -47,11 +47,11 @@ async fn annotations_that_broke_before_the_start_change_nothing() {
         nodes.patch(node, &params, &patch).await.unwrap();
     }
     let both = bed.run("two", true, Some(&zone));
-    eventually("it is told", async || {
+    eventually("it is reported", async || {
         let (_, message) = condition(&bed.connected().await, "Connected")?;
-        let told = message.contains("node ovn-control-plane: the node's id cannot be read")
+        let is_reported = message.contains("node ovn-control-plane: the node's id cannot be read")
             && message.contains("node ovn-worker2: the node's subnets cannot be read");
-        told.then_some(())
+        is_reported.then_some(())
     })
     .await;
     assert_eq!(state(&zone), before);
@@ -60,8 +60,8 @@ async fn annotations_that_broke_before_the_start_change_nothing() {
 }
 
 #[tokio::test]
-async fn a_zone_without_a_node_is_a_mistake() {
-    let bed = Bed::new().await;
+async fn a_zone_without_a_node_changes_no_row() {
+    let bed = Testbed::new().await;
     let zone = bed.zone(ZONE).await;
     let before = connected(&bed, &zone).await;
     let wrong = bed.run_on("two", true, Some(("ovn-other", zone.remote())));

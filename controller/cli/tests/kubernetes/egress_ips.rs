@@ -1,4 +1,4 @@
-//! Networks that are rendered where egress IPs are.
+//! Networks on nodes with egress IPs.
 
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -7,11 +7,11 @@ use kube::discovery::ApiResource;
 use serde_json::{Value, json};
 
 use crate::apiserver::{Fault, Reply};
-use crate::bed::{Bed, ZONE, eventually};
-use crate::zone::until_ports;
+use crate::testbed::{Testbed, ZONE, eventually};
+use crate::zone_controller::until_ports;
 
-/// The cluster's `EgressIP`s: the resource is OVN-Kubernetes' own.
-fn egress_ips(bed: &Bed) -> Api<DynamicObject> {
+/// The cluster's `EgressIP`s, a resource of OVN-Kubernetes.
+fn egress_ips(bed: &Testbed) -> Api<DynamicObject> {
     let resource = ApiResource {
         group: "k8s.ovn.org".to_owned(),
         version: "v1".to_owned(),
@@ -22,7 +22,7 @@ fn egress_ips(bed: &Bed) -> Api<DynamicObject> {
     Api::all_with(bed.client.clone(), &resource)
 }
 
-/// One for a namespace, on these nodes.
+/// An `EgressIP` for a namespace, with addresses on these nodes.
 fn egress_ip(namespace: &str, nodes: &[&str]) -> DynamicObject {
     let selector = json!({"matchLabels": {"kubernetes.io/metadata.name": namespace}});
     serde_json::from_value(json!({
@@ -41,8 +41,8 @@ fn items(nodes: &[&str]) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn networks_are_connected_where_egress_ips_are() {
-    let mut bed = Bed::simulated().await;
+async fn networks_are_connected_on_nodes_with_egress_ips() {
+    let mut bed = Testbed::simulated().await;
     bed.dynamic_udn = true;
     let zone = bed.zone(ZONE).await;
     let both = bed.run("one", true, Some(&zone));
@@ -52,7 +52,7 @@ async fn networks_are_connected_where_egress_ips_are() {
     ips.create(&PostParams::default(), &egress_ip("blue", &[ZONE]))
         .await
         .unwrap();
-    // Where one network is, the other one is needed, too.
+    // A network is also rendered on the nodes of its peer.
     until_ports(&zone, 2).await;
     let more = json!({"status": {"items": items(&[ZONE, "ovn-worker2"])}});
     ips.patch("egress", &PatchParams::default(), &Patch::Merge(more))
@@ -69,8 +69,8 @@ async fn networks_are_connected_where_egress_ips_are() {
 }
 
 #[tokio::test]
-async fn a_cluster_without_egress_ips_is_served_and_gets_them_later() {
-    let mut bed = Bed::simulated().await;
+async fn a_cluster_may_lack_the_kind_egress_ip_and_get_it_later() {
+    let mut bed = Testbed::simulated().await;
     bed.dynamic_udn = true;
     let path = "/egressips";
     let missing = Fault {
@@ -107,7 +107,7 @@ async fn a_cluster_without_egress_ips_is_served_and_gets_them_later() {
         .await
         .unwrap();
     until_ports(&zone, 4).await;
-    eventually("it was asked for until it was there", async || {
+    eventually("it was listed until it was defined", async || {
         (codes().iter().filter(|code| **code == 404).count() == 2).then_some(())
     })
     .await;
@@ -115,8 +115,8 @@ async fn a_cluster_without_egress_ips_is_served_and_gets_them_later() {
 }
 
 #[tokio::test]
-async fn who_does_not_need_egress_ips_does_not_ask_for_them() {
-    let bed = Bed::simulated().await;
+async fn egress_ips_are_not_listed_without_dynamic_allocation() {
+    let bed = Testbed::simulated().await;
     let zone = bed.zone(ZONE).await;
     let both = bed.run("one", true, Some(&zone));
     bed.connect().await;

@@ -1,4 +1,4 @@
-//! The documents' example in an API server and in the Northbound databases of its zones.
+//! The documentation's example in an API server and in the Northbound databases of its zones.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -17,7 +17,10 @@ use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Config as ClientConfig, Resource, ResourceExt};
 use patchbay_allocate::networks::resolve;
 use patchbay_crds as crd;
-use patchbay_kubernetes::{ClusterHalf, Config, Lease, RunError, Timing, ZoneHalf, run};
+use patchbay_kubernetes::{
+    ClusterManagerConfig, ControllerConfig, LeaseConfig, RunError, Timing, ZoneControllerConfig,
+    run,
+};
 use patchbay_model::{ClusterSettings, IpFamily};
 use patchbay_resources::manifests::{Inventory, read_manifests};
 use patchbay_resources::object::Time;
@@ -28,32 +31,32 @@ use tokio::sync::{Mutex, MutexGuard, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::apiserver::ApiServer;
-use crate::database::Zone;
 use crate::stored::{
     ClusterNetworkConnect, ClusterUserDefinedNetwork, NetworkAttachmentDefinition, converted,
 };
+use crate::zone_database::Zone;
 
-/// The connect of the example.
+/// Name of the example's ClusterNetworkConnect.
 pub(crate) const CONNECT: &str = "blue-green-connect";
-/// The zone that most tests look at.
+/// The zone that most tests check.
 pub(crate) const ZONE: &str = "ovn-worker";
 
 const SUBNETS: &str = "k8s.ovn.org/network-connect-subnet";
 const TUNNEL_KEY: &str = "k8s.ovn.org/connect-router-tunnel-key";
-/// Where the controller keeps objects of its own.
+/// Namespace of the controller's own objects.
 pub(crate) const NAMESPACE: &str = "default";
 const LEASE: &str = "patchbay-cluster";
-/// Where events about connects are.
+/// Namespace of events about `ClusterNetworkConnect`s.
 const EVENTS: &str = "default";
-/// On everything that tests make, so that it can be found and deleted.
+/// Label of everything that tests create, for its deletion.
 const LABEL: &str = "patchbay-test";
 
-/// A real API server is for one test at a time.
+/// Lets one test at a time use the real API server.
 static REAL: Mutex<()> = Mutex::const_new(());
-/// How many tests use the real API server or wait for it.
+/// Number of tests that use the real API server or wait for it.
 static USERS: AtomicUsize = AtomicUsize::new(0);
 
-/// One of the tests that use the real API server.
+/// Registration of a test that uses the real API server.
 struct User;
 
 impl User {
@@ -62,7 +65,7 @@ impl User {
         Self
     }
 
-    /// Whether no other test needs what is there for all of them.
+    /// `true` if no other test needs the shared definitions.
     fn is_last() -> bool {
         USERS.load(Ordering::SeqCst) == 1
     }
@@ -75,26 +78,26 @@ impl Drop for User {
 }
 
 /// An API server with the nodes, namespaces and networks of the example.
-pub(crate) struct Bed {
-    /// The server, if it is ours.
+pub(crate) struct Testbed {
+    /// The in-process server. `None`: a real server.
     pub(crate) api: Option<ApiServer>,
     pub(crate) client: Client,
     pub(crate) inventory: Inventory,
-    /// Whether zones connect networks only where pods are.
+    /// `true` if networks are rendered only on nodes with pods or egress IPs.
     pub(crate) dynamic_udn: bool,
-    /// How long the controller waits for answers.
+    /// Time-out of requests.
     pub(crate) request: Duration,
-    /// How long it waits for something to happen on a watch.
+    /// Longest silence on a watch.
     pub(crate) idle: Duration,
-    /// How often zones report although nothing is new.
+    /// Interval of unchanged reports.
     pub(crate) repeat: Duration,
-    /// How long reports are collected.
+    /// Time for which reports are collected.
     pub(crate) report: Duration,
     _alone: Option<(User, MutexGuard<'static, ()>)>,
 }
 
-impl Bed {
-    /// The server in this process, or a real one.
+impl Testbed {
+    /// Uses the in-process server, or the real one that the environment names.
     pub(crate) async fn new() -> Self {
         let bed = match std::env::var_os("PATCHBAY_TEST_KUBECONFIG") {
             None => Self::simulated_server().await,
@@ -104,7 +107,7 @@ impl Bed {
         bed
     }
 
-    /// A server that is not ours, on which others have left what they like.
+    /// A real server, possibly with other objects.
     async fn real(kubeconfig: &Path) -> Self {
         let user = User::new();
         let file = Kubeconfig::read_from(kubeconfig).unwrap();
@@ -116,8 +119,8 @@ impl Bed {
             inventory: example(),
             dynamic_udn: false,
             request: Duration::from_secs(5),
-            idle: Timing::default().idle,
-            repeat: Timing::default().repeat,
+            idle: Timing::default().watch_idle_timeout,
+            repeat: Timing::default().report_refresh_interval,
             report: Duration::from_millis(50),
             _alone: Some((user, REAL.lock().await)),
         };
@@ -126,7 +129,7 @@ impl Bed {
         bed
     }
 
-    /// The server in this process, which fails as told.
+    /// The in-process server, with fault injection.
     pub(crate) async fn simulated() -> Self {
         let bed = Self::simulated_server().await;
         bed.make_example().await;
@@ -141,18 +144,20 @@ impl Bed {
             inventory: example(),
             dynamic_udn: false,
             request: Duration::from_secs(5),
-            idle: Timing::default().idle,
-            repeat: Timing::default().repeat,
+            idle: Timing::default().watch_idle_timeout,
+            repeat: Timing::default().report_refresh_interval,
             report: Duration::from_millis(50),
             _alone: None,
         }
     }
 
     pub(crate) fn api(&self) -> &ApiServer {
-        self.api.as_ref().expect("the test is for our own server")
+        self.api
+            .as_ref()
+            .expect("the test needs the in-process server")
     }
 
-    /// Makes the definitions of our resources, as `patchbay crds` prints them, where they are not there.
+    /// Creates missing resource definitions, as `patchbay crds` prints them.
     async fn define_resources(&self) {
         let api = Api::<CustomResourceDefinition>::all(self.client.clone());
         let definitions = [
@@ -183,15 +188,15 @@ impl Bed {
         }
     }
 
-    /// Deletes the definitions that tests have made.
+    /// Deletes the definitions that tests have created.
     async fn remove_definitions(&self) {
         let api = Api::<CustomResourceDefinition>::all(self.client.clone());
-        let ours = ListParams::default().labels(LABEL);
-        api.delete_collection(&DeleteParams::default(), &ours)
+        let labelled = ListParams::default().labels(LABEL);
+        api.delete_collection(&DeleteParams::default(), &labelled)
             .await
             .unwrap();
         eventually("the definitions are gone", async || {
-            let left = api.list(&ours).await.unwrap();
+            let left = api.list(&labelled).await.unwrap();
             left.items.is_empty().then_some(())
         })
         .await;
@@ -205,7 +210,7 @@ impl Bed {
         for (_, node) in self.inventory.nodes.iter() {
             self.create(&converted::<Node>(&node.object)).await;
         }
-        // What is owned by something that is not there is collected as garbage.
+        // Owners come first, because objects without their owner are garbage-collected.
         let mut owners = BTreeMap::new();
         for (key, network) in self.inventory.cluster_user_defined_networks.iter() {
             let mut network: ClusterUserDefinedNetwork = converted(&network.object);
@@ -260,17 +265,17 @@ impl Bed {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Makes the connect of the example.
+    /// Creates the example's ClusterNetworkConnect.
     pub(crate) async fn connect(&self) -> ClusterNetworkConnect {
         self.create(&connect()).await
     }
 
-    /// The connect as it is now.
+    /// The current ClusterNetworkConnect.
     pub(crate) async fn connected(&self) -> ClusterNetworkConnect {
         self.connects().get(CONNECT).await.unwrap()
     }
 
-    /// Waits until the connect is accepted and has subnets for so many networks.
+    /// Waits until the ClusterNetworkConnect is accepted and has subnets for `networks` networks.
     pub(crate) async fn until_allocated(&self, networks: usize) -> ClusterNetworkConnect {
         let described = format!("subnets for {networks} networks");
         eventually(&described, async || {
@@ -281,7 +286,7 @@ impl Bed {
         .await
     }
 
-    /// Reason and note of all events about the connect.
+    /// Reason and note of all events about the ClusterNetworkConnect.
     pub(crate) async fn events(&self) -> Vec<(String, String)> {
         let connect = self.connects().get_opt(CONNECT).await.unwrap();
         let Some(uid) = connect.and_then(|connect| connect.uid()) else {
@@ -321,12 +326,12 @@ impl Bed {
         zone
     }
 
-    /// Runs the cluster-wide half.
+    /// Runs a cluster manager.
     pub(crate) fn run_cluster(&self, identity: &str) -> Running {
         self.run(identity, true, None)
     }
 
-    /// Runs the zone half.
+    /// Runs a zone controller.
     pub(crate) fn run_zone(&self, zone: &Zone) -> Running {
         self.run(&zone.name, false, Some(zone))
     }
@@ -336,21 +341,21 @@ impl Bed {
         self.run_on(identity, cluster, zone)
     }
 
-    /// Runs the halves, that of a zone on the database at this place.
+    /// Runs a cluster manager, a zone controller for a name and a remote, or both.
     pub(crate) fn run_on(
         &self,
         identity: &str,
         cluster: bool,
         zone: Option<(&str, &str)>,
     ) -> Running {
-        let lease = Lease {
+        let lease = LeaseConfig {
             duration: Duration::from_secs(1),
             renew_deadline: Duration::from_millis(700),
             retry: Duration::from_millis(100),
-            ..Lease::new(NAMESPACE, LEASE)
+            ..LeaseConfig::new(NAMESPACE, LEASE)
         };
-        let config = Config {
-            cluster: cluster.then(|| ClusterHalf {
+        let config = ControllerConfig {
+            cluster: cluster.then(|| ClusterManagerConfig {
                 settings: ClusterSettings {
                     families: vec![IpFamily::V4],
                     service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
@@ -358,7 +363,7 @@ impl Bed {
                 },
                 lease,
             }),
-            zone: zone.map(|(name, remote)| ZoneHalf {
+            zone: zone.map(|(name, remote)| ZoneControllerConfig {
                 zone: name.to_owned(),
                 families: vec![IpFamily::V4],
                 service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
@@ -369,16 +374,16 @@ impl Bed {
             namespace: NAMESPACE.to_owned(),
             identity: identity.to_owned(),
             timing: Timing {
-                quiet: Duration::from_millis(5),
-                latest: Duration::from_millis(50),
+                debounce_quiet: Duration::from_millis(5),
+                debounce_max: Duration::from_millis(50),
                 retry: (Duration::from_millis(20), Duration::from_millis(200)),
-                request: self.request,
-                idle: self.idle,
-                report: self.report,
-                repeat: self.repeat,
+                request_timeout: self.request,
+                watch_idle_timeout: self.idle,
+                report_interval: self.report,
+                report_refresh_interval: self.repeat,
             },
         };
-        // Connections of its own, as another process has, and the rights of our service accounts.
+        // A client of its own, like another process, with the rights of the service accounts.
         let accounts = [
             cluster.then_some("ovnkube-cluster-manager"),
             zone.map(|_| "ovnkube-node"),
@@ -396,7 +401,8 @@ impl Bed {
         Running { stop, task }
     }
 
-    /// Deletes everything that the test has made, and after the last test what all of them have used.
+    /// Deletes everything that the test has created, and after the last test the shared
+    /// definitions.
     pub(crate) async fn clear(self) {
         self.delete_all().await;
         if self.api.is_none() && User::is_last() {
@@ -441,17 +447,17 @@ impl Bed {
             })
             .await;
             let events = Api::<Event>::namespaced(self.client.clone(), EVENTS);
-            let told = events.list(&ListParams::default()).await.unwrap();
-            let ours = |event: &Event| event.reporting_controller.as_deref() == Some("patchbay");
-            for event in told.into_iter().filter(ours) {
+            let all = events.list(&ListParams::default()).await.unwrap();
+            let is_own = |event: &Event| event.reporting_controller.as_deref() == Some("patchbay");
+            for event in all.into_iter().filter(is_own) {
                 events.delete(&event.name_any(), &delete).await.unwrap();
             }
         }
     }
 }
 
-impl Bed {
-    /// Whether there is more than an API server: somebody who empties namespaces that are deleted.
+impl Testbed {
+    /// `true` if a controller manager runs, which empties deleted namespaces.
     async fn has_controllers(&self) -> bool {
         let leases = Api::<LeaseObject>::namespaced(self.client.clone(), "kube-system");
         let lease = leases.get_opt("kube-controller-manager").await.unwrap();
@@ -459,7 +465,7 @@ impl Bed {
     }
 }
 
-/// Lets a namespace go that nobody else will let go.
+/// Finalizes a namespace on a server without a controller manager.
 async fn finalize(client: &Client, name: &str) {
     let namespace = json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name},
@@ -475,27 +481,27 @@ async fn finalize(client: &Client, name: &str) {
     }
 }
 
-/// The controller at work. Dropping it kills it.
+/// A running controller. Dropping the handle stops it.
 pub(crate) struct Running {
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<(), RunError>>,
 }
 
 impl Running {
-    /// Lets it end.
+    /// Stops the controller, and waits for its end.
     pub(crate) async fn stop(self) {
         self.stop.send(()).unwrap();
         self.task.await.unwrap().unwrap();
     }
 
-    /// Ends it without a last word.
+    /// Aborts the controller, as SIGKILL would.
     pub(crate) async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());
     }
 }
 
-/// Waits until there is something, up to two minutes: a busy machine is slow.
+/// Waits until `found` returns a value, for at most two minutes, because a busy machine is slow.
 pub(crate) async fn eventually<T>(what: &str, mut found: impl AsyncFnMut() -> Option<T>) -> T {
     let attempts = async {
         loop {
@@ -506,10 +512,10 @@ pub(crate) async fn eventually<T>(what: &str, mut found: impl AsyncFnMut() -> Op
         }
     };
     let found = tokio::time::timeout(Duration::from_secs(120), attempts).await;
-    found.unwrap_or_else(|_| panic!("it never came to this: {what}"))
+    found.unwrap_or_else(|_| panic!("timed out waiting: {what}"))
 }
 
-/// The connect of the example.
+/// The example's ClusterNetworkConnect.
 pub(crate) fn connect() -> ClusterNetworkConnect {
     let mut stdin: &[u8] = &[];
     let inventory = read_manifests(&[example_file("3-connect.yaml")], &mut stdin).unwrap();
@@ -530,30 +536,30 @@ fn example_file(name: &str) -> PathBuf {
     root.join("../../examples/blue-green").join(name)
 }
 
-/// The object as a test makes it.
+/// The object as a test creates it.
 fn labelled<K: Resource + Clone>(object: &K) -> K {
     let mut object = object.clone();
     object.labels_mut().insert(LABEL.to_owned(), String::new());
     let meta = object.meta_mut();
     meta.uid = None;
     meta.resource_version = None;
-    // Those who put finalizers on networks, and would take them off, do not run.
+    // The controllers that would remove finalizers do not run.
     meta.finalizers = None;
     object
 }
 
-/// The subnets of a connect's networks, by owner.
+/// The connect subnets by owner.
 pub(crate) fn subnets(connect: &ClusterNetworkConnect) -> BTreeMap<String, Value> {
     let text = connect.annotations().get(SUBNETS);
     text.map_or_else(BTreeMap::new, |text| serde_json::from_str(text).unwrap())
 }
 
-/// The key of a connect's router.
+/// The tunnel key of the connect router.
 pub(crate) fn tunnel_key(connect: &ClusterNetworkConnect) -> Option<&str> {
     connect.annotations().get(TUNNEL_KEY).map(String::as_str)
 }
 
-/// Status and message of the condition.
+/// Status and message of the condition `Accepted`.
 pub(crate) fn accepted(connect: &ClusterNetworkConnect) -> Option<(String, String)> {
     condition(connect, "Accepted")
 }
@@ -567,14 +573,15 @@ pub(crate) fn condition(connect: &ClusterNetworkConnect, type_: &str) -> Option<
     Some((condition.status.clone(), condition.message.clone()))
 }
 
-/// What is done on a real server only, on ours: definitions, and everything deleted, twice.
+/// Code for real servers, run on the in-process one: creates the definitions and deletes
+/// everything, twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_not_ours_is_left_as_it_was() {
+async fn a_real_server_is_left_unchanged() {
     let server = ApiServer::start().await;
     let folder = tempfile::tempdir().unwrap();
     let file = crate::command::kubeconfig(folder.path(), &server.url());
     for _ in 0..2 {
-        let bed = Bed::real(&file).await;
+        let bed = Testbed::real(&file).await;
         bed.make_example().await;
         let cluster = bed.run_cluster("one");
         bed.connect().await;

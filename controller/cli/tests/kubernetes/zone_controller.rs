@@ -1,4 +1,4 @@
-//! The zone half: from annotations to rows.
+//! The zone controller: from annotations to rows.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,8 @@ use patchbay_schemas::typed::TableRow;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::bed::{Bed, CONNECT, ZONE, condition, eventually};
-use crate::database::Zone;
+use crate::testbed::{CONNECT, Testbed, ZONE, condition, eventually};
+use crate::zone_database::Zone;
 
 /// The ports of the connect router.
 fn connect_ports(zone: &Zone) -> BTreeSet<String> {
@@ -43,7 +43,7 @@ pub(crate) async fn until_ports(zone: &Zone, count: usize) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn the_documents_example_is_connected() {
-    let bed = Bed::new().await;
+    let bed = Testbed::new().await;
     let zone = bed.zone(ZONE).await;
     let both = bed.run("one", true, Some(&zone));
     bed.connect().await;
@@ -65,10 +65,10 @@ async fn the_documents_example_is_connected() {
             .count(),
         2
     );
-    eventually("the status says so", async || {
+    eventually("the condition `Connected`", async || {
         let (status, message) = condition(&bed.connected().await, "Connected")?;
-        let told = "connected: 2 networks with 6 ports in 1 zone; no report yet of zones ovn-control-plane, ovn-worker2";
-        (status == "Unknown" && message.starts_with(told)).then_some(())
+        let expected = "connected: 2 networks with 6 ports in 1 zone; no report yet of zones ovn-control-plane, ovn-worker2";
+        (status == "Unknown" && message.starts_with(expected)).then_some(())
     })
     .await;
     both.stop().await;
@@ -77,7 +77,7 @@ async fn the_documents_example_is_connected() {
 
 #[tokio::test]
 async fn the_documents_example_is_connected_in_the_real_server() {
-    let bed = Bed::new().await;
+    let bed = Testbed::new().await;
     let server = RealServer::start([installed_nb_schema()]);
     let remotes = server.remote().parse().unwrap();
     let client = Client::connect(Config::new(remotes, "OVN_Northbound"))
@@ -123,7 +123,7 @@ async fn the_documents_example_is_connected_in_the_real_server() {
 
 #[tokio::test]
 async fn a_restart_changes_no_row() {
-    let bed = Bed::new().await;
+    let bed = Testbed::new().await;
     let zone = bed.zone(ZONE).await;
     let cluster = bed.run_cluster("one");
     let node = bed.run_zone(&zone);
@@ -131,7 +131,7 @@ async fn a_restart_changes_no_row() {
     until_ports(&zone, 6).await;
     node.stop().await;
     let before = uuids::<LogicalRouterPort>(&zone);
-    // While nobody looks, a node leaves.
+    // A node is deleted while the controller is stopped.
     bed.nodes()
         .delete("ovn-worker2", &DeleteParams::default())
         .await
@@ -146,7 +146,7 @@ async fn a_restart_changes_no_row() {
 
 #[tokio::test]
 async fn nodes_come_and_go() {
-    let bed = Bed::new().await;
+    let bed = Testbed::new().await;
     let zone = bed.zone(ZONE).await;
     let both = bed.run("one", true, Some(&zone));
     let gone = bed.nodes().get("ovn-worker2").await.unwrap();
@@ -171,8 +171,8 @@ async fn nodes_come_and_go() {
 }
 
 #[tokio::test]
-async fn networks_are_connected_where_pods_are() {
-    let mut bed = Bed::simulated().await;
+async fn networks_are_connected_on_nodes_with_pods() {
+    let mut bed = Testbed::simulated().await;
     bed.dynamic_udn = true;
     let zone = bed.zone(ZONE).await;
     let both = bed.run("one", true, Some(&zone));
@@ -185,7 +185,7 @@ async fn networks_are_connected_where_pods_are() {
         });
         serde_json::from_value(pod).unwrap()
     };
-    // Where one network is, the other one is needed, too.
+    // A network is also rendered on the nodes of its peer.
     bed.create_in(&pod("blue", ZONE)).await;
     until_ports(&zone, 2).await;
     bed.create_in(&pod("green", "ovn-worker2")).await;
@@ -204,8 +204,8 @@ async fn networks_are_connected_where_pods_are() {
 }
 
 #[tokio::test]
-async fn a_deleted_connect_leaves_nothing() {
-    let bed = Bed::new().await;
+async fn a_deleted_connect_leaves_no_rows() {
+    let bed = Testbed::new().await;
     let zone = bed.zone(ZONE).await;
     let before = zone.snapshot().row_count();
     let both = bed.run("one", true, Some(&zone));
@@ -225,13 +225,13 @@ async fn a_deleted_connect_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn routers_and_networks_that_are_late_are_waited_for() {
-    let bed = Bed::new().await;
+async fn networks_are_connected_once_their_routers_exist() {
+    let bed = Testbed::new().await;
     let zone = Zone::without_networks(ZONE).await;
     let both = bed.run("one", true, Some(&zone));
     bed.connect().await;
     bed.until_allocated(2).await;
-    eventually("an event tells what is missing", async || {
+    eventually("an event names what is missing", async || {
         let events = bed.events().await;
         let missing = |(reason, note): &(String, String)| {
             reason == "NotConnected" && note.contains("Copp row ovnkube-default does not exist yet")
@@ -242,12 +242,12 @@ async fn routers_and_networks_that_are_late_are_waited_for() {
     assert_eq!(
         zone.rows::<LogicalRouter>().len(),
         0,
-        "nobody makes routers of networks here"
+        "no other program creates the networks' routers here"
     );
     zone.add_networks(&bed.inventory);
     until_ports(&zone, 6).await;
 
-    // A network that leaves takes its ports, and is connected again as it was.
+    // The ports of a deleted network go, and come back with the network.
     let nads = bed.nads("green");
     let nad = nads
         .list(&ListParams::default())
@@ -269,7 +269,7 @@ async fn routers_and_networks_that_are_late_are_waited_for() {
 
 #[tokio::test]
 async fn the_zones_of_all_nodes_have_the_same_links() {
-    let bed = Bed::new().await;
+    let bed = Testbed::new().await;
     let cluster = bed.run_cluster("one");
     bed.connect().await;
     let mut links = Vec::new();
@@ -304,8 +304,8 @@ async fn the_zones_of_all_nodes_have_the_same_links() {
 }
 
 #[tokio::test]
-async fn a_database_that_is_late_or_lost_is_waited_for() {
-    let bed = Bed::new().await;
+async fn the_database_may_be_late_or_temporarily_unreachable() {
+    let bed = Testbed::new().await;
     let mut zone = bed.zone(ZONE).await;
     let mut relay = zone.hide();
     let both = bed.run("one", true, Some(&zone));

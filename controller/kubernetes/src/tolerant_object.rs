@@ -1,4 +1,4 @@
-//! Objects as API servers send them, some of other versions than ours.
+//! Tolerant decoding of objects that may be of another version of their definition.
 
 use patchbay_resources::object::Object;
 use patchbay_resources::object::ObjectMeta;
@@ -9,22 +9,24 @@ use serde_json::Value;
 use patchbay_resources::Violation;
 use patchbay_resources::manifests::from_json;
 
-/// An object without the fields that are not known here: a later version of its definition may have more of them. One
-/// that cannot be understood all the same does not stop a list or a watch, nor does one whose selectors say more than is
-/// known here.
+/// An object from which unknown fields are dropped, because a later version of its definition may
+/// have more of them.
+///
+/// An object that still cannot be decoded does not fail its list or watch. The same holds for an
+/// object with unknown fields in a selector, because dropping those would select too much.
 #[derive(Clone, Debug)]
-pub(super) struct Received<K>(pub(super) Result<K, Unreadable>);
+pub(super) struct TolerantObject<K>(pub(super) Result<K, UndecodableObject>);
 
-/// What is left of an object that cannot be understood.
+/// The remains of an object that cannot be decoded.
 #[derive(Clone, Debug)]
-pub(super) struct Unreadable {
+pub(super) struct UndecodableObject {
     pub(super) metadata: ObjectMeta,
     pub(super) status: Value,
-    /// What is wrong, with the field.
+    /// The path of the field, and what is wrong with it.
     pub(super) error: String,
 }
 
-impl<'de, K: DeserializeOwned> Deserialize<'de> for Received<K> {
+impl<'de, K: DeserializeOwned> Deserialize<'de> for TolerantObject<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let object = Value::deserialize(deserializer)?;
         if let Ok(known) = K::deserialize(&object) {
@@ -33,16 +35,18 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Received<K> {
         let metadata = ObjectMeta::deserialize(&object["metadata"]).map_err(D::Error::custom)?;
         let status = object["status"].clone();
         let (known, violations) = from_json(object);
-        let wrong = match &known {
-            // Without a part of a selector, more would be selected than is meant.
-            Some(_) => violations.iter().find(|violation| selects(violation)),
-            // Those before it are fields that are not known.
+        let violation = match &known {
+            // A selector without one of its parts would select too much.
+            Some(_) => violations
+                .iter()
+                .find(|violation| concerns_selector(violation)),
+            // The violations before the last one are unknown fields.
             None => violations.last(),
         };
-        let error = wrong.map(ToString::to_string);
+        let error = violation.map(ToString::to_string);
         Ok(Self(match (known, error) {
             (Some(known), None) => Ok(known),
-            (_, error) => Err(Unreadable {
+            (_, error) => Err(UndecodableObject {
                 metadata,
                 status,
                 error: error.unwrap_or_default(),
@@ -51,11 +55,11 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Received<K> {
     }
 }
 
-fn selects(violation: &Violation) -> bool {
+fn concerns_selector(violation: &Violation) -> bool {
     violation.field.to_ascii_lowercase().contains("selector")
 }
 
-impl<K: Object> Object for Received<K> {
+impl<K: Object> Object for TolerantObject<K> {
     const GROUP: &'static str = K::GROUP;
     const VERSION: &'static str = K::VERSION;
     const KIND: &'static str = K::KIND;
@@ -84,7 +88,7 @@ mod tests {
     use super::*;
     use patchbay_resources::cnc::{ClusterNetworkConnect, Connectivity};
 
-    fn received(spec: &Value) -> Received<ClusterNetworkConnect> {
+    fn received(spec: &Value) -> TolerantObject<ClusterNetworkConnect> {
         let mut object = json!({"metadata": {"name": "c"}, "spec": {
             "networkSelectors": [], "connectSubnets": [], "connectivity": ["PodNetwork"],
         }, "status": {"status": "Success"}});
@@ -95,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_later_versions_are_left_out() {
+    fn unknown_fields_are_dropped() {
         let subnet = json!({"cidr": "10.0.0.0/8", "networkPrefix": 24, "later": {"a": 1}});
         let object = received(&json!({"description": "x", "connectSubnets": [subnet]})).0;
         let object = object.unwrap();
@@ -105,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_narrows_a_selector_is_not_left_out() {
+    fn an_unknown_field_of_a_selector_makes_the_object_undecodable() {
         let selector = json!({"networkSelectionType": "DefaultNetwork", "except": "blue"});
         let object = received(&json!({"networkSelectors": [selector]})).0;
         let error = object.unwrap_err().error;
@@ -113,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_named_and_keeps_its_status() {
+    fn an_undecodable_object_names_the_field_and_keeps_its_status() {
         let object = received(&json!({"description": "x", "connectivity": ["HostNetwork"]}));
         assert_eq!(object.meta().name.as_deref(), Some("c"));
         let unreadable = object.0.unwrap_err();

@@ -1,4 +1,5 @@
-//! What is kept of the objects: the fields that rows, annotations and conditions follow from, and nothing else.
+//! Projections: reduce watched objects to the fields from which rows, annotations and conditions
+//! are derived.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,9 +9,9 @@ use patchbay_resources::object::ObjectMeta;
 use patchbay_resources::object::{Namespace, Node, Pod, Service};
 use serde::Deserialize as _;
 
-use super::node_subnets::{NetworkNames, PackedSubnets};
-use super::received::Received;
-use super::revision::Revision;
+use super::connect_revision::ConnectRevision;
+use super::node_subnets::{NetworkNumbers, PackedSubnets};
+use super::tolerant_object::TolerantObject;
 use patchbay_model::ClusterIpService;
 use patchbay_model::TUNNEL_KEYS;
 use patchbay_model::{self, ConnectSubnetMap, NETWORK_ID, NETWORK_NAME, ROUTER_TUNNEL_KEY};
@@ -19,43 +20,44 @@ use patchbay_resources::cnc::{
 };
 use patchbay_resources::nad::{NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec};
 
-/// A connect, as far as it can be read.
+/// A ClusterNetworkConnect as a watch has delivered it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct SeenConnect {
-    /// The object; without a spec that can be understood, its metadata and status and an empty spec.
+pub(super) struct WatchedConnect {
+    /// The object. If its spec cannot be decoded, it has its metadata, its status and an empty
+    /// spec.
     pub(super) object: ClusterNetworkConnect,
-    /// Why the spec cannot be understood.
-    pub(super) unreadable: Option<String>,
-    /// Which version of the object rows follow from.
-    pub(super) revision: Revision,
+    /// Why the spec cannot be decoded. `None`: it can.
+    pub(super) spec_error: Option<String>,
+    /// The version from which rows are derived.
+    pub(super) revision: ConnectRevision,
 }
 
-/// A node.
+/// A node as a watch has delivered it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct SeenNode {
-    /// Tells the node from a later one of the same name.
+pub(super) struct WatchedNode {
+    /// UID, which distinguishes the node from a later one of the same name.
     pub(super) uid: Option<String>,
     /// The node, without its subnets.
     pub(super) node: patchbay_model::Node,
-    /// Its subnets.
+    /// The node's subnets; empty in a process without a zone controller.
     pub(super) subnets: PackedSubnets,
-    /// What cannot be read of it.
+    /// Annotations that cannot be decoded.
     pub(super) errors: Vec<UnreadableAnnotation>,
 }
 
-/// An annotation of a node that cannot be read.
+/// An annotation of a node, or an entry of one, that cannot be decoded.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct UnreadableAnnotation {
-    /// Its key.
+    /// Key of the annotation.
     pub(super) annotation: &'static str,
-    /// The network whose entry it is, if the others can be read.
+    /// The network of the entry. `None`: the whole annotation cannot be decoded.
     pub(super) network: Option<String>,
-    /// What is wrong, in which object.
+    /// What is wrong, and in which object.
     pub(super) message: String,
 }
 
-/// A namespace: its labels.
-pub(super) fn namespace(object: MetadataOnly<Namespace>) -> Arc<Namespace> {
+/// Projects a namespace to its name and labels.
+pub(super) fn project_namespace(object: MetadataOnly<Namespace>) -> Arc<Namespace> {
     let metadata = ObjectMeta {
         name: object.metadata.name,
         labels: object.metadata.labels,
@@ -67,8 +69,12 @@ pub(super) fn namespace(object: MetadataOnly<Namespace>) -> Arc<Namespace> {
     })
 }
 
-/// A node: what its annotations say about OVN; of its subnets nothing if nobody names the networks.
-pub(super) fn node(object: MetadataOnly<Node>, networks: Option<&NetworkNames>) -> Arc<SeenNode> {
+/// Projects a node to what its annotations contain about OVN. `networks` is `None` in a process
+/// without a zone controller; subnets are dropped then.
+pub(super) fn project_node(
+    object: MetadataOnly<Node>,
+    networks: Option<&NetworkNumbers>,
+) -> Arc<WatchedNode> {
     let uid = object.metadata.uid.clone();
     let object = Node {
         metadata: object.metadata,
@@ -77,7 +83,7 @@ pub(super) fn node(object: MetadataOnly<Node>, networks: Option<&NetworkNames>) 
     let (mut node, errors) = patchbay_resources::read::node(&object);
     let subnets = networks.map(|networks| networks.pack(&node.subnets));
     node.subnets.clear();
-    Arc::new(SeenNode {
+    Arc::new(WatchedNode {
         uid,
         node,
         subnets: subnets.unwrap_or_default(),
@@ -92,17 +98,17 @@ pub(super) fn node(object: MetadataOnly<Node>, networks: Option<&NetworkNames>) 
     })
 }
 
-/// A service: its protocols, if it has a cluster IP.
+/// Projects a service with a cluster IP to its protocols. `None`: no cluster IP.
 #[expect(
     clippy::needless_pass_by_value,
-    reason = "what is kept is all that is left of an object"
+    reason = "projections consume the objects that they reduce"
 )]
-pub(super) fn service(object: Service) -> Option<Arc<ClusterIpService>> {
+pub(super) fn project_service(object: Service) -> Option<Arc<ClusterIpService>> {
     patchbay_resources::read::service(&object).map(Arc::new)
 }
 
-/// A pod: its node, if it is on a network there.
-pub(super) fn pod(object: Pod) -> Option<String> {
+/// Projects a pod to its node. `None`: not scheduled, on the host network, or finished.
+pub(super) fn project_pod(object: Pod) -> Option<String> {
     let spec = object.spec?;
     let phase = object.status.and_then(|status| status.phase);
     let is_over = phase.is_some_and(|phase| matches!(&*phase, "Succeeded" | "Failed"));
@@ -110,13 +116,13 @@ pub(super) fn pod(object: Pod) -> Option<String> {
     spec.node_name.filter(|_| has_network)
 }
 
-/// An attachment definition: its configuration, its ids, and who made it.
-pub(super) fn attachment_definition(
-    object: Received<NetworkAttachmentDefinition>,
+/// Projects a `NetworkAttachmentDefinition` to its configuration, ids and owner references.
+pub(super) fn project_attachment_definition(
+    object: TolerantObject<NetworkAttachmentDefinition>,
 ) -> Arc<NetworkAttachmentDefinition> {
     let (meta, spec) = match object.0 {
         Ok(nad) => (nad.metadata, nad.spec),
-        // Without a configuration it is told as one that leads to no network.
+        // Without a configuration it is reported as a definition that leads to no network.
         Err(invalid) => (invalid.metadata, NetworkAttachmentDefinitionSpec::default()),
     };
     let mut nad = NetworkAttachmentDefinition::new("", spec);
@@ -124,22 +130,24 @@ pub(super) fn attachment_definition(
         name: meta.name,
         namespace: meta.namespace,
         labels: meta.labels,
-        annotations: only(meta.annotations, &[NETWORK_ID, NETWORK_NAME, TUNNEL_KEYS]),
+        annotations: retain_annotations(meta.annotations, &[NETWORK_ID, NETWORK_NAME, TUNNEL_KEYS]),
         owner_references: meta.owner_references,
         ..ObjectMeta::default()
     };
     Arc::new(nad)
 }
 
-/// A connect: everything but the annotations of others.
-pub(super) fn connect(object: Received<ClusterNetworkConnect>) -> Arc<SeenConnect> {
-    let (mut object, unreadable) = match object.0 {
+/// Projects a ClusterNetworkConnect to everything but the annotations of others.
+pub(super) fn project_connect(
+    object: TolerantObject<ClusterNetworkConnect>,
+) -> Arc<WatchedConnect> {
+    let (mut object, spec_error) = match object.0 {
         Ok(object) => (object, None),
         Err(invalid) => {
             let spec = ClusterNetworkConnectSpec::default();
             let mut object = ClusterNetworkConnect::new("", spec);
             object.metadata = invalid.metadata;
-            // What was said about it before goes on from there.
+            // The previous conditions are kept, because their times must not change.
             object.status = ClusterNetworkConnectStatus::deserialize(invalid.status).ok();
             (object, Some(invalid.error))
         }
@@ -151,20 +159,20 @@ pub(super) fn connect(object: Received<ClusterNetworkConnect>) -> Arc<SeenConnec
         creation_timestamp: meta.creation_timestamp,
         generation: meta.generation,
         resource_version: meta.resource_version,
-        annotations: only(
+        annotations: retain_annotations(
             meta.annotations,
             &[ROUTER_TUNNEL_KEY, ConnectSubnetMap::ANNOTATION],
         ),
         ..ObjectMeta::default()
     };
-    Arc::new(SeenConnect {
-        revision: Revision::of(&object.metadata),
+    Arc::new(WatchedConnect {
+        revision: ConnectRevision::of(&object.metadata),
         object,
-        unreadable,
+        spec_error,
     })
 }
 
-fn only(
+fn retain_annotations(
     annotations: Option<BTreeMap<String, String>>,
     keys: &[&str],
 ) -> Option<BTreeMap<String, String>> {
@@ -182,17 +190,17 @@ mod tests {
     use patchbay_model::{NODE_ID, NODE_SUBNETS};
 
     #[test]
-    fn a_node_is_its_ovn_annotations() {
+    fn only_the_ovn_annotations_of_a_node_are_kept() {
         let read = |annotations: serde_json::Value| {
             let object = json!({"metadata": {"name": "n1", "annotations": annotations}});
-            let networks = NetworkNames::default();
-            node(serde_json::from_value(object).unwrap(), Some(&networks))
+            let networks = NetworkNumbers::default();
+            project_node(serde_json::from_value(object).unwrap(), Some(&networks))
         };
-        let ours = json!({NODE_ID: "2", NODE_SUBNETS: r#"{"red":["10.1.2.0/24"]}"#});
-        let mut more = ours.clone();
+        let ovn = json!({NODE_ID: "2", NODE_SUBNETS: r#"{"red":["10.1.2.0/24"]}"#});
+        let mut more = ovn.clone();
         more["example.org/heartbeat"] = "now".into();
-        assert_eq!(read(ours.clone()), read(more));
-        assert!(read(ours).errors.is_empty());
+        assert_eq!(read(ovn.clone()), read(more));
+        assert!(read(ovn).errors.is_empty());
         assert_eq!(
             read(json!({NODE_ID: "two", NODE_SUBNETS: "{"}))
                 .errors
@@ -202,10 +210,10 @@ mod tests {
     }
 
     #[test]
-    fn pods_count_where_they_are_on_a_network() {
+    fn a_pod_counts_on_its_node_while_it_uses_the_network() {
         let node = |spec: serde_json::Value, phase: &str| {
             let object = json!({"metadata": {}, "spec": spec, "status": {"phase": phase}});
-            pod(serde_json::from_value(object).unwrap())
+            project_pod(serde_json::from_value(object).unwrap())
         };
         let spec = json!({"containers": [], "nodeName": "n1"});
         assert_eq!(node(spec.clone(), "Running").as_deref(), Some("n1"));
@@ -216,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connect_that_cannot_be_understood_is_still_there() {
+    fn a_connect_that_cannot_be_decoded_keeps_its_metadata() {
         let object = json!({
             "metadata": {
                 "name": "c", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z",
@@ -224,9 +232,9 @@ mod tests {
             },
             "spec": {"networkSelectors": "all"},
         });
-        let seen = connect(serde_json::from_value(object).unwrap());
+        let seen = project_connect(serde_json::from_value(object).unwrap());
         assert!(
-            seen.unreadable.as_ref().is_some_and(
+            seen.spec_error.as_ref().is_some_and(
                 |error| error.contains("networkSelectors") || error.contains("sequence")
             )
         );
@@ -236,9 +244,9 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_that_cannot_be_understood_has_no_configuration() {
+    fn a_definition_that_cannot_be_decoded_has_no_configuration() {
         let object = json!({"metadata": {"name": "a", "namespace": "b"}, "spec": {"config": 1}});
-        let nad = attachment_definition(serde_json::from_value(object).unwrap());
+        let nad = project_attachment_definition(serde_json::from_value(object).unwrap());
         assert_eq!(nad.spec.config, None);
     }
 }
