@@ -17,8 +17,8 @@
 //!
 //! The way out of a network: gateway routers with their external and join switches, the routes,
 //! policies, NAT and MAC bindings that belong to them (also those on the cluster and transit
-//! routers), and the routes to services of the default network. They follow from what each node
-//! tells about its own uplink, which manifests do not have. Also left out are localnet networks,
+//! routers), and the routes to services of the default network. They follow from facts about
+//! each node's uplink, which manifests do not have. Also left out are localnet networks,
 //! networks on an EVPN fabric, pods, and what multicast and egress features add.
 
 mod capability;
@@ -138,7 +138,7 @@ pub enum SkipReason {
     /// The node has no id yet.
     #[error("the node has no id")]
     NoNodeId,
-    /// The node has not told its chassis.
+    /// The node has no chassis id.
     #[error("the node has no chassis id")]
     NoChassisId,
     /// The node has no subnet of the network.
@@ -147,7 +147,7 @@ pub enum SkipReason {
     /// The network's datapaths have no keys yet.
     #[error("the network has no tunnel keys")]
     NoTunnelKeys,
-    /// What the network's definition says cannot be read.
+    /// The configuration of the network's definition cannot be read.
     #[error("spec.config: {0}")]
     Config(String),
     /// The keys that the network's definition is annotated with cannot be read.
