@@ -201,7 +201,7 @@ impl Cluster {
                 current: summaries.iter().map(|(zone, said)| (*zone, said)).collect(),
                 ..ZoneReports::default()
             };
-            let verdict = reports.verdict();
+            let verdict = reports.condition();
             self.change_connect(&name, |object| {
                 let generation = object.metadata.generation;
                 let status = with_verdict(object.status.as_ref(), verdict, generation, &now);

@@ -7,12 +7,12 @@ use patchbay_engine::txn::TxnBuilder;
 use patchbay_rows::{Change, PlanError};
 use patchbay_schemas::uuids::UuidSource;
 
-use super::connect::Wanted;
-use super::desired::{Around, COPP};
+use super::connect::DesiredState;
+use super::desired::{COPP, PlanContext};
 use super::inputs::{Inputs, RouterKeys};
-use super::memory::Memory;
+use super::part::Part;
+use super::plan_cache::PlanCache;
 use super::report::{ConnectReport, HeldReason};
-use super::unit::Unit;
 
 /// How many rows a transaction changes at most, unless something else is said.
 pub const TRANSACTION_ROWS: usize = 250_000;
@@ -28,7 +28,7 @@ pub struct ZoneController {
     router_keys: RouterKeys,
     uuids: UuidSource,
     transaction_rows: usize,
-    memory: Option<Memory>,
+    cache: Option<PlanCache>,
 }
 
 /// What is to be done in a zone: first for connects that are gone, then for the others, each in the order of names.
@@ -91,7 +91,7 @@ impl ZoneController {
             router_keys: RouterKeys::default(),
             uuids,
             transaction_rows: TRANSACTION_ROWS,
-            memory: None,
+            cache: None,
         }
     }
 
@@ -110,7 +110,7 @@ impl ZoneController {
     ///
     /// There is no need for it, other than distrust: changes of the database are followed, whoever makes them.
     pub fn resync(&mut self) {
-        self.memory = None;
+        self.cache = None;
     }
 
     /// What makes the database right for these inputs.
@@ -119,31 +119,31 @@ impl ZoneController {
     /// planned again.
     pub fn plan(&mut self, inputs: &Inputs, snapshot: &Snapshot) -> ZonePlan {
         self.router_keys.update(&inputs.connects);
-        let followed = self.memory.take().and_then(|mut memory| {
-            let known = memory.follow(inputs, snapshot);
-            known.then_some(memory)
+        let followed = self.cache.take().and_then(|mut cache| {
+            let known = cache.update(inputs, snapshot);
+            known.then_some(cache)
         });
-        let mut memory = followed.unwrap_or_else(|| Memory::new(inputs, snapshot));
-        let mut connects = Vec::with_capacity(memory.connects.len());
-        let (around, decided, states) = memory.parts();
+        let mut cache = followed.unwrap_or_else(|| PlanCache::new(inputs, snapshot));
+        let mut connects = Vec::with_capacity(cache.connects.len());
+        let (context, managed, states) = cache.context_and_connects();
         let is_there = |name: &String| inputs.connects.contains_key(name);
         // Those that are gone have left when nothing of them is left.
-        states.retain(|name, _| is_there(name) || around.index.owned(name).next().is_some());
+        states.retain(|name, _| is_there(name) || context.index.owned(name).next().is_some());
         let gone = states.iter_mut().filter(|(name, _)| !is_there(name));
         for (name, state) in gone {
             let (rows, uuids) = (self.transaction_rows, &mut self.uuids);
             let txn = || TxnBuilder::with_uuids(snapshot, next_uuids(uuids));
             connects.push(ConnectPlan {
                 connect: name.clone(),
-                change: state.plan(name, Wanted::Gone, around, decided, rows, txn),
+                change: state.plan(name, DesiredState::Absent, context, managed, rows, txn),
                 report: None,
             });
         }
         for (name, state) in states.iter_mut().filter(|(name, _)| is_there(name)) {
             let (rows, uuids) = (self.transaction_rows, &mut self.uuids);
             let txn = || TxnBuilder::with_uuids(snapshot, next_uuids(uuids));
-            let change = match wanted(name, inputs, &self.router_keys, around) {
-                Ok(wanted) => state.plan(name, wanted, around, decided, rows, txn),
+            let change = match desired_state(name, inputs, &self.router_keys, context) {
+                Ok(desired) => state.plan(name, desired, context, managed, rows, txn),
                 Err(reason) => {
                     state.hold(reason);
                     Ok(Change::default())
@@ -155,7 +155,7 @@ impl ZoneController {
                 report: state.report(),
             });
         }
-        self.memory = Some(memory);
+        self.cache = Some(cache);
         ZonePlan { connects }
     }
 }
@@ -166,22 +166,22 @@ fn next_uuids(uuids: &mut UuidSource) -> UuidSource {
 }
 
 /// What a connect should come to, or why that cannot be said.
-fn wanted<'c>(
+fn desired_state<'c>(
     name: &str,
     inputs: &'c Inputs,
     keys: &RouterKeys,
-    around: Around<'_>,
-) -> Result<Wanted<'c>, HeldReason> {
+    context: PlanContext<'_>,
+) -> Result<DesiredState<'c>, HeldReason> {
     let Some(input) = inputs.connects.get(name) else {
-        return Ok(Wanted::Gone);
+        return Ok(DesiredState::Absent);
     };
     let connect = input.connect.as_ref().map_err(HeldReason::from)?;
     let key = keys.get(name).ok_or(HeldReason::NoTunnelKey)?;
-    let copp = around.index.copp();
-    let mut routers = around.index.owned_of(name, Unit::Router..=Unit::Router);
+    let copp = context.index.copp();
+    let mut routers = context.index.owned_of(name, Part::Router..=Part::Router);
     // Only a new router needs it.
     if copp.is_none() && routers.next().is_none() {
         return Err(HeldReason::NoCopp(COPP));
     }
-    Ok(Wanted::Rows { connect, key, copp })
+    Ok(DesiredState::Present { connect, key, copp })
 }

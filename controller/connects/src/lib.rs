@@ -1,32 +1,33 @@
-//! The zone half of ClusterNetworkConnect: the rows of one zone's Northbound database.
+//! Northbound rows of ClusterNetworkConnects (CNCs) in one zone.
 //!
 //! ```text
-//! inputs (connects with their annotations, nodes, networks, services) and a snapshot of the database
-//!     -> memory       what is different since the last pass, and so which parts of which connects to look at
-//!     -> connect      part by part:
-//!          desired      the rows that should be there
-//!          index        the rows that are there
-//!          reconcile    the difference: one transaction for each connect, or none
-//!          report       what is connected, what is not, and why
+//! inputs (CNCs with their annotations, nodes, networks, services) and a database snapshot
+//!     -> plan_cache   compares them with the last pass and marks the parts to evaluate again
+//!     -> connect      evaluates each marked part:
+//!          desired      the rows that the part needs
+//!          index        the rows that the database has
+//!          reconcile    the difference: at most one transaction for each CNC and pass
+//!          report       connected networks, skipped networks and nodes, and the reasons
 //! ```
 //!
-//! [`ZoneController`] is a function of inputs and snapshot: it has no task, no clock and does no input or output. See
-//! `docs/design/zone.md`.
+//! [`ZoneController`] is a function of inputs and snapshot. It has no task and no clock, and it
+//! does no input or output. See `docs/design/zone.md`.
 
 mod changes;
+mod condition;
 mod connect;
 mod controller;
 mod desired;
 mod index;
 mod inputs;
-mod memory;
 mod nodes;
+mod part;
+mod plan_cache;
 mod reconcile;
 mod report;
-mod summary;
-mod unit;
-mod verdict;
+mod zone_summary;
 
+pub use condition::{CONNECTED, ZoneReports};
 pub use controller::{ConnectPlan, TRANSACTION_ROWS, ZoneController, ZonePlan};
 pub use inputs::{Activity, Inputs};
 pub use patchbay_rows::{Change, Counts, PlanError};
@@ -34,5 +35,4 @@ pub use report::{
     ConnectReport, ConnectedNetwork, HeldReason, NetworkSkip, NodeSkip, Notice, SkippedNetwork,
     SkippedNode,
 };
-pub use summary::ZoneSummary;
-pub use verdict::{CONNECTED, ZoneReports};
+pub use zone_summary::ZoneSummary;

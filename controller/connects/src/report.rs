@@ -1,27 +1,27 @@
-//! What is connected in a zone, what is not, and why.
+//! Connected and skipped networks of a CNC in one zone, with the reasons.
 
 use thiserror::Error;
 
 use patchbay_model::abbreviation::abbreviate_list;
 use patchbay_model::{ConnectError, OwnerKey, PointToPointError, TunnelKeyError};
 
-/// How many networks a notice names.
-const NAMED: usize = 10;
+/// Number of networks that a notice lists by name; further ones are counted.
+const MAX_NAMED_NETWORKS: usize = 10;
 
-/// Why nothing of a connect is touched in this pass.
+/// Reason why a pass changes no row of a connect.
 #[derive(Debug, Error)]
 pub enum HeldReason {
-    /// The object or its annotations cannot be understood.
+    /// The object or one of its annotations is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// The cluster-wide half has not given the connect router its key yet.
+    /// The cluster manager has not allocated the tunnel key of the connect router yet.
     #[error("the connect router has no tunnel key yet")]
     NoTunnelKey,
-    /// Another controller has not created the row that all routers share yet.
+    /// OVN-Kubernetes has not created the `Copp` row yet. All its routers share this row.
     #[error("unable to create router control plane protection: Copp row {0} does not exist yet")]
     NoCopp(&'static str),
-    /// The database does not accept the rows, again and again.
-    #[error("the Northbound database refuses its rows: {0}")]
+    /// The database rejected the transaction repeatedly.
+    #[error("the Northbound database refuses the connect's rows: {0}")]
     Refused(String),
 }
 
@@ -31,93 +31,93 @@ impl From<&ConnectError> for HeldReason {
     }
 }
 
-/// Why a network is not connected in this zone.
+/// Reason why a network is not connected in this zone.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum NetworkSkip {
-    /// The annotation names a network that nobody knows (yet).
+    /// The subnet annotation names a network id that no known network has.
     #[error("the network is not known")]
     Unknown,
-    /// The annotation and the network disagree.
-    #[error("the network is of topology {0}")]
+    /// The subnet annotation names another topology than the network has.
+    #[error("the network has topology {0}, but the annotation names another")]
     OtherTopology(patchbay_model::Topology),
-    /// The network's router does not exist (yet): another controller creates it.
+    /// OVN-Kubernetes has not created the network's router in this zone yet.
     #[error("its router {0} does not exist yet")]
     NoRouter(String),
-    /// The switch that must drop traffic between pods does not exist (yet).
+    /// OVN-Kubernetes has not created the switch yet. Its ACLs would drop traffic between pods.
     #[error("its switch {0} does not exist yet, so traffic between pods could not be dropped")]
     NoSwitch(String),
-    /// Its addresses and keys in this zone follow from the id of the zone's node.
+    /// The zone's node has no id yet. Addresses and tunnel keys are derived from it.
     #[error("node {0} of this zone has no id yet")]
     NoLocalId(String),
-    /// The same, and what is connected stays.
+    /// The id of the zone's node cannot be read. The network's rows are retained.
     #[error("the id of node {0} of this zone cannot be read")]
     UnreadableLocalId(String),
-    /// There is nothing to route to.
+    /// The network has no pod subnets, so there is no destination to route to.
     #[error("it has no subnets")]
     NoSubnets,
-    /// The database cannot express what keeps pods apart.
+    /// The database schema lacks the ACL action `pass` (OVN before 23.06).
     #[error(
         "the Northbound database does not know the ACL action \"pass\", which service-only connectivity needs"
     )]
     NoPassAction,
 }
 
-/// Why a network is not connected on one node.
+/// Reason why a network is not connected on one node.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum NodeSkip {
-    /// The node has no id (yet).
+    /// The cluster manager has not allocated an id to the node yet.
     #[error("the node has no id yet")]
     NoId,
-    /// What the node has instead of an id cannot be read. What is connected stays.
+    /// The node's id annotation cannot be read. The rows of its links are retained.
     #[error("the node's id cannot be read")]
     UnreadableId,
-    /// Two nodes have one id, and so the same addresses and keys.
+    /// An older node has the same id, and so the same addresses and tunnel keys.
     #[error("the node has the id of node {0}")]
     SharedId(String),
-    /// The node has no chassis (yet).
+    /// The node has no chassis id yet.
     #[error("the node has no chassis id yet")]
     NoChassis,
-    /// The network's connect subnet is too small for this node's id.
+    /// The connect subnet of the network is too small for the node's id.
     #[error(transparent)]
     Address(#[from] PointToPointError),
-    /// There is no tunnel key for the port.
+    /// No tunnel key can be derived for the port.
     #[error(transparent)]
     TunnelKey(#[from] TunnelKeyError),
-    /// Another port of the connect router has the tunnel key.
-    #[error("tunnel key {key} is already that of port {port}")]
+    /// Another port of the connect router uses the tunnel key.
+    #[error("tunnel key {key} is in use by port {port}")]
     SharedTunnelKey {
-        /// The key.
+        /// Tunnel key that both ports need.
         key: u16,
-        /// The port that keeps it.
+        /// Name of the port that uses the key.
         port: String,
     },
-    /// Another row has the name that the port should have.
-    #[error("the name {0} is taken")]
+    /// A row of another owner has the name of the port.
+    #[error("the port name {0} is in use")]
     NameTaken(String),
-    /// The node has a port, but nothing is routed to it.
+    /// The node has a port but no route, because it has no subnet of the network yet.
     #[error("the node has no subnet of the network yet")]
     NoSubnet,
-    /// The node's subnets cannot be read. What is routed stays.
+    /// The node's subnet annotation cannot be read. Existing routes are retained.
     #[error("the node's subnets cannot be read")]
     UnreadableSubnets,
 }
 
-/// What is odd without keeping anything from being connected.
+/// Irregularity that prevents no connection.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum Notice {
-    /// Load balancers are missing, or there are too many.
+    /// The number of load balancers differs from the expected number.
     #[error("network {network}: found {found} ClusterIP LBs but expected {expected}")]
     LoadBalancers {
         /// Name of the network.
         network: String,
-        /// How many there are.
+        /// Number of load balancers found.
         found: usize,
-        /// How many its services should have.
+        /// Number that the network's services need.
         expected: usize,
     },
-    /// Services cannot be reached from the network.
+    /// The network's switch does not exist, so its pods cannot reach services.
     #[error(
-        "network {network}: its switch {switch} does not exist yet, so its pods do not reach services of others"
+        "network {network}: its switch {switch} does not exist yet, so its pods cannot reach services of other networks"
     )]
     NoSwitch {
         /// Name of the network.
@@ -127,8 +127,8 @@ pub enum Notice {
     },
     /// Another connect joins two or more of the same networks.
     #[error(
-        "connect {connect} joins networks {}, too: which way their traffic takes is undefined, and what either connect drops is dropped",
-        abbreviate_list(networks, NAMED)
+        "connect {connect} also joins networks {}: the path of their traffic is undefined, and traffic that either connect drops is dropped",
+        abbreviate_list(networks, MAX_NAMED_NETWORKS)
     )]
     SharedNetworks {
         /// Name of the other connect.
@@ -136,14 +136,15 @@ pub enum Notice {
         /// Names of the networks.
         networks: Vec<String>,
     },
-    /// The subnet annotation has an entry that names no owner.
+    /// The subnet annotation has an entry with an invalid owner key.
     #[error("annotation: {0}")]
     UnknownOwner(String),
 }
 
 impl Notice {
-    /// The notice in words that stay: without numbers that change with each service. What all zones report is written
-    /// whenever it is something else.
+    /// Returns the message without numbers that change with each service.
+    ///
+    /// Zone reports use this text, because each change of a report is written to the API server.
     pub fn lasting(&self) -> String {
         match self {
             Self::LoadBalancers {
@@ -161,60 +162,60 @@ impl Notice {
     }
 }
 
-/// One connected network.
+/// Connected network.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ConnectedNetwork {
-    /// Its key in the annotation.
+    /// Network's key in the subnet annotation.
     pub owner: OwnerKey,
-    /// Its name.
+    /// Name of the network.
     pub network: String,
-    /// Whether this zone's node has a port of its own on it.
+    /// `true` if the network is attached to the connect router in this zone.
     pub is_local: bool,
-    /// How many ports the connect router has for it.
+    /// Number of ports of the connect router for this network.
     pub ports: usize,
-    /// How many routes lead to it.
+    /// Number of routes of the connect router to this network.
     pub routes: usize,
 }
 
-/// One network that is not connected.
+/// Network that is not connected.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SkippedNetwork {
-    /// Its key in the annotation.
+    /// Network's key in the subnet annotation.
     pub owner: OwnerKey,
-    /// Its name, if it is known.
+    /// Name of the network. `None`: no known network has the id.
     pub network: Option<String>,
-    /// Why.
+    /// Reason.
     pub reason: NetworkSkip,
 }
 
-/// One node on which a connected network is not connected.
+/// Node on which a connected network is not fully connected.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SkippedNode {
     /// Name of the network.
     pub network: String,
-    /// Name of the node; none for the single port of a layer2 network.
+    /// Name of the node. `None`: the single port of a layer2 network.
     pub node: Option<String>,
-    /// Why.
+    /// Reason.
     pub reason: NodeSkip,
 }
 
-/// What is connected for one connect in one zone, and what is not.
+/// Result of one connect in one zone.
 #[derive(Debug, Default)]
 pub struct ConnectReport {
-    /// Set if the pass left everything as it was.
+    /// Reason why the pass changed no row. `None`: the connect was planned.
     pub held: Option<HeldReason>,
-    /// The connected networks, by id.
+    /// Connected networks, ordered by id.
     pub connected: Vec<ConnectedNetwork>,
-    /// The networks that are not connected.
+    /// Networks that are not connected.
     pub skipped_networks: Vec<SkippedNetwork>,
-    /// Where connected networks are not connected.
+    /// Nodes on which connected networks are not fully connected.
     pub skipped_nodes: Vec<SkippedNode>,
-    /// What is odd otherwise.
+    /// Irregularities that prevent no connection.
     pub notices: Vec<Notice>,
 }
 
 impl ConnectReport {
-    /// A report that says only why nothing was touched.
+    /// Report of a connect that was not planned.
     pub(super) fn held(reason: HeldReason) -> Self {
         Self {
             held: Some(reason),
@@ -222,7 +223,7 @@ impl ConnectReport {
         }
     }
 
-    /// A report that the database refuses what the connect should have; what it has stays.
+    /// Report of a connect whose transaction the database rejected. Networks connected before stay listed.
     pub fn refused(error: String, before: Option<&Self>) -> Self {
         Self {
             connected: before.map_or_else(Vec::new, |before| before.connected.clone()),
@@ -230,17 +231,17 @@ impl ConnectReport {
         }
     }
 
-    /// Whether everything that should be connected is connected.
+    /// True if every network is connected on every node.
     pub fn is_complete(&self) -> bool {
         self.held.is_none() && self.skipped_networks.is_empty() && self.skipped_nodes.is_empty()
     }
 
-    /// How much is not connected.
+    /// Number of obstacles: reasons, skipped networks and skipped nodes.
     pub fn obstacle_count(&self) -> usize {
         usize::from(self.held.is_some()) + self.skipped_networks.len() + self.skipped_nodes.len()
     }
 
-    /// What is not connected and why, a sentence each. There may be one for each node of each network.
+    /// Obstacles as messages: at most one for each network and each node of each network.
     pub fn obstacles(&self) -> impl Iterator<Item = String> {
         let held = self.held.iter().map(ToString::to_string);
         let networks = self.skipped_networks.iter().map(|skipped| {
@@ -262,7 +263,7 @@ impl ConnectReport {
         held.chain(networks).chain(nodes)
     }
 
-    /// What is not connected and what is odd, a sentence each.
+    /// Obstacles, then notices, as messages.
     pub fn messages(&self) -> Vec<String> {
         let notices = self.notices.iter().map(ToString::to_string);
         self.obstacles().chain(notices).collect()
@@ -274,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lasts_has_no_counts() {
+    fn lasting_notices_have_no_counts() {
         let notice = |found, expected| {
             let network = "red".to_owned();
             let notice = Notice::LoadBalancers {

@@ -136,7 +136,7 @@ impl OutcomeWriter<'_> {
             return status;
         }
         let generation = object.metadata.generation;
-        with_verdict(Some(&status), reports.verdict(), generation, self.now)
+        with_verdict(Some(&status), reports.condition(), generation, self.now)
     }
 
     /// Writes the status if it differs. Returns `true` if the object has the status now.

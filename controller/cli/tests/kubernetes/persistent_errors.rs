@@ -189,7 +189,7 @@ async fn a_rejection_by_the_database_is_reported_in_the_status() {
     let node = bed.run_zone(&zone);
     let reported = eventually("it is reported", async || {
         let (status, message) = condition(&bed.connected().await, "Connected")?;
-        let refuses = message.contains("the Northbound database refuses its rows: ");
+        let refuses = message.contains("the Northbound database refuses the connect's rows: ");
         (status == "False" && refuses).then_some(message)
     });
     let message = reported.await;

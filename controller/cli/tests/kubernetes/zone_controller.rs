@@ -67,7 +67,7 @@ async fn the_documents_example_is_connected() {
     );
     eventually("the condition `Connected`", async || {
         let (status, message) = condition(&bed.connected().await, "Connected")?;
-        let expected = "connected: 2 networks with 6 ports in 1 zone; no report yet of zones ovn-control-plane, ovn-worker2";
+        let expected = "connected: 2 networks with 6 ports in 1 zone; no report yet from zones ovn-control-plane, ovn-worker2";
         (status == "Unknown" && message.starts_with(expected)).then_some(())
     })
     .await;

@@ -270,8 +270,8 @@ async fn oddities_are_reported_although_everything_is_connected() {
     other.metadata.name = Some("other".to_owned());
     "192.170.0.0/16".clone_into(&mut other.spec.connect_subnets[0].cidr);
     bed.create(&other).await;
-    let expected = "18 ports in 3 zones; noted: zones ovn-control-plane, ovn-worker, ovn-worker2: connect other joins networks \
-                cluster_udn_blue-network, cluster_udn_green-network, too";
+    let expected = "18 ports in 3 zones; noted: zones ovn-control-plane, ovn-worker, ovn-worker2: connect other also joins networks \
+                cluster_udn_blue-network, cluster_udn_green-network: the path";
     until_connected(&bed, "True", expected).await;
     for (controller, _) in zones {
         controller.stop().await;

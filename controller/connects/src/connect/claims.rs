@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hash, RandomState};
 
 use foldhash::fast;
 
-use crate::unit::LinkId;
+use crate::part::LinkId;
 
 /// Who wants what. Of several links that want the same, the first one has it, whoever came first.
 #[derive(Debug)]

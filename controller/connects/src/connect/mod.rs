@@ -5,9 +5,9 @@
 
 mod claims;
 mod evaluation;
-mod frozen;
 mod pending;
 mod report;
+mod retained;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use patchbay_schemas::nb::Copp;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::typed::Ref;
 
-use super::desired::{Around, Link, Member};
-use super::reconcile::{Decided, Writer};
+use super::desired::{Link, Member, PlanContext};
+use super::part::{LinkId, Part};
+use super::reconcile::{ManagedColumns, Writer};
 use super::report::{ConnectReport, HeldReason, NetworkSkip, NodeSkip, Notice};
-use super::unit::{LinkId, Unit};
 use claims::{Claims, Fingerprint, Fingerprints};
 use evaluation::Evaluation;
 use patchbay_model::{Connect, DatapathKey, NetworkId, NodeId, OwnerKey, Topology, TunnelKey};
@@ -29,11 +29,11 @@ use pending::Pending;
 
 /// What should become of a connect's rows.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Wanted<'c> {
+pub(super) enum DesiredState<'c> {
     /// They go.
-    Gone,
+    Absent,
     /// They are what the connect says.
-    Rows {
+    Present {
         connect: &'c Connect,
         key: DatapathKey,
         /// None if the router is there already.
@@ -88,7 +88,7 @@ struct LinkCounts {
 
 impl ConnectState {
     /// A connect of which nothing is known yet.
-    pub(super) fn unseen() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             pending: Pending::everything(),
             ..Self::default()
@@ -127,28 +127,30 @@ impl ConnectState {
     pub(super) fn plan(
         &mut self,
         name: &str,
-        wanted: Wanted<'_>,
-        around: Around<'_>,
-        decided: &Decided,
+        wanted: DesiredState<'_>,
+        context: PlanContext<'_>,
+        managed: &ManagedColumns,
         limit: usize,
         txn: impl FnOnce() -> TxnBuilder,
     ) -> Result<Change, PlanError> {
         if self.pending.is_empty() {
             return Ok(Change::default());
         }
-        let mut evaluation = Evaluation::new(name, around, decided);
+        let mut evaluation = Evaluation::new(name, context, managed);
         match wanted {
-            Wanted::Gone => evaluation.remove_all(),
-            Wanted::Rows { connect, key, copp } => {
-                self.refresh_members(connect, &around);
-                self.look_at_known_links();
+            DesiredState::Absent => evaluation.remove_all(),
+            DesiredState::Present { connect, key, copp } => {
+                self.refresh_members(connect, &context);
+                self.mark_known_links();
                 let networks = self.annotated_networks();
-                self.pending.expand(name, &self.members, &networks, &around);
-                self.look_at_what_frozen_networks_hold(&around);
-                let links = self.refresh_links(connect, &around);
-                self.pending.expand_local(&self.members, &networks, &around);
+                self.pending
+                    .expand(name, &self.members, &networks, &context);
+                self.mark_parts_beside_retained(&context);
+                let links = self.refresh_links(connect, &context);
+                self.pending
+                    .expand_local(&self.members, &networks, &context);
                 let evaluated = evaluation.connect(self, connect, (key, copp), links);
-                self.report = Some(Arc::new(self.make_report(connect, &around)));
+                self.report = Some(Arc::new(self.make_report(connect, &context)));
                 evaluated?;
             }
         }
@@ -156,22 +158,22 @@ impl ConnectState {
         let Evaluation {
             steps,
             new_acls,
-            busy,
+            changed_parts,
             ..
         } = evaluation;
         let change = if steps.is_empty() {
             Change::default()
         } else {
-            let writer = Writer::new(decided, around.index, txn(), new_acls, group);
+            let writer = Writer::new(managed, context.index, txn(), new_acls, group);
             let comment = format!("patchbay: ClusterNetworkConnect {name}");
             writer.write(steps, limit, comment)?
         };
-        self.pending.settle(busy);
+        self.pending.keep_only(changed_parts);
         Ok(change)
     }
 
     /// Resolves the networks that may be others than before.
-    fn refresh_members(&mut self, connect: &Connect, around: &Around<'_>) {
+    fn refresh_members(&mut self, connect: &Connect, context: &PlanContext<'_>) {
         if self.pending.everything {
             let known = self.members.keys().copied();
             let unknown = self.unknown.keys().map(|owner| owner.network_id);
@@ -180,8 +182,8 @@ impl ConnectState {
             self.pending.networks = networks;
         }
         for id in std::mem::take(&mut self.pending.networks) {
-            let was_frozen = self.is_frozen(id);
-            let was_unreadable = self.is_unreadable(id, around);
+            let was_retained = self.is_retained(id);
+            let was_unreadable = self.is_unreadable(id, context);
             let former = self.members.remove(&id);
             for topology in [Topology::Layer2, Topology::Layer3] {
                 let owner = OwnerKey {
@@ -192,7 +194,7 @@ impl ConnectState {
                 let Some(subnets) = connect.subnets.get(owner) else {
                     continue;
                 };
-                match Member::resolve(connect, owner, subnets, around) {
+                match Member::resolve(connect, owner, subnets, context) {
                     Ok(member) => {
                         self.members.insert(id, member);
                     }
@@ -201,19 +203,19 @@ impl ConnectState {
                     }
                 }
             }
-            let is_frozen = self.is_frozen(id);
-            if former.as_ref() != self.members.get(&id) || was_frozen != is_frozen {
+            let is_retained = self.is_retained(id);
+            if former.as_ref() != self.members.get(&id) || was_retained != is_retained {
                 self.pending.changed.insert(id);
             }
-            let is_unreadable = self.is_unreadable(id, around);
-            if was_frozen && !is_frozen || was_unreadable && !is_unreadable {
-                self.look_again_beside_frozen();
+            let is_unreadable = self.is_unreadable(id, context);
+            if was_retained && !is_retained || was_unreadable && !is_unreadable {
+                self.mark_dependents_of_retained();
             }
         }
     }
 
     /// Looks at what is known of the links of networks that are different, too: of some there is no row.
-    fn look_at_known_links(&mut self) {
+    fn mark_known_links(&mut self) {
         let Self {
             pending,
             links,
@@ -223,15 +225,15 @@ impl ConnectState {
         let known = links.keys().chain(skips.keys());
         let different = known
             .filter(|link| pending.everything || pending.changed.contains(&link.network))
-            .map(|link| Unit::Link(*link));
-        pending.units.extend(different);
+            .map(|link| Part::Link(*link));
+        pending.parts.extend(different);
     }
 
     /// What becomes of the pending links: those that can be made, in order, with names and keys given out.
     fn refresh_links<'a>(
         &mut self,
         connect: &Connect,
-        around: &Around<'a>,
+        context: &PlanContext<'a>,
     ) -> Vec<(LinkId, Link<'a>)> {
         let mut pending: Vec<LinkId> = self.pending.links().collect();
         let mut links = Vec::with_capacity(pending.len());
@@ -241,7 +243,7 @@ impl ConnectState {
             self.skips.remove(&id);
             self.unrouted.remove(&id);
             self.waiting.remove(&id);
-            let facts = match self.find_link(id, connect, around) {
+            let facts = match self.find_link(id, connect, context) {
                 None => None,
                 Some(Err(reason)) => {
                     self.skips.insert(id, reason);
@@ -261,9 +263,9 @@ impl ConnectState {
                 }
             };
             let others = self.claim(id, facts).into_iter();
-            pending.extend(others.filter(|other| self.pending.units.insert(Unit::Link(*other))));
+            pending.extend(others.filter(|other| self.pending.parts.insert(Part::Link(*other))));
         }
-        links.retain(|(id, link)| self.give_out(*id, link, connect, around));
+        links.retain(|(id, link)| self.claim_link(*id, link, connect, context));
         links.sort_by_key(|(id, _)| *id);
         links
     }
@@ -273,23 +275,23 @@ impl ConnectState {
         &self,
         id: LinkId,
         connect: &Connect,
-        around: &Around<'a>,
+        context: &PlanContext<'a>,
     ) -> Option<Result<Link<'a>, NodeSkip>> {
         let member = self.members.get(&id.network)?;
         if !member.is_connected() {
             return None;
         }
-        let inputs = around.inputs;
+        let inputs = context.inputs;
         match member.topology {
             Topology::Layer2 => {
                 let is_made = id.index == 0 && member.is_active_here;
-                is_made.then(|| Link::of_layer2(connect, member, around))
+                is_made.then(|| Link::of_layer2(connect, member, context))
             }
             Topology::Layer3 => {
                 let node_id = NodeId::try_new(id.index.into()).ok()?;
-                let node = around.nodes.owner(node_id)?;
+                let node = context.nodes.owner(node_id)?;
                 let is_active = inputs.activity.is_active(&member.name, &node.name);
-                is_active.then(|| Link::of_layer3(connect, member, (node_id, node), around))
+                is_active.then(|| Link::of_layer3(connect, member, (node_id, node), context))
             }
         }
     }
@@ -302,7 +304,7 @@ impl ConnectState {
         };
         let mut others = Vec::new();
         if let Some(former) = former {
-            self.count(id, former, false);
+            self.update_counts(id, former, false);
         }
         let (former_name, name) = (
             former.map(|facts| facts.name),
@@ -321,15 +323,15 @@ impl ConnectState {
     }
 
     /// Gives a link what it wants, or notes who has that. Returns whether the link is made.
-    fn give_out(
+    fn claim_link(
         &mut self,
         id: LinkId,
         link: &Link<'_>,
         connect: &Connect,
-        around: &Around<'_>,
+        context: &PlanContext<'_>,
     ) -> bool {
         let facts = self.links[&id];
-        if let Some(skip) = self.find_taken(id, facts, link, connect, around) {
+        if let Some(skip) = self.find_conflict(id, facts, link, connect, context) {
             self.skips.insert(id, skip);
             return false;
         }
@@ -337,7 +339,7 @@ impl ConnectState {
             is_made: true,
             ..facts
         };
-        self.count(id, facts, true);
+        self.update_counts(id, facts, true);
         self.links.insert(id, facts);
         if facts.routes == 0 {
             self.unrouted.insert(id);
@@ -346,24 +348,24 @@ impl ConnectState {
     }
 
     /// What a link wants and somebody else has.
-    fn find_taken(
+    fn find_conflict(
         &mut self,
         id: LinkId,
         facts: LinkFacts,
         link: &Link<'_>,
         connect: &Connect,
-        around: &Around<'_>,
+        context: &PlanContext<'_>,
     ) -> Option<NodeSkip> {
         if self.names.holder(facts.name) != Some(id) {
             return Some(NodeSkip::NameTaken(link.name.to_string()));
         }
         let is_foreign = |port: &Row| {
-            evaluation::is_foreign_port(port, &connect.name, around)
-                || self.is_kept_port(port.uuid, &connect.name, around)
+            evaluation::is_foreign_port(port, &connect.name, context)
+                || self.is_retained_port(port.uuid, &connect.name, context)
         };
         let network_name = link.network_name(connect, &self.members[&id.network]);
         let network_port = network_name.and_then(|name| {
-            let port = around.index.port(&name)?;
+            let port = context.index.port(&name)?;
             Some((name, &**port))
         });
         let connect_port = link.existing.map(|port| (link.name.clone(), port));
@@ -375,20 +377,20 @@ impl ConnectState {
         match self.keys.holder(facts.key) {
             Some(holder) if holder != id => Some(NodeSkip::SharedTunnelKey {
                 key: facts.key.get(),
-                port: self.port_name(holder, connect, around),
+                port: self.port_name(holder, connect, context),
             }),
             _ => None,
         }
     }
 
     /// Name of a link's port on the connect router.
-    fn port_name(&self, id: LinkId, connect: &Connect, around: &Around<'_>) -> String {
-        let link = self.find_link(id, connect, around);
+    fn port_name(&self, id: LinkId, connect: &Connect, context: &PlanContext<'_>) -> String {
+        let link = self.find_link(id, connect, context);
         link.and_then(Result::ok)
             .map_or_else(String::new, |link| link.name.into())
     }
 
-    fn count(&mut self, id: LinkId, facts: LinkFacts, is_there: bool) {
+    fn update_counts(&mut self, id: LinkId, facts: LinkFacts, is_there: bool) {
         if !facts.is_made {
             return;
         }
@@ -409,17 +411,17 @@ impl ConnectState {
         &self,
         network: NetworkId,
         connect: &Connect,
-        around: &Around<'a>,
+        context: &PlanContext<'a>,
     ) -> Option<Link<'a>> {
-        let id = local_link_id(self.members.get(&network)?, around)?;
+        let id = local_link_id(self.members.get(&network)?, context)?;
         if !self.links.get(&id)?.is_made {
             return None;
         }
-        self.find_link(id, connect, around)?.ok()
+        self.find_link(id, connect, context)?.ok()
     }
 
     /// The names that links wait for.
-    pub(super) fn waits_for(&self, names: &BTreeSet<String>) -> Vec<LinkId> {
+    pub(super) fn links_waiting_for(&self, names: &BTreeSet<String>) -> Vec<LinkId> {
         let waiting = self.waiting.iter();
         waiting
             .filter(|(_, name)| names.contains(*name))
@@ -434,15 +436,15 @@ impl ConnectState {
 }
 
 /// Where a network is attached in this zone.
-fn local_link_id(member: &Member, around: &Around<'_>) -> Option<LinkId> {
+fn local_link_id(member: &Member, context: &PlanContext<'_>) -> Option<LinkId> {
     match member.topology {
         Topology::Layer2 => Some(LinkId {
             network: member.id,
             index: 0,
         }),
         Topology::Layer3 => {
-            let node = around.inputs.nodes.get(&around.inputs.zone)?;
-            Some(LinkId::layer3(member.id, around.nodes.id_of(node)?))
+            let node = context.inputs.nodes.get(&context.inputs.zone)?;
+            Some(LinkId::layer3(member.id, context.nodes.id_of(node)?))
         }
     }
 }

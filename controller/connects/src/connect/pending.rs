@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::desired::{Around, Member};
-use crate::unit::{LinkId, Unit};
+use crate::desired::{Member, PlanContext};
+use crate::part::{LinkId, Part};
 use patchbay_model::{NetworkId, Topology};
 
 /// The parts of a connect whose rows may not be what they should be.
@@ -15,7 +15,7 @@ pub(crate) struct Pending {
     pub(crate) networks: BTreeSet<NetworkId>,
     /// Networks that are different: whatever has to do with them is looked at.
     pub(super) changed: BTreeSet<NetworkId>,
-    pub(crate) units: BTreeSet<Unit>,
+    pub(crate) parts: BTreeSet<Part>,
     /// No rows, but what is told about them.
     pub(crate) report: bool,
 }
@@ -33,7 +33,7 @@ impl Pending {
     }
 
     /// Whatever has to do with a network is looked at.
-    pub(crate) fn look_at(&mut self, network: NetworkId) {
+    pub(crate) fn mark_network(&mut self, network: NetworkId) {
         self.networks.insert(network);
         self.changed.insert(network);
     }
@@ -43,17 +43,17 @@ impl Pending {
             everything,
             networks,
             changed,
-            units,
+            parts,
             report,
         } = self;
-        !(*everything || *report) && networks.is_empty() && changed.is_empty() && units.is_empty()
+        !(*everything || *report) && networks.is_empty() && changed.is_empty() && parts.is_empty()
     }
 
     pub(super) fn links(&self) -> impl Iterator<Item = LinkId> {
-        let links = Unit::links_of(NetworkId::DEFAULT).start().to_owned()
-            ..=Unit::links_of(NetworkId::MAX).end().to_owned();
-        self.units.range(links).filter_map(|unit| match unit {
-            Unit::Link(link) => Some(*link),
+        let links = Part::links_of(NetworkId::DEFAULT).start().to_owned()
+            ..=Part::links_of(NetworkId::MAX).end().to_owned();
+        self.parts.range(links).filter_map(|part| match part {
+            Part::Link(link) => Some(*link),
             _ => None,
         })
     }
@@ -64,31 +64,31 @@ impl Pending {
         connect: &str,
         members: &BTreeMap<NetworkId, Member>,
         annotated: &BTreeSet<NetworkId>,
-        around: &Around<'_>,
+        context: &PlanContext<'_>,
     ) {
         let everything = std::mem::take(&mut self.everything);
         if everything {
             // They are sorted, so that they are joined at once.
-            let owned = around.index.owned(connect).map(|row| row.unit);
-            self.units.append(&mut owned.collect());
-            self.units.insert(Unit::Router);
+            let owned = context.index.owned(connect).map(|row| row.part);
+            self.parts.append(&mut owned.collect());
+            self.parts.insert(Part::Router);
             self.changed.extend(members.keys().copied());
         }
         if everything || !self.changed.is_empty() {
-            self.units.extend([Unit::Services, Unit::Isolation]);
+            self.parts.extend([Part::Services, Part::Isolation]);
         }
         for network in std::mem::take(&mut self.changed) {
-            let parts = [Unit::links_of(network), Unit::policies_from(network)];
+            let parts = [Part::links_of(network), Part::policies_from(network)];
             for range in parts.into_iter().filter(|_| !everything) {
-                let rows = around.index.owned_of(connect, range);
-                self.units.extend(rows.map(|row| row.unit));
+                let rows = context.index.owned_of(connect, range);
+                self.parts.extend(rows.map(|row| row.part));
             }
             for other in annotated.iter().filter(|other| **other != network) {
                 self.policies(network, *other);
                 self.policies(*other, network);
             }
             if let Some(member) = members.get(&network) {
-                self.all_links(member, around);
+                self.all_links(member, context);
             }
         }
     }
@@ -98,13 +98,13 @@ impl Pending {
         &mut self,
         members: &BTreeMap<NetworkId, Member>,
         annotated: &BTreeSet<NetworkId>,
-        around: &Around<'_>,
+        context: &PlanContext<'_>,
     ) {
         let local: Vec<NetworkId> = members
             .values()
             .filter(|member| {
-                let link = super::local_link_id(member, around);
-                link.is_some_and(|link| self.units.contains(&Unit::Link(link)))
+                let link = super::local_link_id(member, context);
+                link.is_some_and(|link| self.parts.contains(&Part::Link(link)))
             })
             .map(|member| member.id)
             .collect();
@@ -116,34 +116,34 @@ impl Pending {
     }
 
     pub(super) fn policies(&mut self, source: NetworkId, destination: NetworkId) {
-        self.units.insert(Unit::Policies {
+        self.parts.insert(Part::Policies {
             source,
             destination,
         });
     }
 
-    fn all_links(&mut self, member: &Member, around: &Around<'_>) {
+    fn all_links(&mut self, member: &Member, context: &PlanContext<'_>) {
         let links = |index| {
-            Unit::Link(LinkId {
+            Part::Link(LinkId {
                 network: member.id,
                 index,
             })
         };
         match member.topology {
             Topology::Layer2 => {
-                self.units.insert(links(0));
+                self.parts.insert(links(0));
             }
             Topology::Layer3 => {
-                let ids = around.nodes.ids();
-                self.units.extend(ids.map(|id| links(id.get())));
+                let ids = context.nodes.ids();
+                self.parts.extend(ids.map(|id| links(id.get())));
             }
         }
     }
 
     /// Leaves only what is not as it should be.
-    pub(super) fn settle(&mut self, busy: Vec<Unit>) {
-        let busy = BTreeSet::from_iter(busy);
-        self.units = self.units.intersection(&busy).copied().collect();
+    pub(super) fn keep_only(&mut self, changed_parts: Vec<Part>) {
+        let changed_parts = BTreeSet::from_iter(changed_parts);
+        self.parts = self.parts.intersection(&changed_parts).copied().collect();
         self.report = false;
     }
 }

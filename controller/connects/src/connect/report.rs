@@ -1,15 +1,19 @@
 //! What there is to tell about a connect.
 
 use super::ConnectState;
-use crate::desired::Around;
+use crate::desired::PlanContext;
+use crate::part::LinkId;
 use crate::report::{
     ConnectReport, ConnectedNetwork, NodeSkip, Notice, SkippedNetwork, SkippedNode,
 };
-use crate::unit::LinkId;
 use patchbay_model::{Connect, NetworkId, NodeId, Topology};
 
 impl ConnectState {
-    pub(super) fn make_report(&self, connect: &Connect, around: &Around<'_>) -> ConnectReport {
+    pub(super) fn make_report(
+        &self,
+        connect: &Connect,
+        context: &PlanContext<'_>,
+    ) -> ConnectReport {
         let unknown_owners = connect.unknown_owners.iter();
         let unknown_owners = unknown_owners.map(|error| Notice::UnknownOwner(error.to_string()));
         let mut notices: Vec<Notice> = unknown_owners.collect();
@@ -19,7 +23,7 @@ impl ConnectState {
             held: None,
             connected: self.connected(),
             skipped_networks: self.skipped_networks(),
-            skipped_nodes: self.skipped_nodes(around),
+            skipped_nodes: self.skipped_nodes(context),
             notices,
         }
     }
@@ -62,18 +66,18 @@ impl ConnectState {
     }
 
     /// First where there is no port, then where no route leads to it: each by network and by name of the node.
-    fn skipped_nodes(&self, around: &Around<'_>) -> Vec<SkippedNode> {
+    fn skipped_nodes(&self, context: &PlanContext<'_>) -> Vec<SkippedNode> {
         let skips = self.skips.iter();
         let mut without_port: Vec<(NetworkId, SkippedNode)> = skips
-            .map(|(id, reason)| self.skipped_node(*id, reason.clone(), around))
+            .map(|(id, reason)| self.skipped_node(*id, reason.clone(), context))
             .collect();
         let layer3 = || {
             let members = self.members.values();
             members.filter(|member| member.is_connected() && member.topology == Topology::Layer3)
         };
-        for (node, reason) in around.nodes.without_id() {
+        for (node, reason) in context.nodes.without_id() {
             let members = layer3();
-            let activity = &around.inputs.activity;
+            let activity = &context.inputs.activity;
             let active = members.filter(|member| activity.is_active(&member.name, node));
             without_port.extend(active.map(|member| {
                 let skipped = SkippedNode {
@@ -87,7 +91,7 @@ impl ConnectState {
         let mut without_route: Vec<(NetworkId, SkippedNode)> = self
             .unrouted
             .iter()
-            .map(|id| self.skipped_node(*id, self.without_subnet(*id, around), around))
+            .map(|id| self.skipped_node(*id, self.without_subnet(*id, context), context))
             .collect();
         for skipped in [&mut without_port, &mut without_route] {
             skipped.sort_by(|(left_id, left), (right_id, right)| {
@@ -99,9 +103,9 @@ impl ConnectState {
     }
 
     /// Why no route leads over a link.
-    fn without_subnet(&self, id: LinkId, around: &Around<'_>) -> NodeSkip {
+    fn without_subnet(&self, id: LinkId, context: &PlanContext<'_>) -> NodeSkip {
         let node = NodeId::try_new(id.index.into()).ok();
-        let node = node.and_then(|node| around.nodes.owner(node));
+        let node = node.and_then(|node| context.nodes.owner(node));
         let member = self.members.get(&id.network);
         let is_unreadable = node.zip(member).is_some_and(|(node, member)| {
             member.topology == Topology::Layer3 && node.has_unknown_subnets_of(&member.name)
@@ -117,12 +121,12 @@ impl ConnectState {
         &self,
         id: LinkId,
         reason: NodeSkip,
-        around: &Around<'_>,
+        context: &PlanContext<'_>,
     ) -> (NetworkId, SkippedNode) {
         let member = self.members.get(&id.network);
         let is_layer3 = member.is_some_and(|member| member.topology == Topology::Layer3);
         let node = NodeId::try_new(id.index.into()).ok();
-        let node = node.and_then(|node| around.nodes.owner(node));
+        let node = node.and_then(|node| context.nodes.owner(node));
         let skipped = SkippedNode {
             network: member.map_or_else(String::new, |member| member.name.clone()),
             node: node.filter(|_| is_layer3).map(|node| node.name.clone()),

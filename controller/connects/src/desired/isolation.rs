@@ -8,10 +8,10 @@ use patchbay_model::external_ids::{AclKind, OwnedRow, address_set_name};
 use patchbay_model::{Connect, IpFamily, NetworkId};
 
 use super::routing::destinations;
-use super::{Around, Member, needs_local_node};
+use super::{Member, PlanContext, needs_local_node};
 
 /// The meter that limits how much ACLs log.
-const METER: &str = "acl-logging";
+const ACL_LOG_METER: &str = "acl-logging";
 
 /// ACLs that drop traffic from pod to pod, and the address sets that they refer to.
 #[derive(Debug)]
@@ -41,14 +41,14 @@ pub(crate) struct IsolatedSwitch {
 pub(crate) fn isolation<'m>(
     connect: &Connect,
     members: impl Iterator<Item = &'m Member> + Clone,
-    around: &Around<'_>,
+    context: &PlanContext<'_>,
 ) -> Option<IsolationRows> {
     if !connect.connectivity.is_service_only() {
         return None;
     }
-    let inputs = around.inputs;
+    let inputs = context.inputs;
     let mut rows = IsolationRows {
-        address_sets: address_sets(connect, members.clone(), around),
+        address_sets: address_sets(connect, members.clone(), context),
         shared: Vec::new(),
         switches: Vec::new(),
     };
@@ -84,7 +84,7 @@ fn acl(connect: &Connect, kind: AclKind, priority: i64, action: AclAction, match
         action,
         direction: AclDirection::FromLport,
         r#match: matched,
-        meter: Some(METER.to_owned()),
+        meter: Some(ACL_LOG_METER.to_owned()),
         external_ids: OwnedRow::Acl(kind).external_ids(&connect.name),
         ..Acl::default()
     }
@@ -118,12 +118,12 @@ fn families(inputs: &Inputs) -> impl Iterator<Item = IpFamily> {
 fn address_sets<'m>(
     connect: &Connect,
     members: impl Iterator<Item = &'m Member>,
-    around: &Around<'_>,
+    context: &PlanContext<'_>,
 ) -> Vec<AddressSet> {
     let known: Vec<_> = members
-        .filter(|member| around.has_local_node() || !needs_local_node(member.topology))
+        .filter(|member| context.has_local_node() || !needs_local_node(member.topology))
         .collect();
-    families(around.inputs)
+    families(context.inputs)
         .map(|family| AddressSet {
             name: address_set_name(&connect.name, family),
             addresses: known

@@ -16,10 +16,10 @@ use patchbay_model::{
 };
 
 use super::rows::PortRow;
-use super::{Around, Member, TUNNEL_KEY};
+use super::{Member, PlanContext, TUNNEL_KEY_OPTION};
 
 /// Key of the option that says where a port is.
-const CHASSIS: &str = "requested-chassis";
+const CHASSIS_OPTION: &str = "requested-chassis";
 
 /// What the rows of a network's links have in common, put together once for all of them.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -37,7 +37,8 @@ impl LinkRows {
     pub(super) fn new(connect: &Connect, network: &Network, subnets: &ConnectSubnets) -> Self {
         let name = &connect.name;
         let router = names::connect_router(name);
-        let options = [CHASSIS, TUNNEL_KEY].map(|key| (Atom::from(key), Atom::from("")));
+        let options =
+            [CHASSIS_OPTION, TUNNEL_KEY_OPTION].map(|key| (Atom::from(key), Atom::from("")));
         let families = subnets.iter().map(IpFamily::of_net);
         let routes = |family| {
             (
@@ -85,9 +86,9 @@ impl<'a> Link<'a> {
     pub(crate) fn of_layer2(
         connect: &Connect,
         member: &Member,
-        around: &Around<'a>,
+        context: &PlanContext<'a>,
     ) -> Result<Self, NodeSkip> {
-        Self::new(connect, member, Attachment::Layer2, None, around)
+        Self::new(connect, member, Attachment::Layer2, None, context)
     }
 
     /// The link of a layer3 network on a node.
@@ -95,9 +96,9 @@ impl<'a> Link<'a> {
         connect: &Connect,
         member: &Member,
         (id, node): (NodeId, &'a Node),
-        around: &Around<'a>,
+        context: &PlanContext<'a>,
     ) -> Result<Self, NodeSkip> {
-        Self::new(connect, member, Attachment::Layer3(id), Some(node), around)
+        Self::new(connect, member, Attachment::Layer3(id), Some(node), context)
     }
 
     fn new(
@@ -105,7 +106,7 @@ impl<'a> Link<'a> {
         member: &Member,
         attachment: Attachment,
         node: Option<&'a Node>,
-        around: &Around<'a>,
+        context: &PlanContext<'a>,
     ) -> Result<Self, NodeSkip> {
         let addresses = member
             .subnets
@@ -113,7 +114,7 @@ impl<'a> Link<'a> {
             .map(|subnet| point_to_point(subnet, attachment.index()))
             .collect::<Result<_, _>>()?;
         let key = port_tunnel_key(&connect.ranges, &member.subnets, attachment)?;
-        let remote = node.filter(|node| node.name != around.inputs.zone);
+        let remote = node.filter(|node| node.name != context.inputs.zone);
         let chassis = remote
             .map(|node| node.chassis_id.as_deref().ok_or(NodeSkip::NoChassis))
             .transpose()?;
@@ -123,7 +124,7 @@ impl<'a> Link<'a> {
             attachment,
             node,
             addresses,
-            existing: around.index.port(&name).map(AsRef::as_ref),
+            existing: context.index.port(&name).map(AsRef::as_ref),
             name,
             key,
             is_local: remote.is_none(),
@@ -144,13 +145,13 @@ impl<'a> Link<'a> {
         let key = Atom::from(itoa::Buffer::new().format(self.key.get()));
         let options = match self.chassis {
             Some(chassis) => rows.remote_options.map_values(|option, _| {
-                if option.as_str() == Some(CHASSIS) {
+                if option.as_str() == Some(CHASSIS_OPTION) {
                     chassis.into()
                 } else {
                     key.clone()
                 }
             }),
-            None => Map::from_iter([(TUNNEL_KEY.into(), key)]),
+            None => Map::from_iter([(TUNNEL_KEY_OPTION.into(), key)]),
         };
         PortRow {
             peer: self.network_name(connect, member),

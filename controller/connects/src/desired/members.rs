@@ -7,7 +7,7 @@ use patchbay_model::{
     Connect, ConnectSubnets, IpFamily, Network, NetworkId, OwnerKey, Topology, names,
 };
 
-use super::{Around, LinkRows};
+use super::{LinkRows, PlanContext};
 
 /// A network that the annotation names and that is known.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -42,9 +42,9 @@ impl Member {
         connect: &Connect,
         owner: OwnerKey,
         subnets: &ConnectSubnets,
-        around: &Around<'_>,
+        context: &PlanContext<'_>,
     ) -> Result<Self, (Option<String>, NetworkSkip)> {
-        let inputs = around.inputs;
+        let inputs = context.inputs;
         let network = inputs
             .networks
             .by_id(owner.network_id)
@@ -62,13 +62,13 @@ impl Member {
             subnets: *subnets,
             link_rows: LinkRows::new(connect, network, subnets),
             router: network.router(),
-            is_active_here: around.has_local_node()
+            is_active_here: context.has_local_node()
                 && inputs.activity.is_active(&network.name, &inputs.zone),
-            has_switch: around.index.switch(&switch).is_some(),
+            has_switch: context.index.switch(&switch).is_some(),
             switch,
             obstacle: None,
         };
-        member.obstacle = member.find_obstacle(connect, network, around);
+        member.obstacle = member.find_obstacle(connect, network, context);
         Ok(member)
     }
 
@@ -76,22 +76,22 @@ impl Member {
         &self,
         connect: &Connect,
         network: &Network,
-        around: &Around<'_>,
+        context: &PlanContext<'_>,
     ) -> Option<NetworkSkip> {
         let isolated = connect.connectivity.is_service_only();
-        if isolated && !around.index.has_pass_action() {
+        if isolated && !context.index.has_pass_action() {
             Some(NetworkSkip::NoPassAction)
         } else if !self.is_active_here {
             None
-        } else if around.index.router(&self.router).is_none() {
+        } else if context.index.router(&self.router).is_none() {
             Some(NetworkSkip::NoRouter(self.router.clone()))
         } else if isolated && !self.has_switch {
             Some(NetworkSkip::NoSwitch(self.switch.clone()))
         } else if network.pod_subnets.is_empty() {
             Some(NetworkSkip::NoSubnets)
-        } else if self.topology == Topology::Layer3 && around.lacks_local_id() {
-            let node = around.inputs.zone.clone();
-            Some(if around.has_unreadable_local_id() {
+        } else if self.topology == Topology::Layer3 && context.lacks_local_id() {
+            let node = context.inputs.zone.clone();
+            Some(if context.has_unreadable_local_id() {
                 NetworkSkip::UnreadableLocalId(node)
             } else {
                 NetworkSkip::NoLocalId(node)

@@ -38,11 +38,11 @@ pub(super) use services::{ServiceRows, load_balancers_by_namespace, services};
 pub(super) const COPP: &str = "ovnkube-default";
 
 /// Key of the option that gives a router or a port its tunnel key.
-const TUNNEL_KEY: &str = "requested-tnl-key";
+const TUNNEL_KEY_OPTION: &str = "requested-tnl-key";
 
 /// What rows follow from besides their connect.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Around<'a> {
+pub(super) struct PlanContext<'a> {
     pub(super) inputs: &'a Inputs,
     pub(super) index: &'a Index,
     pub(super) nodes: &'a NodeIds,
@@ -50,7 +50,7 @@ pub(super) struct Around<'a> {
     pub(super) load_balancers: &'a BTreeMap<String, usize>,
 }
 
-impl Around<'_> {
+impl PlanContext<'_> {
     pub(super) fn has_local_node(&self) -> bool {
         self.inputs.nodes.contains_key(&self.inputs.zone)
     }
@@ -76,7 +76,7 @@ pub(super) fn router(connect: &Connect, key: DatapathKey, copp: Ref<Copp>) -> Ro
         external_ids: external_ids
             .map(|(key, id)| (key.into(), id.into()))
             .collect(),
-        options: Map::from_iter([(TUNNEL_KEY.into(), key.to_string().into())]),
+        options: Map::from_iter([(TUNNEL_KEY_OPTION.into(), key.to_string().into())]),
         copp: Some(copp),
         ..RouterRow::default()
     }

@@ -8,7 +8,7 @@ use crate::report::Notice;
 use patchbay_model::ClusterIpService;
 use patchbay_model::{Connect, names};
 
-use super::{Around, Member};
+use super::{Member, PlanContext};
 
 /// Load balancers of all connected networks.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct ServiceRows {
 pub(crate) fn services<'m>(
     connect: &Connect,
     members: impl Iterator<Item = &'m Member>,
-    around: &Around<'_>,
+    context: &PlanContext<'_>,
 ) -> Option<(ServiceRows, Vec<Notice>)> {
     if !connect.connectivity.service_network {
         return None;
@@ -40,13 +40,13 @@ pub(crate) fn services<'m>(
     };
     let mut notices = Vec::new();
     for member in members.filter(|member| member.is_connected()) {
-        let found = around.index.load_balancers(&member.name);
+        let found = context.index.load_balancers(&member.name);
         rows.group.load_balancer.extend(found.into_iter().flatten());
         if !member.is_active_here {
             continue;
         }
         let found = found.map_or(0, BTreeSet::len);
-        let expected = expected_load_balancers(member, around);
+        let expected = expected_load_balancers(member, context);
         if found != expected {
             notices.push(Notice::LoadBalancers {
                 network: member.name.clone(),
@@ -67,11 +67,11 @@ pub(crate) fn services<'m>(
 }
 
 /// How many load balancers the services of a network should have.
-fn expected_load_balancers(member: &Member, around: &Around<'_>) -> usize {
-    let network = around.inputs.networks.by_id(member.id);
+fn expected_load_balancers(member: &Member, context: &PlanContext<'_>) -> usize {
+    let network = context.inputs.networks.by_id(member.id);
     let namespaces = network.into_iter().flat_map(|network| &network.namespaces);
     namespaces
-        .filter_map(|namespace| around.load_balancers.get(namespace))
+        .filter_map(|namespace| context.load_balancers.get(namespace))
         .sum()
 }
 

@@ -1,30 +1,30 @@
 //! Which rows hold a row in one of their sets.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Set;
 use patchbay_schemas::row::Row;
 use uuid::Uuid;
 
-use super::Uuids;
-use crate::reconcile::Holding;
+use crate::reconcile::ReferenceColumn;
+use foldhash::fast::RandomState;
 
 /// From the rows that are held to those that hold them, by one column of one table.
 #[derive(Debug)]
 pub(crate) struct Holders {
-    pub(crate) holding: Holding,
+    pub(crate) column: ReferenceColumn,
     /// Most rows have one holder.
-    first: Uuids<Uuid>,
-    others: Uuids<BTreeSet<Uuid>>,
+    first: HashMap<Uuid, Uuid, RandomState>,
+    others: HashMap<Uuid, BTreeSet<Uuid>, RandomState>,
 }
 
 impl Holders {
-    pub(super) fn new(holding: Holding) -> Self {
+    pub(super) fn new(column: ReferenceColumn) -> Self {
         Self {
-            holding,
-            first: Uuids::default(),
-            others: Uuids::default(),
+            column,
+            first: HashMap::default(),
+            others: HashMap::default(),
         }
     }
 
@@ -40,11 +40,11 @@ impl Holders {
     }
 
     /// Follows a change of a holder. Returns the rows that it gained or lost.
-    pub(super) fn follow(&mut self, old: Option<&Row>, new: Option<&Row>) -> Vec<Uuid> {
+    pub(super) fn update(&mut self, old: Option<&Row>, new: Option<&Row>) -> Vec<Uuid> {
         let Some(holder) = old.or(new).map(|row| row.uuid) else {
             return Vec::new();
         };
-        let set = |row| self.holding.set(row).unwrap_or(&Set::EMPTY);
+        let set = |row| self.column.set(row).unwrap_or(&Set::EMPTY);
         let (mut lost, mut gained) = (Vec::new(), Vec::new());
         let old = old.map_or(&Set::EMPTY, set);
         let new = new.map_or(&Set::EMPTY, set);

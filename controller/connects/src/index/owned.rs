@@ -5,32 +5,32 @@ use std::iter::Peekable;
 
 use uuid::Uuid;
 
-use super::Kind;
-use crate::unit::Unit;
+use super::TableKind;
+use crate::part::Part;
 
 /// A row of a connect.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Owned {
-    pub(crate) unit: Unit,
-    pub(crate) kind: Kind,
+    pub(crate) part: Part,
+    pub(crate) kind: TableKind,
     pub(crate) uuid: Uuid,
 }
 
 impl Owned {
     /// The first possible row of a part.
-    pub(super) fn first(unit: Unit) -> Self {
+    pub(super) fn first(part: Part) -> Self {
         Self {
-            unit,
-            kind: Kind::Router,
+            part,
+            kind: TableKind::Router,
             uuid: Uuid::nil(),
         }
     }
 
     /// The last possible row of a part.
-    pub(super) fn last(unit: Unit) -> Self {
+    pub(super) fn last(part: Part) -> Self {
         Self {
-            unit,
-            kind: Kind::Copp,
+            part,
+            kind: TableKind::Copp,
             uuid: Uuid::max(),
         }
     }
@@ -57,12 +57,12 @@ impl<'a> OwnedParts<'a> {
 
     /// The rows of a part. Parts have to be asked for in their order; when no part with rows is left out, none has to be
     /// searched for.
-    pub(crate) fn part(&mut self, unit: Unit) -> &[Owned] {
-        if self.rest.peek().is_some_and(|row| row.unit < unit) {
-            self.rest = self.owned.range(Owned::first(unit)..).peekable();
+    pub(crate) fn part(&mut self, part: Part) -> &[Owned] {
+        if self.rest.peek().is_some_and(|row| row.part < part) {
+            self.rest = self.owned.range(Owned::first(part)..).peekable();
         }
         self.part.clear();
-        while let Some(row) = self.rest.next_if(|row| row.unit == unit) {
+        while let Some(row) = self.rest.next_if(|row| row.part == part) {
             self.part.push(*row);
         }
         &self.part
@@ -72,11 +72,11 @@ impl<'a> OwnedParts<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::unit::LinkId;
+    use crate::part::LinkId;
     use patchbay_model::NetworkId;
 
-    fn link(index: u16) -> Unit {
-        Unit::Link(LinkId {
+    fn link(index: u16) -> Part {
+        Part::Link(LinkId {
             network: NetworkId::DEFAULT,
             index,
         })
@@ -84,11 +84,11 @@ mod tests {
 
     #[test]
     fn all_rows_of_a_part_are_between_its_first_and_its_last() {
-        for kind in Kind::ALL {
+        for kind in TableKind::ALL {
             for uuid in [Uuid::nil(), Uuid::max()] {
-                let unit = link(3);
-                let row = Owned { unit, kind, uuid };
-                assert!((Owned::first(unit)..=Owned::last(unit)).contains(&row));
+                let part = link(3);
+                let row = Owned { part, kind, uuid };
+                assert!((Owned::first(part)..=Owned::last(part)).contains(&row));
             }
         }
     }
@@ -96,20 +96,20 @@ mod tests {
     #[test]
     fn parts_are_found_whether_others_are_left_out_or_not() {
         let row = |index, kind| Owned {
-            unit: link(index),
+            part: link(index),
             kind,
             uuid: Uuid::from_u128(index.into()),
         };
         let owned: BTreeSet<Owned> = [1, 2, 4, 7]
             .into_iter()
-            .flat_map(|index| [row(index, Kind::Port), row(index, Kind::Route)])
+            .flat_map(|index| [row(index, TableKind::Port), row(index, TableKind::Route)])
             .collect();
         for asked in [&[1, 2, 3, 4, 7, 8][..], &[2, 7], &[0, 4, 5], &[8]] {
             let mut parts = OwnedParts::new(Some(&owned));
             for index in asked {
                 let expected: Vec<Owned> = owned
                     .iter()
-                    .filter(|row| row.unit == link(*index))
+                    .filter(|row| row.part == link(*index))
                     .copied()
                     .collect();
                 assert_eq!(parts.part(link(*index)), expected);

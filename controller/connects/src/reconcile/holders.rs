@@ -15,12 +15,12 @@ use uuid::Uuid;
 
 /// A column of a table, by its name here and by its place in the database: mostly a set of rows that a row holds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Holding {
+pub(crate) struct ReferenceColumn {
     pub(super) name: &'static str,
     pub(super) column: Option<ColumnId>,
 }
 
-impl Holding {
+impl ReferenceColumn {
     pub(crate) fn of<T: TableRow>(snapshot: &Snapshot, name: &'static str) -> Self {
         let table = snapshot.schema().table_by_name(T::TABLE);
         Self {
@@ -45,7 +45,7 @@ impl Holding {
 pub(super) struct HolderChanges<'a, T> {
     rows: BTreeMap<Uuid, (&'a Row, BTreeMap<&'static str, SetChange>)>,
     /// The column by which a row is seen to be there.
-    name: Holding,
+    name: ReferenceColumn,
     table: PhantomData<fn() -> T>,
 }
 
@@ -59,29 +59,29 @@ impl<'a, T: TableRow> HolderChanges<'a, T> {
     pub(super) fn new(snapshot: &Snapshot) -> Self {
         Self {
             rows: BTreeMap::new(),
-            name: Holding::of::<T>(snapshot, "name"),
+            name: ReferenceColumn::of::<T>(snapshot, "name"),
             table: PhantomData,
         }
     }
 
     /// Lets the holder hold a row, unless it does already.
-    pub(super) fn attach(&mut self, holder: &'a Row, holding: Holding, held: Uuid) {
-        if !holding.holds(holder, held) {
-            self.change(holder, holding).gained.push(Atom::Uuid(held));
+    pub(super) fn attach(&mut self, holder: &'a Row, column: ReferenceColumn, held: Uuid) {
+        if !column.holds(holder, held) {
+            self.change(holder, column).gained.push(Atom::Uuid(held));
         }
     }
 
     /// Lets the holder no longer hold a row. A row that nobody holds goes by itself.
-    pub(super) fn detach(&mut self, holder: &'a Row, holding: Holding, held: Uuid) {
-        self.change(holder, holding).lost.push(Atom::Uuid(held));
+    pub(super) fn detach(&mut self, holder: &'a Row, column: ReferenceColumn, held: Uuid) {
+        self.change(holder, column).lost.push(Atom::Uuid(held));
     }
 
-    fn change(&mut self, holder: &'a Row, holding: Holding) -> &mut SetChange {
+    fn change(&mut self, holder: &'a Row, column: ReferenceColumn) -> &mut SetChange {
         let (_, sets) = self
             .rows
             .entry(holder.uuid)
             .or_insert_with(|| (holder, BTreeMap::new()));
-        sets.entry(holding.name).or_default()
+        sets.entry(column.name).or_default()
     }
 
     /// The rows that change.

@@ -23,13 +23,13 @@ use patchbay_schemas::schema::DatabaseSchema;
 
 use super::desired::{PortRow, RouteRow, RouterRow};
 pub(super) use columns::Columns;
-pub(super) use holders::Holding;
-pub(super) use steps::{Action, At, Child, Phase, Put, Step};
+pub(super) use holders::ReferenceColumn;
+pub(super) use steps::{Action, Child, Phase, Step, TargetRouter, Upsert};
 pub(super) use writer::Writer;
 
 /// The columns that connects decide about.
 #[derive(Debug)]
-pub(super) struct Decided {
+pub(super) struct ManagedColumns {
     pub(super) router: Columns<RouterRow>,
     pub(super) port: Columns<PortRow>,
     pub(super) policy: Columns<LogicalRouterPolicy>,
@@ -39,7 +39,7 @@ pub(super) struct Decided {
     pub(super) group: Columns<LoadBalancerGroup>,
 }
 
-impl Decided {
+impl ManagedColumns {
     pub(super) fn new(schema: &DatabaseSchema) -> Self {
         Self {
             router: Columns::of_our_rows(schema, &["name", "external_ids", "options", "copp"]),

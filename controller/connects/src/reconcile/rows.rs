@@ -13,7 +13,7 @@ use super::holders::HolderChanges;
 
 /// A row that should be there: a new one, or one that was there before.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Settled {
+pub(super) struct WrittenRow {
     pub(super) uuid: Uuid,
 }
 
@@ -36,27 +36,27 @@ impl RowChanges {
     }
 
     /// Makes a row the wanted one, or inserts that.
-    pub(super) fn put<T: TableRow>(
+    pub(super) fn upsert<T: TableRow>(
         &mut self,
         columns: &Columns<T>,
         existing: Option<&Row>,
         wanted: &T,
-    ) -> Result<Settled, PlanError> {
+    ) -> Result<WrittenRow, PlanError> {
         let Some(existing) = existing else {
             return self.insert(wanted);
         };
         if columns.update(&mut self.txn, existing, &wanted.to_data())? {
             self.changed.insert(existing.uuid);
         }
-        Ok(Settled {
+        Ok(WrittenRow {
             uuid: existing.uuid,
         })
     }
 
-    pub(super) fn insert<T: TableRow>(&mut self, row: &T) -> Result<Settled, PlanError> {
+    pub(super) fn insert<T: TableRow>(&mut self, row: &T) -> Result<WrittenRow, PlanError> {
         let uuid = self.txn.insert(row)?.uuid;
         self.inserted += 1;
-        Ok(Settled { uuid })
+        Ok(WrittenRow { uuid })
     }
 
     /// Deletes a row of a table whose rows live without being held.

@@ -9,7 +9,7 @@ use patchbay_schemas::row::Row;
 use uuid::Uuid;
 
 use crate::desired::{PortRow, RouteRow, RouterRow};
-use crate::index::Kind;
+use crate::index::TableKind;
 use patchbay_model::NetworkId;
 
 /// When a step is taken.
@@ -38,19 +38,19 @@ pub(crate) enum Phase {
 pub(crate) struct Step<'a> {
     pub(crate) phase: Phase,
     /// Steps of one phase for one network are taken together.
-    pub(crate) together: Option<NetworkId>,
+    pub(crate) batch: Option<NetworkId>,
     pub(crate) action: Action<'a>,
 }
 
 /// What a step does. Nearly all steps are about ports and routes; larger rows are boxed.
 #[derive(Debug)]
 pub(crate) enum Action<'a> {
-    Router(Put<'a, RouterRow>),
+    Router(Upsert<'a, RouterRow>),
     Port(Child<'a, PortRow>),
     Policy(Box<Child<'a, LogicalRouterPolicy>>),
     Route(Child<'a, RouteRow>),
     /// An ACL that is there already.
-    Acl(Box<Put<'a, Acl>>),
+    Acl(Box<Upsert<'a, Acl>>),
     /// A switch gets ACLs: some that are there, and some of those that come.
     Attach {
         switch: &'a Row,
@@ -59,36 +59,36 @@ pub(crate) enum Action<'a> {
     },
     /// An address set gets addresses, and loses none yet.
     Grow {
-        put: Put<'a, AddressSet>,
+        upsert: Upsert<'a, AddressSet>,
         /// What it holds until the others have gone.
         meanwhile: AddressSet,
     },
     /// An address set loses addresses.
     Shrink {
-        put: Put<'a, AddressSet>,
+        upsert: Upsert<'a, AddressSet>,
         /// Whether it has been grown before.
         grown: bool,
     },
-    Group(Put<'a, LoadBalancerGroup>),
+    Group(Upsert<'a, LoadBalancerGroup>),
     /// A switch gets the load balancer group.
     Serve {
         switch: &'a Row,
     },
     /// A row is not held any more. A row that nobody holds goes by itself.
     Leave {
-        held: Kind,
+        held: TableKind,
         holder: &'a Row,
         row: Uuid,
     },
     Delete {
-        kind: Kind,
+        kind: TableKind,
         row: Uuid,
     },
 }
 
 /// A row becomes what it should be, or comes.
 #[derive(Debug)]
-pub(crate) struct Put<'a, T> {
+pub(crate) struct Upsert<'a, T> {
     pub(crate) existing: Option<&'a Row>,
     pub(crate) wanted: T,
 }
@@ -96,8 +96,8 @@ pub(crate) struct Put<'a, T> {
 /// A row of a router becomes what it should be, or comes.
 #[derive(Debug)]
 pub(crate) struct Child<'a, T> {
-    pub(crate) put: Put<'a, T>,
-    pub(crate) router: At<'a>,
+    pub(crate) upsert: Upsert<'a, T>,
+    pub(crate) router: TargetRouter<'a>,
     /// Whether the router has to get it.
     pub(crate) enters: bool,
     /// The routers that should not have it.
@@ -106,14 +106,14 @@ pub(crate) struct Child<'a, T> {
 
 /// A router.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum At<'a> {
+pub(crate) enum TargetRouter<'a> {
     /// The connect router, which may have to be made.
     Connect(Option<&'a Row>),
     /// The router of a network.
     Network(&'a Row),
 }
 
-impl<'a> At<'a> {
+impl<'a> TargetRouter<'a> {
     pub(crate) fn row(self) -> Option<&'a Row> {
         match self {
             Self::Connect(row) => row,
@@ -124,7 +124,7 @@ impl<'a> At<'a> {
 
 impl Step<'_> {
     /// How many rows it is about.
-    pub(super) fn weight(&self) -> usize {
+    pub(super) fn row_count(&self) -> usize {
         match &self.action {
             Action::Attach { new, .. } => 1 + new.len(),
             _ => 1,

@@ -10,16 +10,16 @@ use patchbay_schemas::nb::{Acl, AddressSet, LoadBalancerGroup, LogicalRouter, Lo
 use patchbay_schemas::row::Row;
 use uuid::Uuid;
 
-use super::Decided;
+use super::ManagedColumns;
 use super::holders::HolderChanges;
-use super::rows::{RowChanges, Settled};
-use super::steps::{Action, At, Child, Put, Step};
+use super::rows::{RowChanges, WrittenRow};
+use super::steps::{Action, Child, Step, TargetRouter, Upsert};
 use crate::desired::RouterRow;
-use crate::index::{Index, Kind};
+use crate::index::{Index, TableKind};
 
 /// Makes the transaction of one connect.
 pub(crate) struct Writer<'a> {
-    decided: &'a Decided,
+    managed: &'a ManagedColumns,
     index: &'a Index,
     rows: RowChanges,
     routers: HolderChanges<'a, LogicalRouter>,
@@ -35,13 +35,13 @@ pub(crate) struct Writer<'a> {
     /// Routers that go with everything that they hold.
     dissolved: HashSet<Uuid>,
     /// Whether all steps are in this transaction.
-    whole: bool,
+    has_all_steps: bool,
 }
 
 impl<'a> Writer<'a> {
     /// A writer of transactions in which `new_acls` may come.
     pub(crate) fn new(
-        decided: &'a Decided,
+        managed: &'a ManagedColumns,
         index: &'a Index,
         txn: TxnBuilder,
         new_acls: Vec<Acl>,
@@ -49,7 +49,7 @@ impl<'a> Writer<'a> {
     ) -> Self {
         let snapshot = index.snapshot();
         Self {
-            decided,
+            managed,
             index,
             rows: RowChanges::new(txn),
             routers: HolderChanges::new(snapshot),
@@ -59,7 +59,7 @@ impl<'a> Writer<'a> {
             new_acls: new_acls.into_iter().map(|acl| (acl, None)).collect(),
             group,
             dissolved: HashSet::new(),
-            whole: true,
+            has_all_steps: true,
         }
     }
 
@@ -70,30 +70,30 @@ impl<'a> Writer<'a> {
         limit: usize,
         comment: String,
     ) -> Result<Change, PlanError> {
-        steps.sort_by_key(|step| (step.phase, step.together));
-        self.whole = steps.iter().map(Step::weight).sum::<usize>() <= limit;
-        if self.whole {
+        steps.sort_by_key(|step| (step.phase, step.batch));
+        self.has_all_steps = steps.iter().map(Step::row_count).sum::<usize>() <= limit;
+        if self.has_all_steps {
             let gone = steps.iter().filter_map(|step| match step.action {
                 Action::Delete {
-                    kind: Kind::Router,
+                    kind: TableKind::Router,
                     row,
                 } => Some(row),
                 _ => None,
             });
             self.dissolved = gone.collect();
         }
-        let mut weight = 0;
+        let mut row_count = 0;
         let mut last = None;
         let mut more = false;
         for step in steps {
-            let place = step.together.map(|network| (step.phase, network));
+            let place = step.batch.map(|network| (step.phase, network));
             let may_cut = place.is_none() || place != last;
-            if !self.whole && weight >= limit.max(1) && may_cut {
+            if !self.has_all_steps && row_count >= limit.max(1) && may_cut {
                 more = true;
                 break;
             }
             last = place;
-            weight += step.weight();
+            row_count += step.row_count();
             self.take(step.action)?;
         }
         if let Some(router) = self.new_router.take() {
@@ -114,62 +114,75 @@ impl<'a> Writer<'a> {
     }
 
     fn take(&mut self, action: Action<'a>) -> Result<(), PlanError> {
-        let decided = self.decided;
+        let managed = self.managed;
         match action {
-            Action::Router(Put {
+            Action::Router(Upsert {
                 existing: None,
                 wanted,
             }) => self.new_router = Some(wanted),
-            Action::Router(put) => {
-                self.rows.put(&decided.router, put.existing, &put.wanted)?;
+            Action::Router(upsert) => {
+                self.rows
+                    .upsert(&managed.router, upsert.existing, &upsert.wanted)?;
             }
             Action::Port(child) => {
-                let settled =
+                let written =
                     self.rows
-                        .put(&decided.port, child.put.existing, &child.put.wanted)?;
-                self.place(Kind::Port, settled, &child);
+                        .upsert(&managed.port, child.upsert.existing, &child.upsert.wanted)?;
+                self.update_routers(TableKind::Port, written, &child);
             }
             Action::Policy(child) => {
-                let settled =
-                    self.rows
-                        .put(&decided.policy, child.put.existing, &child.put.wanted)?;
-                self.place(Kind::Policy, settled, &child);
+                let written = self.rows.upsert(
+                    &managed.policy,
+                    child.upsert.existing,
+                    &child.upsert.wanted,
+                )?;
+                self.update_routers(TableKind::Policy, written, &child);
             }
             Action::Route(child) => {
-                let settled =
-                    self.rows
-                        .put(&decided.route, child.put.existing, &child.put.wanted)?;
-                self.place(Kind::Route, settled, &child);
+                let written = self.rows.upsert(
+                    &managed.route,
+                    child.upsert.existing,
+                    &child.upsert.wanted,
+                )?;
+                self.update_routers(TableKind::Route, written, &child);
             }
-            Action::Acl(put) => {
-                self.rows.put(&decided.acl, put.existing, &put.wanted)?;
+            Action::Acl(upsert) => {
+                self.rows
+                    .upsert(&managed.acl, upsert.existing, &upsert.wanted)?;
             }
             Action::Attach { switch, there, new } => self.attach(switch, &there, &new)?,
-            Action::Grow { put, meanwhile } => {
-                let wanted = if self.whole { &put.wanted } else { &meanwhile };
-                self.rows.put(&decided.address_set, put.existing, wanted)?;
+            Action::Grow { upsert, meanwhile } => {
+                let wanted = if self.has_all_steps {
+                    &upsert.wanted
+                } else {
+                    &meanwhile
+                };
+                self.rows
+                    .upsert(&managed.address_set, upsert.existing, wanted)?;
             }
-            Action::Shrink { put, grown } => {
-                if !(self.whole && grown) {
+            Action::Shrink { upsert, grown } => {
+                if !(self.has_all_steps && grown) {
                     self.rows
-                        .put(&decided.address_set, put.existing, &put.wanted)?;
+                        .upsert(&managed.address_set, upsert.existing, &upsert.wanted)?;
                 }
             }
-            Action::Group(put) => {
-                let settled = self.rows.put(&decided.group, put.existing, &put.wanted)?;
-                self.group = Some(settled.uuid);
+            Action::Group(upsert) => {
+                let written = self
+                    .rows
+                    .upsert(&managed.group, upsert.existing, &upsert.wanted)?;
+                self.group = Some(written.uuid);
             }
             Action::Serve { switch } => {
                 if let Some(group) = self.group {
-                    let groups = self.index.groups.holding;
+                    let groups = self.index.groups.column;
                     self.switches.attach(switch, groups, group);
                 }
             }
             Action::Leave { held, holder, row } => self.leave(held, holder, row),
             Action::Delete { kind, row } => match kind {
-                Kind::Router => self.rows.delete::<LogicalRouter>(row)?,
-                Kind::AddressSet => self.rows.delete::<AddressSet>(row)?,
-                Kind::Group => self.rows.delete::<LoadBalancerGroup>(row)?,
+                TableKind::Router => self.rows.delete::<LogicalRouter>(row)?,
+                TableKind::AddressSet => self.rows.delete::<AddressSet>(row)?,
+                TableKind::Group => self.rows.delete::<LoadBalancerGroup>(row)?,
                 // Rows of other tables go by themselves.
                 _ => {}
             },
@@ -178,50 +191,50 @@ impl<'a> Writer<'a> {
     }
 
     /// Lets the right router hold a row, and no other one.
-    fn place<T>(&mut self, kind: Kind, row: Settled, child: &Child<'a, T>) {
+    fn update_routers<T>(&mut self, kind: TableKind, row: WrittenRow, child: &Child<'a, T>) {
         if child.enters {
             match child.router {
-                At::Connect(None) => {
+                TargetRouter::Connect(None) => {
                     let [ports, policies, routes] = &mut self.new_router_holds;
                     let held = match kind {
-                        Kind::Port => ports,
-                        Kind::Policy => policies,
+                        TableKind::Port => ports,
+                        TableKind::Policy => policies,
                         _ => routes,
                     };
                     held.push(Atom::Uuid(row.uuid));
                 }
-                At::Connect(Some(router)) | At::Network(router) => {
-                    let holding = self.holding(kind);
-                    self.routers.attach(router, holding, row.uuid);
+                TargetRouter::Connect(Some(router)) | TargetRouter::Network(router) => {
+                    let column = self.reference_column(kind);
+                    self.routers.attach(router, column, row.uuid);
                 }
             }
         }
         for router in &child.leaves {
-            let holding = self.holding(kind);
-            self.routers.detach(router, holding, row.uuid);
+            let column = self.reference_column(kind);
+            self.routers.detach(router, column, row.uuid);
         }
     }
 
-    fn leave(&mut self, held: Kind, holder: &'a Row, row: Uuid) {
-        let holding = self.holding(held);
+    fn leave(&mut self, held: TableKind, holder: &'a Row, row: Uuid) {
+        let column = self.reference_column(held);
         match held {
             // Groups do not go with the switches that use them.
-            Kind::Group => self.switches.detach(holder, holding, row),
-            Kind::Acl => {
+            TableKind::Group => self.switches.detach(holder, column, row),
+            TableKind::Acl => {
                 self.rows.count_deleted(row);
-                self.switches.detach(holder, holding, row);
+                self.switches.detach(holder, column, row);
             }
             _ => {
                 self.rows.count_deleted(row);
                 if !self.dissolved.contains(&holder.uuid) {
-                    self.routers.detach(holder, holding, row);
+                    self.routers.detach(holder, column, row);
                 }
             }
         }
     }
 
     fn attach(&mut self, switch: &'a Row, there: &[Uuid], new: &[usize]) -> Result<(), PlanError> {
-        let acls = self.index.acls.holding;
+        let acls = self.index.acls.column;
         for uuid in there {
             self.switches.attach(switch, acls, *uuid);
         }
@@ -236,14 +249,14 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn holding(&self, kind: Kind) -> super::Holding {
+    fn reference_column(&self, kind: TableKind) -> super::ReferenceColumn {
         let holders = match kind {
-            Kind::Port => &self.index.ports,
-            Kind::Policy => &self.index.policies,
-            Kind::Acl => &self.index.acls,
-            Kind::Group => &self.index.groups,
+            TableKind::Port => &self.index.ports,
+            TableKind::Policy => &self.index.policies,
+            TableKind::Acl => &self.index.acls,
+            TableKind::Group => &self.index.groups,
             _ => &self.index.routes,
         };
-        holders.holding
+        holders.column
     }
 }

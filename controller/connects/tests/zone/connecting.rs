@@ -198,8 +198,8 @@ fn two_connects_of_the_same_networks_are_told() {
         assert_eq!(
             reports[connect].messages(),
             [format!(
-                "connect {other} joins networks red, blue, too: which way their traffic takes is undefined, and what \
-                 either connect drops is dropped"
+                "connect {other} also joins networks red, blue: the path of their traffic is undefined, and \
+                 traffic that either connect drops is dropped"
             )]
         );
     }
@@ -222,7 +222,7 @@ fn the_annotation_must_agree_with_the_network() {
     assert_eq!(
         world.pass_of_c().messages(),
         [
-            "network green: the network is of topology layer2",
+            "network green: the network has topology layer2, but the annotation names another",
             "network layer3_9: the network is not known",
             "annotation: owner key \"layer4_9\" is not layer3_<id> or layer2_<id>",
         ]

@@ -104,7 +104,7 @@ fn names_that_clash_are_told() {
     );
     assert_eq!(
         world.pass_of_c().messages(),
-        ["network cluster_udn_foo: the name crtor-c_cluster_udn_foo is taken"]
+        ["network cluster_udn_foo: the port name crtor-c_cluster_udn_foo is in use"]
     );
 }
 
@@ -122,8 +122,8 @@ fn two_networks_with_one_subnet_do_not_share_a_key() {
     assert_eq!(
         world.pass_of_c().messages(),
         [
-            "network blue, node n1: tunnel key 3 is already that of port crtor-c_red_n1",
-            "network blue, node n2: tunnel key 4 is already that of port crtor-c_red_n2",
+            "network blue, node n1: tunnel key 3 is in use by port crtor-c_red_n1",
+            "network blue, node n2: tunnel key 4 is in use by port crtor-c_red_n2",
         ]
     );
 }

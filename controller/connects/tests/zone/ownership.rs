@@ -54,7 +54,7 @@ fn a_port_that_another_controller_owns_is_not_taken() {
     let report = world.pass_of_c();
     assert_eq!(
         report.messages(),
-        ["network red, node n1: the name rtocr-red_n1_c is taken"]
+        ["network red, node n1: the port name rtocr-red_n1_c is in use"]
     );
     assert_eq!(world.row::<LogicalRouterPort>("rtocr-red_n1_c"), theirs);
 }

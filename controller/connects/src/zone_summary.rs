@@ -1,30 +1,34 @@
-//! What a zone has to say about a connect, in short.
+//! Summary of a connect in one zone, as zones publish it.
 
 use serde::{Deserialize, Serialize};
 
 use super::report::{ConnectReport, Notice};
 use patchbay_model::abbreviation::truncate_text;
 
-/// The longest sentence in a short summary, in bytes. What a database says in a refusal has no end of its own.
-const SENTENCE: usize = 400;
+/// Upper bound of a message in a short summary, in bytes, because error texts of a database have
+/// no upper bound.
+const MAX_MESSAGE_BYTES: usize = 400;
 
-/// What a zone has to say about a connect, in short. Of versions that know more or fewer members what is common counts.
+/// Summary of a connect in one zone.
+///
+/// Unknown members are ignored and missing members have defaults, so that zones of different
+/// versions understand each other.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct ZoneSummary {
-    /// How many networks are connected.
+    /// Number of connected networks.
     pub networks: usize,
-    /// How many ports the connect router has.
+    /// Number of ports of the connect router.
     pub ports: usize,
-    /// What is not connected and why, a sentence each.
+    /// Messages about networks and nodes that are not connected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub obstacles: Vec<String>,
-    /// How many more obstacles there are.
+    /// Number of obstacles left out.
     pub more: usize,
-    /// What is odd without keeping anything from being connected, a sentence each.
+    /// Messages about irregularities that prevent no connection.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
-    /// How many more notices there are.
+    /// Number of notices left out.
     #[serde(skip_serializing_if = "is_zero")]
     pub more_notices: usize,
 }
@@ -43,7 +47,8 @@ impl From<&ConnectReport> for ZoneSummary {
 }
 
 impl ZoneSummary {
-    /// What a report says, with at most so many of its obstacles and notices each, and only the beginning of what is long.
+    /// Summarizes a report with at most `most` obstacles and `most` notices, and truncates long
+    /// messages.
     pub fn short(report: &ConnectReport, most: usize) -> Self {
         let mut summary = Self::from(report);
         summary.more = cut(&mut summary.obstacles, most);
@@ -54,18 +59,18 @@ impl ZoneSummary {
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
-    reason = "this is how fields are handed over"
+    reason = "serde passes fields by reference"
 )]
 fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// Leaves at most so many sentences, and of long ones the beginning. Returns how many are gone.
-fn cut(sentences: &mut Vec<String>, most: usize) -> usize {
-    let more = sentences.len().saturating_sub(most);
-    sentences.truncate(most);
-    for sentence in sentences {
-        sentence.truncate(truncate_text(sentence, SENTENCE).len());
+/// Keeps the first `most` messages, truncates long ones, and returns the number removed.
+fn cut(messages: &mut Vec<String>, most: usize) -> usize {
+    let more = messages.len().saturating_sub(most);
+    messages.truncate(most);
+    for message in messages {
+        message.truncate(truncate_text(message, MAX_MESSAGE_BYTES).len());
     }
     more
 }
@@ -76,7 +81,7 @@ mod tests {
     use crate::report::HeldReason;
 
     #[test]
-    fn short_summaries_are_short() {
+    fn short_summaries_have_few_and_truncated_messages() {
         let mut report = ConnectReport::held(HeldReason::Refused("x".repeat(10_000)));
         report.notices = (0..8)
             .map(|number| Notice::SharedNetworks {
@@ -86,20 +91,20 @@ mod tests {
             .collect();
         let summary = ZoneSummary::short(&report, 5);
         assert_eq!((summary.obstacles.len(), summary.more), (1, 0));
-        assert_eq!(summary.obstacles[0].len(), SENTENCE);
+        assert_eq!(summary.obstacles[0].len(), MAX_MESSAGE_BYTES);
         assert_eq!((summary.notices.len(), summary.more_notices), (5, 3));
         assert!(
             summary
                 .notices
                 .iter()
-                .all(|notice| notice.len() == SENTENCE)
+                .all(|notice| notice.len() == MAX_MESSAGE_BYTES)
         );
         let summary = ZoneSummary::short(&report, 0);
         assert_eq!((summary.obstacles.len(), summary.more), (0, 1));
     }
 
     #[test]
-    fn members_may_be_missing_or_unknown() {
+    fn missing_and_unknown_members_are_accepted() {
         let text = r#"{"networks": 2, "later": {"a": 1}}"#;
         let summary: ZoneSummary = serde_json::from_str(text).unwrap();
         let expected = ZoneSummary {

@@ -1,37 +1,37 @@
-//! The condition that says whether everything is connected.
+//! Condition `Connected` of a CNC, from the reports of all zones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::summary::ZoneSummary;
+use super::zone_summary::ZoneSummary;
 use patchbay_model::abbreviation::abbreviate_list;
 use patchbay_model::condition::{ConditionReport, ConditionStatus};
 
-/// Type of the condition.
+/// Condition type.
 pub const CONNECTED: &str = "Connected";
 
-/// How many zones are named that say the same.
-const NAMED: usize = 3;
-/// How many sentences are told of those that zones say.
-const SENTENCES: usize = 20;
+/// Number of zones listed by name for one message; further ones are counted.
+const MAX_NAMED_ZONES: usize = 3;
+/// Maximum number of obstacles and of notices in the condition message; further ones are counted.
+const MAX_MESSAGES: usize = 20;
 
-/// What the zones have to say about a connect.
+/// Reports of all zones about one connect.
 #[derive(Clone, Debug, Default)]
 pub struct ZoneReports<'a> {
-    /// What zones, each with its name, say about the connect as it is now.
+    /// Names and summaries of zones that have reported the connect's current generation.
     pub current: Vec<(&'a str, &'a ZoneSummary)>,
-    /// Zones that have not said anything about it since it was changed.
+    /// Zones whose last report is about an earlier generation.
     pub outdated: Vec<&'a str>,
-    /// Zones that have never said anything about it.
+    /// Zones that have never reported the connect.
     pub silent: Vec<&'a str>,
 }
 
 impl<'a> ZoneReports<'a> {
-    /// Whether no zone has ever said anything.
+    /// True if no zone has reported the connect.
     pub fn is_empty(&self) -> bool {
         self.current.is_empty() && self.outdated.is_empty()
     }
 
-    /// What is not connected and why, whatever zones say so.
+    /// Distinct obstacles of all current reports.
     pub fn obstacles(&self) -> BTreeSet<&'a str> {
         let summaries = self.current.iter().map(|(_, summary)| *summary);
         summaries
@@ -40,11 +40,13 @@ impl<'a> ZoneReports<'a> {
             .collect()
     }
 
-    /// The condition. What a zone said before the connect was changed vouches for nothing, good or bad. What is odd is
-    /// told and makes nothing false.
-    pub fn verdict(&self) -> ConditionReport {
-        let skipped = Sentences::of(&self.current, |summary| (&summary.obstacles, summary.more));
-        let noted = Sentences::of(&self.current, |summary| {
+    /// Returns the condition.
+    ///
+    /// Reports about an earlier generation do not count. Notices are listed in the message and do
+    /// not change the status.
+    pub fn condition(&self) -> ConditionReport {
+        let skipped = ZoneMessages::of(&self.current, |summary| (&summary.obstacles, summary.more));
+        let noted = ZoneMessages::of(&self.current, |summary| {
             (&summary.notices, summary.more_notices)
         });
         let mut parts = Vec::new();
@@ -52,15 +54,18 @@ impl<'a> ZoneReports<'a> {
             parts.push(self.counts());
         }
         let is_complete = skipped.is_empty();
-        parts.extend(skipped.told("skipped"));
+        parts.extend(skipped.format_parts("skipped"));
         if !self.outdated.is_empty() {
-            parts.push(format!("not up to date in {}", named(&self.outdated)));
+            parts.push(format!(
+                "not up to date in {}",
+                format_zones(&self.outdated)
+            ));
         }
         if !self.silent.is_empty() {
-            parts.push(format!("no report yet of {}", named(&self.silent)));
+            parts.push(format!("no report yet from {}", format_zones(&self.silent)));
         }
-        parts.extend(noted.told("noted"));
-        let (holds, reason) = if !is_complete {
+        parts.extend(noted.format_parts("noted"));
+        let (status, reason) = if !is_complete {
             (ConditionStatus::False, "SomethingSkipped")
         } else if !self.silent.is_empty() {
             (ConditionStatus::Unknown, "ZonesSilent")
@@ -71,13 +76,14 @@ impl<'a> ZoneReports<'a> {
         };
         ConditionReport {
             type_: CONNECTED,
-            status: holds,
+            status,
             reason,
             message: parts.join("; "),
         }
     }
 
-    /// How much is connected. Zones may differ in what there is, so the one that has least is named.
+    /// Formats the numbers of networks, ports and zones. Zones may connect different numbers of
+    /// networks; those with the fewest are listed.
     fn counts(&self) -> String {
         let summaries = || self.current.iter().map(|(_, summary)| *summary);
         let networks = || summaries().map(|summary| summary.networks);
@@ -85,42 +91,42 @@ impl<'a> ZoneReports<'a> {
             networks().min().unwrap_or_default(),
             networks().max().unwrap_or_default(),
         );
-        let mut networks = counted(most, "network");
+        let mut networks = format_count(most, "network");
         let mut fewest = String::new();
         if least < most {
             networks = format!("{least} to {networks}");
             let zones = self.current.iter().copied();
             let zones = zones.filter(|(_, summary)| summary.networks == least);
             let zones: Vec<&str> = zones.map(|(zone, _)| zone).collect();
-            fewest = format!(", fewest in {}", named(&zones));
+            fewest = format!(", fewest in {}", format_zones(&zones));
         }
         let ports = summaries().map(|summary| summary.ports).sum();
         format!(
             "connected: {networks} with {} in {}{fewest}",
-            counted(ports, "port"),
-            counted(self.current.len(), "zone")
+            format_count(ports, "port"),
+            format_count(self.current.len(), "zone")
         )
     }
 }
 
-/// What zones say, each sentence once, with the zones that say it.
-struct Sentences<'a> {
+/// Distinct messages, each with the zones that reported it.
+struct ZoneMessages<'a> {
     by_text: BTreeMap<&'a str, Vec<&'a str>>,
-    /// How many more there are.
+    /// Number of messages that zones left out of their summaries.
     more: usize,
 }
 
-impl<'a> Sentences<'a> {
+impl<'a> ZoneMessages<'a> {
     fn of(
         summaries: &[(&'a str, &'a ZoneSummary)],
-        said: impl Fn(&'a ZoneSummary) -> (&'a Vec<String>, usize),
+        messages_of: impl Fn(&'a ZoneSummary) -> (&'a Vec<String>, usize),
     ) -> Self {
         let (mut by_text, mut more) = (BTreeMap::<&str, Vec<&str>>::new(), 0);
         for (zone, summary) in summaries {
-            let (sentences, left_out) = said(summary);
+            let (messages, left_out) = messages_of(summary);
             more += left_out;
-            for sentence in sentences {
-                by_text.entry(sentence).or_default().push(zone);
+            for message in messages {
+                by_text.entry(message).or_default().push(zone);
             }
         }
         Self { by_text, more }
@@ -130,17 +136,17 @@ impl<'a> Sentences<'a> {
         self.by_text.is_empty() && self.more == 0
     }
 
-    /// As parts of a message, under this word. What is left out is counted.
-    fn told(&self, word: &str) -> Vec<String> {
-        let mut sentences = self.by_text.iter();
-        let first = sentences.by_ref().take(SENTENCES);
-        let first = first.map(|(text, zones)| format!("{}: {text}", named(zones)));
+    /// Formats the messages as parts of the condition message, after `label`.
+    fn format_parts(&self, label: &str) -> Vec<String> {
+        let mut messages = self.by_text.iter();
+        let first = messages.by_ref().take(MAX_MESSAGES);
+        let first = first.map(|(text, zones)| format!("{}: {text}", format_zones(zones)));
         let first: Vec<String> = first.collect();
         let mut parts = Vec::new();
         if !first.is_empty() {
-            parts.push(format!("{word}: {}", first.join("; ")));
+            parts.push(format!("{label}: {}", first.join("; ")));
         }
-        let more = self.more + sentences.map(|(_, zones)| zones.len()).sum::<usize>();
+        let more = self.more + messages.map(|(_, zones)| zones.len()).sum::<usize>();
         if more > 0 {
             parts.push(format!("and {more} more"));
         }
@@ -148,14 +154,14 @@ impl<'a> Sentences<'a> {
     }
 }
 
-fn named(zones: &[&str]) -> String {
+fn format_zones(zones: &[&str]) -> String {
     let plural = if zones.len() == 1 { "" } else { "s" };
-    format!("zone{plural} {}", abbreviate_list(zones, NAMED))
+    format!("zone{plural} {}", abbreviate_list(zones, MAX_NAMED_ZONES))
 }
 
-fn counted(number: usize, what: &str) -> String {
+fn format_count(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
+    format!("{number} {noun}{plural}")
 }
 
 #[cfg(test)]
@@ -187,27 +193,30 @@ mod tests {
             outdated: outdated.to_vec(),
             silent: silent.to_vec(),
         };
-        reports.verdict()
+        reports.condition()
     }
 
     #[test]
-    fn the_condition_counts_and_tells_what_is_skipped() {
+    fn the_condition_lists_counts_and_skipped_networks() {
         let complete = complete();
-        let told = verdict(&[("n1", &complete)], &[], &[]);
-        assert_eq!(told.status, ConditionStatus::True);
-        assert_eq!(told.message, "connected: 1 network with 2 ports in 1 zone");
-        let held = ZoneSummary::from(&ConnectReport::held(HeldReason::NoTunnelKey));
-        let told = verdict(&[("n1", &complete), ("n2", &held)], &[], &[]);
-        assert_eq!(told.status, ConditionStatus::False);
+        let condition = verdict(&[("n1", &complete)], &[], &[]);
+        assert_eq!(condition.status, ConditionStatus::True);
         assert_eq!(
-            told.message,
+            condition.message,
+            "connected: 1 network with 2 ports in 1 zone"
+        );
+        let held = ZoneSummary::from(&ConnectReport::held(HeldReason::NoTunnelKey));
+        let condition = verdict(&[("n1", &complete), ("n2", &held)], &[], &[]);
+        assert_eq!(condition.status, ConditionStatus::False);
+        assert_eq!(
+            condition.message,
             "connected: 0 to 1 network with 2 ports in 2 zones, fewest in zone n2; \
              skipped: zone n2: the connect router has no tunnel key yet"
         );
     }
 
     #[test]
-    fn what_many_zones_say_is_told_once() {
+    fn equal_messages_of_several_zones_are_listed_once() {
         let skipped = ["layer3_1", "layer3_2", "layer3_3"].map(|owner| SkippedNetwork {
             owner: owner.parse().unwrap(),
             network: None,
@@ -228,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_sentences_are_told() {
+    fn messages_above_the_maximum_are_counted() {
         let obstacles = (0..100).map(|number| format!("obstacle {number:03}"));
         let summary = ZoneSummary {
             obstacles: obstacles.collect(),
@@ -240,69 +249,69 @@ mod tests {
     }
 
     #[test]
-    fn as_long_as_zones_are_silent_nobody_knows() {
-        let told = verdict(&[("n1", &complete())], &[], &["n2", "n3"]);
+    fn zones_without_a_report_make_the_condition_unknown() {
+        let condition = verdict(&[("n1", &complete())], &[], &["n2", "n3"]);
         assert_eq!(
-            (told.status, told.reason),
+            (condition.status, condition.reason),
             (ConditionStatus::Unknown, "ZonesSilent")
         );
         assert_eq!(
-            told.message,
-            "connected: 1 network with 2 ports in 1 zone; no report yet of zones n2, n3"
+            condition.message,
+            "connected: 1 network with 2 ports in 1 zone; no report yet from zones n2, n3"
         );
     }
 
     #[test]
-    fn who_is_not_up_to_date_vouches_for_nothing() {
+    fn outdated_reports_do_not_count() {
         let complete = complete();
-        let told = verdict(&[("n1", &complete)], &["n2"], &[]);
+        let condition = verdict(&[("n1", &complete)], &["n2"], &[]);
         assert_eq!(
-            (told.status, told.reason),
+            (condition.status, condition.reason),
             (ConditionStatus::Unknown, "ZonesNotUpToDate")
         );
         assert_eq!(
-            told.message,
+            condition.message,
             "connected: 1 network with 2 ports in 1 zone; not up to date in zone n2"
         );
-        let told = verdict(&[], &["n1", "n2"], &[]);
-        assert_eq!(told.message, "not up to date in zones n1, n2");
-        // What one zone lacks is so, whatever the others will say.
+        let condition = verdict(&[], &["n1", "n2"], &[]);
+        assert_eq!(condition.message, "not up to date in zones n1, n2");
+        // An obstacle in one zone makes the condition false, whatever the others report.
         let held = ZoneSummary::from(&ConnectReport::held(HeldReason::NoTunnelKey));
-        let told = verdict(&[("n1", &held)], &["n2"], &["n3"]);
-        assert_eq!(told.status, ConditionStatus::False);
+        let condition = verdict(&[("n1", &held)], &["n2"], &["n3"]);
+        assert_eq!(condition.status, ConditionStatus::False);
         assert_eq!(
-            told.message,
+            condition.message,
             "connected: 0 networks with 0 ports in 1 zone; \
              skipped: zone n1: the connect router has no tunnel key yet; \
-             not up to date in zone n2; no report yet of zone n3"
+             not up to date in zone n2; no report yet from zone n3"
         );
     }
 
     #[test]
-    fn what_is_odd_is_told_and_holds_nothing_back() {
+    fn notices_are_listed_and_do_not_change_the_status() {
         let mut odd = complete();
         odd.notices = vec!["network red: odd".to_owned()];
         odd.more_notices = 2;
         let complete = complete();
-        let told = verdict(&[("n1", &odd), ("n2", &odd), ("n3", &complete)], &[], &[]);
-        assert_eq!(told.status, ConditionStatus::True);
+        let condition = verdict(&[("n1", &odd), ("n2", &odd), ("n3", &complete)], &[], &[]);
+        assert_eq!(condition.status, ConditionStatus::True);
         assert_eq!(
-            told.message,
+            condition.message,
             "connected: 1 network with 6 ports in 3 zones; \
              noted: zones n1, n2: network red: odd; and 4 more"
         );
         odd.obstacles = vec!["network blue: bad".to_owned()];
-        let told = verdict(&[("n1", &odd)], &["n2"], &[]);
-        assert_eq!(told.status, ConditionStatus::False);
+        let condition = verdict(&[("n1", &odd)], &["n2"], &[]);
+        assert_eq!(condition.status, ConditionStatus::False);
         assert_eq!(
-            told.message,
+            condition.message,
             "connected: 1 network with 2 ports in 1 zone; skipped: zone n1: network blue: bad; \
              not up to date in zone n2; noted: zone n1: network red: odd; and 2 more"
         );
     }
 
     #[test]
-    fn a_zone_with_fewer_networks_is_named() {
+    fn zones_with_the_fewest_networks_are_listed() {
         let complete = complete();
         let none = ZoneSummary::default();
         let zones = [("n1", &complete), ("n2", &none), ("n3", &complete)];

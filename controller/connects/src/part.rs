@@ -28,7 +28,7 @@ impl LinkId {
 ///
 /// Parts are in the order in which they stand here, those of one kind in the order of their ids.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(super) enum Unit {
+pub(super) enum Part {
     /// The connect router itself.
     Router,
     /// The ports and routes of one attachment.
@@ -46,21 +46,21 @@ pub(super) enum Unit {
     Stray,
 }
 
-impl Ord for Unit {
+impl Ord for Part {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.place().cmp(&other.place())
+        self.sort_key().cmp(&other.sort_key())
     }
 }
 
-impl PartialOrd for Unit {
+impl PartialOrd for Part {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Unit {
+impl Part {
     /// Its place in the order of all parts, as one number: there are many of them, which are compared often.
-    fn place(self) -> u64 {
+    fn sort_key(self) -> u64 {
         let (kind, high, low) = match self {
             Self::Router => (0, 0, 0),
             Self::Link(LinkId { network, index }) => (1, network.get(), index),

@@ -10,30 +10,30 @@ use patchbay_engine::db::Snapshot;
 
 use super::changes::{InputChanges, NodeChange};
 use super::connect::ConnectState;
-use super::desired::{Around, load_balancers_by_namespace};
+use super::desired::{PlanContext, load_balancers_by_namespace};
 use super::index::{Index, Touched};
 use super::inputs::Inputs;
 use super::nodes::NodeIds;
-use super::reconcile::Decided;
+use super::part::{LinkId, Part};
+use super::reconcile::ManagedColumns;
 use super::report::Notice;
-use super::unit::{LinkId, Unit};
 use patchbay_model::{Connect, NetworkId, Node, NodeId, OwnerKey, Topology};
 
 /// The last pass.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct PlanCache {
     inputs: Inputs,
     pub(super) index: Index,
     nodes: NodeIds,
     load_balancers: BTreeMap<String, usize>,
-    pub(super) decided: Decided,
+    pub(super) managed: ManagedColumns,
     /// By name: those that there are, and those that still have rows.
     pub(super) connects: BTreeMap<String, ConnectState>,
 }
 
 /// What is known of ids, of the zone's node and of all.
 #[derive(PartialEq)]
-struct KnownIds {
+struct LocalIdState {
     /// The id of the zone's node, if it has one for itself.
     own: Option<NodeId>,
     is_own_missing: bool,
@@ -41,7 +41,7 @@ struct KnownIds {
     is_any_unreadable: bool,
 }
 
-impl Memory {
+impl PlanCache {
     /// Begins anew: everything is to be looked at.
     pub(super) fn new(inputs: &Inputs, snapshot: &Snapshot) -> Self {
         let index = Index::new(snapshot);
@@ -53,21 +53,21 @@ impl Memory {
         let names: BTreeSet<&str> = names.chain(index.owners()).collect();
         let connects = names
             .into_iter()
-            .map(|name| (name.to_owned(), ConnectState::unseen()));
-        let mut memory = Self {
+            .map(|name| (name.to_owned(), ConnectState::new()));
+        let mut cache = Self {
             connects: connects.collect(),
             inputs: inputs.clone(),
             nodes,
             load_balancers: load_balancers_by_namespace(&inputs.services),
-            decided: Decided::new(snapshot.schema()),
+            managed: ManagedColumns::new(snapshot.schema()),
             index,
         };
-        memory.share(inputs);
-        memory
+        cache.update_shared_notices(inputs);
+        cache
     }
 
     /// Notes what may be different since the last pass. False if that is not known.
-    pub(super) fn follow(&mut self, inputs: &Inputs, snapshot: &Snapshot) -> bool {
+    pub(super) fn update(&mut self, inputs: &Inputs, snapshot: &Snapshot) -> bool {
         let Some(rows) = snapshot.changes_since(self.index.snapshot()) else {
             return false;
         };
@@ -76,13 +76,13 @@ impl Memory {
             return false;
         };
         let watched = self.connects.values().any(ConnectState::is_waiting);
-        let touched = self.index.follow(snapshot, &rows, watched);
-        self.follow_database(touched);
-        self.follow_connects(&former, inputs, &changes);
-        self.follow_networks(&changes);
-        let before = self.known_ids(&former);
-        self.follow_nodes(&changes);
-        if self.known_ids(inputs) != before {
+        let touched = self.index.update(snapshot, &rows, watched);
+        self.mark_database_changes(touched);
+        self.mark_connect_changes(&former, inputs, &changes);
+        self.mark_network_changes(&changes);
+        let before = self.local_id_state(&former);
+        self.mark_node_changes(&changes);
+        if self.local_id_state(inputs) != before {
             // Everything that is local has another address, even if it was another node that changed; or nodes that are gone
             // can be told from those that may be there.
             for state in self.connects.values_mut() {
@@ -92,19 +92,19 @@ impl Memory {
         if changes.services {
             self.load_balancers = load_balancers_by_namespace(&inputs.services);
             for state in self.connects.values_mut() {
-                state.pending.units.insert(Unit::Services);
+                state.pending.parts.insert(Part::Services);
             }
         }
         if !(changes.connects.is_empty() && changes.networks.is_empty()) {
-            self.share(inputs);
+            self.update_shared_notices(inputs);
         }
         true
     }
 
     /// What everything that is local depends on.
-    fn known_ids(&self, inputs: &Inputs) -> KnownIds {
+    fn local_id_state(&self, inputs: &Inputs) -> LocalIdState {
         let own = inputs.nodes.get(&inputs.zone);
-        KnownIds {
+        LocalIdState {
             own: own.and_then(|node| self.nodes.id_of(node)),
             is_own_missing: own.is_some_and(|node| node.id.is_none()),
             is_own_unreadable: own.is_some_and(|node| node.has_unknown_id()),
@@ -112,43 +112,49 @@ impl Memory {
         }
     }
 
-    fn follow_database(&mut self, touched: Touched) {
-        for (connect, units) in touched.units {
+    fn mark_database_changes(&mut self, touched: Touched) {
+        for (connect, parts) in touched.parts {
             let state = self.connects.entry(connect);
-            let state = state.or_insert_with(ConnectState::unseen);
+            let state = state.or_insert_with(ConnectState::new);
             // Sorted first, many are joined at once.
-            state.pending.units.append(&mut BTreeSet::from_iter(units));
+            state.pending.parts.append(&mut BTreeSet::from_iter(parts));
         }
         for state in self.connects.values_mut() {
             if touched.copp {
                 state.pending.mark_everything();
             }
-            let places = |name: &str| touched.places.contains(name);
+            let places = |name: &str| touched.router_and_switch_names.contains(name);
             let members = state.members().filter(|member| {
-                !touched.places.is_empty() && (places(&member.router) || places(&member.switch))
+                !touched.router_and_switch_names.is_empty()
+                    && (places(&member.router) || places(&member.switch))
             });
             let members: Vec<NetworkId> = members.map(|member| member.id).collect();
             let serves = state
                 .members()
                 .any(|member| touched.load_balancers.contains(&member.name));
-            let freed = state.waits_for(&touched.ports);
+            let freed = state.links_waiting_for(&touched.ports);
             for network in members {
-                state.pending.look_at(network);
+                state.pending.mark_network(network);
             }
             if serves {
-                state.pending.units.insert(Unit::Services);
+                state.pending.parts.insert(Part::Services);
             }
             state
                 .pending
-                .units
-                .extend(freed.into_iter().map(Unit::Link));
+                .parts
+                .extend(freed.into_iter().map(Part::Link));
         }
     }
 
-    fn follow_connects(&mut self, former: &Inputs, inputs: &Inputs, changes: &InputChanges<'_>) {
+    fn mark_connect_changes(
+        &mut self,
+        former: &Inputs,
+        inputs: &Inputs,
+        changes: &InputChanges<'_>,
+    ) {
         for name in &changes.connects {
             let state = self.connects.entry((*name).to_owned());
-            let state = state.or_insert_with(ConnectState::unseen);
+            let state = state.or_insert_with(ConnectState::new);
             let versions = (former.connects.get(*name), inputs.connects.get(*name));
             let (Some(old), Some(new)) = versions else {
                 state.pending.mark_everything();
@@ -167,7 +173,7 @@ impl Memory {
         }
     }
 
-    fn follow_networks(&mut self, changes: &InputChanges<'_>) {
+    fn mark_network_changes(&mut self, changes: &InputChanges<'_>) {
         for state in self.connects.values_mut() {
             state.pending.networks.extend(&changes.networks);
             // Which namespaces a network serves, and so how many load balancers it should have.
@@ -175,18 +181,18 @@ impl Memory {
                 .members()
                 .any(|member| changes.networks.contains(&member.id))
             {
-                state.pending.units.insert(Unit::Services);
+                state.pending.parts.insert(Part::Services);
             }
             let members = state.members();
             let moved = members.filter(|member| changes.activity.contains(&*member.name));
             let moved: Vec<NetworkId> = moved.map(|member| member.id).collect();
             for network in moved {
-                state.pending.look_at(network);
+                state.pending.mark_network(network);
             }
         }
     }
 
-    fn follow_nodes(&mut self, changes: &InputChanges<'_>) {
+    fn mark_node_changes(&mut self, changes: &InputChanges<'_>) {
         for NodeChange { old, new } in changes.nodes.iter().copied() {
             if let Some(node) = old {
                 self.nodes.remove(node);
@@ -218,29 +224,32 @@ impl Memory {
                         && (!same_chassis || !has_same_subnet(&member.name))
                 });
                 let ids = [id(old), id(new)];
-                let links: Vec<Unit> = networks
+                let links: Vec<Part> = networks
                     .flat_map(|member| {
                         let ids = ids.into_iter().flatten();
-                        ids.map(|id| Unit::Link(LinkId::layer3(member.id, id)))
+                        ids.map(|id| Part::Link(LinkId::layer3(member.id, id)))
                     })
                     .collect();
-                let frozen: Vec<NetworkId> = if same_id {
+                let retained: Vec<NetworkId> = if same_id {
                     Vec::new()
                 } else {
-                    state.frozen().collect()
+                    state.retained().collect()
                 };
-                let frozen = frozen.into_iter().flat_map(|network| {
+                let retained = retained.into_iter().flat_map(|network| {
                     let ids = ids.into_iter().flatten();
-                    ids.map(move |id| Unit::Link(LinkId::layer3(network, id)))
+                    ids.map(move |id| Part::Link(LinkId::layer3(network, id)))
                 });
-                state.pending.units.extend(links.into_iter().chain(frozen));
+                state
+                    .pending
+                    .parts
+                    .extend(links.into_iter().chain(retained));
             }
         }
     }
 
     /// Tells connects that join two or more of the same networks about each other: their policies match the same
     /// traffic.
-    fn share(&mut self, inputs: &Inputs) {
+    fn update_shared_notices(&mut self, inputs: &Inputs) {
         let mut connects_of = BTreeMap::<OwnerKey, Vec<&str>>::new();
         for (name, input) in &inputs.connects {
             if let Ok(connect) = &input.connect {
@@ -282,14 +291,20 @@ impl Memory {
     }
 
     /// What rows follow from, and the connects.
-    pub(super) fn parts(&mut self) -> (Around<'_>, &Decided, &mut BTreeMap<String, ConnectState>) {
-        let around = Around {
+    pub(super) fn context_and_connects(
+        &mut self,
+    ) -> (
+        PlanContext<'_>,
+        &ManagedColumns,
+        &mut BTreeMap<String, ConnectState>,
+    ) {
+        let context = PlanContext {
             inputs: &self.inputs,
             index: &self.index,
             nodes: &self.nodes,
             load_balancers: &self.load_balancers,
         };
-        (around, &self.decided, &mut self.connects)
+        (context, &self.managed, &mut self.connects)
     }
 }
 

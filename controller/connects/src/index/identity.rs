@@ -9,12 +9,12 @@ use patchbay_model::external_ids::{OWNER_CONTROLLER, OWNER_TYPE, key};
 
 /// The columns of one table that tell whose a row is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Marks {
+pub(crate) struct IdentityColumns {
     name: Option<ColumnId>,
     external_ids: Option<ColumnId>,
 }
 
-impl Marks {
+impl IdentityColumns {
     pub(crate) fn of<T: TableRow>(schema: &DatabaseSchema) -> Self {
         let table = schema.table_by_name(T::TABLE);
         let column = |name| table.and_then(|(_, table)| table.column_id(name));

@@ -10,16 +10,16 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 use super::ConnectState;
-use crate::desired::{Around, Member};
-use crate::index::Kind;
+use crate::desired::{Member, PlanContext};
+use crate::index::TableKind;
+use crate::part::{LinkId, Part};
 use crate::report::NetworkSkip;
-use crate::unit::{LinkId, Unit};
 use patchbay_model::external_ids::{AclKind, OwnedRow};
 use patchbay_model::{Connect, NetworkId, NodeId, OwnerKey, Topology, names};
 
 /// What frozen networks keep.
 #[derive(Debug, Default)]
-pub(super) struct FrozenRows {
+pub(super) struct RetainedRows {
     /// Those that keep links.
     pub(super) linked: BTreeSet<NetworkId>,
     /// Those whose pods are kept apart from others.
@@ -30,9 +30,9 @@ pub(super) struct FrozenRows {
 
 impl ConnectState {
     /// Whether the rows of this network are left as they are.
-    pub(super) fn is_frozen(&self, network: NetworkId) -> bool {
+    pub(super) fn is_retained(&self, network: NetworkId) -> bool {
         let member = self.members.get(&network);
-        self.is_unknown(network) || member.is_some_and(is_held)
+        self.is_unknown(network) || member.is_some_and(waits_for_local_id)
     }
 
     /// Whether the annotation names this network and nobody knows it.
@@ -49,31 +49,38 @@ impl ConnectState {
     }
 
     /// The networks whose rows are left as they are.
-    pub(crate) fn frozen(&self) -> impl Iterator<Item = NetworkId> {
+    pub(crate) fn retained(&self) -> impl Iterator<Item = NetworkId> {
         let unknown = self.unknown.iter();
         let unknown = unknown.filter(|(_, (_, reason))| matches!(reason, NetworkSkip::Unknown));
-        let held = self.members.values().filter(|member| is_held(member));
+        let held = self
+            .members
+            .values()
+            .filter(|member| waits_for_local_id(member));
         let unknown = unknown.map(|(owner, _)| owner.network_id);
         unknown.chain(held.map(|member| member.id))
     }
 
     /// All networks that policies may lead from or to.
     pub(super) fn annotated_networks(&self) -> BTreeSet<NetworkId> {
-        self.members.keys().copied().chain(self.frozen()).collect()
+        self.members
+            .keys()
+            .copied()
+            .chain(self.retained())
+            .collect()
     }
 
     /// Which switches and load balancers stay depends on the rows that are there.
-    pub(super) fn look_at_what_frozen_networks_hold(&mut self, around: &Around<'_>) {
-        let touched = self.with_kept_links(around).any(|network| {
-            let mut links = self.pending.units.range(Unit::links_of(network));
+    pub(super) fn mark_parts_beside_retained(&mut self, context: &PlanContext<'_>) {
+        let touched = self.networks_with_retained_links(context).any(|network| {
+            let mut links = self.pending.parts.range(Part::links_of(network));
             links.next().is_some()
         });
         if touched {
-            self.look_again_beside_frozen();
+            self.mark_dependents_of_retained();
         }
-        if self.pending.units.contains(&Unit::Isolation) {
+        if self.pending.parts.contains(&Part::Isolation) {
             let annotated = self.annotated_networks();
-            for network in self.frozen().collect::<Vec<_>>() {
+            for network in self.retained().collect::<Vec<_>>() {
                 for other in annotated.iter().filter(|other| **other != network) {
                     self.pending.policies(network, *other);
                     self.pending.policies(*other, network);
@@ -82,38 +89,42 @@ impl ConnectState {
         }
     }
 
-    pub(super) fn look_again_beside_frozen(&mut self) {
-        let waiting = self.waiting.keys().map(|id| Unit::Link(*id));
-        self.pending.units.extend(waiting);
-        self.pending.units.extend([Unit::Services, Unit::Isolation]);
+    pub(super) fn mark_dependents_of_retained(&mut self) {
+        let waiting = self.waiting.keys().map(|id| Part::Link(*id));
+        self.pending.parts.extend(waiting);
+        self.pending.parts.extend([Part::Services, Part::Isolation]);
     }
 
     /// Whether the rows of a link are left as they are. Those of nodes that are gone are not.
-    pub(super) fn keeps_link(&self, id: LinkId, around: &Around<'_>) -> bool {
+    pub(super) fn retains_link(&self, id: LinkId, context: &PlanContext<'_>) -> bool {
         let node = NodeId::try_new(id.index.into()).ok();
-        let is_there = || node.is_some_and(|node| around.nodes.owner(node).is_some());
-        (self.is_frozen(id.network) && (id.index == 0 || is_there()))
-            || self.is_unreadable(id.network, around) && !is_there()
+        let is_there = || node.is_some_and(|node| context.nodes.owner(node).is_some());
+        (self.is_retained(id.network) && (id.index == 0 || is_there()))
+            || self.is_unreadable(id.network, context) && !is_there()
     }
 
     /// Whether nodes may have links of this network and nobody knows which.
-    pub(super) fn is_unreadable(&self, network: NetworkId, around: &Around<'_>) -> bool {
+    pub(super) fn is_unreadable(&self, network: NetworkId, context: &PlanContext<'_>) -> bool {
         let is_member = |member: &Member| {
-            member.topology == Topology::Layer3 && (member.is_connected() || is_held(member))
+            member.topology == Topology::Layer3
+                && (member.is_connected() || waits_for_local_id(member))
         };
-        around.nodes.has_unreadable()
+        context.nodes.has_unreadable()
             && (self.is_unknown(network) || self.members.get(&network).is_some_and(is_member))
     }
 
     /// The networks of which links may be left as they are.
-    fn with_kept_links(&self, around: &Around<'_>) -> impl Iterator<Item = NetworkId> {
+    fn networks_with_retained_links(
+        &self,
+        context: &PlanContext<'_>,
+    ) -> impl Iterator<Item = NetworkId> {
         let members = self.members.keys().copied();
-        let unreadable = members.filter(|network| self.is_unreadable(*network, around));
-        self.frozen().chain(unreadable)
+        let unreadable = members.filter(|network| self.is_unreadable(*network, context));
+        self.retained().chain(unreadable)
     }
 
     /// Whether a network's attachment in this zone is left as it is, because the id of the zone's node cannot be read.
-    pub(super) fn keeps_local_link(&self, network: NetworkId) -> bool {
+    pub(super) fn retains_local_link(&self, network: NetworkId) -> bool {
         let member = self.members.get(&network);
         let obstacle = member.and_then(|member| member.obstacle.as_ref());
         matches!(obstacle, Some(NetworkSkip::UnreadableLocalId(_)))
@@ -123,12 +134,12 @@ impl ConnectState {
     ///
     /// Where traffic from pod to pod has to be dropped, a network that nobody knows stays connected only if it is kept
     /// apart already: what would have to be dropped cannot be told now.
-    pub(super) fn keeps_policies(
+    pub(super) fn retains_policies(
         &self,
         connect: &Connect,
         (source, destination): (NetworkId, NetworkId),
         is_linked: bool,
-        rows: &FrozenRows,
+        rows: &RetainedRows,
     ) -> bool {
         let is_connected = |network| {
             if self.is_unknown(network) {
@@ -143,28 +154,28 @@ impl ConnectState {
     }
 
     /// What frozen networks keep, as their own ports say.
-    pub(super) fn frozen_rows(&self, connect: &str, around: &Around<'_>) -> FrozenRows {
-        let mut found = FrozenRows::default();
-        let index = around.index;
-        let marks = index.marks(Kind::Port);
-        for network in self.frozen() {
+    pub(super) fn retained_rows(&self, connect: &str, context: &PlanContext<'_>) -> RetainedRows {
+        let mut found = RetainedRows::default();
+        let index = context.index;
+        let identity = index.identity(TableKind::Port);
+        for network in self.retained() {
             let mut switches = BTreeSet::new();
-            for row in index.owned_of(connect, Unit::links_of(network)) {
-                let Unit::Link(link) = row.unit else { continue };
-                if !self.keeps_link(link, around) {
+            for row in index.owned_of(connect, Part::links_of(network)) {
+                let Part::Link(link) = row.part else { continue };
+                if !self.retains_link(link, context) {
                     continue;
                 }
                 found.linked.insert(network);
                 let port = index.get(row.kind, row.uuid);
-                let Some(port) = port.filter(|_| row.kind == Kind::Port) else {
+                let Some(port) = port.filter(|_| row.kind == TableKind::Port) else {
                     continue;
                 };
                 // An identity ends with the name of the router.
-                let router = marks.id(port).rsplit(':').next().unwrap_or_default();
-                switches.extend(names::switch_of_router(router, &around.inputs.zone));
+                let router = identity.id(port).rsplit(':').next().unwrap_or_default();
+                switches.extend(names::switch_of_router(router, &context.inputs.zone));
             }
             let mut there = switches.iter().filter_map(|name| index.switch(name));
-            if there.any(|switch| is_isolated(network, connect, switch.uuid, around)) {
+            if there.any(|switch| is_isolated(network, connect, switch.uuid, context)) {
                 found.isolated.insert(network);
             }
             found.switches.extend(switches);
@@ -173,11 +184,16 @@ impl ConnectState {
     }
 
     /// Whether a link that is left as it is has this port.
-    pub(super) fn is_kept_port(&self, port: Uuid, connect: &str, around: &Around<'_>) -> bool {
-        self.with_kept_links(around).any(|network| {
-            let mut rows = around.index.owned_of(connect, Unit::links_of(network));
-            rows.any(|row| match row.unit {
-                Unit::Link(link) => row.uuid == port && self.keeps_link(link, around),
+    pub(super) fn is_retained_port(
+        &self,
+        port: Uuid,
+        connect: &str,
+        context: &PlanContext<'_>,
+    ) -> bool {
+        self.networks_with_retained_links(context).any(|network| {
+            let mut rows = context.index.owned_of(connect, Part::links_of(network));
+            rows.any(|row| match row.part {
+                Part::Link(link) => row.uuid == port && self.retains_link(link, context),
                 _ => false,
             })
         })
@@ -185,7 +201,7 @@ impl ConnectState {
 }
 
 /// Whether a network waits for the id of the zone's node.
-fn is_held(member: &Member) -> bool {
+fn waits_for_local_id(member: &Member) -> bool {
     matches!(
         member.obstacle,
         Some(NetworkSkip::NoLocalId(_) | NetworkSkip::UnreadableLocalId(_))
@@ -193,16 +209,16 @@ fn is_held(member: &Member) -> bool {
 }
 
 /// Whether a switch has the ACLs that keep the network's pods apart from others.
-fn is_isolated(network: NetworkId, connect: &str, switch: Uuid, around: &Around<'_>) -> bool {
-    let index = around.index;
-    let marks = index.marks(Kind::Acl);
+fn is_isolated(network: NetworkId, connect: &str, switch: Uuid, context: &PlanContext<'_>) -> bool {
+    let index = context.index;
+    let identity = index.identity(TableKind::Acl);
     let has = |kind| {
         let id = OwnedRow::Acl(kind).id(connect);
-        let mut rows = index.owned_of(connect, Unit::Isolation..=Unit::Isolation);
+        let mut rows = index.owned_of(connect, Part::Isolation..=Part::Isolation);
         rows.any(|row| {
             let acl = index.get(row.kind, row.uuid);
-            row.kind == Kind::Acl
-                && acl.is_some_and(|acl| Some(marks.id(acl)) == id.as_deref())
+            row.kind == TableKind::Acl
+                && acl.is_some_and(|acl| Some(identity.id(acl)) == id.as_deref())
                 && index.acls.has(switch, row.uuid)
         })
     };

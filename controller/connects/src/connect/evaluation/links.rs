@@ -1,0 +1,93 @@
+//! Connect router, link ports and routes.
+
+use patchbay_model::external_ids::key;
+use patchbay_model::{Connect, DatapathKey, names};
+use patchbay_schemas::nb::Copp;
+use patchbay_schemas::row::Row;
+use patchbay_schemas::typed::Ref;
+
+use super::{Evaluation, rows_with_id};
+use crate::desired::{self, Link, Member, PortRow};
+use crate::index::TableKind;
+use crate::part::Part;
+use crate::reconcile::{Action, Phase, TargetRouter};
+
+impl<'a> Evaluation<'a, '_> {
+    /// The connect router, if there is one: ours, or one of its name that is nobody's.
+    pub(super) fn connect_router(&self) -> Option<&'a Row> {
+        let index = self.context.index;
+        let mut ours = index
+            .owned_of(self.name, Part::Router..=Part::Router)
+            .filter_map(|row| index.get(row.kind, row.uuid));
+        let nobodys = || {
+            let row = index.router(&names::connect_router(self.name))?;
+            (!index.identity(TableKind::Router).has_owner(row)).then_some(row)
+        };
+        ours.next().or_else(nobodys).map(AsRef::as_ref)
+    }
+
+    pub(super) fn router(&mut self, connect: &Connect, key: DatapathKey, copp: Option<Ref<Copp>>) {
+        let existing = self.connect_router();
+        let Some(copp) = copp else {
+            self.kept.extend(existing.map(|row| row.uuid));
+            return;
+        };
+        let wanted = desired::router(connect, key, copp);
+        let (upsert, differs) =
+            self.match_existing(&self.managed.router, existing.into_iter(), wanted);
+        if differs {
+            self.step(Phase::Link, None, Action::Router(upsert));
+        }
+    }
+
+    pub(super) fn link(
+        &mut self,
+        connect: &Connect,
+        member: &Member,
+        link: &Link<'a>,
+        router: TargetRouter<'a>,
+        rows: &[(TableKind, &'a Row)],
+    ) {
+        let index = self.context.index;
+        self.port(link.connect_port(connect, member), link.existing, router);
+        if let Some(port) = link.network_port(connect, member)
+            && let Some(router) = index.router(&member.router)
+        {
+            let existing = index.port(&port.name).map(AsRef::as_ref);
+            self.port(port, existing, TargetRouter::Network(router));
+        }
+        if link.has_unreadable_subnets(member) {
+            let routes = rows.iter().filter(|(kind, _)| *kind == TableKind::Route);
+            self.kept.extend(routes.map(|(_, row)| row.uuid));
+        }
+        for route in desired::routes(member, link) {
+            let id = route.external_ids.get_str(key::ID).unwrap_or_default();
+            let candidates: Vec<&'a Row> =
+                rows_with_id(rows, TableKind::Route, self.context, id).collect();
+            let child = self.child(
+                &self.managed.route,
+                candidates.into_iter(),
+                route,
+                router,
+                &index.routes,
+            );
+            if let Some(child) = child {
+                self.step(Phase::Link, None, Action::Route(child));
+            }
+        }
+    }
+
+    fn port(&mut self, port: PortRow, existing: Option<&'a Row>, router: TargetRouter<'a>) {
+        let holders = &self.context.index.ports;
+        let child = self.child(
+            &self.managed.port,
+            existing.into_iter(),
+            port,
+            router,
+            holders,
+        );
+        if let Some(child) = child {
+            self.step(Phase::Link, None, Action::Port(child));
+        }
+    }
+}
