@@ -1,4 +1,4 @@
-//! What is different between two versions of the inputs.
+//! Differences between two versions of the inputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use imbl::ordmap::DiffItem;
 use super::inputs::{Activity, Inputs};
 use patchbay_model::{Network, NetworkId, Networks, Node};
 
-/// The differences between an earlier and a later version of the inputs.
+/// Differences between an earlier and a later version of the inputs.
 #[derive(Debug, Default)]
 pub(super) struct InputChanges<'a> {
-    /// Nodes that came, went or changed.
+    /// Nodes that were added, removed or changed.
     pub(super) nodes: Vec<NodeChange<'a>>,
-    /// Networks that came, went or changed.
+    /// Ids of networks that were added, removed or changed.
     pub(super) networks: BTreeSet<NetworkId>,
-    /// Names of networks that are rendered on other nodes than before.
+    /// Names of networks whose set of active nodes changed.
     pub(super) activity: BTreeSet<&'a str>,
-    /// Whether the services changed.
+    /// `true` if the services changed.
     pub(super) services: bool,
-    /// Names of connects that came, went or changed.
+    /// Names of connects that were added, removed or changed.
     pub(super) connects: BTreeSet<&'a str>,
 }
 
-/// A node before and after.
+/// Node before and after a change. `None`: absent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodeChange<'a> {
     pub(super) old: Option<&'a Arc<Node>>,
@@ -31,14 +31,15 @@ pub(super) struct NodeChange<'a> {
 }
 
 impl<'a> InputChanges<'a> {
-    /// What changed; none if it is what everything else depends on: the zone and the cluster's configuration.
+    /// Compares two versions. `None`: every part must be evaluated, because the zone or the cluster
+    /// configuration changed.
     ///
-    /// What both versions share costs nothing.
+    /// Data that both versions share is not compared.
     pub(super) fn between(old: &'a Inputs, new: &'a Inputs) -> Option<Self> {
         if old.zone != new.zone
             || old.families != new.families
             || old.service_cidrs != new.service_cidrs
-            // Layer3 networks have a place in the zone only as long as its node is there.
+            // Layer3 networks are attached in the zone only while its node exists.
             || old.nodes.contains_key(&old.zone) != new.nodes.contains_key(&new.zone)
         {
             return None;
@@ -83,7 +84,7 @@ fn networks(old: &Arc<Networks>, new: &Arc<Networks>) -> BTreeSet<NetworkId> {
     changed.map(|(id, _)| *id).chain(added.copied()).collect()
 }
 
-/// What counts is which network an id leads to.
+/// Networks by id.
 fn by_id(networks: &Networks) -> BTreeMap<NetworkId, &Network> {
     networks
         .iter()

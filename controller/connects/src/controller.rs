@@ -14,15 +14,15 @@ use super::part::Part;
 use super::plan_cache::PlanCache;
 use super::report::{ConnectReport, HeldReason};
 
-/// How many rows a transaction changes at most, unless something else is said.
+/// Default upper bound of the rows that one transaction changes.
 pub const TRANSACTION_ROWS: usize = 250_000;
 
 /// Plans the rows of all connects in one zone.
 ///
-/// A plan is a function of inputs and snapshot: a controller that is new comes to the same as one that has made a
-/// thousand plans. What is remembered are the keys that connect routers have, and, so that a plan costs as much as what
-/// has changed and not as much as what there is, the last inputs and snapshot with what follows from them (see
-/// `docs/design/zone.md`).
+/// A plan is a function of inputs and snapshot: a new controller makes the same plan as one that has
+/// made earlier plans. The exception are tunnel keys of connect routers, which are remembered. The
+/// controller also keeps the last inputs and snapshot with derived data. The cost of a plan is
+/// therefore proportional to the changes since the last plan. See `docs/design/zone.md`.
 #[derive(Debug)]
 pub struct ZoneController {
     router_keys: RouterKeys,
@@ -31,37 +31,39 @@ pub struct ZoneController {
     cache: Option<PlanCache>,
 }
 
-/// What is to be done in a zone: first for connects that are gone, then for the others, each in the order of names.
+/// Changes of all connects in one zone.
+///
+/// Deleted connects come first, then the others, each ordered by name.
 #[derive(Debug)]
 pub struct ZonePlan {
-    /// One entry for each connect that there is, and for each that still has rows.
+    /// One entry for each connect in the inputs, and for each deleted connect that still has rows.
     pub connects: Vec<ConnectPlan>,
 }
 
-/// What is to be done for one connect.
+/// Changes of one connect.
 #[derive(Debug)]
 pub struct ConnectPlan {
     /// Name of the connect.
     pub connect: String,
-    /// What changes.
+    /// Row changes, or the reason why they cannot be planned.
     pub change: Result<Change, PlanError>,
-    /// What is connected after that; none for a connect that is gone.
+    /// Report of the connect after the change. `None`: the connect is deleted.
     pub report: Option<Arc<ConnectReport>>,
 }
 
 impl ZonePlan {
-    /// Whether there is nothing to do for this connect.
+    /// True if the plan changes no row of the connect.
     pub fn is_done(&self, connect: &str) -> bool {
         let mut plans = self.connects.iter().filter(|plan| plan.connect == connect);
         plans.all(ConnectPlan::is_done)
     }
 
-    /// Whether there is nothing to do.
+    /// True if the plan changes no row.
     pub fn is_empty(&self) -> bool {
         self.connects.iter().all(ConnectPlan::is_done)
     }
 
-    /// Whether some connect has more to do than its transaction does: then another plan is to be made once this one is
+    /// True if the changes of a connect exceed its transaction. Make another plan after this one is
     /// committed.
     pub fn has_more(&self) -> bool {
         let mut changes = self
@@ -85,7 +87,7 @@ impl Default for ZoneController {
 }
 
 impl ZoneController {
-    /// A controller that takes the placeholders of new rows from `uuids`.
+    /// Creates a controller that takes the placeholders of new rows from `uuids`.
     pub fn new(uuids: UuidSource) -> Self {
         Self {
             router_keys: RouterKeys::default(),
@@ -95,25 +97,25 @@ impl ZoneController {
         }
     }
 
-    /// The same controller with transactions of about this many rows at most, but one row at least.
+    /// Sets the approximate upper bound of the rows that one transaction changes; at least one.
     ///
-    /// All changes of a connect are one transaction as long as they fit. If not, several plans are needed
-    /// ([`Change::more`]), in an order in which nothing is let through in between that is let through neither before nor
-    /// afterwards. What has to be changed together is, even if that is more rows.
+    /// If all changes of a connect fit, they are one transaction. Otherwise several plans are needed
+    /// ([`Change::more`]). No state between them permits traffic that is denied both before and
+    /// after. Changes that must be atomic stay in one transaction, even above the bound.
     #[must_use]
     pub fn with_transaction_rows(mut self, rows: usize) -> Self {
         self.transaction_rows = rows;
         self
     }
 
-    /// Forgets what follows from former inputs and snapshots: the next plan looks at everything again.
+    /// Drops all derived data, so that the next plan evaluates every part again.
     ///
-    /// There is no need for it, other than distrust: changes of the database are followed, whoever makes them.
+    /// Correct operation does not need it, because the controller follows changes of all clients.
     pub fn resync(&mut self) {
         self.cache = None;
     }
 
-    /// What makes the database right for these inputs.
+    /// Plans the changes that bring the database to the state that the inputs require.
     ///
     /// The transactions of different connects do not depend on each other. A transaction that is not committed is
     /// planned again.
@@ -127,7 +129,7 @@ impl ZoneController {
         let mut connects = Vec::with_capacity(cache.connects.len());
         let (context, managed, states) = cache.context_and_connects();
         let is_there = |name: &String| inputs.connects.contains_key(name);
-        // Those that are gone have left when nothing of them is left.
+        // A deleted connect is dropped when it has no rows left.
         states.retain(|name, _| is_there(name) || context.index.owned(name).next().is_some());
         let gone = states.iter_mut().filter(|(name, _)| !is_there(name));
         for (name, state) in gone {
@@ -165,7 +167,7 @@ fn next_uuids(uuids: &mut UuidSource) -> UuidSource {
     UuidSource::seeded(seed)
 }
 
-/// What a connect should come to, or why that cannot be said.
+/// Returns the desired state of a connect, or the reason why it is unknown.
 fn desired_state<'c>(
     name: &str,
     inputs: &'c Inputs,
@@ -179,7 +181,7 @@ fn desired_state<'c>(
     let key = keys.get(name).ok_or(HeldReason::NoTunnelKey)?;
     let copp = context.index.copp();
     let mut routers = context.index.owned_of(name, Part::Router..=Part::Router);
-    // Only a new router needs it.
+    // Only a new router needs the Copp row.
     if copp.is_none() && routers.next().is_none() {
         return Err(HeldReason::NoCopp(COPP));
     }

@@ -1,4 +1,4 @@
-//! What a zone's rows follow from, besides the Northbound database itself.
+//! Inputs of a zone's rows other than the Northbound database.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,51 +10,51 @@ use patchbay_model::{
     ClusterIpService, Connect, ConnectInput, DatapathKey, IpFamily, Networks, Node,
 };
 
-/// Everything that the cluster knows and a zone needs.
+/// Cluster state that a zone needs.
 ///
-/// Clones share what is equal, and a later version shares with an earlier one what has not changed: so it is found
-/// quickly what has.
+/// Clones share their data. A later version shares unchanged data with an earlier one, so that
+/// differences are found quickly.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
-    /// Name of the zone: that of its node.
+    /// Name of the zone, which is the name of its node.
     pub zone: String,
-    /// The IP families that the cluster runs.
+    /// IP families of the cluster.
     pub families: Vec<IpFamily>,
-    /// The service ranges, in configured order.
+    /// Service ranges, in configured order.
     pub service_cidrs: Vec<IpNet>,
     /// All nodes, by name.
     pub nodes: OrdMap<String, Arc<Node>>,
     /// All networks.
     pub networks: Arc<Networks>,
-    /// On which nodes networks are rendered.
+    /// Nodes on which each network is active.
     pub activity: Arc<Activity>,
-    /// The services that have cluster IPs.
+    /// Services with cluster IPs.
     pub services: Arc<[ClusterIpService]>,
     /// All connects, by name.
     pub connects: OrdMap<String, Arc<ConnectInput>>,
 }
 
 impl Inputs {
-    /// Adds a node, or puts it in the place of the one with its name.
+    /// Inserts a node, or replaces the node of the same name.
     pub fn put_node(&mut self, node: Node) {
         self.nodes.insert(node.name.clone(), Arc::new(node));
     }
 
-    /// Adds a connect, or puts it in the place of the one with this name.
+    /// Inserts a connect, or replaces the connect of the same name.
     pub fn put_connect(&mut self, name: impl Into<String>, connect: ConnectInput) {
         self.connects.insert(name.into(), Arc::new(connect));
     }
 }
 
-/// On which nodes networks are rendered: on all nodes, but for networks that are limited to some.
+/// Nodes on which each network is active: all nodes, except for limited networks.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Activity {
-    /// For each limited network, by name, the names of its nodes.
+    /// Node names by name of the limited network.
     pub limited: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Activity {
-    /// Whether the network is rendered on the node.
+    /// True if the network is active on the node.
     pub fn is_active(&self, network: &str, node: &str) -> bool {
         self.limited
             .get(network)
@@ -62,10 +62,10 @@ impl Activity {
     }
 }
 
-/// The tunnel keys that connect routers have.
+/// Tunnel keys of connect routers.
 ///
-/// The key of a router stays for the life of the object, whatever becomes of the annotation: other zones route to
-/// it. An object with another UID is another object, even under the same name.
+/// A router keeps its key for the life of the CNC, even if the annotation changes, because other
+/// zones route to it. A CNC with another UID is another object, even under the same name.
 #[derive(Debug, Default)]
 pub(super) struct RouterKeys(BTreeMap<String, (Option<String>, DatapathKey)>);
 
@@ -90,7 +90,7 @@ impl RouterKeys {
         }
     }
 
-    /// The key of a connect's router, if it has got one.
+    /// Tunnel key of a connect's router. `None`: not allocated yet.
     pub(super) fn get(&self, connect: &str) -> Option<DatapathKey> {
         self.0.get(connect).map(|(_, key)| *key)
     }

@@ -1,4 +1,4 @@
-//! Which node has which id.
+//! Assignment of node ids to nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,19 +8,21 @@ use jiff::Timestamp;
 use crate::report::NodeSkip;
 use patchbay_model::{Node, NodeId};
 
-/// The ids of all nodes. Of several nodes with one id, the oldest has it, so that a newcomer cannot take it away; of
-/// equally old ones the first by name.
+/// Owners of all node ids.
+///
+/// Of several nodes with one id, the oldest owns it, so that a new node cannot take it over. Equally
+/// old nodes are ordered by name.
 #[derive(Debug, Default)]
 pub(super) struct NodeIds {
     owners: BTreeMap<NodeId, Arc<Node>>,
-    /// The others that say that they have an id that is taken.
+    /// Nodes whose id another node owns.
     others: BTreeMap<NodeId, BTreeMap<Rank, Arc<Node>>>,
     without: BTreeSet<String>,
-    /// Those without an id that have one which cannot be read.
+    /// Names of nodes whose id annotation cannot be read.
     unreadable: BTreeSet<String>,
 }
 
-/// The age and the name: who comes first has the id.
+/// Creation time and name; the node with the lowest rank owns the id.
 type Rank = (Option<Timestamp>, String);
 
 fn rank(node: &Node) -> Rank {
@@ -28,7 +30,7 @@ fn rank(node: &Node) -> Rank {
 }
 
 impl NodeIds {
-    /// Takes a node in.
+    /// Adds a node.
     pub(super) fn add(&mut self, node: &Arc<Node>) {
         let Some(id) = node.id else {
             self.without.insert(node.name.clone());
@@ -49,7 +51,7 @@ impl NodeIds {
         others.insert(rank(&other), other);
     }
 
-    /// Forgets a node as it was taken in.
+    /// Removes a node. `node` must be the version that was added.
     pub(super) fn remove(&mut self, node: &Node) {
         let Some(id) = node.id else {
             self.without.remove(&node.name);
@@ -70,12 +72,12 @@ impl NodeIds {
         }
     }
 
-    /// The node with an id.
+    /// Owner of an id.
     pub(super) fn owner(&self, id: NodeId) -> Option<&Node> {
         self.owners.get(&id).map(AsRef::as_ref)
     }
 
-    /// The id of a node, if it has one for itself.
+    /// Id that a node owns.
     pub(super) fn id_of(&self, node: &Node) -> Option<NodeId> {
         let has = |id: &NodeId| self.owner(*id).is_some_and(|owner| owner.name == node.name);
         node.id.filter(has)
@@ -86,12 +88,12 @@ impl NodeIds {
         self.owners.keys().copied()
     }
 
-    /// Whether some node's id cannot be read: any id that no other node has may be its own.
+    /// True if the id of some node cannot be read. Any id without an owner may be that node's id.
     pub(super) fn has_unreadable(&self) -> bool {
         !self.unreadable.is_empty()
     }
 
-    /// The nodes that have no id for themselves, and why.
+    /// Names of nodes that own no id, with the reasons.
     pub(super) fn without_id(&self) -> impl Iterator<Item = (&str, NodeSkip)> {
         let without = self.without.iter().map(|node| {
             let skip = if self.unreadable.contains(node) {
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newcomer_does_not_take_an_id_away() {
+    fn a_new_node_does_not_take_over_an_id() {
         let created = |name, seconds| {
             let mut node = Node::clone(&node(name, Some(2)));
             node.created = Some(Timestamp::from_second(seconds).unwrap());
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_by_name_has_an_id_whatever_the_order() {
+    fn of_equally_old_nodes_the_first_by_name_owns_the_id() {
         let nodes = [
             node("c", Some(2)),
             node("a", Some(2)),

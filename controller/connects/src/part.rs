@@ -1,10 +1,11 @@
-//! What a connect's rows in a zone are made of: parts that can be computed and compared on their own.
+//! Parts of a connect's rows. Each part is computed and compared on its own.
 
 use std::cmp::Ordering;
 
 use patchbay_model::{Attachment, NetworkId, NodeId};
 
-/// Where a network is attached to the connect router: the network, and the id of the node (0 for a layer2 network).
+/// Attachment of a network to the connect router: the network and the node id (0 for a layer2
+/// network).
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(super) struct LinkId {
     pub(super) network: NetworkId,
@@ -24,25 +25,25 @@ impl LinkId {
     }
 }
 
-/// A part of a connect's rows. Which part a row belongs to is seen in its external ids.
+/// Part of a connect's rows. The external ids of a row identify its part.
 ///
-/// Parts are in the order in which they stand here, those of one kind in the order of their ids.
+/// Parts are ordered by variant, then by id.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) enum Part {
-    /// The connect router itself.
+    /// Connect router.
     Router,
-    /// The ports and routes of one attachment.
+    /// Ports and routes of one attachment.
     Link(LinkId),
-    /// What sends traffic from one network to another, on the router of the first.
+    /// Policies on the source network's router that send traffic to the destination.
     Policies {
         source: NetworkId,
         destination: NetworkId,
     },
-    /// The load balancer group.
+    /// Load balancer group.
     Services,
     /// ACLs and address sets.
     Isolation,
-    /// Rows that say that they are the connect's, but not what they are for: nothing is.
+    /// Rows owned by the connect whose external ids identify no other part. They are removed.
     Stray,
 }
 
@@ -59,7 +60,7 @@ impl PartialOrd for Part {
 }
 
 impl Part {
-    /// Its place in the order of all parts, as one number: there are many of them, which are compared often.
+    /// Position in the order of all parts, as one number, because parts are compared often.
     fn sort_key(self) -> u64 {
         let (kind, high, low) = match self {
             Self::Router => (0, 0, 0),
@@ -75,13 +76,13 @@ impl Part {
         kind << 32 | u64::from(high) << 16 | u64::from(low)
     }
 
-    /// All possible links of a network.
+    /// Range of all possible links of a network.
     pub(super) fn links_of(network: NetworkId) -> std::ops::RangeInclusive<Self> {
         let link = |index| Self::Link(LinkId { network, index });
         link(0)..=link(u16::MAX)
     }
 
-    /// All possible policies of a source.
+    /// Range of all possible policies of a source network.
     pub(super) fn policies_from(source: NetworkId) -> std::ops::RangeInclusive<Self> {
         let policies = |destination| Self::Policies {
             source,

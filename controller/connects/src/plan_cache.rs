@@ -1,7 +1,6 @@
-//! What is remembered from one pass to the next, and what is forgotten of it when something changes.
+//! Derived data that is kept from one pass to the next, and its invalidation.
 //!
-//! Nothing in here is true by itself: it all follows from the inputs and the database as they were, and a pass without
-//! it comes to the same.
+//! All of it follows from the last inputs and snapshot. A pass without it makes the same plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use super::reconcile::ManagedColumns;
 use super::report::Notice;
 use patchbay_model::{Connect, NetworkId, Node, NodeId, OwnerKey, Topology};
 
-/// The last pass.
+/// Inputs of the last pass with derived data.
 #[derive(Debug)]
 pub(super) struct PlanCache {
     inputs: Inputs,
@@ -27,14 +26,14 @@ pub(super) struct PlanCache {
     nodes: NodeIds,
     load_balancers: BTreeMap<String, usize>,
     pub(super) managed: ManagedColumns,
-    /// By name: those that there are, and those that still have rows.
+    /// State by name: connects of the inputs, and deleted connects that still have rows.
     pub(super) connects: BTreeMap<String, ConnectState>,
 }
 
-/// What is known of ids, of the zone's node and of all.
+/// Knowledge about node ids that all local rows depend on.
 #[derive(PartialEq)]
 struct LocalIdState {
-    /// The id of the zone's node, if it has one for itself.
+    /// Id that the zone's node owns.
     own: Option<NodeId>,
     is_own_missing: bool,
     is_own_unreadable: bool,
@@ -42,7 +41,7 @@ struct LocalIdState {
 }
 
 impl PlanCache {
-    /// Begins anew: everything is to be looked at.
+    /// Builds the cache; every part is pending.
     pub(super) fn new(inputs: &Inputs, snapshot: &Snapshot) -> Self {
         let index = Index::new(snapshot);
         let mut nodes = NodeIds::default();
@@ -66,7 +65,8 @@ impl PlanCache {
         cache
     }
 
-    /// Notes what may be different since the last pass. False if that is not known.
+    /// Marks the parts that may have changed since the last pass. Returns `false` if the differences
+    /// are unknown; the cache must then be built again.
     pub(super) fn update(&mut self, inputs: &Inputs, snapshot: &Snapshot) -> bool {
         let Some(rows) = snapshot.changes_since(self.index.snapshot()) else {
             return false;
@@ -83,8 +83,8 @@ impl PlanCache {
         let before = self.local_id_state(&former);
         self.mark_node_changes(&changes);
         if self.local_id_state(inputs) != before {
-            // Everything that is local has another address, even if it was another node that changed; or nodes that are gone
-            // can be told from those that may be there.
+            // All local addresses change, even if another node changed. Or the ids of all nodes became
+            // readable, so that links of deleted nodes can be removed.
             for state in self.connects.values_mut() {
                 state.pending.mark_everything();
             }
@@ -101,7 +101,7 @@ impl PlanCache {
         true
     }
 
-    /// What everything that is local depends on.
+    /// Returns the knowledge that all local rows depend on.
     fn local_id_state(&self, inputs: &Inputs) -> LocalIdState {
         let own = inputs.nodes.get(&inputs.zone);
         LocalIdState {
@@ -116,7 +116,7 @@ impl PlanCache {
         for (connect, parts) in touched.parts {
             let state = self.connects.entry(connect);
             let state = state.or_insert_with(ConnectState::new);
-            // Sorted first, many are joined at once.
+            // Sorted first, because `append` merges sorted sets in linear time.
             state.pending.parts.append(&mut BTreeSet::from_iter(parts));
         }
         for state in self.connects.values_mut() {
@@ -176,7 +176,7 @@ impl PlanCache {
     fn mark_network_changes(&mut self, changes: &InputChanges<'_>) {
         for state in self.connects.values_mut() {
             state.pending.networks.extend(&changes.networks);
-            // Which namespaces a network serves, and so how many load balancers it should have.
+            // The namespaces of a network determine its number of load balancers.
             if state
                 .members()
                 .any(|member| changes.networks.contains(&member.id))
@@ -201,7 +201,7 @@ impl PlanCache {
                 self.nodes.add(node);
             }
             let id = |node: Option<&Arc<Node>>| node.and_then(|node| node.id);
-            // Of several nodes with one id the oldest has it.
+            // Of several nodes with one id, the oldest owns it.
             let created = |node: Option<&Arc<Node>>| node.map(|node| node.created);
             let unreadable = |node: Option<&Arc<Node>>| node.map(|node| node.has_unknown_id());
             let same_id = id(old) == id(new)
@@ -247,8 +247,8 @@ impl PlanCache {
         }
     }
 
-    /// Tells connects that join two or more of the same networks about each other: their policies match the same
-    /// traffic.
+    /// Sets the notices of connects that join two or more of the same networks, because their
+    /// policies match the same traffic.
     fn update_shared_notices(&mut self, inputs: &Inputs) {
         let mut connects_of = BTreeMap::<OwnerKey, Vec<&str>>::new();
         for (name, input) in &inputs.connects {
@@ -290,7 +290,7 @@ impl PlanCache {
         }
     }
 
-    /// What rows follow from, and the connects.
+    /// Returns the inputs of row computation, the managed columns and the connects.
     pub(super) fn context_and_connects(
         &mut self,
     ) -> (
@@ -308,7 +308,8 @@ impl PlanCache {
     }
 }
 
-/// The networks whose subnets differ; none if the connects differ in something that is about all of them.
+/// Ids of networks whose subnets differ. `None`: the connects differ in a property that affects all
+/// networks.
 fn different_networks(old: &Connect, new: &Connect) -> Option<BTreeSet<NetworkId>> {
     if old.tunnel_key != new.tunnel_key
         || old.ranges != new.ranges

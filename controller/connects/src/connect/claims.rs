@@ -1,4 +1,4 @@
-//! Names and keys that only one port may have.
+//! Port names and tunnel keys, which only one link can have.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -7,7 +7,8 @@ use foldhash::fast;
 
 use crate::part::LinkId;
 
-/// Who wants what. Of several links that want the same, the first one has it, whoever came first.
+/// Claims of links to keys. Of several links that claim one key, the lowest link id holds it,
+/// independent of the order of the claims.
 #[derive(Debug)]
 pub(super) struct Claims<K> {
     holders: HashMap<K, LinkId, fast::RandomState>,
@@ -24,12 +25,12 @@ impl<K> Default for Claims<K> {
 }
 
 impl<K: Copy + Eq + Hash> Claims<K> {
-    /// The link that has this.
+    /// Link that holds the key.
     pub(super) fn holder(&self, key: K) -> Option<LinkId> {
         self.holders.get(&key).copied()
     }
 
-    /// Notes that a link wants this. Returns another link for which that makes a difference.
+    /// Adds a claim. Returns the former holder if it loses the key.
     pub(super) fn add(&mut self, key: K, link: LinkId) -> Option<LinkId> {
         let holder = self.holders.entry(key).or_insert(link);
         if *holder == link {
@@ -42,7 +43,7 @@ impl<K: Copy + Eq + Hash> Claims<K> {
         (other == former).then_some(former)
     }
 
-    /// Notes that a link does not want this any more. Returns another link for which that makes a difference.
+    /// Removes a claim. Returns the next holder if the key passes to it.
     pub(super) fn remove(&mut self, key: K, link: LinkId) -> Option<LinkId> {
         let Some(others) = self.others.get_mut(&key) else {
             if self.holders.get(&key) == Some(&link) {
@@ -65,11 +66,12 @@ impl<K: Copy + Eq + Hash> Claims<K> {
     }
 }
 
-/// Stands for a name in few bytes: two keyed hashes, which no two names share in practice.
+/// Hash keys of name fingerprints. Two keyed hashes replace a name to save memory; collisions do
+/// not occur in practice.
 #[derive(Debug, Default)]
 pub(super) struct Fingerprints(RandomState, RandomState);
 
-/// What stands for a name.
+/// Fingerprint of a name.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Fingerprint(u64, u64);
 
@@ -85,7 +87,7 @@ mod tests {
     use patchbay_model::NetworkId;
 
     #[test]
-    fn the_first_has_it_whoever_came_first() {
+    fn the_lowest_link_holds_a_key_in_any_order_of_claims() {
         let link = |index| LinkId {
             network: NetworkId::DEFAULT,
             index,

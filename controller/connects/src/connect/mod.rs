@@ -1,7 +1,7 @@
-//! One connect in one zone: what its rows follow from, part by part, and which parts are to be looked at again.
+//! State of one connect in one zone, and its pending parts.
 //!
-//! A part that has to be looked at stays in the list until the database is seen to have what it should have: a
-//! transaction that fails, or that does only some of the work, needs nothing to be undone here.
+//! A part stays pending until the database has its desired rows. A transaction that fails or is
+//! incomplete therefore needs no rollback here.
 
 mod claims;
 mod evaluation;
@@ -27,38 +27,38 @@ use evaluation::Evaluation;
 use patchbay_model::{Connect, DatapathKey, NetworkId, NodeId, OwnerKey, Topology, TunnelKey};
 use pending::Pending;
 
-/// What should become of a connect's rows.
+/// Desired state of a connect's rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum DesiredState<'c> {
-    /// They go.
+    /// All rows are removed.
     Absent,
-    /// They are what the connect says.
+    /// The rows match the connect.
     Present {
         connect: &'c Connect,
         key: DatapathKey,
-        /// None if the router is there already.
+        /// `None`: the router exists already, and the `Copp` row does not.
         copp: Option<Ref<Copp>>,
     },
 }
 
-/// What is known of a connect from one pass to the next.
+/// Derived data of a connect that is kept from one pass to the next.
 #[derive(Debug, Default)]
 pub(super) struct ConnectState {
     pub(super) pending: Pending,
-    /// The networks that the annotation names and that are known.
+    /// Known networks of the subnet annotation.
     members: BTreeMap<NetworkId, Member>,
-    /// The other entries of the annotation, with the name of the network if it has one.
+    /// Other entries of the annotation, with the name of the network if one has the id.
     unknown: BTreeMap<OwnerKey, (Option<String>, NetworkSkip)>,
-    /// The attachments that can be made, but for names and keys that are taken.
+    /// Links with valid addresses and keys, including those whose name or key is in use.
     links: BTreeMap<LinkId, LinkFacts>,
     fingerprints: Fingerprints,
     names: Claims<Fingerprint>,
     keys: Claims<TunnelKey>,
-    /// The attachments that cannot be made.
+    /// Links without rows, with the reasons.
     skips: BTreeMap<LinkId, NodeSkip>,
-    /// The attachments to which no route leads.
+    /// Links without routes.
     unrouted: BTreeSet<LinkId>,
-    /// Names of ports that somebody else has.
+    /// Port names that rows of other owners have, by waiting link.
     waiting: BTreeMap<LinkId, String>,
     counts: BTreeMap<NetworkId, LinkCounts>,
     service_notices: Vec<Notice>,
@@ -66,19 +66,19 @@ pub(super) struct ConnectState {
     report: Option<Arc<ConnectReport>>,
 }
 
-/// What is known of a link.
+/// Derived data of a link.
 #[derive(Clone, Copy, Debug)]
 struct LinkFacts {
-    /// Stands for the name of its port on the connect router.
+    /// Fingerprint of the port name on the connect router.
     name: Fingerprint,
     key: TunnelKey,
-    /// Whether the ports are made: nothing that they need is taken.
+    /// `true` if the link has rows, because its names and key are free.
     is_made: bool,
     is_local: bool,
     routes: u16,
 }
 
-/// How many rows the links of a network come to.
+/// Row counts of a network's links.
 #[derive(Clone, Copy, Debug, Default)]
 struct LinkCounts {
     ports: usize,
@@ -87,7 +87,7 @@ struct LinkCounts {
 }
 
 impl ConnectState {
-    /// A connect of which nothing is known yet.
+    /// Creates the state of a new connect; every part is pending.
     pub(super) fn new() -> Self {
         Self {
             pending: Pending::everything(),
@@ -95,12 +95,12 @@ impl ConnectState {
         }
     }
 
-    /// What is connected, as of the last pass.
+    /// Report of the last pass.
     pub(super) fn report(&self) -> Option<Arc<ConnectReport>> {
         self.report.clone()
     }
 
-    /// Notes why nothing can be done now. Later everything is looked at.
+    /// Reports why the connect cannot be planned, and marks every part pending.
     pub(super) fn hold(&mut self, reason: HeldReason) {
         self.pending = Pending::everything();
         let report = ConnectReport {
@@ -110,12 +110,12 @@ impl ConnectState {
         self.report = Some(Arc::new(report));
     }
 
-    /// Whether some link waits for a name that somebody else has.
+    /// True if a link waits for a port name that a row of another owner has.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Notes what is odd about this connect among the others.
+    /// Sets the notices about connects that join the same networks.
     pub(super) fn set_shared_notices(&mut self, notices: Vec<Notice>) {
         if self.shared_notices != notices {
             self.shared_notices = notices;
@@ -123,7 +123,7 @@ impl ConnectState {
         }
     }
 
-    /// Plans what makes the pending parts right. Parts that are right are not pending any more.
+    /// Plans the changes of the pending parts. Parts without changes are no longer pending.
     pub(super) fn plan(
         &mut self,
         name: &str,
@@ -172,7 +172,7 @@ impl ConnectState {
         Ok(change)
     }
 
-    /// Resolves the networks that may be others than before.
+    /// Resolves the networks that may have changed.
     fn refresh_members(&mut self, connect: &Connect, context: &PlanContext<'_>) {
         if self.pending.everything {
             let known = self.members.keys().copied();
@@ -214,7 +214,7 @@ impl ConnectState {
         }
     }
 
-    /// Looks at what is known of the links of networks that are different, too: of some there is no row.
+    /// Marks the known links of changed networks, because some have no rows.
     fn mark_known_links(&mut self) {
         let Self {
             pending,
@@ -229,7 +229,8 @@ impl ConnectState {
         pending.parts.extend(different);
     }
 
-    /// What becomes of the pending links: those that can be made, in order, with names and keys given out.
+    /// Resolves the pending links and claims their names and keys. Returns the links that have rows, in
+    /// order.
     fn refresh_links<'a>(
         &mut self,
         connect: &Connect,
@@ -322,7 +323,7 @@ impl ConnectState {
         others
     }
 
-    /// Gives a link what it wants, or notes who has that. Returns whether the link is made.
+    /// Claims the name and key of a link, or records the conflict. Returns `true` if the link has rows.
     fn claim_link(
         &mut self,
         id: LinkId,
@@ -347,7 +348,7 @@ impl ConnectState {
         true
     }
 
-    /// What a link wants and somebody else has.
+    /// Returns the conflict of a link with another link or with a row of another owner.
     fn find_conflict(
         &mut self,
         id: LinkId,
@@ -406,7 +407,7 @@ impl ConnectState {
         }
     }
 
-    /// The attachment of a network in this zone, if it is made.
+    /// Link of a network in this zone, if it has rows.
     fn local_link<'a>(
         &self,
         network: NetworkId,
@@ -420,7 +421,7 @@ impl ConnectState {
         self.find_link(id, connect, context)?.ok()
     }
 
-    /// The names that links wait for.
+    /// Links that wait for one of the port names.
     pub(super) fn links_waiting_for(&self, names: &BTreeSet<String>) -> Vec<LinkId> {
         let waiting = self.waiting.iter();
         waiting
@@ -429,13 +430,13 @@ impl ConnectState {
             .collect()
     }
 
-    /// Whether a network is a member or might become one.
+    /// Known networks of the subnet annotation.
     pub(super) fn members(&self) -> impl Iterator<Item = &Member> {
         self.members.values()
     }
 }
 
-/// Where a network is attached in this zone.
+/// Link id of a network in this zone.
 fn local_link_id(member: &Member, context: &PlanContext<'_>) -> Option<LinkId> {
     match member.topology {
         Topology::Layer2 => Some(LinkId {

@@ -1,4 +1,4 @@
-//! Which parts of a connect are to be looked at.
+//! Pending parts of a connect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,17 +6,17 @@ use crate::desired::{Member, PlanContext};
 use crate::part::{LinkId, Part};
 use patchbay_model::{NetworkId, Topology};
 
-/// The parts of a connect whose rows may not be what they should be.
+/// Parts of a connect whose rows may differ from the desired rows.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    /// All of them, and those that only the database knows of.
+    /// `true` if all parts are pending, including parts that only the database has.
     pub(super) everything: bool,
-    /// Entries of the annotation that may lead to something else.
+    /// Networks whose annotation entries must be resolved again.
     pub(crate) networks: BTreeSet<NetworkId>,
-    /// Networks that are different: whatever has to do with them is looked at.
+    /// Changed networks: all parts that involve them are pending.
     pub(super) changed: BTreeSet<NetworkId>,
     pub(crate) parts: BTreeSet<Part>,
-    /// No rows, but what is told about them.
+    /// `true` if the report must be made again.
     pub(crate) report: bool,
 }
 
@@ -32,7 +32,7 @@ impl Pending {
         self.everything = true;
     }
 
-    /// Whatever has to do with a network is looked at.
+    /// Marks all parts that involve a network.
     pub(crate) fn mark_network(&mut self, network: NetworkId) {
         self.networks.insert(network);
         self.changed.insert(network);
@@ -58,7 +58,7 @@ impl Pending {
         })
     }
 
-    /// Finds the parts that follow from what has changed.
+    /// Adds the parts that depend on the changed networks.
     pub(super) fn expand(
         &mut self,
         connect: &str,
@@ -68,7 +68,7 @@ impl Pending {
     ) {
         let everything = std::mem::take(&mut self.everything);
         if everything {
-            // They are sorted, so that they are joined at once.
+            // The parts are sorted, and `append` merges sorted sets in linear time.
             let owned = context.index.owned(connect).map(|row| row.part);
             self.parts.append(&mut owned.collect());
             self.parts.insert(Part::Router);
@@ -93,7 +93,8 @@ impl Pending {
         }
     }
 
-    /// Finds the parts that follow from links in this zone: traffic from a network takes its local link.
+    /// Adds the policies that depend on pending local links, because traffic from a network takes its
+    /// local link.
     pub(super) fn expand_local(
         &mut self,
         members: &BTreeMap<NetworkId, Member>,
@@ -140,7 +141,7 @@ impl Pending {
         }
     }
 
-    /// Leaves only what is not as it should be.
+    /// Keeps only the parts with changes.
     pub(super) fn keep_only(&mut self, changed_parts: Vec<Part>) {
         let changed_parts = BTreeSet::from_iter(changed_parts);
         self.parts = self.parts.intersection(&changed_parts).copied().collect();

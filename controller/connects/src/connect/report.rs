@@ -1,4 +1,4 @@
-//! What there is to tell about a connect.
+//! Report of a connect.
 
 use super::ConnectState;
 use crate::desired::PlanContext;
@@ -65,7 +65,7 @@ impl ConnectState {
         skipped
     }
 
-    /// First where there is no port, then where no route leads to it: each by network and by name of the node.
+    /// Lists links without ports, then links without routes, each ordered by network and node name.
     fn skipped_nodes(&self, context: &PlanContext<'_>) -> Vec<SkippedNode> {
         let skips = self.skips.iter();
         let mut without_port: Vec<(NetworkId, SkippedNode)> = skips
@@ -102,7 +102,7 @@ impl ConnectState {
         all.map(|(_, skipped)| skipped).collect()
     }
 
-    /// Why no route leads over a link.
+    /// Reason why a link has no route.
     fn without_subnet(&self, id: LinkId, context: &PlanContext<'_>) -> NodeSkip {
         let node = NodeId::try_new(id.index.into()).ok();
         let node = node.and_then(|node| context.nodes.owner(node));

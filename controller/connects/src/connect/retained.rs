@@ -1,9 +1,8 @@
-//! Networks that the annotation names and of which nobody knows at the moment what they should have.
+//! Retained networks: listed in the subnet annotation but missing from the inputs.
 //!
-//! What is connected stays connected until the input says otherwise: the rows of a network that is not known are left as
-//! they are until it is known again or the annotation does not name it any more. Then they are what they should be, or go.
-//! The same holds for the links of layer3 networks while the zone's node has no id, and for those that may be of a node
-//! whose id cannot be read: that some node is not known to be there does not mean that it is gone.
+//! Their rows are retained until the network returns or leaves the annotation. Links of layer3
+//! networks are also retained while the zone's node has no id. The same applies to links that may
+//! belong to a node whose id cannot be read, because such a node may still exist.
 
 use std::collections::BTreeSet;
 
@@ -17,25 +16,25 @@ use crate::report::NetworkSkip;
 use patchbay_model::external_ids::{AclKind, OwnedRow};
 use patchbay_model::{Connect, NetworkId, NodeId, OwnerKey, Topology, names};
 
-/// What frozen networks keep.
+/// Rows that retained networks keep.
 #[derive(Debug, Default)]
 pub(super) struct RetainedRows {
-    /// Those that keep links.
+    /// Networks that keep links.
     pub(super) linked: BTreeSet<NetworkId>,
-    /// Those whose pods are kept apart from others.
+    /// Networks whose switches have the isolation ACLs.
     isolated: BTreeSet<NetworkId>,
-    /// Names of the switches that they are attached to.
+    /// Names of the switches of these networks.
     pub(super) switches: BTreeSet<String>,
 }
 
 impl ConnectState {
-    /// Whether the rows of this network are left as they are.
+    /// True if the rows of this network are retained.
     pub(super) fn is_retained(&self, network: NetworkId) -> bool {
         let member = self.members.get(&network);
         self.is_unknown(network) || member.is_some_and(waits_for_local_id)
     }
 
-    /// Whether the annotation names this network and nobody knows it.
+    /// True if the annotation lists this network and the inputs lack it.
     fn is_unknown(&self, network: NetworkId) -> bool {
         [Topology::Layer2, Topology::Layer3]
             .into_iter()
@@ -48,7 +47,7 @@ impl ConnectState {
             })
     }
 
-    /// The networks whose rows are left as they are.
+    /// Networks whose rows are retained.
     pub(crate) fn retained(&self) -> impl Iterator<Item = NetworkId> {
         let unknown = self.unknown.iter();
         let unknown = unknown.filter(|(_, (_, reason))| matches!(reason, NetworkSkip::Unknown));
@@ -60,7 +59,7 @@ impl ConnectState {
         unknown.chain(held.map(|member| member.id))
     }
 
-    /// All networks that policies may lead from or to.
+    /// All networks that can be source or destination of policies.
     pub(super) fn annotated_networks(&self) -> BTreeSet<NetworkId> {
         self.members
             .keys()
@@ -69,7 +68,7 @@ impl ConnectState {
             .collect()
     }
 
-    /// Which switches and load balancers stay depends on the rows that are there.
+    /// Marks the parts whose retained switches and load balancers depend on existing rows.
     pub(super) fn mark_parts_beside_retained(&mut self, context: &PlanContext<'_>) {
         let touched = self.networks_with_retained_links(context).any(|network| {
             let mut links = self.pending.parts.range(Part::links_of(network));
@@ -95,7 +94,7 @@ impl ConnectState {
         self.pending.parts.extend([Part::Services, Part::Isolation]);
     }
 
-    /// Whether the rows of a link are left as they are. Those of nodes that are gone are not.
+    /// True if the rows of a link are retained. Links of deleted nodes are not.
     pub(super) fn retains_link(&self, id: LinkId, context: &PlanContext<'_>) -> bool {
         let node = NodeId::try_new(id.index.into()).ok();
         let is_there = || node.is_some_and(|node| context.nodes.owner(node).is_some());
@@ -103,7 +102,7 @@ impl ConnectState {
             || self.is_unreadable(id.network, context) && !is_there()
     }
 
-    /// Whether nodes may have links of this network and nobody knows which.
+    /// True if this network may have links on nodes whose ids cannot be read.
     pub(super) fn is_unreadable(&self, network: NetworkId, context: &PlanContext<'_>) -> bool {
         let is_member = |member: &Member| {
             member.topology == Topology::Layer3
@@ -113,7 +112,7 @@ impl ConnectState {
             && (self.is_unknown(network) || self.members.get(&network).is_some_and(is_member))
     }
 
-    /// The networks of which links may be left as they are.
+    /// Networks that may have retained links.
     fn networks_with_retained_links(
         &self,
         context: &PlanContext<'_>,
@@ -123,17 +122,18 @@ impl ConnectState {
         self.retained().chain(unreadable)
     }
 
-    /// Whether a network's attachment in this zone is left as it is, because the id of the zone's node cannot be read.
+    /// True if a network's link in this zone is retained, because the id of the zone's node cannot be
+    /// read.
     pub(super) fn retains_local_link(&self, network: NetworkId) -> bool {
         let member = self.members.get(&network);
         let obstacle = member.and_then(|member| member.obstacle.as_ref());
         matches!(obstacle, Some(NetworkSkip::UnreadableLocalId(_)))
     }
 
-    /// Whether policies are left as they are. `is_linked` says whether the source has a link for them.
+    /// True if policies are retained. `is_linked`: the source has a link for them.
     ///
-    /// Where traffic from pod to pod has to be dropped, a network that nobody knows stays connected only if it is kept
-    /// apart already: what would have to be dropped cannot be told now.
+    /// With service-only connectivity, an unknown network stays connected only if it is isolated
+    /// already, because the ACLs that it needs cannot be computed.
     pub(super) fn retains_policies(
         &self,
         connect: &Connect,
@@ -153,7 +153,7 @@ impl ConnectState {
         (is_linked || self.is_unknown(source)) && is_connected(source) && is_connected(destination)
     }
 
-    /// What frozen networks keep, as their own ports say.
+    /// Finds the rows of retained networks from their ports.
     pub(super) fn retained_rows(&self, connect: &str, context: &PlanContext<'_>) -> RetainedRows {
         let mut found = RetainedRows::default();
         let index = context.index;
@@ -170,7 +170,7 @@ impl ConnectState {
                 let Some(port) = port.filter(|_| row.kind == TableKind::Port) else {
                     continue;
                 };
-                // An identity ends with the name of the router.
+                // The identity of a port ends with the name of its router.
                 let router = identity.id(port).rsplit(':').next().unwrap_or_default();
                 switches.extend(names::switch_of_router(router, &context.inputs.zone));
             }
@@ -183,7 +183,7 @@ impl ConnectState {
         found
     }
 
-    /// Whether a link that is left as it is has this port.
+    /// True if a retained link has this port.
     pub(super) fn is_retained_port(
         &self,
         port: Uuid,
@@ -200,7 +200,7 @@ impl ConnectState {
     }
 }
 
-/// Whether a network waits for the id of the zone's node.
+/// True if a network waits for the id of the zone's node.
 fn waits_for_local_id(member: &Member) -> bool {
     matches!(
         member.obstacle,
@@ -208,7 +208,7 @@ fn waits_for_local_id(member: &Member) -> bool {
     )
 }
 
-/// Whether a switch has the ACLs that keep the network's pods apart from others.
+/// True if a switch has the ACLs that isolate the network's pods.
 fn is_isolated(network: NetworkId, connect: &str, switch: Uuid, context: &PlanContext<'_>) -> bool {
     let index = context.index;
     let identity = index.identity(TableKind::Acl);

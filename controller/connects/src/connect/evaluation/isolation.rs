@@ -29,7 +29,7 @@ impl<'a> Evaluation<'a, '_> {
             let candidates = there.iter().filter(|(kind, row)| {
                 *kind == TableKind::AddressSet && names.name(row) == set.name
             });
-            // One that has lost its owner is still known by its name, which no other row can have.
+            // An address set that lost its owner is found by its name, which is unique.
             let ownerless = index.address_set(&SmolStr::new(&set.name));
             let ownerless = ownerless.filter(|row| !names.has_owner(row));
             let candidates: Vec<&'a Row> = candidates
@@ -49,7 +49,7 @@ impl<'a> Evaluation<'a, '_> {
                 self.address_set(upsert)?;
             }
         }
-        // For each ACL, the row that is there or the place among those that come.
+        // For each ACL, the existing row or the index in `new_acls`.
         let mut shared = Vec::with_capacity(rows.shared.len());
         for acl in &rows.shared {
             shared.push(self.acl(there, acl, Phase::Isolate, None));
@@ -81,7 +81,7 @@ impl<'a> Evaluation<'a, '_> {
             }
         }
         let retained = self.retained_switches(retained);
-        // What is on the switches of frozen networks stays there, and only there.
+        // ACLs on the switches of retained networks stay on these switches alone.
         for (_, acl) in there.iter().filter(|(kind, _)| *kind == TableKind::Acl) {
             let mut holders = index.acls.of(acl.uuid);
             if holders.any(|holder| retained.contains(&holder)) && self.kept.insert(acl.uuid) {
@@ -95,7 +95,7 @@ impl<'a> Evaluation<'a, '_> {
         Ok(())
     }
 
-    /// The row of an ACL, or its place among those that come.
+    /// Existing row of an ACL, or its index in `new_acls`.
     fn acl(
         &mut self,
         there: &[(TableKind, &'a Row)],

@@ -13,17 +13,17 @@ use crate::part::Part;
 use crate::reconcile::{Action, Phase, TargetRouter};
 
 impl<'a> Evaluation<'a, '_> {
-    /// The connect router, if there is one: ours, or one of its name that is nobody's.
+    /// Existing connect router: the owned one, or a router of its name without an owner.
     pub(super) fn connect_router(&self) -> Option<&'a Row> {
         let index = self.context.index;
-        let mut ours = index
+        let mut owned = index
             .owned_of(self.name, Part::Router..=Part::Router)
             .filter_map(|row| index.get(row.kind, row.uuid));
-        let nobodys = || {
+        let ownerless = || {
             let row = index.router(&names::connect_router(self.name))?;
             (!index.identity(TableKind::Router).has_owner(row)).then_some(row)
         };
-        ours.next().or_else(nobodys).map(AsRef::as_ref)
+        owned.next().or_else(ownerless).map(AsRef::as_ref)
     }
 
     pub(super) fn router(&mut self, connect: &Connect, key: DatapathKey, copp: Option<Ref<Copp>>) {

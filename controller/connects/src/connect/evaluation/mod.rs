@@ -28,17 +28,17 @@ pub(super) struct Evaluation<'a, 'c> {
     name: &'c str,
     context: PlanContext<'a>,
     managed: &'c ManagedColumns,
-    /// The part that is looked at.
+    /// Part under evaluation.
     part: Part,
-    /// Rows that stay.
+    /// Rows that are kept.
     kept: HashSet<Uuid, RandomState>,
-    /// Rows of the parts that were looked at so far and that nothing has asked for yet.
+    /// Rows of evaluated parts that match no wanted row so far.
     rest: Vec<(Part, TableKind, Uuid)>,
-    /// The parts that are not as they should be; some several times.
+    /// Parts with at least one step. May hold a part more than once.
     pub(super) changed_parts: Vec<Part>,
-    /// What is to be done.
+    /// Planned steps.
     pub(super) steps: Vec<Step<'a>>,
-    /// ACLs that come.
+    /// ACLs to insert.
     pub(super) new_acls: Vec<Acl>,
 }
 
@@ -61,10 +61,10 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         }
     }
 
-    /// The pending parts become what the connect says.
+    /// Plans the changes of all pending parts.
     ///
     /// # Errors
-    /// A row that is there holds what its table's type does not allow.
+    /// An existing row holds a value that its typed table cannot represent.
     pub(super) fn connect(
         &mut self,
         state: &mut ConnectState,
@@ -156,7 +156,8 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         });
     }
 
-    /// Chooses one of the candidates to be the wanted row, or a new one. Returns whether there is something to do.
+    /// Matches the wanted row with one of the candidates, or with a new row. The second value is `true`
+    /// if the row must be written.
     fn match_existing<T: TableRow>(
         &mut self,
         columns: &Columns<T>,
@@ -168,7 +169,7 @@ impl<'a, 'c> Evaluation<'a, 'c> {
             .peekable();
         let data = candidates.peek().map(|_| wanted.to_data());
         let differs = |row: &Row| data.as_ref().is_none_or(|data| columns.differ(row, data));
-        // Of several rows with one identity the one that is right already stays.
+        // Of several rows with one identity, a row without differences is kept.
         let existing = candidates
             .map(|row| (differs(row), row))
             .min_by_key(|(differs, row)| (*differs, row.uuid));
@@ -178,7 +179,7 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         (Upsert { existing, wanted }, differs)
     }
 
-    /// A row of a router; none if it is there as it should be.
+    /// Plans a row that a router refers to. `None`: nothing to change.
     fn child<T: TableRow>(
         &mut self,
         columns: &Columns<T>,
@@ -205,13 +206,13 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         })
     }
 
-    /// Leaves the rows of a part as they are.
+    /// Keeps all rows of a part unchanged.
     fn keep(&mut self, rows: &[(TableKind, &'a Row)]) {
         self.kept.extend(rows.iter().map(|(_, row)| row.uuid));
     }
 }
 
-/// The rows with an identity.
+/// Rows of a table with an identity (`k8s.ovn.org/id`).
 fn rows_with_id<'r, 'a>(
     rows: &'r [(TableKind, &'a Row)],
     wanted: TableKind,
@@ -224,12 +225,12 @@ fn rows_with_id<'r, 'a>(
         .filter(move |row| identity.id(row) == id)
 }
 
-/// The identity that a row is to have.
+/// Identity of a wanted row.
 fn desired_id(external_ids: &BTreeMap<String, String>) -> &str {
     external_ids.get(key::ID).map_or("", String::as_str)
 }
 
-/// Whether a port is none that the connect can have, because it is somebody else's.
+/// True if a port belongs to another owner.
 pub(super) fn is_foreign_port(port: &Row, connect: &str, context: &PlanContext<'_>) -> bool {
     let identity = context.index.identity(TableKind::Port);
     identity.owner(port) != Some(connect) && identity.has_owner(port)

@@ -19,7 +19,7 @@ impl<'a> Evaluation<'a, '_> {
     ) {
         let index = self.context.index;
         let managed = self.managed;
-        // Members without a router get no rows.
+        // Members without a router have no policies.
         let Some(router) = index.router(&source.router) else {
             return;
         };

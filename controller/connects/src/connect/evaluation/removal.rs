@@ -9,7 +9,7 @@ use crate::index::{Holders, TableKind};
 use crate::reconcile::{Action, Phase};
 
 impl<'a> Evaluation<'a, '_> {
-    /// All rows of the connect go.
+    /// Plans the removal of all rows of the connect.
     pub(in crate::connect) fn remove_all(&mut self) {
         let owned = self.context.index.owned(self.name);
         self.rest
@@ -17,7 +17,7 @@ impl<'a> Evaluation<'a, '_> {
         self.remove_stale();
     }
 
-    /// Lets only the wanted switches hold a row.
+    /// Removes the references to a row from all switches but the wanted ones.
     pub(super) fn detach_others(
         &mut self,
         kind: TableKind,
@@ -38,7 +38,7 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    /// Removes the rows that nothing has asked for.
+    /// Plans the removal of rows that match no wanted row.
     pub(super) fn remove_stale(&mut self) {
         let index = self.context.index;
         for (part, kind, row) in std::mem::take(&mut self.rest) {

@@ -16,7 +16,7 @@ use crate::part::Part;
 use crate::reconcile::{Action, Phase};
 
 impl<'a> Evaluation<'a, '_> {
-    /// The load balancer group that is there.
+    /// Existing load balancer group of the connect.
     pub(in crate::connect) fn group(&self) -> Option<Uuid> {
         let name = names::load_balancer_group(self.name);
         let index = self.context.index;
@@ -28,7 +28,7 @@ impl<'a> Evaluation<'a, '_> {
             .map(|row| row.uuid)
     }
 
-    /// The switches that frozen networks are attached to.
+    /// Switches of retained networks.
     pub(super) fn retained_switches(&self, retained: &RetainedRows) -> BTreeSet<Uuid> {
         let switches = retained.switches.iter();
         switches
