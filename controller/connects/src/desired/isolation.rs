@@ -1,4 +1,5 @@
-//! Services without pods: ACLs that let cluster IPs and the own network pass and drop what goes to pods of others.
+//! Service-only connectivity: ACLs that pass traffic to cluster IPs and within a network, and drop
+//! traffic to pods of other networks.
 
 use ipnet::IpNet;
 use patchbay_schemas::nb::{Acl, AclAction, AclDirection, AddressSet};
@@ -10,34 +11,34 @@ use patchbay_model::{Connect, IpFamily, NetworkId};
 use super::routing::destinations;
 use super::{Member, PlanContext, needs_local_node};
 
-/// The meter that limits how much ACLs log.
+/// Meter that limits the log rate of ACLs.
 const ACL_LOG_METER: &str = "acl-logging";
 
-/// ACLs that drop traffic from pod to pod, and the address sets that they refer to.
+/// ACLs that drop traffic between pods, and the address sets that they use.
 #[derive(Debug)]
 pub(crate) struct IsolationRows {
-    /// The pod subnets of all networks, a row for each family.
+    /// Address sets with the pod subnets of all networks, one for each IP family.
     pub(crate) address_sets: Vec<AddressSet>,
-    /// The ACLs that all switches have.
+    /// ACLs of all switches.
     pub(crate) shared: Vec<Acl>,
-    /// The switches.
+    /// Switches with ACLs.
     pub(crate) switches: Vec<IsolatedSwitch>,
 }
 
-/// A switch whose pods are kept from the pods of other networks.
+/// Switch whose pods are isolated from the pods of other networks.
 #[derive(Debug)]
 pub(crate) struct IsolatedSwitch {
-    /// Its name.
+    /// Name.
     pub(crate) name: String,
-    /// Its network.
+    /// Network of the switch.
     pub(crate) network: NetworkId,
-    /// What lets its pods reach each other.
+    /// ACL that passes traffic within the network.
     pub(crate) pass_own: Acl,
 }
 
-/// The ACLs with their switches and the address sets; none if pods may reach pods.
+/// ACLs, their switches and the address sets. `None`: pods may reach pods.
 ///
-/// ACLs that no switch has are left out: such rows cannot exist.
+/// ACLs without a switch are omitted, because OVSDB deletes unreferenced rows.
 pub(crate) fn isolation<'m>(
     connect: &Connect,
     members: impl Iterator<Item = &'m Member> + Clone,
@@ -90,7 +91,7 @@ fn acl(connect: &Connect, kind: AclKind, priority: i64, action: AclAction, match
     }
 }
 
-/// The part of a match that is true for packets to a pod of any connected network.
+/// Match term for packets to a pod of any connected network.
 fn to_any_pod(connect: &Connect, inputs: &Inputs) -> String {
     let terms: Vec<String> = families(inputs)
         .map(|family| {
@@ -107,14 +108,14 @@ fn to_any_pod(connect: &Connect, inputs: &Inputs) -> String {
     }
 }
 
-/// The families of the cluster, IPv4 first.
+/// IP families of the cluster, IPv4 first.
 fn families(inputs: &Inputs) -> impl Iterator<Item = IpFamily> {
     IpFamily::BOTH
         .into_iter()
         .filter(|family| inputs.families.contains(family))
 }
 
-/// A set for each family of the cluster, with the pod subnets of all networks that are known here.
+/// One address set for each IP family, with the pod subnets of all networks known in this zone.
 fn address_sets<'m>(
     connect: &Connect,
     members: impl Iterator<Item = &'m Member>,

@@ -1,4 +1,5 @@
-//! The links between a connect router and the networks' routers: a port on either side and a pair of addresses.
+//! Links between the connect router and the networks' routers: one port on each side, with a pair
+//! of addresses.
 
 use std::net::IpAddr;
 
@@ -18,18 +19,18 @@ use patchbay_model::{
 use super::rows::PortRow;
 use super::{Member, PlanContext, TUNNEL_KEY_OPTION};
 
-/// Key of the option that says where a port is.
+/// Option of a port with the chassis that hosts it.
 const CHASSIS_OPTION: &str = "requested-chassis";
 
-/// What the rows of a network's links have in common, put together once for all of them.
+/// Values that the rows of all links of a network share.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct LinkRows {
-    /// How the names of the connect router's ports start; that of a layer2 network's port is complete.
+    /// Name prefix of the connect router's ports; the full name for a layer2 network.
     port_name: String,
     ports: AttachmentExternalIds,
-    /// The options of ports that are not in this zone; the values are those of no port.
+    /// Options of ports outside this zone, with empty values.
     remote_options: Map,
-    /// Those of each family that the network has a connect subnet of.
+    /// External ids of routes, for each IP family with a connect subnet.
     routes: Vec<(IpFamily, AttachmentExternalIds)>,
 }
 
@@ -54,35 +55,35 @@ impl LinkRows {
         }
     }
 
-    /// What the routes of one family have in common.
+    /// External ids that the routes of one IP family share.
     pub(super) fn routes(&self, family: IpFamily) -> Option<&AttachmentExternalIds> {
         let mut routes = self.routes.iter();
         routes.find(|(of, _)| *of == family).map(|(_, rows)| rows)
     }
 }
 
-/// One attachment of one network.
+/// Attachment of a network to the connect router.
 #[derive(Debug)]
 pub(crate) struct Link<'a> {
     pub(super) attachment: Attachment,
-    /// The node of a layer3 network's attachment.
+    /// Node of a layer3 link. `None`: layer2.
     pub(super) node: Option<&'a Node>,
-    /// The addresses of both ends, IPv4 first.
+    /// Addresses of both ends, IPv4 first.
     addresses: Vec<PointToPoint>,
-    /// Name of the port of the connect router.
+    /// Name of the port on the connect router.
     pub(crate) name: SmolStr,
-    /// The port that has this name, whoever owns it.
+    /// Existing port of this name, with any owner.
     pub(crate) existing: Option<&'a Row>,
-    /// Key of the port of the connect router.
+    /// Tunnel key of the port on the connect router.
     pub(crate) key: TunnelKey,
-    /// Where the port of the connect router is, unless it is in this zone.
+    /// Chassis of the port on the connect router. `None`: in this zone.
     chassis: Option<&'a str>,
-    /// Whether the network's router is in this zone.
+    /// `true` if the network's router is in this zone.
     pub(crate) is_local: bool,
 }
 
 impl<'a> Link<'a> {
-    /// The one link of a layer2 network.
+    /// Single link of a layer2 network.
     pub(crate) fn of_layer2(
         connect: &Connect,
         member: &Member,
@@ -91,7 +92,7 @@ impl<'a> Link<'a> {
         Self::new(connect, member, Attachment::Layer2, None, context)
     }
 
-    /// The link of a layer3 network on a node.
+    /// Link of a layer3 network on a node.
     pub(crate) fn of_layer3(
         connect: &Connect,
         member: &Member,
@@ -132,14 +133,14 @@ impl<'a> Link<'a> {
         })
     }
 
-    /// Name of the port of the network's router, if that is in this zone.
+    /// Name of the port on the network's router, if the router is in this zone.
     pub(crate) fn network_name(&self, connect: &Connect, member: &Member) -> Option<SmolStr> {
         let node = self.node.map_or("", |node| &node.name);
         self.is_local
             .then(|| names::network_port(&connect.name, &member.name, member.topology, node).into())
     }
 
-    /// The port of the connect router.
+    /// Port on the connect router.
     pub(crate) fn connect_port(&self, connect: &Connect, member: &Member) -> PortRow {
         let rows = &member.link_rows;
         let key = Atom::from(itoa::Buffer::new().format(self.key.get()));
@@ -160,7 +161,7 @@ impl<'a> Link<'a> {
         }
     }
 
-    /// The port of the network's router, if that is in this zone.
+    /// Port on the network's router, if the router is in this zone.
     pub(crate) fn network_port(&self, connect: &Connect, member: &Member) -> Option<PortRow> {
         let name = self.network_name(connect, member)?;
         let rows = AttachmentExternalIds::ports(&connect.name, member.id, &member.router);
@@ -187,7 +188,7 @@ impl<'a> Link<'a> {
         }
     }
 
-    /// The subnets that are behind the link: the node's of a layer3 network, all of a layer2 network.
+    /// Subnets behind the link: those of the node for layer3, all for layer2.
     pub(super) fn routed_subnets<'m>(&self, member: &'m Member) -> &'m [IpNet]
     where
         'a: 'm,
@@ -198,13 +199,13 @@ impl<'a> Link<'a> {
         }
     }
 
-    /// Whether the node may have subnets of the network that are not known.
+    /// True if the node may have subnets of the network that cannot be read.
     pub(crate) fn has_unreadable_subnets(&self, member: &Member) -> bool {
         self.node
             .is_some_and(|node| node.has_unknown_subnets_of(&member.name))
     }
 
-    /// How many routes lead over the link.
+    /// Number of routes over the link.
     pub(crate) fn route_count(&self, member: &Member) -> usize {
         let subnets = self.routed_subnets(member).iter();
         let has_addresses =
@@ -212,7 +213,7 @@ impl<'a> Link<'a> {
         subnets.filter(has_addresses).count()
     }
 
-    /// The addresses of both ends in one family: the connect router's and the network's.
+    /// Addresses of both ends in one IP family: connect router, network.
     pub(super) fn addresses_of(&self, family: IpFamily) -> Option<(IpAddr, IpAddr)> {
         let pair = self
             .addresses

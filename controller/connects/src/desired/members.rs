@@ -1,4 +1,4 @@
-//! Which networks a connect joins, and where they are in this zone.
+//! Networks that a connect joins, with their routers and switches in this zone.
 
 use ipnet::IpNet;
 
@@ -9,35 +9,36 @@ use patchbay_model::{
 
 use super::{LinkRows, PlanContext};
 
-/// A network that the annotation names and that is known.
+/// Known network of the subnet annotation.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Member {
     pub(crate) id: NetworkId,
     pub(crate) name: String,
     pub(crate) topology: Topology,
-    /// The subnets of its pods, in the network's own order.
+    /// Pod subnets, in the order of the network.
     pub(crate) pod_subnets: Vec<IpNet>,
-    /// What the connect allocated for it.
+    /// Connect subnets that the CNC allocated for the network.
     pub(crate) subnets: ConnectSubnets,
-    /// What the rows of its links have in common.
+    /// Values that the rows of all links share.
     pub(crate) link_rows: LinkRows,
-    /// Name of its router.
+    /// Name of the network's router.
     pub(crate) router: String,
-    /// Name of its switch in this zone.
+    /// Name of the network's switch in this zone.
     pub(crate) switch: String,
-    /// Whether the zone's node is there and the network is rendered on it.
+    /// `true` if the zone's node exists and the network is active on it.
     pub(crate) is_active_here: bool,
-    /// Whether its switch exists, active or not.
+    /// `true` if the switch exists.
     pub(crate) has_switch: bool,
-    /// Why it gets no rows. It is still a destination for the others, which have their own drop rules.
+    /// Reason why the network has no rows. It is still a destination for other networks, which have
+    /// their own drop rules.
     pub(crate) obstacle: Option<NetworkSkip>,
 }
 
 impl Member {
-    /// Resolves an entry of the annotation. This is done once, so that all rows agree about the network.
+    /// Resolves an entry of the annotation. All rows use this one result.
     ///
     /// # Errors
-    /// The name of the network, as far as it is known, and why it is none that can be connected.
+    /// Name of the network, if known, and the reason why it cannot be connected.
     pub(crate) fn resolve(
         connect: &Connect,
         owner: OwnerKey,
@@ -101,7 +102,7 @@ impl Member {
         }
     }
 
-    /// Whether it gets rows.
+    /// True if the network has rows.
     pub(crate) fn is_connected(&self) -> bool {
         self.obstacle.is_none()
     }
@@ -118,7 +119,7 @@ impl Member {
         subnets.filter(move |subnet| IpFamily::of_net(*subnet) == family)
     }
 
-    /// The port of its router through which its pods in this zone send.
+    /// Port of the network's router through which pods in this zone send.
     pub(super) fn inport(&self, zone: &str) -> String {
         names::network_inport(&self.name, self.topology, zone)
     }

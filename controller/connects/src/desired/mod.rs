@@ -1,12 +1,13 @@
-//! The rows that a connect should have in one zone: pure functions of what the cluster knows and of which rows of
-//! others there are to attach to. Each makes the rows of one part; which parts have to be made is decided elsewhere.
+//! Desired rows of a connect in one zone, as pure functions of the inputs and of rows to attach to.
+//!
+//! Each function makes the rows of one part. The module `connect` selects the parts.
 //!
 //! ```text
-//! members     which networks the annotation names, and where they are in this zone
-//! links       the ports between the connect router and the networks' routers, a pair of addresses each
+//! members     networks of the subnet annotation, with their routers and switches in this zone
+//! links       ports between the connect router and the networks' routers, with address pairs
 //! routing     policies on the networks' routers, routes on the connect router
-//! services    the load balancer group
-//! isolation   ACLs and address sets that keep pods apart when only services are let through
+//! services    load balancer group
+//! isolation   ACLs and address sets that drop traffic between pods (service-only connectivity)
 //! ```
 
 mod isolation;
@@ -34,19 +35,19 @@ pub(super) use routing::{policies, routes};
 pub(super) use rows::{PortRow, RouteRow, RouterRow};
 pub(super) use services::{ServiceRows, load_balancers_by_namespace, services};
 
-/// Name of the control plane protection that all routers share.
+/// Name of the `Copp` row (control plane protection) that OVN-Kubernetes creates for all routers.
 pub(super) const COPP: &str = "ovnkube-default";
 
-/// Key of the option that gives a router or a port its tunnel key.
+/// Option of a router or port with its tunnel key.
 const TUNNEL_KEY_OPTION: &str = "requested-tnl-key";
 
-/// What rows follow from besides their connect.
+/// Inputs of row computation besides the connect.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlanContext<'a> {
     pub(super) inputs: &'a Inputs,
     pub(super) index: &'a Index,
     pub(super) nodes: &'a NodeIds,
-    /// How many load balancers the services of each namespace should have.
+    /// Number of load balancers that the services of each namespace need.
     pub(super) load_balancers: &'a BTreeMap<String, usize>,
 }
 
@@ -55,20 +56,20 @@ impl PlanContext<'_> {
         self.inputs.nodes.contains_key(&self.inputs.zone)
     }
 
-    /// Whether the zone's node is there without an id.
+    /// True if the zone's node exists and has no id.
     pub(super) fn lacks_local_id(&self) -> bool {
         let local = self.inputs.nodes.get(&self.inputs.zone);
         local.is_some_and(|node| node.id.is_none())
     }
 
-    /// Whether the zone's node has an id that cannot be read.
+    /// True if the id of the zone's node cannot be read.
     pub(super) fn has_unreadable_local_id(&self) -> bool {
         let local = self.inputs.nodes.get(&self.inputs.zone);
         local.is_some_and(|node| node.has_unknown_id())
     }
 }
 
-/// The connect router, without its ports and routes.
+/// Connect router without references to ports, policies and routes.
 pub(super) fn router(connect: &Connect, key: DatapathKey, copp: Ref<Copp>) -> RouterRow {
     let external_ids = OwnedRow::Router.external_ids(&connect.name).into_iter();
     RouterRow {
@@ -82,7 +83,7 @@ pub(super) fn router(connect: &Connect, key: DatapathKey, copp: Ref<Copp>) -> Ro
     }
 }
 
-/// Whether a network of this topology has a place in a zone whose node is not there.
+/// True if networks of this topology are attached only in zones whose node exists.
 const fn needs_local_node(topology: Topology) -> bool {
     matches!(topology, Topology::Layer3)
 }

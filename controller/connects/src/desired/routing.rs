@@ -1,4 +1,4 @@
-//! How traffic gets from one network to another: policies lead to the connect router, routes lead out of it.
+//! Policies that send traffic to the connect router, and routes from it to the networks.
 
 use ipnet::IpNet;
 use patchbay_schemas::nb::{LogicalRouterPolicy, LogicalRouterPolicyAction};
@@ -12,8 +12,8 @@ use super::{Link, Member};
 /// Priority of the policies.
 const POLICY_PRIORITY: i64 = 9001;
 
-/// The routes of the connect router over a link: to the node's subnets of a layer3 network, to a layer2 network as a
-/// whole.
+/// Routes of the connect router over a link: to the node's subnets of a layer3 network, or to all
+/// subnets of a layer2 network.
 pub(crate) fn routes(member: &Member, link: &Link<'_>) -> Vec<RouteRow> {
     let subnets = link.routed_subnets(member);
     let mut routes = Vec::with_capacity(subnets.len());
@@ -29,7 +29,7 @@ pub(crate) fn routes(member: &Member, link: &Link<'_>) -> Vec<RouteRow> {
         for (place, subnet) in of_family.enumerate() {
             let mut external_ids = rows.external_ids(link.attachment);
             if place > 0 {
-                // The identity knows one subnet of a family; of several, all but the first one add the subnet to it.
+                // The identity covers one subnet of a family. Further subnets are appended to it.
                 let id = external_ids.get_str(key::ID).unwrap_or_default();
                 let id = format!("{id}:{subnet}");
                 external_ids.insert(key::ID.into(), id.into());
@@ -45,7 +45,8 @@ pub(crate) fn routes(member: &Member, link: &Link<'_>) -> Vec<RouteRow> {
     routes
 }
 
-/// What sends traffic from one network to another: a policy for each family, on the router of the source.
+/// Policies on the source network's router that send traffic to the destination, one for each IP
+/// family.
 pub(crate) fn policies(
     connect: &Connect,
     source: &Member,
@@ -78,7 +79,7 @@ pub(crate) fn policies(
     })
 }
 
-/// The part of a match that is true for packets to any of the subnets: `ip4.dst == … || ip6.dst == …`.
+/// Match term for packets to any of the subnets: `ip4.dst == … || ip6.dst == …`.
 pub(super) fn destinations(subnets: &[IpNet]) -> String {
     let terms: Vec<String> = subnets
         .iter()

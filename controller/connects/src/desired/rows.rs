@@ -1,5 +1,4 @@
-//! Rows of which there are many, as far as connects decide about them: of the table's columns only some, with values of
-//! which several rows share parts.
+//! Row types of large tables: only managed columns, with values that rows share.
 
 use patchbay_schemas::datum::{Datum, Map, Set};
 use patchbay_schemas::nb::{Copp, LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute};
@@ -44,7 +43,7 @@ macro_rules! table_row {
 }
 
 table_row! {
-    /// A connect router. The sets are decided about only when it is made.
+    /// Connect router. The sets are written only when it is inserted.
     RouterRow of LogicalRouter {
         name: SmolStr,
         external_ids: Map,
@@ -57,7 +56,7 @@ table_row! {
 }
 
 table_row! {
-    /// A port.
+    /// Router port.
     PortRow of LogicalRouterPort {
         name: SmolStr,
         mac: SmolStr,
@@ -69,7 +68,7 @@ table_row! {
 }
 
 table_row! {
-    /// A route. Most of its columns are decided to be empty.
+    /// Static route. Most of its columns are always empty.
     RouteRow of LogicalRouterStaticRoute {
         ip_prefix: SmolStr,
         nexthop: SmolStr,

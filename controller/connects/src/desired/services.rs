@@ -1,4 +1,5 @@
-//! The load balancers of all connected networks, for the switches of all connected networks.
+//! Load balancer group of a connect: load balancers of all connected networks, used by the switches
+//! of all connected networks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,19 +11,19 @@ use patchbay_model::{Connect, names};
 
 use super::{Member, PlanContext};
 
-/// Load balancers of all connected networks.
+/// Load balancer group and its switches.
 #[derive(Debug)]
 pub(crate) struct ServiceRows {
-    /// The group.
+    /// Load balancer group.
     pub(crate) group: LoadBalancerGroup,
     /// Names of the switches that use the group.
     pub(crate) switches: BTreeSet<String>,
 }
 
-/// The load balancer group and its switches; none unless services are let through.
+/// Load balancer group and its switches. `None`: the connect does not connect services.
 ///
-/// The group has the load balancers that are there. If services should have more, that is told and keeps nothing
-/// from being connected: load balancers come and go with another controller.
+/// The group has the existing load balancers. A missing one is reported as a notice and prevents no
+/// connection, because OVN-Kubernetes creates and deletes load balancers.
 pub(crate) fn services<'m>(
     connect: &Connect,
     members: impl Iterator<Item = &'m Member>,
@@ -66,7 +67,7 @@ pub(crate) fn services<'m>(
     Some((rows, notices))
 }
 
-/// How many load balancers the services of a network should have.
+/// Number of load balancers that the services of a network need.
 fn expected_load_balancers(member: &Member, context: &PlanContext<'_>) -> usize {
     let network = context.inputs.networks.by_id(member.id);
     let namespaces = network.into_iter().flat_map(|network| &network.namespaces);
@@ -75,7 +76,7 @@ fn expected_load_balancers(member: &Member, context: &PlanContext<'_>) -> usize 
         .sum()
 }
 
-/// How many load balancers the services of each namespace should have.
+/// Number of load balancers that the services of each namespace need.
 pub(crate) fn load_balancers_by_namespace(
     services: &[ClusterIpService],
 ) -> BTreeMap<String, usize> {

@@ -71,7 +71,7 @@ impl Index {
         }
     }
 
-    /// Whose a row is, and for what.
+    /// Returns the connect that owns a row, and the row's part.
     pub(super) fn owner_and_part<'r>(
         &self,
         kind: TableKind,
@@ -103,7 +103,7 @@ impl Index {
                 (connect, policies)
             }
             TableKind::Acl | TableKind::AddressSet => (identity.owner(row)?, Some(Part::Isolation)),
-            // Groups carry no external ids: their names say whose they are.
+            // Groups have no external ids; the name contains the owner.
             TableKind::Group => {
                 let connect = identity
                     .name(row)
@@ -134,7 +134,8 @@ impl Index {
         }
     }
 
-    /// Adds what came to what is there: many rows all at once, at the cost of all rows, few one by one.
+    /// Adds new rows to the index: few rows one by one, many by a merge that costs one pass over all
+    /// rows.
     pub(super) fn join_gained(&mut self, touched: &mut Touched) {
         for (connect, gained) in std::mem::take(&mut touched.gained) {
             let owned = self.owned.entry(connect).or_default();
@@ -146,7 +147,7 @@ impl Index {
         }
     }
 
-    /// A router or a switch.
+    /// Updates names and references of a router or switch.
     fn update_holder(
         &mut self,
         kind: TableKind,
@@ -181,7 +182,7 @@ impl Index {
                 .extend(names.map(str::to_owned));
         }
         if kind == TableKind::Router {
-            // A connect router that has lost its owner is still known by its name.
+            // A connect router that lost its owner is found by its name.
             for name in [old_name, new_name].into_iter().flatten() {
                 if let Some(connect) = name.strip_prefix(&names::connect_router("")) {
                     touched.mark_part(connect, Part::Router);
@@ -205,7 +206,7 @@ impl Index {
         }
     }
 
-    /// Notes the parts of rows that are held by others than before and have not changed themselves.
+    /// Marks the parts of unchanged rows that other rows refer to than before.
     pub(super) fn mark_moved_rows(&self, touched: &mut Touched) {
         for (kind, uuid) in std::mem::take(&mut touched.moved) {
             if touched.rows.contains(&uuid) {
@@ -231,9 +232,9 @@ impl Index {
     }
 }
 
-/// The network whose services a load balancer serves on all nodes.
+/// Network of a load balancer that serves services on all nodes.
 fn network_of(identity: IdentityColumns, row: &Row) -> Option<&str> {
-    let is_ours = identity.external_id(row, SERVICE_KIND.0) == Some(SERVICE_KIND.1)
+    let is_cluster_wide = identity.external_id(row, SERVICE_KIND.0) == Some(SERVICE_KIND.1)
         && identity.name(row).ends_with(CLUSTER_SUFFIX);
-    is_ours.then(|| identity.external_id(row, NETWORK_KEY))?
+    is_cluster_wide.then(|| identity.external_id(row, NETWORK_KEY))?
 }

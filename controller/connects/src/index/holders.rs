@@ -1,4 +1,4 @@
-//! Which rows hold a row in one of their sets.
+//! Reverse index of references from routers and switches to rows.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,11 +10,11 @@ use uuid::Uuid;
 use crate::reconcile::ReferenceColumn;
 use foldhash::fast::RandomState;
 
-/// From the rows that are held to those that hold them, by one column of one table.
+/// Rows that refer to a row (its holders) by one column of one table.
 #[derive(Debug)]
 pub(crate) struct Holders {
     pub(crate) column: ReferenceColumn,
-    /// Most rows have one holder.
+    /// First holder; most rows have only one.
     first: HashMap<Uuid, Uuid, RandomState>,
     others: HashMap<Uuid, BTreeSet<Uuid>, RandomState>,
 }
@@ -28,18 +28,18 @@ impl Holders {
         }
     }
 
-    /// Who holds a row.
+    /// Holders of a row.
     pub(crate) fn of(&self, held: Uuid) -> impl Iterator<Item = Uuid> {
         let others = self.others.get(&held).into_iter().flatten();
         self.first.get(&held).into_iter().chain(others).copied()
     }
 
-    /// Whether one row holds another.
+    /// True if `holder` refers to `held`.
     pub(crate) fn has(&self, holder: Uuid, held: Uuid) -> bool {
         self.of(held).any(|have| have == holder)
     }
 
-    /// Follows a change of a holder. Returns the rows that it gained or lost.
+    /// Applies a change of a holder. Returns the rows to which it gained or lost a reference.
     pub(super) fn update(&mut self, old: Option<&Row>, new: Option<&Row>) -> Vec<Uuid> {
         let Some(holder) = old.or(new).map(|row| row.uuid) else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! What a row says about itself: its name and whose it is.
+//! Name, owner and identity of a row.
 
 use patchbay_schemas::datum::Map;
 use patchbay_schemas::row::Row;
@@ -7,7 +7,7 @@ use patchbay_schemas::typed::TableRow;
 
 use patchbay_model::external_ids::{OWNER_CONTROLLER, OWNER_TYPE, key};
 
-/// The columns of one table that tell whose a row is.
+/// Columns of one table with the name and the owner of a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IdentityColumns {
     name: Option<ColumnId>,
@@ -38,18 +38,18 @@ impl IdentityColumns {
         row.values.get(self.external_ids?)?.as_map()
     }
 
-    /// The identity of a row among those of its connect and table.
+    /// Identity of a row (`k8s.ovn.org/id`), unique among the connect's rows of the table.
     pub(crate) fn id(self, row: &Row) -> &str {
         self.external_id(row, key::ID).unwrap_or_default()
     }
 
-    /// The connect that owns a row.
+    /// Connect that owns a row.
     pub(crate) fn owner(self, row: &Row) -> Option<&str> {
         let (owner, []) = self.owner_with(row, [])?;
         Some(owner)
     }
 
-    /// The connect that owns a row, and what else its external ids say, in one walk over them.
+    /// Connect that owns a row, and the values of other external ids, in one pass over them.
     pub(crate) fn owner_with<'r, const N: usize>(
         self,
         row: &'r Row,
@@ -69,11 +69,11 @@ impl IdentityColumns {
             };
             *place = value.as_str();
         }
-        let is_ours = controller == Some(OWNER_CONTROLLER) && owner_type == Some(OWNER_TYPE);
-        Some((name.filter(|_| is_ours)?, values))
+        let is_connect = controller == Some(OWNER_CONTROLLER) && owner_type == Some(OWNER_TYPE);
+        Some((name.filter(|_| is_connect)?, values))
     }
 
-    /// Whether a row says that some controller owns it.
+    /// True if a row has an owner of any controller.
     pub(crate) fn has_owner(self, row: &Row) -> bool {
         self.external_id(row, key::OWNER_CONTROLLER).is_some()
     }

@@ -1,10 +1,11 @@
-//! What of the database matters to connects, kept up to date: each change of a row costs as much as the row, and
-//! nothing else is read again.
+//! Index of the database rows that connects own or refer to.
+//!
+//! An update reads only changed rows.
 //!
 //! ```text
-//! owned      connect -> part of its rows -> rows
-//! holders    row -> the routers or switches that hold it
-//! places     name -> routers, switches
+//! owned                connect -> part -> rows
+//! holders              row -> routers or switches that refer to it
+//! routers, switches    name -> rows
 //! ```
 
 mod changes;
@@ -38,18 +39,18 @@ pub(super) use owned::{Owned, OwnedParts};
 pub(super) use table_kind::TableKind;
 pub(super) use touched::Touched;
 
-/// One table.
+/// Table of the index.
 #[derive(Clone, Copy, Debug)]
 struct IndexedTable {
     id: Option<TableId>,
     identity: IdentityColumns,
 }
 
-/// The rows of connects and those that they attach to.
+/// Rows of connects, and rows that they are attached to.
 #[derive(Debug)]
 pub(super) struct Index {
     snapshot: Snapshot,
-    /// In the order of the kinds.
+    /// Indexed by `TableKind`.
     tables: [IndexedTable; TableKind::ALL.len()],
     kinds: HashMap<TableId, TableKind, RandomState>,
     owned: BTreeMap<String, BTreeSet<Owned>>,
@@ -64,14 +65,14 @@ pub(super) struct Index {
     switches: HashMap<String, BTreeSet<Uuid>, RandomState>,
     load_balancers: BTreeMap<String, BTreeSet<Ref<LoadBalancer>>>,
     copps: BTreeSet<Uuid>,
-    /// The places of the unique indexes of names.
+    /// Positions of the unique indexes over names in the schema.
     port_names: Option<usize>,
     address_set_names: Option<usize>,
     has_pass_action: bool,
 }
 
 impl Index {
-    /// Reads the whole database.
+    /// Builds the index from the whole database.
     pub(super) fn new(snapshot: &Snapshot) -> Self {
         let schema = snapshot.schema();
         let mut kinds = TableKind::ALL;
@@ -105,7 +106,7 @@ impl Index {
             address_set_names: unique_names(schema, AddressSet::TABLE),
             has_pass_action: has_pass_action(schema),
         };
-        // Nobody asks what is new: all of it is.
+        // Discarded: after a build, every part is pending.
         let mut touched = Touched::default();
         for kind in TableKind::ALL {
             let Some(table) = index.table(kind).id else {
@@ -119,7 +120,8 @@ impl Index {
         index
     }
 
-    /// Follows the database. `watched` says whether somebody waits for names of ports.
+    /// Updates the index. With `watched`, names of changed ports are recorded, because a link waits
+    /// for a port name.
     pub(super) fn update(
         &mut self,
         snapshot: &Snapshot,
@@ -160,22 +162,22 @@ impl Index {
         self.table(kind).identity
     }
 
-    /// A row of the present state.
+    /// Row of the current snapshot.
     pub(super) fn get(&self, kind: TableKind, uuid: Uuid) -> Option<&Arc<Row>> {
         self.snapshot.row(self.table(kind).id?, uuid)
     }
 
-    /// The connects that own rows.
+    /// Names of connects that own rows.
     pub(super) fn owners(&self) -> impl Iterator<Item = &str> {
         self.owned.keys().map(String::as_str)
     }
 
-    /// All rows of a connect, part by part.
+    /// All rows of a connect, ordered by part.
     pub(super) fn owned(&self, connect: &str) -> impl Iterator<Item = Owned> {
         self.owned.get(connect).into_iter().flatten().copied()
     }
 
-    /// The rows of some parts of a connect.
+    /// Rows of a range of parts of a connect.
     pub(super) fn owned_of(
         &self,
         connect: &str,
@@ -218,37 +220,37 @@ impl Index {
         let table = self.snapshot.table(self.table(kind).id?);
         match index {
             Some(index) => table.find(index, &[Datum::scalar(name.clone())]),
-            // All schemas of OVN have the index; one that lacks it is slow, not wrong.
+            // All OVN schemas have this index. Without it, the whole table is searched.
             None => table
                 .iter()
                 .find(|row| self.identity(kind).name(row) == name),
         }
     }
 
-    /// The control plane protection that all routers share.
+    /// `Copp` row (control plane protection) that all routers share.
     pub(super) fn copp(&self) -> Option<Ref<Copp>> {
         self.copps.first().copied().map(Ref::new)
     }
 
-    /// The load balancers of a network's services.
+    /// Load balancers of a network's services.
     pub(super) fn load_balancers(&self, network: &str) -> Option<&BTreeSet<Ref<LoadBalancer>>> {
         self.load_balancers.get(network)
     }
 
-    /// Whether an ACL can leave the decision to the next tier.
+    /// True if the schema has the ACL action `pass`.
     pub(super) fn has_pass_action(&self) -> bool {
         self.has_pass_action
     }
 }
 
-/// The place of a table's unique index over names.
+/// Position of a table's unique index over names.
 fn unique_names(schema: &DatabaseSchema, table: &str) -> Option<usize> {
     let (_, table) = schema.table_by_name(table)?;
     let name = table.column_id("name")?;
     table.indexes.iter().position(|columns| **columns == [name])
 }
 
-/// Whether the database's schema allows the ACL action `pass`.
+/// True if the schema allows the ACL action `pass`.
 fn has_pass_action(schema: &DatabaseSchema) -> bool {
     let Some((_, table)) = schema.table_by_name(Acl::TABLE) else {
         return false;

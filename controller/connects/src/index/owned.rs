@@ -1,4 +1,4 @@
-//! The rows of a connect, in the order of its parts.
+//! Rows of a connect, ordered by part.
 
 use std::collections::{BTreeSet, btree_set};
 use std::iter::Peekable;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::TableKind;
 use crate::part::Part;
 
-/// A row of a connect.
+/// Row of a connect.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Owned {
     pub(crate) part: Part,
@@ -17,7 +17,7 @@ pub(crate) struct Owned {
 }
 
 impl Owned {
-    /// The first possible row of a part.
+    /// Lowest possible row of a part.
     pub(super) fn first(part: Part) -> Self {
         Self {
             part,
@@ -26,7 +26,7 @@ impl Owned {
         }
     }
 
-    /// The last possible row of a part.
+    /// Highest possible row of a part.
     pub(super) fn last(part: Part) -> Self {
         Self {
             part,
@@ -36,10 +36,10 @@ impl Owned {
     }
 }
 
-/// Gives the rows of one part after the other.
+/// Cursor over the parts of a connect.
 pub(crate) struct OwnedParts<'a> {
     owned: &'a BTreeSet<Owned>,
-    /// Those of the parts that come.
+    /// Rows of later parts.
     rest: Peekable<btree_set::Range<'a, Owned>>,
     part: Vec<Owned>,
 }
@@ -55,8 +55,10 @@ impl<'a> OwnedParts<'a> {
         }
     }
 
-    /// The rows of a part. Parts have to be asked for in their order; when no part with rows is left out, none has to be
-    /// searched for.
+    /// Returns the rows of a part.
+    ///
+    /// Parts must be requested in order. A search is needed only after a part with rows was
+    /// skipped.
     pub(crate) fn part(&mut self, part: Part) -> &[Owned] {
         if self.rest.peek().is_some_and(|row| row.part < part) {
             self.rest = self.owned.range(Owned::first(part)..).peekable();
@@ -94,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_found_whether_others_are_left_out_or_not() {
+    fn parts_are_found_with_and_without_skipped_parts() {
         let row = |index, kind| Owned {
             part: link(index),
             kind,

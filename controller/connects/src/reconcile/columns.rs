@@ -10,28 +10,28 @@ use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema};
 use patchbay_schemas::typed::{Ref, TableRow};
 
-/// What a reconcile decides about a column of an existing row.
+/// Rule for a column of an existing row.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Rule {
-    /// Nothing: it stays as it is.
+    /// Unmanaged: the value is left unchanged.
     Leave,
-    /// It holds what is wanted and nothing else.
+    /// Managed: the value is replaced by the wanted value.
     Replace,
 }
 
-/// The columns of `T` and what a reconcile decides about them.
+/// Columns of `T` with their rules.
 #[derive(Debug)]
 pub(crate) struct Columns<T> {
-    /// For each of `T`'s columns, its place in the database's rows.
+    /// Column ids in the database. `None`: the schema lacks the column.
     places: Vec<Option<ColumnId>>,
-    /// For each of `T`'s columns.
+    /// Rules, in the order of `T::COLUMNS`.
     rules: Vec<Rule>,
     row: PhantomData<fn() -> T>,
 }
 
 impl<T: TableRow> Columns<T> {
-    /// Rows that are ours: these columns hold what is wanted, others stay as they are.
-    pub(super) fn of_our_rows(schema: &DatabaseSchema, columns: &[&str]) -> Self {
+    /// Owned rows with managed columns `columns`; others are left unchanged.
+    pub(super) fn of_owned_rows(schema: &DatabaseSchema, columns: &[&str]) -> Self {
         Self::new(schema, |column| {
             if columns.contains(&column) {
                 Rule::Replace
@@ -41,7 +41,7 @@ impl<T: TableRow> Columns<T> {
         })
     }
 
-    /// Rows that are ours, and of which `T` has only what is decided about.
+    /// Owned rows of a type that has only managed columns.
     pub(super) fn of_whole_rows(schema: &DatabaseSchema) -> Self {
         Self::new(schema, |_| Rule::Replace)
     }
@@ -56,7 +56,7 @@ impl<T: TableRow> Columns<T> {
         }
     }
 
-    /// Whether an existing row is anything else than it should be.
+    /// True if a managed column of an existing row differs from the wanted value.
     pub(crate) fn differ(&self, existing: &Row, wanted: &[Datum]) -> bool {
         (0..wanted.len()).any(|place| match self.have(existing, place) {
             Some(have) => self.merged(place, have, &wanted[place]) != have,
@@ -64,7 +64,7 @@ impl<T: TableRow> Columns<T> {
         })
     }
 
-    /// Makes an existing row what it should be. Returns whether there was anything to change.
+    /// Updates the differing columns of an existing row. Returns `true` if there were any.
     pub(super) fn update(
         &self,
         txn: &mut TxnBuilder,
@@ -89,7 +89,7 @@ impl<T: TableRow> Columns<T> {
         row.values.get(self.places[place]?)
     }
 
-    /// What a column should hold that holds `have`.
+    /// Value that a column with value `have` must have.
     fn merged<'d>(&self, place: usize, have: &'d Datum, wanted: &'d Datum) -> &'d Datum {
         match self.rules[place] {
             Rule::Leave => have,
@@ -98,7 +98,7 @@ impl<T: TableRow> Columns<T> {
     }
 }
 
-/// Whether a column that the database lacks can be said to hold this.
+/// True for the default value, which a column missing from the schema is treated as having.
 fn is_default(datum: &Datum) -> bool {
     datum.is_empty() || datum.as_scalar().is_some_and(Atom::is_default)
 }

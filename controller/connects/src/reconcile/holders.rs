@@ -1,4 +1,4 @@
-//! Which rows hold which rows in their sets, and what is to change about it.
+//! Changes of references from routers and switches to rows.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -13,7 +13,7 @@ use patchbay_schemas::schema::ColumnId;
 use patchbay_schemas::typed::{Ref, TableRow};
 use uuid::Uuid;
 
-/// A column of a table, by its name here and by its place in the database: mostly a set of rows that a row holds.
+/// Column with its name and its id in the database; mostly a set of references.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReferenceColumn {
     pub(super) name: &'static str,
@@ -29,7 +29,7 @@ impl ReferenceColumn {
         }
     }
 
-    /// The rows that a row holds.
+    /// References of a row in this column.
     pub(crate) fn set(self, holder: &Row) -> Option<&Set> {
         holder.values.get(self.column?)?.as_set()
     }
@@ -40,11 +40,11 @@ impl ReferenceColumn {
     }
 }
 
-/// What rows of `T`'s table gain and lose in their sets.
+/// References that rows of `T`'s table gain and lose.
 #[derive(Debug)]
 pub(super) struct HolderChanges<'a, T> {
     rows: BTreeMap<Uuid, (&'a Row, BTreeMap<&'static str, SetChange>)>,
-    /// The column by which a row is seen to be there.
+    /// Name column, whose expected value proves that a row exists.
     name: ReferenceColumn,
     table: PhantomData<fn() -> T>,
 }
@@ -64,14 +64,14 @@ impl<'a, T: TableRow> HolderChanges<'a, T> {
         }
     }
 
-    /// Lets the holder hold a row, unless it does already.
+    /// Adds a reference to a row, unless it exists.
     pub(super) fn attach(&mut self, holder: &'a Row, column: ReferenceColumn, held: Uuid) {
         if !column.holds(holder, held) {
             self.change(holder, column).gained.push(Atom::Uuid(held));
         }
     }
 
-    /// Lets the holder no longer hold a row. A row that nobody holds goes by itself.
+    /// Removes a reference to a row. OVSDB deletes unreferenced rows of non-root tables.
     pub(super) fn detach(&mut self, holder: &'a Row, column: ReferenceColumn, held: Uuid) {
         self.change(holder, column).lost.push(Atom::Uuid(held));
     }
@@ -84,13 +84,15 @@ impl<'a, T: TableRow> HolderChanges<'a, T> {
         sets.entry(column.name).or_default()
     }
 
-    /// The rows that change.
+    /// UUIDs of the changed rows.
     pub(super) fn uuids(&self) -> impl Iterator<Item = Uuid> {
         self.rows.keys().copied()
     }
 
-    /// Puts the changes into the transaction. It fails as a whole if a row that gains something is gone by then:
-    /// what was to be attached to it would silently be lost, and the rest would stand without it.
+    /// Adds the changes to the transaction.
+    ///
+    /// The transaction fails if a row that gains references was deleted, because OVSDB would
+    /// silently delete the new unreferenced rows.
     pub(super) fn build(self, txn: &mut TxnBuilder) -> Result<(), PlanError> {
         for (holder, sets) in self.rows.into_values() {
             let row = Ref::<T>::new(holder.uuid);

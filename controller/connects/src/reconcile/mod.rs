@@ -1,16 +1,16 @@
-//! Makes rows what they should be.
+//! Writes the difference between desired and existing rows.
 //!
-//! What should be there is inserted or updated, everything else that a connect owns is removed. Rows are found in
-//! the database, not in memory: by name or by identity (`k8s.ovn.org/id`). So a start, a missed event and somebody else's
-//! edit are all the same case.
+//! Desired rows are inserted or updated; other rows of the connect are removed. Existing rows are
+//! found in the database by name or by identity (`k8s.ovn.org/id`). A start, a missed event and an
+//! edit by another client are therefore one case.
 //!
 //! # Invariants
 //!
-//! - All changes of a connect are in one transaction, or in several with safe states between them (see [`steps`]): no
-//!   reader sees traffic let through that is to be dropped.
-//! - A row that names another owner is never changed. Its sets (ports, policies, routes, ACLs, groups) only gain and lose
-//!   rows of the connect.
-//! - A row that is held by another row that is gone by the time of the commit makes the transaction fail.
+//! - All changes of a connect are in one transaction, or in several with safe states between them
+//!   (see [`steps`]). No state permits traffic that must be dropped.
+//! - A row of another owner is never changed. Its sets (ports, policies, routes, ACLs, groups) only
+//!   gain and lose references to rows of the connect.
+//! - The transaction fails if a row that gains a reference is deleted before the commit.
 
 mod columns;
 mod holders;
@@ -27,7 +27,7 @@ pub(super) use holders::ReferenceColumn;
 pub(super) use steps::{Action, Child, Phase, Step, TargetRouter, Upsert};
 pub(super) use writer::Writer;
 
-/// The columns that connects decide about.
+/// Managed columns of each table.
 #[derive(Debug)]
 pub(super) struct ManagedColumns {
     pub(super) router: Columns<RouterRow>,
@@ -42,9 +42,9 @@ pub(super) struct ManagedColumns {
 impl ManagedColumns {
     pub(super) fn new(schema: &DatabaseSchema) -> Self {
         Self {
-            router: Columns::of_our_rows(schema, &["name", "external_ids", "options", "copp"]),
+            router: Columns::of_owned_rows(schema, &["name", "external_ids", "options", "copp"]),
             port: Columns::of_whole_rows(schema),
-            policy: Columns::of_our_rows(
+            policy: Columns::of_owned_rows(
                 schema,
                 &[
                     "priority",
@@ -56,7 +56,7 @@ impl ManagedColumns {
                 ],
             ),
             route: Columns::of_whole_rows(schema),
-            acl: Columns::of_our_rows(
+            acl: Columns::of_owned_rows(
                 schema,
                 &[
                     "priority",
@@ -73,8 +73,8 @@ impl ManagedColumns {
                     "external_ids",
                 ],
             ),
-            address_set: Columns::of_our_rows(schema, &["name", "addresses", "external_ids"]),
-            group: Columns::of_our_rows(schema, &["name", "load_balancer"]),
+            address_set: Columns::of_owned_rows(schema, &["name", "addresses", "external_ids"]),
+            group: Columns::of_owned_rows(schema, &["name", "load_balancer"]),
         }
     }
 }

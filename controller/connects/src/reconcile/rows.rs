@@ -1,4 +1,4 @@
-//! Collects the changes of one transaction and counts them.
+//! Row changes of one transaction, with counts.
 
 use std::collections::HashSet;
 
@@ -11,13 +11,13 @@ use uuid::Uuid;
 use super::columns::Columns;
 use super::holders::HolderChanges;
 
-/// A row that should be there: a new one, or one that was there before.
+/// UUID of a written row: an existing row, or the placeholder of a new row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WrittenRow {
     pub(super) uuid: Uuid,
 }
 
-/// A transaction in the making.
+/// Transaction builder with counts of changed rows.
 pub(super) struct RowChanges {
     txn: TxnBuilder,
     inserted: usize,
@@ -35,7 +35,7 @@ impl RowChanges {
         }
     }
 
-    /// Makes a row the wanted one, or inserts that.
+    /// Updates the existing row, or inserts the wanted row.
     pub(super) fn upsert<T: TableRow>(
         &mut self,
         columns: &Columns<T>,
@@ -59,14 +59,14 @@ impl RowChanges {
         Ok(WrittenRow { uuid })
     }
 
-    /// Deletes a row of a table whose rows live without being held.
+    /// Deletes a row of a root table.
     pub(super) fn delete<T: TableRow>(&mut self, row: Uuid) -> Result<(), PlanError> {
         self.txn.delete(Ref::<T>::new(row))?;
         self.deleted.insert(row);
         Ok(())
     }
 
-    /// Counts a row that goes because nobody holds it any more.
+    /// Counts a row that OVSDB deletes because its last reference is removed.
     pub(super) fn count_deleted(&mut self, row: Uuid) {
         self.deleted.insert(row);
     }
@@ -79,7 +79,7 @@ impl RowChanges {
         holders.build(&mut self.txn)
     }
 
-    /// The transaction with a comment for the server's log, unless there is nothing to do.
+    /// Returns the transaction with a comment for the server's log, or an empty change.
     pub(super) fn finish(mut self, comment: impl Into<String>) -> Change {
         if self.txn.is_empty() {
             return Change::default();

@@ -1,8 +1,8 @@
-//! What is to be done for a connect, in an order that is safe wherever it is cut in two.
+//! Steps of a connect's change, in an order that is safe at every split.
 //!
-//! A state between two steps lets nothing through that is let through neither before nor afterwards: what keeps pods
-//! apart comes first and goes last, and what leads traffic from one network to another goes before anything else
-//! goes and comes after everything else has come.
+//! No state between two steps permits traffic that is denied both before and after. ACLs that
+//! isolate pods are added first and removed last. Policies between networks are removed before and
+//! added after all other rows.
 
 use patchbay_schemas::nb::{Acl, AddressSet, LoadBalancerGroup, LogicalRouterPolicy};
 use patchbay_schemas::row::Row;
@@ -12,69 +12,69 @@ use crate::desired::{PortRow, RouteRow, RouterRow};
 use crate::index::TableKind;
 use patchbay_model::NetworkId;
 
-/// When a step is taken.
+/// Phase of a step.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Phase {
-    /// Address sets grow, switches get their ACLs.
+    /// Adds addresses to address sets and ACLs to switches.
     Isolate,
-    /// Policies go, and services that are not let through any more.
+    /// Removes policies, and load balancer groups from switches.
     Disconnect,
-    /// Ports and routes go.
+    /// Removes ports and routes.
     Unlink,
-    /// Routers go.
+    /// Removes routers.
     Dissolve,
-    /// The router, its ports and its routes come.
+    /// Writes the router, its ports and its routes.
     Link,
-    /// Policies come.
+    /// Writes policies.
     Connect,
-    /// Services are let through.
+    /// Writes the load balancer group and adds it to switches.
     Serve,
-    /// ACLs go, address sets shrink.
+    /// Removes ACLs, and addresses from address sets.
     Release,
 }
 
-/// One step.
+/// Step of a change.
 #[derive(Debug)]
 pub(crate) struct Step<'a> {
     pub(crate) phase: Phase,
-    /// Steps of one phase for one network are taken together.
+    /// Network whose steps of one phase are in one transaction.
     pub(crate) batch: Option<NetworkId>,
     pub(crate) action: Action<'a>,
 }
 
-/// What a step does. Nearly all steps are about ports and routes; larger rows are boxed.
+/// Action of a step. Most steps write ports and routes, so larger rows are boxed.
 #[derive(Debug)]
 pub(crate) enum Action<'a> {
     Router(Upsert<'a, RouterRow>),
     Port(Child<'a, PortRow>),
     Policy(Box<Child<'a, LogicalRouterPolicy>>),
     Route(Child<'a, RouteRow>),
-    /// An ACL that is there already.
+    /// Updates an existing ACL.
     Acl(Box<Upsert<'a, Acl>>),
-    /// A switch gets ACLs: some that are there, and some of those that come.
+    /// Adds ACLs to a switch: existing rows, and indexes of new ACLs.
     Attach {
         switch: &'a Row,
         there: Vec<Uuid>,
         new: Vec<usize>,
     },
-    /// An address set gets addresses, and loses none yet.
+    /// Adds addresses to an address set without removing any.
     Grow {
         upsert: Upsert<'a, AddressSet>,
-        /// What it holds until the others have gone.
+        /// Row with the old and the new addresses.
         meanwhile: AddressSet,
     },
-    /// An address set loses addresses.
+    /// Removes addresses from an address set.
     Shrink {
         upsert: Upsert<'a, AddressSet>,
-        /// Whether it has been grown before.
+        /// `true` if a `Grow` step precedes.
         grown: bool,
     },
     Group(Upsert<'a, LoadBalancerGroup>),
-    /// A switch gets the load balancer group.
+    /// Adds the load balancer group to a switch.
     Serve {
         switch: &'a Row,
     },
-    /// A row is not held any more. A row that nobody holds goes by itself.
+    /// Removes a reference. OVSDB deletes unreferenced rows of non-root tables.
     Leave {
         held: TableKind,
         holder: &'a Row,
@@ -86,30 +86,30 @@ pub(crate) enum Action<'a> {
     },
 }
 
-/// A row becomes what it should be, or comes.
+/// Update of an existing row, or insertion.
 #[derive(Debug)]
 pub(crate) struct Upsert<'a, T> {
     pub(crate) existing: Option<&'a Row>,
     pub(crate) wanted: T,
 }
 
-/// A row of a router becomes what it should be, or comes.
+/// Update or insertion of a row that a router refers to.
 #[derive(Debug)]
 pub(crate) struct Child<'a, T> {
     pub(crate) upsert: Upsert<'a, T>,
     pub(crate) router: TargetRouter<'a>,
-    /// Whether the router has to get it.
+    /// `true` if the router must gain the reference.
     pub(crate) enters: bool,
-    /// The routers that should not have it.
+    /// Routers that must lose the reference.
     pub(crate) leaves: Vec<&'a Row>,
 }
 
-/// A router.
+/// Router that refers to a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TargetRouter<'a> {
-    /// The connect router, which may have to be made.
+    /// Connect router. `None`: not inserted yet.
     Connect(Option<&'a Row>),
-    /// The router of a network.
+    /// Router of a network.
     Network(&'a Row),
 }
 
@@ -123,7 +123,7 @@ impl<'a> TargetRouter<'a> {
 }
 
 impl Step<'_> {
-    /// How many rows it is about.
+    /// Approximate number of rows that the step changes.
     pub(super) fn row_count(&self) -> usize {
         match &self.action {
             Action::Attach { new, .. } => 1 + new.len(),

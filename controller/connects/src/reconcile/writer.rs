@@ -1,4 +1,4 @@
-//! From steps to a transaction.
+//! Transaction of one connect from its steps.
 
 use std::collections::HashSet;
 
@@ -17,29 +17,29 @@ use super::steps::{Action, Child, Step, TargetRouter, Upsert};
 use crate::desired::RouterRow;
 use crate::index::{Index, TableKind};
 
-/// Makes the transaction of one connect.
+/// Builder of the transaction of one connect.
 pub(crate) struct Writer<'a> {
     managed: &'a ManagedColumns,
     index: &'a Index,
     rows: RowChanges,
     routers: HolderChanges<'a, LogicalRouter>,
     switches: HolderChanges<'a, LogicalSwitch>,
-    /// A connect router that comes.
+    /// Connect router to insert.
     new_router: Option<RouterRow>,
-    /// What it is going to hold: ports, policies and routes.
+    /// References of the new router: ports, policies and routes.
     new_router_holds: [Vec<Atom>; 3],
-    /// ACLs that come, and their placeholders as soon as they have come.
+    /// New ACLs, with their placeholders once inserted.
     new_acls: Vec<(Acl, Option<Uuid>)>,
-    /// The load balancer group.
+    /// Load balancer group.
     group: Option<Uuid>,
-    /// Routers that go with everything that they hold.
+    /// Routers to delete with all rows that they refer to.
     dissolved: HashSet<Uuid>,
-    /// Whether all steps are in this transaction.
+    /// `true` if all steps are in this transaction.
     has_all_steps: bool,
 }
 
 impl<'a> Writer<'a> {
-    /// A writer of transactions in which `new_acls` may come.
+    /// Creates a writer. `new_acls` are inserted when a step refers to them.
     pub(crate) fn new(
         managed: &'a ManagedColumns,
         index: &'a Index,
@@ -63,7 +63,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The transaction with the first steps: all of them, or about as many rows as `limit` says.
+    /// Returns the transaction with all steps, or with the first steps up to about `limit` rows.
     pub(crate) fn write(
         mut self,
         mut steps: Vec<Step<'a>>,
@@ -183,14 +183,14 @@ impl<'a> Writer<'a> {
                 TableKind::Router => self.rows.delete::<LogicalRouter>(row)?,
                 TableKind::AddressSet => self.rows.delete::<AddressSet>(row)?,
                 TableKind::Group => self.rows.delete::<LoadBalancerGroup>(row)?,
-                // Rows of other tables go by themselves.
+                // OVSDB deletes unreferenced rows of other tables.
                 _ => {}
             },
         }
         Ok(())
     }
 
-    /// Lets the right router hold a row, and no other one.
+    /// Makes the target router the only router that refers to a row.
     fn update_routers<T>(&mut self, kind: TableKind, row: WrittenRow, child: &Child<'a, T>) {
         if child.enters {
             match child.router {
@@ -218,7 +218,7 @@ impl<'a> Writer<'a> {
     fn leave(&mut self, held: TableKind, holder: &'a Row, row: Uuid) {
         let column = self.reference_column(held);
         match held {
-            // Groups do not go with the switches that use them.
+            // Groups are in a root table and stay without references.
             TableKind::Group => self.switches.detach(holder, column, row),
             TableKind::Acl => {
                 self.rows.count_deleted(row);
