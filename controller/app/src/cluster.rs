@@ -9,7 +9,9 @@ use patchbay_resources::object::Object;
 use patchbay_resources::object::Time;
 
 use super::warnings;
-use patchbay_allocate::connects::{ClusterController, Objects, Warning, with_verdict};
+use patchbay_allocate::connects::{
+    AllocationWarning, ClusterController, ClusterObjects, with_condition,
+};
 use patchbay_allocate::networks as allocate_networks;
 use patchbay_connects::{ConnectReport, Inputs, ZoneReports, ZoneSummary};
 use patchbay_model::{ClusterSettings, NadKey, Networks, Node};
@@ -92,7 +94,7 @@ impl Cluster {
             .map(|node| patchbay_resources::read::node(node).0)
             .collect();
         let ids = nodes.iter();
-        let objects = Objects::new(
+        let objects = ClusterObjects::new(
             &networks,
             objects(&inventory.network_attachment_definitions),
             objects(&inventory.namespaces),
@@ -103,7 +105,7 @@ impl Cluster {
         self.warnings
             .extend(report.warnings.iter().map(ToString::to_string));
         let told = report.warnings.iter().filter_map(|warning| match warning {
-            Warning::Definition { nad, .. } => Some(nad.clone()),
+            AllocationWarning::Definition { nad, .. } => Some(nad.clone()),
             _ => None,
         });
         let told = told.collect();
@@ -204,7 +206,7 @@ impl Cluster {
             let verdict = reports.verdict();
             self.change_connect(&name, |object| {
                 let generation = object.metadata.generation;
-                let status = with_verdict(object.status.as_ref(), verdict, generation, &now);
+                let status = with_condition(object.status.as_ref(), verdict, generation, &now);
                 object.status = Some(status);
             });
         }
