@@ -20,7 +20,8 @@ use patchbay_resources::cnc::{ClusterNetworkConnect, ConnectSubnet};
 pub(super) enum AllocatorError {
     #[error(transparent)]
     Cidr(#[from] ConnectRangeError),
-    /// The annotation contains the subnets of networks, so nothing is allocated until it can be read.
+    /// The annotation contains the subnets of networks, so nothing is allocated until it can be
+    /// read.
     #[error(transparent)]
     Annotation(#[from] SubnetAnnotationError),
     #[error(
@@ -58,8 +59,8 @@ pub(super) enum SubnetError {
     AnnotationFull { network: String },
 }
 
-/// Limit of the subnet annotation in bytes. Kubernetes limits all annotations of an object to 256 KiB;
-/// this leaves 16 KiB for the others.
+/// Limit of the subnet annotation in bytes. Kubernetes limits all annotations of an object to 256
+/// KiB; this leaves 16 KiB for the others.
 const MAX_ANNOTATION_BYTES: usize = 240 * 1024;
 
 /// Allocations of one ClusterNetworkConnect.
@@ -131,8 +132,9 @@ impl ConnectAllocation {
 
     /// Allocates the subnets of every selected network and releases those of the others.
     ///
-    /// New networks come first, in the order of their ids. A layer2 network that is connected already
-    /// moves only to a place that they leave free. Returns the errors, by name of the network.
+    /// New networks come first, in the order of their ids. A layer2 network that is connected
+    /// already moves only to a place that they leave free. Returns the errors, by name of the
+    /// network.
     pub(super) fn allocate(&mut self, selection: &Selection<'_>) -> Vec<SubnetError> {
         let mut networks: Vec<&Network> = selection.networks.values().copied().collect();
         networks.sort_by_key(|network| (self.allocator.has(network.owner_key()), network.id));
@@ -161,8 +163,8 @@ impl ConnectAllocation {
         errors
     }
 
-    /// Allocates the subnets of a network, if they fit into the annotation. `length` is its length in
-    /// bytes so far.
+    /// Allocates the subnets of a network, if they fit into the annotation. `length` is its length
+    /// in bytes so far.
     fn allocate_network(
         &mut self,
         network: &Network,
@@ -186,8 +188,8 @@ impl ConnectAllocation {
 
     /// Releases the subnets of networks that are not selected any more.
     ///
-    /// A network whose definition is selected but cannot be read keeps its subnets. Otherwise it would
-    /// come back with other addresses and keys, which interrupts connections.
+    /// A network whose definition is selected but cannot be read keeps its subnets. Otherwise it
+    /// would come back with other addresses and keys, which interrupts connections.
     fn release_deselected(&mut self, selected: &BTreeSet<OwnerKey>, selection: &Selection<'_>) {
         let unclear = |owner: OwnerKey| {
             let name = self.names.get(&owner);
@@ -207,8 +209,8 @@ impl ConnectAllocation {
         }
     }
 
-    /// Number of node ids, from 0, with addresses and a tunnel key in the block of every layer3 network.
-    /// `None`: there are no layer3 networks.
+    /// Number of node ids, from 0, with addresses and a tunnel key in the block of every layer3
+    /// network. `None`: there are no layer3 networks.
     fn node_capacity(&self) -> Option<u64> {
         let ranges = self.allocator.ranges();
         let bits = ranges.iter().map(ConnectRange::host_bits).min()?;
@@ -224,8 +226,8 @@ impl ConnectAllocation {
         Some(u64::from(keys.min()?).min(addresses.unwrap_or(u64::MAX)))
     }
 
-    /// The capacity in node ids, if at most a tenth of it is left above the highest node id. `None`:
-    /// there is enough capacity.
+    /// The capacity in node ids, if at most a tenth of it is left above the highest node id.
+    /// `None`: there is enough capacity.
     pub(super) fn exceeded_capacity(&self, highest: NodeId) -> Option<u64> {
         let capacity = self.node_capacity()?;
         let left = capacity.saturating_sub(u64::from(highest.get()) + 1);
@@ -237,7 +239,8 @@ impl ConnectAllocation {
         self.annotation.as_ref()
     }
 
-    /// Updates the annotation from the allocator if networks came or went, or one got another family.
+    /// Updates the annotation from the allocator if networks came or went, or one got another
+    /// family.
     fn update_annotation(&mut self) {
         let has_families = |(owner, subnets): (OwnerKey, &ConnectSubnets)| {
             let annotated = self.annotation.as_ref().and_then(|map| map.get(owner));

@@ -17,13 +17,14 @@ pub(super) struct NoSubnets;
 
 /// Allocator of the connect subnets of one connect.
 ///
-/// A layer3 network has a block of every family, and keeps it. Layer2 networks have address pairs in
-/// shared blocks. A shared block is opened when all pairs of the others are allocated, and released
-/// with its last pair.
+/// A layer3 network has a block of every family, and keeps it. Layer2 networks have address pairs
+/// in shared blocks. A shared block is opened when all pairs of the others are allocated, and
+/// released with its last pair.
 ///
-/// Each allocation for a layer2 network uses the first block with a free pair. The network thus moves
-/// when a pair becomes free in a block before its own, as in OVN-Kubernetes' network-connect
-/// controller. The vacated pair stays reserved until the network is released or no other pair is free.
+/// Each allocation for a layer2 network uses the first block with a free pair. The network thus
+/// moves when a pair becomes free in a block before its own, as in OVN-Kubernetes' network-connect
+/// controller. The vacated pair stays reserved until the network is released or no other pair is
+/// free.
 #[derive(Debug)]
 pub(super) struct ConnectAllocator {
     ranges: ConnectRanges,
@@ -110,12 +111,14 @@ impl ConnectAllocator {
             .collect()
     }
 
-    /// Allocated subnets and number of vacated pairs. While they change, another allocation may succeed.
+    /// Allocated subnets and number of vacated pairs. While they change, another allocation may
+    /// succeed.
     pub(super) fn progress(&self) -> (ConnectSubnetMap, usize) {
         (self.to_map(), self.vacated.len())
     }
 
-    /// Allocates a subnet of every family, or moves the pair of a layer2 network to an earlier block.
+    /// Allocates a subnet of every family, or moves the pair of a layer2 network to an earlier
+    /// block.
     ///
     /// # Errors
     /// A family has no free subnet. The owner keeps its earlier subnets.
@@ -199,8 +202,8 @@ impl ConnectAllocator {
         );
     }
 
-    /// Restores the subnets of an owner from the annotation. Returns `false` if a subnet is outside of the
-    /// ranges, has no tunnel keys or has another owner; that subnet is skipped.
+    /// Restores the subnets of an owner from the annotation. Returns `false` if a subnet is outside
+    /// of the ranges, has no tunnel keys or has another owner; that subnet is skipped.
     pub(super) fn restore(&mut self, owner: OwnerKey, annotated: &ConnectSubnets) -> bool {
         let mut restored = ConnectSubnets::default();
         for subnet in annotated.iter() {
@@ -320,8 +323,8 @@ impl ConnectAllocator {
         }
     }
 
-    /// Allocates this pair and opens its block if necessary. `beside` contains the owner's subnet of the
-    /// other family, because the blocks of both families belong together.
+    /// Allocates this pair and opens its block if necessary. `beside` contains the owner's subnet
+    /// of the other family, because the blocks of both families belong together.
     fn reserve_pair(&mut self, pair: IpNet, beside: &ConnectSubnets) -> bool {
         let family = IpFamily::of_net(pair);
         let Some(block) = self
@@ -356,7 +359,8 @@ impl ConnectAllocator {
             .is_some_and(|pool| pool.reserve(pair))
     }
 
-    /// Index of the shared block that lacks this family and has the owner's other subnet, or of a new one.
+    /// Index of the shared block that lacks this family and has the owner's other subnet, or of a
+    /// new one.
     fn block_to_extend(&mut self, family: IpFamily, beside: &ConnectSubnets) -> usize {
         let holds_other = |shared: &SharedBlock| {
             shared.subnets.of(family).is_none()

@@ -55,8 +55,8 @@ impl ClusterController {
         }
     }
 
-    /// Adds tunnel keys that are never allocated, because networks use them whose attachment definitions
-    /// do not contain them.
+    /// Adds tunnel keys that are never allocated, because networks use them whose attachment
+    /// definitions do not contain them.
     #[must_use]
     pub fn with_reserved_keys(mut self, keys: BTreeSet<DatapathKey>) -> Self {
         self.reserved_keys = keys;
@@ -167,8 +167,8 @@ impl ClusterController {
         self.connects.iter().filter_map(warning).collect()
     }
 
-    /// Restores connects that are seen for the first time from their annotations. Returns the errors of
-    /// the others, which stay unchanged until their annotations can be read.
+    /// Restores connects that are seen for the first time from their annotations. Returns the
+    /// errors of the others, which stay unchanged until their annotations can be read.
     fn restore<'a>(
         &mut self,
         connects: &[(&'a String, &ClusterNetworkConnect)],
@@ -198,7 +198,8 @@ impl ClusterController {
         failed
     }
 
-    /// Restores the key of a connect. If a network has the same key, `reconcile_connect` reports it.
+    /// Restores the key of a connect. If a network has the same key, `reconcile_connect` reports
+    /// it.
     fn restore_key(
         &mut self,
         name: &str,

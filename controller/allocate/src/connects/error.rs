@@ -68,7 +68,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Joins messages without duplicates. A single one stays as it is, several become a list in brackets.
+/// Joins messages without duplicates. A single one stays as it is, several become a list in
+/// brackets.
 pub(super) fn join_messages<E: fmt::Display>(messages: &[E]) -> String {
     let mut texts: Vec<String> = Vec::with_capacity(messages.len());
     for message in messages {

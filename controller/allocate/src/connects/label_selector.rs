@@ -1,7 +1,7 @@
 //! Label selectors of connects.
 //!
-//! API servers do not validate the selectors of custom resources. The condition of the connect reports
-//! errors in the words of Kubernetes' own library.
+//! API servers do not validate the selectors of custom resources. The condition of the connect
+//! reports errors in the words of Kubernetes' own library.
 
 use patchbay_resources::object::LabelSelector;
 use patchbay_resources::selector::Selector;

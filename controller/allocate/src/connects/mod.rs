@@ -1,5 +1,5 @@
-//! Cluster manager's part of ClusterNetworkConnect: selection of networks, and allocation of connect
-//! subnets and tunnel keys.
+//! Cluster manager's part of ClusterNetworkConnect: selection of networks, and allocation of
+//! connect subnets and tunnel keys.
 //!
 //! ```text
 //! attachment definitions, namespaces, connects
@@ -18,8 +18,8 @@
 //! # Invariants
 //!
 //! - A subnet belongs to at most one network of a connect, and a tunnel key to at most one connect.
-//!   Keys of networks are allocated without knowledge of those of connects. If a network has the key
-//!   of a connect, the connect keeps it and its status reports the conflict.
+//!   Keys of networks are allocated without knowledge of those of connects. If a network has the
+//!   key of a connect, the connect keeps it and its status reports the conflict.
 //! - A network keeps its subnets while it is selected, and while it is unknown if it is selected. A
 //!   layer2 network may move when another one comes or goes, see the allocator; a layer3 network
 //!   never moves.

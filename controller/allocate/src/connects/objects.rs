@@ -62,8 +62,8 @@ impl<'a> ClusterObjects<'a> {
         connects
     }
 
-    /// Tunnel keys that follow from the ids of networks and that are in attachment definitions, and the
-    /// errors of definitions whose annotation cannot be read.
+    /// Tunnel keys that follow from the ids of networks and that are in attachment definitions, and
+    /// the errors of definitions whose annotation cannot be read.
     pub(super) fn network_keys(&self) -> (BTreeSet<DatapathKey>, Vec<(NadKey, String)>) {
         let networks = self.networks.iter();
         let mut keys: BTreeSet<DatapathKey> = networks

@@ -54,8 +54,8 @@ pub(super) struct Selection<'a> {
     pub(super) unresolved: Vec<Unresolved>,
     /// Errors, by selector, then by name.
     pub(super) errors: Vec<DiscoveryError>,
-    /// Selected definitions that cannot be read, with the reason. The connect is accepted in spite of
-    /// them, because they may not be definitions of its networks.
+    /// Selected definitions that cannot be read, with the reason. The connect is accepted in spite
+    /// of them, because they may not be definitions of its networks.
     pub(super) unreadable: Vec<(NadKey, String)>,
 }
 
@@ -179,7 +179,8 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// True if networks of this kind can be connected. Secondary networks are skipped without error.
+    /// True if networks of this kind can be connected. Secondary networks are skipped without
+    /// error.
     fn can_be_connected(&mut self, network: &str, role: Role, transport: Transport) -> bool {
         if role != Role::Primary {
             return false;

@@ -8,7 +8,8 @@ use thiserror::Error;
 use super::error::format_list;
 use patchbay_model::{ClusterSettings, IpFamily, Network};
 
-/// Reason why networks cannot be connected through the ranges of a connect, in the order of the checks.
+/// Reason why networks cannot be connected through the ranges of a connect, in the order of the
+/// checks.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub(super) enum ValidationError {
     #[error(
@@ -65,8 +66,8 @@ pub(super) struct SharedNetworks {
     pub(super) networks: String,
 }
 
-/// Checks the selected networks, by name, and the ranges of a connect. Returns all errors, in the order
-/// of the checks and then of the names.
+/// Checks the selected networks, by name, and the ranges of a connect. Returns all errors, in the
+/// order of the checks and then of the names.
 pub(super) fn validate(
     settings: &ClusterSettings,
     connect: &[IpNet],
@@ -143,8 +144,8 @@ fn network_ranges(
 
 /// Finds every pair of networks with overlapping pod subnets.
 ///
-/// Only neighbours in a list that is sorted by address can overlap, so the cost follows the number of
-/// subnets and overlaps, not of pairs.
+/// Only neighbours in a list that is sorted by address can overlap, so the cost follows the number
+/// of subnets and overlaps, not of pairs.
 fn pod_subnets(errors: &mut Vec<ValidationError>, networks: &BTreeMap<&str, &Network>) {
     let mut subnets: Vec<(IpNet, &str)> = networks
         .iter()

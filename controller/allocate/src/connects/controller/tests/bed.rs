@@ -33,7 +33,8 @@ impl TestBed {
         }
     }
 
-    /// A network of a ClusterUserDefinedNetwork with the label `tier: app`, in a namespace of its own.
+    /// A network of a ClusterUserDefinedNetwork with the label `tier: app`, in a namespace of its
+    /// own.
     pub(super) fn network(&mut self, name: &str, id: i64, change: Value) -> &mut Self {
         let mut config = json!({
             "type": "ovn-k8s-cni-overlay", "name": format!("cluster_udn_{name}"), "topology": "layer3",

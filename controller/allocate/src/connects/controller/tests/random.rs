@@ -30,8 +30,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// A restart changes nothing, keys are unique, and a network that stays keeps its subnets. A layer2
-    /// network keeps them while no other network comes or goes.
+    /// A restart changes nothing, keys are unique, and a network that stays keeps its subnets. A
+    /// layer2 network keeps them while no other network comes or goes.
     #[test]
     fn allocations_stay(steps in steps()) {
         let ranges = [range("192.168.0.0/21", 24), range("192.169.0.0/28", 30), range("fd01::/112", 120)];

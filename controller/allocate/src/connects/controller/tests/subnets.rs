@@ -72,7 +72,8 @@ fn layer2_networks_move_while_an_allocation_fails() {
     }
     bed.connect("c", &range("192.169.0.0/28", 30)).settle();
     assert_eq!(bed.message("c"), FINE);
-    // Its pair makes room in the first of three blocks, and so the last one gets empty, which it takes.
+    // Its pair makes room in the first of three blocks, and so the last one gets empty, which it
+    // takes.
     bed.network("n2", 2, json!({})).settle();
     assert_eq!(bed.message("c"), FINE);
     let subnets = bed.subnets("c").map(str::to_owned);
