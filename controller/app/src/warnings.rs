@@ -118,7 +118,7 @@ pub(crate) fn of_status(inventory: &Inventory, connect: &str) -> Vec<String> {
     conditions
         .filter(|condition| condition.status == "False")
         .map(|condition| {
-            let message = format!("not {}: {}", condition.type_, condition.message);
+            let message = format!("{} is False: {}", condition.type_, condition.message);
             problem(sourced, None, message)
         })
         .collect()
@@ -159,7 +159,7 @@ fn of_network<T: Kind>(network: &Sourced<T>, status: Option<&NetworkStatus>) -> 
     if let Some(more @ 1..) = lines.len().checked_sub(NAMED) {
         named.push(format!("and {more} more reasons"));
     }
-    let message = format!("not {}: {}", condition.type_, named.join("; "));
+    let message = format!("{} is False: {}", condition.type_, named.join("; "));
     Some(problem(network, None, message))
 }
 

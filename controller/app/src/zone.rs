@@ -65,7 +65,7 @@ pub enum ZoneError {
         source: CommitError,
     },
     /// The connection was lost, and the database shows that the transaction is not applied.
-    #[error("{what}: {reason}. It is not applied: the database was looked at afterwards")]
+    #[error("{what}: {reason}; the database shows that the transaction is not applied")]
     NotApplied {
         /// The networks, or the ClusterNetworkConnect.
         what: String,
@@ -73,7 +73,7 @@ pub enum ZoneError {
         reason: String,
     },
     /// The connection was lost, and the database cannot be read.
-    #[error("{what}: {reason}. It may be applied or not, and cannot be looked at: {obstacle}")]
+    #[error("{what}: {reason}; the transaction may be applied or not: {obstacle}")]
     Unknown {
         /// The networks, or the ClusterNetworkConnect.
         what: String,
@@ -259,7 +259,7 @@ fn applied(
         return Err(ZoneError::NotApplied { what, reason });
     }
     warnings.push(format!(
-        "{what}: {reason}. It is applied: the database was looked at afterwards"
+        "{what}: {reason}; the database shows that the transaction is applied"
     ));
     Ok(())
 }
@@ -338,22 +338,18 @@ mod tests {
         assert_eq!(
             bring_shared_rows(&[Fate::LostAfterwards], true).await,
             Ok(vec![
-                "networks: lost. It is applied: the database was looked at afterwards".to_owned()
+                "networks: lost; the database shows that the transaction is applied".to_owned()
             ])
         );
         assert_eq!(
             bring_shared_rows(&[Fate::LostBefore], true).await,
             Err(
-                "networks: lost. It is not applied: the database was looked at afterwards"
-                    .to_owned()
+                "networks: lost; the database shows that the transaction is not applied".to_owned()
             )
         );
         assert_eq!(
             bring_shared_rows(&[Fate::LostBefore], false).await,
-            Err(
-                "networks: lost. It may be applied or not, and cannot be looked at: it is gone"
-                    .to_owned()
-            )
+            Err("networks: lost; the transaction may be applied or not: it is gone".to_owned())
         );
     }
 }

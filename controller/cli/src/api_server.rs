@@ -20,9 +20,9 @@ pub(super) async fn inventory(
 ) -> Result<Inventory, Failure> {
     let mut config = match kubeconfig {
         Some(file) => from_file(file).await?,
-        None => ClientConfig::infer().await.map_err(|error| {
-            Failure::Cluster(format!("{error} (--filename explains manifests)"))
-        })?,
+        None => ClientConfig::infer()
+            .await
+            .map_err(|error| Failure::Cluster(format!("{error}; use --filename for manifests")))?,
     };
     config.read_timeout = Some(silence_limit);
     let failed = |error: &dyn std::fmt::Display| Failure::Cluster(error.to_string());

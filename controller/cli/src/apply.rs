@@ -131,7 +131,7 @@ impl Applied {
 /// Waits until the database shows what is in it: plans for what once was there may find nothing to do.
 async fn live(zone: &str, database: &OneOf) -> Result<(), Failure> {
     let live = database.live().await;
-    live.map_err(|obstacle| Failure::Gone {
+    live.map_err(|obstacle| Failure::Unreachable {
         zone: zone.to_owned(),
         obstacle,
     })

@@ -62,7 +62,7 @@ pub(super) async fn demo(arguments: &args::Demo, console: &mut Console<'_>) -> R
 async fn is_free(target: &str) -> Result<(), Failure> {
     match target.strip_prefix("punix:") {
         Some(path) if UnixStream::connect(path).await.is_ok() => Err(Failure::Arguments(format!(
-            "cannot listen on {target}: another server does"
+            "cannot listen on {target}: the address is in use by another server"
         ))),
         _ => Ok(()),
     }

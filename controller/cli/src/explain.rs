@@ -54,7 +54,7 @@ pub(super) async fn explain(
         });
     };
     if resolved.inventory.nodes.is_empty() {
-        console.warn("there is no node, so nothing is connected")?;
+        console.warn("no network is connected because there is no node")?;
     }
     match arguments.output {
         Format::Text => Ok(write!(console.output, "{explanation}")?),
@@ -85,7 +85,7 @@ async fn cluster_inventory(arguments: &args::Explain) -> Result<Inventory, Failu
 #[cfg(not(feature = "kubernetes"))]
 async fn cluster_inventory(_: &args::Explain) -> Result<Inventory, Failure> {
     Err(Failure::Arguments(
-        "this build has no feature `kubernetes` to read a cluster with; --filename explains manifests"
+        "this build cannot read a cluster because it lacks the feature `kubernetes`; use --filename for manifests"
             .to_owned(),
     ))
 }

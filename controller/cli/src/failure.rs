@@ -11,8 +11,8 @@ use patchbay_resources::manifests::LoadError;
 use patchbay_resources::state::StateError;
 use thiserror::Error;
 
-/// How many names an error lists.
-const NAMED: usize = 10;
+/// Maximum number of names that an error lists; the rest is a count, so that the error stays a line.
+const MAX_LISTED_NAMES: usize = 10;
 
 /// Why a command failed.
 #[derive(Debug, Error)]
@@ -24,15 +24,18 @@ pub(super) enum Failure {
     #[error(transparent)]
     State(#[from] StateError),
     #[error(
-        "there is no node {zone}: the nodes are {}",
-        abbreviate_list(nodes, NAMED)
+        "node {zone} not found; the nodes are {}",
+        abbreviate_list(nodes, MAX_LISTED_NAMES)
     )]
     NoSuchZone { zone: String, nodes: Vec<String> },
-    #[error("there is no ClusterNetworkConnect {name}{}", known_names(known))]
+    #[error("ClusterNetworkConnect {name} not found; {}", known_names(known))]
     NoSuchConnect { name: String, known: Vec<String> },
-    #[error("there is no node, so there is no zone: manifests of kind Node are missing")]
+    #[error("the manifests contain no Node, so there is no zone to apply them to")]
     NoNode,
-    #[error("--zone is required: a database belongs to one of the nodes {}", abbreviate_list(.0, NAMED))]
+    #[error(
+        "--zone is required because --nb is the database of one zone; the nodes are {}",
+        abbreviate_list(.0, MAX_LISTED_NAMES)
+    )]
     ZoneRequired(Vec<String>),
     #[cfg(feature = "kubernetes")]
     #[error(transparent)]
@@ -42,10 +45,10 @@ pub(super) enum Failure {
     #[error("zone {zone}: {source}")]
     Zone { zone: String, source: ZoneError },
     #[error("zone {zone}: {obstacle}")]
-    Gone { zone: String, obstacle: String },
-    #[error("zone {zone}: cannot be rehearsed: {message}")]
-    Rehearsal { zone: String, message: String },
-    #[error("zone {zone}: cannot be printed: {message}")]
+    Unreachable { zone: String, obstacle: String },
+    #[error("zone {zone}: cannot copy the database for a dry run: {message}")]
+    DryRun { zone: String, message: String },
+    #[error("zone {zone}: cannot print the rows: {message}")]
     Print { zone: String, message: String },
     #[error("cannot start an embedded database: {0}")]
     Embedded(String),
@@ -66,8 +69,7 @@ pub(super) enum Failure {
 
 fn known_names(names: &[String]) -> String {
     match names {
-        [] => ", nor any other".to_owned(),
-        [name] => format!(": there is {name}"),
-        names => format!(": there are {}", abbreviate_list(names, NAMED)),
+        [] => "there is no ClusterNetworkConnect".to_owned(),
+        names => format!("found {}", abbreviate_list(names, MAX_LISTED_NAMES)),
     }
 }

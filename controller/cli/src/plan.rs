@@ -28,7 +28,7 @@ pub(super) async fn plan(
         let original = open(&arguments.nb, &arguments.keys, place)
             .await?
             .snapshot();
-        let rehearsal = Rehearsal::of(original).map_err(|error| Failure::Rehearsal {
+        let rehearsal = Rehearsal::of(original).map_err(|error| Failure::DryRun {
             zone: zone.clone(),
             message: error.to_string(),
         });

@@ -27,7 +27,7 @@ pub(super) fn folder(
     {
         None => Ok(Some(StateFolder::new(state))),
         Some(manifests) => Err(Failure::Arguments(format!(
-            "--state {} is among the manifests of -f {}: the next run would read as manifests what this one keeps there",
+            "--state {} is inside -f {}: the next run would read the state as manifests",
             state.display(),
             manifests.display()
         ))),
@@ -89,7 +89,7 @@ async fn wait(
             let name = folder.path().display();
             writeln!(
                 console.errors,
-                "waiting for another run, which uses the state folder {name}"
+                "waiting for another run that uses the state folder {name}"
             )?;
             is_told = true;
         }

@@ -24,7 +24,7 @@ pub(super) fn zone(
         let router = names::connect_router(connect);
         let shown = show_named(snapshot, &router)?;
         if shown.is_empty() {
-            let _ = writeln!(text, "\n# {connect}: no router yet");
+            let _ = writeln!(text, "\n# {connect}: the connect router does not exist yet");
             continue;
         }
         command(&mut text, &format!("show {router}"), &shown);

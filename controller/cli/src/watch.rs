@@ -17,7 +17,7 @@ use patchbay_resources::state::restore;
 /// fails is tried again.
 pub(super) async fn watch(manifests: &Manifests, console: &mut Console<'_>) -> Result<(), Failure> {
     if manifests.paths.iter().any(|path| path.as_os_str() == "-") {
-        let message = "--watch is for files and folders: standard input does not change";
+        let message = "--watch requires files or folders: standard input cannot be watched";
         return Err(Failure::Arguments(message.to_owned()));
     }
     let mut stop = Stop::new()?;
@@ -31,7 +31,7 @@ pub(super) async fn watch(manifests: &Manifests, console: &mut Console<'_>) -> R
             () = stop.asked() => {
                 writeln!(
                     console.errors,
-                    "stopped in the middle of an apply: what is not done yet is left to the next one"
+                    "stopped during an apply; the next apply completes it"
                 )?;
                 return Ok(());
             }
@@ -69,10 +69,10 @@ pub(super) async fn watch(manifests: &Manifests, console: &mut Console<'_>) -> R
 fn what_follows(failure: &Failure) -> String {
     let stays = match failure {
         Failure::Zone { .. } | Failure::State(_) | Failure::Print { .. } | Failure::Io(_) => "",
-        _ => "what was applied stays; ",
+        _ => "the applied rows stay; ",
     };
     let seconds = RETRY.as_secs();
-    format!("{stays}trying again when files change, and every {seconds} s")
+    format!("{stays}retrying on changes of files and every {seconds} s")
 }
 
 /// What was applied last.
