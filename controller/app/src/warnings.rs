@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use patchbay_resources::object::{Condition, LabelSelector, Namespace, Object};
 
 use patchbay_allocate::networks::{NETWORK_CREATED, TRANSPORT_ACCEPTED};
-use patchbay_model::listing::listed;
+use patchbay_model::abbreviation::abbreviate_list;
 use patchbay_model::{NadKey, NadProblem, NetConfError, Networks, PRIMARY_NETWORK_LABEL};
 use patchbay_resources::cnc::NetworkSelector;
 use patchbay_resources::manifests::{Inventory, Kind, ObjectKey, Problem, Sourced, describe};
@@ -80,7 +80,7 @@ fn check_namespaces(
     let names = |namespaces: &[(&ObjectKey, &Sourced<Namespace>)]| {
         let plural = if namespaces.len() == 1 { "" } else { "s" };
         let names: Vec<&str> = namespaces.iter().map(|(key, _)| &*key.name).collect();
-        format!("namespace{plural} {}", listed(&names, MAX_LISTED))
+        format!("namespace{plural} {}", abbreviate_list(&names, MAX_LISTED))
     };
     let selects_all = *labels == LabelSelector::default();
     let mut messages = Vec::new();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kube::Config as ClientConfig;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
-use patchbay_kubernetes::{client, inventory as list_inventory};
+use patchbay_kubernetes::{client, list_inventory};
 use patchbay_resources::manifests::Inventory;
 
 use super::failure::Failure;

@@ -6,7 +6,7 @@ use patchbay_app::northbound::{OpenError, ReconnectError};
 use patchbay_app::zone::ZoneError;
 #[cfg(feature = "kubernetes")]
 use patchbay_crds::UnknownDefinition;
-use patchbay_model::listing::listed;
+use patchbay_model::abbreviation::abbreviate_list;
 use patchbay_resources::manifests::LoadError;
 use patchbay_resources::state::StateError;
 use thiserror::Error;
@@ -25,7 +25,7 @@ pub(super) enum Failure {
     State(#[from] StateError),
     #[error(
         "node {zone} not found; the nodes are {}",
-        listed(nodes, MAX_LISTED_NAMES)
+        abbreviate_list(nodes, MAX_LISTED_NAMES)
     )]
     NoSuchZone { zone: String, nodes: Vec<String> },
     #[error("ClusterNetworkConnect {name} not found; {}", known_names(known))]
@@ -34,7 +34,7 @@ pub(super) enum Failure {
     NoNode,
     #[error(
         "--zone is required because --nb is the database of one zone; the nodes are {}",
-        listed(.0, MAX_LISTED_NAMES)
+        abbreviate_list(.0, MAX_LISTED_NAMES)
     )]
     ZoneRequired(Vec<String>),
     #[cfg(feature = "kubernetes")]
@@ -73,6 +73,6 @@ pub(super) enum Failure {
 fn known_names(names: &[String]) -> String {
     match names {
         [] => "there is no ClusterNetworkConnect".to_owned(),
-        names => format!("found {}", listed(names, MAX_LISTED_NAMES)),
+        names => format!("found {}", abbreviate_list(names, MAX_LISTED_NAMES)),
     }
 }

@@ -57,7 +57,7 @@ impl ConnectAllocator {
         for range in ranges.iter() {
             let (cidr, prefix) = (range.cidr(), range.network_prefix());
             let pool = if blocks.is_empty() {
-                SubnetPool::of_first(cidr, prefix, range.usable_blocks().into())
+                SubnetPool::with_first_places(cidr, prefix, range.usable_blocks().into())
             } else {
                 SubnetPool::new(cidr, prefix)
             };
@@ -277,9 +277,9 @@ impl ConnectAllocator {
         let range = self.ranges.of(family)?;
         let pair_prefix = block.max_prefix_len() - 1;
         let pool = if self.blocks.keys().next() == Some(&family) {
-            SubnetPool::of_first(block, pair_prefix, usable_pairs(range, block)?.into())
+            SubnetPool::with_first_places(block, pair_prefix, usable_pairs(range, block)?.into())
         } else {
-            SubnetPool::of_count(block, pair_prefix, range.usable_pairs(0).into())
+            SubnetPool::with_count(block, pair_prefix, range.usable_pairs(0).into())
         };
         Some(pool)
     }

@@ -3,8 +3,8 @@
 use patchbay_resources::object::{Condition, Time};
 
 use super::error::{Failure, joined};
-use patchbay_model::listing::beginning;
-use patchbay_model::verdict::{Holds, Verdict};
+use patchbay_model::abbreviation::truncate_text;
+use patchbay_model::condition::{ConditionReport, ConditionStatus};
 use patchbay_resources::cnc::{ClusterNetworkConnectStatus, StatusType};
 
 /// Type of the condition that the cluster-wide half reports.
@@ -14,18 +14,18 @@ pub const ACCEPTED: &str = "Accepted";
 const MESSAGE_LIMIT: usize = 32_767;
 
 /// What the cluster-wide half says after a reconcile with these failures.
-pub(super) fn accepted(failures: &[Failure]) -> Verdict {
+pub(super) fn accepted(failures: &[Failure]) -> ConditionReport {
     if failures.is_empty() {
-        Verdict {
+        ConditionReport {
             type_: ACCEPTED,
-            holds: Holds::True,
+            status: ConditionStatus::True,
             reason: "ResourceAllocationSucceeded",
             message: "All validation checks passed successfully".to_owned(),
         }
     } else {
-        Verdict {
+        ConditionReport {
             type_: ACCEPTED,
-            holds: Holds::False,
+            status: ConditionStatus::False,
             reason: "ResourceAllocationFailed",
             message: joined(failures),
         }
@@ -38,7 +38,7 @@ pub(super) fn accepted(failures: &[Failure]) -> Verdict {
 #[must_use]
 pub fn with_verdict(
     status: Option<&ClusterNetworkConnectStatus>,
-    verdict: Verdict,
+    verdict: ConditionReport,
     generation: Option<i64>,
     now: &Time,
 ) -> ClusterNetworkConnectStatus {
@@ -47,7 +47,7 @@ pub fn with_verdict(
         .conditions
         .iter_mut()
         .find(|condition| condition.type_ == verdict.type_);
-    let holds = verdict.holds.as_str();
+    let holds = verdict.status.as_str();
     let since = known
         .as_ref()
         .filter(|condition| condition.status == holds)
@@ -81,7 +81,7 @@ pub fn with_verdict(
 
 /// The message as far as a condition takes it.
 fn shortened(mut message: String) -> String {
-    message.truncate(beginning(&message, MESSAGE_LIMIT - 1).len());
+    message.truncate(truncate_text(&message, MESSAGE_LIMIT - 1).len());
     message
 }
 
@@ -121,9 +121,9 @@ mod tests {
     #[test]
     fn conditions_of_others_stay() {
         let now = time("2026-01-01T00:00:00Z");
-        let other = Verdict {
+        let other = ConditionReport {
             type_: "Connected",
-            holds: Holds::False,
+            status: ConditionStatus::False,
             reason: "SomeSkipped",
             message: "1 of 2".to_owned(),
         };

@@ -8,7 +8,7 @@ use patchbay_resources::object::ObjectMeta;
 use patchbay_resources::object::{OwnerReference, Time};
 use thiserror::Error;
 
-use super::cni::Cni;
+use super::cni::user_defined_config;
 use super::render::{ConfigError, NetworkRequest, RequestError};
 use super::status;
 use patchbay_model::TUNNEL_KEYS;
@@ -253,7 +253,7 @@ fn primary_nad(inventory: &Inventory, namespace: &str) -> Option<String> {
     let mut nads = inventory
         .network_attachment_definitions
         .in_namespace(namespace);
-    nads.find(|(_, nad)| matches!(Cni::read(&nad.object), Ok(Some(cni)) if cni.is_primary()))
+    nads.find(|(_, nad)| matches!(user_defined_config(&nad.object), Ok(Some(config)) if config.is_primary()))
         .map(|(key, _)| key.name.clone())
 }
 

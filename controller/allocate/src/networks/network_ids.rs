@@ -9,7 +9,7 @@ use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::read::is_made_for;
 
 use super::annotations::{annotate, annotation, annotation_field};
-use super::cni::Cni;
+use super::cni::user_defined_config;
 
 /// A network and its attachment definitions.
 struct Known {
@@ -105,8 +105,8 @@ fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<
     let mut by_name = BTreeMap::<String, usize>::new();
     let mut warnings = Vec::new();
     for (key, nad) in inventory.network_attachment_definitions.in_order() {
-        let cni = match Cni::read(&nad.object) {
-            Ok(Some(cni)) => cni,
+        let config = match user_defined_config(&nad.object) {
+            Ok(Some(config)) => config,
             Ok(None) => continue,
             Err(error) => {
                 let message = format!("Failed to parse network config: {error}");
@@ -114,10 +114,10 @@ fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<
                 continue;
             }
         };
-        let index = *by_name.entry(cni.name.clone()).or_insert(networks.len());
+        let index = *by_name.entry(config.name.clone()).or_insert(networks.len());
         if index == networks.len() {
             networks.push(Known {
-                name: cni.name.clone(),
+                name: config.name.clone(),
                 nads: Vec::new(),
                 is_made: false,
                 needs_key: false,
@@ -126,10 +126,10 @@ fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<
             });
         }
         let network = &mut networks[index];
-        let is_made = is_made_for(&nad.object, &cni.name);
+        let is_made = is_made_for(&nad.object, &config.name);
         if network.nads.is_empty() || (is_made && !network.is_made) {
             network.is_made = is_made;
-            network.needs_key = cni.is_primary() && cni.topology == "layer2";
+            network.needs_key = config.is_primary() && config.topology == "layer2";
             network.nads.insert(0, key.clone());
         } else {
             network.nads.push(key.clone());

@@ -2,7 +2,7 @@
 //!
 //! A source fills an [`Inventory`]: every object by kind, with its origin and its place in the order in which
 //! objects were given. Everything after works on inventories and does not know the source. [`read_manifests`]
-//! is the one for YAML and JSON files; [`inventory`](patchbay_kubernetes::inventory()) lists the objects of a cluster.
+//! is the one for YAML and JSON files; [`list_inventory`](patchbay_kubernetes::list_inventory()) lists the objects of a cluster.
 
 mod decode;
 mod files;
