@@ -1,4 +1,4 @@
-//! Access to the API server of a cluster.
+//! Clients of a cluster's API server.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +13,8 @@ use super::failure::Failure;
 /// Lists the objects of a cluster.
 ///
 /// # Errors
-/// The API server cannot be reached, is silent for too long, or does not allow it.
+/// The API server cannot be reached, sends no byte for `silence_limit` during a reply, or denies
+/// access.
 pub(super) async fn inventory(
     kubeconfig: Option<&Path>,
     silence_limit: Duration,
@@ -41,7 +42,7 @@ pub(super) async fn from_file(file: &Path) -> Result<ClientConfig, Failure> {
         let name = file.display();
         Failure::Cluster(match error {
             KubeconfigError::ReadConfig(error, _) => format!("cannot read {name}: {error}"),
-            // What follows the first line shows the place once more.
+            // The lines after the first repeat the position in the file.
             KubeconfigError::Parse(error) => {
                 let text = error.to_string();
                 let first = text.lines().next().unwrap_or_default();

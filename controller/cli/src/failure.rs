@@ -1,8 +1,8 @@
-//! Errors of commands.
+//! Failures of commands.
 
 use std::io;
 
-use patchbay_app::northbound::OpenError;
+use patchbay_app::northbound::{OpenError, ReconnectError};
 use patchbay_app::zone::ZoneError;
 #[cfg(feature = "kubernetes")]
 use patchbay_crds::UnknownDefinition;
@@ -14,7 +14,7 @@ use thiserror::Error;
 /// Maximum number of names that an error lists; the rest is a count, so that the error stays a line.
 const MAX_LISTED_NAMES: usize = 10;
 
-/// Why a command failed.
+/// Failure of a command. The text is what the user reads after `error: `.
 #[derive(Debug, Error)]
 pub(super) enum Failure {
     #[error("{0}")]
@@ -44,8 +44,11 @@ pub(super) enum Failure {
     Open(#[from] OpenError),
     #[error("zone {zone}: {source}")]
     Zone { zone: String, source: ZoneError },
-    #[error("zone {zone}: {obstacle}")]
-    Unreachable { zone: String, obstacle: String },
+    #[error("zone {zone}: {source}")]
+    Unreachable {
+        zone: String,
+        source: ReconnectError,
+    },
     #[error("zone {zone}: cannot copy the database for a dry run: {message}")]
     DryRun { zone: String, message: String },
     #[error("zone {zone}: cannot print the rows: {message}")]

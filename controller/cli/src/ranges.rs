@@ -10,7 +10,7 @@ use patchbay_model::{ClusterSettings, IpFamily};
 #[derive(Debug, Default, Args)]
 pub(super) struct ClusterRanges {
     /// Range of the cluster IPs of services, at most one per IP family. The families of these ranges
-    /// are the IP families of the cluster, and connects with connectivity ServiceNetwork allow traffic
+    /// are the IP families of the cluster, and connects with connectivity `ServiceNetwork` allow traffic
     /// to the ranges. Default: no range, and both IP families.
     #[arg(long = "service-cidr", value_name = "CIDR", value_parser = range)]
     service: Vec<IpNet>,

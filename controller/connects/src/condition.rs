@@ -183,7 +183,7 @@ mod tests {
         })
     }
 
-    fn verdict(
+    fn condition_of(
         current: &[(&str, &ZoneSummary)],
         outdated: &[&str],
         silent: &[&str],
@@ -199,14 +199,14 @@ mod tests {
     #[test]
     fn the_condition_lists_counts_and_skipped_networks() {
         let complete = complete();
-        let condition = verdict(&[("n1", &complete)], &[], &[]);
+        let condition = condition_of(&[("n1", &complete)], &[], &[]);
         assert_eq!(condition.status, ConditionStatus::True);
         assert_eq!(
             condition.message,
             "connected: 1 network with 2 ports in 1 zone"
         );
         let held = ZoneSummary::from(&ConnectReport::held(HeldReason::NoTunnelKey));
-        let condition = verdict(&[("n1", &complete), ("n2", &held)], &[], &[]);
+        let condition = condition_of(&[("n1", &complete), ("n2", &held)], &[], &[]);
         assert_eq!(condition.status, ConditionStatus::False);
         assert_eq!(
             condition.message,
@@ -230,7 +230,7 @@ mod tests {
         let names: Vec<String> = (1..=5).map(|number| format!("n{number}")).collect();
         let zones: Vec<_> = names.iter().map(|name| (name.as_str(), &summary)).collect();
         assert_eq!(
-            verdict(&zones, &[], &[]).message,
+            condition_of(&zones, &[], &[]).message,
             "connected: 0 networks with 0 ports in 5 zones; \
              skipped: zones n1, n2, n3 and 2 more: network layer3_1: the network is not known; and 10 more"
         );
@@ -243,14 +243,14 @@ mod tests {
             obstacles: obstacles.collect(),
             ..ZoneSummary::default()
         };
-        let message = verdict(&[("n1", &summary), ("n2", &summary)], &[], &[]).message;
+        let message = condition_of(&[("n1", &summary), ("n2", &summary)], &[], &[]).message;
         let end = "; zones n1, n2: obstacle 019; and 160 more";
         assert!(message.ends_with(end), "{message}");
     }
 
     #[test]
     fn zones_without_a_report_make_the_condition_unknown() {
-        let condition = verdict(&[("n1", &complete())], &[], &["n2", "n3"]);
+        let condition = condition_of(&[("n1", &complete())], &[], &["n2", "n3"]);
         assert_eq!(
             (condition.status, condition.reason),
             (ConditionStatus::Unknown, "ZonesSilent")
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn outdated_reports_do_not_count() {
         let complete = complete();
-        let condition = verdict(&[("n1", &complete)], &["n2"], &[]);
+        let condition = condition_of(&[("n1", &complete)], &["n2"], &[]);
         assert_eq!(
             (condition.status, condition.reason),
             (ConditionStatus::Unknown, "ZonesNotUpToDate")
@@ -273,11 +273,11 @@ mod tests {
             condition.message,
             "connected: 1 network with 2 ports in 1 zone; not up to date in zone n2"
         );
-        let condition = verdict(&[], &["n1", "n2"], &[]);
+        let condition = condition_of(&[], &["n1", "n2"], &[]);
         assert_eq!(condition.message, "not up to date in zones n1, n2");
         // An obstacle in one zone makes the condition false, whatever the others report.
         let held = ZoneSummary::from(&ConnectReport::held(HeldReason::NoTunnelKey));
-        let condition = verdict(&[("n1", &held)], &["n2"], &["n3"]);
+        let condition = condition_of(&[("n1", &held)], &["n2"], &["n3"]);
         assert_eq!(condition.status, ConditionStatus::False);
         assert_eq!(
             condition.message,
@@ -293,7 +293,7 @@ mod tests {
         odd.notices = vec!["network red: odd".to_owned()];
         odd.more_notices = 2;
         let complete = complete();
-        let condition = verdict(&[("n1", &odd), ("n2", &odd), ("n3", &complete)], &[], &[]);
+        let condition = condition_of(&[("n1", &odd), ("n2", &odd), ("n3", &complete)], &[], &[]);
         assert_eq!(condition.status, ConditionStatus::True);
         assert_eq!(
             condition.message,
@@ -301,7 +301,7 @@ mod tests {
              noted: zones n1, n2: network red: odd; and 4 more"
         );
         odd.obstacles = vec!["network blue: bad".to_owned()];
-        let condition = verdict(&[("n1", &odd)], &["n2"], &[]);
+        let condition = condition_of(&[("n1", &odd)], &["n2"], &[]);
         assert_eq!(condition.status, ConditionStatus::False);
         assert_eq!(
             condition.message,
@@ -316,7 +316,7 @@ mod tests {
         let none = ZoneSummary::default();
         let zones = [("n1", &complete), ("n2", &none), ("n3", &complete)];
         assert_eq!(
-            verdict(&zones, &[], &[]).message,
+            condition_of(&zones, &[], &[]).message,
             "connected: 0 to 1 network with 4 ports in 3 zones, fewest in zone n2"
         );
     }

@@ -19,8 +19,8 @@ pub const TRANSACTION_ROWS: usize = 250_000;
 
 /// Plans the rows of all connects in one zone.
 ///
-/// A plan is a function of inputs and snapshot: a new controller makes the same plan as one that has
-/// made earlier plans. The exception are tunnel keys of connect routers, which are remembered. The
+/// A plan is a function of inputs and snapshot: a new controller makes the same plan as one that
+/// has made earlier plans. The exception are tunnel keys of connect routers, which are remembered. The
 /// controller also keeps the last inputs and snapshot with derived data. The cost of a plan is
 /// therefore proportional to the changes since the last plan. See `docs/design/zone.md`.
 #[derive(Debug)]
@@ -99,8 +99,8 @@ impl ZoneController {
 
     /// Sets the approximate upper bound of the rows that one transaction changes; at least one.
     ///
-    /// If all changes of a connect fit, they are one transaction. Otherwise several plans are needed
-    /// ([`Change::more`]). No state between them permits traffic that is denied both before and
+    /// If all changes of a connect fit, they are one transaction. Otherwise several plans are
+    /// needed ([`Change::more`]). No state between them permits traffic that is denied both before and
     /// after. Changes that must be atomic stay in one transaction, even above the bound.
     #[must_use]
     pub fn with_transaction_rows(mut self, rows: usize) -> Self {
@@ -117,8 +117,8 @@ impl ZoneController {
 
     /// Plans the changes that bring the database to the state that the inputs require.
     ///
-    /// The transactions of different connects do not depend on each other. A transaction that is not committed is
-    /// planned again.
+    /// The transactions of different connects are independent. A transaction that is not committed
+    /// is planned again.
     pub fn plan(&mut self, inputs: &Inputs, snapshot: &Snapshot) -> ZonePlan {
         self.router_keys.update(&inputs.connects);
         let followed = self.cache.take().and_then(|mut cache| {

@@ -10,8 +10,8 @@ use patchbay_model::{Node, NodeId};
 
 /// Owners of all node ids.
 ///
-/// Of several nodes with one id, the oldest owns it, so that a new node cannot take it over. Equally
-/// old nodes are ordered by name.
+/// Of several nodes with one id, the oldest owns it, so that a new node cannot take it over.
+/// Equally old nodes are ordered by name.
 #[derive(Debug, Default)]
 pub(super) struct NodeIds {
     owners: BTreeMap<NodeId, Arc<Node>>,

@@ -65,8 +65,8 @@ impl PlanCache {
         cache
     }
 
-    /// Marks the parts that may have changed since the last pass. Returns `false` if the differences
-    /// are unknown; the cache must then be built again.
+    /// Marks the parts that may have changed since the last pass. Returns `false` if the
+    /// differences are unknown; the cache must then be built again.
     pub(super) fn update(&mut self, inputs: &Inputs, snapshot: &Snapshot) -> bool {
         let Some(rows) = snapshot.changes_since(self.index.snapshot()) else {
             return false;
@@ -83,8 +83,8 @@ impl PlanCache {
         let before = self.local_id_state(&former);
         self.mark_node_changes(&changes);
         if self.local_id_state(inputs) != before {
-            // All local addresses change, even if another node changed. Or the ids of all nodes became
-            // readable, so that links of deleted nodes can be removed.
+            // All local addresses change, even if another node changed. Or the ids of all nodes
+            // became readable, so that links of deleted nodes can be removed.
             for state in self.connects.values_mut() {
                 state.pending.mark_everything();
             }

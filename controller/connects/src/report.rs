@@ -223,7 +223,8 @@ impl ConnectReport {
         }
     }
 
-    /// Report of a connect whose transaction the database rejected. Networks connected before stay listed.
+    /// Report of a connect whose transaction the database rejected. Networks connected before
+    /// stay listed.
     pub fn refused(error: String, before: Option<&Self>) -> Self {
         Self {
             connected: before.map_or_else(Vec::new, |before| before.connected.clone()),

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
 
+use std::fmt::Write as _;
+
 use patchbay_allocate::networks::resolve;
 use patchbay_engine::db::Database;
 use patchbay_engine::txn::TxnBuilder;
@@ -34,10 +36,12 @@ items:
 fn networks(nodes: &[(&str, &str)]) -> ZoneNetworks {
     let mut yaml = NETWORK.to_owned();
     for (node, annotations) in nodes {
-        yaml += &format!(
-            "- {{apiVersion: v1, kind: Node, metadata: {{name: {node}, annotations: {{k8s.ovn.org/node-chassis-id: \
-             c-{node}{annotations}}}}}}}\n"
-        );
+        writeln!(
+            yaml,
+            "- {{apiVersion: v1, kind: Node, metadata: {{name: {node}, annotations: \
+             {{k8s.ovn.org/node-chassis-id: c-{node}{annotations}}}}}}}"
+        )
+        .unwrap();
     }
     let mut inventory = read_manifests(&["-".into()], &mut yaml.as_bytes()).unwrap();
     let settings = ClusterSettings::default();

@@ -229,8 +229,8 @@ impl ConnectState {
         pending.parts.extend(different);
     }
 
-    /// Resolves the pending links and claims their names and keys. Returns the links that have rows, in
-    /// order.
+    /// Resolves the pending links and claims their names and keys. Returns the links that have rows,
+    /// in order.
     fn refresh_links<'a>(
         &mut self,
         connect: &Connect,
@@ -323,7 +323,8 @@ impl ConnectState {
         others
     }
 
-    /// Claims the name and key of a link, or records the conflict. Returns `true` if the link has rows.
+    /// Claims the name and key of a link, or records the conflict. Returns `true` if the link
+    /// has rows.
     fn claim_link(
         &mut self,
         id: LinkId,

@@ -93,8 +93,8 @@ impl Pending {
         }
     }
 
-    /// Adds the policies that depend on pending local links, because traffic from a network takes its
-    /// local link.
+    /// Adds the policies that depend on pending local links, because traffic from a network takes
+    /// its local link.
     pub(super) fn expand_local(
         &mut self,
         members: &BTreeMap<NetworkId, Member>,

@@ -122,8 +122,8 @@ impl ConnectState {
         self.retained().chain(unreadable)
     }
 
-    /// True if a network's link in this zone is retained, because the id of the zone's node cannot be
-    /// read.
+    /// True if a network's link in this zone is retained, because the id of the zone's node
+    /// cannot be read.
     pub(super) fn retains_local_link(&self, network: NetworkId) -> bool {
         let member = self.members.get(&network);
         let obstacle = member.and_then(|member| member.obstacle.as_ref());

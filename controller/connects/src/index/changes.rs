@@ -134,8 +134,8 @@ impl Index {
         }
     }
 
-    /// Adds new rows to the index: few rows one by one, many by a merge that costs one pass over all
-    /// rows.
+    /// Adds new rows to the index: few rows one by one, many by a merge that costs one pass over
+    /// all rows.
     pub(super) fn join_gained(&mut self, touched: &mut Touched) {
         for (connect, gained) in std::mem::take(&mut touched.gained) {
             let owned = self.owned.entry(connect).or_default();

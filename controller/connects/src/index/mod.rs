@@ -59,7 +59,8 @@ pub(super) struct Index {
     pub(super) routes: Holders,
     pub(super) acls: Holders,
     pub(super) groups: Holders,
-    /// Router rows by name. OVN does not require unique names; the row with the lowest UUID is used.
+    /// Router rows by name. OVN does not require unique names; the row with the lowest UUID
+    /// is used.
     routers: HashMap<String, BTreeSet<Uuid>, RandomState>,
     /// Switch rows by name, like the routers.
     switches: HashMap<String, BTreeSet<Uuid>, RandomState>,

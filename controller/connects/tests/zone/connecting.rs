@@ -1,4 +1,4 @@
-//! What a connect comes to, beside the recorded scenarios.
+//! Rows and reports of connects beyond the recorded scenarios.
 
 use patchbay_connects::{Notice, ZoneController};
 use patchbay_model::ClusterIpService;
@@ -11,7 +11,7 @@ use patchbay_schemas::nb::{
 use crate::world::World;
 
 #[test]
-fn the_report_counts_what_is_connected() {
+fn the_report_counts_ports_and_routes() {
     let mut world = World::red_and_blue();
     let (counts, reports) = world.pass();
     // The connect router, four ports and four routes on it, a port and a policy on either network's router.
@@ -61,7 +61,7 @@ fn a_node_may_have_several_subnets_of_a_family() {
 }
 
 #[test]
-fn what_somebody_changed_is_put_right() {
+fn edits_of_another_client_are_reverted() {
     let mut world = World::red_and_blue();
     world.pass();
     world.edit::<LogicalRouterPort>("crtor-c_red_n2", |port| {
@@ -89,7 +89,7 @@ fn what_somebody_changed_is_put_right() {
 }
 
 #[test]
-fn columns_that_connects_do_not_decide_about_stay() {
+fn unmanaged_columns_are_left_unchanged() {
     let mut world = World::red_and_blue();
     world.pass();
     world.edit::<LogicalRouterPort>("crtor-c_red_n2", |port| port.enabled = Some(false));
@@ -128,7 +128,7 @@ fn a_reused_node_id_is_another_port() {
 }
 
 #[test]
-fn load_balancers_that_are_missing_are_told_and_hold_nothing_back() {
+fn missing_load_balancers_are_reported_and_prevent_no_connection() {
     let mut world = World::red_and_blue();
     let subnets = [
         ("layer3_1", "192.168.0.0/24"),
@@ -163,7 +163,7 @@ fn load_balancers_that_are_missing_are_told_and_hold_nothing_back() {
 }
 
 #[test]
-fn a_connect_that_never_had_all_its_load_balancers_leaves_nothing_behind() {
+fn a_connect_with_missing_load_balancers_is_removed_completely() {
     let mut world = World::red_and_blue();
     let before = world.database.snapshot().row_count();
     let subnets = [
@@ -186,7 +186,7 @@ fn a_connect_that_never_had_all_its_load_balancers_leaves_nothing_behind() {
 }
 
 #[test]
-fn two_connects_of_the_same_networks_are_told() {
+fn two_connects_of_the_same_networks_are_reported() {
     let mut world = World::red_and_blue();
     let subnets = [
         ("layer3_1", "192.169.0.0/24"),

@@ -1,4 +1,4 @@
-//! From wherever the database is, a pass leads to the state that follows from the inputs alone.
+//! Convergence: from any database, a pass leads to the state that the inputs require.
 
 use std::sync::Arc;
 

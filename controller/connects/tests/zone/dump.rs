@@ -1,4 +1,4 @@
-//! A database as text, to compare one with another.
+//! Database contents as text, for comparison.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Who reaches whom, computed from rows, is what the connects say: no more, no less, and both ways.
+//! Reachability between networks, computed from rows, equals the connectivity of the connects.
 
 use std::collections::BTreeSet;
 
@@ -106,7 +106,7 @@ fn place(network: usize, layer3: &str, layer2: &str) -> String {
     format!("{}_{suffix}", network_name(network))
 }
 
-/// Whether the switch of a network drops what goes to this subnet: its first ACL that says something about it.
+/// True if the switch of a network drops traffic to this subnet, by its first matching ACL.
 fn is_dropped(snapshot: &Snapshot, from: usize, subnet: &str) -> bool {
     let name = place(from, "n1", "ovn_layer2_switch");
     let switch = named::<LogicalSwitch>(snapshot, |switch| switch.name == name).unwrap();

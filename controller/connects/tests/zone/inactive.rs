@@ -1,4 +1,4 @@
-//! Networks that are not rendered on a node any more, and nodes that left.
+//! Networks that became inactive on a node, and deleted nodes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ fn pairs(world: &World) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_policies_of_a_network_that_is_not_active_here_go_with_its_ports() {
+fn policies_of_an_inactive_network_are_removed_with_its_ports() {
     let mut world = with_a_layer2_network();
     assert_eq!(pairs(&world).len(), 6);
     let activity = Arc::make_mut(&mut world.inputs.activity);
@@ -49,7 +49,7 @@ fn the_policies_of_a_network_that_is_not_active_here_go_with_its_ports() {
         .limited
         .insert("green".to_owned(), BTreeSet::from(["n2".to_owned()]));
     world.pass();
-    // Others still send what is for it to the connect router: it is there that nothing leads on.
+    // Other networks still send its traffic to the connect router, which has no route for it.
     let sources: BTreeSet<_> = pairs(&world)
         .into_iter()
         .map(|(source, _)| source)
@@ -74,7 +74,7 @@ fn the_policies_of_a_network_that_is_not_active_here_go_with_its_ports() {
 }
 
 #[test]
-fn the_rows_of_the_zones_own_node_go_with_it() {
+fn rows_of_the_zones_node_are_removed_with_it() {
     let mut world = World::red_and_blue();
     world.pass();
     world.inputs.nodes.remove("n1");

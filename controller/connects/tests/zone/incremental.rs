@@ -1,4 +1,4 @@
-//! A controller that follows what changes comes to the same as one that looks at everything.
+//! A controller that follows changes makes the same plans as a new controller.
 
 mod edits;
 mod events;
@@ -39,7 +39,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn following_comes_to_the_same_as_looking_at_everything(
+    fn incremental_plans_equal_full_plans(
         events in prop::collection::vec(event(), 1..25)
     ) {
         let mut world = base();
@@ -51,7 +51,7 @@ proptest! {
             let plan = fresh.plan(&world.inputs, &world.database.snapshot());
             for connect in &plan.connects {
                 let change = connect.change.as_ref().unwrap();
-                // Rows of a connect that cannot be read stay, whatever they are.
+                // All rows of a connect with an unreadable annotation stay.
                 let left = change.transaction.as_ref().map(Transaction::operations);
                 prop_assert!(left.is_none(), "{event:?}: {left:?}");
                 let told = connect.report.as_ref().map(|report| format!("{report:?}"));
@@ -68,11 +68,11 @@ proptest! {
             let mut owners = subnets.flat_map(ConnectSubnetMap::owners);
             owners.all(|owner| networks.by_id(owner.network_id).is_some())
         });
-        // A port that has lost its owner while nothing was done stays, if by then somebody else has what its link needs.
+        // A port that lost its owner stays, if another owner has the name or key of its link.
         let ports = world.rows::<LogicalRouterPort>();
         let owner = "k8s.ovn.org/owner-controller";
         let all_owned = ports.iter().all(|port| port.external_ids.contains_key(owner));
-        // What somebody else has and was moved to a router of ours goes with that.
+        // A port of another owner on a connect router is deleted with the router.
         let was_moved = |event: &Event| matches!(event, Event::Edit { what: Edit::PortsMoved, .. });
         let somebody = |port: &LogicalRouterPort| port.external_ids.get(owner).is_some_and(|owner| owner == "somebody");
         let all_owned = all_owned && !(events.iter().any(was_moved) && ports.iter().any(somebody));
@@ -92,7 +92,7 @@ proptest! {
 }
 
 #[test]
-fn a_pass_without_changes_looks_at_nothing() {
+fn a_pass_without_changes_evaluates_nothing() {
     let mut world = base();
     world.pass();
     let before = world.plan();
@@ -133,7 +133,7 @@ fn a_resync_finds_nothing_to_do() {
 }
 
 #[test]
-fn a_node_that_is_made_anew_gives_a_shared_id_away() {
+fn a_recreated_node_loses_a_shared_id() {
     let mut world = World::red_and_blue();
     world.add_node("n3", 3);
     let ports = |world: &World| {

@@ -1,4 +1,4 @@
-//! What does not fit is left out alone, and told.
+//! Networks and nodes beyond a limit: they alone are skipped, and reported.
 
 use patchbay_schemas::nb::{LogicalRouterPort, LogicalRouterStaticRoute};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::world::World;
 
 #[test]
-fn a_node_beyond_the_block_is_left_out_alone() {
+fn only_a_node_beyond_the_block_is_skipped() {
     let mut world = World::red_and_blue();
     world.add_node("n9", 40);
     world.connect_through(
@@ -32,7 +32,7 @@ fn a_node_beyond_the_block_is_left_out_alone() {
 }
 
 #[test]
-fn a_key_that_the_southbound_refuses_is_never_written() {
+fn a_key_that_the_southbound_database_rejects_is_not_written() {
     let mut world = World::red_and_blue();
     world.add_node("n9", 2800);
     world.connect_through(
@@ -62,7 +62,7 @@ fn a_key_that_the_southbound_refuses_is_never_written() {
 }
 
 #[test]
-fn nodes_that_are_not_ready_are_left_out_alone() {
+fn only_nodes_that_are_not_ready_are_skipped() {
     let mut world = World::red_and_blue();
     world.add_node("n3", 4).chassis_id = None;
     world.add_node("n4", 5).id = None;
@@ -86,7 +86,7 @@ fn nodes_that_are_not_ready_are_left_out_alone() {
 }
 
 #[test]
-fn names_that_clash_are_told() {
+fn conflicting_names_are_reported() {
     // Names are joined by `_`: the layer3 network `cluster_udn` on the node `foo` and the layer2 network
     // `cluster_udn_foo` want one port name.
     let mut world = World::new();
@@ -129,7 +129,7 @@ fn two_networks_with_one_subnet_do_not_share_a_key() {
 }
 
 #[test]
-fn an_annotation_that_cannot_be_read_leaves_everything_as_it_is() {
+fn an_unreadable_annotation_changes_no_row() {
     let mut world = World::red_and_blue();
     world.pass();
     let ranges = json!([{"cidr": "192.168.0.0/16", "networkPrefix": 24}]);

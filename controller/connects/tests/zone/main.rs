@@ -1,4 +1,5 @@
-//! The zone half through its public interface: a database, the objects of a cluster, and passes of the controller.
+//! Tests of the public interface with a database, the objects of a cluster, and plans of the
+//! controller.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, too, may stop a test")]
 

@@ -1,4 +1,4 @@
-//! Whose rows are whose.
+//! Ownership of rows.
 
 use patchbay_schemas::nb::{
     Acl, AddressSet, Copp, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,
@@ -8,7 +8,7 @@ use patchbay_schemas::nb::{
 use crate::world::World;
 
 #[test]
-fn rows_of_others_stay_when_a_connect_goes() {
+fn rows_of_other_owners_stay_when_a_connect_is_deleted() {
     let mut world = World::red_and_blue();
     let subnets = [
         ("layer3_1", "192.168.0.0/24"),
@@ -36,7 +36,7 @@ fn rows_of_others_stay_when_a_connect_goes() {
 }
 
 #[test]
-fn a_port_that_another_controller_owns_is_not_taken() {
+fn a_port_of_another_owner_is_not_changed() {
     let mut world = World::red_and_blue();
     let theirs = LogicalRouterPort {
         name: "rtocr-red_n1_c".to_owned(),
@@ -60,7 +60,7 @@ fn a_port_that_another_controller_owns_is_not_taken() {
 }
 
 #[test]
-fn rows_that_lost_their_owner_are_taken_back() {
+fn rows_without_an_owner_are_adopted() {
     let mut world = World::red_and_blue();
     world.pass();
     let ports = world.ports_of("connect_router_c");
@@ -72,7 +72,7 @@ fn rows_that_lost_their_owner_are_taken_back() {
 }
 
 #[test]
-fn an_address_set_that_lost_its_owner_is_taken_back() {
+fn an_address_set_without_an_owner_is_adopted() {
     let mut world = World::red_and_blue();
     let subnets = [
         ("layer3_1", "192.168.0.0/24"),
@@ -88,7 +88,7 @@ fn an_address_set_that_lost_its_owner_is_taken_back() {
 }
 
 #[test]
-fn rows_that_are_there_twice_become_one() {
+fn duplicate_rows_are_removed() {
     let mut world = World::red_and_blue();
     world.pass();
     let route = world
@@ -106,7 +106,7 @@ fn rows_that_are_there_twice_become_one() {
 }
 
 #[test]
-fn nothing_starts_before_the_shared_row_is_there() {
+fn no_router_is_inserted_before_the_copp_row_exists() {
     let mut world = World::red_and_blue();
     let copp = world.row::<Copp>("ovnkube-default");
     world.delete::<Copp>("ovnkube-default");
@@ -129,7 +129,7 @@ fn nothing_starts_before_the_shared_row_is_there() {
 }
 
 #[test]
-fn what_is_connected_does_not_wait_for_the_shared_row() {
+fn an_existing_router_does_not_wait_for_the_copp_row() {
     let mut world = World::red_and_blue();
     world.pass();
     let copp = world.row::<Copp>("ovnkube-default");
@@ -152,7 +152,7 @@ fn what_is_connected_does_not_wait_for_the_shared_row() {
 }
 
 #[test]
-fn a_router_that_is_made_anew_gets_its_rows_again() {
+fn a_recreated_router_gains_its_rows_again() {
     let mut world = World::red_and_blue();
     world.pass();
     world.delete::<LogicalRouter>("red_ovn_cluster_router");
@@ -169,7 +169,7 @@ fn a_router_that_is_made_anew_gets_its_rows_again() {
 }
 
 #[test]
-fn a_row_that_goes_meanwhile_makes_the_transaction_fail() {
+fn a_router_deleted_before_the_commit_fails_the_transaction() {
     let mut world = World::red_and_blue();
     let plan = world.plan();
     world.delete::<LogicalRouter>("red_ovn_cluster_router");

@@ -1,4 +1,4 @@
-//! Services without pods.
+//! Service-only connectivity.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ fn pass_safely(world: &mut World) {
 }
 
 #[test]
-fn there_is_never_a_policy_without_a_drop_rule() {
+fn every_policy_has_a_drop_rule() {
     let mut world = World::red_and_blue();
     world.connect("c", &["ServiceNetwork"], &SUBNETS);
     pass_safely(&mut world);
@@ -67,7 +67,7 @@ fn there_is_never_a_policy_without_a_drop_rule() {
 }
 
 #[test]
-fn connectivity_that_changed_while_nobody_looked_is_put_right() {
+fn a_connectivity_change_between_passes_is_applied() {
     let mut world = World::red_and_blue();
     world.connect("c", &["ServiceNetwork"], &SUBNETS);
     world.pass();

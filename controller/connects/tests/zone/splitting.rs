@@ -1,4 +1,4 @@
-//! Changes that are too large for one transaction: every state on the way is safe.
+//! Changes above the size of one transaction: every intermediate state is safe.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ const CONNECTIVITY: [&[&str]; 3] = [
     &["PodNetwork", "ServiceNetwork"],
 ];
 
-/// What a connect says: which networks it joins and how, and how many pod subnets each network has.
+/// Connect and networks: joined networks, connectivity, and pod subnets of each network.
 #[derive(Clone, Debug)]
 struct Wanted {
     is_there: bool,
@@ -173,7 +173,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn no_state_on_the_way_is_more_open_than_both_ends(
+    fn no_intermediate_state_permits_traffic_denied_before_and_after(
         history in prop::collection::vec(wanted(), 2..4),
         limit in 1_usize..12,
         restarts in any::<bool>(),
@@ -224,7 +224,7 @@ fn a_change_that_fits_is_one_transaction() {
 }
 
 #[test]
-fn a_change_that_does_not_fit_is_several() {
+fn a_change_above_the_bound_is_several_transactions() {
     let mut world = build(&Wanted {
         is_there: true,
         networks: 0b1111,

@@ -1,4 +1,4 @@
-//! What is connected stays connected while nobody knows the network, until the annotation does not name it any more.
+//! Rows of an unknown network are retained until it leaves the annotation.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn state(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn rows_stay_as_they_are_until_the_network_is_known_again() {
+fn rows_of_an_unknown_network_are_retained_until_it_returns() {
     for connectivity in [
         &["PodNetwork"][..],
         &["ServiceNetwork"],
@@ -62,7 +62,7 @@ fn rows_stay_as_they_are_until_the_network_is_known_again() {
 }
 
 #[test]
-fn rows_go_when_the_annotation_does_not_name_the_network() {
+fn rows_of_a_network_are_removed_when_it_leaves_the_annotation() {
     for connectivity in [&["PodNetwork"][..], &["ServiceNetwork"]] {
         let mut world = connected(connectivity);
         world.forget_network("blue");
@@ -79,7 +79,7 @@ fn rows_go_when_the_annotation_does_not_name_the_network() {
 }
 
 #[test]
-fn nodes_that_leave_take_their_rows_and_new_ones_get_none() {
+fn an_unknown_network_loses_the_rows_of_deleted_nodes_and_gains_none() {
     let mut world = connected(&["PodNetwork"]);
     world.forget_network("blue");
     world.pass();
@@ -94,7 +94,7 @@ fn nodes_that_leave_take_their_rows_and_new_ones_get_none() {
 }
 
 #[test]
-fn another_network_that_leaves_takes_its_rows() {
+fn rows_of_another_network_are_removed_with_it() {
     let mut world = connected(&["ServiceNetwork"]);
     world.forget_network("blue");
     world.pass();
@@ -168,7 +168,7 @@ fn layer3_networks_wait_for_the_id_of_the_zones_node() {
 }
 
 #[test]
-fn what_cannot_be_kept_apart_is_not_connected() {
+fn networks_that_cannot_be_isolated_are_not_connected() {
     let mut world = connected(&["PodNetwork"]);
     world.forget_network("blue");
     world.pass();

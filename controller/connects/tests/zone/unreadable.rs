@@ -1,5 +1,4 @@
-//! What is connected stays connected while annotations of a node cannot be read, also for a controller that has never read
-//! them.
+//! Rows are retained while annotations of a node cannot be read, also by a new controller.
 
 use patchbay_model::{NodeId, UnreadableSubnets};
 use patchbay_schemas::nb::{LogicalRouterPort, LogicalRouterStaticRoute};
@@ -25,7 +24,7 @@ fn lose_id(world: &mut World, node: &str) {
 }
 
 #[test]
-fn links_stay_while_the_id_of_a_node_cannot_be_read() {
+fn links_are_retained_while_a_node_id_cannot_be_read() {
     for connectivity in CONNECTIVITY {
         for node in ["n1", "n2"] {
             let mut world = connected(connectivity);
@@ -46,7 +45,7 @@ fn links_stay_while_the_id_of_a_node_cannot_be_read() {
 }
 
 #[test]
-fn the_reason_names_what_cannot_be_read() {
+fn the_reason_names_the_unreadable_annotation() {
     let mut world = connected(CONNECTIVITY[0]);
     lose_id(&mut world, "n2");
     assert_eq!(
@@ -67,7 +66,7 @@ fn the_reason_names_what_cannot_be_read() {
 }
 
 #[test]
-fn links_of_nodes_that_are_gone_go_when_all_ids_can_be_read() {
+fn links_of_deleted_nodes_are_removed_when_all_ids_can_be_read() {
     let mut world = connected(CONNECTIVITY[0]);
     world.add_node("n3", 3);
     world.pass();
@@ -85,7 +84,7 @@ fn links_of_nodes_that_are_gone_go_when_all_ids_can_be_read() {
 }
 
 #[test]
-fn an_id_that_can_be_read_again_is_what_counts() {
+fn a_readable_id_replaces_retained_links() {
     let mut world = connected(CONNECTIVITY[0]);
     let known = world.node("n2").clone();
     lose_id(&mut world, "n2");
@@ -100,7 +99,7 @@ fn an_id_that_can_be_read_again_is_what_counts() {
 }
 
 #[test]
-fn routes_stay_while_subnets_cannot_be_read() {
+fn routes_are_retained_while_subnets_cannot_be_read() {
     for unreadable in [
         UnreadableSubnets::All,
         UnreadableSubnets::Networks(["red".to_owned(), "blue".to_owned()].into()),

@@ -115,7 +115,7 @@ impl World {
         });
     }
 
-    /// Commits a transaction of somebody else.
+    /// Commits a transaction of another client.
     pub(crate) fn change(&mut self, build: impl FnOnce(&mut TxnBuilder)) {
         let mut txn = TxnBuilder::new(&self.database.snapshot());
         build(&mut txn);

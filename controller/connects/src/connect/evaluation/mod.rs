@@ -156,8 +156,8 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         });
     }
 
-    /// Matches the wanted row with one of the candidates, or with a new row. The second value is `true`
-    /// if the row must be written.
+    /// Matches the wanted row with one of the candidates, or with a new row. The second value is
+    /// `true` if the row must be written.
     fn match_existing<T: TableRow>(
         &mut self,
         columns: &Columns<T>,

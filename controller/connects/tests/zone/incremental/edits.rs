@@ -1,4 +1,4 @@
-//! What somebody does to rows that are ours.
+//! Edits of connect rows by another client.
 
 use patchbay_schemas::nb::{
     AddressSet, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort, LogicalRouterStaticRoute,
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::world::World;
 
-/// What somebody does to a row that is ours.
+/// Edit of a connect row by another client.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Edit {
     Port,

@@ -1,4 +1,4 @@
-//! What happens to a cluster and to a database.
+//! Events of a cluster and of a database.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -376,7 +376,7 @@ fn place(world: &mut World, network: &str, router: bool, is_there: bool) {
     }
 }
 
-/// Somebody else has a port with the name of one of ours, or has it no more.
+/// Another owner inserts or deletes a port with the name of a connect port.
 fn foreign_port(world: &mut World, network: &str, is_there: bool) {
     let name = format!("rtocr-{network}_n1_c");
     let ours = "k8s.ovn.org/owner-controller";

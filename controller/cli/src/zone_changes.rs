@@ -1,4 +1,4 @@
-//! What a rehearsal changed, row by row.
+//! The changed rows of a dry run, as `plan` prints them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,13 +10,13 @@ use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{BaseType, ColumnId, TableSchema};
 use serde::Serialize;
 
-use patchbay_app::northbound::{Northbound, Rehearsal};
+use patchbay_app::northbound::{DryRun, Northbound};
 use patchbay_model::external_ids::key;
 
-/// Columns that tell what a row without name and identity is.
-const TELLING_COLUMNS: [&str; 4] = ["match", "ip_prefix", "logical_ip", "action"];
+/// Columns that identify a row without a name and an owner id, best first.
+const IDENTIFYING_COLUMNS: [&str; 4] = ["match", "ip_prefix", "logical_ip", "action"];
 
-/// What would change in one zone.
+/// The rows that would change in one zone.
 #[derive(Debug, Serialize)]
 pub(super) struct ZoneChanges {
     zone: String,
@@ -40,7 +40,7 @@ enum Kind {
     Delete,
 }
 
-/// A column before and after; of sets and maps what goes and what comes.
+/// The elements of a column that are removed and added.
 #[derive(Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 struct ColumnChange {
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -50,17 +50,17 @@ struct ColumnChange {
 }
 
 impl ZoneChanges {
-    /// What the rehearsal has changed so far.
-    pub(super) fn of(zone: &str, rehearsal: &Rehearsal) -> Self {
-        let names = Names {
-            before: rehearsal.original(),
-            after: &rehearsal.snapshot(),
+    /// Collects the rows that the transactions of the dry run have changed.
+    pub(super) fn new(zone: &str, dry_run: &DryRun) -> Self {
+        let snapshots = Snapshots {
+            before: dry_run.original(),
+            after: &dry_run.snapshot(),
         };
-        let changes = rehearsal.changes();
+        let changes = dry_run.changes();
         let mut rows: Vec<ChangedRow> = changes
             .rows
             .iter()
-            .filter_map(|change| names.row(change))
+            .filter_map(|change| snapshots.changed_row(change))
             .collect();
         rows.sort();
         Self {
@@ -69,29 +69,29 @@ impl ZoneChanges {
         }
     }
 
-    /// Whether there is nothing.
+    /// `true` if no row would change.
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 }
 
-/// The states before and after: rows are called by names that are in one of them.
-struct Names<'a> {
+/// The snapshots before and after, which hold the names of the rows.
+struct Snapshots<'a> {
     before: &'a Snapshot,
     after: &'a Snapshot,
 }
 
-impl Names<'_> {
-    fn row(&self, change: &RowChange) -> Option<ChangedRow> {
+impl Snapshots<'_> {
+    fn changed_row(&self, change: &RowChange) -> Option<ChangedRow> {
         let (old, new) = (change.old.as_deref(), change.new.as_deref());
         let schema = self.after.schema().table(change.table);
         let columns = schema.column_ids().filter_map(|column| {
-            let column_change = self.column(schema, column, old, new)?;
+            let column_change = self.column_change(schema, column, old, new)?;
             Some((schema.column_name(column).to_owned(), column_change))
         });
         Some(ChangedRow {
             table: schema.name.to_string(),
-            row: name(schema, new.or(old)?),
+            row: row_name(schema, new.or(old)?),
             change: match (old, new) {
                 (None, _) => Kind::Insert,
                 (_, None) => Kind::Delete,
@@ -101,7 +101,7 @@ impl Names<'_> {
         })
     }
 
-    fn column(
+    fn column_change(
         &self,
         schema: &TableSchema,
         column: ColumnId,
@@ -114,12 +114,15 @@ impl Names<'_> {
             let datum = datum.filter(|datum| !ty.is_default(datum));
             datum.map_or_else(Vec::new, |datum| self.elements(&ty.key, &datum))
         };
-        // The name of a row that goes says enough.
+        // Of a deleted row the name is enough.
         let new_elements = elements(new);
         let old_elements = elements(old.filter(|_| new.is_some()));
         let only = |these: &[String], others: &[String]| -> Vec<String> {
-            let not_there = these.iter().filter(|element| !others.contains(element));
-            not_there.cloned().collect()
+            these
+                .iter()
+                .filter(|element| !others.contains(element))
+                .cloned()
+                .collect()
         };
         let change = ColumnChange {
             old: only(&old_elements, &new_elements),
@@ -145,7 +148,7 @@ impl Names<'_> {
                 .after
                 .row(reference.table, uuid)
                 .or_else(|| self.before.row(reference.table, uuid))?;
-            Some(name(self.after.schema().table(reference.table), row))
+            Some(row_name(self.after.schema().table(reference.table), row))
         });
         row.unwrap_or_else(|| plain(atom))
     }
@@ -158,8 +161,8 @@ fn plain(atom: &Atom) -> String {
     }
 }
 
-/// What people call a row.
-fn name(schema: &TableSchema, row: &Row) -> String {
+/// Returns the name of a row, or what identifies it best.
+fn row_name(schema: &TableSchema, row: &Row) -> String {
     let text = |column: &str| {
         let datum = row.get(schema.column_id(column)?);
         let text = datum.as_scalar()?.as_str()?.to_owned();
@@ -171,7 +174,7 @@ fn name(schema: &TableSchema, row: &Row) -> String {
     };
     text("name")
         .or_else(identity)
-        .or_else(|| TELLING_COLUMNS.into_iter().find_map(text))
+        .or_else(|| IDENTIFYING_COLUMNS.into_iter().find_map(text))
         .unwrap_or_else(|| row.uuid.to_string())
 }
 

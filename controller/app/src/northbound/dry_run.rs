@@ -1,4 +1,4 @@
-//! A copy of a database, to see what transactions would do to it.
+//! A copy of a database that shows what transactions would change.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,47 +7,36 @@ use patchbay_engine::db::{ChangeSet, Database, DatabaseError, RowChange, Snapsho
 use patchbay_engine::txn::Transaction;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::TableId;
-use patchbay_schemas::wire::{InsertRow, Operation};
+use patchbay_schemas::uuids::UuidSource;
 use uuid::Uuid;
 
-use super::{CommitError, Northbound};
+use super::{CommitError, Northbound, ReconnectError};
 
-/// A database to which nothing happens: transactions change a copy, and what they change is noted.
+/// A copy of a database. Transactions change the copy; [`changes`](Self::changes) compares it with
+/// the original.
 #[derive(Debug)]
-pub struct Rehearsal {
+pub struct DryRun {
     original: Snapshot,
     copy: Database,
 }
 
-impl Rehearsal {
-    /// A copy of this state.
+impl DryRun {
+    /// Copies the rows of a snapshot. O(rows).
     ///
     /// # Errors
-    /// The state is not a valid database: a server's replica that lacks tables is not.
-    pub fn of(original: Snapshot) -> Result<Self, DatabaseError> {
-        let schema = original.schema();
-        let mut copy = Database::new(schema.clone());
-        let mut rows = Vec::with_capacity(original.row_count());
-        for table in schema.table_ids() {
-            for row in original.table(table).iter() {
-                rows.push(Operation::Insert {
-                    table,
-                    uuid: row.uuid,
-                    given: None,
-                    row: InsertRow::from_values(&row.values),
-                });
-            }
-        }
-        copy.transact(&rows)?;
+    /// The rows violate a constraint of the schema. The replica of a client may do so if it lacks
+    /// tables.
+    pub fn new(original: Snapshot) -> Result<Self, DatabaseError> {
+        let copy = Database::from_snapshot(&original, UuidSource::random())?;
         Ok(Self { original, copy })
     }
 
-    /// The state before.
+    /// The snapshot that was copied.
     pub fn original(&self) -> &Snapshot {
         &self.original
     }
 
-    /// Every row that is different now.
+    /// Returns every row whose values differ from the original. O(rows).
     pub fn changes(&self) -> ChangeSet {
         let now = self.copy.snapshot();
         let mut changes = ChangeSet::default();
@@ -59,16 +48,16 @@ impl Rehearsal {
                 .map(|row| (row.uuid, row))
                 .collect();
             let after = now.table(table);
-            let gone = before
+            let deleted = before
                 .iter()
                 .filter(|(uuid, _)| after.get(**uuid).is_none())
                 .map(|(_, row)| change(table, Some(row), None));
-            let new_or_other = after.iter().filter_map(|row| {
+            let inserted_or_changed = after.iter().filter_map(|row| {
                 let old = before.get(&row.uuid).copied();
                 let same = old.is_some_and(|old| old.values == row.values);
                 (!same).then(|| change(table, old, Some(row)))
             });
-            changes.rows.extend(gone.chain(new_or_other));
+            changes.rows.extend(deleted.chain(inserted_or_changed));
         }
         changes
     }
@@ -82,18 +71,19 @@ fn change(table: TableId, old: Option<&Arc<Row>>, new: Option<&Arc<Row>>) -> Row
     }
 }
 
-impl Northbound for Rehearsal {
+impl Northbound for DryRun {
     fn snapshot(&self) -> Snapshot {
         self.copy.snapshot()
     }
 
     async fn commit(&mut self, transaction: Transaction) -> Result<(), CommitError> {
-        let done = self.copy.transact(transaction.operations());
-        done.map(|_| ())
+        self.copy
+            .transact(transaction.operations())
+            .map(|_| ())
             .map_err(|error| CommitError::Rejected(error.to_string()))
     }
 
-    async fn look_again(&mut self) -> Result<(), String> {
+    async fn wait_for_outcome(&mut self) -> Result<(), ReconnectError> {
         Ok(())
     }
 }
@@ -106,7 +96,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_rehearsal_shows_what_would_change_and_changes_nothing() {
+    async fn a_dry_run_collects_the_changes_and_leaves_the_original_as_it_is() {
         let mut database = Database::new(nb::schema());
         let mut txn = TxnBuilder::new(&database.snapshot());
         let port = txn.insert(&LogicalRouterPort::default()).unwrap();
@@ -117,16 +107,16 @@ mod tests {
         let router_ref = txn.insert(&router).unwrap();
         database.transact(txn.finish().operations()).unwrap();
 
-        let mut rehearsal = Rehearsal::of(database.snapshot()).unwrap();
-        assert!(rehearsal.changes().rows.is_empty());
-        let mut txn = TxnBuilder::new(&rehearsal.snapshot());
+        let mut dry_run = DryRun::new(database.snapshot()).unwrap();
+        assert!(dry_run.changes().rows.is_empty());
+        let mut txn = TxnBuilder::new(&dry_run.snapshot());
         txn.delete(router_ref).unwrap();
         txn.insert(&LogicalRouter::default()).unwrap();
-        rehearsal.commit(txn.finish()).await.unwrap();
-        let changes = rehearsal.changes();
-        // The router goes, its port with it, and another router comes.
+        dry_run.commit(txn.finish()).await.unwrap();
+        let changes = dry_run.changes();
+        // The router and its port are deleted, another router is inserted.
         assert_eq!(changes.rows.len(), 3);
-        assert_eq!(rehearsal.snapshot().row_count(), 1);
+        assert_eq!(dry_run.snapshot().row_count(), 1);
         assert_eq!(database.snapshot().row_count(), 2);
     }
 }
