@@ -10,7 +10,9 @@ use patchbay_allocate::networks::{NETWORK_CREATED, TRANSPORT_ACCEPTED};
 use patchbay_model::listing::listed;
 use patchbay_model::{NadKey, NadProblem, NetConfError, Networks, PRIMARY_NETWORK_LABEL};
 use patchbay_resources::cnc::NetworkSelector;
-use patchbay_resources::manifests::{Inventory, Kind, ObjectKey, Problem, Sourced, describe};
+use patchbay_resources::manifests::{
+    Inventory, InventoryKind, ObjectKey, Problem, Sourced, describe,
+};
 use patchbay_resources::selector;
 use patchbay_resources::udn::NetworkStatus;
 
@@ -46,7 +48,7 @@ fn of_selector(
         // Definitions may be given without the network that they are of.
         let found = networks.any(|(_, network)| selector::matches(labels, network.object.labels()))
             || nads.any(|(_, nad)| {
-                nad.object.cluster_network().is_some()
+                nad.object.controlling_cudn().is_some()
                     && selector::matches(labels, nad.object.labels())
             });
         let messages = (!found).then(|| "matches no network".to_owned());
@@ -140,7 +142,10 @@ pub(crate) fn of_networks(inventory: &Inventory) -> Vec<String> {
 }
 
 /// Nodes without subnets are not looked at here: each has a warning of its own.
-fn of_network<T: Kind>(network: &Sourced<T>, status: Option<&NetworkStatus>) -> Option<String> {
+fn of_network<T: InventoryKind>(
+    network: &Sourced<T>,
+    status: Option<&NetworkStatus>,
+) -> Option<String> {
     let conditions = &status?.conditions;
     let is_refused = |condition: &&Condition| condition.status == "False";
     // A network that is not made has no use for a transport.
@@ -171,7 +176,7 @@ pub(crate) fn of_definitions(
 ) -> Vec<String> {
     let nads = inventory.network_attachment_definitions.in_order();
     let refused = nads.into_iter().filter_map(|(_, nad)| {
-        let key = patchbay_resources::read::nad_key(&nad.object);
+        let key = patchbay_resources::conversion::nad_key(&nad.object);
         let problem = networks.problems().get(&key)?;
         if matches!(problem, NadProblem::Config(NetConfError::Missing)) {
             // Those of other plugins need no configuration.
@@ -190,13 +195,13 @@ pub(crate) fn of_definitions(
         .collect()
 }
 
-fn problem<T: Kind>(
+fn problem<T: InventoryKind>(
     object: &Sourced<T>,
     field: Option<String>,
     message: impl Into<String>,
 ) -> String {
     let problem = Problem {
-        place: object.origin.place().cloned(),
+        location: object.origin.location().cloned(),
         object: Some(describe(&object.object)),
         field,
         message: message.into(),

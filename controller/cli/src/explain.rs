@@ -115,7 +115,7 @@ fn zones(arguments: &args::Explain, resolved: &Cluster) -> Result<Vec<String>, F
 /// network the first zones whose nodes have subnets of it.
 fn telling(resolved: &Cluster) -> Vec<String> {
     let nodes = resolved.inventory.nodes.in_order().into_iter();
-    let nodes = nodes.map(|(_, node)| patchbay_resources::read::node(&node.object).0);
+    let nodes = nodes.map(|(_, node)| patchbay_resources::conversion::node(&node.object).0);
     let ready: Vec<Node> = nodes
         .filter(|node| node.id.is_some() && node.chassis_id.is_some())
         .collect();

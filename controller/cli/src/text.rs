@@ -10,7 +10,7 @@ use patchbay_app::Cluster;
 use patchbay_app::zone::ZoneOutcome;
 use patchbay_model::names;
 use patchbay_resources::cnc::ClusterNetworkConnect;
-use patchbay_resources::manifests::Kind;
+use patchbay_resources::manifests::InventoryKind;
 use patchbay_resources::udn::NetworkStatus;
 
 /// One zone: for each connect its router, the routes of that, and the policies of each connected network's router.
@@ -68,7 +68,7 @@ pub(super) fn networks(cluster: &Cluster) -> Vec<Value> {
 }
 
 /// What a cluster would have written into a network: its status.
-fn network<T: Kind>(object: &T, status: Option<&NetworkStatus>) -> Value {
+fn network<T: InventoryKind>(object: &T, status: Option<&NetworkStatus>) -> Value {
     let mut metadata = json!({ "name": object.meta().name });
     if let Some(namespace) = &object.meta().namespace {
         metadata["namespace"] = namespace.as_str().into();

@@ -228,7 +228,8 @@ impl<'a> Term<'a> {
             self.sources.namespaces.objects(),
         );
         let report = {
-            let networks = patchbay_resources::read::networks(values(&nads), values(&namespaces));
+            let networks =
+                patchbay_resources::conversion::networks(values(&nads), values(&namespaces));
             let readable: Vec<_> = connects
                 .values()
                 .map(|seen| self.known.understand(seen))

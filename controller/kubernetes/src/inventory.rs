@@ -11,7 +11,9 @@ use thiserror::Error;
 use super::failure;
 use super::received::Received;
 use patchbay_resources::cnc::ClusterNetworkConnect;
-use patchbay_resources::manifests::{Inventory, Kind, ObjectKey, Origin, Problem, Sourced};
+use patchbay_resources::manifests::{
+    Inventory, InventoryKind, ObjectKey, Origin, Problem, Sourced,
+};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
@@ -49,7 +51,7 @@ pub async fn inventory(client: &Client) -> Result<Inventory, ListError> {
     Ok(inventory)
 }
 
-async fn list<K: Kind + Clone + Debug>(
+async fn list<K: InventoryKind + Clone + Debug>(
     client: &Client,
     inventory: &mut Inventory,
     strip: impl Fn(&mut K),

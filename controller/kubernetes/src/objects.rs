@@ -74,7 +74,7 @@ pub(super) fn node(object: MetadataOnly<Node>, networks: Option<&NetworkNames>) 
         metadata: object.metadata,
         ..Node::default()
     };
-    let (mut node, errors) = patchbay_resources::read::node(&object);
+    let (mut node, errors) = patchbay_resources::conversion::node(&object);
     let subnets = networks.map(|networks| networks.pack(&node.subnets));
     node.subnets.clear();
     Arc::new(SeenNode {
@@ -98,7 +98,7 @@ pub(super) fn node(object: MetadataOnly<Node>, networks: Option<&NetworkNames>) 
     reason = "what is kept is all that is left of an object"
 )]
 pub(super) fn service(object: Service) -> Option<Arc<ClusterIpService>> {
-    patchbay_resources::read::service(&object).map(Arc::new)
+    patchbay_resources::conversion::service(&object).map(Arc::new)
 }
 
 /// A pod: its node, if it is on a network there.

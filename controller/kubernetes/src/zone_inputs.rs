@@ -199,7 +199,7 @@ impl ZoneInputs {
             return;
         }
         (self.nads, self.namespaces) = (nads, namespaces);
-        self.inputs.networks = Arc::new(patchbay_resources::read::networks(
+        self.inputs.networks = Arc::new(patchbay_resources::conversion::networks(
             self.nads.values().map(AsRef::as_ref),
             self.namespaces.values().map(AsRef::as_ref),
         ));
@@ -329,7 +329,7 @@ fn with_last_good(object: &SeenNode, before: &SeenNode, networks: &NetworkNames)
 
 /// What the zone half makes of a connect. One that cannot be understood leaves its rows as they are.
 fn read_connect(seen: &SeenConnect) -> ConnectInput {
-    let mut input = patchbay_resources::read::connect_input(&seen.object);
+    let mut input = patchbay_resources::conversion::connect_input(&seen.object);
     if let Some(error) = &seen.unreadable {
         input.connect = Err(ConnectError::Object(error.clone()));
     }
