@@ -1,15 +1,16 @@
-//! From manifests to complete objects: what a cluster's managers would write into them is in them.
+//! The objects of a cluster, completed as the managers of a cluster would complete them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use patchbay_resources::object::Object;
-use patchbay_resources::object::Time;
+use patchbay_resources::object::{Object, Time};
 
 use super::warnings;
-use patchbay_allocate::connects::{ClusterController, Objects, Warning, with_verdict};
+use patchbay_allocate::connects::{
+    AllocationWarning, ClusterController, ClusterObjects, with_condition,
+};
 use patchbay_allocate::networks as allocate_networks;
 use patchbay_connects::{ConnectReport, Inputs, ZoneReports, ZoneSummary};
 use patchbay_model::{ClusterSettings, NadKey, Networks, Node};
@@ -21,18 +22,22 @@ use patchbay_resources::manifests::{
 };
 use patchbay_resources::state::{StateFolder, restore};
 
-/// All objects of a run, complete.
+/// The objects of a cluster with their annotations and status, from which the rows of each zone are
+/// derived.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The objects.
+    /// The objects by kind.
     pub inventory: Inventory,
     settings: ClusterSettings,
     now: Time,
-    /// What is odd, a line each.
+    /// Warnings about the objects, one line each.
     pub warnings: Vec<String>,
 }
 
-/// Reads manifests, with the state of an earlier run under them.
+/// Reads manifests and restores the annotations and status that an earlier run kept in `state`.
+///
+/// # Errors
+/// A manifest cannot be read or is invalid, or the state does not fit the manifests.
 pub fn load(
     paths: &[PathBuf],
     stdin: &mut dyn Read,
@@ -46,34 +51,62 @@ pub fn load(
 }
 
 impl Cluster {
-    /// Completes the objects: networks and ids first, then what connects get.
-    pub fn new(
+    /// Reads manifests and completes the objects: [`load`] and
+    /// [`from_inventory`](Self::from_inventory).
+    ///
+    /// - `paths`: files, folders, or `-` for `stdin`.
+    /// - `state`: folder with the annotations and status of earlier runs. `None`: everything is
+    ///   allocated anew.
+    /// - `now`: time of conditions that change.
+    ///
+    /// # Errors
+    /// A manifest cannot be read or is invalid, or the state does not fit the manifests.
+    pub fn from_manifests(
+        paths: &[PathBuf],
+        stdin: &mut dyn Read,
+        state: Option<&StateFolder>,
+        settings: ClusterSettings,
+        now: Time,
+    ) -> Result<Self, LoadError> {
+        Self::from_inventory(load(paths, stdin, state)?, settings, now)
+    }
+
+    /// Completes the objects as the managers of a cluster would: allocates ids and subnets of nodes
+    /// and networks, then subnets and tunnel keys of ClusterNetworkConnects, and sets the status.
+    ///
+    /// # Errors
+    /// The objects contradict each other.
+    pub fn from_inventory(
         mut inventory: Inventory,
         settings: ClusterSettings,
         now: Time,
     ) -> Result<Self, LoadError> {
         allocate_networks::resolve(&mut inventory, &settings, &now)?;
         let warnings = inventory.warnings.iter().map(ToString::to_string).collect();
-        let mut resolved = Self {
+        let mut cluster = Self {
             inventory,
             settings,
             now,
             warnings,
         };
-        let networks = resolved.networks();
-        let of_networks = warnings::of_networks(&resolved.inventory);
-        let of_selectors = warnings::of_selectors(&resolved.inventory, &networks);
-        resolved
-            .warnings
-            .extend(of_networks.into_iter().chain(of_selectors));
-        let told = resolved.serve_connects();
-        let of_definitions = warnings::of_definitions(&resolved.inventory, &networks, &told);
-        resolved.warnings.extend(of_definitions);
-        Ok(resolved)
+        let networks = cluster.networks();
+        let inventory = &cluster.inventory;
+        cluster.warnings.extend(
+            warnings::network_warnings(inventory)
+                .into_iter()
+                .chain(warnings::selector_warnings(inventory, &networks)),
+        );
+        let reported = cluster.allocate_connects();
+        cluster.warnings.extend(warnings::definition_warnings(
+            &cluster.inventory,
+            &networks,
+            &reported,
+        ));
+        Ok(cluster)
     }
 
-    /// The objects of a cluster, which has managers that complete them.
-    pub fn of_cluster(inventory: Inventory, settings: ClusterSettings, now: Time) -> Self {
+    /// The objects as observed in a running cluster, whose own managers have completed them.
+    pub fn observed(inventory: Inventory, settings: ClusterSettings, now: Time) -> Self {
         let warnings = inventory.warnings.iter().map(ToString::to_string).collect();
         Self {
             inventory,
@@ -83,32 +116,38 @@ impl Cluster {
         }
     }
 
-    /// The cluster-wide half: annotations and status of all connects. Returns the attachment definitions that it has
-    /// told to lead nowhere.
-    fn serve_connects(&mut self) -> BTreeSet<NadKey> {
+    /// Sets annotations and status of all connects, as the cluster manager does. Returns the network
+    /// attachment definitions that its warnings are about.
+    fn allocate_connects(&mut self) -> BTreeSet<NadKey> {
         let networks = self.networks();
         let inventory = &self.inventory;
         let nodes: Vec<Node> = objects(&inventory.nodes)
             .map(|node| patchbay_resources::conversion::node(node).0)
             .collect();
-        let ids = nodes.iter();
-        let objects = Objects::new(
+        let objects = ClusterObjects::new(
             &networks,
             objects(&inventory.network_attachment_definitions),
             objects(&inventory.namespaces),
             objects(&inventory.cluster_network_connects),
         )
-        .with_nodes(ids.filter_map(|node| Some((&*node.name, node.id?))));
+        .with_nodes(
+            nodes
+                .iter()
+                .filter_map(|node| Some((&*node.name, node.id?))),
+        );
         let report = ClusterController::new(self.settings.clone()).reconcile(&objects, &self.now);
         self.warnings
             .extend(report.warnings.iter().map(ToString::to_string));
-        let told = report.warnings.iter().filter_map(|warning| match warning {
-            Warning::Definition { nad, .. } => Some(nad.clone()),
-            _ => None,
-        });
-        let told = told.collect();
+        let reported = report
+            .warnings
+            .iter()
+            .filter_map(|warning| match warning {
+                AllocationWarning::Definition { nad, .. } => Some(nad.clone()),
+                _ => None,
+            })
+            .collect();
         for outcome in report.outcomes {
-            let accepted = outcome.is_accepted();
+            let is_accepted = outcome.is_accepted();
             let annotations = outcome.annotations();
             self.change_connect(&outcome.name, |object| {
                 for (key, value) in annotations {
@@ -116,12 +155,12 @@ impl Cluster {
                 }
                 object.status = Some(outcome.status);
             });
-            if !accepted {
+            if !is_accepted {
                 self.warnings
-                    .extend(warnings::of_status(&self.inventory, &outcome.name));
+                    .extend(warnings::status_warnings(&self.inventory, &outcome.name));
             }
         }
-        told
+        reported
     }
 
     fn change_connect(&mut self, name: &str, change: impl FnOnce(&mut ClusterNetworkConnect)) {
@@ -132,7 +171,7 @@ impl Cluster {
         }
     }
 
-    /// All networks.
+    /// The networks that the network attachment definitions define.
     pub fn networks(&self) -> Networks {
         patchbay_resources::conversion::networks(
             objects(&self.inventory.network_attachment_definitions),
@@ -140,23 +179,27 @@ impl Cluster {
         )
     }
 
-    /// Names of all nodes, in the order in which they were given.
+    /// Names of all zones, which are the names of the nodes, in the order of the manifests.
     pub fn zones(&self) -> Vec<String> {
-        let nodes = self.inventory.nodes.in_order().into_iter();
-        nodes.map(|(key, _)| key.name.clone()).collect()
+        self.inventory
+            .nodes
+            .in_order()
+            .into_iter()
+            .map(|(key, _)| key.name.clone())
+            .collect()
     }
 
-    /// The connects, by name.
+    /// The ClusterNetworkConnects, by name.
     pub fn connects(&self) -> impl Iterator<Item = &ClusterNetworkConnect> {
         objects(&self.inventory.cluster_network_connects)
     }
 
-    /// What the rows of the networks themselves in a zone follow from.
+    /// The inputs of the networks' own rows in a zone.
     pub fn zone_networks(&self, zone: &str) -> ZoneNetworks {
         ZoneNetworks::read(&network_objects(&self.inventory), zone, &self.settings)
     }
 
-    /// What the connects' rows in a zone follow from.
+    /// The inputs of the connects' rows in a zone.
     pub fn inputs(&self, zone: &str) -> Inputs {
         Inputs {
             zone: zone.to_owned(),
@@ -183,8 +226,12 @@ impl Cluster {
         }
     }
 
-    /// Puts what the zones report about connects into the connects' status.
-    pub fn report(&mut self, zones: &BTreeMap<String, BTreeMap<String, Arc<ConnectReport>>>) {
+    /// Sets the condition `Connected` of each connect from the reports of the zones, by zone and
+    /// connect.
+    pub fn set_connected_conditions(
+        &mut self,
+        zones: &BTreeMap<String, BTreeMap<String, Arc<ConnectReport>>>,
+    ) {
         let names: Vec<String> = self.connects().map(Object::name_any).collect();
         let now = self.now.clone();
         for name in names {
@@ -198,13 +245,16 @@ impl Cluster {
                 continue;
             }
             let reports = ZoneReports {
-                current: summaries.iter().map(|(zone, said)| (*zone, said)).collect(),
+                current: summaries
+                    .iter()
+                    .map(|(zone, summary)| (*zone, summary))
+                    .collect(),
                 ..ZoneReports::default()
             };
             let verdict = reports.verdict();
             self.change_connect(&name, |object| {
                 let generation = object.metadata.generation;
-                let status = with_verdict(object.status.as_ref(), verdict, generation, &now);
+                let status = with_condition(object.status.as_ref(), verdict, generation, &now);
                 object.status = Some(status);
             });
         }

@@ -1,7 +1,47 @@
-//! From manifests to the Northbound databases of zones.
+//! The application service: from manifests to the Northbound databases of zones.
 //!
 //! ```text
-//! manifests -> cluster (networks, ids, subnets, connects) -> zone (rows of each zone's database)
+//! manifests -> Cluster (networks, ids, subnets, connects) -> ZoneReconciler (one zone's database)
+//! ```
+//!
+//! [`Cluster`] completes the objects as the managers of a cluster would: it allocates ids, subnets
+//! and tunnel keys and writes annotations and status. [`zone::ZoneReconciler`] makes the rows of one
+//! zone's database what these objects define, through a handle of [`northbound`].
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use jiff::Timestamp;
+//! use patchbay_app::Cluster;
+//! use patchbay_app::northbound::{Embedded, Northbound as _};
+//! use patchbay_app::zone::ZoneReconciler;
+//! use patchbay_model::ClusterSettings;
+//! use patchbay_resources::object::Time;
+//! use patchbay_schemas::nb::LogicalRouter;
+//! use patchbay_schemas::uuids::UuidSource;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/blue-green");
+//! let cluster = Cluster::from_manifests(
+//!     &[folder],
+//!     &mut std::io::empty(),
+//!     None,
+//!     ClusterSettings::default(),
+//!     Time(Timestamp::now()),
+//! )?;
+//! let mut zone =
+//!     ZoneReconciler::new("ovn-worker2", Embedded::new(0)?, UuidSource::seeded(0));
+//! let outcome = zone.reconcile(&cluster).await?;
+//! assert_eq!(outcome.reports["blue-green-connect"].connected.len(), 2);
+//!
+//! let snapshot = zone.northbound().snapshot();
+//! let mut routers = snapshot.typed::<LogicalRouter>().iter();
+//! assert!(routers.any(|router| {
+//!     router.is_ok_and(|(_, router)| router.name == "connect_router_blue-green-connect")
+//! }));
+//! # Ok(())
+//! # }
 //! ```
 
 mod cluster;

@@ -1,13 +1,11 @@
-//! What is odd but not wrong.
+//! Warnings about objects that are valid but probably not what the user wants.
 
 use std::collections::BTreeSet;
 
-use patchbay_resources::object::Namespace;
-use patchbay_resources::object::Object;
-use patchbay_resources::object::{Condition, LabelSelector};
+use patchbay_resources::object::{Condition, LabelSelector, Namespace, Object};
 
 use patchbay_allocate::networks::{NETWORK_CREATED, TRANSPORT_ACCEPTED};
-use patchbay_model::listing::listed;
+use patchbay_model::abbreviation::abbreviate_list;
 use patchbay_model::{NadKey, NadProblem, NetConfError, Networks, PRIMARY_NETWORK_LABEL};
 use patchbay_resources::cnc::NetworkSelector;
 use patchbay_resources::manifests::{
@@ -16,17 +14,17 @@ use patchbay_resources::manifests::{
 use patchbay_resources::selector;
 use patchbay_resources::udn::NetworkStatus;
 
-/// How many namespaces, or reasons of one object, a warning names.
-const NAMED: usize = 5;
+/// Maximum number of namespaces or reasons that a warning lists; the rest is a count.
+const MAX_LISTED: usize = 5;
 
-/// Selectors of connects that choose nothing, or less than they seem to.
-pub(crate) fn of_selectors(inventory: &Inventory, networks: &Networks) -> Vec<String> {
+/// Returns warnings about selectors of connects that match nothing or only a part.
+pub(crate) fn selector_warnings(inventory: &Inventory, networks: &Networks) -> Vec<String> {
     let connects = inventory.cluster_network_connects.in_order().into_iter();
     connects
         .flat_map(|(_, connect)| {
             let selectors = connect.object.spec.network_selectors.iter().enumerate();
             selectors.flat_map(move |(place, entry)| {
-                let (member, messages) = of_selector(inventory, networks, entry);
+                let (member, messages) = check_selector(inventory, networks, entry);
                 let field = format!("spec.networkSelectors[{place}].{member}");
                 let messages = messages.into_iter();
                 messages.map(move |message| problem(connect, Some(field.clone()), message))
@@ -35,8 +33,8 @@ pub(crate) fn of_selectors(inventory: &Inventory, networks: &Networks) -> Vec<St
         .collect()
 }
 
-/// The member that counts, and what is odd about it.
-fn of_selector(
+/// Returns the path of the selector in the entry, and the warnings about it.
+fn check_selector(
     inventory: &Inventory,
     networks: &Networks,
     entry: &NetworkSelector,
@@ -45,7 +43,7 @@ fn of_selector(
         let labels = &member.network_selector;
         let mut networks = inventory.cluster_user_defined_networks.iter();
         let mut nads = inventory.network_attachment_definitions.iter();
-        // Definitions may be given without the network that they are of.
+        // The manifests may contain attachment definitions without their network.
         let found = networks.any(|(_, network)| selector::matches(labels, network.object.labels()))
             || nads.any(|(_, nad)| {
                 nad.object.controlling_cudn().is_some()
@@ -62,12 +60,13 @@ fn of_selector(
     };
     (
         "primaryUserDefinedNetworkSelector.namespaceSelector",
-        of_namespaces(inventory, networks, &member.namespace_selector),
+        check_namespaces(inventory, networks, &member.namespace_selector),
     )
 }
 
-/// Namespaces that are selected and have no network to connect. A selector of all namespaces does not mean each of them.
-fn of_namespaces(
+/// Returns warnings about selected namespaces that have no primary network. A selector of all
+/// namespaces gives no warning about single namespaces.
+fn check_namespaces(
     inventory: &Inventory,
     networks: &Networks,
     labels: &LabelSelector,
@@ -76,18 +75,18 @@ fn of_namespaces(
         .namespaces
         .iter()
         .filter(|(_, namespace)| selector::matches(labels, namespace.object.labels()));
-    let (asking, others): (Vec<_>, Vec<_>) = selected.partition(|(_, namespace)| {
+    let (labelled, others): (Vec<_>, Vec<_>) = selected.partition(|(_, namespace)| {
         let labels = namespace.object.labels();
         labels.contains_key(PRIMARY_NETWORK_LABEL)
     });
     let names = |namespaces: &[(&ObjectKey, &Sourced<Namespace>)]| {
         let plural = if namespaces.len() == 1 { "" } else { "s" };
         let names: Vec<&str> = namespaces.iter().map(|(key, _)| &*key.name).collect();
-        format!("namespace{plural} {}", listed(&names, NAMED))
+        format!("namespace{plural} {}", abbreviate_list(&names, MAX_LISTED))
     };
     let selects_all = *labels == LabelSelector::default();
     let mut messages = Vec::new();
-    if asking.is_empty() {
+    if labelled.is_empty() {
         messages.push("matches no network".to_owned());
     }
     if !others.is_empty() && !selects_all {
@@ -96,7 +95,7 @@ fn of_namespaces(
             names(&others)
         ));
     }
-    let without: Vec<_> = asking
+    let without: Vec<_> = labelled
         .into_iter()
         .filter(|(key, _)| networks.primary_nad(&key.name).is_none())
         .collect();
@@ -109,8 +108,8 @@ fn of_namespaces(
     messages
 }
 
-/// What a connect's status complains about.
-pub(crate) fn of_status(inventory: &Inventory, connect: &str) -> Vec<String> {
+/// Returns a warning for each condition of a connect that is `False`.
+pub(crate) fn status_warnings(inventory: &Inventory, connect: &str) -> Vec<String> {
     let key = ObjectKey::cluster(connect);
     let Some(sourced) = inventory.cluster_network_connects.get(&key) else {
         return Vec::new();
@@ -120,19 +119,22 @@ pub(crate) fn of_status(inventory: &Inventory, connect: &str) -> Vec<String> {
     conditions
         .filter(|condition| condition.status == "False")
         .map(|condition| {
-            let message = format!("not {}: {}", condition.type_, condition.message);
+            let message = format!("{} is False: {}", condition.type_, condition.message);
             problem(sourced, None, message)
         })
         .collect()
 }
 
-/// Networks that are refused, in the order in which they were given: in a cluster, their status tells.
-pub(crate) fn of_networks(inventory: &Inventory) -> Vec<String> {
-    let udns = inventory.user_defined_networks.iter();
-    let udns = udns.map(|(_, udn)| (udn.position, of_network(udn, udn.object.status.as_ref())));
-    let cudns = inventory.cluster_user_defined_networks.iter();
-    let cudns =
-        cudns.map(|(_, cudn)| (cudn.position, of_network(cudn, cudn.object.status.as_ref())));
+/// Returns a warning for each network that a cluster would refuse, in the order of the manifests.
+pub(crate) fn network_warnings(inventory: &Inventory) -> Vec<String> {
+    let udns = inventory
+        .user_defined_networks
+        .iter()
+        .map(|(_, udn)| (udn.position, refusal(udn, udn.object.status.as_ref())));
+    let cudns = inventory
+        .cluster_user_defined_networks
+        .iter()
+        .map(|(_, cudn)| (cudn.position, refusal(cudn, cudn.object.status.as_ref())));
     let mut warnings: Vec<_> = udns.chain(cudns).collect();
     warnings.sort_by_key(|(position, _)| *position);
     warnings
@@ -141,14 +143,14 @@ pub(crate) fn of_networks(inventory: &Inventory) -> Vec<String> {
         .collect()
 }
 
-/// Nodes without subnets are not looked at here: each has a warning of its own.
-fn of_network<T: InventoryKind>(
+/// Returns a warning if the network is refused. Nodes without subnets have warnings of their own.
+fn refusal<T: InventoryKind>(
     network: &Sourced<T>,
     status: Option<&NetworkStatus>,
 ) -> Option<String> {
     let conditions = &status?.conditions;
     let is_refused = |condition: &&Condition| condition.status == "False";
-    // A network that is not made has no use for a transport.
+    // A network that is not created needs no warning about its transport.
     let condition = [NETWORK_CREATED, TRANSPORT_ACCEPTED]
         .into_iter()
         .find_map(|kind| {
@@ -157,38 +159,42 @@ fn of_network<T: InventoryKind>(
                 .filter(|condition| condition.type_ == kind);
             of_kind.find(is_refused)
         })?;
-    // There is a line for each namespace. What is wrong with the network itself is the same in all of them.
+    // The message has a line for each namespace. Reasons of the network itself are equal in all lines.
     let lines: BTreeSet<&str> = condition.message.lines().collect();
-    let named = lines.iter().take(NAMED);
-    let mut named: Vec<String> = named.map(ToString::to_string).collect();
-    if let Some(more @ 1..) = lines.len().checked_sub(NAMED) {
+    let mut named: Vec<String> = lines
+        .iter()
+        .take(MAX_LISTED)
+        .map(ToString::to_string)
+        .collect();
+    if let Some(more @ 1..) = lines.len().checked_sub(MAX_LISTED) {
         named.push(format!("and {more} more reasons"));
     }
-    let message = format!("not {}: {}", condition.type_, named.join("; "));
+    let message = format!("{} is False: {}", condition.type_, named.join("; "));
     Some(problem(network, None, message))
 }
 
-/// Attachment definitions that lead to no network. Those that have been told of before are left out.
-pub(crate) fn of_definitions(
+/// Returns warnings about attachment definitions that define no network. `reported`: definitions
+/// that other warnings are about already.
+pub(crate) fn definition_warnings(
     inventory: &Inventory,
     networks: &Networks,
-    told: &BTreeSet<NadKey>,
+    reported: &BTreeSet<NadKey>,
 ) -> Vec<String> {
     let nads = inventory.network_attachment_definitions.in_order();
     let refused = nads.into_iter().filter_map(|(_, nad)| {
         let key = patchbay_resources::conversion::nad_key(&nad.object);
         let problem = networks.problems().get(&key)?;
         if matches!(problem, NadProblem::Config(NetConfError::Missing)) {
-            // Those of other plugins need no configuration.
+            // Definitions of other CNI plugins need no configuration.
             return None;
         }
         let object = describe(&nad.object);
-        let is_told = told.contains(&key)
+        let is_reported = reported.contains(&key)
             || inventory.warnings.iter().any(|warning| {
                 warning.object.as_ref() == Some(&object)
                     && warning.field.as_deref() == Some("spec.config")
             });
-        (!is_told).then_some((nad, problem))
+        (!is_reported).then_some((nad, problem))
     });
     refused
         .map(|(nad, reason)| problem(nad, None, reason.to_string()))

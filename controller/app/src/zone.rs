@@ -1,291 +1,360 @@
-//! Brings the database of one zone to what the objects say.
+//! Reconciliation of one zone's Northbound database with the objects of a cluster.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::northbound::{CommitError, Northbound};
+use crate::Cluster;
+use crate::northbound::{CommitError, Northbound, ReconnectError};
 use patchbay_connects::{ConnectReport, Inputs, ZoneController, ZonePlan};
-use patchbay_networks::{NetworkController, ZoneNetworks};
+use patchbay_networks::{NetworkController, SkippedNetwork, ZoneNetworks};
 use patchbay_rows::{Counts, PlanError};
 use patchbay_schemas::uuids::UuidSource;
 
-/// How often another writer may be faster before nobody tries again.
-const ATTEMPTS: usize = 4;
+/// Maximum number of attempts to commit a plan. After a rejected transaction the rows are planned
+/// again, because another client may have changed them concurrently.
+const MAX_ATTEMPTS: usize = 4;
 
-/// Controllers of one zone's database.
-#[derive(Debug, Default)]
-pub struct ZoneControllers {
-    /// Plans the networks' own rows.
-    pub networks: NetworkController,
-    /// Plans the rows of connects.
-    pub connects: ZoneController,
+/// Subject of errors and warnings about the rows of the networks.
+const NETWORKS: &str = "networks";
+
+/// Reconciles the Northbound database of one zone: first the rows of the networks, then the rows of
+/// each ClusterNetworkConnect.
+///
+/// It keeps the controllers between passes, so that a later [`reconcile`](Self::reconcile) plans
+/// only what follows from changed objects and rows.
+#[derive(Debug)]
+pub struct ZoneReconciler<N> {
+    zone: String,
+    northbound: N,
+    networks: NetworkController,
+    connects: ZoneController,
 }
 
-impl ZoneControllers {
-    /// Controllers that take the placeholders of new rows from `uuids`.
-    pub fn new(mut uuids: UuidSource) -> Self {
+/// Result of [`ZoneReconciler::reconcile`].
+#[derive(Debug, Default)]
+pub struct ZoneOutcome {
+    /// Numbers of inserted, changed and deleted rows by connect, deleted connects included.
+    pub counts: BTreeMap<String, Counts>,
+    /// Reports by connect.
+    pub reports: BTreeMap<String, Arc<ConnectReport>>,
+    /// Networks that have no rows of their own in the zone, each with the reason.
+    pub skipped_networks: Vec<SkippedNetwork>,
+    /// Transactions that were applied although their reply was lost, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Failure of [`ZoneReconciler::reconcile`].
+///
+/// `subject` is the part of the plan that failed: `networks` or the name of a
+/// ClusterNetworkConnect.
+#[derive(Debug, Error)]
+pub enum ZoneError {
+    /// The planned rows do not fit the database: for example its schema lacks a column.
+    #[error("{subject}: {source}")]
+    Plan {
+        /// Part of the plan.
+        subject: String,
+        /// Error of the planner.
+        source: PlanError,
+    },
+    /// The transaction was rejected or not sent; it is not applied.
+    #[error("{subject}: {source}")]
+    Commit {
+        /// Part of the plan.
+        subject: String,
+        /// Error of the database or the client.
+        source: CommitError,
+    },
+    /// The reply was lost, and the database shows that the transaction is not applied.
+    #[error("{subject}: {reason}; the database shows that the transaction is not applied")]
+    NotApplied {
+        /// Part of the plan.
+        subject: String,
+        /// Failure of the connection.
+        reason: String,
+    },
+    /// The reply was lost, and the connection was not restored.
+    #[error("{subject}: {reason}; the transaction may be applied or not: {source}")]
+    Unknown {
+        /// Part of the plan.
+        subject: String,
+        /// Failure of the connection.
+        reason: String,
+        /// Failure of the reconnect.
+        source: ReconnectError,
+    },
+}
+
+impl<N> ZoneReconciler<N> {
+    /// Creates a reconciler for the database of a zone, which is named for its node. `uuids` are
+    /// the placeholders of new rows.
+    pub fn new(zone: impl Into<String>, northbound: N, mut uuids: UuidSource) -> Self {
         let (seed, _) = uuids.next_uuid().as_u64_pair();
         Self {
+            zone: zone.into(),
+            northbound,
             networks: NetworkController::new(UuidSource::seeded(seed)),
             connects: ZoneController::new(uuids),
         }
     }
-}
 
-/// What happened in a zone.
-#[derive(Debug, Default)]
-pub struct ZoneOutcome {
-    /// How much changed, by connect; those that are gone are among them.
-    pub counts: BTreeMap<String, Counts>,
-    /// What is connected, by connect.
-    pub reports: BTreeMap<String, Arc<ConnectReport>>,
-    /// What went well in the end, but not at once.
-    pub warnings: Vec<String>,
-}
+    /// Name of the zone.
+    pub fn zone(&self) -> &str {
+        &self.zone
+    }
 
-/// Why a zone's database is not what it should be.
-#[derive(Debug, Error)]
-pub enum ZoneError {
-    /// The database cannot hold the planned rows.
-    #[error("{what}: {source}")]
-    Plan {
-        /// The networks, or the ClusterNetworkConnect.
-        what: String,
-        /// The reason.
-        source: PlanError,
-    },
-    /// The database has refused a transaction, or cannot be reached; the transaction is not applied.
-    #[error("{what}: {source}")]
-    Commit {
-        /// The networks, or the ClusterNetworkConnect.
-        what: String,
-        /// The reason.
-        source: CommitError,
-    },
-    /// The connection was lost, and the database shows that the transaction is not applied.
-    #[error("{what}: {reason}. It is not applied: the database was looked at afterwards")]
-    NotApplied {
-        /// The networks, or the ClusterNetworkConnect.
-        what: String,
-        /// Why the connection was lost.
-        reason: String,
-    },
-    /// The connection was lost, and the database cannot be read.
-    #[error("{what}: {reason}. It may be applied or not, and cannot be looked at: {obstacle}")]
-    Unknown {
-        /// The networks, or the ClusterNetworkConnect.
-        what: String,
-        /// Why the connection was lost.
-        reason: String,
-        /// Why the database cannot be read.
-        obstacle: String,
-    },
-}
+    /// The database.
+    pub fn northbound(&self) -> &N {
+        &self.northbound
+    }
 
-/// Commits the rows of the networks themselves, then the rows of each connect.
-pub async fn bring(
-    northbound: &mut impl Northbound,
-    controllers: &mut ZoneControllers,
-    inputs: &Inputs,
-    zone_networks: &ZoneNetworks,
-) -> Result<ZoneOutcome, ZoneError> {
-    let mut outcome = ZoneOutcome {
-        warnings: networks(northbound, &mut controllers.networks, zone_networks).await?,
-        ..ZoneOutcome::default()
-    };
-    let controller = &mut controllers.connects;
-    let mut attempt = 1;
-    loop {
-        let plan = controller.plan(inputs, &northbound.snapshot());
-        let has_more = plan.has_more();
-        let rejected = connects(northbound, controller, inputs, plan, &mut outcome).await?;
-        match rejected {
-            None if has_more => {}
-            None => return Ok(outcome),
-            Some(error) if attempt == ATTEMPTS => return Err(error),
-            Some(error) => {
-                tracing::info!(%error, attempt, "planning again");
-                attempt += 1;
-            }
-        }
+    /// The database, to commit or to wait.
+    pub fn northbound_mut(&mut self) -> &mut N {
+        &mut self.northbound
     }
 }
 
-/// Commits the rows of the networks themselves. Returns what went well, but not at once.
-pub async fn networks(
-    northbound: &mut impl Northbound,
-    controller: &mut NetworkController,
-    zone_networks: &ZoneNetworks,
-) -> Result<Vec<String>, ZoneError> {
-    let what = || "networks".to_owned();
-    let mut warnings = Vec::new();
-    let mut attempt = 1;
-    loop {
-        let change = controller.plan(zone_networks, &northbound.snapshot());
-        let change = change.map_err(|source| ZoneError::Plan {
-            what: what(),
-            source,
-        })?;
-        let Some(transaction) = change.transaction else {
-            break;
+impl<N: Northbound> ZoneReconciler<N> {
+    /// Makes the rows of networks and connects what the objects of the cluster define. A rejected
+    /// transaction is planned and committed again, at most three times.
+    ///
+    /// # Errors
+    /// A plan does not fit the database, or a transaction is not applied: see [`ZoneError`]. Earlier
+    /// transactions of the pass stay applied; the next pass completes it.
+    pub async fn reconcile(&mut self, cluster: &Cluster) -> Result<ZoneOutcome, ZoneError> {
+        let zone_networks = cluster.zone_networks(&self.zone);
+        let mut outcome = ZoneOutcome {
+            warnings: self.commit_networks(&zone_networks).await?,
+            skipped_networks: zone_networks.skipped(),
+            ..ZoneOutcome::default()
         };
-        match northbound.commit(transaction).await {
-            Ok(()) if change.more => {}
-            Ok(()) => break,
-            Err(CommitError::Rejected(_)) if attempt < ATTEMPTS => attempt += 1,
-            // How much of a part of the work is applied, the next plan finds out.
-            Err(CommitError::Unknown(reason)) if change.more => {
-                look_again(northbound, what(), &reason).await?;
-            }
-            Err(CommitError::Unknown(reason)) => {
-                look_again(northbound, what(), &reason).await?;
-                let again = controller.plan(zone_networks, &northbound.snapshot());
-                let is_applied = again.is_ok_and(|change| change.transaction.is_none());
-                applied(is_applied, what(), reason, &mut warnings)?;
+        self.commit_connects(&cluster.inputs(&self.zone), &mut outcome)
+            .await?;
+        Ok(outcome)
+    }
+
+    /// Makes only the rows of the networks what the objects of the cluster define. Returns the
+    /// networks that have no rows of their own in the zone.
+    ///
+    /// # Errors
+    /// As for [`reconcile`](Self::reconcile).
+    pub async fn reconcile_networks(
+        &mut self,
+        cluster: &Cluster,
+    ) -> Result<Vec<SkippedNetwork>, ZoneError> {
+        let zone_networks = cluster.zone_networks(&self.zone);
+        self.commit_networks(&zone_networks).await?;
+        Ok(zone_networks.skipped())
+    }
+
+    /// Plans the rows of the connects for the present snapshot, and commits nothing.
+    pub fn plan_connects(&mut self, inputs: &Inputs) -> ZonePlan {
+        self.connects.plan(inputs, &self.northbound.snapshot())
+    }
+
+    /// `true` if [`reconcile`](Self::reconcile) would commit nothing.
+    pub fn is_reconciled(&mut self, cluster: &Cluster) -> bool {
+        let snapshot = self.northbound.snapshot();
+        self.networks
+            .plan(&cluster.zone_networks(&self.zone), &snapshot)
+            .is_ok_and(|change| change.transaction.is_none())
+            && self
+                .connects
+                .plan(&cluster.inputs(&self.zone), &snapshot)
+                .is_empty()
+    }
+
+    /// Commits the rows of the networks. Returns warnings about lost replies.
+    async fn commit_networks(
+        &mut self,
+        zone_networks: &ZoneNetworks,
+    ) -> Result<Vec<String>, ZoneError> {
+        let subject = || NETWORKS.to_owned();
+        let mut warnings = Vec::new();
+        let mut attempt = 1;
+        loop {
+            let change = self
+                .networks
+                .plan(zone_networks, &self.northbound.snapshot())
+                .map_err(|source| ZoneError::Plan {
+                    subject: subject(),
+                    source,
+                })?;
+            let Some(transaction) = change.transaction else {
                 break;
-            }
-            Err(source) => {
-                return Err(ZoneError::Commit {
-                    what: what(),
-                    source,
-                });
-            }
-        }
-    }
-    Ok(warnings)
-}
-
-/// Whether there is nothing to do.
-pub fn is_done(
-    northbound: &impl Northbound,
-    controllers: &mut ZoneControllers,
-    inputs: &Inputs,
-    zone_networks: &ZoneNetworks,
-) -> bool {
-    let snapshot = northbound.snapshot();
-    let networks = controllers.networks.plan(zone_networks, &snapshot);
-    networks.is_ok_and(|change| change.transaction.is_none())
-        && controllers.connects.plan(inputs, &snapshot).is_empty()
-}
-
-/// Commits the plan. Returns an error that may go away with another plan.
-async fn connects(
-    northbound: &mut impl Northbound,
-    controller: &mut ZoneController,
-    inputs: &Inputs,
-    plan: ZonePlan,
-    outcome: &mut ZoneOutcome,
-) -> Result<Option<ZoneError>, ZoneError> {
-    let mut rejected = None;
-    for connect in plan.connects {
-        let what = || format!("ClusterNetworkConnect {}", connect.connect);
-        let change = connect.change.map_err(|source| ZoneError::Plan {
-            what: what(),
-            source,
-        })?;
-        outcome.reports.extend(
-            connect
-                .report
-                .map(|report| (connect.connect.clone(), report)),
-        );
-        let Some(transaction) = change.transaction else {
-            outcome.counts.entry(connect.connect).or_default();
-            continue;
-        };
-        match northbound.commit(transaction).await {
-            Ok(()) => {}
-            Err(source @ CommitError::Rejected(_)) => {
-                rejected = Some(ZoneError::Commit {
-                    what: what(),
-                    source,
-                });
-                continue;
-            }
-            Err(CommitError::Unknown(reason)) => {
-                look_again(northbound, what(), &reason).await?;
-                let again = controller.plan(inputs, &northbound.snapshot());
-                // Of a part of the work nobody can tell; the next plan goes on with what is there.
-                if !change.more {
-                    let is_applied = again.is_done(&connect.connect);
-                    applied(is_applied, what(), reason, &mut outcome.warnings)?;
+            };
+            match self.northbound.commit(transaction).await {
+                Ok(()) if change.more => {}
+                Ok(()) => break,
+                Err(CommitError::Rejected(_)) if attempt < MAX_ATTEMPTS => attempt += 1,
+                Err(CommitError::Unknown(reason)) => {
+                    self.wait_for_outcome(subject(), &reason).await?;
+                    // The next plan shows how much of a partial change is applied.
+                    if change.more {
+                        continue;
+                    }
+                    let next = self
+                        .networks
+                        .plan(zone_networks, &self.northbound.snapshot());
+                    let is_applied = next.is_ok_and(|change| change.transaction.is_none());
+                    warnings.push(check_outcome(is_applied, subject(), reason)?);
+                    break;
+                }
+                Err(source) => {
+                    return Err(ZoneError::Commit {
+                        subject: subject(),
+                        source,
+                    });
                 }
             }
-            Err(source) => {
-                return Err(ZoneError::Commit {
-                    what: what(),
-                    source,
-                });
+        }
+        Ok(warnings)
+    }
+
+    /// Commits the rows of the connects, and plans again after rejected transactions.
+    async fn commit_connects(
+        &mut self,
+        inputs: &Inputs,
+        outcome: &mut ZoneOutcome,
+    ) -> Result<(), ZoneError> {
+        let mut attempt = 1;
+        loop {
+            let plan = self.plan_connects(inputs);
+            let has_more = plan.has_more();
+            match self.commit_plan(inputs, plan, outcome).await? {
+                None if has_more => {}
+                None => return Ok(()),
+                Some(error) if attempt == MAX_ATTEMPTS => return Err(error),
+                Some(error) => {
+                    tracing::info!(%error, attempt, "transaction rejected, planning again");
+                    attempt += 1;
+                }
             }
         }
-        let Counts {
-            inserted,
-            changed,
-            deleted,
-        } = change.counts;
-        tracing::info!(
-            connect = connect.connect,
-            inserted,
-            changed,
-            deleted,
-            "committed"
-        );
-        *outcome.counts.entry(connect.connect).or_default() += change.counts;
     }
-    Ok(rejected)
+
+    /// Commits each transaction of a plan. Returns the error of the last rejected transaction.
+    async fn commit_plan(
+        &mut self,
+        inputs: &Inputs,
+        plan: ZonePlan,
+        outcome: &mut ZoneOutcome,
+    ) -> Result<Option<ZoneError>, ZoneError> {
+        let mut rejected = None;
+        for connect in plan.connects {
+            let subject = || format!("ClusterNetworkConnect {}", connect.connect);
+            let change = connect.change.map_err(|source| ZoneError::Plan {
+                subject: subject(),
+                source,
+            })?;
+            outcome.reports.extend(
+                connect
+                    .report
+                    .map(|report| (connect.connect.clone(), report)),
+            );
+            let Some(transaction) = change.transaction else {
+                outcome.counts.entry(connect.connect).or_default();
+                continue;
+            };
+            match self.northbound.commit(transaction).await {
+                Ok(()) => {}
+                Err(source @ CommitError::Rejected(_)) => {
+                    rejected = Some(ZoneError::Commit {
+                        subject: subject(),
+                        source,
+                    });
+                    continue;
+                }
+                Err(CommitError::Unknown(reason)) => {
+                    self.wait_for_outcome(subject(), &reason).await?;
+                    let next = self.plan_connects(inputs);
+                    // The next plan completes a partial change, whether it is applied or not.
+                    if !change.more {
+                        let is_applied = next.is_done(&connect.connect);
+                        let warning = check_outcome(is_applied, subject(), reason)?;
+                        outcome.warnings.push(warning);
+                    }
+                }
+                Err(source) => {
+                    return Err(ZoneError::Commit {
+                        subject: subject(),
+                        source,
+                    });
+                }
+            }
+            let Counts {
+                inserted,
+                changed,
+                deleted,
+            } = change.counts;
+            tracing::info!(
+                connect = connect.connect,
+                inserted,
+                changed,
+                deleted,
+                "committed"
+            );
+            *outcome.counts.entry(connect.connect).or_default() += change.counts;
+        }
+        Ok(rejected)
+    }
+
+    /// Waits until the snapshot shows the outcome of a transaction whose reply was lost.
+    async fn wait_for_outcome(&mut self, subject: String, reason: &str) -> Result<(), ZoneError> {
+        self.northbound
+            .wait_for_outcome()
+            .await
+            .map_err(|source| ZoneError::Unknown {
+                subject,
+                reason: reason.to_owned(),
+                source,
+            })
+    }
 }
 
-async fn look_again(
-    northbound: &mut impl Northbound,
-    what: String,
-    reason: &str,
-) -> Result<(), ZoneError> {
-    let looked = northbound.look_again().await;
-    looked.map_err(|obstacle| ZoneError::Unknown {
-        what,
-        reason: reason.to_owned(),
-        obstacle,
-    })
-}
-
-fn applied(
-    is_applied: bool,
-    what: String,
-    reason: String,
-    warnings: &mut Vec<String>,
-) -> Result<(), ZoneError> {
-    if !is_applied {
-        return Err(ZoneError::NotApplied { what, reason });
+/// Returns a warning if the transaction whose reply was lost is applied, otherwise an error.
+fn check_outcome(is_applied: bool, subject: String, reason: String) -> Result<String, ZoneError> {
+    if is_applied {
+        Ok(format!(
+            "{subject}: {reason}; the database shows that the transaction is applied"
+        ))
+    } else {
+        Err(ZoneError::NotApplied { subject, reason })
     }
-    warnings.push(format!(
-        "{what}: {reason}. It is applied: the database was looked at afterwards"
-    ));
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use jiff::Timestamp;
     use patchbay_engine::db::Snapshot;
     use patchbay_engine::txn::Transaction;
+    use patchbay_model::ClusterSettings;
+    use patchbay_resources::manifests::Inventory;
+    use patchbay_resources::object::Time;
 
     use super::*;
     use crate::northbound::Embedded;
 
-    /// What happens to a transaction on its way.
+    /// Fate of one transaction.
     #[derive(Clone, Copy)]
     enum Fate {
         Committed,
         Rejected,
-        LostAfterwards,
-        LostBefore,
+        /// The transaction is committed and its reply is lost.
+        ReplyLost,
+        /// The transaction is lost before it is committed.
+        RequestLost,
     }
 
-    /// A database behind a connection that fails as told, transaction by transaction.
+    /// A database behind a connection that fails as the test requests, transaction by transaction.
     struct Unreliable {
         database: Embedded,
         fates: Vec<Fate>,
-        comes_back: bool,
+        reconnects: bool,
     }
 
     impl Northbound for Unreliable {
@@ -298,62 +367,71 @@ mod tests {
             match self.fates.pop().unwrap_or(Fate::Committed) {
                 Fate::Committed => self.database.commit(transaction).await,
                 Fate::Rejected => Err(CommitError::Rejected("refused".to_owned())),
-                Fate::LostBefore => lost,
-                Fate::LostAfterwards => self.database.commit(transaction).await.and(lost),
+                Fate::RequestLost => lost,
+                Fate::ReplyLost => self.database.commit(transaction).await.and(lost),
             }
         }
 
-        async fn look_again(&mut self) -> Result<(), String> {
-            let back = self.comes_back.then_some(());
-            back.ok_or_else(|| "it is gone".to_owned())
+        async fn wait_for_outcome(&mut self) -> Result<(), ReconnectError> {
+            self.reconnects
+                .then_some(())
+                .ok_or(ReconnectError::Timeout(Duration::from_secs(1)))
         }
     }
 
-    /// Brings an empty database to no connects at all, but with the rows that all routers share.
-    async fn bring_shared_rows(fates: &[Fate], comes_back: bool) -> Result<Vec<String>, String> {
-        let mut northbound = Unreliable {
+    /// Reconciles an empty database with an empty cluster, which has only the rows that all routers
+    /// share. Returns the warnings.
+    async fn reconcile_shared_rows(
+        fates: &[Fate],
+        reconnects: bool,
+    ) -> Result<Vec<String>, String> {
+        let northbound = Unreliable {
             database: Embedded::new(1).unwrap(),
             fates: fates.to_vec(),
-            comes_back,
+            reconnects,
         };
-        let mut controllers = ZoneControllers::default();
-        let (inputs, networks) = (Inputs::default(), ZoneNetworks::default());
-        let outcome = bring(&mut northbound, &mut controllers, &inputs, &networks).await;
+        let cluster = Cluster::from_inventory(
+            Inventory::default(),
+            ClusterSettings::default(),
+            Time(Timestamp::UNIX_EPOCH),
+        )
+        .unwrap();
+        let mut zone = ZoneReconciler::new("n", northbound, UuidSource::seeded(1));
+        let outcome = zone.reconcile(&cluster).await;
         let outcome = outcome.map_err(|error| error.to_string())?;
-        // The control plane protection, and nine meters with a band each.
-        assert_eq!(northbound.snapshot().row_count(), 19);
+        // The Copp row, and nine meters with a band each.
+        assert_eq!(zone.northbound().snapshot().row_count(), 19);
+        assert!(zone.is_reconciled(&cluster));
         Ok(outcome.warnings)
     }
 
     #[tokio::test]
-    async fn a_faster_writer_is_planned_around() {
-        let warnings = bring_shared_rows(&[Fate::Rejected; ATTEMPTS - 1], true).await;
+    async fn a_rejected_transaction_is_planned_again() {
+        let warnings = reconcile_shared_rows(&[Fate::Rejected; MAX_ATTEMPTS - 1], true).await;
         assert_eq!(warnings, Ok(Vec::new()));
-        let error = bring_shared_rows(&[Fate::Rejected; ATTEMPTS], true).await;
+        let error = reconcile_shared_rows(&[Fate::Rejected; MAX_ATTEMPTS], true).await;
         assert_eq!(error, Err("networks: refused".to_owned()));
     }
 
     #[tokio::test]
-    async fn after_a_lost_connection_the_database_says_what_happened() {
+    async fn after_a_lost_connection_the_database_shows_the_outcome() {
         assert_eq!(
-            bring_shared_rows(&[Fate::LostAfterwards], true).await,
+            reconcile_shared_rows(&[Fate::ReplyLost], true).await,
             Ok(vec![
-                "networks: lost. It is applied: the database was looked at afterwards".to_owned()
+                "networks: lost; the database shows that the transaction is applied".to_owned()
             ])
         );
         assert_eq!(
-            bring_shared_rows(&[Fate::LostBefore], true).await,
+            reconcile_shared_rows(&[Fate::RequestLost], true).await,
             Err(
-                "networks: lost. It is not applied: the database was looked at afterwards"
-                    .to_owned()
+                "networks: lost; the database shows that the transaction is not applied".to_owned()
             )
         );
         assert_eq!(
-            bring_shared_rows(&[Fate::LostBefore], false).await,
-            Err(
-                "networks: lost. It may be applied or not, and cannot be looked at: it is gone"
-                    .to_owned()
-            )
+            reconcile_shared_rows(&[Fate::RequestLost], false).await,
+            Err("networks: lost; the transaction may be applied or not: \
+                 the database did not come back within 1 s"
+                .to_owned())
         );
     }
 }

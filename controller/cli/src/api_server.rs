@@ -1,11 +1,11 @@
-//! Access to the API server of a cluster.
+//! Clients of a cluster's API server.
 
 use std::path::Path;
 use std::time::Duration;
 
 use kube::Config as ClientConfig;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
-use patchbay_kubernetes::{client, inventory as list_inventory};
+use patchbay_kubernetes::{client, list_inventory};
 use patchbay_resources::manifests::Inventory;
 
 use super::failure::Failure;
@@ -13,16 +13,17 @@ use super::failure::Failure;
 /// Lists the objects of a cluster.
 ///
 /// # Errors
-/// The API server cannot be reached, is silent for too long, or does not allow it.
+/// The API server cannot be reached, sends no byte for `silence_limit` during a reply, or denies
+/// access.
 pub(super) async fn inventory(
     kubeconfig: Option<&Path>,
     silence_limit: Duration,
 ) -> Result<Inventory, Failure> {
     let mut config = match kubeconfig {
         Some(file) => from_file(file).await?,
-        None => ClientConfig::infer().await.map_err(|error| {
-            Failure::Cluster(format!("{error} (--filename explains manifests)"))
-        })?,
+        None => ClientConfig::infer()
+            .await
+            .map_err(|error| Failure::Cluster(format!("{error}; use --filename for manifests")))?,
     };
     config.read_timeout = Some(silence_limit);
     let failed = |error: &dyn std::fmt::Display| Failure::Cluster(error.to_string());
@@ -41,7 +42,7 @@ pub(super) async fn from_file(file: &Path) -> Result<ClientConfig, Failure> {
         let name = file.display();
         Failure::Cluster(match error {
             KubeconfigError::ReadConfig(error, _) => format!("cannot read {name}: {error}"),
-            // What follows the first line shows the place once more.
+            // The lines after the first repeat the position in the file.
             KubeconfigError::Parse(error) => {
                 let text = error.to_string();
                 let first = text.lines().next().unwrap_or_default();

@@ -1,24 +1,23 @@
-//! `apply`: once.
+//! `patchbay apply`: makes the rows of databases what manifests define.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::task::Poll;
 
+use super::apply_report::ApplyReport;
 use super::args::{self, Manifests};
 use super::console::Console;
-use super::databases::{new_row_uuids, open};
 use super::failure::Failure;
-use super::plan::prepare;
 use super::state::{folder, lock};
 use super::watch::watch;
-use super::zone_results::ZoneResults;
-use patchbay_app::northbound::OneOf;
-use patchbay_app::zone::{ZoneControllers, is_done};
+use super::zones::{complete_cluster, open_zone, reconcile_zone};
+use patchbay_app::northbound::NorthboundHandle;
+use patchbay_app::zone::ZoneReconciler;
 use patchbay_app::{Cluster, load};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::state::StateFolder;
 
-/// Brings databases to what the manifests say, and prints what is there then.
+/// Applies the manifests to the databases of the zones and prints the resulting rows.
 pub(super) async fn apply(
     arguments: &args::Apply,
     console: &mut Console<'_>,
@@ -30,27 +29,27 @@ pub(super) async fn apply(
     let state = folder(manifests.state.as_ref(), &manifests.paths)?;
     let _lock = lock(state.as_ref(), console).await?;
     let inventory = load(&manifests.paths, console.input, state.as_ref())?;
-    let mut applied = Applied::default();
-    applied
+    ApplySession::default()
         .apply(manifests, inventory, state.as_ref(), console)
         .await
 }
 
-/// The databases of the zones, and what they were brought to last.
+/// Open databases of the zones, and the cluster of the last apply.
 #[derive(Default)]
-pub(super) struct Applied {
-    databases: BTreeMap<String, (OneOf, ZoneControllers)>,
-    /// The objects, complete, since they were used first: whatever came of it.
-    resolved: Option<Cluster>,
+pub(super) struct ApplySession {
+    zones: BTreeMap<String, ZoneReconciler<NorthboundHandle>>,
+    /// `None`: nothing was applied yet. It is set before the first transaction, because what was
+    /// allocated must be kept even if the apply fails.
+    cluster: Option<Cluster>,
 }
 
-impl Applied {
-    /// The objects, complete: state of the next run.
+impl ApplySession {
+    /// The completed objects of the last apply.
     pub(super) fn inventory(&self) -> Option<&Inventory> {
-        self.resolved.as_ref().map(|resolved| &resolved.inventory)
+        self.cluster.as_ref().map(|cluster| &cluster.inventory)
     }
 
-    /// Brings the databases to what the objects say, and prints what is there then.
+    /// Applies the objects to the databases of the zones and prints the resulting rows.
     pub(super) async fn apply(
         &mut self,
         manifests: &Manifests,
@@ -58,67 +57,71 @@ impl Applied {
         state: Option<&StateFolder>,
         console: &mut Console<'_>,
     ) -> Result<(), Failure> {
-        let (resolved, zones) = prepare(manifests, inventory, console)?;
-        self.databases.retain(|zone, _| zones.contains(zone));
-        for (place, zone) in zones.iter().enumerate() {
-            if !self.databases.contains_key(zone) {
-                let database = open(&manifests.nb, &manifests.keys, place).await?;
-                let controllers = ZoneControllers::new(new_row_uuids(&manifests.nb, place));
-                self.databases.insert(zone.clone(), (database, controllers));
-            }
-        }
-        // What was handed out must be kept before it is used.
+        let (cluster, names) = complete_cluster(manifests, inventory, console)?;
+        self.open_zones(manifests, &names).await?;
+        // Saved before the first transaction, because rows refer to what was allocated.
         if let Some(folder) = state {
-            folder.save(&resolved.inventory)?;
+            folder.save(&cluster.inventory)?;
         }
-        let resolved = self.resolved.insert(resolved);
-        let mut served = ZoneResults::default();
-        for zone in &zones {
-            let Some((database, controllers)) = self.databases.get_mut(zone) else {
+        let cluster = self.cluster.insert(cluster);
+        let mut report = ApplyReport::default();
+        for name in &names {
+            let Some(zone) = self.zones.get_mut(name) else {
                 continue;
             };
-            live(zone, database).await?;
-            served
-                .bring(database, controllers, zone, resolved, console)
-                .await?;
+            wait_until_live(zone).await?;
+            let outcome = reconcile_zone(zone, cluster, console).await?;
+            report.add_zone(zone, outcome)?;
         }
-        served.report(resolved);
-        // Whether or not it can be printed.
+        report.set_connected_conditions(cluster);
+        // Saved before the report is printed, because printing may fail.
         if let Some(folder) = state {
-            folder.save(&resolved.inventory)?;
+            folder.save(&cluster.inventory)?;
         }
-        served.print(resolved, manifests.output, console)
+        report.print(cluster, manifests.output, console)
     }
 
-    /// Whether the databases are still what they were brought to.
-    pub(super) async fn is_there(&mut self) -> Result<bool, Failure> {
-        let Some(resolved) = &self.resolved else {
+    /// Closes the databases of zones that are gone and opens those of new zones.
+    async fn open_zones(&mut self, manifests: &Manifests, names: &[String]) -> Result<(), Failure> {
+        self.zones.retain(|name, _| names.contains(name));
+        for (index, name) in names.iter().enumerate() {
+            if !self.zones.contains_key(name) {
+                let zone = open_zone(name, index, &manifests.nb, &manifests.keys).await?;
+                self.zones.insert(name.clone(), zone);
+            }
+        }
+        Ok(())
+    }
+
+    /// `true` if the databases still have the rows of the last apply.
+    pub(super) async fn is_reconciled(&mut self) -> Result<bool, Failure> {
+        let Some(cluster) = &self.cluster else {
             return Ok(false);
         };
-        for (zone, (database, controllers)) in &mut self.databases {
-            live(zone, database).await?;
-            let (inputs, networks) = (resolved.inputs(zone), resolved.zone_networks(zone));
-            if !is_done(database, controllers, &inputs, &networks) {
+        for zone in self.zones.values_mut() {
+            wait_until_live(zone).await?;
+            if !zone.is_reconciled(cluster) {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Waits until a database is there again after a time in which nobody knows what has happened to it.
+    /// Waits for the next resync of any of the databases after a lost connection.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
-    pub(super) async fn resynced(&mut self) {
-        let mut databases: Vec<_> = self
-            .databases
+    /// No resync is lost if the future is dropped.
+    pub(super) async fn wait_for_resync(&mut self) {
+        let mut resyncs: Vec<_> = self
+            .zones
             .values_mut()
-            .map(|(database, _)| Box::pin(database.resynced()))
+            .map(|zone| Box::pin(zone.northbound_mut().wait_for_resync()))
             .collect();
-        // Of any of them.
         poll_fn(|context| {
-            let mut polls = databases.iter_mut();
-            if polls.any(|database| database.as_mut().poll(context).is_ready()) {
+            let is_ready = resyncs
+                .iter_mut()
+                .any(|resync| resync.as_mut().poll(context).is_ready());
+            if is_ready {
                 Poll::Ready(())
             } else {
                 Poll::Pending
@@ -128,11 +131,13 @@ impl Applied {
     }
 }
 
-/// Waits until the database shows what is in it: plans for what once was there may find nothing to do.
-async fn live(zone: &str, database: &OneOf) -> Result<(), Failure> {
-    let live = database.live().await;
-    live.map_err(|obstacle| Failure::Gone {
-        zone: zone.to_owned(),
-        obstacle,
-    })
+/// Waits until the snapshot follows the database: a plan for an old snapshot may find nothing to do.
+async fn wait_until_live(zone: &ZoneReconciler<NorthboundHandle>) -> Result<(), Failure> {
+    zone.northbound()
+        .wait_until_live()
+        .await
+        .map_err(|source| Failure::Unreachable {
+            zone: zone.zone().to_owned(),
+            source,
+        })
 }

@@ -1,4 +1,4 @@
-//! The command line.
+//! Commands and flags of the command line.
 
 use std::path::PathBuf;
 
@@ -21,40 +21,45 @@ pub(super) struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Show the documented example: two networks on three nodes, connected, in an embedded database.
+    /// Show the documented example: two connected networks on three nodes, in an embedded
+    /// Northbound database.
     Demo(Demo),
-    /// Bring a Northbound database to what manifests say, and print it. Exit status: 0 done, 1 error.
+    /// Apply manifests to a Northbound database and print the resulting rows. Exit status: 0
+    /// applied, 1 error.
     Apply(Apply),
-    /// Show which rows `apply` would insert, change and delete. Exit status: 0 none, 2 some, 1 error.
+    /// Show which rows `apply` would insert, change and delete. Exit status: 0 no change, 2 changes,
+    /// 1 error.
     Plan(Manifests),
-    /// Say of each network that a connect selects, and of each node, whether it is connected, and if not, what to mend.
+    /// Explain for each selected network and each node whether it is connected; if it is not,
+    /// show the reason and the field to correct.
     Explain(Explain),
     #[cfg(feature = "kubernetes")]
-    /// Run as a controller on a Kubernetes API, until it is told to stop.
+    /// Run the controller on a Kubernetes API until Ctrl-C or SIGTERM.
     Run(Run),
     #[cfg(feature = "kubernetes")]
-    /// Print the definitions of the resources, for `kubectl apply -f -`.
+    /// Print the custom resource definitions, for `kubectl apply -f -`.
     Crds(Crds),
 }
 
 #[cfg(feature = "kubernetes")]
 #[derive(Debug, Args)]
 pub(super) struct Crds {
-    /// Resources by kind, plural, singular or short name. Default: cnc, udn and cudn; net-attach-def and ipamclaim are
-    /// for clusters that do not have them.
+    /// Resources to print, by kind, plural, singular or short name. Default: cnc, udn and cudn.
+    /// net-attach-def and ipamclaim are for clusters that do not define them.
     #[arg(value_name = "NAME")]
     pub(super) names: Vec<String>,
-    /// Also print the admission policies that guard annotations, the label of namespaces, and what zones report.
+    /// Also print the admission policies that protect the annotations, the namespace label and the
+    /// ConfigMaps of the zones.
     #[arg(long)]
     pub(super) policies: bool,
-    /// The user that the policies let write what was allocated.
+    /// The user that the policies allow to write the annotations.
     #[arg(long, value_name = "USER", default_value = CLUSTER_MANAGER, requires = "policies")]
     pub(super) manager: String,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Demo {
-    /// Keep serving the database at punix:PATH or ptcp:PORT[:HOST], until Ctrl-C.
+    /// Serve the database at punix:PATH or ptcp:PORT[:HOST] until Ctrl-C.
     #[arg(long, value_name = "TARGET")]
     pub(super) listen: Option<String>,
 }
@@ -63,30 +68,33 @@ pub(super) struct Demo {
 pub(super) struct Apply {
     #[command(flatten)]
     pub(super) manifests: Manifests,
-    /// Go on until Ctrl-C: apply the manifests again whenever one of the files is saved, or the database comes back after a
-    /// lost connection. While they are wrong, what was applied last stays. What fails is tried again.
+    /// Keep running until Ctrl-C, and apply the manifests again after each change of a file and each
+    /// reconnect to the database. While the manifests are invalid, the rows of the last apply stay.
+    /// A failed apply is retried.
     #[arg(long)]
     pub(super) watch: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Manifests {
-    /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input. Of folders what is hidden, and
-    /// links to other folders, are left out.
+    /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input. Hidden
+    /// entries of folders and symbolic links to other folders are skipped.
     #[arg(short = 'f', long = "filename", value_name = "PATH", required = true, num_args = 1..)]
     pub(super) paths: Vec<PathBuf>,
-    /// The database: `embedded`, which is empty and goes with the run, or a server's, unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT; of
-    /// several places, separated by commas, the first one that serves it.
+    /// The Northbound database: `embedded` (empty, in memory, dropped at exit) or a remote
+    /// (unix:PATH, tcp:HOST:PORT, ssl:HOST:PORT); of several remotes, separated by commas, the first
+    /// that serves the database.
     #[arg(long, value_name = "REMOTE", default_value = "embedded", value_parser = Database::parse)]
     pub(super) nb: Database,
-    /// The zone whose database this is: the name of its node. Without it, an embedded one is made for every node.
+    /// The zone of the database: the name of its node. Without this flag, every node gets an
+    /// embedded database.
     #[arg(long, value_name = "NODE")]
     pub(super) zone: Option<String>,
-    /// How to print.
+    /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(super) output: Format,
-    /// Keep in this folder what a cluster would keep in annotations and status, and start from it. It cannot be among the
-    /// manifests.
+    /// Folder that keeps annotations and status between runs, as a cluster does. It must not be
+    /// inside a folder of manifests.
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
     #[command(flatten)]
@@ -103,25 +111,27 @@ pub(super) struct Explain {
     /// Name of the object.
     #[arg(value_name = "NAME")]
     pub(super) name: String,
-    /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input. Of folders what is hidden, and
-    /// links to other folders, are left out. Without them, the objects are those of a cluster.
+    /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input. Hidden
+    /// entries of folders and symbolic links to other folders are skipped. Without this flag, the objects are
+    /// read from the cluster.
     #[arg(short = 'f', long = "filename", value_name = "PATH", num_args = 1..)]
     pub(super) paths: Vec<PathBuf>,
-    /// How to reach the cluster. Without it, as kubectl and pods do.
+    /// Kubeconfig file of the cluster. Default: the configuration that kubectl uses, or in a pod its
+    /// service account.
     #[cfg(feature = "kubernetes")]
     #[arg(long, value_name = "FILE", conflicts_with = "paths")]
     pub(super) kubeconfig: Option<PathBuf>,
-    /// Look in a zone's database, too: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT. Without it, routers and switches of networks are taken
-    /// to be there.
+    /// Also read the Northbound database of a zone: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT. Without
+    /// this flag, the routers and switches of the networks are assumed to exist.
     #[arg(long, value_name = "REMOTE", requires = "zone")]
     pub(super) nb: Option<String>,
-    /// The zone whose database that is: the name of its node.
+    /// The zone of that database: the name of its node.
     #[arg(long, value_name = "NODE", requires = "nb")]
     pub(super) zone: Option<String>,
-    /// How to print.
+    /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(super) output: Format,
-    /// The folder in which `apply` has kept what a cluster would keep in annotations and status.
+    /// The folder in which `apply --state` keeps annotations and status.
     #[arg(long, value_name = "DIR", requires = "paths")]
     pub(super) state: Option<PathBuf>,
     #[command(flatten)]
@@ -130,7 +140,7 @@ pub(super) struct Explain {
     pub(super) ranges: ClusterRanges,
 }
 
-/// Kinds of objects that can be explained.
+/// Kinds of objects that `explain` knows.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(super) enum Explained {
     /// A ClusterNetworkConnect.
@@ -141,22 +151,25 @@ pub(super) enum Explained {
 #[cfg(feature = "kubernetes")]
 #[derive(Debug, Args)]
 pub(super) struct Run {
-    /// How to reach the API server. Without it, as pods do, with the account and the address that they are given.
+    /// Kubeconfig file of the API server. Default: the pod's service account and the address in its
+    /// environment.
     #[arg(long, value_name = "FILE")]
     pub(super) kubeconfig: Option<PathBuf>,
-    /// What to run. Of all that run the cluster-wide half, one at a time works.
+    /// Controllers to run in this process. Of all cluster managers of a cluster, only the holder of
+    /// the lease is active.
     #[arg(long, value_enum, default_value_t = Mode::All)]
     pub(super) mode: Mode,
-    /// The zone: the name of its node. Required, unless the mode is `cluster`.
+    /// The zone: the name of its node. Required unless the mode is `cluster`.
     #[arg(
         long,
         value_name = "NODE",
         required_unless_present = "mode",
         required_if_eq_any([("mode", "zone"), ("mode", "all")]),
-        value_parser = names::object
+        value_parser = names::parse_node_name
     )]
     pub(super) zone: Option<String>,
-    /// The zone's database: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT, or several of them, separated by commas.
+    /// The Northbound database of the zone: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT, or several
+    /// remotes, separated by commas.
     #[arg(
         long,
         value_name = "REMOTE",
@@ -167,40 +180,40 @@ pub(super) struct Run {
     pub(super) keys: Keys,
     #[command(flatten)]
     pub(super) ranges: ClusterRanges,
-    /// OVN-Kubernetes renders networks only on nodes with pods or egress IPs on them: watch those, to connect networks only
-    /// there.
+    /// For clusters whose OVN-Kubernetes renders a network only on nodes with pods or egress IPs on
+    /// it: watch pods and egress IPs, and connect the network only on those nodes.
     #[arg(long)]
     pub(super) dynamic_udn: bool,
-    /// Namespace of what it keeps for itself: the lease by which one is chosen, and a `ConfigMap` of each zone with what it
-    /// reports. All processes of a cluster need the same one. Without it, that of the pod, and with --kubeconfig
-    /// ovn-kubernetes.
+    /// Namespace of the leader election lease and of the ConfigMaps with the zones' reports. All
+    /// processes of a cluster need the same namespace. Default: the namespace of the pod; with
+    /// --kubeconfig: ovn-kubernetes.
     #[arg(
         long,
         value_name = "NAMESPACE",
         alias = "lease-namespace",
-        value_parser = names::namespace
+        value_parser = names::parse_namespace
     )]
     pub(super) namespace: Option<String>,
 }
 
-/// Parts of the controller that a process runs.
+/// Controllers that a process runs.
 #[cfg(feature = "kubernetes")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(super) enum Mode {
-    /// The rows of one zone.
+    /// The zone controller: the rows of one zone's Northbound database.
     Zone,
-    /// Annotations and status, for the whole cluster.
+    /// The cluster manager: annotations and status of all ClusterNetworkConnects.
     Cluster,
-    /// Both.
+    /// The cluster manager and the zone controller.
     All,
 }
 
-/// Where the Northbound database is.
+/// Location of the Northbound database.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Database {
-    /// In this process.
+    /// An embedded server in this process.
     Embedded,
-    /// In a server, at these places.
+    /// A server at these remotes, separated by commas.
     Remote(String),
 }
 
@@ -214,10 +227,10 @@ impl Database {
     }
 }
 
-/// How to print.
+/// Output format.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(super) enum Format {
-    /// For people.
+    /// Text for people.
     Text,
     /// A JSON document.
     Json,
@@ -237,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn databases_are_named_as_ovn_does() {
+    fn a_database_is_embedded_or_a_remote_of_ovn() {
         assert_eq!(Database::parse("embedded"), Ok(Database::Embedded));
         let remote = "unix:/run/ovn/ovnnb_db.sock";
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Input and output of a command.
+//! Standard input, output and error of a command.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -8,14 +8,15 @@ use serde::Serialize;
 use super::args::Format;
 use super::failure::Failure;
 
-/// Where a command reads and writes.
+/// The streams of a command.
 pub(super) struct Console<'a> {
     pub(super) input: &'a mut dyn Read,
     pub(super) output: &'a mut dyn Write,
     pub(super) errors: &'a mut dyn Write,
-    /// What those who try again have told, and need not tell again; none if everything is told.
-    pub(super) told: Option<BTreeSet<String>>,
-    /// How many YAML documents there are already on the output.
+    /// Lines that were written to `errors` since the last success of a command that retries, and are
+    /// not repeated. `None`: every line is written.
+    pub(super) reported: Option<BTreeSet<String>>,
+    /// Number of YAML documents written to `output`.
     pub(super) documents: u64,
 }
 
@@ -29,38 +30,43 @@ impl<'a> Console<'a> {
             input,
             output,
             errors,
-            told: None,
+            reported: None,
             documents: 0,
         }
     }
 }
 
 impl Console<'_> {
+    /// Writes a warning to standard error.
     pub(super) fn warn(&mut self, warning: &str) -> io::Result<()> {
-        self.tell(format!("warning: {warning}"))
+        self.report(format!("warning: {warning}"))
     }
 
-    /// Says why a command failed: a line for each reason.
-    pub(super) fn fail(&mut self, failure: &Failure) {
+    /// Writes the failure of a command to standard error, one line per reason.
+    pub(super) fn report_failure(&mut self, failure: &Failure) {
         for line in failure.to_string().lines() {
-            // Nobody is left to tell if this fails.
-            self.tell(format!("error: {line}")).unwrap_or_default();
+            // An error here cannot be reported anywhere.
+            self.report(format!("error: {line}")).unwrap_or_default();
         }
     }
 
-    /// Writes a line to the standard error, unless it has been told.
-    pub(super) fn tell(&mut self, line: String) -> io::Result<()> {
-        if self.told.as_ref().is_some_and(|told| told.contains(&line)) {
+    /// Writes a line to standard error, unless it is in `reported`.
+    pub(super) fn report(&mut self, line: String) -> io::Result<()> {
+        if self
+            .reported
+            .as_ref()
+            .is_some_and(|lines| lines.contains(&line))
+        {
             return Ok(());
         }
         writeln!(self.errors, "{line}")?;
-        if let Some(told) = &mut self.told {
-            told.insert(line);
+        if let Some(lines) = &mut self.reported {
+            lines.insert(line);
         }
         Ok(())
     }
 
-    /// Prints a document for programs.
+    /// Prints a JSON or YAML document.
     pub(super) fn document(
         &mut self,
         document: &impl Serialize,
@@ -77,7 +83,7 @@ impl Console<'_> {
         self.yaml(document)
     }
 
-    /// Prints an object as a part of what people read.
+    /// Prints an object as YAML.
     pub(super) fn yaml(&mut self, object: &impl Serialize) -> Result<(), Failure> {
         let text = serde_saphyr::to_string(object).map_err(io::Error::other)?;
         Ok(self.output.write_all(text.as_bytes())?)

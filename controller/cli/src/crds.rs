@@ -1,4 +1,4 @@
-//! `patchbay crds`: definitions of the resources and admission policies.
+//! `patchbay crds`: custom resource definitions and admission policies.
 
 use patchbay_crds as crd;
 
@@ -6,7 +6,7 @@ use super::args::Crds;
 use super::console::Console;
 use super::failure::Failure;
 
-/// Prints definitions and admission policies.
+/// Prints the definitions and, with `--policies`, the admission policies.
 pub(super) fn crds(arguments: &Crds, console: &mut Console<'_>) -> Result<(), Failure> {
     let policies = arguments
         .policies

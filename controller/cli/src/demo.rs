@@ -1,49 +1,52 @@
-//! `demo`: the documents' example in an embedded database.
+//! `patchbay demo`: the documented example in an embedded database.
 
 use std::path::PathBuf;
 
 use tokio::net::UnixStream;
 
-use super::args::{self, Format};
+use super::apply_report::ApplyReport;
+use super::args::{self, Database, Format};
 use super::console::Console;
-use super::databases::{embedded, embedded_uuids, now};
 use super::failure::Failure;
 use super::stop::Stop;
-use super::zone_results::ZoneResults;
-use patchbay_app::zone::ZoneControllers;
-use patchbay_app::{Cluster, load};
+use super::zones::{embedded, now, reconcile_zone, row_uuids};
+use patchbay_app::Cluster;
+use patchbay_app::zone::ZoneReconciler;
 use patchbay_model::ClusterSettings;
 
-/// The example's manifests.
+/// The manifests of the example.
 const MANIFESTS: [&str; 3] = [
     include_str!("../../../examples/blue-green/1-cluster.yaml"),
     include_str!("../../../examples/blue-green/2-networks.yaml"),
     include_str!("../../../examples/blue-green/3-connect.yaml"),
 ];
-/// The zone that the documents show.
+/// The zone that the README shows.
 const ZONE: &str = "ovn-worker2";
 
-/// Shows the example and, if asked to, serves its database until it is told to stop.
+/// Prints the example and, with `--listen`, serves its database until Ctrl-C or SIGTERM.
 pub(super) async fn demo(arguments: &args::Demo, console: &mut Console<'_>) -> Result<(), Failure> {
     if let Some(target) = &arguments.listen {
-        is_free(target).await?;
+        check_is_free(target).await?;
     }
-    let manifests = MANIFESTS.join("\n---\n");
-    let inventory = load(&[PathBuf::from("-")], &mut manifests.as_bytes(), None)?;
-    let mut resolved = Cluster::new(inventory, ClusterSettings::default(), now())?;
-    let mut northbound = embedded(0)?;
-    // Where it cannot be served, it is not shown either.
+    let mut cluster = Cluster::from_manifests(
+        &[PathBuf::from("-")],
+        &mut MANIFESTS.join("\n---\n").as_bytes(),
+        None,
+        ClusterSettings::default(),
+        now(),
+    )?;
+    let northbound = embedded(0)?;
+    // Listens before it prints: if the address is not available, nothing is printed.
     let listener = match &arguments.listen {
         Some(target) => Some(northbound.sim().listen(target).await?),
         None => None,
     };
-    let mut controllers = ZoneControllers::new(embedded_uuids(0));
-    let mut served = ZoneResults::default();
-    served
-        .bring(&mut northbound, &mut controllers, ZONE, &resolved, console)
-        .await?;
-    served.report(&mut resolved);
-    served.print(&resolved, Format::Text, console)?;
+    let mut zone = ZoneReconciler::new(ZONE, northbound, row_uuids(&Database::Embedded, 0));
+    let outcome = reconcile_zone(&mut zone, &cluster, console).await?;
+    let mut report = ApplyReport::default();
+    report.add_zone(&zone, outcome)?;
+    report.set_connected_conditions(&mut cluster);
+    report.print(&cluster, Format::Text, console)?;
     console.output.flush()?;
     let Some(listener) = listener else {
         return Ok(());
@@ -58,11 +61,11 @@ pub(super) async fn demo(arguments: &args::Demo, console: &mut Console<'_>) -> R
     Ok(())
 }
 
-/// A listener takes a socket's path over from one that is left, and so from one that is in use, too.
-async fn is_free(target: &str) -> Result<(), Failure> {
+/// Fails if a server listens on the socket, because a listener takes over any existing socket file.
+async fn check_is_free(target: &str) -> Result<(), Failure> {
     match target.strip_prefix("punix:") {
         Some(path) if UnixStream::connect(path).await.is_ok() => Err(Failure::Arguments(format!(
-            "cannot listen on {target}: another server does"
+            "cannot listen on {target}: the address is in use by another server"
         ))),
         _ => Ok(()),
     }

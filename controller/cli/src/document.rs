@@ -11,9 +11,8 @@ use serde_json::Value;
 use patchbay_app::zone::ZoneOutcome;
 use patchbay_connects::{ConnectReport, Counts};
 use patchbay_model::names;
-use patchbay_networks::SkippedNetwork;
 
-/// The document.
+/// The document of `apply -o json` and `apply -o yaml`.
 #[derive(Debug, Serialize)]
 pub(super) struct Document {
     /// Annotations and status of every connect.
@@ -23,13 +22,13 @@ pub(super) struct Document {
     pub(super) zones: Vec<Zone>,
 }
 
-/// One zone.
+/// Rows and reports of one zone.
 #[derive(Debug, Serialize)]
 pub(super) struct Zone {
     #[serde(rename = "zone")]
     name: String,
     connects: Vec<Connect>,
-    /// Networks that have no rows of their own here.
+    /// Networks that have no rows of their own in the zone.
     skipped: Vec<Skipped>,
 }
 
@@ -47,7 +46,7 @@ struct Connect {
     changed: usize,
     deleted: usize,
     networks: Vec<Network>,
-    /// What is not connected, and what is odd.
+    /// What is not connected and why, and notes.
     messages: Vec<String>,
     router: Option<Router>,
 }
@@ -58,7 +57,7 @@ struct Network {
     name: String,
     ports: usize,
     routes: usize,
-    /// What sends the network's traffic for other networks to connect routers.
+    /// Policies that reroute traffic for other networks to connect routers.
     policies: Vec<Policy>,
 }
 
@@ -98,10 +97,9 @@ impl Zone {
     pub(super) fn new(
         zone: &str,
         outcome: &ZoneOutcome,
-        skipped_networks: &[SkippedNetwork],
         snapshot: &Snapshot,
     ) -> Result<Self, TypeError> {
-        let skipped = skipped_networks.iter().map(|skipped| Skipped {
+        let skipped = outcome.skipped_networks.iter().map(|skipped| Skipped {
             network: skipped.network.clone(),
             message: skipped.reason.to_string(),
         });
@@ -141,13 +139,14 @@ impl Connect {
             deleted: counts.deleted,
             networks: networks.collect::<Result<_, _>>()?,
             messages: report.messages(),
-            router: Router::of(name, snapshot)?,
+            router: Router::find(name, snapshot)?,
         })
     }
 }
 
 impl Router {
-    fn of(connect: &str, snapshot: &Snapshot) -> Result<Option<Self>, TypeError> {
+    /// Reads the connect router. `None`: it does not exist.
+    fn find(connect: &str, snapshot: &Snapshot) -> Result<Option<Self>, TypeError> {
         let Some(router) = named_router(&names::connect_router(connect), snapshot)? else {
             return Ok(None);
         };

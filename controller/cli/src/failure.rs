@@ -1,20 +1,20 @@
-//! Errors of commands.
+//! Failures of commands.
 
 use std::io;
 
-use patchbay_app::northbound::OpenError;
+use patchbay_app::northbound::{OpenError, ReconnectError};
 use patchbay_app::zone::ZoneError;
 #[cfg(feature = "kubernetes")]
 use patchbay_crds::UnknownDefinition;
-use patchbay_model::listing::listed;
+use patchbay_model::abbreviation::abbreviate_list;
 use patchbay_resources::manifests::LoadError;
 use patchbay_resources::state::StateError;
 use thiserror::Error;
 
-/// How many names an error lists.
-const NAMED: usize = 10;
+/// Maximum number of names that an error lists; the rest is a count, so that the error stays a line.
+const MAX_LISTED_NAMES: usize = 10;
 
-/// Why a command failed.
+/// Failure of a command. The text is what the user reads after `error: `.
 #[derive(Debug, Error)]
 pub(super) enum Failure {
     #[error("{0}")]
@@ -23,13 +23,19 @@ pub(super) enum Failure {
     Load(#[from] LoadError),
     #[error(transparent)]
     State(#[from] StateError),
-    #[error("there is no node {zone}: the nodes are {}", listed(nodes, NAMED))]
+    #[error(
+        "node {zone} not found; the nodes are {}",
+        abbreviate_list(nodes, MAX_LISTED_NAMES)
+    )]
     NoSuchZone { zone: String, nodes: Vec<String> },
-    #[error("there is no ClusterNetworkConnect {name}{}", known_names(known))]
+    #[error("ClusterNetworkConnect {name} not found; {}", known_names(known))]
     NoSuchConnect { name: String, known: Vec<String> },
-    #[error("there is no node, so there is no zone: manifests of kind Node are missing")]
+    #[error("the manifests contain no Node, so there is no zone to apply them to")]
     NoNode,
-    #[error("--zone is required: a database belongs to one of the nodes {}", listed(.0, NAMED))]
+    #[error(
+        "--zone is required because --nb is the database of one zone; the nodes are {}",
+        abbreviate_list(.0, MAX_LISTED_NAMES)
+    )]
     ZoneRequired(Vec<String>),
     #[cfg(feature = "kubernetes")]
     #[error(transparent)]
@@ -38,11 +44,14 @@ pub(super) enum Failure {
     Open(#[from] OpenError),
     #[error("zone {zone}: {source}")]
     Zone { zone: String, source: ZoneError },
-    #[error("zone {zone}: {obstacle}")]
-    Gone { zone: String, obstacle: String },
-    #[error("zone {zone}: cannot be rehearsed: {message}")]
-    Rehearsal { zone: String, message: String },
-    #[error("zone {zone}: cannot be printed: {message}")]
+    #[error("zone {zone}: {source}")]
+    Unreachable {
+        zone: String,
+        source: ReconnectError,
+    },
+    #[error("zone {zone}: cannot copy the database for a dry run: {message}")]
+    DryRun { zone: String, message: String },
+    #[error("zone {zone}: cannot print the rows: {message}")]
     Print { zone: String, message: String },
     #[error("cannot start an embedded database: {0}")]
     Embedded(String),
@@ -63,8 +72,7 @@ pub(super) enum Failure {
 
 fn known_names(names: &[String]) -> String {
     match names {
-        [] => ", nor any other".to_owned(),
-        [name] => format!(": there is {name}"),
-        names => format!(": there are {}", listed(names, NAMED)),
+        [] => "there is no ClusterNetworkConnect".to_owned(),
+        names => format!("found {}", abbreviate_list(names, MAX_LISTED_NAMES)),
     }
 }

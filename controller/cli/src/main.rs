@@ -1,23 +1,22 @@
 //! The `patchbay` command.
 //!
 //! ```text
-//! manifests, state of the last run -> cluster -> one pass per zone -> text or a document, state for the next run
+//! manifests, state of the last run -> cluster -> one pass per zone -> text or a document, new state
 //! ```
 
 #[cfg(feature = "kubernetes")]
 mod api_server;
 mod apply;
+mod apply_report;
 mod args;
-mod changes;
 mod console;
 #[cfg(feature = "kubernetes")]
 mod crds;
-mod databases;
 mod demo;
 mod document;
 mod explain;
 mod failure;
-mod files;
+mod file_watcher;
 mod keys;
 #[cfg(feature = "kubernetes")]
 mod names;
@@ -30,7 +29,8 @@ mod state;
 mod stop;
 mod text;
 mod watch;
-mod zone_results;
+mod zone_changes;
+mod zones;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -44,15 +44,15 @@ use console::Console;
 use failure::Failure;
 use output::Output;
 
-/// Planning makes and drops millions of short strings.
+/// mimalloc, because planning allocates and frees millions of short strings.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Exit status of `plan` if there is something to do.
-const CHANGES: u8 = 2;
+/// Exit status of `plan` if rows would change.
+const EXIT_CHANGES: u8 = 2;
 
-/// What is logged unless the environment says something else. Failed requests are told where they are made, too.
-const FILTER: &str = "warn,kube_client=off";
+/// Log filter if `RUST_LOG` is not set. kube-client is off because callers log failed requests.
+const DEFAULT_LOG_FILTER: &str = "warn,kube_client=off";
 
 fn main() -> ExitCode {
     let filter = EnvFilter::try_from_default_env();
@@ -60,12 +60,12 @@ fn main() -> ExitCode {
         Err(error) if std::env::var_os(EnvFilter::DEFAULT_ENV).is_some() => Some(error.to_string()),
         _ => None,
     };
-    let filter = filter.unwrap_or_else(|_| EnvFilter::new(FILTER));
+    let filter = filter.unwrap_or_else(|_| EnvFilter::new(DEFAULT_LOG_FILTER));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
         .with_ansi(has_colours())
-        // It would panic if nobody reads the standard error any more.
+        // Reporting an internal error panics if standard error is closed.
         .log_internal_errors(false)
         .init();
     if let Some(error) = unreadable {
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
     let command = match CommandLine::try_parse() {
         Ok(line) => line.command,
         Err(error) => {
-            // Nobody is left to tell if this fails.
+            // An error here cannot be reported anywhere.
             error.print().unwrap_or_default();
             return if error.use_stderr() {
                 ExitCode::FAILURE
@@ -87,20 +87,21 @@ fn main() -> ExitCode {
         io::stdin(),
         Output::new("standard output", io::stdout().lock()),
     );
-    // Not locked: other threads log there, and would wait for the end of the command.
+    // Not locked, because other threads log to standard error while the command runs.
     let mut errors = Output::new("standard error", io::stderr());
     let mut console = Console::new(&mut input, &mut output, &mut errors);
     let done = execute(command, &mut console);
     match done.and_then(|code| Ok(console.output.flush().map(|()| code)?)) {
         Ok(code) => code,
         Err(failure) => {
-            console.fail(&failure);
+            console.report_failure(&failure);
             ExitCode::FAILURE
         }
     }
 }
 
-/// Whether messages are coloured: on a terminal, unless its user wants none (<https://no-color.org>).
+/// `true` if log lines are coloured: on a terminal, unless NO_COLOR is set
+/// (<https://no-color.org>).
 fn has_colours() -> bool {
     let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     io::stderr().is_terminal() && !unwanted
@@ -120,8 +121,8 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
             #[cfg(feature = "kubernetes")]
             Command::Crds(arguments) => crds::crds(&arguments, console),
             Command::Plan(arguments) => {
-                let is_done = plan::plan(&arguments, console).await?;
-                return Ok(ExitCode::from(if is_done { 0 } else { CHANGES }));
+                let is_unchanged = plan::plan(&arguments, console).await?;
+                return Ok(ExitCode::from(if is_unchanged { 0 } else { EXIT_CHANGES }));
             }
         }?;
         Ok(ExitCode::SUCCESS)

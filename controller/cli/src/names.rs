@@ -1,30 +1,32 @@
-//! Names of Kubernetes' objects on the command line. A wrong one would be refused by the API server with each request, for ever.
+//! Validation of the names of Kubernetes objects on the command line.
+//!
+//! The API server would reject every request with an invalid name.
 
-/// The longest name of an object.
-const NAME: usize = 253;
-/// The longest name of a namespace.
-const LABEL: usize = 63;
+/// Maximum length of an object's name in bytes (RFC 1123 subdomain).
+const MAX_OBJECT_NAME_BYTES: usize = 253;
+/// Maximum length of a namespace's name in bytes (RFC 1123 label).
+const MAX_NAMESPACE_BYTES: usize = 63;
 
-/// The name of a node: DNS labels with dots between.
-pub(super) fn object(text: &str) -> Result<String, String> {
+/// Parses the name of a node: DNS labels separated by dots.
+pub(super) fn parse_node_name(text: &str) -> Result<String, String> {
     if text.contains("$(") {
-        return Err("the variable is not set where the container is started".to_owned());
+        return Err("the variable is not set in the container".to_owned());
     }
-    if text.len() <= NAME && text.split('.').all(is_label) {
+    if text.len() <= MAX_OBJECT_NAME_BYTES && text.split('.').all(is_label) {
         return Ok(text.to_owned());
     }
     Err(format!(
-        "expected the name of a node: up to {NAME} of a-z, 0-9, '-' and '.', with a letter or digit at both ends of each part"
+        "expected the name of a node: at most {MAX_OBJECT_NAME_BYTES} characters a-z, 0-9, '-' and '.'; each part begins and ends with a letter or digit"
     ))
 }
 
-/// The name of a namespace: a DNS label.
-pub(super) fn namespace(text: &str) -> Result<String, String> {
-    if text.len() <= LABEL && is_label(text) {
+/// Parses the name of a namespace: one DNS label.
+pub(super) fn parse_namespace(text: &str) -> Result<String, String> {
+    if text.len() <= MAX_NAMESPACE_BYTES && is_label(text) {
         return Ok(text.to_owned());
     }
     Err(format!(
-        "expected the name of a namespace: up to {LABEL} of a-z, 0-9 and '-', with a letter or digit at both ends"
+        "expected the name of a namespace: at most {MAX_NAMESPACE_BYTES} characters a-z, 0-9 and '-' that begin and end with a letter or digit"
     ))
 }
 
@@ -38,9 +40,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_that_an_api_server_takes() {
+    fn valid_names_are_those_that_an_api_server_accepts() {
         for name in ["n", "ovn-worker2", "10-0-0-1.example.com", &"n".repeat(253)] {
-            assert_eq!(object(name).as_deref(), Ok(name));
+            assert_eq!(parse_node_name(name).as_deref(), Ok(name));
         }
         for name in [
             "",
@@ -52,12 +54,12 @@ mod tests {
             "a/b",
             &"n".repeat(254),
         ] {
-            assert!(object(name).is_err(), "{name}");
+            assert!(parse_node_name(name).is_err(), "{name}");
         }
-        assert!(object("$(K8S_NODE)").is_err_and(|error| error.contains("variable")));
-        assert!(namespace("ovn-kubernetes").is_ok());
+        assert!(parse_node_name("$(K8S_NODE)").is_err_and(|error| error.contains("variable")));
+        assert!(parse_namespace("ovn-kubernetes").is_ok());
         for name in ["", "a.b", "Default", "a-", &"n".repeat(64)] {
-            assert!(namespace(name).is_err(), "{name}");
+            assert!(parse_namespace(name).is_err(), "{name}");
         }
     }
 }

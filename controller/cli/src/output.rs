@@ -1,9 +1,9 @@
-//! Standard output and standard error, whose readers may leave.
+//! Standard output and standard error, which the reader may close.
 
 use std::io::{self, ErrorKind, Write};
 
-/// A stream to a reader. When the reader is gone, as `head` is after its lines, the rest is dropped: the command goes on
-/// with its work and ends as it would have, without a complaint.
+/// An output stream. After a broken pipe, as with `patchbay .. | head`, the rest of the output is
+/// dropped, and the command completes with its usual exit status.
 pub(super) struct Output<W> {
     name: &'static str,
     to: W,
@@ -32,7 +32,7 @@ impl<W: Write> Output<W> {
                 self.is_closed = true;
                 Ok(if_closed)
             }
-            // Those who write in a loop try again.
+            // `write_all` retries after an interruption.
             Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),
             done => done.map_err(|error| {
                 let message = format!("cannot write to {}: {error}", self.name);
@@ -56,18 +56,18 @@ impl<W: Write> Write for Output<W> {
 mod tests {
     use super::*;
 
-    /// Takes two bytes, then fails.
+    /// Accepts two bytes, then fails.
     struct Failing {
-        taken: Vec<u8>,
-        how: ErrorKind,
+        written: Vec<u8>,
+        error: ErrorKind,
     }
 
     impl Write for Failing {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            if self.taken.len() == 2 {
-                return Err(self.how.into());
+            if self.written.len() == 2 {
+                return Err(self.error.into());
             }
-            self.taken.push(bytes[0]);
+            self.written.push(bytes[0]);
             Ok(1)
         }
 
@@ -76,25 +76,25 @@ mod tests {
         }
     }
 
-    fn write(how: ErrorKind) -> (io::Result<()>, Vec<u8>) {
+    fn write(error: ErrorKind) -> (io::Result<()>, Vec<u8>) {
         let to = Failing {
-            taken: Vec::new(),
-            how,
+            written: Vec::new(),
+            error,
         };
         let mut output = Output::new("the printer", to);
-        let written = write!(output, "four").and_then(|()| output.flush());
-        (written, output.to.taken)
+        let result = write!(output, "four").and_then(|()| output.flush());
+        (result, output.to.written)
     }
 
     #[test]
-    fn what_nobody_reads_is_dropped() {
-        let (written, taken) = write(ErrorKind::BrokenPipe);
-        assert!(written.is_ok());
-        assert_eq!(taken, b"fo");
+    fn output_after_a_broken_pipe_is_dropped() {
+        let (result, written) = write(ErrorKind::BrokenPipe);
+        assert!(result.is_ok());
+        assert_eq!(written, b"fo");
     }
 
     #[test]
-    fn what_cannot_be_written_is_told_with_its_place() {
+    fn a_failed_write_names_the_stream() {
         let error = write(ErrorKind::StorageFull).0.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StorageFull);
         let message = error.to_string();

@@ -1,4 +1,4 @@
-//! Flags: the ranges that a cluster uses itself.
+//! Flags for the address ranges of the cluster.
 
 use clap::Args;
 use ipnet::IpNet;
@@ -6,50 +6,54 @@ use ipnet::IpNet;
 use super::failure::Failure;
 use patchbay_model::{ClusterSettings, IpFamily};
 
-/// The ranges of a cluster. Connect subnets must keep clear of all of them.
+/// Address ranges of the cluster. No connect subnet may overlap with them.
 #[derive(Debug, Default, Args)]
 pub(super) struct ClusterRanges {
-    /// A range of cluster IPs, once per IP family: it says which families the cluster runs, and service-only connects let
-    /// traffic to it through. Default: none, and both families.
+    /// Range of the cluster IPs of services, at most one per IP family. The families of these ranges
+    /// are the IP families of the cluster, and connects with connectivity `ServiceNetwork` allow traffic
+    /// to the ranges. Default: no range, and both IP families.
     #[arg(long = "service-cidr", value_name = "CIDR", value_parser = range)]
     service: Vec<IpNet>,
-    /// A range of pods on the default network; as often as there are ranges. Default: none.
+    /// Range of the pods on the default network; may be repeated. Default: no range.
     #[arg(long = "pod-cidr", value_name = "CIDR", value_parser = range)]
     pod: Vec<IpNet>,
-    /// The range between the routers of the default network; once per IP family. Default: OVN-Kubernetes' own choice,
-    /// `100.64.0.0/16` and `fd98::/64`.
+    /// Join subnet of the default network, at most one per IP family. Default: the default of
+    /// OVN-Kubernetes, `100.64.0.0/16` and `fd98::/64`.
     #[arg(long = "join-cidr", value_name = "CIDR", value_parser = range)]
     join: Vec<IpNet>,
-    /// The range of the switches between the zones; once per IP family. Default: OVN-Kubernetes' own choice,
-    /// `100.88.0.0/16` and `fd97::/64`.
+    /// Transit subnet between the zones, at most one per IP family. Default: the default of
+    /// OVN-Kubernetes, `100.88.0.0/16` and `fd97::/64`.
     #[arg(long = "transit-cidr", value_name = "CIDR", value_parser = range)]
     transit: Vec<IpNet>,
-    /// The range between OVN and its host; once per IP family. Default: OVN-Kubernetes' own choice, `169.254.0.0/17` and
-    /// `fd69::/112`.
+    /// Masquerade subnet between OVN and its host, at most one per IP family. Default: the default of
+    /// OVN-Kubernetes, `169.254.0.0/17` and `fd69::/112`.
     #[arg(long = "masquerade-cidr", value_name = "CIDR", value_parser = range)]
     masquerade: Vec<IpNet>,
 }
 
 impl ClusterRanges {
-    /// The settings of a cluster with these ranges.
+    /// Settings of a cluster with these ranges.
+    ///
+    /// # Errors
+    /// Two ranges of one flag are of the same IP family.
     pub(super) fn settings(&self) -> Result<ClusterSettings, Failure> {
         let default = ClusterSettings::default();
-        let service_cidrs = one_of_each_family("--service-cidr", &self.service)?;
+        let service_cidrs = at_most_one_per_family("--service-cidr", &self.service)?;
         Ok(ClusterSettings {
             families: families(&service_cidrs),
             service_cidrs,
             cluster_subnets: self.pod.clone(),
-            join_subnets: in_place_of(
+            join_subnets: override_per_family(
                 &default.join_subnets,
-                &one_of_each_family("--join-cidr", &self.join)?,
+                &at_most_one_per_family("--join-cidr", &self.join)?,
             ),
-            transit_subnets: in_place_of(
+            transit_subnets: override_per_family(
                 &default.transit_subnets,
-                &one_of_each_family("--transit-cidr", &self.transit)?,
+                &at_most_one_per_family("--transit-cidr", &self.transit)?,
             ),
-            masquerade_subnets: in_place_of(
+            masquerade_subnets: override_per_family(
                 &default.masquerade_subnets,
-                &one_of_each_family("--masquerade-cidr", &self.masquerade)?,
+                &at_most_one_per_family("--masquerade-cidr", &self.masquerade)?,
             ),
             ..ClusterSettings::default()
         })
@@ -61,24 +65,24 @@ fn range(text: &str) -> Result<IpNet, String> {
     if range == range.trunc() {
         Ok(range)
     } else {
-        Err(format!("host bits are set: {} is the range", range.trunc()))
+        Err(format!("host bits are set: use {}", range.trunc()))
     }
 }
 
-fn one_of_each_family(flag: &str, ranges: &[IpNet]) -> Result<Vec<IpNet>, Failure> {
-    for (place, range) in ranges.iter().enumerate() {
+fn at_most_one_per_family(flag: &str, ranges: &[IpNet]) -> Result<Vec<IpNet>, Failure> {
+    for (index, range) in ranges.iter().enumerate() {
         let family = IpFamily::of_net(*range);
-        let mut before = ranges[..place].iter();
-        if let Some(other) = before.find(|other| IpFamily::of_net(**other) == family) {
+        let mut earlier = ranges[..index].iter();
+        if let Some(other) = earlier.find(|other| IpFamily::of_net(**other) == family) {
             return Err(Failure::Arguments(format!(
-                "{flag} {range}: {other} is the IP{family} range already"
+                "{flag} {range}: the IP{family} range is already {other}"
             )));
         }
     }
     Ok(ranges.to_vec())
 }
 
-/// The IP families of a cluster: it has a service range of each. Where none is given, nobody knows, and it is both.
+/// IP families of the service ranges. Both families if there is no service range.
 fn families(service_cidrs: &[IpNet]) -> Vec<IpFamily> {
     let has = |family: &IpFamily| {
         let mut families = service_cidrs.iter().map(|cidr| IpFamily::of_net(*cidr));
@@ -87,17 +91,17 @@ fn families(service_cidrs: &[IpNet]) -> Vec<IpFamily> {
     IpFamily::BOTH.into_iter().filter(has).collect()
 }
 
-/// The default ranges of the families that are not given, and those that are; IPv4 first.
-fn in_place_of(default: &[IpNet], given: &[IpNet]) -> Vec<IpNet> {
-    let of = |ranges: &[IpNet], family| {
-        let mut ranges = ranges.iter();
+/// The given range of each IP family, or the default one of that family; IPv4 first.
+fn override_per_family(default: &[IpNet], given: &[IpNet]) -> Vec<IpNet> {
+    let range_of = |ranges: &[IpNet], family| {
         ranges
+            .iter()
             .find(|range| IpFamily::of_net(**range) == family)
             .copied()
     };
-    let families = IpFamily::BOTH.into_iter();
-    families
-        .filter_map(|family| of(given, family).or_else(|| of(default, family)))
+    IpFamily::BOTH
+        .into_iter()
+        .filter_map(|family| range_of(given, family).or_else(|| range_of(default, family)))
         .collect()
 }
 
@@ -116,13 +120,13 @@ mod tests {
         assert_eq!(range("10.96.0.0/16"), Ok("10.96.0.0/16".parse().unwrap()));
         assert_eq!(
             range("10.96.0.1/16"),
-            Err("host bits are set: 10.96.0.0/16 is the range".to_owned())
+            Err("host bits are set: use 10.96.0.0/16".to_owned())
         );
         assert!(range("10.96.0.0").is_err());
     }
 
     #[test]
-    fn the_help_tells_the_defaults() {
+    fn the_help_names_the_default_ranges() {
         let command = ClusterRanges::augment_args(Command::new("ranges"));
         let help = |flag: &str| {
             let mut arguments = command.get_arguments();
@@ -142,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_one_range_of_a_family() {
+    fn a_flag_has_at_most_one_range_per_family() {
         let settings = |service: &[&str]| {
             let service = ranges(service);
             let ranges = ClusterRanges {
@@ -154,13 +158,13 @@ mod tests {
         assert!(settings(&["10.96.0.0/16", "fd00::/112"]).is_ok());
         assert_eq!(
             settings(&["10.96.0.0/16", "fd00::/112", "10.97.0.0/16"]),
-            Err("--service-cidr 10.97.0.0/16: 10.96.0.0/16 is the IPv4 range already".to_owned())
+            Err("--service-cidr 10.97.0.0/16: the IPv4 range is already 10.96.0.0/16".to_owned())
         );
         assert!(settings(&["10.96.0.0/16", "10.96.0.0/16"]).is_err());
     }
 
     #[test]
-    fn families_are_those_of_the_service_ranges() {
+    fn the_ip_families_are_those_of_the_service_ranges() {
         let families = |cidrs: &[&str]| super::families(&ranges(cidrs));
         assert_eq!(families(&[]), IpFamily::BOTH);
         assert_eq!(families(&["10.96.0.0/16"]), [IpFamily::V4]);
@@ -170,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_takes_the_place_of_the_default_of_its_family() {
+    fn a_given_range_replaces_the_default_of_its_family() {
         let given = ClusterRanges {
             join: ranges(&["fd77::/64"]),
             pod: ranges(&["10.244.0.0/16"]),

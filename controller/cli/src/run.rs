@@ -11,7 +11,8 @@ use super::failure::Failure;
 use super::stop::Stop;
 use patchbay_app::northbound::OpenError;
 use patchbay_kubernetes::{
-    ClusterHalf, Config, Lease, Timing, ZoneHalf, client, run as run_halves,
+    ClusterManagerConfig, ControllerConfig, LeaseConfig, Timing, ZoneControllerConfig, client,
+    run as run_controllers,
 };
 
 /// Name of the lease of the cluster-wide half.
@@ -40,19 +41,19 @@ pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Res
         "running as {} on the API server at {server} until Ctrl-C",
         config.identity
     )?;
-    let ended = run_halves(client, config, async move { stop.asked().await }).await;
+    let ended = run_controllers(client, config, async move { stop.asked().await }).await;
     ended.map_err(|error| Failure::Ended(error.to_string()))
 }
 
-fn config(arguments: &args::Run, namespace: String) -> Result<Config, Failure> {
+fn config(arguments: &args::Run, namespace: String) -> Result<ControllerConfig, Failure> {
     let settings = arguments.ranges.settings()?;
-    let cluster = (arguments.mode != Mode::Zone).then(|| ClusterHalf {
+    let cluster = (arguments.mode != Mode::Zone).then(|| ClusterManagerConfig {
         settings: settings.clone(),
-        lease: Lease::new(&*namespace, LEASE),
+        lease: LeaseConfig::new(&*namespace, LEASE),
     });
     let zone = match (&arguments.mode, &arguments.zone) {
         (Mode::Cluster, _) | (_, None) => None,
-        (_, Some(zone)) => Some(ZoneHalf {
+        (_, Some(zone)) => Some(ZoneControllerConfig {
             zone: zone.clone(),
             families: settings.families.clone(),
             service_cidrs: settings.service_cidrs.clone(),
@@ -63,7 +64,7 @@ fn config(arguments: &args::Run, namespace: String) -> Result<Config, Failure> {
     };
     // A lease is held by one process, not by all that have had the pod's name.
     let identity = format!("{}_{}", host(), Uuid::new_v4());
-    Ok(Config {
+    Ok(ControllerConfig {
         cluster,
         zone,
         namespace,

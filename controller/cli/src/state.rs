@@ -1,4 +1,4 @@
-//! The folder of `--state`, and runs that wait for each other.
+//! The state folder of `--state`, and its lock between runs.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf, absolute};
@@ -10,10 +10,13 @@ use super::console::Console;
 use super::failure::Failure;
 use patchbay_resources::state::{StateError, StateFolder, StateLock};
 
-/// How often a folder that another run uses is looked at. Who waits in the kernel cannot be told to stop.
-const INTERVAL: Duration = Duration::from_millis(100);
+/// Interval between attempts to lock the folder. A blocking lock could not be interrupted by Ctrl-C.
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The state's folder, if there is to be one. Nothing is made yet.
+/// Returns the state folder of `--state`, which may not exist yet.
+///
+/// # Errors
+/// The folder is inside a folder of manifests.
 pub(super) fn folder(
     state: Option<&PathBuf>,
     manifests: &[PathBuf],
@@ -23,19 +26,19 @@ pub(super) fn folder(
     };
     match manifests
         .iter()
-        .find(|manifests| is_among(state, manifests))
+        .find(|manifests| is_inside(state, manifests))
     {
         None => Ok(Some(StateFolder::new(state))),
         Some(manifests) => Err(Failure::Arguments(format!(
-            "--state {} is among the manifests of -f {}: the next run would read as manifests what this one keeps there",
+            "--state {} is inside -f {}: the next run would read the state as manifests",
             state.display(),
             manifests.display()
         ))),
     }
 }
 
-/// Whether what is written to the state's folder would be read with this folder of manifests.
-fn is_among(state: &Path, manifests: &Path) -> bool {
+/// `true` if files of the state folder would be read as manifests of this folder.
+fn is_inside(state: &Path, manifests: &Path) -> bool {
     let Ok(manifests) = manifests.canonicalize() else {
         return false;
     };
@@ -46,7 +49,7 @@ fn is_among(state: &Path, manifests: &Path) -> bool {
             .is_ok_and(|below| !below.iter().any(is_hidden))
 }
 
-/// The path without links, of a folder that may not be there yet.
+/// Resolves the symbolic links of a path whose last folders may not exist yet.
 fn canonical(path: &Path) -> PathBuf {
     let path = absolute(path).unwrap_or_else(|_| path.to_owned());
     let found = path.ancestors().find_map(|ancestor| {
@@ -56,7 +59,7 @@ fn canonical(path: &Path) -> PathBuf {
     found.unwrap_or(path)
 }
 
-/// Waits until no other run uses the folder, and keeps others out of it.
+/// Locks the folder exclusively, and waits while another run uses it.
 pub(super) async fn lock(
     folder: Option<&StateFolder>,
     console: &mut Console<'_>,
@@ -64,7 +67,7 @@ pub(super) async fn lock(
     wait(folder, StateFolder::try_lock, console).await
 }
 
-/// Waits until no other run writes to the folder, and keeps those out that would.
+/// Locks the folder for reading, and waits while another run writes to it.
 pub(super) async fn lock_to_read(
     folder: Option<&StateFolder>,
     console: &mut Console<'_>,
@@ -80,19 +83,19 @@ async fn wait(
     let Some(folder) = folder else {
         return Ok(None);
     };
-    let mut is_told = false;
+    let mut is_reported = false;
     loop {
         if let Some(lock) = attempt(folder)? {
             return Ok(Some(lock));
         }
-        if !is_told {
+        if !is_reported {
             let name = folder.path().display();
             writeln!(
                 console.errors,
-                "waiting for another run, which uses the state folder {name}"
+                "waiting for another run that uses the state folder {name}"
             )?;
-            is_told = true;
+            is_reported = true;
         }
-        sleep(INTERVAL).await;
+        sleep(LOCK_RETRY_INTERVAL).await;
     }
 }

@@ -1,10 +1,11 @@
-//! The signals that end commands that would go on for ever.
+//! Signals that end commands which run until they are stopped.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Listens for Ctrl-C and for the signal that asks processes to end. From when it is made neither ends the process by itself.
+/// Listener for SIGINT (Ctrl-C) and SIGTERM. Once it exists, these signals no longer end the process
+/// by themselves.
 pub(super) struct Stop {
     interrupt: Signal,
     terminate: Signal,
@@ -18,7 +19,7 @@ impl Stop {
         })
     }
 
-    /// Waits until the process is told to stop.
+    /// Waits for SIGINT or SIGTERM.
     pub(super) async fn asked(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

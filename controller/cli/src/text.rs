@@ -1,4 +1,4 @@
-//! Zones as `ovn-nbctl` prints them, connects as YAML.
+//! Text of zones as `ovn-nbctl` prints them, and objects with their status.
 
 use std::fmt::Write as _;
 
@@ -13,8 +13,12 @@ use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::InventoryKind;
 use patchbay_resources::udn::NetworkStatus;
 
-/// One zone: for each connect its router, the routes of that, and the policies of each connected network's router.
-pub(super) fn zone(
+/// Renders a zone: for each connect its router, the routes of the router, and the policies of the
+/// routers of the connected networks.
+///
+/// # Errors
+/// A row cannot be decoded.
+pub(super) fn render_zone(
     zone: &str,
     outcome: &ZoneOutcome,
     snapshot: &Snapshot,
@@ -24,28 +28,27 @@ pub(super) fn zone(
         let router = names::connect_router(connect);
         let shown = show_named(snapshot, &router)?;
         if shown.is_empty() {
-            let _ = writeln!(text, "\n# {connect}: no router yet");
+            let _ = writeln!(text, "\n# {connect}: the connect router does not exist yet");
             continue;
         }
-        command(&mut text, &format!("show {router}"), &shown);
+        push_command(&mut text, &format!("show {router}"), &shown);
         let routes = lr_route_list(snapshot, &router)?;
-        command(&mut text, &format!("lr-route-list {router}"), &routes);
-        let local = report.connected.iter().filter(|network| network.is_local);
-        for network in local {
+        push_command(&mut text, &format!("lr-route-list {router}"), &routes);
+        for network in report.connected.iter().filter(|network| network.is_local) {
             let router = names::network_router(&network.network, network.owner.topology);
             let policies = lr_policy_list(snapshot, &router)?;
-            command(&mut text, &format!("lr-policy-list {router}"), &policies);
+            push_command(&mut text, &format!("lr-policy-list {router}"), &policies);
         }
     }
     Ok(text)
 }
 
-fn command(text: &mut String, arguments: &str, output: &str) {
+fn push_command(text: &mut String, arguments: &str, output: &str) {
     let _ = write!(text, "\n$ ovn-nbctl {arguments}\n{output}");
 }
 
-/// What a cluster would have written into the object: its annotations and its status.
-pub(super) fn connect(object: &ClusterNetworkConnect) -> Value {
+/// Returns the annotations and the status of a connect, as a cluster would write them.
+pub(super) fn connect_status(object: &ClusterNetworkConnect) -> Value {
     json!({
         "apiVersion": "k8s.ovn.org/v1",
         "kind": "ClusterNetworkConnect",
@@ -57,18 +60,22 @@ pub(super) fn connect(object: &ClusterNetworkConnect) -> Value {
     })
 }
 
-/// Kind, name and status of every UDN and CUDN, by name.
-pub(super) fn networks(cluster: &Cluster) -> Vec<Value> {
+/// Returns kind, name and status of every UDN and CUDN, by name.
+pub(super) fn network_statuses(cluster: &Cluster) -> Vec<Value> {
     let inventory = &cluster.inventory;
-    let udns = inventory.user_defined_networks.iter();
-    let udns = udns.map(|(_, udn)| network(&udn.object, udn.object.status.as_ref()));
-    let cudns = inventory.cluster_user_defined_networks.iter();
-    let cudns = cudns.map(|(_, cudn)| network(&cudn.object, cudn.object.status.as_ref()));
+    let udns = inventory
+        .user_defined_networks
+        .iter()
+        .map(|(_, udn)| network_status(&udn.object, udn.object.status.as_ref()));
+    let cudns = inventory
+        .cluster_user_defined_networks
+        .iter()
+        .map(|(_, cudn)| network_status(&cudn.object, cudn.object.status.as_ref()));
     udns.chain(cudns).collect()
 }
 
-/// What a cluster would have written into a network: its status.
-fn network<T: InventoryKind>(object: &T, status: Option<&NetworkStatus>) -> Value {
+/// Returns kind, name and status of a network, as a cluster would write them.
+fn network_status<T: InventoryKind>(object: &T, status: Option<&NetworkStatus>) -> Value {
     let mut metadata = json!({ "name": object.meta().name });
     if let Some(namespace) = &object.meta().namespace {
         metadata["namespace"] = namespace.as_str().into();

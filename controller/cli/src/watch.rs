@@ -1,111 +1,111 @@
-//! `apply --watch`: whenever files change, or a database comes back.
+//! `patchbay apply --watch`: applies after each change of a file and each resync of a database.
 
 use std::collections::BTreeSet;
 
-use super::apply::Applied;
+use super::apply::ApplySession;
 use super::args::Manifests;
 use super::console::Console;
 use super::failure::Failure;
-use super::files::{Changes, RETRY};
+use super::file_watcher::{FileWatcher, RETRY_DELAY};
 use super::state::{folder, lock};
 use super::stop::Stop;
 use patchbay_app::northbound::OpenError;
 use patchbay_resources::manifests::{Inventory, read_manifests};
 use patchbay_resources::state::restore;
 
-/// Applies the manifests whenever they change and whenever the database comes back, until the process is told to stop. What
-/// fails is tried again.
+/// Applies the manifests after each change and each resync of a database, and retries failures, until
+/// Ctrl-C or SIGTERM.
 pub(super) async fn watch(manifests: &Manifests, console: &mut Console<'_>) -> Result<(), Failure> {
     if manifests.paths.iter().any(|path| path.as_os_str() == "-") {
-        let message = "--watch is for files and folders: standard input does not change";
+        let message = "--watch requires files or folders: standard input cannot be watched";
         return Err(Failure::Arguments(message.to_owned()));
     }
     let mut stop = Stop::new()?;
-    let mut changes = Changes::of(&manifests.paths);
-    let mut last = Last::default();
-    console.told = Some(BTreeSet::new());
+    let mut watcher = FileWatcher::new(&manifests.paths);
+    let mut watched = WatchedApply::default();
+    console.reported = Some(BTreeSet::new());
     loop {
-        let applied = tokio::select! {
-            applied = last.apply(manifests, console) => applied,
-            // Files of the state are written in one go: they are never left between two states.
+        let result = tokio::select! {
+            result = watched.apply(manifests, console) => result,
+            // Files of the state folder are replaced atomically, so an apply can be dropped anywhere.
             () = stop.asked() => {
                 writeln!(
                     console.errors,
-                    "stopped in the middle of an apply: what is not done yet is left to the next one"
+                    "stopped during an apply; the next apply completes it"
                 )?;
                 return Ok(());
             }
         };
-        let has_failed = match applied {
+        let has_failed = match result {
             Ok(()) => {
-                console.told = Some(BTreeSet::new());
+                console.reported = Some(BTreeSet::new());
                 false
             }
-            // What arguments say does not get better.
+            // Errors in arguments are not retried.
             Err(failure @ (Failure::Arguments(_) | Failure::Open(OpenError::Remote(_)))) => {
                 return Err(failure);
             }
             Err(failure) => {
-                // The databases may be anything between what they were and what they should be.
-                last.read = None;
-                console.fail(&failure);
-                console.tell(what_follows(&failure))?;
+                // A part of the transactions may be applied.
+                watched.manifests = None;
+                console.report_failure(&failure);
+                console.report(retry_message(&failure))?;
                 true
             }
         };
         console.output.flush()?;
         let files_have_changed = tokio::select! {
-            files_have_changed = changes.next(has_failed) => files_have_changed,
-            () = last.applied.resynced() => false,
+            files_have_changed = watcher.wait_for_change(has_failed) => files_have_changed,
+            () = watched.session.wait_for_resync() => false,
             () = stop.asked() => return Ok(()),
         };
         if files_have_changed {
-            console.told = Some(BTreeSet::new());
+            console.reported = Some(BTreeSet::new());
         }
     }
 }
 
-/// What a failure means for what is there, and what happens next.
-fn what_follows(failure: &Failure) -> String {
+/// Returns the line that follows a failure: whether the rows stay, and when the apply is retried.
+fn retry_message(failure: &Failure) -> String {
     let stays = match failure {
         Failure::Zone { .. } | Failure::State(_) | Failure::Print { .. } | Failure::Io(_) => "",
-        _ => "what was applied stays; ",
+        _ => "the applied rows stay; ",
     };
-    let seconds = RETRY.as_secs();
-    format!("{stays}trying again when files change, and every {seconds} s")
+    let seconds = RETRY_DELAY.as_secs();
+    format!("{stays}retrying on changes of files and every {seconds} s")
 }
 
-/// What was applied last.
+/// The open databases, and the manifests of the last apply.
 #[derive(Default)]
-struct Last {
-    applied: Applied,
-    /// The manifests, as they were read; none after a failure.
-    read: Option<Inventory>,
+struct WatchedApply {
+    session: ApplySession,
+    /// The manifests as they were read. `None`: nothing was applied, or the last apply failed.
+    manifests: Option<Inventory>,
 }
 
-impl Last {
-    /// Reads the manifests, and applies them unless that is what the databases are.
+impl WatchedApply {
+    /// Reads the manifests, and applies them unless the databases have their rows already.
     async fn apply(
         &mut self,
         manifests: &Manifests,
         console: &mut Console<'_>,
     ) -> Result<(), Failure> {
-        let read = read_manifests(&manifests.paths, console.input)?;
-        if self.read.as_ref() == Some(&read) && self.applied.is_there().await? {
+        let inventory = read_manifests(&manifests.paths, console.input)?;
+        if self.manifests.as_ref() == Some(&inventory) && self.session.is_reconciled().await? {
             return Ok(());
         }
-        let mut inventory = read.clone();
+        let mut restored = inventory.clone();
         let state = folder(manifests.state.as_ref(), &manifests.paths)?;
         let _lock = lock(state.as_ref(), console).await?;
-        match (&state, self.applied.inventory()) {
-            (Some(folder), _) => restore(&mut inventory, &folder.load()?)?,
-            (None, Some(complete)) => restore(&mut inventory, complete)?,
+        match (&state, self.session.inventory()) {
+            (Some(folder), _) => restore(&mut restored, &folder.load()?)?,
+            (None, Some(complete)) => restore(&mut restored, complete)?,
             (None, None) => {}
         }
-        self.applied
-            .apply(manifests, inventory, state.as_ref(), console)
+        self.session
+            .apply(manifests, restored, state.as_ref(), console)
             .await?;
-        self.read = Some(read);
+        self.manifests = Some(inventory);
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use patchbay_model::listing::listed;
+use patchbay_model::abbreviation::abbreviate_list;
 use patchbay_model::{ConnectError, OwnerKey, PointToPointError, TunnelKeyError};
 
 /// How many networks a notice names.
@@ -128,7 +128,7 @@ pub enum Notice {
     /// Another connect joins two or more of the same networks.
     #[error(
         "connect {connect} joins networks {}, too: which way their traffic takes is undefined, and what either connect drops is dropped",
-        listed(networks, NAMED)
+        abbreviate_list(networks, NAMED)
     )]
     SharedNetworks {
         /// Name of the other connect.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::report::{ConnectReport, Notice};
-use patchbay_model::listing::beginning;
+use patchbay_model::abbreviation::truncate_text;
 
 /// The longest sentence in a short summary, in bytes. What a database says in a refusal has no end of its own.
 const SENTENCE: usize = 400;
@@ -65,7 +65,7 @@ fn cut(sentences: &mut Vec<String>, most: usize) -> usize {
     let more = sentences.len().saturating_sub(most);
     sentences.truncate(most);
     for sentence in sentences {
-        sentence.truncate(beginning(sentence, SENTENCE).len());
+        sentence.truncate(truncate_text(sentence, SENTENCE).len());
     }
     more
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::summary::ZoneSummary;
-use patchbay_model::listing::listed;
-use patchbay_model::verdict::{Holds, Verdict};
+use patchbay_model::abbreviation::abbreviate_list;
+use patchbay_model::condition::{ConditionReport, ConditionStatus};
 
 /// Type of the condition.
 pub const CONNECTED: &str = "Connected";
@@ -42,7 +42,7 @@ impl<'a> ZoneReports<'a> {
 
     /// The condition. What a zone said before the connect was changed vouches for nothing, good or bad. What is odd is
     /// told and makes nothing false.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> ConditionReport {
         let skipped = Sentences::of(&self.current, |summary| (&summary.obstacles, summary.more));
         let noted = Sentences::of(&self.current, |summary| {
             (&summary.notices, summary.more_notices)
@@ -61,17 +61,17 @@ impl<'a> ZoneReports<'a> {
         }
         parts.extend(noted.told("noted"));
         let (holds, reason) = if !is_complete {
-            (Holds::False, "SomethingSkipped")
+            (ConditionStatus::False, "SomethingSkipped")
         } else if !self.silent.is_empty() {
-            (Holds::Unknown, "ZonesSilent")
+            (ConditionStatus::Unknown, "ZonesSilent")
         } else if !self.outdated.is_empty() {
-            (Holds::Unknown, "ZonesNotUpToDate")
+            (ConditionStatus::Unknown, "ZonesNotUpToDate")
         } else {
-            (Holds::True, "AllNetworksConnected")
+            (ConditionStatus::True, "AllNetworksConnected")
         };
-        Verdict {
+        ConditionReport {
             type_: CONNECTED,
-            holds,
+            status: holds,
             reason,
             message: parts.join("; "),
         }
@@ -150,7 +150,7 @@ impl<'a> Sentences<'a> {
 
 fn named(zones: &[&str]) -> String {
     let plural = if zones.len() == 1 { "" } else { "s" };
-    format!("zone{plural} {}", listed(zones, NAMED))
+    format!("zone{plural} {}", abbreviate_list(zones, NAMED))
 }
 
 fn counted(number: usize, what: &str) -> String {
@@ -177,7 +177,11 @@ mod tests {
         })
     }
 
-    fn verdict(current: &[(&str, &ZoneSummary)], outdated: &[&str], silent: &[&str]) -> Verdict {
+    fn verdict(
+        current: &[(&str, &ZoneSummary)],
+        outdated: &[&str],
+        silent: &[&str],
+    ) -> ConditionReport {
         let reports = ZoneReports {
             current: current.to_vec(),
             outdated: outdated.to_vec(),
@@ -190,11 +194,11 @@ mod tests {
     fn the_condition_counts_and_tells_what_is_skipped() {
         let complete = complete();
         let told = verdict(&[("n1", &complete)], &[], &[]);
-        assert_eq!(told.holds, Holds::True);
+        assert_eq!(told.status, ConditionStatus::True);
         assert_eq!(told.message, "connected: 1 network with 2 ports in 1 zone");
         let held = ZoneSummary::from(&ConnectReport::held(HeldReason::NoTunnelKey));
         let told = verdict(&[("n1", &complete), ("n2", &held)], &[], &[]);
-        assert_eq!(told.holds, Holds::False);
+        assert_eq!(told.status, ConditionStatus::False);
         assert_eq!(
             told.message,
             "connected: 0 to 1 network with 2 ports in 2 zones, fewest in zone n2; \
@@ -238,7 +242,10 @@ mod tests {
     #[test]
     fn as_long_as_zones_are_silent_nobody_knows() {
         let told = verdict(&[("n1", &complete())], &[], &["n2", "n3"]);
-        assert_eq!((told.holds, told.reason), (Holds::Unknown, "ZonesSilent"));
+        assert_eq!(
+            (told.status, told.reason),
+            (ConditionStatus::Unknown, "ZonesSilent")
+        );
         assert_eq!(
             told.message,
             "connected: 1 network with 2 ports in 1 zone; no report yet of zones n2, n3"
@@ -250,8 +257,8 @@ mod tests {
         let complete = complete();
         let told = verdict(&[("n1", &complete)], &["n2"], &[]);
         assert_eq!(
-            (told.holds, told.reason),
-            (Holds::Unknown, "ZonesNotUpToDate")
+            (told.status, told.reason),
+            (ConditionStatus::Unknown, "ZonesNotUpToDate")
         );
         assert_eq!(
             told.message,
@@ -262,7 +269,7 @@ mod tests {
         // What one zone lacks is so, whatever the others will say.
         let held = ZoneSummary::from(&ConnectReport::held(HeldReason::NoTunnelKey));
         let told = verdict(&[("n1", &held)], &["n2"], &["n3"]);
-        assert_eq!(told.holds, Holds::False);
+        assert_eq!(told.status, ConditionStatus::False);
         assert_eq!(
             told.message,
             "connected: 0 networks with 0 ports in 1 zone; \
@@ -278,7 +285,7 @@ mod tests {
         odd.more_notices = 2;
         let complete = complete();
         let told = verdict(&[("n1", &odd), ("n2", &odd), ("n3", &complete)], &[], &[]);
-        assert_eq!(told.holds, Holds::True);
+        assert_eq!(told.status, ConditionStatus::True);
         assert_eq!(
             told.message,
             "connected: 1 network with 6 ports in 3 zones; \
@@ -286,7 +293,7 @@ mod tests {
         );
         odd.obstacles = vec!["network blue: bad".to_owned()];
         let told = verdict(&[("n1", &odd)], &["n2"], &[]);
-        assert_eq!(told.holds, Holds::False);
+        assert_eq!(told.status, ConditionStatus::False);
         assert_eq!(
             told.message,
             "connected: 1 network with 2 ports in 1 zone; skipped: zone n1: network blue: bad; \

@@ -1,34 +1,40 @@
-//! On which nodes networks are rendered, where OVN-Kubernetes renders them only on nodes that need them.
+//! Nodes on which networks are rendered, for OVN-Kubernetes with dynamic allocation of networks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::store::Objects;
 use patchbay_connects::Activity;
 use patchbay_model::ConnectInput;
 use patchbay_model::Networks;
+use patchbay_resources::manifests::ObjectKey;
 
-/// A network is rendered on the nodes that run pods, or have egress IPs, of the namespaces whose primary network it is, and on
-/// those where a network is that it is connected with.
+/// Computes the nodes on which each network of a ClusterNetworkConnect is rendered.
 ///
-/// `pods` are the nodes of pods that are on networks, `egress` those that have egress IPs, by namespace.
-pub(super) fn activity(
+/// A network is rendered on every node with a pod or an egress IP of a namespace whose primary
+/// network it is. It is also rendered on the nodes of the networks that it is connected with.
+///
+/// `pods` maps each pod to its node, or to `None` if the pod is on no network. `egress` maps each
+/// namespace to the nodes of its egress IPs.
+pub(super) fn network_activity(
     networks: &Networks,
     connects: &OrdMap<String, Arc<ConnectInput>>,
-    pods: &Objects<Option<String>>,
+    pods: &OrdMap<ObjectKey, Option<String>>,
     egress: &BTreeMap<String, BTreeSet<String>>,
 ) -> Activity {
-    let mut of_namespaces = BTreeMap::<&str, BTreeSet<&str>>::new();
+    let mut nodes_by_namespace = BTreeMap::<&str, BTreeSet<&str>>::new();
     for (key, node) in pods {
         if let (Some(namespace), Some(node)) = (&key.namespace, node) {
-            of_namespaces.entry(namespace).or_default().insert(node);
+            nodes_by_namespace
+                .entry(namespace)
+                .or_default()
+                .insert(node);
         }
     }
     for (namespace, nodes) in egress {
-        let of_namespace = of_namespaces.entry(namespace).or_default();
-        of_namespace.extend(nodes.iter().map(String::as_str));
+        let namespace_nodes = nodes_by_namespace.entry(namespace).or_default();
+        namespace_nodes.extend(nodes.iter().map(String::as_str));
     }
     let mut limited = BTreeMap::<String, BTreeSet<String>>::new();
     for input in connects.values() {
@@ -41,7 +47,7 @@ pub(super) fn activity(
             .collect();
         let namespaces = members.iter().flat_map(|network| &network.namespaces);
         let nodes: BTreeSet<&str> = namespaces
-            .filter_map(|namespace| of_namespaces.get(namespace.as_str()))
+            .filter_map(|namespace| nodes_by_namespace.get(namespace.as_str()))
             .flatten()
             .copied()
             .collect();
@@ -60,7 +66,6 @@ mod tests {
     use super::*;
     use patchbay_model::{ConnectSubnetMap, Network, NetworkId, Role, Topology, Transport};
     use patchbay_resources::cnc::ClusterNetworkConnect;
-    use patchbay_resources::manifests::ObjectKey;
 
     fn network(name: &str, id: i64) -> Network {
         Network {
@@ -91,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_is_where_it_or_one_of_its_peers_is_needed() {
+    fn a_network_is_rendered_on_its_own_nodes_and_on_those_of_its_peers() {
         let networks: Networks = [network("red", 1), network("blue", 2), network("green", 3)]
             .into_iter()
             .collect();
@@ -112,12 +117,12 @@ mod tests {
             pod("other", "p", Some("n3")),
         ];
         let egress = [("red-ns".to_owned(), ["n4".to_owned()].into())].into();
-        let activity = activity(&networks, &connects, &pods.into_iter().collect(), &egress);
+        let activity = network_activity(&networks, &connects, &pods.into_iter().collect(), &egress);
         let nodes = |network: &str| {
             let nodes = activity.limited[network].iter();
             nodes.map(String::as_str).collect::<Vec<_>>()
         };
-        // Connected networks are connected where either of them is; that is not handed on to a third one.
+        // A network gets the nodes of its direct peers only: green is no peer of red.
         assert_eq!(nodes("red"), ["n1", "n4"]);
         assert_eq!(nodes("blue"), ["n1", "n2", "n4"]);
         assert_eq!(nodes("green"), ["n2"]);

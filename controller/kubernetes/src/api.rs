@@ -56,12 +56,12 @@ impl<K: Object> Api<K> {
 }
 
 impl<K: Object + Clone + DeserializeOwned> Api<K> {
-    /// One page of a list.
+    /// Lists one page of objects.
     pub(super) async fn list(&self, params: &ListParams) -> Result<ObjectList<K>> {
         self.send(self.request().list(params)).await
     }
 
-    /// The events that follow a version.
+    /// Watches the objects: returns the events after a resource version.
     pub(super) async fn watch(
         &self,
         params: &WatchParams,
@@ -72,7 +72,7 @@ impl<K: Object + Clone + DeserializeOwned> Api<K> {
         self.client.request_events(request).await
     }
 
-    /// Changes an object. Returns the object as it is then.
+    /// Patches an object. Returns the object after the write.
     pub(super) async fn patch<P: Serialize>(
         &self,
         name: &str,
@@ -82,7 +82,7 @@ impl<K: Object + Clone + DeserializeOwned> Api<K> {
         self.send(self.request().patch(name, params, patch)).await
     }
 
-    /// Changes the status of an object. Returns the object as it is then.
+    /// Patches the status of an object. Returns the object after the write.
     pub(super) async fn patch_status<P: Serialize>(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! How requests get to the API server.
+//! The HTTP client for the API server.
 
 use std::time::Duration;
 
@@ -11,24 +11,29 @@ use serde_json::{Value, json};
 use tower::BoxError;
 use tower::util::AndThenLayer;
 
-/// How long a connection may be silent in the middle of something. A watch of which nothing is heard is ended before that.
-const READ: Duration = Duration::from_secs(300);
+/// Longest silence on a connection. It exceeds `Timing::watch_idle_timeout`, which ends an idle
+/// watch first.
+const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// A client that leaves it to its users to try again: they know what may be asked for twice, how long to wait, and what to
-/// tell. What `Retry-After` says is in the status of the failure, whoever has answered.
+/// Makes a client that does not retry. Its callers retry, because they know which requests are safe
+/// to repeat.
+///
+/// The client copies a `Retry-After` header into the `Status` of the error, whatever server or
+/// proxy sent it.
 ///
 /// # Errors
-/// The configuration names a proxy, a certificate or a way to log in that cannot be used.
+/// The configuration names a proxy, a certificate or a credential plugin that cannot be used.
 pub fn client(mut config: Config) -> kube::Result<Client> {
     config.default_retry = false;
-    config.read_timeout.get_or_insert(READ);
-    let layer = AndThenLayer::new(with_wait_in_status);
+    config.read_timeout.get_or_insert(READ_TIMEOUT);
+    let layer = AndThenLayer::new(copy_retry_after_to_status);
     Ok(ClientBuilder::try_from(config)?.with_layer(&layer).build())
 }
 
-/// Puts what the header asks to wait into the body, where kube finds it. An API server that is throttling answers in plain
-/// text.
-async fn with_wait_in_status(
+/// Copies the `Retry-After` header of an error response into its body, where `kube` looks for it.
+///
+/// An API server that throttles answers in plain text; that text becomes the message of a `Status`.
+async fn copy_retry_after_to_status(
     response: Response<Box<DynBody>>,
 ) -> Result<Response<Box<DynBody>>, BoxError> {
     let code = response.status();
@@ -37,19 +42,19 @@ async fn with_wait_in_status(
     };
     let (mut head, body) = response.into_parts();
     let body = body.collect().await?.to_bytes();
-    let status = with_wait(&body, code.as_u16(), seconds).to_string();
+    let status = status_with_retry_after(&body, code.as_u16(), seconds).to_string();
     head.headers.remove(CONTENT_LENGTH);
     let body = Body::from(status.into_bytes()).map_err(BoxError::from);
     Ok(Response::from_parts(head, Box::new(body)))
 }
 
-/// The seconds that the header says; API servers do not send dates.
+/// The header's value in seconds. API servers do not send dates.
 fn retry_after(headers: &HeaderMap) -> Option<u32> {
     headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
 }
 
-/// The body as a `Status` that asks to wait.
-fn with_wait(body: &[u8], code: u16, seconds: u32) -> Value {
+/// The body as a `Status` with `retryAfterSeconds`. A value that the body already has is kept.
+fn status_with_retry_after(body: &[u8], code: u16, seconds: u32) -> Value {
     let status = serde_json::from_slice::<Value>(body).ok();
     let mut status = status
         .filter(|status| status["kind"] == "Status")
@@ -74,17 +79,20 @@ mod tests {
 
     use super::*;
 
-    fn asked(status: Value) -> (String, u16, u32) {
+    fn parsed(status: Value) -> (String, u16, u32) {
         let status: Status = serde_json::from_value(status).unwrap();
         let seconds = status.details.map(|details| details.retry_after_seconds);
         (status.message, status.code, seconds.unwrap_or(0))
     }
 
     #[test]
-    fn the_wait_is_in_the_status() {
+    fn retry_after_is_copied_into_the_status() {
         let text = b"Too many requests, please try again later.\n";
         let message = "Too many requests, please try again later.".to_owned();
-        assert_eq!(asked(with_wait(text, 429, 3)), (message, 429, 3));
+        assert_eq!(
+            parsed(status_with_retry_after(text, 429, 3)),
+            (message, 429, 3)
+        );
 
         let body = |details: Value| {
             json!({
@@ -97,8 +105,8 @@ mod tests {
             (json!({"kind": "pods"}), 3),
             (json!({"retryAfterSeconds": 7}), 7),
         ] {
-            let status = with_wait(body(details).to_string().as_bytes(), 503, 3);
-            assert_eq!(asked(status), ("busy".to_owned(), 503, seconds));
+            let status = status_with_retry_after(body(details).to_string().as_bytes(), 503, 3);
+            assert_eq!(parsed(status), ("busy".to_owned(), 503, seconds));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What runs, and how patient it is.
+//! Configuration: what runs in this process, and every interval and time-out.
 
 use std::time::Duration;
 
@@ -8,47 +8,55 @@ use patchbay_engine::client::{Remotes, Tls};
 use patchbay_model::ClusterSettings;
 use patchbay_model::IpFamily;
 
-/// What [`run`](super::run) runs.
+use patchbay_engine::backoff::Backoff;
+
+/// Configuration of [`run`](super::run()).
 #[derive(Clone, Debug)]
-pub struct Config {
-    /// The cluster-wide half, if it runs here.
-    pub cluster: Option<ClusterHalf>,
-    /// The zone half, if it runs here.
-    pub zone: Option<ZoneHalf>,
-    /// Namespace of what zones report.
+pub struct ControllerConfig {
+    /// The cluster manager. `None`: it does not run in this process.
+    pub cluster: Option<ClusterManagerConfig>,
+    /// The zone controller. `None`: it does not run in this process.
+    pub zone: Option<ZoneControllerConfig>,
+    /// Namespace of the `ConfigMap`s with the zones' reports.
     pub namespace: String,
-    /// Name of this process among all that run the same: holder of the lease, reporter of events.
+    /// Unique name of this process: holder of the lease and reporting instance of events.
     pub identity: String,
-    /// How patient everything is.
+    /// Intervals and time-outs.
     pub timing: Timing,
 }
 
-/// The cluster-wide half. Of all processes that run it, the one that holds the lease works.
+/// The cluster manager. Of all processes that run it, only the holder of the lease is active.
 #[derive(Clone, Debug)]
-pub struct ClusterHalf {
-    /// What it must know about the cluster.
+pub struct ClusterManagerConfig {
+    /// Address ranges and IP families of the cluster.
     pub settings: ClusterSettings,
-    /// The lease.
-    pub lease: Lease,
+    /// The lease for leader election.
+    pub lease: LeaseConfig,
 }
 
-/// A Lease object and how long it holds.
+/// A `Lease` object (group `coordination.k8s.io`) and its intervals.
+///
+/// The intervals mean the same as those of client-go's leader election.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Lease {
+pub struct LeaseConfig {
     /// Namespace of the object.
     pub namespace: String,
     /// Name of the object.
     pub name: String,
-    /// For how long a holder that gives no sign of life is waited for. In whole seconds, at least 1.
+    /// Time after the last observed renewal from which another process may take the lease.
+    ///
+    /// The object holds it in whole seconds; less than 1 s counts as 1 s.
     pub duration: Duration,
-    /// For how long a holder that cannot renew the lease goes on. Shorter than `duration`: it stops before another starts.
+    /// Time after its last renewal from which the holder stops to write.
+    ///
+    /// It must be shorter than `duration`, so that the holder stops before another one starts.
     pub renew_deadline: Duration,
-    /// How often the lease is renewed or asked for.
+    /// Interval between two attempts to get or renew the lease.
     pub retry: Duration,
 }
 
-impl Lease {
-    /// A lease as Kubernetes' own controllers hold it: 15 s, 10 s and 2 s.
+impl LeaseConfig {
+    /// A lease with the intervals of Kubernetes' own controllers: 15 s, 10 s and 2 s.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -60,52 +68,69 @@ impl Lease {
     }
 }
 
-/// The zone half.
+/// The zone controller.
 #[derive(Clone, Debug)]
-pub struct ZoneHalf {
-    /// Name of the zone: that of its node.
+pub struct ZoneControllerConfig {
+    /// Name of the zone, which is the name of its node.
     pub zone: String,
-    /// The IP families that the cluster runs.
+    /// IP families of the cluster.
     pub families: Vec<IpFamily>,
-    /// The service ranges, in configured order.
+    /// Ranges of cluster IPs, in configured order.
     pub service_cidrs: Vec<IpNet>,
-    /// Networks are rendered only on nodes that need them, so that it takes pods and egress IPs to know where they are.
+    /// `true` if OVN-Kubernetes renders a network only on nodes with pods or egress IPs on it.
+    ///
+    /// Only then are pods and `EgressIP`s watched.
     pub dynamic_udn: bool,
-    /// Where the zone's Northbound database is served.
+    /// Remotes of the zone's Northbound database.
     pub northbound: Remotes,
-    /// The keys for `ssl:` remotes.
+    /// Private key and certificates for `ssl:` remotes.
     pub tls: Option<Tls>,
 }
 
-/// How patient everything is.
+/// Intervals and time-outs of both controllers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Timing {
-    /// How long nothing must happen before what has happened is looked at.
-    pub quiet: Duration,
-    /// How long at most it takes until what has happened is looked at, if something always happens.
-    pub latest: Duration,
-    /// The shortest and the longest wait before something that failed is tried again.
+    /// Time without changes that ends a burst of changes; the controller then reconciles.
+    pub debounce_quiet: Duration,
+    /// Longest time from a change to the next reconciliation, if changes never pause.
+    pub debounce_max: Duration,
+    /// Shortest and longest delay before a failed operation is retried.
     pub retry: (Duration, Duration),
-    /// How long a request to the API server may take; of a watch, until it begins.
-    pub request: Duration,
-    /// How long nothing may be heard of a watch before it is begun anew. API servers send a bookmark about every minute.
-    pub idle: Duration,
-    /// How long what zones report is collected before it is written.
-    pub report: Duration,
-    /// How often zones write what they have reported although nothing is new, should somebody have deleted it.
-    pub repeat: Duration,
+    /// Time-out of a request to the API server; for a watch, until its response begins.
+    pub request_timeout: Duration,
+    /// Longest silence on a watch before it is opened again.
+    ///
+    /// API servers send a bookmark about once a minute.
+    pub watch_idle_timeout: Duration,
+    /// Time for which reports are collected: in a zone before it writes its `ConfigMap`, in the
+    /// cluster manager before it updates conditions.
+    ///
+    /// It is also the grace period for an unreachable Northbound database.
+    pub report_interval: Duration,
+    /// Interval at which a zone writes an unchanged report again.
+    ///
+    /// Zones do not watch `ConfigMap`s, so this restores one that was deleted.
+    pub report_refresh_interval: Duration,
 }
 
 impl Default for Timing {
     fn default() -> Self {
         Self {
-            quiet: Duration::from_millis(20),
-            latest: Duration::from_millis(500),
+            debounce_quiet: Duration::from_millis(20),
+            debounce_max: Duration::from_millis(500),
             retry: (Duration::from_millis(100), Duration::from_secs(30)),
-            request: Duration::from_secs(30),
-            idle: Duration::from_secs(150),
-            report: Duration::from_secs(10),
-            repeat: Duration::from_secs(600),
+            request_timeout: Duration::from_secs(30),
+            watch_idle_timeout: Duration::from_secs(150),
+            report_interval: Duration::from_secs(10),
+            report_refresh_interval: Duration::from_secs(600),
         }
+    }
+}
+
+impl Timing {
+    /// The back-off for retries, at its shortest delay.
+    pub(super) fn retry_backoff(&self) -> Backoff {
+        let (min, max) = self.retry;
+        Backoff::new(min, max)
     }
 }

@@ -1,7 +1,10 @@
-//! `EgressIP`s: through which nodes the traffic of namespaces leaves the cluster, so where their networks are rendered, too.
+//! `EgressIP`s: the nodes through which the traffic of namespaces leaves the cluster. The
+//! namespaces' networks are rendered on these nodes, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use imbl::OrdMap;
 
 use patchbay_resources::custom_resource;
 use patchbay_resources::object::LabelSelector;
@@ -9,8 +12,8 @@ use patchbay_resources::object::Namespace;
 use patchbay_resources::object::Object;
 use serde::{Deserialize, Serialize};
 
-use super::received::Received;
-use super::store::Objects;
+use super::tolerant_object::TolerantObject;
+use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::selector;
 
 custom_resource! {
@@ -20,69 +23,73 @@ custom_resource! {
     "k8s.ovn.org", "v1", "egressips", namespaced: false
 }
 
-/// What is read of an `EgressIP`'s `spec` (group `k8s.ovn.org`, version `v1`). The resource is OVN-Kubernetes'.
+/// The used part of an `EgressIP`'s `spec` (group `k8s.ovn.org`, version `v1`), a resource of
+/// OVN-Kubernetes.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct EgressIpSpec {
-    /// The namespaces whose traffic it is for.
+    /// Namespaces whose traffic uses the addresses.
     namespace_selector: LabelSelector,
 }
 
-/// What is read of its `status`.
+/// The used part of an `EgressIP`'s `status`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(super) struct EgressIpStatus {
     #[serde(default)]
     items: Vec<EgressIpItem>,
 }
 
-/// One of its addresses.
+/// An assigned address of an `EgressIP`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(super) struct EgressIpItem {
-    /// The node that has the address.
+    /// The node that has the address; empty: none yet.
     #[serde(default)]
     node: String,
 }
 
-/// What is kept of an `EgressIP`.
+/// An `EgressIP` as a watch has delivered it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct SeenEgressIp {
+pub(super) struct WatchedEgressIp {
     namespaces: LabelSelector,
     nodes: BTreeSet<String>,
 }
 
-/// An `EgressIP`: which namespaces, and which nodes. What cannot be understood is told, and as if it were not there.
-pub(super) fn egress_ip(object: Received<EgressIP>) -> Option<Arc<SeenEgressIp>> {
+/// Projects an `EgressIP` to its namespaces and nodes. One that cannot be decoded is logged and
+/// ignored.
+pub(super) fn project_egress_ip(object: TolerantObject<EgressIP>) -> Option<Arc<WatchedEgressIp>> {
     let object = match object.0 {
         Ok(object) => object,
         Err(invalid) => {
             let (name, error) = (invalid.metadata.name, invalid.error);
-            tracing::warn!(name, error, "cannot read an EgressIP");
+            tracing::warn!(name, error, "ignoring an EgressIP that cannot be decoded");
             return None;
         }
     };
     let items = object.status.unwrap_or_default().items.into_iter();
     let nodes = items.map(|item| item.node).filter(|node| !node.is_empty());
-    Some(Arc::new(SeenEgressIp {
+    Some(Arc::new(WatchedEgressIp {
         namespaces: object.spec.namespace_selector,
         nodes: nodes.collect(),
     }))
 }
 
-/// For each namespace the nodes that have an egress IP for it, kept up to date. To ask each selector about each namespace
-/// takes long in large clusters, where pods come and go all the time.
+/// Nodes of the egress IPs of each namespace.
+///
+/// The result is cached, because matching each selector with each namespace takes long in large
+/// clusters, where pods change all the time.
 #[derive(Debug, Default)]
 pub(super) struct EgressNodes {
-    ips: Objects<Option<Arc<SeenEgressIp>>>,
-    namespaces: Objects<Arc<Namespace>>,
+    ips: OrdMap<ObjectKey, Option<Arc<WatchedEgressIp>>>,
+    namespaces: OrdMap<ObjectKey, Arc<Namespace>>,
     nodes: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl EgressNodes {
-    /// Brings them up to date. Returns whether they may have changed.
+    /// Updates the nodes. Returns `true` if they may have changed.
     pub(super) fn update(
         &mut self,
-        ips: Objects<Option<Arc<SeenEgressIp>>>,
-        namespaces: &Objects<Arc<Namespace>>,
+        ips: OrdMap<ObjectKey, Option<Arc<WatchedEgressIp>>>,
+        namespaces: &OrdMap<ObjectKey, Arc<Namespace>>,
     ) -> bool {
         if ips.ptr_eq(&self.ips) && namespaces.ptr_eq(&self.namespaces) {
             return false;
@@ -90,7 +97,7 @@ impl EgressNodes {
         (self.ips, self.namespaces) = (ips, namespaces.clone());
         self.nodes.clear();
         for ip in self.ips.values().flatten() {
-            // A selector that is wrong selects nothing.
+            // An invalid selector selects nothing.
             let Ok(selector) = selector::parse("", &ip.namespaces) else {
                 continue;
             };
@@ -114,9 +121,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use patchbay_resources::manifests::ObjectKey;
 
-    fn ip(namespaces: &serde_json::Value, nodes: &[&str]) -> Option<Arc<SeenEgressIp>> {
+    fn ip(namespaces: &serde_json::Value, nodes: &[&str]) -> Option<Arc<WatchedEgressIp>> {
         let items = nodes
             .iter()
             .map(|node| json!({"node": node, "egressIP": "172.18.0.33"}));
@@ -126,17 +132,17 @@ mod tests {
             "spec": {"egressIPs": ["172.18.0.33"], "namespaceSelector": namespaces, "podSelector": {}},
             "status": {"items": items},
         });
-        egress_ip(serde_json::from_value(object).unwrap())
+        project_egress_ip(serde_json::from_value(object).unwrap())
     }
 
     #[test]
-    fn nodes_are_those_of_selected_namespaces() {
+    fn each_selected_namespace_has_the_nodes_of_its_egress_ips() {
         let namespace = |name: &str| {
             let object = json!({"metadata": {"name": name, "labels": {"team": name}}});
             let object: Namespace = serde_json::from_value(object).unwrap();
             (ObjectKey::cluster(name), Arc::new(object))
         };
-        let namespaces: Objects<_> = ["red", "blue"].map(namespace).into_iter().collect();
+        let namespaces: OrdMap<ObjectKey, _> = ["red", "blue"].map(namespace).into_iter().collect();
         let team = |name: &str| json!({"matchLabels": {"team": name}});
         let wrong = json!({"matchExpressions": [{"key": "team", "operator": "Near"}]});
         let ips = [
@@ -145,11 +151,11 @@ mod tests {
             ip(&json!({}), &["n4"]),
             ip(&team("green"), &["n5"]),
             ip(&wrong, &["n6"]),
-            // Unlike an empty selector, one that is not there selects nothing.
+            // A missing selector selects nothing, unlike an empty one.
             ip(&json!(null), &["n7"]),
         ];
         let ips = ips.into_iter().enumerate();
-        let ips: Objects<_> = ips
+        let ips: OrdMap<ObjectKey, _> = ips
             .map(|(index, ip)| (ObjectKey::cluster(index.to_string()), ip))
             .collect();
         let mut nodes = EgressNodes::default();
@@ -159,7 +165,7 @@ mod tests {
             json!({"red": ["n1", "n2", "n3", "n4"], "blue": ["n4"]})
         );
         assert!(!nodes.update(ips, &namespaces));
-        assert!(nodes.update(Objects::new(), &namespaces));
+        assert!(nodes.update(OrdMap::new(), &namespaces));
         assert!(nodes.nodes().is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Events on connects: what people see who ask Kubernetes about one.
+//! Kubernetes events about `ClusterNetworkConnect`s.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -15,43 +15,44 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
+use super::api_error;
 use super::config::Timing;
-use super::failure;
-use super::pace::Backoff;
-use patchbay_model::listing::beginning;
+use patchbay_model::abbreviation::truncate_text;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 
-/// How many events may wait. Some for each of 100 connects; what is more is not worth waiting for.
-const QUEUE: usize = 512;
-/// The longest note that Kubernetes takes is shorter than this, in bytes.
-const NOTE: usize = 1024;
-/// The longest name of a reporter that Kubernetes takes, in bytes.
-const INSTANCE: usize = 128;
-/// How much of a connect's name is in the names of its events, in bytes.
-const NAME: usize = 200;
-/// Who reports.
-const CONTROLLER: &str = "patchbay";
-/// Where events on objects without a namespace are kept.
-const NAMESPACE: &str = "default";
-/// The same, told again within this time, is one event that is counted.
-const SERIES: SignedDuration = SignedDuration::from_mins(6);
+/// Queued events: a few for each of about 100 `ClusterNetworkConnect`s. Events beyond that are
+/// dropped, because an event is of use only soon.
+const EVENT_QUEUE_DEPTH: usize = 512;
+/// Limit of an event's note in bytes; the API server requires a shorter note.
+const NOTE_LIMIT_BYTES: usize = 1024;
+/// Longest `reportingInstance` that the API server accepts, in bytes.
+const MAX_REPORTER_BYTES: usize = 128;
+/// Bytes of the object's name in the names of its events. The rest of 253 bytes is for a time
+/// stamp.
+const MAX_CONNECT_NAME_BYTES: usize = 200;
+/// `reportingController` of all events.
+const REPORTING_CONTROLLER: &str = "patchbay";
+/// Namespace of events about objects without a namespace.
+const EVENT_NAMESPACE: &str = "default";
+/// Time within which a repeated event is counted in a series instead of created again.
+const SERIES_WINDOW: SignedDuration = SignedDuration::from_mins(6);
 
-/// What is told about a connect.
+/// The `reason` of an event about a ClusterNetworkConnect.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(super) enum Told {
-    /// Networks are selected and have subnets.
+pub(super) enum EventReason {
+    /// The networks are selected and have subnets.
     Accepted,
-    /// Something about the connect is wrong.
+    /// A validation or an allocation failed.
     Refused,
     /// All zones have connected the networks.
     Connected,
-    /// A zone lacks something.
+    /// At least one zone has an obstacle.
     NotConnected,
 }
 
-impl Told {
-    /// Type, reason and action.
-    const fn words(self) -> (&'static str, &'static str, &'static str) {
+impl EventReason {
+    /// The `type`, `reason` and `action` of the event.
+    const fn type_reason_action(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Accepted => ("Normal", "Accepted", "Allocate"),
             Self::Refused => ("Warning", "Refused", "Allocate"),
@@ -61,35 +62,42 @@ impl Told {
     }
 }
 
-/// For how long it is tried to publish an event: what follows it waits meanwhile.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time-out of an event, from its queueing to the last attempt. Later events wait meanwhile.
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What is told, about which object, and how.
+/// An event in the queue.
 #[derive(Debug)]
-struct Message {
+struct QueuedEvent {
     regarding: ObjectReference,
-    told: Told,
+    reason: EventReason,
     note: String,
-    since: Instant,
+    queued_at: Instant,
 }
 
-/// Where events are put. Nobody waits for them: when too many wait already, or the API server does not take one for a minute,
-/// it is lost.
+/// The queue of events.
+///
+/// Senders never wait. An event is dropped if the queue is full, or if it cannot be published
+/// within [`PUBLISH_TIMEOUT`].
 #[derive(Clone, Debug)]
-pub(super) struct Events(mpsc::Sender<Message>);
+pub(super) struct EventSender(mpsc::Sender<QueuedEvent>);
 
-impl Events {
-    /// Tells about a connect.
-    pub(super) fn tell(&self, connect: &ClusterNetworkConnect, told: Told, note: &dyn Display) {
+impl EventSender {
+    /// Queues an event about a ClusterNetworkConnect.
+    pub(super) fn emit(
+        &self,
+        connect: &ClusterNetworkConnect,
+        reason: EventReason,
+        note: &dyn Display,
+    ) {
         let note = note.to_string();
-        let message = Message {
+        let event = QueuedEvent {
             regarding: reference(connect),
-            told,
-            note: beginning(&note, NOTE - 1).to_owned(),
-            since: Instant::now(),
+            reason,
+            note: truncate_text(&note, NOTE_LIMIT_BYTES - 1).to_owned(),
+            queued_at: Instant::now(),
         };
-        if self.0.try_send(message).is_err() {
-            tracing::debug!(?told, "too many events wait: one is lost");
+        if self.0.try_send(event).is_err() {
+            tracing::debug!(?reason, "dropped an event because the queue is full");
         }
     }
 }
@@ -105,55 +113,55 @@ fn reference(connect: &ClusterNetworkConnect) -> ObjectReference {
     }
 }
 
-/// A queue of events, and the task that publishes what is put in. The task ends when nobody can put in any more.
-pub(super) fn events(
+/// Makes the queue of events and the task that publishes them. The task ends with the last sender.
+pub(super) fn event_channel(
     client: Client,
     identity: String,
     timing: Timing,
-) -> (Events, impl Future<Output = ()> + Send) {
-    let (sender, mut queue) = mpsc::channel::<Message>(QUEUE);
-    let mut publisher = Publisher {
-        api: Api::namespaced(client, NAMESPACE),
+) -> (EventSender, impl Future<Output = ()> + Send) {
+    let (sender, mut queue) = mpsc::channel::<QueuedEvent>(EVENT_QUEUE_DEPTH);
+    let mut publisher = EventPublisher {
+        api: Api::namespaced(client, EVENT_NAMESPACE),
         identity,
         timing,
         published: HashMap::new(),
     };
     let task = async move {
-        while let Some(message) = queue.recv().await {
-            let told = message.told;
-            if let Err(error) = publisher.publish(message).await {
-                tracing::warn!(error, ?told, "an event is lost");
+        while let Some(event) = queue.recv().await {
+            let reason = event.reason;
+            if let Err(error) = publisher.publish(event).await {
+                tracing::warn!(error, ?reason, "dropped an event");
             }
         }
     };
-    (Events(sender), task)
+    (EventSender(sender), task)
 }
 
-/// Publishes events, and counts those that repeat.
-struct Publisher {
+/// Publishes events, and counts repeated ones as a series.
+struct EventPublisher {
     api: Api<Event>,
     identity: String,
     timing: Timing,
-    /// What was published lately, by UID of the object, kind and note.
-    published: HashMap<(Option<String>, Told, String), Published>,
+    /// Events published within [`SERIES_WINDOW`], by UID of the object, reason and note.
+    published: HashMap<(Option<String>, EventReason, String), PublishedEvent>,
 }
 
-/// An event that was published.
-struct Published {
+/// A published event.
+struct PublishedEvent {
     name: String,
     count: i32,
     last: Timestamp,
 }
 
-impl Publisher {
-    async fn publish(&mut self, message: Message) -> Result<(), String> {
-        let (now, since) = (Timestamp::now(), message.since);
+impl EventPublisher {
+    async fn publish(&mut self, event: QueuedEvent) -> Result<(), String> {
+        let (now, queued_at) = (Timestamp::now(), event.queued_at);
         self.published
-            .retain(|_, event| now.duration_since(event.last) < SERIES);
+            .retain(|_, event| now.duration_since(event.last) < SERIES_WINDOW);
         let key = (
-            message.regarding.uid.clone(),
-            message.told,
-            message.note.clone(),
+            event.regarding.uid.clone(),
+            event.reason,
+            event.note.clone(),
         );
         if let Some(event) = self.published.get_mut(&key) {
             event.count += 1;
@@ -164,14 +172,14 @@ impl Publisher {
             };
             let patch = Patch::Merge(json!({"series": series}));
             let (params, name) = (PatchParams::default(), event.name.clone());
-            self.insist(since, || self.api.patch(&name, &params, &patch))
+            self.retry_until_done(queued_at, || self.api.patch(&name, &params, &patch))
                 .await?;
         } else {
-            let event = self.event(message, now);
+            let event = self.event_object(event, now);
             let params = PostParams::default();
-            self.insist(since, || self.api.create(&params, &event))
+            self.retry_until_done(queued_at, || self.api.create(&params, &event))
                 .await?;
-            let published = Published {
+            let published = PublishedEvent {
                 name: event.name_any(),
                 count: 1,
                 last: now,
@@ -181,54 +189,61 @@ impl Publisher {
         Ok(())
     }
 
-    /// Tries until it is done or known to be in vain. Without a limit for each attempt, one that is not answered would keep all
-    /// events that follow from being told.
-    async fn insist<R>(&self, since: Instant, attempt: impl Fn() -> R) -> Result<(), String>
+    /// Repeats a request until it succeeds, fails for good, or [`PUBLISH_TIMEOUT`] has passed.
+    ///
+    /// Each attempt has a time-out, because a request without a response would block all later
+    /// events.
+    async fn retry_until_done<R>(
+        &self,
+        queued_at: Instant,
+        attempt: impl Fn() -> R,
+    ) -> Result<(), String>
     where
         R: Future<Output = kube::Result<Event>>,
     {
-        let mut backoff = Backoff::new(&self.timing);
+        let mut backoff = self.timing.retry_backoff();
         let mut is_first = true;
         loop {
-            let (error, asked) = match timeout(self.timing.request, attempt()).await {
+            let (error, retry_after) = match timeout(self.timing.request_timeout, attempt()).await {
                 Ok(Ok(_)) => return Ok(()),
-                // An attempt that has failed has done it all the same: names of events are unique.
+                // An earlier attempt has created the event although it failed: names of events are
+                // unique.
                 Ok(Err(kube::Error::Api(status))) if status.code == 409 && !is_first => {
                     return Ok(());
                 }
-                Ok(Err(error)) if failure::is_passing(&error) => {
-                    (failure::told(&error), failure::asked_wait(&error))
+                Ok(Err(error)) if api_error::is_retryable(&error) => {
+                    (api_error::describe(&error), api_error::retry_after(&error))
                 }
-                Ok(Err(error)) => return Err(failure::told(&error)),
-                Err(_) => (failure::NO_ANSWER.to_owned(), None),
+                Ok(Err(error)) => return Err(api_error::describe(&error)),
+                Err(_) => (api_error::NO_ANSWER.to_owned(), None),
             };
             is_first = false;
-            let wait = backoff.failed().max(asked.unwrap_or_default());
-            if since.elapsed() + wait > PATIENCE {
+            let wait = backoff.next_delay().max(retry_after.unwrap_or_default());
+            if queued_at.elapsed() + wait > PUBLISH_TIMEOUT {
                 return Err(error);
             }
             tokio::time::sleep(wait).await;
         }
     }
 
-    fn event(&self, message: Message, now: Timestamp) -> Event {
-        let (type_, reason, action) = message.told.words();
-        let connect = message.regarding.name.as_deref().unwrap_or_default();
-        // What is before the dot must end like a name.
-        let connect = beginning(connect, NAME).trim_end_matches(['-', '.']);
+    fn event_object(&self, event: QueuedEvent, now: Timestamp) -> Event {
+        let (type_, reason, action) = event.reason.type_reason_action();
+        let connect = event.regarding.name.as_deref().unwrap_or_default();
+        // The part before the dot must end with an alphanumeric character.
+        let connect = truncate_text(connect, MAX_CONNECT_NAME_BYTES).trim_end_matches(['-', '.']);
         Event {
             metadata: ObjectMeta {
                 name: Some(format!("{connect}.{:x}", now.as_nanosecond())),
-                namespace: Some(NAMESPACE.to_owned()),
+                namespace: Some(EVENT_NAMESPACE.to_owned()),
                 ..ObjectMeta::default()
             },
             action: Some(action.to_owned()),
             event_time: Some(MicroTime(now)),
-            note: Some(message.note),
+            note: Some(event.note),
             reason: Some(reason.to_owned()),
-            regarding: Some(message.regarding),
-            reporting_controller: Some(CONTROLLER.to_owned()),
-            reporting_instance: Some(beginning(&self.identity, INSTANCE).to_owned()),
+            regarding: Some(event.regarding),
+            reporting_controller: Some(REPORTING_CONTROLLER.to_owned()),
+            reporting_instance: Some(truncate_text(&self.identity, MAX_REPORTER_BYTES).to_owned()),
             type_: Some(type_.to_owned()),
             ..Event::default()
         }

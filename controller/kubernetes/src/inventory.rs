@@ -1,4 +1,4 @@
-//! All objects of a cluster at one moment, for those who look once.
+//! Lists the objects of a cluster once, without watches.
 
 use std::fmt::Debug;
 
@@ -8,8 +8,8 @@ use kube::api::ListParams;
 use patchbay_resources::object::{Namespace, Node, Service};
 use thiserror::Error;
 
-use super::failure;
-use super::received::Received;
+use super::api_error;
+use super::tolerant_object::TolerantObject;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::{
     Inventory, InventoryKind, ObjectKey, Origin, Problem, Sourced,
@@ -17,32 +17,34 @@ use patchbay_resources::manifests::{
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
-/// How many objects are listed at once.
-const PAGE: u32 = 250;
-/// How often it is tried to list them, if the API server asks to wait.
-const ATTEMPTS: usize = 5;
+/// Objects per page of a list.
+const LIST_PAGE_OBJECTS: u32 = 250;
+/// Attempts per page, if the API server asks to wait.
+const MAX_PAGE_ATTEMPTS: usize = 5;
 
-/// Objects of a kind that cannot be listed.
+/// A list failed.
 #[derive(Debug, Error)]
-#[error("cannot list objects of kind {kind}: {}", failure::told(source))]
+#[error("cannot list objects of kind {kind}: {}", api_error::describe(source))]
 pub struct ListError {
     kind: String,
     source: kube::Error,
 }
 
-/// Lists the objects of all kinds that connects depend on. What cannot be understood is left out with a warning, as is a kind
-/// that the cluster does not have.
+/// Lists the objects of all kinds that `ClusterNetworkConnect`s depend on.
+///
+/// An object that cannot be decoded is omitted with a warning. A kind that the cluster lacks yields
+/// a warning, too.
 ///
 /// # Errors
-/// [`ListError`], if the API server cannot be reached or does not allow it.
-pub async fn inventory(client: &Client) -> Result<Inventory, ListError> {
+/// [`ListError`] if the API server cannot be reached or denies the request.
+pub async fn list_inventory(client: &Client) -> Result<Inventory, ListError> {
     let mut inventory = Inventory::default();
     list::<Namespace>(client, &mut inventory, |_| {}).await?;
-    let strip = |node: &mut Node| {
+    let remove_unused = |node: &mut Node| {
         node.spec = None;
         node.status = None;
     };
-    list::<Node>(client, &mut inventory, strip).await?;
+    list::<Node>(client, &mut inventory, remove_unused).await?;
     list::<Service>(client, &mut inventory, |_| {}).await?;
     list::<NetworkAttachmentDefinition>(client, &mut inventory, |_| {}).await?;
     list::<UserDefinedNetwork>(client, &mut inventory, |_| {}).await?;
@@ -54,11 +56,11 @@ pub async fn inventory(client: &Client) -> Result<Inventory, ListError> {
 async fn list<K: InventoryKind + Clone + Debug>(
     client: &Client,
     inventory: &mut Inventory,
-    strip: impl Fn(&mut K),
+    remove_unused: impl Fn(&mut K),
 ) -> Result<(), ListError> {
     let kind = K::KIND.to_owned();
-    let api = Api::<Received<K>>::all(client.clone());
-    let mut page = ListParams::default().limit(PAGE);
+    let api = Api::<TolerantObject<K>>::all(client.clone());
+    let mut page = ListParams::default().limit(LIST_PAGE_OBJECTS);
     let mut attempts = 0;
     loop {
         attempts += 1;
@@ -71,8 +73,8 @@ async fn list<K: InventoryKind + Clone + Debug>(
                 });
                 return Ok(());
             }
-            Err(source) => match failure::asked_wait(&source) {
-                Some(wait) if attempts < ATTEMPTS => {
+            Err(source) => match api_error::retry_after(&source) {
+                Some(wait) if attempts < MAX_PAGE_ATTEMPTS => {
                     tokio::time::sleep(wait).await;
                     continue;
                 }
@@ -83,7 +85,7 @@ async fn list<K: InventoryKind + Clone + Debug>(
             match object.0 {
                 Ok(mut object) => {
                     object.meta_mut().managed_fields = None;
-                    strip(&mut object);
+                    remove_unused(&mut object);
                     let position = K::of(inventory).len() as u64;
                     K::of_mut(inventory).insert(Sourced {
                         object,
@@ -93,7 +95,7 @@ async fn list<K: InventoryKind + Clone + Debug>(
                 }
                 Err(invalid) => inventory.warnings.push(Problem {
                     object: Some(format!("{kind} {}", ObjectKey::of(&invalid.metadata))),
-                    message: format!("cannot be understood, ignored: {}", invalid.error),
+                    message: format!("cannot be decoded, ignored: {}", invalid.error),
                     ..Problem::default()
                 }),
             }

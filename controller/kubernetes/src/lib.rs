@@ -1,80 +1,89 @@
-//! Source and sink of a cluster: the Kubernetes API.
+//! Cluster manager and zone controller on a Kubernetes API: watches, leader election, writes and
+//! events.
 //!
 //! ```text
-//! watches -> stores -+-> cluster-wide half -> annotations, status        (one process of the cluster: the leader)
-//!                    |          ^ what zones report
-//!                    +-> zone half         -> Northbound transactions    (one process for each zone)
-//!                    (the leader -> events)
+//! watches -> stores -+-> cluster manager -> annotations, status, events  (the leader)
+//!                    |         ^ zones' reports (ConfigMaps)
+//!                    +-> zone controller -> Northbound transactions      (one process per zone)
 //! ```
 //!
-//! Both halves are level-triggered: a change wakes them, they wait until it is quiet, look at everything there is, and
-//! write what differs. A missed event, a restart and an edit by others are all the same case. What cannot be written is
-//! tried again, for ever, after waits that grow to a limit.
+//! Both controllers are level-triggered. A change wakes them; they wait until changes pause,
+//! compare all objects with what they should be, and write the differences. A missed event, a
+//! restart and an edit by others are the same case. Failed writes are retried forever, with growing
+//! delays.
 //!
-//! # What is watched
+//! # Watched kinds
 //!
-//! | kind | half | kept of it |
+//! | kind | controller | kept fields |
 //! |---|---|---|
 //! | `ClusterNetworkConnect` | both | spec, status, two annotations |
 //! | `NetworkAttachmentDefinition` | both | configuration, ids, labels, owner |
-//! | Namespace | both | labels |
-//! | Node | both | id, chassis and subnets; in the cluster-wide half the id |
-//! | `ConfigMap`, those that zones write | cluster-wide | what a zone reports |
-//! | Service | zone | protocols, if it has a cluster IP |
-//! | Pod, with dynamic allocation of networks | zone | its node; otherwise every network counts as rendered on all nodes |
-//! | `EgressIP`, with dynamic allocation of networks | zone | namespaces and nodes; the cluster may not have the kind |
+//! | `Namespace` | both | labels |
+//! | `Node` | both | id, chassis and subnets; in the cluster manager the id |
+//! | `ConfigMap`, with the label of zones | cluster manager | a zone's report |
+//! | `Service` | zone | protocols, if it has a cluster IP |
+//! | `Pod`, with dynamic allocation of networks | zone | its node |
+//! | `EgressIP`, with dynamic allocation of networks | zone | namespaces and nodes; optional kind |
 //!
-//! `UserDefinedNetwork`s and `ClusterUserDefinedNetwork`s are not: what counts of them is in the attachment definitions that
-//! their own controller makes, as are the networks' routers and switches in the Northbound database. A router that is not
-//! there yet is waited for. `EndpointSlice`s are not: load balancers belong to the controller of services. Nothing has a
-//! finalizer: a connect that is gone is seen by its absence.
+//! Without dynamic allocation every network counts as rendered on all nodes.
+//!
+//! Some kinds are not watched:
+//!
+//! * `UserDefinedNetwork` and `ClusterUserDefinedNetwork`: their own controller makes attachment
+//!   definitions, and the routers and switches in the Northbound database. A network without its
+//!   router is connected as soon as the router exists.
+//! * `EndpointSlice`: the controller of services owns the load balancers.
+//!
+//! No object gets a finalizer. A deleted ClusterNetworkConnect is recognised by its absence.
 //!
 //! # Tasks
 //!
-//! | task | ends when |
+//! | task | ends |
 //! |---|---|
-//! | a watch for each kind | never |
-//! | elector: gets, renews and gives back the lease | it is told to stop, then the lease is given back |
-//! | cluster-wide half | never; without the lease it waits |
-//! | zone half | the Northbound client has ended |
-//! | Northbound session, of the engine's client | its last handle is gone |
-//! | reports of the zone half | it has ended |
-//! | events | nobody can tell any more |
+//! | one watch per kind | never |
+//! | leader election: gets and renews the lease | on `stop`, after releasing the lease |
+//! | cluster manager | never; it waits while another process leads |
+//! | zone controller | when the Northbound client is closed |
+//! | Northbound session of the engine's client | with its last handle |
+//! | writer of the zone's report | with the zone controller |
+//! | writer of events | with the cluster manager |
 //!
-//! If one of them but the last ends although it was not told to, [`run`] ends, and the process should. Dropping the future of [`run`]
-//! stops all of them; what is under way in the API server or the database is completed there or not, and looked at again
-//! by the next process.
+//! [`run()`] fails if the zone controller or a task that never ends has ended. Dropping its future
+//! stops all tasks. Requests and transactions in progress are then executed or not; the next
+//! process reconciles either case.
 
 mod activity;
 mod api;
+mod api_error;
 mod client;
-mod cluster;
+mod cluster_manager;
 mod config;
+mod connect_revision;
+mod connect_writer;
+mod debounce;
 mod egress_ips;
+mod event_throttle;
 mod events;
-mod failure;
 mod inventory;
-mod known;
-mod lease;
-mod news;
+mod leader_election;
+mod list_watch;
 mod node_subnets;
-mod objects;
-mod pace;
-mod publisher;
-mod reach;
-mod received;
-mod reports;
-mod revision;
+mod northbound_reachability;
+mod outcome_writer;
+mod projections;
+mod report_publisher;
 mod run;
 mod store;
-mod verdicts;
-mod watches;
-mod writes;
-mod zone;
+mod tolerant_object;
+mod write_overlay;
+mod zone_controller;
 mod zone_inputs;
 mod zone_log;
+mod zone_reports;
 
 pub use client::client;
-pub use config::{ClusterHalf, Config, Lease, Timing, ZoneHalf};
-pub use inventory::{ListError, inventory};
+pub use config::{
+    ClusterManagerConfig, ControllerConfig, LeaseConfig, Timing, ZoneControllerConfig,
+};
+pub use inventory::{ListError, list_inventory};
 pub use run::{RunError, run};

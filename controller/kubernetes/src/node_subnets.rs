@@ -1,7 +1,9 @@
-//! The subnets of nodes, small: a node has one of every network of the cluster, and a zone needs those of a few.
+//! Compact storage of the nodes' subnets.
 //!
-//! As text they are some 45 bytes each, 225 MB with 5,000 nodes and 1,000 networks, in every zone. As kept here they are
-//! 6 or 7 bytes each: the number of the network's name, the prefix length, and the bytes of the prefix.
+//! Each node has a subnet of every network of the cluster, and a zone needs those of a few
+//! networks. As text they take about 45 bytes each: 225 MB in every zone for 5,000 nodes and 1,000
+//! networks. Packed they take 6 or 7 bytes each: a number for the network's name, the prefix
+//! length, and the bytes of the prefix.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,21 +11,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ipnet::IpNet;
 
-/// Prefix lengths from here on are those of IPv6, and this much shorter.
-const IPV6: u8 = 64;
+/// Added to the prefix length of IPv6 subnets, so that one byte holds both families. IPv4
+/// lengths end at 32.
+const IPV6_LENGTH_OFFSET: u8 = 64;
 
-/// Names of networks, by number. A name keeps its number, even when the network is gone.
+/// Numbers for network names. A name keeps its number even after its network is deleted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct NetworkNames(Arc<Mutex<HashMap<String, u32>>>);
+pub(super) struct NetworkNumbers(Arc<Mutex<HashMap<String, u32>>>);
 
-/// The subnets of one node, by network.
+/// The subnets of one node by network, packed.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct PackedSubnets(Box<[u8]>);
 
-impl NetworkNames {
-    /// Packs the subnets of a node.
+impl NetworkNumbers {
+    /// Packs the subnets of a node, by network name.
     pub(super) fn pack(&self, subnets: &BTreeMap<String, Vec<IpNet>>) -> PackedSubnets {
-        // The map is whole between any two statements that change it.
+        // A poisoned lock is harmless, because each statement leaves the map consistent.
         let mut numbers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = Vec::with_capacity(subnets.len() * 8);
         for (network, subnets) in subnets {
@@ -40,8 +43,8 @@ impl NetworkNames {
         PackedSubnets(bytes.into())
     }
 
-    /// The numbers of these networks, as far as a node has a subnet of them.
-    pub(super) fn numbers<'a>(
+    /// The numbers of the given networks, without networks of which no node has had a subnet.
+    pub(super) fn numbers_of<'a>(
         &self,
         networks: impl IntoIterator<Item = &'a String>,
     ) -> HashMap<u32, &'a String> {
@@ -52,11 +55,11 @@ impl NetworkNames {
 }
 
 impl PackedSubnets {
-    /// These, and those of some networks from others.
-    pub(super) fn and(&self, others: &Self, networks: &HashMap<u32, &String>) -> Self {
+    /// These subnets plus those of `networks` from `others`.
+    pub(super) fn merged_with(&self, others: &Self, networks: &HashMap<u32, &String>) -> Self {
         let mut bytes = self.0.to_vec();
         let mut rest = &*others.0;
-        while let Some((number, subnet)) = take(&mut rest) {
+        while let Some((number, subnet)) = take_entry(&mut rest) {
             if networks.contains_key(&number) {
                 put_number(number, &mut bytes);
                 put_subnet(subnet, &mut bytes);
@@ -65,11 +68,11 @@ impl PackedSubnets {
         Self(bytes.into())
     }
 
-    /// The subnets of some networks.
-    pub(super) fn of(&self, networks: &HashMap<u32, &String>) -> BTreeMap<String, Vec<IpNet>> {
+    /// Unpacks the subnets of `networks`, by network name.
+    pub(super) fn unpack(&self, networks: &HashMap<u32, &String>) -> BTreeMap<String, Vec<IpNet>> {
         let mut found = BTreeMap::<String, Vec<IpNet>>::new();
         let mut rest = &*self.0;
-        while let Some((number, subnet)) = take(&mut rest) {
+        while let Some((number, subnet)) = take_entry(&mut rest) {
             if let Some(network) = networks.get(&number) {
                 found.entry((*network).clone()).or_default().push(subnet);
             }
@@ -78,7 +81,8 @@ impl PackedSubnets {
     }
 }
 
-/// Seven bits in a byte, the lowest first; the highest bit says that there are more.
+/// Appends a number in LEB128: seven bits per byte, the lowest first; the highest bit marks that
+/// more bytes follow.
 fn put_number(mut number: u32, bytes: &mut Vec<u8>) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
@@ -96,14 +100,14 @@ fn put_subnet(subnet: IpNet, bytes: &mut Vec<u8>) {
             bytes.extend(&address.octets()[..significant]);
         }
         IpAddr::V6(address) => {
-            bytes.push(IPV6 + length);
+            bytes.push(IPV6_LENGTH_OFFSET + length);
             bytes.extend(&address.octets()[..significant]);
         }
     }
 }
 
-/// The next entry.
-fn take(rest: &mut &[u8]) -> Option<(u32, IpNet)> {
+/// Takes the next entry. `None`: the end.
+fn take_entry(rest: &mut &[u8]) -> Option<(u32, IpNet)> {
     let mut number = 0;
     for shift in (0..32).step_by(7) {
         let byte = *rest.split_off_first()?;
@@ -113,16 +117,16 @@ fn take(rest: &mut &[u8]) -> Option<(u32, IpNet)> {
         }
     }
     let length = *rest.split_off_first()?;
-    let subnet = if length < IPV6 {
+    let subnet = if length < IPV6_LENGTH_OFFSET {
         IpNet::new(Ipv4Addr::from(octets(rest, length)?).into(), length)
     } else {
-        let length = length - IPV6;
+        let length = length - IPV6_LENGTH_OFFSET;
         IpNet::new(Ipv6Addr::from(octets(rest, length)?).into(), length)
     };
     Some((number, subnet.ok()?))
 }
 
-/// The bytes of a prefix of this length, filled up with zeros.
+/// Takes the bytes of a prefix of `length` bits, padded with zeros.
 fn octets<const N: usize>(rest: &mut &[u8], length: u8) -> Option<[u8; N]> {
     let significant = rest.split_off(..usize::from(length.div_ceil(8)))?;
     let mut octets = [0; N];
@@ -148,26 +152,26 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_packed_comes_out_again(
+        fn unpacked_subnets_equal_the_packed_ones(
             subnets in prop::collection::btree_map(
                 "[a-z]{1,3}",
                 prop::collection::vec(any_subnet(), 1..3),
                 0..200,
             ),
         ) {
-            let names = NetworkNames::default();
+            let names = NetworkNumbers::default();
             names.pack(&[("before".to_owned(), vec!["10.0.0.0/24".parse().unwrap()])].into());
             let packed = names.pack(&subnets);
-            prop_assert_eq!(&packed.of(&names.numbers(subnets.keys())), &subnets);
+            prop_assert_eq!(&packed.unpack(&names.numbers_of(subnets.keys())), &subnets);
             let first: Vec<&String> = subnets.keys().take(1).collect();
-            let found = packed.of(&names.numbers(first.iter().copied()));
+            let found = packed.unpack(&names.numbers_of(first.iter().copied()));
             prop_assert_eq!(found.keys().collect::<Vec<_>>(), first);
         }
     }
 
     #[test]
-    fn a_subnet_takes_few_bytes() {
-        let names = NetworkNames::default();
+    fn a_packed_subnet_takes_less_than_six_bytes() {
+        let names = NetworkNumbers::default();
         let subnets = (0..1000).map(|network| {
             let subnet: IpNet = "10.1.2.0/24".parse().unwrap();
             (format!("cluster_udn_network-{network}"), vec![subnet])

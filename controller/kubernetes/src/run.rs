@@ -1,4 +1,4 @@
-//! All tasks together.
+//! Runs the controllers' tasks.
 
 use std::convert::Infallible;
 use std::fmt::Debug;
@@ -13,23 +13,23 @@ use thiserror::Error;
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 
-use super::cluster::{ClusterSources, ClusterTask, Sources};
-use super::config::{Config, Timing};
-use super::egress_ips::egress_ip;
-use super::events::events;
-use super::lease::Elector;
-use super::node_subnets::NetworkNames;
-use super::objects;
-use super::publisher::{Publisher, Saying};
-use super::reach::Reach;
-use super::reports::{self, ZoneReport};
-use super::store::{Reader, store};
-use super::watches::Watch;
-use super::writes::Writes;
-use super::zone::ZoneTask;
-use super::zone_inputs::{NetworkUsers, ZoneSources};
+use super::cluster_manager::{ClusterManagerSources, ClusterManagerTask, CommonSources};
+use super::config::{ControllerConfig, Timing};
+use super::connect_writer::ConnectWriter;
+use super::egress_ips::project_egress_ip;
+use super::events::event_channel;
+use super::leader_election::LeaderElector;
+use super::list_watch::ListWatch;
+use super::node_subnets::NetworkNumbers;
+use super::northbound_reachability::NorthboundReachability;
+use super::projections;
+use super::report_publisher::{ReportPublisher, ReportSource};
+use super::store::{StoreReader, store};
+use super::zone_controller::ZoneControllerTask;
+use super::zone_inputs::{ActivitySources, ZoneSources};
+use super::zone_reports::{self, ZoneReport};
 
-/// A task has ended that never should.
+/// A task has ended that should run forever.
 #[derive(Debug, Error)]
 #[error("{task} has ended: {reason}")]
 pub struct RunError {
@@ -37,118 +37,126 @@ pub struct RunError {
     reason: String,
 }
 
-/// Runs the configured halves until `stop` is done, then gives the lease back.
+/// Runs the configured controllers until `stop` completes, then releases the lease.
 ///
 /// # Errors
-/// A task has ended that never should: the process has to be started anew.
+/// A task has ended that should run forever. The process has to be restarted.
 ///
 /// # Cancel safety
-/// Dropping the future stops everything; the lease then has to run out before another process works.
+/// Dropping the future stops all tasks. The lease is not released then, so another process waits
+/// for its expiry.
 pub async fn run(
     client: Client,
-    config: Config,
+    config: ControllerConfig,
     stop: impl Future<Output = ()>,
 ) -> Result<(), RunError> {
-    let Config {
+    let ControllerConfig {
         cluster,
         zone,
         namespace,
         identity,
         timing,
     } = config;
-    let mut tasks = Tasks::new(timing);
-    let sources = Sources {
-        connects: tasks.watch(&client, objects::connect),
-        nads: tasks.watch(&client, objects::attachment_definition),
-        namespaces: tasks.watch(&client, objects::namespace),
+    let mut tasks = TaskSet::new(timing);
+    let sources = CommonSources {
+        connects: tasks.watch(&client, projections::project_connect),
+        nads: tasks.watch(&client, projections::project_attachment_definition),
+        namespaces: tasks.watch(&client, projections::project_namespace),
     };
-    let networks = NetworkNames::default();
-    // Subnets are a matter of zones.
-    let names = zone.is_some().then(|| networks.clone());
-    let nodes = tasks.watch(&client, move |object| objects::node(object, names.as_ref()));
+    let network_numbers = NetworkNumbers::default();
+    // Only the zone controller uses the nodes' subnets.
+    let numbers = zone.is_some().then(|| network_numbers.clone());
+    let nodes = tasks.watch(&client, move |object| {
+        projections::project_node(object, numbers.as_ref())
+    });
     let (stopping, stopped) = channel::channel(false);
-    let mut elector = JoinSet::new();
-    let mut publishing = JoinSet::new();
-    if let Some(half) = cluster {
-        let (events, publisher) = events(client.clone(), identity.clone(), timing);
-        publishing.spawn(publisher);
-        let (candidate, leads) = Elector::new(client.clone(), half.lease, identity);
-        elector.spawn(candidate.run(stopped));
-        let task = ClusterTask {
-            settings: half.settings,
-            sources: ClusterSources {
+    let mut elector_tasks = JoinSet::new();
+    let mut publishers = JoinSet::new();
+    if let Some(settings) = cluster {
+        let (events, publisher) = event_channel(client.clone(), identity.clone(), timing);
+        publishers.spawn(publisher);
+        let (elector, term) = LeaderElector::new(client.clone(), settings.lease, identity);
+        elector_tasks.spawn(elector.run(stopped));
+        let task = ClusterManagerTask {
+            settings: settings.settings,
+            sources: ClusterManagerSources {
                 common: sources.clone(),
                 nodes: nodes.clone(),
-                reports: tasks.watch_labelled(&client, &namespace, reports::LABEL, reports::seen),
+                reports: tasks.watch_labelled(
+                    &client,
+                    &namespace,
+                    zone_reports::SELECTOR,
+                    zone_reports::project_report,
+                ),
             },
-            writes: Writes::new(client.clone(), timing.request, leads.clone()),
+            writer: ConnectWriter::new(client.clone(), timing.request_timeout, term.clone()),
             events,
-            leads,
+            term,
             timing,
         };
-        tasks.spawn("the cluster-wide half", task.run());
+        tasks.spawn("the cluster manager", task.run());
     }
-    if let Some(half) = zone {
-        let (says, said) = channel::channel(ZoneReport::default());
-        let (is_lost, lost) = channel::channel(false);
-        let publisher = Publisher {
+    if let Some(settings) = zone {
+        let (report_sender, report_receiver) = channel::channel(ZoneReport::default());
+        let (is_unreachable, unreachable) = channel::channel(false);
+        let publisher = ReportPublisher {
             client: client.clone(),
             namespace,
-            says: Saying {
-                zone: half.zone.clone(),
-                work: said,
-                is_lost: lost,
+            source: ReportSource {
+                zone: settings.zone.clone(),
+                reports: report_receiver,
+                is_unreachable: unreachable,
                 connects: sources.connects.clone(),
                 nodes: nodes.clone(),
             },
             timing,
         };
-        publishing.spawn(publisher.run());
-        let users = half.dynamic_udn.then(|| NetworkUsers {
-            pods: tasks.watch(&client, objects::pod),
-            egress_ips: tasks.watch_if_any(&client, egress_ip),
+        publishers.spawn(publisher.run());
+        let activity = settings.dynamic_udn.then(|| ActivitySources {
+            pods: tasks.watch(&client, projections::project_pod),
+            egress_ips: tasks.watch_optional_kind(&client, project_egress_ip),
         });
-        let task = ZoneTask {
-            half,
+        let task = ZoneControllerTask {
+            config: settings,
             sources: ZoneSources {
-                users,
+                activity,
                 common: sources,
                 nodes,
-                services: tasks.watch(&client, objects::service),
-                networks,
+                services: tasks.watch(&client, projections::project_service),
+                network_numbers,
             },
-            says,
-            reach: Reach {
-                is_lost,
-                patience: timing.report,
+            report_sender,
+            reachability: NorthboundReachability {
+                is_unreachable,
+                grace_period: timing.report_interval,
             },
             timing,
         };
-        tasks.spawn("the zone half", task.run());
+        tasks.spawn("the zone controller", task.run());
     }
-    let ended = tokio::select! {
-        error = tasks.ended() => Err(error),
+    let outcome = tokio::select! {
+        error = tasks.first_error() => Err(error),
         () = stop => Ok(()),
     };
-    // Nothing is written any more when the lease is given back.
+    // All writers end before the lease is released.
     tasks.running.shutdown().await;
     stopping.send_replace(true);
-    if tokio::time::timeout(timing.request, elector.join_next())
+    if tokio::time::timeout(timing.request_timeout, elector_tasks.join_next())
         .await
         .is_err()
     {
-        tracing::warn!("the lease has to run out");
+        tracing::warn!("cannot release the lease; the next leader has to wait for its expiry");
     }
-    ended
+    outcome
 }
 
-/// The tasks that never end. Dropping them stops them.
-struct Tasks {
+/// The tasks that run forever. Dropping the set stops them.
+struct TaskSet {
     running: JoinSet<RunError>,
     timing: Timing,
 }
 
-impl Tasks {
+impl TaskSet {
     fn new(timing: Timing) -> Self {
         Self {
             running: JoinSet::new(),
@@ -171,38 +179,42 @@ impl Tasks {
     }
 
     /// Watches all objects of a kind.
-    fn watch<K, V>(&mut self, client: &Client, keep: impl Fn(K) -> V + Send + 'static) -> Reader<V>
+    fn watch<K, V>(
+        &mut self,
+        client: &Client,
+        project: impl Fn(K) -> V + Send + 'static,
+    ) -> StoreReader<V>
     where
         K: Object + Clone + Debug + DeserializeOwned + Send + 'static,
         V: Clone + PartialEq + Send + Sync + 'static,
     {
-        self.watch_some(Api::<K>::all(client.clone()), "", keep)
+        self.watch_some(Api::<K>::all(client.clone()), "", project)
     }
 
-    /// Watches all objects of a kind that the cluster may not have.
-    fn watch_if_any<K, V>(
+    /// Watches all objects of a kind that the cluster may lack.
+    fn watch_optional_kind<K, V>(
         &mut self,
         client: &Client,
-        keep: impl Fn(K) -> V + Send + 'static,
-    ) -> Reader<V>
+        project: impl Fn(K) -> V + Send + 'static,
+    ) -> StoreReader<V>
     where
         K: Object + Clone + Debug + DeserializeOwned + Send + 'static,
         V: Clone + PartialEq + Send + Sync + 'static,
     {
         let (writer, reader) = store();
         let api = Api::<K>::all(client.clone());
-        self.spawn_watch(Watch::new(api, "", self.timing, keep, writer).if_any());
+        self.spawn_watch(ListWatch::new(api, "", self.timing, project, writer).optional());
         reader
     }
 
-    /// Watches the objects of a kind that are in a namespace and have these labels.
+    /// Watches the objects of a kind in one namespace, with the given labels.
     fn watch_labelled<K, V>(
         &mut self,
         client: &Client,
         namespace: &str,
         labels: &'static str,
-        keep: impl Fn(K) -> V + Send + 'static,
-    ) -> Reader<V>
+        project: impl Fn(K) -> V + Send + 'static,
+    ) -> StoreReader<V>
     where
         K: Object + Clone + Debug + DeserializeOwned + Send + 'static,
         V: Clone + PartialEq + Send + Sync + 'static,
@@ -210,7 +222,7 @@ impl Tasks {
         self.watch_some(
             Api::<K>::namespaced(client.clone(), namespace),
             labels,
-            keep,
+            project,
         )
     }
 
@@ -218,18 +230,18 @@ impl Tasks {
         &mut self,
         api: Api<K>,
         labels: &'static str,
-        keep: impl Fn(K) -> V + Send + 'static,
-    ) -> Reader<V>
+        project: impl Fn(K) -> V + Send + 'static,
+    ) -> StoreReader<V>
     where
         K: Object + Clone + Debug + DeserializeOwned + Send + 'static,
         V: Clone + PartialEq + Send + Sync + 'static,
     {
         let (writer, reader) = store();
-        self.spawn_watch(Watch::new(api, labels, self.timing, keep, writer));
+        self.spawn_watch(ListWatch::new(api, labels, self.timing, project, writer));
         reader
     }
 
-    fn spawn_watch<K, F, V>(&mut self, watch: Watch<K, F, V>)
+    fn spawn_watch<K, F, V>(&mut self, watch: ListWatch<K, F, V>)
     where
         K: Object + Clone + Debug + DeserializeOwned + Send + 'static,
         F: Fn(K) -> V + Send + 'static,
@@ -238,8 +250,8 @@ impl Tasks {
         self.spawn::<Infallible>("a watch", async move { Ok(watch.run().await) });
     }
 
-    /// Waits for the first that ends all the same.
-    async fn ended(&mut self) -> RunError {
+    /// Waits for the first task that ends.
+    async fn first_error(&mut self) -> RunError {
         let failed = |reason: String| RunError {
             task: "a task",
             reason,
@@ -247,7 +259,7 @@ impl Tasks {
         match self.running.join_next().await {
             Some(Ok(error)) => error,
             Some(Err(error)) => failed(error.to_string()),
-            None => failed("there was none".to_owned()),
+            None => failed("no task is running".to_owned()),
         }
     }
 }

@@ -1,46 +1,45 @@
-//! The objects of one kind as they were last seen, from the task that watches them to those that work with them.
+//! Stores: the last known objects of one kind, shared between the task that watches them and their
+//! readers.
 
 use imbl::OrdMap;
 use tokio::sync::watch;
 
 use patchbay_resources::manifests::ObjectKey;
 
-/// Objects by key. Clones share everything, and the difference of two is found without looking at what they share.
-pub(super) type Objects<V> = OrdMap<ObjectKey, V>;
-
-/// A store: one side writes, clones of the other side read. There is nothing in it before the first list is complete.
-pub(super) fn store<V: Clone>() -> (Writer<V>, Reader<V>) {
+/// Makes an empty store. Readers see nothing before the first list is complete.
+pub(super) fn store<V: Clone>() -> (StoreWriter<V>, StoreReader<V>) {
     let (writer, reader) = watch::channel(None);
-    let writer = Writer {
+    let writer = StoreWriter {
         store: writer,
         listing: None,
     };
-    (writer, Reader(reader))
+    (writer, StoreReader(reader))
 }
 
-/// The side of the task that watches.
+/// The writing half of a store, for the task that watches.
 #[derive(Debug)]
-pub(super) struct Writer<V: Clone> {
-    store: watch::Sender<Option<Objects<V>>>,
-    /// The list that is under way. Until it is complete, readers see what was there before.
-    listing: Option<Objects<V>>,
+pub(super) struct StoreWriter<V: Clone> {
+    store: watch::Sender<Option<OrdMap<ObjectKey, V>>>,
+    /// The list in progress. Readers keep the previous objects until it is complete.
+    listing: Option<OrdMap<ObjectKey, V>>,
 }
 
-impl<V: Clone + PartialEq> Writer<V> {
-    /// A list begins.
-    pub(super) fn begin(&mut self) {
-        self.listing = Some(Objects::new());
+impl<V: Clone + PartialEq> StoreWriter<V> {
+    /// Starts a list.
+    pub(super) fn begin_list(&mut self) {
+        self.listing = Some(OrdMap::new());
     }
 
-    /// The list has another object.
-    pub(super) fn list(&mut self, key: ObjectKey, value: V) {
+    /// Adds an object to the list in progress.
+    pub(super) fn add_listed(&mut self, key: ObjectKey, value: V) {
         if let Some(listing) = &mut self.listing {
             listing.insert(key, value);
         }
     }
 
-    /// The list is complete: what it does not have is gone.
-    pub(super) fn complete(&mut self) {
+    /// Completes the list: objects that it lacks are removed. Readers wake up only if something
+    /// differs.
+    pub(super) fn complete_list(&mut self) {
         if let Some(listed) = self.listing.take() {
             self.store.send_if_modified(|objects| {
                 let changed = objects.as_ref() != Some(&listed);
@@ -52,7 +51,8 @@ impl<V: Clone + PartialEq> Writer<V> {
         }
     }
 
-    /// An object is like this now; without a value, it is gone. Readers wake up only if that is news.
+    /// Sets an object to its current value. `None`: deleted. Readers wake up only if the value
+    /// differs.
     pub(super) fn put(&mut self, key: ObjectKey, value: Option<V>) {
         self.store.send_if_modified(|objects| {
             let objects = objects.get_or_insert_default();
@@ -68,42 +68,43 @@ impl<V: Clone + PartialEq> Writer<V> {
     }
 }
 
-/// The side of those who work with the objects.
+/// The reading half of a store. Clones share the objects, and two versions are compared without
+/// visiting what they share.
 #[derive(Clone, Debug)]
-pub(super) struct Reader<V>(watch::Receiver<Option<Objects<V>>>);
+pub(super) struct StoreReader<V>(watch::Receiver<Option<OrdMap<ObjectKey, V>>>);
 
-impl<V: Clone> Reader<V> {
+impl<V: Clone> StoreReader<V> {
     /// Waits for the first complete list.
     ///
     /// # Errors
-    /// Nobody writes any more.
+    /// The writer is gone.
     pub(super) async fn ready(&mut self) -> Result<(), WatchEnded> {
         let listed = self.0.wait_for(Option::is_some).await;
         listed.map(|_| ()).map_err(|_| WatchEnded)
     }
 
-    /// Whether there has been a complete list.
+    /// `true` after the first complete list.
     pub(super) fn is_ready(&self) -> bool {
         self.0.borrow().is_some()
     }
 
-    /// Waits until there is something that [`objects`](Self::objects) has not returned.
+    /// Waits for a change that [`objects`](Self::objects) has not returned.
     ///
     /// # Errors
-    /// Nobody writes any more.
+    /// The writer is gone.
     pub(super) async fn changed(&mut self) -> Result<(), WatchEnded> {
         self.0.changed().await.map_err(|_| WatchEnded)
     }
 
-    /// The objects, as they are now.
-    pub(super) fn objects(&mut self) -> Objects<V> {
+    /// Returns the current objects, and marks them as seen.
+    pub(super) fn objects(&mut self) -> OrdMap<ObjectKey, V> {
         self.0.borrow_and_update().clone().unwrap_or_default()
     }
 }
 
-/// The task that watches a kind of objects has ended.
+/// A writer is gone: the task that watched a kind has ended.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("nobody watches the objects any more")]
+#[error("a watch task has ended")]
 pub(super) struct WatchEnded;
 
 #[cfg(test)]
@@ -115,35 +116,35 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_list_is_seen_when_it_is_complete() {
+    async fn readers_see_a_list_once_it_is_complete() {
         let (mut writer, mut reader) = store();
-        writer.begin();
-        writer.list(key("a"), 1);
+        writer.begin_list();
+        writer.add_listed(key("a"), 1);
         assert!(reader.objects().is_empty());
-        writer.complete();
+        writer.complete_list();
         reader.ready().await.unwrap();
         assert_eq!(reader.objects().len(), 1);
 
-        writer.begin();
-        writer.list(key("b"), 2);
+        writer.begin_list();
+        writer.add_listed(key("b"), 2);
         assert!(reader.objects().contains_key(&key("a")));
-        writer.complete();
+        writer.complete_list();
         assert_eq!(reader.objects().keys().collect::<Vec<_>>(), [&key("b")]);
     }
 
     #[test]
-    fn what_is_no_news_wakes_nobody() {
+    fn an_unchanged_value_does_not_wake_readers() {
         let (mut writer, mut reader) = store();
-        writer.begin();
-        writer.complete();
+        writer.begin_list();
+        writer.complete_list();
         writer.put(key("a"), Some(1));
         assert_eq!(reader.objects().len(), 1);
 
         writer.put(key("a"), Some(1));
         writer.put(key("b"), None);
-        writer.begin();
-        writer.list(key("a"), 1);
-        writer.complete();
+        writer.begin_list();
+        writer.add_listed(key("a"), 1);
+        writer.complete_list();
         assert!(!reader.0.has_changed().unwrap());
 
         writer.put(key("a"), None);
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn readers_learn_that_nobody_writes() {
+    async fn readers_get_an_error_once_the_writer_is_gone() {
         let (writer, mut reader) = store::<i32>();
         drop(writer);
         assert!(reader.ready().await.is_err());

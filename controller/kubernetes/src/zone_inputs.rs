@@ -1,53 +1,56 @@
-//! The inputs of the zone half, kept up to date: of what has changed only the difference is read.
+//! The inputs of the zone controller, updated from the differences of watched objects.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use patchbay_resources::object as core;
 
-use super::activity::activity;
-use super::cluster::Sources;
-use super::config::ZoneHalf;
-use super::egress_ips::{EgressNodes, SeenEgressIp};
-use super::node_subnets::NetworkNames;
-use super::objects::{SeenConnect, SeenNode};
-use super::pace::Happening;
-use super::store::{Objects, Reader, WatchEnded};
+use super::activity::network_activity;
+use super::cluster_manager::CommonSources;
+use super::config::ZoneControllerConfig;
+use super::debounce::ChangeSource;
+use super::egress_ips::{EgressNodes, WatchedEgressIp};
+use super::node_subnets::NetworkNumbers;
+use super::projections::{WatchedConnect, WatchedNode};
+use super::store::{StoreReader, WatchEnded};
 use patchbay_connects::Inputs;
 use patchbay_model::{ClusterIpService, ConnectInput};
 use patchbay_model::{ConnectError, NODE_ID, NODE_SUBNETS, Node};
+use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 
-/// The objects that the zone half looks at.
+/// The objects that the zone controller watches.
 #[derive(Clone, Debug)]
 pub(super) struct ZoneSources {
-    pub(super) common: Sources,
-    pub(super) nodes: Reader<Arc<SeenNode>>,
-    pub(super) services: Reader<Option<Arc<ClusterIpService>>>,
-    /// What says where networks are rendered, if they are not rendered everywhere.
-    pub(super) users: Option<NetworkUsers>,
-    /// The names of the networks of which nodes have subnets.
-    pub(super) networks: NetworkNames,
+    pub(super) common: CommonSources,
+    pub(super) nodes: StoreReader<Arc<WatchedNode>>,
+    pub(super) services: StoreReader<Option<Arc<ClusterIpService>>>,
+    /// Objects that determine where networks are rendered. `None`: every network is rendered on all
+    /// nodes.
+    pub(super) activity: Option<ActivitySources>,
+    /// The numbers of networks in the nodes' packed subnets.
+    pub(super) network_numbers: NetworkNumbers,
 }
 
-/// What networks are rendered for.
+/// Objects for which networks are rendered on nodes.
 #[derive(Clone, Debug)]
-pub(super) struct NetworkUsers {
-    /// The nodes of pods.
-    pub(super) pods: Reader<Option<String>>,
-    pub(super) egress_ips: Reader<Option<Arc<SeenEgressIp>>>,
+pub(super) struct ActivitySources {
+    /// The node of each pod.
+    pub(super) pods: StoreReader<Option<String>>,
+    pub(super) egress_ips: StoreReader<Option<Arc<WatchedEgressIp>>>,
 }
 
-impl NetworkUsers {
+impl ActivitySources {
     async fn ready(&mut self) -> Result<(), WatchEnded> {
         self.pods.ready().await?;
         self.egress_ips.ready().await
     }
 }
 
-impl Happening for NetworkUsers {
-    type Ended = WatchEnded;
+impl ChangeSource for ActivitySources {
+    type Error = WatchEnded;
 
     async fn changed(&mut self) -> Result<(), WatchEnded> {
         tokio::select! {
@@ -62,27 +65,27 @@ impl ZoneSources {
         self.common.ready().await?;
         self.nodes.ready().await?;
         self.services.ready().await?;
-        match &mut self.users {
-            Some(users) => users.ready().await,
+        match &mut self.activity {
+            Some(activity) => activity.ready().await,
             None => Ok(()),
         }
     }
 }
 
-impl Happening for ZoneSources {
-    type Ended = WatchEnded;
+impl ChangeSource for ZoneSources {
+    type Error = WatchEnded;
 
     async fn changed(&mut self) -> Result<(), WatchEnded> {
         let Self {
             common,
             nodes,
             services,
-            users,
+            activity,
             ..
         } = self;
-        let users = async {
-            match users {
-                Some(users) => users.changed().await,
+        let activity = async {
+            match activity {
+                Some(activity) => activity.changed().await,
                 None => std::future::pending().await,
             }
         };
@@ -90,52 +93,53 @@ impl Happening for ZoneSources {
             changed = common.changed() => changed,
             changed = nodes.changed() => changed,
             changed = services.changed() => changed,
-            changed = users => changed,
+            changed = activity => changed,
         }
     }
 }
 
-/// The inputs, and the objects that they were made from.
+/// The inputs, and the objects from which they were computed.
 #[derive(Debug)]
 pub(super) struct ZoneInputs {
     inputs: Inputs,
-    connects: Objects<Arc<SeenConnect>>,
-    nads: Objects<Arc<NetworkAttachmentDefinition>>,
-    namespaces: Objects<Arc<core::Namespace>>,
-    counted_nodes: CountedNodes,
-    nodes: Objects<Arc<SeenNode>>,
-    services: Objects<Option<Arc<ClusterIpService>>>,
-    pods: Objects<Option<String>>,
+    connects: OrdMap<ObjectKey, Arc<WatchedConnect>>,
+    nads: OrdMap<ObjectKey, Arc<NetworkAttachmentDefinition>>,
+    namespaces: OrdMap<ObjectKey, Arc<core::Namespace>>,
+    readable_nodes: ReadableNodes,
+    nodes: OrdMap<ObjectKey, Arc<WatchedNode>>,
+    services: OrdMap<ObjectKey, Option<Arc<ClusterIpService>>>,
+    pods: OrdMap<ObjectKey, Option<String>>,
     egress: EgressNodes,
-    /// The networks whose subnets on nodes are kept: those that are connected. Nodes have one of every network.
+    /// The connected networks. Only their subnets are unpacked, because nodes have a subnet of
+    /// every network.
     connected: BTreeSet<String>,
-    /// What keeps attachment definitions from leading to networks: told once.
+    /// Problems of `NetworkAttachmentDefinition`s that have been logged.
     problems: BTreeSet<String>,
 }
 
 impl ZoneInputs {
-    pub(super) fn new(half: &ZoneHalf) -> Self {
+    pub(super) fn new(config: &ZoneControllerConfig) -> Self {
         Self {
             inputs: Inputs {
-                zone: half.zone.clone(),
-                families: half.families.clone(),
-                service_cidrs: half.service_cidrs.clone(),
+                zone: config.zone.clone(),
+                families: config.families.clone(),
+                service_cidrs: config.service_cidrs.clone(),
                 ..Inputs::default()
             },
-            connects: Objects::new(),
-            nads: Objects::new(),
-            namespaces: Objects::new(),
-            counted_nodes: CountedNodes::default(),
-            nodes: Objects::new(),
-            services: Objects::new(),
-            pods: Objects::new(),
+            connects: OrdMap::new(),
+            nads: OrdMap::new(),
+            namespaces: OrdMap::new(),
+            readable_nodes: ReadableNodes::default(),
+            nodes: OrdMap::new(),
+            services: OrdMap::new(),
+            pods: OrdMap::new(),
             egress: EgressNodes::default(),
             connected: BTreeSet::new(),
             problems: BTreeSet::new(),
         }
     }
 
-    /// Brings the inputs up to date.
+    /// Updates the inputs.
     pub(super) fn update(&mut self, sources: &mut ZoneSources) -> &Inputs {
         let before = (
             self.nads.clone(),
@@ -144,32 +148,36 @@ impl ZoneInputs {
         );
         self.update_networks(&mut sources.common);
         self.update_connects(sources.common.connects.objects());
-        if let Some(users) = &mut sources.users {
-            let pods = users.pods.objects();
+        if let Some(activity) = &mut sources.activity {
+            let pods = activity.pods.objects();
             let (nads, namespaces, connects) = before;
-            let ips = users.egress_ips.objects();
-            let is_known = !self.egress.update(ips, &self.namespaces)
+            let ips = activity.egress_ips.objects();
+            let is_unchanged = !self.egress.update(ips, &self.namespaces)
                 && pods.ptr_eq(&self.pods)
                 && nads.ptr_eq(&self.nads)
                 && namespaces.ptr_eq(&self.namespaces)
                 && connects.ptr_eq(&self.connects);
-            if !is_known {
+            if !is_unchanged {
                 let (networks, connects) = (&self.inputs.networks, &self.inputs.connects);
-                self.inputs.activity =
-                    Arc::new(activity(networks, connects, &pods, self.egress.nodes()));
+                self.inputs.activity = Arc::new(network_activity(
+                    networks,
+                    connects,
+                    &pods,
+                    self.egress.nodes(),
+                ));
                 self.pods = pods;
             }
         }
         let connected = self.connected_networks();
-        // Which of a node's subnets count is a matter of the connects, so then all nodes are read again.
+        // The used subnets of a node depend on the connected networks, so all nodes are read again.
         if !connected.is_subset(&self.connected) {
-            self.nodes = Objects::new();
+            self.nodes = OrdMap::new();
             self.inputs.nodes.clear();
         }
         self.connected = connected;
         let nodes = sources.nodes.objects();
-        let nodes = self.counted_nodes.update(nodes, &sources.networks);
-        self.update_nodes(nodes, &sources.networks);
+        let nodes = self.readable_nodes.update(nodes, &sources.network_numbers);
+        self.update_nodes(nodes, &sources.network_numbers);
         let services = sources.services.objects();
         if !services.ptr_eq(&self.services) {
             let with_ip = services.values().flatten();
@@ -179,21 +187,19 @@ impl ZoneInputs {
         &self.inputs
     }
 
-    /// A connect's object.
-    pub(super) fn connect(&self, name: &str) -> Option<&SeenConnect> {
-        let key = patchbay_resources::manifests::ObjectKey::cluster(name);
+    /// A ClusterNetworkConnect by name.
+    pub(super) fn connect(&self, name: &str) -> Option<&WatchedConnect> {
+        let key = ObjectKey::cluster(name);
         self.connects.get(&key).map(AsRef::as_ref)
     }
 
     /// The UID of a node.
     pub(super) fn node_uid(&self, name: &str) -> Option<String> {
-        let node = self
-            .nodes
-            .get(&patchbay_resources::manifests::ObjectKey::cluster(name))?;
+        let node = self.nodes.get(&ObjectKey::cluster(name))?;
         node.uid.clone()
     }
 
-    fn update_networks(&mut self, sources: &mut Sources) {
+    fn update_networks(&mut self, sources: &mut CommonSources) {
         let (nads, namespaces) = (sources.nads.objects(), sources.namespaces.objects());
         if nads.ptr_eq(&self.nads) && namespaces.ptr_eq(&self.namespaces) {
             return;
@@ -213,7 +219,7 @@ impl ZoneInputs {
         self.problems = problems;
     }
 
-    fn update_connects(&mut self, connects: Objects<Arc<SeenConnect>>) {
+    fn update_connects(&mut self, connects: OrdMap<ObjectKey, Arc<WatchedConnect>>) {
         for change in self.connects.diff(&connects) {
             match change {
                 DiffItem::Add(key, seen)
@@ -241,8 +247,12 @@ impl ZoneInputs {
             .collect()
     }
 
-    fn update_nodes(&mut self, nodes: Objects<Arc<SeenNode>>, networks: &NetworkNames) {
-        let connected = networks.numbers(&self.connected);
+    fn update_nodes(
+        &mut self,
+        nodes: OrdMap<ObjectKey, Arc<WatchedNode>>,
+        networks: &NetworkNumbers,
+    ) {
+        let connected = networks.numbers_of(&self.connected);
         for change in self.nodes.diff(&nodes) {
             let (key, object) = match change {
                 DiffItem::Add(key, object)
@@ -252,7 +262,7 @@ impl ZoneInputs {
                 DiffItem::Remove(key, _) => (key, None),
             };
             let node = object.map(|object| Node {
-                subnets: object.subnets.of(&connected),
+                subnets: object.subnets.unpack(&connected),
                 ..object.node.clone()
             });
             match node {
@@ -266,20 +276,22 @@ impl ZoneInputs {
     }
 }
 
-/// Nodes as they count: of what cannot be read any more a node has what it had when it could. Nothing was said about it.
+/// Nodes with the last readable value of each annotation.
+///
+/// An annotation that cannot be decoded counts as unchanged, because it contains no decision.
 #[derive(Debug, Default)]
-struct CountedNodes {
-    watched: Objects<Arc<SeenNode>>,
-    counted: Objects<Arc<SeenNode>>,
+struct ReadableNodes {
+    watched: OrdMap<ObjectKey, Arc<WatchedNode>>,
+    readable: OrdMap<ObjectKey, Arc<WatchedNode>>,
 }
 
-impl CountedNodes {
-    /// Brings them up to date.
+impl ReadableNodes {
+    /// Updates the nodes, and returns them.
     fn update(
         &mut self,
-        watched: Objects<Arc<SeenNode>>,
-        networks: &NetworkNames,
-    ) -> Objects<Arc<SeenNode>> {
+        watched: OrdMap<ObjectKey, Arc<WatchedNode>>,
+        networks: &NetworkNumbers,
+    ) -> OrdMap<ObjectKey, Arc<WatchedNode>> {
         for change in self.watched.diff(&watched) {
             match change {
                 DiffItem::Add(key, object)
@@ -289,25 +301,29 @@ impl CountedNodes {
                     for error in &object.errors {
                         tracing::warn!("{}", error.message);
                     }
-                    let counts = match self.counted.get(key) {
+                    let readable = match self.readable.get(key) {
                         Some(before) if !object.errors.is_empty() => {
-                            Arc::new(with_last_good(object, before, networks))
+                            Arc::new(with_last_readable(object, before, networks))
                         }
                         _ => object.clone(),
                     };
-                    self.counted.insert(key.clone(), counts);
+                    self.readable.insert(key.clone(), readable);
                 }
                 DiffItem::Remove(key, _) => {
-                    self.counted.remove(key);
+                    self.readable.remove(key);
                 }
             }
         }
         self.watched = watched;
-        self.counted.clone()
+        self.readable.clone()
     }
 }
 
-fn with_last_good(object: &SeenNode, before: &SeenNode, networks: &NetworkNames) -> SeenNode {
+fn with_last_readable(
+    object: &WatchedNode,
+    before: &WatchedNode,
+    networks: &NetworkNumbers,
+) -> WatchedNode {
     let mut counts = object.clone();
     for error in &object.errors {
         match error.annotation {
@@ -315,8 +331,8 @@ fn with_last_good(object: &SeenNode, before: &SeenNode, networks: &NetworkNames)
             NODE_SUBNETS => {
                 counts.subnets = match &error.network {
                     Some(network) => {
-                        let network = networks.numbers([network]);
-                        counts.subnets.and(&before.subnets, &network)
+                        let network = networks.numbers_of([network]);
+                        counts.subnets.merged_with(&before.subnets, &network)
                     }
                     None => before.subnets.clone(),
                 };
@@ -327,10 +343,11 @@ fn with_last_good(object: &SeenNode, before: &SeenNode, networks: &NetworkNames)
     counts
 }
 
-/// What the zone half makes of a connect. One that cannot be understood leaves its rows as they are.
-fn read_connect(seen: &SeenConnect) -> ConnectInput {
+/// Reads a ClusterNetworkConnect for the zone controller. An undecodable spec is an error, which
+/// retains its rows.
+fn read_connect(seen: &WatchedConnect) -> ConnectInput {
     let mut input = patchbay_resources::conversion::connect_input(&seen.object);
-    if let Some(error) = &seen.unreadable {
+    if let Some(error) = &seen.spec_error {
         input.connect = Err(ConnectError::Object(error.clone()));
     }
     input

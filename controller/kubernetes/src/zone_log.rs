@@ -1,18 +1,18 @@
-//! What a zone half logs about a connect.
+//! What a zone controller logs about a ClusterNetworkConnect.
 
 use patchbay_connects::ConnectReport;
 
-/// How many problems of a connect are logged: there may be one for each node of each network.
-const PROBLEMS: usize = 20;
+/// Problems per log line. There may be one for each node of each network.
+const MAX_LOGGED_PROBLEMS: usize = 20;
 
-/// The part of a report that is logged.
+/// The logged part of a report.
 #[derive(Clone, Default, PartialEq)]
-pub(super) struct Message {
+pub(super) struct ConnectLogFields {
     pub(super) networks: String,
     pub(super) problems: String,
 }
 
-impl Message {
+impl ConnectLogFields {
     pub(super) fn of(report: &ConnectReport) -> Self {
         let networks: Vec<&str> = report
             .connected
@@ -20,8 +20,13 @@ impl Message {
             .map(|network| network.network.as_str())
             .collect();
         let notices = report.notices.iter().map(ToString::to_string);
-        let mut problems: Vec<String> = report.obstacles().chain(notices).take(PROBLEMS).collect();
-        let more = (report.obstacle_count() + report.notices.len()).saturating_sub(PROBLEMS);
+        let mut problems: Vec<String> = report
+            .obstacles()
+            .chain(notices)
+            .take(MAX_LOGGED_PROBLEMS)
+            .collect();
+        let more =
+            (report.obstacle_count() + report.notices.len()).saturating_sub(MAX_LOGGED_PROBLEMS);
         if more > 0 {
             problems.push(format!("and {more} more"));
         }
@@ -38,7 +43,7 @@ mod tests {
     use patchbay_connects::{NetworkSkip, Notice, SkippedNetwork};
 
     #[test]
-    fn what_is_logged_has_an_end() {
+    fn a_log_line_has_a_limited_number_of_problems() {
         let skipped = (1..=30).map(|number| SkippedNetwork {
             owner: format!("layer3_{number}").parse().unwrap(),
             network: None,
@@ -50,10 +55,10 @@ mod tests {
             notices: vec![notice],
             ..ConnectReport::default()
         };
-        let problems = |report: &ConnectReport| Message::of(report).problems;
-        let told = problems(&report);
-        assert!(told.starts_with("network layer3_1: the network is not known; "));
-        assert!(told.ends_with("network layer3_20: the network is not known; and 11 more"));
+        let problems = |report: &ConnectReport| ConnectLogFields::of(report).problems;
+        let text = problems(&report);
+        assert!(text.starts_with("network layer3_1: the network is not known; "));
+        assert!(text.ends_with("network layer3_20: the network is not known; and 11 more"));
         report.skipped_networks.truncate(1);
         assert_eq!(
             problems(&report),

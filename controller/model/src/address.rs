@@ -6,10 +6,10 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-/// The MAC address of a port whose first address (IPv4 if it has one) is `address`.
+/// MAC address of a port whose first address (IPv4 if it has one) is `address`.
 ///
-/// The four octets of an IPv4 address, or the first four octets of the SHA-256 of an IPv6 address's canonical text,
-/// follow the locally administered prefix `0a:58`.
+/// The prefix is `0a:58`, which is locally administered. The four octets of the IPv4 address
+/// follow, or the first four octets of the SHA-256 of the IPv6 address's canonical text.
 pub fn mac_address(address: IpAddr) -> String {
     let [a, b, c, d] = match address {
         IpAddr::V4(address) => address.octets(),
@@ -29,10 +29,10 @@ pub fn mac_address(address: IpAddr) -> String {
     text
 }
 
-/// The text of an address.
+/// Formats an address as [`Display`](std::fmt::Display) does, but faster for IPv4.
 ///
-/// There are many of them in a zone, and [`Display`](std::fmt::Display) takes its time.
-pub fn address_text(address: IpAddr) -> String {
+/// A zone has several addresses for each node and network.
+pub fn format_address(address: IpAddr) -> String {
     let IpAddr::V4(address) = address else {
         return address.to_string();
     };
@@ -46,43 +46,43 @@ pub fn address_text(address: IpAddr) -> String {
     text
 }
 
-/// The text of an address or a subnet with the length of its prefix; see [`address_text`].
-pub fn net_text(net: IpNet) -> String {
-    let mut text = address_text(net.addr());
+/// Formats an address or a subnet with its prefix length; see [`format_address`].
+pub fn format_net(net: IpNet) -> String {
+    let mut text = format_address(net.addr());
     text.push('/');
     text.push_str(itoa::Buffer::new().format(net.prefix_len()));
     text
 }
 
-/// The two ends of the link between a connect router and a network router, as `/31` or `/127`.
+/// Addresses of the link between a connect router and a network router, with `/31` or `/127`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PointToPoint {
-    /// Address on the connect router: the even one.
+    /// The even address, on the connect router.
     pub connect_side: IpNet,
-    /// Address on the network router: the odd one.
+    /// The odd address, on the network router.
     pub network_side: IpNet,
 }
 
-/// A connect subnet is too small for this attachment.
+/// Error of a connect subnet that is too small for an attachment.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[error("generated ip {address} from the idx {index} is out of range in the network {subnet}")]
 pub struct PointToPointError {
-    /// The address that would be next.
+    /// The address outside of the subnet.
     pub address: IpAddr,
-    /// Which pair was asked for.
+    /// Number of the requested pair.
     pub index: u16,
-    /// Out of which subnet.
+    /// The connect subnet.
     pub subnet: IpNet,
 }
 
-/// The pair number `index` of a connect subnet: `base + 2·index` and the address after it.
+/// Pair number `index` of a connect subnet: `base + 2·index` and the address after it.
 ///
 /// # Errors
-/// The pair is outside of the subnet: a block with `h` host bits has pairs 0 to 2^(h−1) − 1.
+/// The pair is outside of the subnet. A subnet with `h` host bits has pairs 0 to 2^(h−1) − 1.
 pub fn point_to_point(subnet: IpNet, index: u16) -> Result<PointToPoint, PointToPointError> {
     let offset = 2 * u32::from(index);
-    // A pair starts at an even address, so wrapping can only happen at a subnet that ends with the address space,
-    // and then the wrapped address is outside of it.
+    // A pair starts at an even address, so only a subnet at the end of the address space can wrap,
+    // and the wrapped address is outside of it.
     let (connect_side, network_side, host_prefix): (IpAddr, IpAddr, u8) = match subnet.network() {
         IpAddr::V4(base) => {
             let even = u32::from(base).wrapping_add(offset);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn mac_addresses() {
+    fn mac_addresses_follow_from_ip_addresses() {
         let cases = [
             ("192.168.0.4", "0a:58:c0:a8:00:04"),
             ("fd01::4", "0a:58:93:09:c3:40"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_those_of_display() {
+    fn formatted_texts_equal_those_of_display() {
         let nets = [
             "0.0.0.0/0",
             "10.0.9.100/31",
@@ -145,8 +145,8 @@ mod tests {
         ];
         for net in nets {
             let address = self::net(net).addr();
-            assert_eq!(net_text(self::net(net)), net);
-            assert_eq!(address_text(address), address.to_string());
+            assert_eq!(format_net(self::net(net)), net);
+            assert_eq!(format_address(address), address.to_string());
         }
     }
 
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_outside_of_the_subnet_are_refused() {
+    fn pairs_outside_of_the_subnet_are_errors() {
         assert!(point_to_point(net("192.168.0.0/26"), 31).is_ok());
         assert_eq!(
             point_to_point(net("192.168.0.0/26"), 32)

@@ -1,10 +1,10 @@
-//! Arithmetic on addresses.
+//! Arithmetic on addresses and subnets.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// The address `n` after the first one of a subnet; `None` outside of it.
+/// Address `n` after the first one of a subnet. `None`: it is outside of the subnet.
 pub fn nth_address(subnet: IpNet, n: u128) -> Option<IpAddr> {
     let address = match subnet.network() {
         IpAddr::V4(base) => {
@@ -16,7 +16,7 @@ pub fn nth_address(subnet: IpNet, n: u128) -> Option<IpAddr> {
     subnet.contains(&address).then_some(address)
 }
 
-/// Whether two subnets share addresses.
+/// True if two subnets have addresses in common.
 pub fn overlap(one: IpNet, other: IpNet) -> bool {
     one.contains(&other) || other.contains(&one)
 }

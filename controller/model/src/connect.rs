@@ -1,4 +1,5 @@
-//! A ClusterNetworkConnect as the zone half sees it: what the cluster-wide half published, and the mode.
+//! ClusterNetworkConnect as a zone controller sees it: the spec, and the annotations that the
+//! cluster manager has written.
 
 use thiserror::Error;
 
@@ -9,23 +10,23 @@ use super::ids::{DatapathKey, IdError};
 /// Annotation with the tunnel key of the connect router.
 pub const ROUTER_TUNNEL_KEY: &str = "k8s.ovn.org/connect-router-tunnel-key";
 
-/// What is let through between connected networks.
+/// Traffic that is allowed between connected networks, `spec.connectivity`.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Connectivity {
-    /// Pods reach pods.
+    /// True if pods reach pods.
     pub pod_network: bool,
-    /// Pods reach cluster IPs.
+    /// True if pods reach cluster IPs.
     pub service_network: bool,
 }
 
 impl Connectivity {
-    /// Services only: traffic from pod to pod is dropped.
+    /// True if pods reach cluster IPs only; traffic from pod to pod is dropped.
     pub const fn is_service_only(self) -> bool {
         self.service_network && !self.pod_network
     }
 }
 
-/// A ClusterNetworkConnect that a zone cannot serve.
+/// Reason why a zone controller cannot process a ClusterNetworkConnect.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -38,38 +39,38 @@ pub enum ConnectError {
     /// An entry of `spec.connectSubnets` cannot be used.
     #[error(transparent)]
     Range(#[from] ConnectRangeError),
-    /// The object is not one that this version understands.
+    /// The object is not valid for this version of the resource.
     #[error("{0}")]
     Object(String),
 }
 
-/// A connect.
+/// ClusterNetworkConnect, checked.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Connect {
-    /// Name of the object.
+    /// Name of the ClusterNetworkConnect.
     pub name: String,
-    /// Tunnel key of the connect router; there is nothing to do before it is known.
+    /// Tunnel key of the connect router. `None`: not allocated yet, so there is nothing to do.
     pub tunnel_key: Option<DatapathKey>,
-    /// The connected networks with their subnets.
+    /// Connect subnets of the connected networks.
     pub subnets: ConnectSubnetMap,
-    /// Entries of the subnet annotation that name no owner.
+    /// Errors of the entries in the subnet annotation whose key is not an owner key.
     pub unknown_owners: Vec<IdError>,
-    /// The ranges that the subnets come from.
+    /// Ranges of the connect subnets, `spec.connectSubnets`.
     pub ranges: ConnectRanges,
-    /// What is let through.
+    /// Traffic that is allowed between the networks.
     pub connectivity: Connectivity,
 }
 
-/// A connect as it was read.
+/// Result of reading a ClusterNetworkConnect.
 #[derive(Debug)]
 pub struct ConnectInput {
-    /// Tells an object from a later one of the same name.
+    /// Uid, which differs between objects of the same name.
     pub uid: Option<String>,
-    /// What the object says. An object that cannot be understood leaves its rows as they are.
+    /// The checked object. Rows of an object with an error stay as they are.
     pub connect: Result<Connect, ConnectError>,
 }
 
-/// Objects that cannot be understood are equal if the same is wrong with them.
+/// Errors are equal if their messages are.
 impl PartialEq for ConnectInput {
     fn eq(&self, other: &Self) -> bool {
         self.uid == other.uid

@@ -1,4 +1,4 @@
-//! The ranges from which a connect takes the subnets of its links.
+//! Ranges of connect subnets, `spec.connectSubnets` of a ClusterNetworkConnect.
 
 use std::net::IpAddr;
 
@@ -7,14 +7,14 @@ use thiserror::Error;
 
 use super::network::IpFamily;
 
-/// An entry of `spec.connectSubnets` that cannot be used.
+/// Error of an entry of `spec.connectSubnets`.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum ConnectRangeError {
     /// The text is not a CIDR.
     #[error("failed to parse connect subnet CIDR {0}: invalid CIDR address: {0}")]
     Cidr(String),
-    /// A block would not be smaller than the whole range.
+    /// A block is not smaller than the range.
     #[error("networkPrefix {network_prefix} must be larger than base CIDR prefix {cidr_prefix}")]
     PrefixTooShort {
         /// Prefix length of a block.
@@ -22,7 +22,7 @@ pub enum ConnectRangeError {
         /// Prefix length of the range.
         cidr_prefix: u8,
     },
-    /// A block would have no room for a pair of addresses.
+    /// A block is smaller than a pair of addresses.
     #[error("networkPrefix {network_prefix} must be smaller than address length {address_bits}")]
     PrefixTooLong {
         /// Prefix length of a block.
@@ -32,7 +32,9 @@ pub enum ConnectRangeError {
     },
 }
 
-/// A range of one family, cut into blocks of one size: every layer3 network gets a block, layer2 networks share blocks.
+/// Range of one family, divided into blocks of one size.
+///
+/// Each layer3 network has a block; layer2 networks share blocks.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct ConnectRange {
     cidr: IpNet,
@@ -49,10 +51,11 @@ impl ConnectRange {
             .map_err(|_| ConnectRangeError::Cidr(text.to_owned()))
     }
 
-    /// A range with blocks of the given prefix length. Host bits of `cidr` are cleared.
+    /// Makes a range with blocks of the given prefix length. Host bits of `cidr` are cleared.
     ///
     /// # Errors
-    /// The prefix length is not between that of the range and that of an address, both excluded.
+    /// The prefix length is not greater than that of the range, or not less than that of an
+    /// address.
     pub fn try_new(cidr: IpNet, network_prefix: i32) -> Result<Self, ConnectRangeError> {
         let cidr = cidr.trunc();
         if network_prefix <= i32::from(cidr.prefix_len()) {
@@ -73,7 +76,7 @@ impl ConnectRange {
         })
     }
 
-    /// The whole range.
+    /// CIDR of the range.
     pub const fn cidr(self) -> IpNet {
         self.cidr
     }
@@ -93,7 +96,7 @@ impl ConnectRange {
         self.cidr.max_prefix_len() - self.network_prefix
     }
 
-    /// How far `address` is from the start of the range; `None` outside of it.
+    /// Distance of `address` from the start of the range. `None`: it is outside of the range.
     pub fn offset(self, address: IpAddr) -> Option<u128> {
         self.cidr
             .contains(&address)
@@ -109,7 +112,7 @@ fn address_bits(address: IpAddr) -> u128 {
     }
 }
 
-/// The ranges of one connect: at most one of each family.
+/// Ranges of one ClusterNetworkConnect: at most one of each family.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ConnectRanges {
     /// The IPv4 range.
@@ -119,7 +122,7 @@ pub struct ConnectRanges {
 }
 
 impl ConnectRanges {
-    /// The range of a family.
+    /// Range of a family.
     pub const fn of(&self, family: IpFamily) -> Option<ConnectRange> {
         match family {
             IpFamily::V4 => self.ipv4,
@@ -127,14 +130,14 @@ impl ConnectRanges {
         }
     }
 
-    /// The ranges there are, IPv4 first.
+    /// Ranges, IPv4 first.
     pub fn iter(&self) -> impl Iterator<Item = ConnectRange> {
         self.ipv4.into_iter().chain(self.ipv6)
     }
 }
 
 impl FromIterator<ConnectRange> for ConnectRanges {
-    /// Of several ranges of one family the last one counts.
+    /// Collects ranges; the last one of each family is used.
     fn from_iter<I: IntoIterator<Item = ConnectRange>>(ranges: I) -> Self {
         let mut collected = Self::default();
         for range in ranges {

@@ -1,4 +1,4 @@
-//! Which subnets the connected networks got, and the annotation that says so.
+//! Connect subnets of networks, and the annotation that contains them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,41 +13,42 @@ use thiserror::Error;
 use super::ids::{IdError, OwnerKey};
 use super::network::IpFamily;
 
-/// The connect subnets of one network: at most one of each family.
+/// Connect subnets of one network: at most one of each family.
 ///
-/// A layer3 network has blocks, a layer2 network a `/31` and a `/127` out of blocks.
+/// A layer3 network has whole blocks, a layer2 network a `/31` and a `/127` of shared blocks.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ConnectSubnets {
     /// The IPv4 subnet.
     #[serde(
         default,
-        deserialize_with = "unless_empty",
+        deserialize_with = "non_empty",
         skip_serializing_if = "Option::is_none"
     )]
     pub ipv4: Option<Ipv4Net>,
     /// The IPv6 subnet.
     #[serde(
         default,
-        deserialize_with = "unless_empty",
+        deserialize_with = "non_empty",
         skip_serializing_if = "Option::is_none"
     )]
     pub ipv6: Option<Ipv6Net>,
 }
 
-/// An empty text says as much as no text: so does Go, which other readers and writers of the annotation are written in.
-fn unless_empty<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+/// Reads a subnet; `""` is `None`, because it is the zero value of Go, in which OVN-Kubernetes
+/// reads and writes the annotation.
+fn non_empty<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: FromStr<Err: fmt::Display>,
 {
-    let text = Option::<Cow<'de, str>>::deserialize(deserializer)?;
-    let text = text.filter(|text| !text.is_empty());
-    text.map(|text| text.parse().map_err(D::Error::custom))
+    Option::<Cow<'de, str>>::deserialize(deserializer)?
+        .filter(|text| !text.is_empty())
+        .map(|text| text.parse().map_err(D::Error::custom))
         .transpose()
 }
 
 impl ConnectSubnets {
-    /// The subnet of a family.
+    /// Subnet of a family.
     pub fn of(&self, family: IpFamily) -> Option<IpNet> {
         match family {
             IpFamily::V4 => self.ipv4.map(IpNet::V4),
@@ -55,24 +56,24 @@ impl ConnectSubnets {
         }
     }
 
-    /// The subnets, IPv4 first.
+    /// Subnets, IPv4 first.
     pub fn iter(&self) -> impl Iterator<Item = IpNet> {
         IpFamily::BOTH
             .into_iter()
             .filter_map(|family| self.of(family))
     }
 
-    /// The subnet that tunnel keys and MAC addresses are made of: IPv4 if there is one.
+    /// Subnet from which tunnel keys and MAC addresses are derived: IPv4 if there is one.
     pub fn first(&self) -> Option<IpNet> {
         self.iter().next()
     }
 
-    /// Whether there is no subnet of any family.
+    /// True if there is no subnet of any family.
     pub const fn is_empty(&self) -> bool {
         self.ipv4.is_none() && self.ipv6.is_none()
     }
 
-    /// Sets the subnet of the family that `subnet` has.
+    /// Sets the subnet of the family of `subnet`.
     pub fn set(&mut self, subnet: IpNet) {
         match subnet {
             IpNet::V4(subnet) => self.ipv4 = Some(subnet),
@@ -82,7 +83,7 @@ impl ConnectSubnets {
 }
 
 impl FromIterator<IpNet> for ConnectSubnets {
-    /// Of several subnets of one family the last one counts.
+    /// Collects subnets; the last one of each family is used.
     fn from_iter<I: IntoIterator<Item = IpNet>>(subnets: I) -> Self {
         let mut collected = Self::default();
         for subnet in subnets {
@@ -92,7 +93,7 @@ impl FromIterator<IpNet> for ConnectSubnets {
     }
 }
 
-/// A subnet annotation that cannot be read.
+/// Error of a subnet annotation.
 #[derive(Debug, Error)]
 #[error("annotation {}: {}", ConnectSubnetMap::ANNOTATION, self.reason())]
 pub struct SubnetAnnotationError {
@@ -101,28 +102,30 @@ pub struct SubnetAnnotationError {
 }
 
 impl SubnetAnnotationError {
-    /// What is wrong with the text, without the annotation's name.
+    /// The error without the name of the annotation.
     pub fn reason(&self) -> &dyn fmt::Display {
         &self.source
     }
 }
 
-/// The subnets of all networks of a connect, by owner key: the value of the subnet annotation.
+/// Connect subnets of all networks of a ClusterNetworkConnect, by owner key: the value of the
+/// subnet annotation.
 ///
-/// `Display` prints the annotation's exact text: keys sorted as strings, no spaces.
+/// `Display` prints the exact text of the annotation: keys sorted as strings, no spaces.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ConnectSubnetMap(BTreeMap<OwnerKey, ConnectSubnets>);
 
 impl ConnectSubnetMap {
-    /// The annotation that carries the map.
+    /// Key of the annotation.
     pub const ANNOTATION: &str = "k8s.ovn.org/network-connect-subnet";
 
-    /// Reads the annotation's value. `""` and `{}` are the empty map; an entry without a subnet counts for nothing.
+    /// Reads the value of the annotation. `""` and `{}` are the empty map; entries without a subnet
+    /// are ignored.
     ///
-    /// Keys that are not owner keys do not spoil the rest: they are returned beside the map.
+    /// Errors of keys that are not owner keys are returned with the map of the other entries.
     ///
     /// # Errors
-    /// The text is not a JSON object of the right form, or one of the CIDRs in it is wrong.
+    /// The text is not a JSON object of subnets, or a CIDR is invalid.
     pub fn parse(text: &str) -> Result<(Self, Vec<IdError>), SubnetAnnotationError> {
         if text.is_empty() {
             return Ok((Self::default(), Vec::new()));
@@ -136,7 +139,7 @@ impl ConnectSubnetMap {
             }
             match owner.parse() {
                 Ok(owner) => {
-                    // Only the network counts, not host bits somebody may have written.
+                    // Host bits have no meaning here and are cleared.
                     map.insert(owner, subnets.iter().map(|net| net.trunc()).collect());
                 }
                 Err(error) => unknown.push(error),
@@ -145,7 +148,7 @@ impl ConnectSubnetMap {
         Ok((Self(map), unknown))
     }
 
-    /// The subnets of an owner.
+    /// Subnets of an owner.
     pub fn get(&self, owner: OwnerKey) -> Option<&ConnectSubnets> {
         self.0.get(&owner)
     }
@@ -155,17 +158,17 @@ impl ConnectSubnetMap {
         self.0.iter().map(|(owner, subnets)| (*owner, subnets))
     }
 
-    /// The owners, in the order of the annotation.
+    /// Owners, in the order of the annotation.
     pub fn owners(&self) -> impl Iterator<Item = OwnerKey> {
         self.0.keys().copied()
     }
 
-    /// How many owners there are.
+    /// Number of owners.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is no owner.
+    /// True if there is no owner.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -211,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_the_empty_map() {
+    fn texts_without_subnets_are_the_empty_map() {
         for text in [
             "",
             "{}",
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_cidr_fails_the_whole_annotation() {
+    fn one_bad_cidr_makes_the_whole_annotation_an_error() {
         let error = ConnectSubnetMap::parse(r#"{"layer3_1":{"ipv4":"10.0.0/24"}}"#).unwrap_err();
         assert!(
             error
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_owner_key_is_told_and_skipped() {
+    fn a_bad_owner_key_is_returned_and_skipped() {
         let text = r#"{"layer4_1":{"ipv4":"10.0.0.0/24"},"layer3_1":{"ipv4":"10.0.1.7/24"}}"#;
         let (map, unknown) = ConnectSubnetMap::parse(text).unwrap();
         assert_eq!(map.to_string(), r#"{"layer3_1":{"ipv4":"10.0.1.0/24"}}"#);

@@ -1,4 +1,5 @@
-//! External ids: how the rows of a connect are recognised in the Northbound database.
+//! External ids, by which rows of a ClusterNetworkConnect are recognised in the Northbound
+//! database.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,48 +9,46 @@ use patchbay_schemas::datum::Map;
 use super::ids::{Attachment, NetworkId};
 use super::network::IpFamily;
 
-/// Value of [`key::OWNER_CONTROLLER`] on every row of a connect.
+/// Value of [`key::OWNER_CONTROLLER`] in every row of a ClusterNetworkConnect.
 pub const OWNER_CONTROLLER: &str = "ovnkube-network-connect-controller";
-/// Value of [`key::OWNER_TYPE`] on every row of a connect.
+/// Value of [`key::OWNER_TYPE`] in every row of a ClusterNetworkConnect.
 pub const OWNER_TYPE: &str = "ClusterNetworkConnect";
 
 /// Keys of the external ids.
 pub mod key {
-    /// Identity of a row: owner controller, owner type and the values of the row's kind, joined by `:`.
+    /// Identity of a row: owner controller, owner type, connect and the values of the row's kind,
+    /// joined by `:`.
     pub const ID: &str = "k8s.ovn.org/id";
-    /// Which controller owns the row.
+    /// Controller that owns the row.
     pub const OWNER_CONTROLLER: &str = "k8s.ovn.org/owner-controller";
-    /// For which kind of object the row exists.
+    /// Kind of the object for which the row exists.
     pub const OWNER_TYPE: &str = "k8s.ovn.org/owner-type";
-    /// Name of the object the row exists for: the connect's name.
+    /// Name of the object for which the row exists: the ClusterNetworkConnect.
     pub const NAME: &str = "k8s.ovn.org/name";
     /// Id of the connected network.
     pub const NETWORK_ID: &str = "network-id";
     /// Id of the node, `0` for a layer2 network.
     pub const NODE_ID: &str = "node-id";
-    /// The router on which the row is.
+    /// Router that has the port or policy.
     pub const ROUTER_NAME: &str = "router-name";
-    /// Network from which a policy takes traffic.
+    /// Id of the network where the traffic of a policy comes from.
     pub const SOURCE_NETWORK_ID: &str = "source-network-id";
-    /// Network to which a policy sends traffic.
+    /// Id of the network where the traffic of a policy goes to.
     pub const DESTINATION_NETWORK_ID: &str = "destination-network-id";
     /// `v4` or `v6`.
     pub const IP_FAMILY: &str = "ip-family";
-    /// What an ACL is for.
+    /// Purpose of an ACL.
     pub const TYPE: &str = "type";
 }
 
-/// The `external_ids` column of one row.
-pub type ExternalIds = BTreeMap<String, String>;
-
-/// What an ACL of a service-only connect is for.
+/// Purpose of an ACL of a service-only connect.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum AclKind {
-    /// Lets traffic to cluster IPs reach the load balancers.
+    /// Allows traffic to cluster IPs, which load balancers process.
     PassService,
-    /// Lets traffic inside this network pass.
+    /// Allows traffic inside this network.
     PassSameNetwork(NetworkId),
-    /// Drops what goes to a pod of a connected network directly.
+    /// Drops traffic that goes directly to a pod of a connected network.
     DropPod,
 }
 
@@ -63,48 +62,48 @@ impl fmt::Display for AclKind {
     }
 }
 
-/// A row that a connect owns, by what distinguishes it from the connect's other rows of its table.
+/// Row of a connect, by the values that distinguish it from the connect's other rows in its table.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum OwnedRow<'a> {
-    /// The connect router. It has no [`key::ID`]: it is found by name.
+    /// The connect router. It has no [`key::ID`], because it is found by name.
     Router,
-    /// A port, on the connect router or on a network router.
+    /// Port on the connect router or on a network router.
     RouterPort {
         /// The connected network.
         network: NetworkId,
-        /// Where the network is attached.
+        /// Attachment of the network.
         attachment: Attachment,
-        /// The router that has the port.
+        /// Name of the router that has the port.
         router: &'a str,
     },
-    /// A policy on the router of `source`.
+    /// Policy on the router of `source`.
     RouterPolicy {
-        /// Network that the traffic comes from.
+        /// Network where the traffic comes from.
         source: NetworkId,
-        /// Network that the traffic goes to.
+        /// Network where the traffic goes to.
         destination: NetworkId,
         /// Family of the traffic.
         family: IpFamily,
-        /// The router that has the policy.
+        /// Name of the router that has the policy.
         router: &'a str,
     },
-    /// A route on the connect router.
+    /// Route on the connect router.
     StaticRoute {
-        /// The network behind the route.
+        /// Network that the route leads to.
         network: NetworkId,
-        /// Where the network is attached.
+        /// Attachment of the network.
         attachment: Attachment,
         /// Family of the traffic.
         family: IpFamily,
     },
-    /// An ACL of a service-only connect.
+    /// ACL of a service-only connect.
     Acl(AclKind),
-    /// The pod subnets of all connected networks, of one family.
+    /// Address set with the pod subnets of one family of all connected networks.
     AddressSet(IpFamily),
 }
 
 impl OwnedRow<'_> {
-    /// The values that make up the identity after the connect's name, with their keys, in the order of the identity.
+    /// Values after the connect's name in the identity, with their keys, in that order.
     fn values(&self) -> Vec<(&'static str, String)> {
         match *self {
             Self::Router => Vec::new(),
@@ -148,7 +147,7 @@ impl OwnedRow<'_> {
     }
 
     /// All external ids of this row of the connect.
-    pub fn external_ids(&self, connect: &str) -> ExternalIds {
+    pub fn external_ids(&self, connect: &str) -> BTreeMap<String, String> {
         let values = self.values();
         let id = identity(connect, &values).map(|id| (key::ID, id));
         let shared = [
@@ -156,52 +155,60 @@ impl OwnedRow<'_> {
             (key::OWNER_TYPE, OWNER_TYPE.to_owned()),
             (key::NAME, connect.to_owned()),
         ];
-        let all = values.into_iter().chain(shared).chain(id);
-        all.map(|(key, value)| (key.to_owned(), value)).collect()
+        values
+            .into_iter()
+            .chain(shared)
+            .chain(id)
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect()
     }
 }
 
-/// The external ids of rows that differ only in where a network is attached: of its ports on one router, or of its routes
-/// of one family. What they have in common is put together once, and shared.
+/// External ids of rows that differ only in the attachment of a network: its ports on one router,
+/// or its routes of one family.
+///
+/// The common parts are built once and shared, because a zone has such rows for each node.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct AttachedRows {
-    /// Those of one of the rows.
-    like: Map,
-    /// The identity before and after the id of the node.
-    head: String,
-    tail: String,
+pub struct AttachmentExternalIds {
+    /// External ids of one of the rows.
+    template: Map,
+    /// Identity before the id of the node.
+    id_prefix: String,
+    /// Identity after the id of the node.
+    id_suffix: String,
 }
 
-impl AttachedRows {
-    /// The ports of a network on a router.
+impl AttachmentExternalIds {
+    /// External ids of a network's ports on a router.
     pub fn ports(connect: &str, network: NetworkId, router: &str) -> Self {
         let row = OwnedRow::RouterPort {
             network,
             attachment: Attachment::Layer2,
             router,
         };
-        Self::like(row, connect, network, router)
+        Self::from_row(row, connect, network, router)
     }
 
-    /// The routes to a network, of one family.
+    /// External ids of the routes of one family to a network.
     pub fn routes(connect: &str, network: NetworkId, family: IpFamily) -> Self {
         let row = OwnedRow::StaticRoute {
             network,
             attachment: Attachment::Layer2,
             family,
         };
-        Self::like(row, connect, network, &family.to_string())
+        Self::from_row(row, connect, network, &family.to_string())
     }
 
-    /// `last` is what the identity ends with.
-    fn like(row: OwnedRow<'_>, connect: &str, network: NetworkId, last: &str) -> Self {
-        let like = row.external_ids(connect).into_iter();
+    /// `last` is the last value of the identity.
+    fn from_row(row: OwnedRow<'_>, connect: &str, network: NetworkId, last: &str) -> Self {
         Self {
-            like: like
+            template: row
+                .external_ids(connect)
+                .into_iter()
                 .map(|(key, value)| (key.into(), value.into()))
                 .collect(),
-            head: format!("{OWNER_CONTROLLER}:{OWNER_TYPE}:{connect}:{network}:"),
-            tail: format!(":{last}"),
+            id_prefix: format!("{OWNER_CONTROLLER}:{OWNER_TYPE}:{connect}:{network}:"),
+            id_suffix: format!(":{last}"),
         }
     }
 
@@ -209,15 +216,15 @@ impl AttachedRows {
     pub fn external_ids(&self, attachment: Attachment) -> Map {
         let mut digits = itoa::Buffer::new();
         let node = digits.format(attachment.index());
-        self.like.map_values(|key, value| match key.as_str() {
-            Some(key::ID) => [&self.head, node, &self.tail].concat().into(),
+        self.template.map_values(|key, value| match key.as_str() {
+            Some(key::ID) => [&self.id_prefix, node, &self.id_suffix].concat().into(),
             Some(key::NODE_ID) => (&*node).into(),
             _ => value.clone(),
         })
     }
 }
 
-/// What distinguishes a row from all others of its table; a row without values of its own has a name instead.
+/// Identity of a row in its table. `None`: the row has no values and is found by name.
 fn identity(connect: &str, values: &[(&str, String)]) -> Option<String> {
     if values.is_empty() {
         return None;
@@ -230,7 +237,8 @@ fn identity(connect: &str, values: &[(&str, String)]) -> Option<String> {
     Some(id)
 }
 
-/// The name of an address set (or of another row named by hash), from the value of its [`key::ID`].
+/// Name of an address set, or of another row that is named by hash, from the value of its
+/// [`key::ID`].
 pub fn hashed_name(id: &str) -> String {
     // FNV-1a, 64 bits.
     let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -239,7 +247,7 @@ pub fn hashed_name(id: &str) -> String {
     format!("a{hash}")
 }
 
-/// The name of the connect's address set of one family.
+/// Name of the connect's address set of one family.
 pub fn address_set_name(connect: &str, family: IpFamily) -> String {
     let id = format!("{OWNER_CONTROLLER}:{OWNER_TYPE}:{connect}:{family}");
     hashed_name(&id)
@@ -297,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_has_its_values_and_its_owner() {
+    fn the_external_ids_of_a_port_are_its_values_and_its_owner() {
         let row = OwnedRow::RouterPort {
             network: network(3),
             attachment: Attachment::Layer2,
@@ -320,12 +328,12 @@ mod tests {
     }
 
     #[test]
-    fn attached_rows_have_the_external_ids_of_their_kind() {
+    fn external_ids_of_attachments_equal_those_of_rows() {
         let node = Attachment::Layer3(NodeId::try_new(4711).unwrap());
         for attachment in [Attachment::Layer2, node] {
             let (network, router, family) = (network(17), "connect_router_mix", IpFamily::V6);
-            let ports = AttachedRows::ports("mix", network, router);
-            let routes = AttachedRows::routes("mix", network, family);
+            let ports = AttachmentExternalIds::ports("mix", network, router);
+            let routes = AttachmentExternalIds::routes("mix", network, family);
             let port = OwnedRow::RouterPort {
                 network,
                 attachment,

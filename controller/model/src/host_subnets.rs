@@ -1,49 +1,49 @@
-//! How long the subnets may be that nodes get of a layer3 network.
+//! Check of the prefix lengths of node subnets in a layer3 network.
 
 use ipnet::IpNet;
 use thiserror::Error;
 
 use super::network::IpFamily;
 
-/// The only length of node subnets in IPv6.
-const IPV6_LENGTH: i32 = 64;
-/// A subnet of this length is a single address.
-const IPV4_ADDRESS: i32 = 32;
+/// Prefix length of all node subnets in IPv6.
+const IPV6_HOST_PREFIX: i32 = 64;
+/// Prefix length of a subnet with a single IPv4 address.
+const IPV4_ADDRESS_BITS: i32 = 32;
 
-/// Ranges out of which nodes cannot get subnets.
+/// Reason why ranges cannot be divided into node subnets.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum HostSubnetError {
-    /// Another length than that of all IPv6 networks.
+    /// IPv6 node subnets have a prefix length other than 64.
     #[error("IPv6 only supports /64 host subnets")]
     Ipv6,
-    /// A subnet that is a single address.
+    /// An IPv4 node subnet is a single address.
     #[error("HostSubnet must < 32 for ipv4 CIDR")]
     Ipv4Address,
-    /// The range would be one subnet at most.
+    /// The range has at most one node subnet.
     #[error(
         "cannot use a host subnet length mask shorter than or equal to the cluster subnet mask. host subnet length: \
          {host}, cluster subnet length: {cluster}"
     )]
     TooShort {
-        /// Length of the nodes' subnets.
+        /// Prefix length of node subnets.
         host: i32,
-        /// Length of the range.
+        /// Prefix length of the range.
         cluster: u8,
     },
-    /// Ranges with different lengths.
+    /// IPv4 ranges have node subnets of different prefix lengths.
     #[error(
         "all IPv4 cluster subnet entries must have the same host subnet length; found {first} and {other}"
     )]
     Ipv4Differ {
-        /// The first length.
+        /// Prefix length of the first range.
         first: i32,
-        /// The one that is different.
+        /// The other prefix length.
         other: i32,
     },
 }
 
-/// Checks the ranges of a network, each with the length of the subnets that nodes get out of it.
+/// Checks the ranges of a network, each with the prefix length of its node subnets.
 ///
 /// # Errors
 /// [`HostSubnetError`].
@@ -53,7 +53,7 @@ pub fn check_host_subnets(
     let mut first_ipv4 = None;
     for (range, host) in ranges {
         let family = IpFamily::of_net(range);
-        if family == IpFamily::V6 && host != IPV6_LENGTH {
+        if family == IpFamily::V6 && host != IPV6_HOST_PREFIX {
             return Err(HostSubnetError::Ipv6);
         }
         if host <= i32::from(range.prefix_len()) {
@@ -63,7 +63,7 @@ pub fn check_host_subnets(
             });
         }
         if family == IpFamily::V4 {
-            if host >= IPV4_ADDRESS {
+            if host >= IPV4_ADDRESS_BITS {
                 return Err(HostSubnetError::Ipv4Address);
             }
             let first = *first_ipv4.get_or_insert(host);

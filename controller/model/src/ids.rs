@@ -1,4 +1,4 @@
-//! Numbers with a range, and the key under which a network's allocations are kept.
+//! Ids and tunnel keys with their ranges, and the key of a network in the subnet annotation.
 
 use std::fmt;
 use std::num::NonZeroU16;
@@ -6,24 +6,24 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// A number or text that is not a valid id.
+/// Error of a number or text that is not a valid id.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum IdError {
     /// The text is not a decimal number.
     #[error("{what} {text:?} is not a number")]
     NotANumber {
-        /// What was to be read.
+        /// Name of the id.
         what: &'static str,
-        /// What was found.
+        /// The text.
         text: String,
     },
     /// The number is outside its range.
     #[error("{what} {value} is not in {min}..={max}")]
     OutOfRange {
-        /// What was to be read.
+        /// Name of the id.
         what: &'static str,
-        /// What was found.
+        /// The number.
         value: i64,
         /// Smallest valid value.
         min: i64,
@@ -55,11 +55,11 @@ fn check(what: &'static str, value: i64, min: i64, max: i64) -> Result<i64, IdEr
     }
 }
 
-/// Declares a checked number: construction from `i64` and from text, the bare number as `Display`.
+/// Implements a checked number: conversion from `i64` and from text; `Display` prints the number.
 macro_rules! checked_id {
     ($name:ident, $what:literal, $min:expr, $max:expr, $repr:ty) => {
         impl $name {
-            /// Checks the range.
+            /// Makes an id of a number in its range.
             ///
             /// # Errors
             /// [`IdError::OutOfRange`].
@@ -68,7 +68,7 @@ macro_rules! checked_id {
                 check($what, value, $min, $max).map(|checked| Self(checked as $repr))
             }
 
-            /// The bare number.
+            /// The number.
             pub const fn get(self) -> $repr {
                 self.0
             }
@@ -90,7 +90,7 @@ macro_rules! checked_id {
     };
 }
 
-/// Id of a network in the cluster: `0..=4095`, 0 is the default network.
+/// Id of a network in the cluster: `0..=4095`; 0 is the default network.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct NetworkId(u16);
 checked_id!(NetworkId, "network id", 0, 4095, u16);
@@ -98,34 +98,34 @@ checked_id!(NetworkId, "network id", 0, 4095, u16);
 impl NetworkId {
     /// The cluster's default network.
     pub const DEFAULT: Self = Self(0);
-    /// Largest id there is.
+    /// Largest valid id.
     pub const MAX: Self = Self(4095);
 }
 
-/// Id of a node in the cluster: `0..=5000`. Real nodes have 2 or more.
+/// Id of a node in the cluster: `0..=5000`. The cluster manager allocates ids from 2.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct NodeId(u16);
 checked_id!(NodeId, "node id", 0, 5000, u16);
 
 impl NodeId {
-    /// Largest id there is.
+    /// Largest valid id.
     pub const MAX: Self = Self(5000);
 }
 
 /// Tunnel key of a datapath (a router or a switch): 24 bits, `1..=16_777_215`.
 ///
-/// The key of a connect router comes from [`DatapathKey::ALLOCATABLE`].
+/// Connect routers have keys in [`DatapathKey::ALLOCATABLE`].
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct DatapathKey(u32);
 checked_id!(DatapathKey, "datapath tunnel key", 1, 0xff_ffff, u32);
 
 impl DatapathKey {
-    /// Key of network id 0; network id `n` derives the key `FIRST_OF_NETWORKS + n`.
+    /// Key of network id 0. Network id `n` has the key `FIRST_OF_NETWORKS + n`.
     pub const FIRST_OF_NETWORKS: Self = Self(16_711_683);
-    /// The keys that are handed out one by one: what follows the 4096 keys derived from network ids.
+    /// Keys that are allocated one by one, after the 4096 keys that are derived from network ids.
     pub const ALLOCATABLE: std::ops::RangeInclusive<Self> = Self(16_715_779)..=Self(0xff_ffff);
 
-    /// The key that the network `id` derives from its id.
+    /// Key that is derived from the id of a network.
     pub const fn of_network(id: NetworkId) -> Self {
         Self(Self::FIRST_OF_NETWORKS.0 + id.0 as u32)
     }
@@ -133,15 +133,15 @@ impl DatapathKey {
 
 /// Tunnel key of a port, unique on its router: 15 bits, `1..=32_767`.
 ///
-/// Datapaths have 24 bits and their own type, [`DatapathKey`].
+/// Keys of datapaths have 24 bits and their own type, [`DatapathKey`].
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct TunnelKey(NonZeroU16);
 
 impl TunnelKey {
-    /// Largest key the Southbound database accepts for a router port.
+    /// Largest key that the Southbound database accepts for a router port.
     pub const MAX: Self = Self(NonZeroU16::new(32_767).expect("not zero"));
 
-    /// Checks the range.
+    /// Makes an id of a number in its range.
     ///
     /// # Errors
     /// [`IdError::OutOfRange`].
@@ -157,7 +157,7 @@ impl TunnelKey {
         }
     }
 
-    /// The bare number.
+    /// The number.
     pub const fn get(self) -> u16 {
         self.0.get()
     }
@@ -169,7 +169,7 @@ impl fmt::Display for TunnelKey {
     }
 }
 
-/// How a network is built. Only these two can be connected.
+/// Topology of a network that can be connected.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Topology {
     /// One switch for all nodes, behind one distributed transit router.
@@ -179,7 +179,7 @@ pub enum Topology {
 }
 
 impl Topology {
-    /// The word used in configurations and owner keys.
+    /// The word in CNI configurations and owner keys.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Layer2 => "layer2",
@@ -194,9 +194,9 @@ impl fmt::Display for Topology {
     }
 }
 
-/// Under which key the allocations for a network are kept: `layer3_<id>` or `layer2_<id>`.
+/// Key of a network in the subnet annotation: `layer3_<id>` or `layer2_<id>`.
 ///
-/// Ordered as its text, because that is the order of the keys in the annotation.
+/// Keys are ordered as their texts, because the annotation has sorted keys.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct OwnerKey {
     /// Topology of the network.
@@ -219,11 +219,11 @@ impl PartialOrd for OwnerKey {
     }
 }
 
-/// Compares two numbers as their decimal texts compare: 10 comes before 2.
+/// Compares the decimal texts of two numbers: 10 comes before 2.
 fn cmp_as_text(left: u16, right: u16) -> std::cmp::Ordering {
     let aligned = |number: u16| {
         let digits = number.checked_ilog10().unwrap_or(0) + 1;
-        // Five digits hold every u16; of equal aligned values the shorter text is the prefix of the other.
+        // A u16 has at most five digits. Of equal aligned numbers the shorter text is a prefix.
         (u64::from(number) * 10_u64.pow(5 - digits), digits)
     };
     aligned(left).cmp(&aligned(right))
@@ -251,7 +251,7 @@ impl FromStr for OwnerKey {
             topology,
             network_id,
         };
-        // `layer3_007` and `layer3_+7` would be second names of `layer3_7`.
+        // `layer3_007` and `layer3_+7` would be other texts of `layer3_7`.
         if key.to_string() == text {
             Ok(key)
         } else {
@@ -260,17 +260,18 @@ impl FromStr for OwnerKey {
     }
 }
 
-/// Where a network is attached to a connect router: a layer3 network once per node, a layer2 network once.
+/// Attachment of a network to a connect router. A layer3 network has one for each node, a layer2
+/// network has one.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Attachment {
-    /// The one port of a layer2 network.
+    /// The only port of a layer2 network.
     Layer2,
-    /// The port of a layer3 network for this node.
+    /// Port of a layer3 network for this node.
     Layer3(NodeId),
 }
 
 impl Attachment {
-    /// Which point-to-point pair of the network's connect subnet belongs to this attachment.
+    /// Number of the attachment's address pair in the network's connect subnet.
     pub const fn index(self) -> u16 {
         match self {
             Self::Layer2 => 0,
@@ -278,7 +279,7 @@ impl Attachment {
         }
     }
 
-    /// The topology of the network that is attached.
+    /// Topology of the network.
     pub const fn topology(self) -> Topology {
         match self {
             Self::Layer2 => Topology::Layer2,
@@ -294,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_checked_at_construction() {
+    fn numbers_outside_of_their_range_are_errors() {
         assert!(NetworkId::try_new(4095).is_ok());
         assert!(NetworkId::try_new(4096).is_err());
         assert!(NetworkId::try_new(-2).is_err());
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn owner_keys_have_one_text() {
+    fn an_owner_key_has_one_text() {
         let key: OwnerKey = "layer3_7".parse().unwrap();
         assert_eq!(key.topology, Topology::Layer3);
         assert_eq!(key.to_string(), "layer3_7");

@@ -1,16 +1,18 @@
 //! Validated domain types, and the names, ids and addresses that follow from them.
 //!
-//! Everything here is a value or a pure function. A value is checked once, where it is made, so that the halves
-//! of the controller pass a [`NodeId`] or a [`TunnelKey`] around and never a bare number.
+//! Everything here is a value or a pure function. A value is checked once, in its constructor, so
+//! that cluster manager and zone controllers pass a [`NodeId`] or a [`TunnelKey`], not a number.
 
+pub mod abbreviation;
 mod address;
 pub mod arithmetic;
+mod cni_config;
+pub mod condition;
 mod connect;
 mod connect_range;
 mod connect_subnets;
 pub mod external_ids;
 mod host_subnets;
-pub mod listing;
 
 mod ids;
 pub mod names;
@@ -24,18 +26,18 @@ mod settings;
 mod subnet_pool;
 mod subnetting;
 mod tunnel_key;
-pub mod verdict;
 
 pub use address::{
-    PointToPoint, PointToPointError, address_text, mac_address, net_text, point_to_point,
+    PointToPoint, PointToPointError, format_address, format_net, mac_address, point_to_point,
 };
+pub use cni_config::{CNI_PLUGIN, CNI_VERSION, CniConfig, UninterpretedValue};
 pub use connect::{Connect, ConnectError, ConnectInput, Connectivity, ROUTER_TUNNEL_KEY};
 pub use connect_range::{ConnectRange, ConnectRangeError, ConnectRanges};
 pub use connect_subnets::{ConnectSubnetMap, ConnectSubnets, SubnetAnnotationError};
 pub use host_subnets::HostSubnetError;
 pub use host_subnets::check_host_subnets;
 pub use ids::{Attachment, DatapathKey, IdError, NetworkId, NodeId, OwnerKey, Topology, TunnelKey};
-pub use net_conf::{NetConf, NetConfError, OtherFields};
+pub use net_conf::{NetConf, NetConfError, UninterpretedFields};
 pub use network::{IpFamily, Network, PodSubnet, Role, Transport};
 pub use networks::{
     AttachmentDefinition, NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Networks,
@@ -43,10 +45,10 @@ pub use networks::{
 };
 pub use node::{
     NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, NODE_TRANSIT_ADDRESSES, Node, NodeError,
-    NodeErrorReason, Unreadable, UnreadableSubnets, transit_addresses,
+    NodeErrorReason, UnreadableAnnotations, UnreadableSubnets, transit_addresses,
 };
 pub use objects::{NetworkObjects, NodeObject};
 pub use service::ClusterIpService;
-pub use settings::ClusterSettings;
+pub use settings::{ClusterSettings, USER_DEFINED_JOIN_SUBNETS};
 pub use subnet_pool::SubnetPool;
 pub use tunnel_key::{TunnelKeyError, port_tunnel_key};

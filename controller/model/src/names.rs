@@ -1,35 +1,34 @@
-//! Names of networks, and of Northbound rows.
+//! Names of networks and of Northbound rows.
 //!
-//! Kubernetes names have no `_`, so the name of every network leads back to the object that it was made for.
-//!
-//! Routers, switches and inports are named after the network's prefix, in which dashes and slashes are dots.
-//! Ports carry the network's name as it is.
+//! Kubernetes names have no `_`, so the name of a network identifies its custom resource. Names of
+//! routers, switches and inports start with the network's prefix, in which dashes and slashes are
+//! dots. Names of ports contain the unchanged name of the network.
 
 use super::ids::Topology;
 
-/// The network of a `UserDefinedNetwork`.
+/// Name of the network of a `UserDefinedNetwork`.
 pub fn udn_network(namespace: &str, name: &str) -> String {
     format!("{namespace}_{name}")
 }
 
-/// The network of a `ClusterUserDefinedNetwork`.
+/// Name of the network of a `ClusterUserDefinedNetwork`.
 pub fn cudn_network(name: &str) -> String {
     format!("cluster_udn_{name}")
 }
 
-/// Prefix of the names of a network's rows: `blue-network` gives `blue.network_`.
+/// Prefix of the names of a network's rows: `blue.network_` for `blue-network`.
 pub fn network_prefix(network: &str) -> String {
     let mut prefix = network.replace(['-', '/'], ".");
     prefix.push('_');
     prefix
 }
 
-/// The router of a connect.
+/// Name of the connect router of a connect.
 pub fn connect_router(connect: &str) -> String {
     format!("connect_router_{connect}")
 }
 
-/// The router of a network to which a connect router is linked.
+/// Name of the network's router, to which connect routers are linked.
 pub fn network_router(network: &str, topology: Topology) -> String {
     let prefix = network_prefix(network);
     match topology {
@@ -38,7 +37,7 @@ pub fn network_router(network: &str, topology: Topology) -> String {
     }
 }
 
-/// The switch of a network; `node` matters for layer3 only, where every node has its own.
+/// Name of the network's switch. Each node has its own in layer3; layer2 ignores `node`.
 pub fn network_switch(network: &str, topology: Topology, node: &str) -> String {
     let prefix = network_prefix(network);
     match topology {
@@ -47,8 +46,15 @@ pub fn network_switch(network: &str, topology: Topology, node: &str) -> String {
     }
 }
 
-/// The switch in a zone that belongs to a network's router. None for other routers.
-pub fn switch_beside(router: &str, zone: &str) -> Option<String> {
+/// Name of the switch of a network router in a zone. `None`: the router is not a network router.
+///
+/// ```
+/// use patchbay_model::names::switch_of_router;
+///
+/// let switch = switch_of_router("blue_ovn_cluster_router", "n1");
+/// assert_eq!(switch.as_deref(), Some("blue_n1"));
+/// ```
+pub fn switch_of_router(router: &str, zone: &str) -> Option<String> {
     let layer2 = router
         .strip_suffix("transit_router")
         .map(|prefix| format!("{prefix}ovn_layer2_switch"));
@@ -56,7 +62,7 @@ pub fn switch_beside(router: &str, zone: &str) -> Option<String> {
     layer2.or_else(layer3)
 }
 
-/// The port of the network router behind which the pods on `node` are.
+/// Name of the network router's port through which packets of the pods on `node` arrive.
 pub fn network_inport(network: &str, topology: Topology, node: &str) -> String {
     let switch = network_switch(network, topology, node);
     match topology {
@@ -65,7 +71,7 @@ pub fn network_inport(network: &str, topology: Topology, node: &str) -> String {
     }
 }
 
-/// The port on the connect router. `node` names the node of a layer3 attachment.
+/// Name of a port on the connect router. Layer3 has one for each node; layer2 ignores `node`.
 pub fn connect_port(connect: &str, network: &str, topology: Topology, node: &str) -> String {
     match topology {
         Topology::Layer2 => format!("crtor-{connect}_{network}"),
@@ -73,7 +79,7 @@ pub fn connect_port(connect: &str, network: &str, topology: Topology, node: &str
     }
 }
 
-/// The port on the network router. `node` names the node of a layer3 attachment.
+/// Name of a port on the network router. Layer3 has one for each node; layer2 ignores `node`.
 pub fn network_port(connect: &str, network: &str, topology: Topology, node: &str) -> String {
     match topology {
         Topology::Layer2 => format!("rtocr-{network}_{connect}"),
@@ -81,10 +87,10 @@ pub fn network_port(connect: &str, network: &str, topology: Topology, node: &str
     }
 }
 
-/// Prefix of the names of all load balancer groups that belong to connects.
+/// Prefix of the names of the load balancer groups of all connects.
 pub const LOAD_BALANCER_GROUP_PREFIX: &str = "cnc_svc_";
 
-/// The load balancer group of a connect.
+/// Name of the load balancer group of a connect.
 pub fn load_balancer_group(connect: &str) -> String {
     format!("{LOAD_BALANCER_GROUP_PREFIX}{connect}")
 }
@@ -94,13 +100,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_switch_of_a_router_is_that_of_its_network() {
+    fn the_switch_of_a_router_belongs_to_the_same_network() {
         for topology in [Topology::Layer2, Topology::Layer3] {
             let router = network_router("cluster_udn_blue-network", topology);
             let switch = network_switch("cluster_udn_blue-network", topology, "n1");
-            assert_eq!(switch_beside(&router, "n1"), Some(switch));
+            assert_eq!(switch_of_router(&router, "n1"), Some(switch));
         }
-        assert_eq!(switch_beside("connect_router_a", "n1"), None);
+        assert_eq!(switch_of_router("connect_router_a", "n1"), None);
     }
 
     #[test]

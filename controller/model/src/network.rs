@@ -1,4 +1,4 @@
-//! A user-defined network as the controller's halves see it.
+//! User-defined networks, as cluster manager and zone controllers see them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,7 +10,7 @@ use super::ids::{NetworkId, OwnerKey, Topology};
 use super::names;
 use super::networks::NadKey;
 
-/// IP family. `Display` prints `v4` or `v6`, as external ids have it.
+/// IP family. `Display` prints `v4` or `v6`, as in external ids.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum IpFamily {
     /// IPv4.
@@ -20,7 +20,7 @@ pub enum IpFamily {
 }
 
 impl IpFamily {
-    /// Both families in the order in which they always come.
+    /// Both families, IPv4 first.
     pub const BOTH: [Self; 2] = [Self::V4, Self::V6];
 
     /// The family of a subnet.
@@ -48,7 +48,7 @@ impl IpFamily {
         }
     }
 
-    /// `ipv4` or `ipv6`, as messages have it.
+    /// `ipv4` or `ipv6`, as in messages.
     pub const fn long_name(self) -> &'static str {
         match self {
             Self::V4 => "ipv4",
@@ -66,19 +66,19 @@ impl fmt::Display for IpFamily {
     }
 }
 
-/// What a network is to the pods on it.
+/// Role of a network for its pods.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Role {
-    /// It replaces the default network. Only such networks can be connected.
+    /// The network replaces the default network. Only primary networks can be connected.
     Primary,
-    /// It is an additional interface.
+    /// The network is an additional interface.
     Secondary,
 }
 
-/// How packets travel between nodes.
+/// Transport of packets between nodes.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Transport {
-    /// Geneve tunnels. Only such networks can be connected.
+    /// Geneve tunnels. Only overlay networks can be connected.
     #[default]
     Overlay,
     /// The fabric routes pod addresses.
@@ -88,7 +88,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// The word used in configurations; the overlay, being the default, is not spelled out there.
+    /// The value of `transport` in CNI configurations. They omit `geneve`, the default.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Overlay => "geneve",
@@ -104,49 +104,49 @@ impl fmt::Display for Transport {
     }
 }
 
-/// A pod subnet of a network.
+/// Pod subnet of a network.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct PodSubnet {
-    /// The whole subnet.
+    /// The subnet of the whole network.
     pub cidr: IpNet,
-    /// Layer3: prefix length of the subnets that nodes get out of it.
+    /// Prefix length of the node subnets in `cidr`. `None`: layer2, all nodes share `cidr`.
     pub host_prefix: Option<u8>,
 }
 
 impl fmt::Display for PodSubnet {
-    /// `<cidr>/<host prefix>`, with 0 where nodes have no subnets of their own.
+    /// Prints `<cidr>/<host prefix>`; the host prefix of layer2 networks is 0.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}/{}", self.cidr, self.host_prefix.unwrap_or(0))
     }
 }
 
-/// A network.
+/// User-defined network.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Network {
-    /// Name, as in the CNI configuration: `cluster_udn_<name>` or `<namespace>_<name>`.
+    /// Name as in the CNI configuration: `cluster_udn_<name>` or `<namespace>_<name>`.
     pub name: String,
-    /// Id in the cluster.
+    /// Id of the network in the cluster.
     pub id: NetworkId,
-    /// How it is built.
+    /// Topology of the network.
     pub topology: Topology,
-    /// What it is to its pods.
+    /// Role of the network for its pods.
     pub role: Role,
-    /// How packets travel.
+    /// Transport of packets between nodes.
     pub transport: Transport,
     /// Pod subnets, in the order of the configuration.
     pub pod_subnets: Vec<PodSubnet>,
-    /// Subnets of the links between gateway routers and the cluster router; primary networks have them.
+    /// Subnets of the links between gateway routers and the cluster router; primary networks only.
     pub join_subnets: Vec<IpNet>,
-    /// Subnets of the links around the transit router; primary layer2 networks have them.
+    /// Subnets of the links of the transit router; primary layer2 networks only.
     pub transit_subnets: Vec<IpNet>,
-    /// Namespaces whose primary network it is.
+    /// Namespaces that have the network as their primary network.
     pub namespaces: BTreeSet<String>,
-    /// Its attachment definitions.
+    /// Attachment definitions of the network.
     pub nads: BTreeSet<NadKey>,
 }
 
 impl Network {
-    /// The key under which connects keep their allocations for the network.
+    /// The key of the network in subnet annotations of ClusterNetworkConnects.
     pub const fn owner_key(&self) -> OwnerKey {
         OwnerKey {
             topology: self.topology,
@@ -154,7 +154,7 @@ impl Network {
         }
     }
 
-    /// The pod subnets of one family, in the order of the configuration.
+    /// Pod subnets of one family, in the order of the configuration.
     pub fn pod_subnets_of(&self, family: IpFamily) -> impl Iterator<Item = IpNet> {
         self.pod_subnets
             .iter()
@@ -162,27 +162,27 @@ impl Network {
             .filter(move |cidr| IpFamily::of_net(*cidr) == family)
     }
 
-    /// Whether the network has pod subnets of the family.
+    /// True if the network has pod subnets of the family.
     pub fn has_family(&self, family: IpFamily) -> bool {
         self.pod_subnets_of(family).next().is_some()
     }
 
-    /// Whether all pod subnets are of the family, and there is one.
+    /// True if the network has pod subnets of this family and none of the other.
     pub fn is_only(&self, family: IpFamily) -> bool {
         self.has_family(family) && !self.has_family(family.other())
     }
 
-    /// Name of the router to which a connect router is linked.
+    /// Name of the network's router, to which connect routers are linked.
     pub fn router(&self) -> String {
         names::network_router(&self.name, self.topology)
     }
 
-    /// Name of the switch; `node` matters for layer3 only.
+    /// Name of the network's switch. Each node has its own in layer3; layer2 ignores `node`.
     pub fn switch(&self, node: &str) -> String {
         names::network_switch(&self.name, self.topology, node)
     }
 
-    /// Name of the router's port behind which the pods on `node` are.
+    /// Name of the router port through which packets of the pods on `node` arrive.
     pub fn inport(&self, node: &str) -> String {
         names::network_inport(&self.name, self.topology, node)
     }

@@ -1,4 +1,4 @@
-//! All networks of the cluster, read from the attachment definitions of all namespaces.
+//! Networks of the cluster, read from the attachment definitions of all namespaces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::ids::{IdError, NetworkId};
 use super::names::network_prefix;
-use super::net_conf::{NetConf, NetConfError, OtherFields};
+use super::net_conf::{NetConf, NetConfError, UninterpretedFields};
 use super::network::{Network, Role, Transport};
 
 /// Annotation of an attachment definition: the id of its network.
@@ -34,7 +34,7 @@ impl fmt::Display for NadKey {
     }
 }
 
-/// The parts of an attachment definition that networks follow from.
+/// The parts of an attachment definition from which networks are derived.
 #[derive(Clone, Debug)]
 pub struct AttachmentDefinition<'a> {
     /// Namespace and name.
@@ -45,18 +45,19 @@ pub struct AttachmentDefinition<'a> {
     pub network_id: Option<&'a str>,
     /// The annotation [`TUNNEL_KEYS`].
     pub tunnel_keys: Option<&'a str>,
-    /// Name of the network of the custom resource that controls the definition; `None`: no custom resource does.
-    pub made_for: Option<String>,
+    /// Name of the network of the custom resource that controls the definition. `None`: no custom
+    /// resource controls it.
+    pub owner_network: Option<String>,
 }
 
-/// Why an attachment definition does not lead to a network.
+/// Reason why an attachment definition has no network.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NadProblem {
-    /// The configuration cannot be understood.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] NetConfError),
-    /// The configuration is that of another definition.
+    /// The configuration names another definition.
     #[error("spec.config: net-attach-def name ({nad}) is inconsistent with config ({config})")]
     Misplaced {
         /// The definition.
@@ -64,14 +65,14 @@ pub enum NadProblem {
         /// The definition that the configuration names.
         config: String,
     },
-    /// The id has not been handed out yet.
+    /// The network has no id yet.
     #[error("network {network} has no id yet")]
     NoId {
         /// Name of the network.
         network: String,
-        /// What the network is to its pods.
+        /// Role of the network.
         role: Role,
-        /// How its packets travel.
+        /// Transport of the network.
         transport: Transport,
     },
     /// The id is not valid.
@@ -79,19 +80,19 @@ pub enum NadProblem {
     BadId {
         /// Name of the network.
         network: String,
-        /// What the network is to its pods.
+        /// Role of the network.
         role: Role,
-        /// How its packets travel.
+        /// Transport of the network.
         transport: Transport,
-        /// What is wrong with the id.
+        /// Error of the id.
         source: IdError,
     },
-    /// Another definition of the same network says something else.
+    /// Another definition of the same network has another configuration.
     #[error("network {network} is defined differently by {other}")]
     Differs {
         /// Name of the network.
         network: String,
-        /// The definition that counts.
+        /// The definition that is used.
         other: NadKey,
     },
     /// Another network has the id.
@@ -101,7 +102,7 @@ pub enum NadProblem {
         network: String,
         /// The id.
         id: NetworkId,
-        /// The network that keeps the id.
+        /// The network that has the id.
         other: String,
     },
     /// The namespace has another primary network.
@@ -109,73 +110,76 @@ pub enum NadProblem {
     SecondPrimary {
         /// The namespace.
         namespace: String,
-        /// The definition that counts.
+        /// The definition that is used.
         other: NadKey,
     },
     /// The rows of another network have the same names.
     #[error(
-        "network {network} cannot be told from network {other} in OVN: routers and switches of both have names that \
+        "network {network} conflicts with network {other} in OVN: routers and switches of both have names that \
          start with {:?}",
         network_prefix(network)
     )]
     NameTaken {
         /// Name of the network.
         network: String,
-        /// The network that the rows are of.
+        /// The network that has these rows.
         other: String,
     },
 }
 
-/// All networks with their ids, and which definition leads to which.
+/// Networks of the cluster, by name, id and attachment definition.
 #[derive(Debug, Default)]
 pub struct Networks {
     by_name: BTreeMap<String, Network>,
     by_id: BTreeMap<NetworkId, String>,
     by_nad: BTreeMap<NadKey, String>,
-    /// By network, the definition that counts, and what it says beside what is known of the network.
-    definitions: BTreeMap<String, (NadKey, OtherFields)>,
+    /// By network, the definition that is used, and its fields that are not interpreted.
+    definitions: BTreeMap<String, (NadKey, UninterpretedFields)>,
     primary_nads: BTreeMap<String, NadKey>,
     problems: BTreeMap<NadKey, NadProblem>,
 }
 
 impl Networks {
-    /// Reads all definitions. A definition that leads nowhere is kept as a [problem](Self::problems). Where definitions
-    /// contradict each other, those count that were made for the custom resource of their network, then the first one in
-    /// the order of their keys: a stranger does not take over the name of a network.
+    /// Reads all definitions. A definition without a network becomes a [problem](Self::problems).
     ///
-    /// `served` names the namespaces with the label [`PRIMARY_NETWORK_LABEL`].
-    pub fn read<'a>(
+    /// Definitions that the custom resource of their network controls come first, then the others,
+    /// each in the order of their keys. Of contradicting definitions the first one is used, so that
+    /// a foreign definition cannot take over the name of a network.
+    ///
+    /// `labelled` contains the namespaces with the label [`PRIMARY_NETWORK_LABEL`].
+    pub fn from_definitions<'a>(
         definitions: impl IntoIterator<Item = AttachmentDefinition<'a>>,
-        served: &BTreeSet<String>,
+        labelled: &BTreeSet<String>,
     ) -> Self {
         let definitions: BTreeMap<NadKey, AttachmentDefinition<'a>> = definitions
             .into_iter()
             .map(|definition| (definition.key.clone(), definition))
             .collect();
         let mut networks = Self::default();
-        let mut strangers = Vec::new();
+        let mut foreign = Vec::new();
         for (key, definition) in definitions {
             match read_network(&definition) {
-                Ok(Some(read)) if definition.made_for.as_ref() == Some(&read.0.name) => {
-                    networks.add(key, read, served);
+                Ok(Some(read)) if definition.owner_network.as_ref() == Some(&read.0.name) => {
+                    networks.add(key, read, labelled);
                 }
-                Ok(Some(read)) => strangers.push((key, read)),
+                Ok(Some(read)) => foreign.push((key, read)),
                 Ok(None) => {}
                 Err(problem) => {
                     networks.problems.insert(key, problem);
                 }
             }
         }
-        for (key, read) in strangers {
-            networks.add(key, read, served);
+        for (key, read) in foreign {
+            networks.add(key, read, labelled);
         }
-        networks.refuse_shared_names();
+        networks.remove_networks_with_shared_names();
         networks
     }
 
-    /// Takes away networks whose rows would have the names of those of another one, which has a lower id: an id stays
-    /// what it is. Their namespaces have no other primary network instead.
-    fn refuse_shared_names(&mut self) {
+    /// Removes networks whose rows would have the names of another network's rows. The network with
+    /// the lower id stays, because ids never change. The namespaces of a removed network have no
+    /// primary network.
+    fn remove_networks_with_shared_names(&mut self) {
         let mut owners = BTreeMap::<String, &String>::new();
         let mut refused = Vec::new();
         for (id, name) in &self.by_id {
@@ -201,14 +205,14 @@ impl Networks {
         }
     }
 
-    /// Adds what one definition says, unless something is wrong with it.
+    /// Adds a definition, or the problem with it.
     fn add(
         &mut self,
         key: NadKey,
-        (network, others): (Network, OtherFields),
-        served: &BTreeSet<String>,
+        (network, uninterpreted): (Network, UninterpretedFields),
+        labelled: &BTreeSet<String>,
     ) {
-        if let Some(problem) = self.problem_of(&key, &network, &others) {
+        if let Some(problem) = self.find_problem(&key, &network, &uninterpreted) {
             self.problems.insert(key, problem);
             return;
         }
@@ -216,23 +220,23 @@ impl Networks {
         self.by_nad.insert(key.clone(), network.name.clone());
         self.definitions
             .entry(network.name.clone())
-            .or_insert_with(|| (key.clone(), others));
+            .or_insert_with(|| (key.clone(), uninterpreted));
         let network = self.by_name.entry(network.name.clone()).or_insert(network);
         network.nads.insert(key.clone());
         if network.role == Role::Primary {
-            if served.contains(&key.namespace) {
+            if labelled.contains(&key.namespace) {
                 network.namespaces.insert(key.namespace.clone());
             }
             self.primary_nads.insert(key.namespace.clone(), key);
         }
     }
 
-    /// What is wrong with a definition beside those that are there already.
-    fn problem_of(
+    /// Finds the problem of a definition with those that have been added before.
+    fn find_problem(
         &self,
         key: &NadKey,
         network: &Network,
-        others: &OtherFields,
+        uninterpreted: &UninterpretedFields,
     ) -> Option<NadProblem> {
         let name = || network.name.clone();
         let other = self.by_id.get(&network.id);
@@ -243,7 +247,7 @@ impl Networks {
                 other: other.clone(),
             });
         }
-        if let (Some(known), Some((definition, known_others))) = (
+        if let (Some(known), Some((definition, known_uninterpreted))) = (
             self.by_name.get(&network.name),
             self.definitions.get(&network.name),
         ) {
@@ -252,7 +256,7 @@ impl Networks {
                 nads: known.nads.clone(),
                 ..network.clone()
             };
-            if *known != same || known_others != others {
+            if *known != same || known_uninterpreted != uninterpreted {
                 return Some(NadProblem::Differs {
                     network: name(),
                     other: definition.clone(),
@@ -266,44 +270,45 @@ impl Networks {
         })
     }
 
-    /// The network of this name.
+    /// Network of this name.
     pub fn by_name(&self, name: &str) -> Option<&Network> {
         self.by_name.get(name)
     }
 
-    /// The network with this id.
+    /// Network with this id.
     pub fn by_id(&self, id: NetworkId) -> Option<&Network> {
         self.by_id.get(&id).and_then(|name| self.by_name(name))
     }
 
-    /// The network that the definition leads to.
+    /// Network of an attachment definition. `None`: it has no network.
     pub fn by_nad(&self, nad: &NadKey) -> Option<&Network> {
         self.by_nad.get(nad).and_then(|name| self.by_name(name))
     }
 
-    /// The definition that says what the network is.
+    /// The definition that is used for the network.
     pub fn definition(&self, network: &str) -> Option<&NadKey> {
         self.definitions.get(network).map(|(nad, _)| nad)
     }
 
-    /// The definition of the primary network in a namespace, whether the namespace asks for one or not.
+    /// The definition of the primary network in a namespace, with or without the label
+    /// [`PRIMARY_NETWORK_LABEL`].
     pub fn primary_nad(&self, namespace: &str) -> Option<&NadKey> {
         self.primary_nads.get(namespace)
     }
 
-    /// All networks, in the order of their names.
+    /// Networks, in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = &Network> {
         self.by_name.values()
     }
 
-    /// The definitions that lead to no network, and why.
+    /// Definitions without a network, with their problems.
     pub fn problems(&self) -> &BTreeMap<NadKey, NadProblem> {
         &self.problems
     }
 }
 
 impl FromIterator<Network> for Networks {
-    /// Networks from elsewhere than attachment definitions, with all their fields given.
+    /// Collects networks that were not read from attachment definitions.
     fn from_iter<I: IntoIterator<Item = Network>>(networks: I) -> Self {
         let mut collected = Self::default();
         for network in networks {
@@ -322,10 +327,10 @@ impl FromIterator<Network> for Networks {
     }
 }
 
-/// What one definition says; `None` if it is not about a network of ours.
+/// Reads one definition. `None`: it is not that of a layer2 or layer3 network of OVN-Kubernetes.
 fn read_network(
     definition: &AttachmentDefinition<'_>,
-) -> Result<Option<(Network, OtherFields)>, NadProblem> {
+) -> Result<Option<(Network, UninterpretedFields)>, NadProblem> {
     let config = definition.config.ok_or(NetConfError::Missing)?;
     let Some(conf) = NetConf::parse(config)? else {
         return Ok(None);
@@ -367,5 +372,5 @@ fn read_network(
         namespaces: BTreeSet::new(),
         nads: BTreeSet::new(),
     };
-    Ok(Some((network, conf.others)))
+    Ok(Some((network, conf.uninterpreted)))
 }

@@ -1,4 +1,4 @@
-//! A node of the cluster, as far as connects care about it.
+//! Nodes of the cluster: ids, chassis ids, subnets and transit addresses in their annotations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,25 +9,27 @@ use thiserror::Error;
 
 use super::ids::{IdError, NodeId};
 
-/// Annotation with the node's id.
+/// Annotation: id of the node.
 pub const NODE_ID: &str = "k8s.ovn.org/node-id";
-/// Annotation with the node's subnet of every layer3 network.
+/// Annotation: subnets of the node in every layer3 network, a JSON object by network name.
 pub const NODE_SUBNETS: &str = "k8s.ovn.org/node-subnets";
-/// Annotation with the id of the node's OVN chassis.
+/// Annotation: id of the node's OVN chassis.
 pub const NODE_CHASSIS_ID: &str = "k8s.ovn.org/node-chassis-id";
 
-/// Annotation with the node's addresses on transit switches, `{"ipv4": .., "ipv6": ..}`.
+/// Annotation: addresses of the node on transit switches, `{"ipv4": .., "ipv6": ..}`.
 pub const NODE_TRANSIT_ADDRESSES: &str = "k8s.ovn.org/node-transit-switch-port-ifaddr";
 
-/// A node's addresses on transit switches, IPv4 first, with the length of the range; empty without the annotation.
+/// Reads the addresses of a node on transit switches, IPv4 first, with the prefix length of the
+/// range. Without the annotation the result is empty.
 ///
 /// # Errors
 /// The annotation is not a JSON object of addresses.
 pub fn transit_addresses(
     annotations: Option<&BTreeMap<String, String>>,
 ) -> Result<Vec<IpNet>, serde_json::Error> {
-    let text = annotations.and_then(|annotations| annotations.get(NODE_TRANSIT_ADDRESSES));
-    let text = text.map_or("", String::as_str);
+    let text = annotations
+        .and_then(|annotations| annotations.get(NODE_TRANSIT_ADDRESSES))
+        .map_or("", String::as_str);
     if text.is_empty() {
         return Ok(Vec::new());
     }
@@ -36,7 +38,7 @@ pub fn transit_addresses(
     Ok(addresses.into_values().collect())
 }
 
-/// A node annotation that cannot be read.
+/// Error of a node annotation.
 #[derive(Debug, Error)]
 #[error("node {node}: annotation {annotation}: {reason}")]
 pub struct NodeError {
@@ -44,13 +46,13 @@ pub struct NodeError {
     pub node: String,
     /// Key of the annotation.
     pub annotation: &'static str,
-    /// What is wrong with it.
+    /// The error.
     #[source]
     pub reason: NodeErrorReason,
 }
 
 impl NodeError {
-    /// The network of which an entry cannot be read, if the others can.
+    /// The network whose entry cannot be read. `None`: no entry of the annotation can be read.
     pub fn network(&self) -> Option<&str> {
         match &self.reason {
             NodeErrorReason::Subnets { network, .. } => Some(network),
@@ -59,67 +61,69 @@ impl NodeError {
     }
 }
 
-/// What is wrong with an annotation of a node.
+/// Error in the value of a node annotation.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NodeErrorReason {
-    /// Not an id.
+    /// The value is not an id.
     #[error(transparent)]
     Id(#[from] IdError),
-    /// Not JSON, or not an object.
+    /// The value is not a JSON object.
     #[error("not a JSON object with a list of subnets for each network: {0}")]
     Json(#[from] serde_json::Error),
-    /// An entry of the object is not a list of subnets. The others count.
+    /// An entry of the object is not a list of subnets. Other entries are used.
     #[error("network {network}: not a list of subnets: {value}")]
     Subnets {
         /// Name of the network.
         network: String,
-        /// What stands there instead, as JSON.
+        /// The entry, as JSON.
         value: String,
     },
 }
 
-/// A node.
+/// Node of the cluster.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Node {
     /// Name of the node, and of its zone.
     pub name: String,
-    /// When the node was created, if it was in a cluster.
+    /// Creation time. `None`: the node comes from a manifest.
     pub created: Option<Timestamp>,
-    /// Id, once the cluster manager has handed it out.
+    /// Id. `None`: the cluster manager has not allocated it yet, or it cannot be read.
     pub id: Option<NodeId>,
-    /// Id of the node's OVN chassis, once it is known.
+    /// Id of the node's OVN chassis. `None`: not known yet.
     pub chassis_id: Option<String>,
-    /// The node's subnets of layer3 networks, by network name.
+    /// Subnets of the node in layer3 networks, by network name.
     pub subnets: BTreeMap<String, Vec<IpNet>>,
-    /// What else its annotations say that cannot be read.
-    pub unreadable: Unreadable,
+    /// Annotations that cannot be read.
+    pub unreadable: UnreadableAnnotations,
 }
 
-/// What annotations of a node say that cannot be read. It is not known, which is something else than that it is not there:
-/// what was made of it before stays.
+/// Annotations of a node that cannot be read.
+///
+/// An unreadable value is unknown, not absent. Rows that follow from its earlier value are
+/// retained.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Unreadable {
-    /// The id.
+pub struct UnreadableAnnotations {
+    /// True if the id cannot be read.
     pub id: bool,
-    /// The subnets.
+    /// Networks whose node subnets cannot be read.
     pub subnets: UnreadableSubnets,
 }
 
-/// The networks of which a node may have subnets that cannot be read.
+/// Networks in which a node may have subnets that cannot be read.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum UnreadableSubnets {
-    /// These.
-    Of(BTreeSet<String>),
+    /// These networks.
+    Networks(BTreeSet<String>),
     /// All networks.
     All,
 }
 
 impl UnreadableSubnets {
-    /// Whether the network is among them.
+    /// True if the network is one of them.
     pub fn contains(&self, network: &str) -> bool {
         match self {
-            Self::Of(networks) => networks.contains(network),
+            Self::Networks(networks) => networks.contains(network),
             Self::All => true,
         }
     }
@@ -127,31 +131,33 @@ impl UnreadableSubnets {
 
 impl Default for UnreadableSubnets {
     fn default() -> Self {
-        Self::Of(BTreeSet::new())
+        Self::Networks(BTreeSet::new())
     }
 }
 
-/// One entry of the subnet annotation: a list, or a plain string as old writers had it.
+/// Entry of the subnet annotation: a list, or a single subnet as earlier versions of OVN-Kubernetes
+/// wrote it.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum OneOrMany {
-    Many(Vec<IpNet>),
-    One(IpNet),
+enum SubnetEntry {
+    List(Vec<IpNet>),
+    Single(IpNet),
 }
 
-impl OneOrMany {
+impl SubnetEntry {
     fn into_vec(self) -> Vec<IpNet> {
         let subnets = match self {
-            Self::Many(subnets) => subnets,
-            Self::One(subnet) => vec![subnet],
+            Self::List(subnets) => subnets,
+            Self::Single(subnet) => vec![subnet],
         };
         subnets.iter().map(IpNet::trunc).collect()
     }
 }
 
 impl Node {
-    /// Reads the name, the annotations and the creation time of a Kubernetes node. An annotation that cannot be
-    /// read is an error beside the node; the others count.
+    /// Reads a Kubernetes node.
+    ///
+    /// Annotations that cannot be read are returned as errors; the others are used.
     pub fn read(
         name: &str,
         annotations: Option<&BTreeMap<String, String>>,
@@ -187,34 +193,34 @@ impl Node {
             id,
             chassis_id,
             subnets,
-            unreadable: what_is_unreadable(&errors),
+            unreadable: unreadable_annotations(&errors),
         };
         (node, errors)
     }
 
-    /// The node's subnets of a network; none if it has not got any.
+    /// Subnets of the node in a network. The result is empty if the node has no subnet in it.
     pub fn subnets_of(&self, network: &str) -> &[IpNet] {
         self.subnets.get(network).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether the node has an id of which nobody knows what it is.
+    /// True if the node has an id that cannot be read.
     pub fn has_unknown_id(&self) -> bool {
         self.id.is_none() && self.unreadable.id
     }
 
-    /// Whether the node may have subnets of a network of which nobody knows what they are.
+    /// True if the node may have subnets in the network that cannot be read.
     pub fn has_unknown_subnets_of(&self, network: &str) -> bool {
         self.subnets_of(network).is_empty() && self.unreadable.subnets.contains(network)
     }
 }
 
-fn what_is_unreadable(errors: &[NodeError]) -> Unreadable {
-    let mut unreadable = Unreadable::default();
+fn unreadable_annotations(errors: &[NodeError]) -> UnreadableAnnotations {
+    let mut unreadable = UnreadableAnnotations::default();
     for error in errors {
         match (&error.reason, &mut unreadable.subnets) {
             (NodeErrorReason::Id(_), _) => unreadable.id = true,
             (NodeErrorReason::Json(_), subnets) => *subnets = UnreadableSubnets::All,
-            (NodeErrorReason::Subnets { network, .. }, UnreadableSubnets::Of(networks)) => {
+            (NodeErrorReason::Subnets { network, .. }, UnreadableSubnets::Networks(networks)) => {
                 networks.insert(network.clone());
             }
             (NodeErrorReason::Subnets { .. }, UnreadableSubnets::All) => {}
@@ -223,12 +229,14 @@ fn what_is_unreadable(errors: &[NodeError]) -> Unreadable {
     unreadable
 }
 
-/// The subnets that can be read, by network, and what is wrong with the others.
+/// Reads subnets by network, and returns the errors of entries that cannot be read.
 fn parse_subnets(text: &str) -> (BTreeMap<String, Vec<IpNet>>, Vec<NodeErrorReason>) {
-    if let Ok(entries) = serde_json::from_str::<BTreeMap<String, OneOrMany>>(text) {
-        let entries = entries.into_iter();
-        let subnets = entries.map(|(network, subnets)| (network, subnets.into_vec()));
-        return (subnets.collect(), Vec::new());
+    if let Ok(entries) = serde_json::from_str::<BTreeMap<String, SubnetEntry>>(text) {
+        let subnets = entries
+            .into_iter()
+            .map(|(network, entry)| (network, entry.into_vec()))
+            .collect();
+        return (subnets, Vec::new());
     }
     let entries: BTreeMap<String, serde_json::Value> = match serde_json::from_str(text) {
         Ok(entries) => entries,
@@ -236,7 +244,7 @@ fn parse_subnets(text: &str) -> (BTreeMap<String, Vec<IpNet>>, Vec<NodeErrorReas
     };
     let (mut subnets, mut errors) = (BTreeMap::new(), Vec::new());
     for (network, value) in entries {
-        match OneOrMany::deserialize(&value) {
+        match SubnetEntry::deserialize(&value) {
             Ok(entry) => {
                 subnets.insert(network, entry.into_vec());
             }
@@ -263,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_of_a_node() {
+    fn annotations_of_a_node_are_read() {
         let (node, errors) = read(&[
             (NODE_ID, "2"),
             (NODE_CHASSIS_ID, "c1"),
@@ -281,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_annotation_is_told_and_the_rest_stays() {
+    fn a_bad_annotation_is_an_error_and_the_others_are_used() {
         let (node, errors) = read(&[
             (NODE_ID, "5001"),
             (NODE_CHASSIS_ID, "c1"),

@@ -1,10 +1,10 @@
-//! The Kubernetes objects that the rows of networks follow from.
+//! Kubernetes objects from which the rows of networks are derived.
 
 use std::collections::BTreeMap;
 
 use super::networks::{AttachmentDefinition, NadKey, Networks};
 
-/// A node's name and annotations.
+/// Name and annotations of a node.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeObject<'a> {
     /// Name of the node.
@@ -13,13 +13,13 @@ pub struct NodeObject<'a> {
     pub annotations: Option<&'a BTreeMap<String, String>>,
 }
 
-/// Nodes, attachment definitions and the networks that the definitions lead to.
+/// Nodes, attachment definitions and the networks of the definitions.
 #[derive(Debug)]
 pub struct NetworkObjects<'a> {
-    /// The networks.
+    /// Networks of the attachment definitions.
     pub networks: Networks,
-    /// The attachment definitions.
+    /// Attachment definitions.
     pub definitions: BTreeMap<NadKey, AttachmentDefinition<'a>>,
-    /// The nodes, in the order of their names.
+    /// Nodes, in the order of their names.
     pub nodes: Vec<NodeObject<'a>>,
 }

@@ -1,12 +1,12 @@
-//! Services as load balancers of networks are made for them.
+//! Kubernetes services, as far as load balancers of networks are derived from them.
 
 use std::collections::BTreeSet;
 
-/// A service with a cluster IP.
+/// Service with a cluster IP.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ClusterIpService {
-    /// The service's namespace.
+    /// Namespace of the service.
     pub namespace: String,
-    /// The distinct protocols of its ports: the service has a load balancer for each.
+    /// Protocols of the service's ports. Each protocol has its own load balancer.
     pub protocols: BTreeSet<String>,
 }

@@ -1,4 +1,4 @@
-//! What the cluster's administrator has decided.
+//! Settings of the cluster's administrator, and the defaults of OVN-Kubernetes.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -6,10 +6,17 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use super::network::IpFamily;
 
-const JOIN_SUBNETS: [IpNet; 2] = [v4([100, 64], 16), v6(0xfd98, 64)];
-const MASQUERADE_SUBNETS: [IpNet; 2] = [v4([169, 254], 17), v6(0xfd69, 112)];
-const TRANSIT_SUBNETS: [IpNet; 2] = [v4([100, 88], 16), v6(0xfd97, 64)];
+/// Join subnets of the cluster's default network, if the administrator configures none.
+const DEFAULT_NETWORK_JOIN_SUBNETS: [IpNet; 2] = [v4([100, 64], 16), v6(0xfd98, 64)];
+/// Join subnets, IPv4 first, of a primary user-defined network that configures none.
+pub const USER_DEFINED_JOIN_SUBNETS: [IpNet; 2] = [v4([100, 65], 16), v6(0xfd99, 64)];
+/// Subnets between OVN and the host, if the administrator configures none.
+const DEFAULT_MASQUERADE_SUBNETS: [IpNet; 2] = [v4([169, 254], 17), v6(0xfd69, 112)];
+/// Transit subnets, IPv4 first: of the cluster, if the administrator configures none, and of a
+/// primary layer2 network that configures none.
+pub(crate) const DEFAULT_TRANSIT_SUBNETS: [IpNet; 2] = [v4([100, 88], 16), v6(0xfd97, 64)];
 
+/// IPv4 subnet with these two octets before zeros.
 const fn v4([first, second]: [u8; 2], length: u8) -> IpNet {
     IpNet::V4(Ipv4Net::new_assert(
         Ipv4Addr::new(first, second, 0, 0),
@@ -17,6 +24,7 @@ const fn v4([first, second]: [u8; 2], length: u8) -> IpNet {
     ))
 }
 
+/// IPv6 subnet with this group before zeros.
 const fn v6(first: u16, length: u8) -> IpNet {
     IpNet::V6(Ipv6Net::new_assert(
         Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, 0),
@@ -26,42 +34,43 @@ const fn v6(first: u16, length: u8) -> IpNet {
 
 /// Settings of a cluster that networks and connects depend on.
 ///
-/// Ranges that are not told are not known to overlap with anything.
+/// Subnets that overlap with a range in these settings are refused. An empty list permits all.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ClusterSettings {
     /// IP families of the cluster.
     pub families: Vec<IpFamily>,
-    /// MTU of networks that name none.
+    /// MTU in bytes of networks that configure none.
     pub mtu: u32,
     /// Pod ranges of the default network.
     pub cluster_subnets: Vec<IpNet>,
-    /// Service ranges, in configured order.
+    /// Service ranges, in the configured order.
     pub service_cidrs: Vec<IpNet>,
     /// Join ranges of the default network.
     pub join_subnets: Vec<IpNet>,
-    /// Ranges of the addresses between OVN and the host.
+    /// Ranges of the addresses between OVN and the host (masquerade subnets).
     pub masquerade_subnets: Vec<IpNet>,
-    /// Ranges that connect the zones.
+    /// Ranges of the transit switches, which connect the zones.
     pub transit_subnets: Vec<IpNet>,
 }
 
 impl Default for ClusterSettings {
-    /// Both families, the ranges that OVN-Kubernetes uses by itself, and none that an installer chooses.
+    /// Both families and OVN-Kubernetes' default ranges. Pod and service ranges are empty, because
+    /// an installer chooses them.
     fn default() -> Self {
         Self {
             families: IpFamily::BOTH.to_vec(),
             mtu: 1400,
             cluster_subnets: Vec::new(),
             service_cidrs: Vec::new(),
-            join_subnets: JOIN_SUBNETS.to_vec(),
-            masquerade_subnets: MASQUERADE_SUBNETS.to_vec(),
-            transit_subnets: TRANSIT_SUBNETS.to_vec(),
+            join_subnets: DEFAULT_NETWORK_JOIN_SUBNETS.to_vec(),
+            masquerade_subnets: DEFAULT_MASQUERADE_SUBNETS.to_vec(),
+            transit_subnets: DEFAULT_TRANSIT_SUBNETS.to_vec(),
         }
     }
 }
 
 impl ClusterSettings {
-    /// Whether the cluster runs this family.
+    /// True if the cluster runs this family.
     pub fn has_family(&self, family: IpFamily) -> bool {
         self.families.contains(&family)
     }

@@ -1,4 +1,4 @@
-//! The subnets of one length of a range, handed out in the order of their numbers.
+//! Allocation of subnets of one prefix length from a range, in the order of OVN-Kubernetes.
 
 use std::collections::BTreeSet;
 
@@ -7,38 +7,41 @@ use ipnet::IpNet;
 use super::network::IpFamily;
 use super::subnetting::Subnetting;
 
-/// Hands out subnets of one length of a range.
+/// Allocator of subnets of one prefix length from a range.
 ///
-/// The next one is the first free one after the last one handed out. A subnet that was given back is thus used again
-/// only when the pool has gone round.
+/// The next subnet is the first free one after the last one that was allocated, and the first one
+/// of the range after the last one. A released subnet is thus allocated again as late as possible.
 #[derive(Clone, Debug)]
 pub struct SubnetPool {
     subnetting: Subnetting,
-    /// The numbers that are handed out, in order; none if it is all that there are.
+    /// Allocatable numbers, in order. `None`: all numbers of the range.
     numbers: Option<Vec<u64>>,
-    /// The places that are taken.
-    taken: BTreeSet<u64>,
-    /// The number to begin with.
+    /// Places of the allocated subnets.
+    allocated: BTreeSet<u64>,
+    /// Number at which the next search starts.
     next: u64,
 }
 
 impl SubnetPool {
-    /// A pool of all subnets of a range. `prefix` is their length, not shorter than that of the range.
+    /// Makes a pool of all subnets of a range. `prefix` is their prefix length, at least that of
+    /// the range.
     pub fn new(range: IpNet, prefix: u8) -> Self {
         Self {
             subnetting: Subnetting::new(range, prefix),
             numbers: None,
-            taken: BTreeSet::new(),
+            allocated: BTreeSet::new(),
             next: 0,
         }
     }
 
-    /// A pool of the subnets at the first places of a range, as far as there are that many.
-    pub fn of_first(range: IpNet, prefix: u8, places: u64) -> Self {
+    /// Makes a pool of the subnets at the first places of a range. A range with fewer places is
+    /// used whole.
+    pub fn with_first_places(range: IpNet, prefix: u8, places: u64) -> Self {
         let pool = Self::new(range, prefix);
         let places = places.min(pool.subnetting.places());
-        let numbers = (0..places).filter_map(|place| pool.subnetting.number(place));
-        let mut numbers: Vec<u64> = numbers.collect();
+        let mut numbers: Vec<u64> = (0..places)
+            .filter_map(|place| pool.subnetting.number(place))
+            .collect();
         numbers.sort_unstable();
         Self {
             numbers: Some(numbers),
@@ -46,10 +49,11 @@ impl SubnetPool {
         }
     }
 
-    /// A pool of as many subnets as are needed beside another pool of `count` subnets.
-    pub fn of_count(range: IpNet, prefix: u8, count: u64) -> Self {
-        // One more, because IPv6 ranges leave out one of their first 2^16 subnets.
-        let mut pool = Self::of_first(range, prefix, count.saturating_add(1));
+    /// Makes a pool of the first `count` subnets of a range, for use with a pool of `count` subnets
+    /// of the other family.
+    pub fn with_count(range: IpNet, prefix: u8, count: u64) -> Self {
+        // One more place, because IPv6 ranges skip one of their first 2^16 subnets.
+        let mut pool = Self::with_first_places(range, prefix, count.saturating_add(1));
         if let Some(numbers) = &mut pool.numbers {
             numbers.truncate(count as usize);
         }
@@ -61,16 +65,16 @@ impl SubnetPool {
         IpFamily::of_net(self.subnetting.range())
     }
 
-    /// Takes the next free subnet.
+    /// Allocates the next free subnet. `None`: all subnets are allocated.
     pub fn allocate(&mut self) -> Option<IpNet> {
-        let is_full = self.taken.len() as u64 >= self.count();
-        let (subnetting, taken) = (&self.subnetting, &self.taken);
+        let is_full = self.allocated.len() as u64 >= self.count();
+        let (subnetting, allocated) = (&self.subnetting, &self.allocated);
         let free = |number| {
             let place = subnetting.place(number)?;
-            (!taken.contains(&place)).then_some((number, place))
+            (!allocated.contains(&place)).then_some((number, place))
         };
         let found = match &self.numbers {
-            // Shared blocks that are full are asked again and again.
+            // Full blocks are asked often, so this avoids the search.
             _ if is_full => None,
             Some(numbers) => {
                 let (before, after) = numbers.split_at(numbers.partition_point(|n| *n < self.next));
@@ -84,52 +88,55 @@ impl SubnetPool {
             self.next = 0;
             return None;
         };
-        self.taken.insert(place);
+        self.allocated.insert(place);
         self.next = number + 1;
         Some(self.subnetting.subnet(place))
     }
 
-    /// Whether this is one of the pool's subnets.
+    /// True if the subnet is one of the pool's subnets.
     pub fn contains(&self, subnet: IpNet) -> bool {
         self.place_of(subnet).is_some()
     }
 
-    /// The place of a subnet in the order of handing out.
+    /// Number of a subnet in the order of allocation. `None`: it is never allocated.
     pub fn number_of(&self, subnet: IpNet) -> Option<u64> {
         self.subnetting.number(self.place_of(subnet)?)
     }
 
-    /// Takes this very subnet. False if it is taken already or is none of the pool's.
+    /// Allocates this subnet. Returns `false` if it is allocated already or not one of the pool's.
     pub fn reserve(&mut self, subnet: IpNet) -> bool {
         self.place_of(subnet)
-            .is_some_and(|place| self.taken.insert(place))
+            .is_some_and(|place| self.allocated.insert(place))
     }
 
-    /// Gives a subnet back. False if it was not taken.
+    /// Releases a subnet. Returns `false` if it was not allocated.
     pub fn release(&mut self, subnet: IpNet) -> bool {
         self.place_of(subnet)
-            .is_some_and(|place| self.taken.remove(&place))
+            .is_some_and(|place| self.allocated.remove(&place))
     }
 
-    /// Whether no subnet is taken.
+    /// True if no subnet is allocated.
     pub fn is_unused(&self) -> bool {
-        self.taken.is_empty()
+        self.allocated.is_empty()
     }
 
-    /// Number of subnets of the pool, the taken ones included.
+    /// Number of allocatable subnets, including those that are allocated.
     pub fn count(&self) -> u64 {
-        let of_all = self.subnetting.count();
-        self.numbers.as_ref().map_or(of_all, |n| n.len() as u64)
+        let count = self.subnetting.count();
+        self.numbers
+            .as_ref()
+            .map_or(count, |numbers| numbers.len() as u64)
     }
 
-    /// A subnet that is never handed out, because of its number, is one of a whole range all the same.
+    /// Place of a subnet of the pool. A pool of a whole range includes the subnets whose numbers
+    /// are skipped, so that they can be reserved.
     fn place_of(&self, subnet: IpNet) -> Option<u64> {
         let place = self.subnetting.place_of(subnet)?;
-        let is_ours = self.numbers.as_ref().is_none_or(|numbers| {
+        let is_in_pool = self.numbers.as_ref().is_none_or(|numbers| {
             let number = self.subnetting.number(place);
             number.is_some_and(|number| numbers.binary_search(&number).is_ok())
         });
-        (is_ours && subnet == subnet.trunc()).then_some(place)
+        (is_in_pool && subnet == subnet.trunc()).then_some(place)
     }
 }
 
@@ -151,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_that_of_the_cluster_manager() {
+    fn subnets_are_allocated_in_the_order_of_ovn_kubernetes() {
         for (range, prefix, expected) in [
             (
                 "192.168.0.0/16",
@@ -218,7 +225,8 @@ mod tests {
                 expected,
                 "{range} {prefix}"
             );
-            let mut first = SubnetPool::of_first(range.parse().unwrap(), prefix, u16::MAX.into());
+            let mut first =
+                SubnetPool::with_first_places(range.parse().unwrap(), prefix, u16::MAX.into());
             assert_eq!(take(&mut first, 3), expected, "{range} {prefix}");
         }
         let rotated = take(&mut pool("192.168.0.0/16", 26), 257);
@@ -229,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn subnets_given_back_wait_for_the_pool_to_go_round() {
+    fn released_subnets_are_allocated_again_after_all_others() {
         let mut pool = pool("192.168.0.0/22", 24);
         let first = pool.allocate().unwrap();
         assert!(pool.allocate().is_some());
@@ -238,7 +246,7 @@ mod tests {
             take(&mut pool, 9),
             ["192.168.2.0/24", "192.168.3.0/24", "192.168.0.0/24"]
         );
-        // A failure starts the pool from its beginning.
+        // After a failure the search starts at the first subnet.
         assert!(pool.release("192.168.1.0/24".parse().unwrap()));
         assert!(pool.release(first));
         assert_eq!(take(&mut pool, 1), ["192.168.0.0/24"]);
@@ -262,38 +270,38 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_of_a_whole_range_can_be_reserved() {
+    fn skipped_subnets_of_a_whole_range_can_be_reserved() {
         let first = "fd01::/96".parse().unwrap();
         let mut whole = pool("fd01::/64", 96);
         assert!(whole.reserve(first) && whole.number_of(first).is_none());
         assert_eq!(take(&mut whole, 1), ["fd01::1:0:0/96"]);
         let range = "fd01::/64".parse().unwrap();
-        assert!(!SubnetPool::of_first(range, 96, 8).reserve(first));
+        assert!(!SubnetPool::with_first_places(range, 96, 8).reserve(first));
     }
 
     #[test]
     fn a_limited_pool_has_the_first_subnets_of_its_range() {
-        let mut pool = SubnetPool::of_first("172.16.0.0/12".parse().unwrap(), 20, 16);
+        let mut pool = SubnetPool::with_first_places("172.16.0.0/12".parse().unwrap(), 20, 16);
         assert_eq!(take(&mut pool, 2), ["172.16.0.0/20", "172.16.16.0/20"]);
         assert_eq!(pool.count(), 16);
         assert!(!pool.contains("172.17.0.0/20".parse().unwrap()));
-        let beside = SubnetPool::of_count("fd01::/64".parse().unwrap(), 96, 7);
+        let beside = SubnetPool::with_count("fd01::/64".parse().unwrap(), 96, 7);
         assert_eq!(beside.count(), 7);
     }
 
     proptest! {
         #[test]
-        fn every_subnet_is_handed_out_once(length in 8_u8..24, bits in 1_u8..10) {
+        fn every_subnet_is_allocated_once(length in 8_u8..24, bits in 1_u8..10) {
             let range: IpNet = format!("10.0.0.0/{length}").parse().unwrap();
             let prefix = (length + bits).min(31);
             let mut pool = SubnetPool::new(range, prefix);
-            let mut handed_out: Vec<IpNet> = std::iter::from_fn(|| pool.allocate()).collect();
-            prop_assert_eq!(handed_out.len(), 1 << (prefix - length));
-            handed_out.sort();
-            handed_out.dedup();
-            prop_assert_eq!(handed_out.len(), 1 << (prefix - length));
-            prop_assert!(handed_out.iter().all(|subnet| range.contains(subnet)));
-            for subnet in handed_out {
+            let mut all: Vec<IpNet> = std::iter::from_fn(|| pool.allocate()).collect();
+            prop_assert_eq!(all.len(), 1 << (prefix - length));
+            all.sort();
+            all.dedup();
+            prop_assert_eq!(all.len(), 1 << (prefix - length));
+            prop_assert!(all.iter().all(|subnet| range.contains(subnet)));
+            for subnet in all {
                 prop_assert!(pool.release(subnet));
             }
             prop_assert!(pool.is_unused());

@@ -1,38 +1,42 @@
-//! A range cut into subnets of one length, and the order in which OVN-Kubernetes' allocators hand them out.
+//! Division of a range into subnets of one prefix length, and the order in which OVN-Kubernetes'
+//! allocators allocate them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// Most numbers a range has.
+/// Bits of the numbers of a range: only the first 2^24 subnets are allocated.
 const MAX_NUMBER_BITS: u32 = 24;
 
-/// The subnets of one length in a range.
+/// Subnets of one prefix length in a range.
 ///
-/// Each has a place in the range and a number in the order of handing out. In IPv4 ranges where a subnet does not end at
-/// an octet border but the range reaches beyond it, numbers are rotated so that the higher octet moves first:
-/// `192.168.0.0/26`, `192.168.1.0/26`, and so on. In IPv6 ranges with 2^16 subnets and more, those whose number ends with
-/// 16 zero bits are left out.
+/// Each subnet has a place in the range and a number in the order of allocation. Places count by
+/// address. Numbers are those of the subnet allocator in OVN-Kubernetes:
+///
+/// - IPv4: if the bits of the place cross an octet border and the subnet does not end at one, the
+///   numbers are rotated places, so that the higher octet changes first: `192.168.0.0/26`,
+///   `192.168.1.0/26`, and so on.
+/// - IPv6: in a range of 2^16 subnets or more, numbers that end with 16 zero bits are skipped.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Subnetting {
     range: IpNet,
     prefix: u8,
     /// Bits of a subnet's place in the range.
     bits: u32,
-    /// By how many bits numbers are rotated to get places; 0 if they are the same.
+    /// Bits by which a number is rotated to get the place; 0 if both are equal.
     rotation: u32,
-    /// Whether numbers that end with 16 zero bits are left out.
-    skips_zero: bool,
+    /// True if numbers that end with 16 zero bits are skipped.
+    skips_zero_groups: bool,
 }
 
 impl Subnetting {
-    /// `prefix` is the length of the subnets, not shorter than that of the range.
+    /// Divides a range. `prefix` is the prefix length of the subnets, at least that of the range.
     pub(crate) fn new(range: IpNet, prefix: u8) -> Self {
         let range = range.trunc();
         let host_bits = u32::from(range.max_prefix_len().saturating_sub(prefix));
         let bits = u32::from(prefix.saturating_sub(range.prefix_len()));
         let is_v4 = matches!(range, IpNet::V4(_));
-        // The octets of the lowest and of the highest bit that tells the subnets apart.
+        // Octets of the lowest and of the highest bit of the place.
         let crosses_octet =
             host_bits.saturating_sub(1) / 8 != (host_bits + bits).saturating_sub(1) / 8;
         let rotation = if is_v4 && host_bits % 8 != 0 && crosses_octet {
@@ -45,7 +49,7 @@ impl Subnetting {
             prefix,
             bits,
             rotation,
-            skips_zero: !is_v4 && bits >= 16,
+            skips_zero_groups: !is_v4 && bits >= 16,
         }
     }
 
@@ -54,27 +58,27 @@ impl Subnetting {
         self.range
     }
 
-    /// How many numbers there are, those that are left out included.
+    /// Number of numbers, including those that are skipped.
     pub(crate) fn count(&self) -> u64 {
         1 << self.bits.min(MAX_NUMBER_BITS)
     }
 
-    /// How many places there are.
+    /// Number of places.
     pub(crate) fn places(&self) -> u64 {
         1_u64.checked_shl(self.bits).unwrap_or(u64::MAX)
     }
 
-    /// The number of the subnet at a place; none for a place that is never handed out.
+    /// Number of the subnet at a place. `None`: the subnet is never allocated.
     pub(crate) fn number(&self, place: u64) -> Option<u64> {
         // The lowest bits of the place are the highest of the number.
         let low = place & ((1 << self.rotation) - 1);
         let number = (place >> self.rotation) | (low << (self.bits - self.rotation).min(63));
-        self.is_handed_out(number).then_some(number)
+        self.is_allocatable(number).then_some(number)
     }
 
-    /// The place of the subnet with a number; none for a number that is left out.
+    /// Place of the subnet with a number. `None`: the number is skipped.
     pub(crate) fn place(&self, number: u64) -> Option<u64> {
-        if !self.is_handed_out(number) {
+        if !self.is_allocatable(number) {
             return None;
         }
         if self.rotation == 0 {
@@ -84,26 +88,26 @@ impl Subnetting {
         Some((rotated & ((1 << self.bits) - 1)) | (number >> (self.bits - self.rotation)))
     }
 
-    /// The subnet at a place.
+    /// Subnet at a place.
     pub(crate) fn subnet(&self, place: u64) -> IpNet {
-        let base = bits(self.range.network()) + (u128::from(place) << self.host_bits());
+        let base = address_bits(self.range.network()) + (u128::from(place) << self.host_bits());
         match self.range {
             IpNet::V4(_) => Ipv4Net::new_assert(Ipv4Addr::from(base as u32), self.prefix).into(),
             IpNet::V6(_) => Ipv6Net::new_assert(Ipv6Addr::from(base), self.prefix).into(),
         }
     }
 
-    /// The place of a subnet; none if the range is not cut like this.
+    /// Place of a subnet. `None`: it is not one of the range's subnets.
     pub(crate) fn place_of(&self, subnet: IpNet) -> Option<u64> {
         if subnet.prefix_len() != self.prefix || !self.range.contains(&subnet) {
             return None;
         }
-        let offset = bits(subnet.network()) - bits(self.range.network());
+        let offset = address_bits(subnet.network()) - address_bits(self.range.network());
         u64::try_from(offset >> self.host_bits()).ok()
     }
 
-    fn is_handed_out(&self, number: u64) -> bool {
-        number < self.count() && !(self.skips_zero && number.trailing_zeros() >= 16)
+    fn is_allocatable(&self, number: u64) -> bool {
+        number < self.count() && !(self.skips_zero_groups && number.trailing_zeros() >= 16)
     }
 
     fn host_bits(&self) -> u8 {
@@ -111,7 +115,8 @@ impl Subnetting {
     }
 }
 
-fn bits(address: IpAddr) -> u128 {
+/// The address as a number.
+fn address_bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => u32::from(address).into(),
         IpAddr::V6(address) => address.into(),
@@ -125,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_out_has_neither_number_nor_place() {
+    fn skipped_subnets_have_neither_number_nor_place() {
         let subnetting = Subnetting::new("fd01::/64".parse().unwrap(), 96);
         assert_eq!((subnetting.number(0), subnetting.place(0)), (None, None));
         assert_eq!(subnetting.place(1 << 16), None);
@@ -135,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn only_its_subnets_have_a_place() {
+    fn only_subnets_of_the_range_have_a_place() {
         let subnetting = Subnetting::new("10.0.0.0/22".parse().unwrap(), 24);
         let place = |subnet: &str| subnetting.place_of(subnet.parse().unwrap());
         assert_eq!(place("10.0.2.0/24"), Some(2));
@@ -146,7 +151,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn places_and_numbers_are_two_names_of_a_subnet(
+        fn places_and_numbers_identify_the_same_subnet(
             length in 8_u8..24,
             bits in 0_u8..20,
             number in any::<u64>(),

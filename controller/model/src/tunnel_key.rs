@@ -1,20 +1,21 @@
 //! Tunnel keys of the ports on a connect router.
 //!
-//! Every zone computes the same key for the same port, without talking to the others, from what all of them know:
-//! the connect range, the subnet of the network and the id of the node.
+//! Every zone computes the same key for the same port, without communication, from the connect
+//! range, the connect subnet of the network and the id of the node.
 //!
-//! A connect range is cut into blocks. Let *h* be the host bits of a block, *S* = 2^(h−1) the pairs of addresses
-//! in it, *o* the distance of a block from the start of the range and *i* the pair inside of the block (the node id, or
-//! where a layer2 network's `/31` or `/127` is). Keys are 15 bits wide and unique on the router, so:
+//! A connect range is divided into blocks. Let *h* be the host bits of a block, *S* = 2^(h−1) the
+//! number of address pairs in it, *o* the distance of a block from the start of the range and *i*
+//! the pair inside of the block: the node id, or the place of a layer2 network's `/31` or `/127`.
+//! Keys have 15 bits and are unique on the router, so:
 //!
-//! | blocks | key | fits for |
+//! | blocks | key | pairs with a key |
 //! |---|---|---|
-//! | 2^h ≤ 5000, o < 32768 | o + i + 1 | every pair: the keys o + 1 … o + S |
-//! | 2^h ≤ 5000, 32768 ≤ o < 65536 | o − 32768 + S + i + 1 | every pair but the very last one |
-//! | 2^h > 5000 (a stride of 5000 per block) | block number · 5000 + i + 1 | i ≤ 4999, as far as 15 bits reach |
+//! | 2^h ≤ 5000, o < 32768 | o + i + 1 | all: the keys o + 1 … o + S |
+//! | 2^h ≤ 5000, 32768 ≤ o < 65536 | o − 32768 + S + i + 1 | all but the last pair of the last block |
+//! | 2^h > 5000 (a stride of 5000 per block) | block number · 5000 + i + 1 | i ≤ 4999, if the key has at most 15 bits |
 //!
-//! The second row is the *fold*: a block at *o* has 2·S addresses but only S pairs, so the keys o + S + 1 … o + 2·S stay
-//! unused, and the block at o + 32768 takes them.
+//! The second row is the *fold*: a block at *o* has 2·S addresses but only S pairs. The keys
+//! o + S + 1 … o + 2·S are therefore free, and the block at o + 32768 uses them.
 
 use ipnet::IpNet;
 use thiserror::Error;
@@ -24,16 +25,17 @@ use super::connect_subnets::ConnectSubnets;
 use super::ids::{Attachment, TunnelKey};
 use super::network::IpFamily;
 
-/// Most pairs of a block that can have keys: no more nodes than this can be in a cluster.
-const MAX_STRIDE: u128 = 5000;
-/// Where the blocks start that use the keys which the lower blocks leave free.
-const FOLD: u128 = 1 << 15;
+/// Number of pairs of a block that have keys: the number of nodes that a cluster can have.
+const MAX_PAIRS_WITH_KEYS: u128 = 5000;
+/// Distance from the start of the range, in addresses, from which blocks use the keys that lower
+/// blocks leave free. It is 2^15, because keys have 15 bits.
+const FOLD_OFFSET: u128 = 1 << 15;
 
-/// Why a port has no tunnel key.
+/// Reason why a port has no tunnel key.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum TunnelKeyError {
-    /// The network has no connect subnet at all.
+    /// The network has no connect subnet.
     #[error("no connect subnet is allocated")]
     NoSubnet,
     /// The connect has no range of the family that the network's subnet has.
@@ -41,37 +43,37 @@ pub enum TunnelKeyError {
     NoRange {
         /// The network's first subnet.
         subnet: IpNet,
-        /// Its family.
+        /// Family of the subnet.
         family: IpFamily,
     },
-    /// The network's subnet does not come from the connect's range.
+    /// The network's subnet is outside of the connect's range.
     #[error("subnet {subnet} is not inside of the connect range {range}")]
     Outside {
         /// The network's first subnet.
         subnet: IpNet,
-        /// The range of its family.
+        /// The range of the subnet's family.
         range: IpNet,
     },
-    /// The 15 bits of a port key do not reach this far into the range.
+    /// The key would have more than 15 bits.
     #[error(
         "subnet {subnet}, pair {pair}: no port tunnel key up to 32767 is left in the connect range {range}"
     )]
     OutOfKeys {
         /// The network's first subnet.
         subnet: IpNet,
-        /// The pair: a node id, or the place of the subnet in its block.
+        /// Number of the pair: a node id, or the place of the subnet in its block.
         pair: u128,
         /// The range of the subnet's family.
         range: IpNet,
     },
 }
 
-/// The key of the port by which a network is attached to the connect router.
+/// Computes the key of a network's port on the connect router.
 ///
-/// Only the network's first subnet counts: IPv4 if there is one.
+/// Only the network's first subnet is used: IPv4 if there is one.
 ///
 /// # Errors
-/// The port cannot have a key and must not be created.
+/// [`TunnelKeyError`]: the port cannot have a key and must not be created.
 pub fn port_tunnel_key(
     ranges: &ConnectRanges,
     subnets: &ConnectSubnets,
@@ -100,18 +102,18 @@ pub fn port_tunnel_key(
     })
 }
 
-/// The key of a pair of addresses of a block, if it has one.
+/// Computes the key of an address pair of a block. `None`: the pair has no key.
 fn pair_key(range: ConnectRange, block: u128, pair: u128) -> Option<TunnelKey> {
     let stride = 1_u128 << range.host_bits();
     let pairs = stride / 2;
-    let start = if stride > MAX_STRIDE {
-        (pair < MAX_STRIDE).then(|| block.saturating_mul(MAX_STRIDE))?
+    let start = if stride > MAX_PAIRS_WITH_KEYS {
+        (pair < MAX_PAIRS_WITH_KEYS).then(|| block.saturating_mul(MAX_PAIRS_WITH_KEYS))?
     } else {
-        // Blocks lie inside of the address space, so the shift loses nothing.
+        // The block is in the address space, so the shift does not overflow.
         let offset = block << range.host_bits();
         match offset {
-            0..FOLD => offset,
-            _ if offset < 2 * FOLD => offset - FOLD + pairs,
+            0..FOLD_OFFSET => offset,
+            _ if offset < 2 * FOLD_OFFSET => offset - FOLD_OFFSET + pairs,
             _ => return None,
         }
     };
@@ -123,26 +125,27 @@ fn pair_key(range: ConnectRange, block: u128, pair: u128) -> Option<TunnelKey> {
 }
 
 impl ConnectRange {
-    /// How many blocks from the start of the range on have at least one key: the blocks worth handing out.
-    ///
-    /// Keys run out towards the end of a range, so the blocks with keys are the first ones.
+    /// Number of blocks with at least one key, which are the first ones of the range. Only these
+    /// blocks are allocated.
     pub fn usable_blocks(self) -> u32 {
         let blocks = 1_u128 << (self.network_prefix() - self.cidr().prefix_len());
-        // 32768 blocks need as many keys, even with a single pair each.
-        first_without(blocks.min(FOLD), |block| pair_key(self, block, 0).is_some())
+        // Each block with a key has at least one of the 32767 keys for itself.
+        count_leading(blocks.min(FOLD_OFFSET), |block| {
+            pair_key(self, block, 0).is_some()
+        })
     }
 
-    /// How many pairs of a block, from its start on, have a key.
+    /// Number of pairs of a block that have a key, which are its first ones.
     pub fn usable_pairs(self, block: u32) -> u32 {
         let pairs = 1_u128 << (self.host_bits() - 1);
-        first_without(pairs.min(FOLD), |pair| {
+        count_leading(pairs.min(FOLD_OFFSET), |pair| {
             pair_key(self, block.into(), pair).is_some()
         })
     }
 }
 
-/// The first number below `end` without the property, given that all numbers with it come first; `end` if all have it.
-fn first_without(end: u128, has: impl Fn(u128) -> bool) -> u32 {
+/// Counts the numbers below `end` that have a property, if they come before all others.
+fn count_leading(end: u128, has: impl Fn(u128) -> bool) -> u32 {
     let (mut low, mut high) = (0, end);
     while low < high {
         let middle = u128::midpoint(low, high);

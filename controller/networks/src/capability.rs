@@ -32,8 +32,8 @@ impl NetworkController {
         }
     }
 
-    /// Plans what makes the networks' rows present in the database. Rows are made and completed; what others have added
-    /// to them stays.
+    /// Plans what makes the networks' rows present in the database. Rows are made and completed;
+    /// what others have added to them stays.
     ///
     /// # Errors
     /// The database's schema cannot express the rows.
@@ -224,7 +224,8 @@ impl Topologies {
         }
     }
 
-    /// What leads to a node stays while the node is there, and on routers and switches that are not the networks'.
+    /// What leads to a node stays while the node is there, and on routers and switches that are not
+    /// the networks'.
     fn departed(&self, node: &Arc<str>, reader: &Reader<'_, Self>, rows: &mut Rows) {
         let tables = &self.tables;
         let is_there = reader.read(NetworkCell::Node(node.clone())).has_node(node);

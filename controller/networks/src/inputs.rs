@@ -23,7 +23,8 @@ const GATEWAY_MTU_SUPPORT: &str = "k8s.ovn.org/gateway-mtu-support";
 
 /// Everything that the rows of the networks in one zone follow from.
 ///
-/// Clones share what is equal, so that the difference of two versions is found at the cost of the difference.
+/// Clones share what is equal, so that the difference of two versions is found at the cost of the
+/// difference.
 #[derive(Clone, Debug, Default)]
 pub struct ZoneNetworks {
     zone: Arc<Zone>,
@@ -138,7 +139,8 @@ impl ZoneNetworks {
         skipped.chain(self.without_names.iter().cloned()).collect()
     }
 
-    /// The rows of a network, but for those that lead to other nodes. `None`: there is no such network.
+    /// The rows of a network, but for those that lead to other nodes. `None`: there is no such
+    /// network.
     pub fn network_rows(&self, network: &str) -> Option<Result<NetworkRows, SkipReason>> {
         let site = self.site(network)?;
         let made = site.and_then(
@@ -238,7 +240,8 @@ pub(super) struct ZoneNode {
 }
 
 impl ZoneNode {
-    /// Reads a node. An annotation that cannot be read counts as missing: the cluster manager has reported it.
+    /// Reads a node. An annotation that cannot be read counts as missing: the cluster manager has
+    /// reported it.
     pub(super) fn read(object: NodeObject<'_>) -> Self {
         let (
             Node {
@@ -376,7 +379,8 @@ impl<'a> Site<'a> {
         self.details.mtu.unwrap_or(self.settings.mtu)
     }
 
-    /// The option of ports towards pods that makes them tell packets that are too big for the cluster.
+    /// The option of ports towards pods that makes them tell packets that are too big for the
+    /// cluster.
     pub(super) fn gateway_mtu(&self) -> Option<(String, String)> {
         self.node
             .has_gateway_mtu

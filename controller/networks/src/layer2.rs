@@ -66,7 +66,8 @@ fn subnets(site: &Site<'_>) -> Vec<IpNet> {
         .collect()
 }
 
-/// The gateway of each range, and the address of the node itself there, which is the same on every node.
+/// The gateway of each range, and the address of the node itself there, which is the same on every
+/// node.
 fn addresses(site: &Site<'_>, subnets: &[IpNet]) -> Result<(Vec<IpNet>, Vec<IpAddr>), SkipReason> {
     let (mut gateways, mut management) = (Vec::new(), Vec::new());
     for subnet in subnets {
@@ -87,16 +88,17 @@ fn addresses(site: &Site<'_>, subnets: &[IpNet]) -> Result<(Vec<IpNet>, Vec<IpAd
     Ok((gateways, management))
 }
 
-/// The gateway is the one that the network names, else the first address; the node's address is the second one, or the
-/// first one if that is not the gateway.
+/// The gateway is the one that the network names, else the first address; the node's address is the
+/// second one, or the first one if that is not the gateway.
 fn usual_addresses(subnet: IpNet, gateway: Option<IpAddr>) -> Option<(IpAddr, IpAddr)> {
     let gateway = gateway.or_else(|| nth_address(subnet, 1))?;
     let mut addresses = [2, 1].into_iter().filter_map(|n| nth_address(subnet, n));
     Some((gateway, addresses.find(|address| *address != gateway)?))
 }
 
-/// The first addresses of the ranges that hold nothing else: one for the gateway, unless the network names it, and one for
-/// the node. Only what no host of the whole subnet can have is left out.
+/// The first addresses of the ranges that hold nothing else: one for the gateway, unless the
+/// network names it, and one for the node. Only what no host of the whole subnet can have is left
+/// out.
 fn reserved_addresses(
     subnet: IpNet,
     ranges: &[IpNet],

@@ -8,16 +8,18 @@
 //! network   load balancer groups, port groups, the ACL that lets the node itself in
 //! ```
 //!
-//! Everything is a pure function of objects with ids, keys and subnets ([`ZoneNetworks`]). Rows are nested as they hold
-//! each other, and refer to shared rows by name. [`NetworkController`] keeps them in a database with the row engine
-//! (`patchbay-rows`): it makes and completes rows, and leaves what others have added to them.
+//! Everything is a pure function of objects with ids, keys and subnets ([`ZoneNetworks`]). Rows are
+//! nested as they hold each other, and refer to shared rows by name. [`NetworkController`] keeps
+//! them in a database with the row engine (`patchbay-rows`): it makes and completes rows, and
+//! leaves what others have added to them.
 //!
 //! # What is left out
 //!
-//! The way out of a network: gateway routers with their external and join switches, the routes, policies, NAT and MAC
-//! bindings that belong to them (also those on the cluster and transit routers), and the routes to services of the default
-//! network. They follow from what each node tells about its own uplink, which manifests do not have. Also left out are
-//! localnet networks, networks on an EVPN fabric, pods, and what multicast and egress features add.
+//! The way out of a network: gateway routers with their external and join switches, the routes,
+//! policies, NAT and MAC bindings that belong to them (also those on the cluster and transit
+//! routers), and the routes to services of the default network. They follow from facts about
+//! each node's uplink, which manifests do not have. Also left out are localnet networks,
+//! networks on an EVPN fabric, pods, and what multicast and egress features add.
 
 mod capability;
 mod copp;
@@ -62,7 +64,8 @@ pub struct NetworkRows {
     pub port_groups: Vec<PortGroupRows>,
 }
 
-/// A router and what it holds. Its `copp` is [`COPP`]; `ports` and `static_routes` are the rows beside.
+/// A router and what it holds. Its `copp` is [`COPP`]; `ports` and `static_routes` are the rows
+/// beside.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RouterRows {
     /// The router.
@@ -135,7 +138,7 @@ pub enum SkipReason {
     /// The node has no id yet.
     #[error("the node has no id")]
     NoNodeId,
-    /// The node has not told its chassis.
+    /// The node has no chassis id.
     #[error("the node has no chassis id")]
     NoChassisId,
     /// The node has no subnet of the network.
@@ -144,7 +147,7 @@ pub enum SkipReason {
     /// The network's datapaths have no keys yet.
     #[error("the network has no tunnel keys")]
     NoTunnelKeys,
-    /// What the network's definition says cannot be read.
+    /// The configuration of the network's definition cannot be read.
     #[error("spec.config: {0}")]
     Config(String),
     /// The keys that the network's definition is annotated with cannot be read.
@@ -161,7 +164,8 @@ pub enum SkipReason {
         "infrastructureSubnets in {0} are too small for the addresses of the router and of the node itself"
     )]
     InfrastructureTooSmall(IpNet),
-    /// The rows of another network, of this name, have the names that the network's rows would have.
+    /// The rows of another network, of this name, have the names that the network's rows would
+    /// have.
     #[error("its routers and switches would have the names of those of network {0}")]
     NameTaken(String),
 }

@@ -166,7 +166,7 @@ pub(super) fn router_side(name: String, router_port: &str) -> LogicalSwitchPort 
     }
 }
 
-/// What a switch says about its addresses.
+/// Columns of a switch with its subnets.
 pub(super) fn address_config(subnets: &[IpNet]) -> TextMap {
     let entry = |subnet: &IpNet| match subnet {
         IpNet::V4(subnet) => ("subnet".to_owned(), subnet.trunc().to_string()),

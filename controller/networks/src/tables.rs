@@ -1,8 +1,9 @@
 //! Tables of the networks' rows.
 //!
-//! OVN-Kubernetes writes these rows, too, and more of them. So all tables are shared: rows are found by name, made and
-//! completed, and stay. What goes are rows that lead to a node which is gone, whoever has made them: OVN-Kubernetes removes
-//! those as well, on the removal of a node and on every start.
+//! OVN-Kubernetes writes these rows, too, and more of them. So all tables are shared: rows are
+//! found by name, made and completed, and stay. What goes are rows that lead to a node which is
+//! gone, whoever has made them: OVN-Kubernetes removes those as well, on the removal of a node and
+//! on every start.
 //!
 //! All changes have one phase: none of these rows lets traffic from one network reach another.
 
@@ -15,7 +16,8 @@ use patchbay_schemas::nb::{
 
 use super::capability::Part;
 
-/// External ids by which switch ports, router ports and routes name the other node that they lead to.
+/// External ids by which switch ports, router ports and routes name the other node that they lead
+/// to.
 const NODE_MARKS: [&str; 3] = ["node", "ic-node", "k8s.ovn.org/node"];
 
 /// Tables, and the columns by which their rows hold each other.

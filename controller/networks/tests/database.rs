@@ -1,6 +1,9 @@
-//! The networks' own routers and switches in a database: they are made and completed, and never removed.
+//! The networks' own routers and switches in a database: they are made and completed, and never
+//! removed.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
+
+use std::fmt::Write as _;
 
 use patchbay_allocate::networks::resolve;
 use patchbay_engine::db::Database;
@@ -33,10 +36,12 @@ items:
 fn networks(nodes: &[(&str, &str)]) -> ZoneNetworks {
     let mut yaml = NETWORK.to_owned();
     for (node, annotations) in nodes {
-        yaml += &format!(
-            "- {{apiVersion: v1, kind: Node, metadata: {{name: {node}, annotations: {{k8s.ovn.org/node-chassis-id: \
-             c-{node}{annotations}}}}}}}\n"
-        );
+        writeln!(
+            yaml,
+            "- {{apiVersion: v1, kind: Node, metadata: {{name: {node}, annotations: \
+             {{k8s.ovn.org/node-chassis-id: c-{node}{annotations}}}}}}}"
+        )
+        .unwrap();
     }
     let mut inventory = read_manifests(&["-".into()], &mut yaml.as_bytes()).unwrap();
     let settings = ClusterSettings::default();
@@ -132,8 +137,9 @@ fn all_rows_are_made_and_hold_each_other() {
         .unwrap();
     });
     let counts = world.pass(&two_nodes());
-    // 9 meters with a band each. The Copp row is there, and lacks its meters. Of the network: router, 2 ports, chassis,
-    // route, 2 switches, 4 ports, ACL, 3 load balancer groups, 2 port groups.
+    // 9 meters with a band each. The Copp row is there, and lacks its meters. Of the network:
+    // router, 2 ports, chassis, route, 2 switches, 4 ports, ACL, 3 load balancer groups, 2 port
+    // groups.
     assert_eq!(
         (counts.inserted, counts.changed, counts.deleted),
         (35, 1, 0)
@@ -242,8 +248,8 @@ fn what_leads_to_nodes_that_are_gone_goes_with_them() {
     assert_eq!(world.pass(&networks), Counts::default());
     networks.remove_node("n2");
     let counts = world.pass(&networks);
-    // The router and the transit switch change; of the network's own rows a port and a route go, of the other program's
-    // two ports and a route.
+    // The router and the transit switch change; of the network's own rows a port and a route go, of
+    // the other program's two ports and a route.
     assert_eq!((counts.inserted, counts.changed, counts.deleted), (0, 2, 5));
     let ports = world.rows::<LogicalSwitchPort>();
     assert!(ports.iter().all(|(_, port)| !port.name.ends_with("-n2")));

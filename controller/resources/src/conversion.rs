@@ -35,7 +35,7 @@ pub fn networks<'a>(
         .filter(|namespace| namespace.labels().contains_key(PRIMARY_NETWORK_LABEL))
         .map(Object::name_any)
         .collect();
-    Networks::read(nads.into_iter().map(definition), &primary_namespaces)
+    Networks::from_definitions(nads.into_iter().map(definition), &primary_namespaces)
 }
 
 /// Inputs of networks from an attachment definition.
@@ -46,7 +46,7 @@ pub fn definition(nad: &NetworkAttachmentDefinition) -> AttachmentDefinition<'_>
         config: nad.spec.config.as_deref(),
         network_id: annotation(NETWORK_ID),
         tunnel_keys: annotation(TUNNEL_KEYS),
-        made_for: network_of_controller(nad),
+        owner_network: network_of_controller(nad),
     }
 }
 

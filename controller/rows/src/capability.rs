@@ -9,23 +9,25 @@ use crate::table::Layout;
 
 /// Everything that rows follow from besides the database: one version of it.
 ///
-/// Versions should be persistent (`Arc`, `imbl`), so that clones are cheap and differences are found at the cost of the
-/// difference.
+/// Versions should be persistent (`Arc`, `imbl`), so that clones are cheap and differences are
+/// found at the cost of the difference.
 pub trait Inputs: Clone {
     /// Name of a piece of the inputs that can change on its own, such as one node.
     type Cell: Clone + Debug + Eq + Hash;
 
-    /// Calls `changed` for each cell that differs from an earlier version. `None`: for each cell that there is.
+    /// Calls `changed` for each cell that differs from an earlier version. `None`: for each cell
+    /// that there is.
     fn diff(&self, earlier: Option<&Self>, changed: &mut dyn FnMut(Self::Cell));
 }
 
 /// A kind of rows that the engine keeps as they should be.
 ///
-/// [`rows`](Self::rows) is a pure function of the part's key and of what it reads through the reader. Nothing else may
-/// decide about rows: what was not read cannot make the part pending again.
+/// [`rows`](Self::rows) is a pure function of the part's key and of what it reads through the
+/// reader. Nothing else may decide about rows: what was not read cannot make the part pending
+/// again.
 pub trait Capability {
-    /// Key of a part: rows that are computed and compared together. Parts are evaluated in their order. If several want
-    /// the same row, the first of them has it.
+    /// Key of a part: rows that are computed and compared together. Parts are evaluated in their
+    /// order. If several want the same row, the first of them has it.
     type Part: Clone + Debug + Eq + Hash + Ord;
     /// What rows follow from.
     type Inputs: Inputs;
@@ -37,7 +39,8 @@ pub trait Capability {
 
     /// Calls `part` for each part that exists because of a cell.
     ///
-    /// Only new parts have to be found here. A part that exists is pending whenever something changed that it has read.
+    /// Only new parts have to be found here. A part that exists is pending whenever something
+    /// changed that it has read.
     fn parts(
         &self,
         cell: &<Self::Inputs as Inputs>::Cell,
@@ -45,7 +48,8 @@ pub trait Capability {
         part: &mut dyn FnMut(Self::Part),
     );
 
-    /// Returns `true` if the inputs still have what a part is about. A part that has neither this nor rows is forgotten.
+    /// Returns `true` if the inputs still have what a part is about. A part that has neither this
+    /// nor rows is forgotten.
     fn exists(&self, part: &Self::Part, inputs: &Self::Inputs) -> bool;
 
     /// Computes the rows of a part.

@@ -50,6 +50,7 @@ pub struct Change {
     pub transaction: Option<Transaction>,
     /// Numbers of changed rows.
     pub counts: Counts,
-    /// `true` if the transaction was cut. Another plan finds the rest once this transaction is committed.
+    /// `true` if the transaction was cut. Another plan finds the rest once this transaction is
+    /// committed.
     pub more: bool,
 }

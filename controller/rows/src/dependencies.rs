@@ -18,8 +18,8 @@ pub(crate) enum Source<C> {
     Key(RowKey),
 }
 
-/// Cells and identities, and the parts that have read them, both ways. Cells are few and long and have many readers;
-/// identities are many and short, and most have one reader.
+/// Cells and identities, and the parts that have read them, both ways. Cells are few and long and
+/// have many readers; identities are many and short, and most have one reader.
 #[derive(Debug)]
 pub(crate) struct Dependencies<C> {
     cell_ids: HashMap<C, CellId, RandomState>,
@@ -154,8 +154,8 @@ impl<C: Clone + Eq + Hash> Dependencies<C> {
         readers.filter(|reader| reader.wants()).map(KeyReader::part)
     }
 
-    /// Replaces what a part has read. Sources with `true` are identities of rows that it wants. Returns the identities
-    /// that it does not want any more.
+    /// Replaces what a part has read. Sources with `true` are identities of rows that it wants.
+    /// Returns the identities that it does not want any more.
     pub(crate) fn record(
         &mut self,
         part: PartId,

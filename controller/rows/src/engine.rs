@@ -19,13 +19,15 @@ use crate::reader::CellOf;
 use crate::table::Layout;
 use crate::writer::{Writer, drop_waiting};
 
-/// Rows of a transaction at most, unless another number is set: more than any change but the first one.
+/// Rows of a transaction at most, unless another number is set: more than any change but the first
+/// one.
 pub const TRANSACTION_ROWS: usize = 250_000;
 
 /// Keeps the rows of one capability as they should be.
 ///
-/// A plan is a function of inputs and snapshot: a new engine comes to the same plan as one that has made a thousand.
-/// What is remembered makes a plan cost as much as what has changed since the last one (see `docs/design/rows.md`).
+/// A plan is a function of inputs and snapshot: a new engine comes to the same plan as one that has
+/// made a thousand. What is remembered makes a plan cost as much as what has changed since the last
+/// one (see `docs/design/rows.md`).
 pub struct Engine<C: Capability> {
     capability: C,
     layout: Layout<C::Part>,
@@ -73,8 +75,8 @@ impl<C: Capability> Engine<C> {
         }
     }
 
-    /// Sets the number of rows that a transaction changes at most, but at least one. Larger changes take several plans
-    /// ([`Change::more`]).
+    /// Sets the number of rows that a transaction changes at most, but at least one. Larger changes
+    /// take several plans ([`Change::more`]).
     #[must_use]
     pub fn with_transaction_rows(mut self, rows: usize) -> Self {
         self.transaction_rows = rows;

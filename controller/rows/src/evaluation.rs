@@ -21,7 +21,8 @@ use crate::table::{Holding, Owner, Phases};
 pub struct Refused<P> {
     /// Name of the table.
     pub table: &'static str,
-    /// The part that wants the same row and comes first; `None`: the row belongs to another program.
+    /// The part that wants the same row and comes first; `None`: the row belongs to another
+    /// program.
     pub first: Option<P>,
 }
 
@@ -32,7 +33,8 @@ pub(crate) struct Evaluation<'a, C: Capability> {
     pub(crate) index: &'a Index<C::Part>,
     pub(crate) parts: &'a Parts<C::Part>,
     pub(crate) dependencies: &'a mut Dependencies<CellOf<C>>,
-    /// Parts to be evaluated. What parts leave to others makes those pending; they come later in the order.
+    /// Parts to be evaluated. What parts leave to others makes those pending; they come later in
+    /// the order.
     pub(crate) queue: BTreeMap<C::Part, PartId>,
     pub(crate) steps: Vec<Step>,
     /// Rows that stay.
@@ -153,7 +155,8 @@ impl<'a, C: Capability> Evaluation<'a, C> {
         }
     }
 
-    /// Chooses the row of the database that is to be the wanted one, or a new one, and notes what is to be done.
+    /// Chooses the row of the database that is to be the wanted one, or a new one, and notes what
+    /// is to be done.
     fn settle(
         &mut self,
         (part, key): (PartId, &C::Part),

@@ -6,8 +6,8 @@
 //! database ┘   changed rows     (reads are recorded)                └─ reports of parts
 //! ```
 //!
-//! A [`Capability`] declares its tables and computes the rows of its parts. [`Engine`] does the rest. See
-//! `docs/design/rows.md`.
+//! A [`Capability`] declares its tables and computes the rows of its parts. [`Engine`] does the
+//! rest. See `docs/design/rows.md`.
 
 mod capability;
 mod change;

@@ -68,7 +68,8 @@ impl<R> PartRows<R> {
 }
 
 impl Added<'_> {
-    /// The row of this name holds the added one. As long as it is missing, a row that can only be held waits for it.
+    /// The row of this name holds the added one. As long as it is missing, a row that can only be
+    /// held waits for it.
     pub fn held_by(&mut self, holding: Holding, holder: impl Into<SmolStr>) -> &mut Self {
         self.0.held_by.push((holding, holder.into()));
         self

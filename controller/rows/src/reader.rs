@@ -59,7 +59,8 @@ impl<'a, C: Capability> Reader<'a, C> {
         self.inputs
     }
 
-    /// The row whose identity is one text (mostly its name), whoever owns it. Of several it is the first by UUID.
+    /// The row whose identity is one text (mostly its name), whoever owns it. Of several it is the
+    /// first by UUID.
     pub fn row<T>(&self, table: Table<T>, name: &str) -> Option<RowView<'a>> {
         let (key, row) = self.index.named(table.place, &SmolStr::new(name));
         self.record(Source::Key(key), false);

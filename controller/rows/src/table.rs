@@ -1,4 +1,5 @@
-//! Tables of a capability: how their rows are found, who owns them, and which of their content is managed.
+//! Tables of a capability: how their rows are found, who owns them, and which of their content is
+//! managed.
 
 use std::fmt;
 use std::hash::BuildHasher;
@@ -22,7 +23,8 @@ pub enum Identity {
     Columns(&'static [&'static str]),
     /// Value of this key of column `external_ids`. Rows without the key are not found.
     ExternalId(&'static str),
-    /// Values of these columns among the rows of one holder. Without columns: a holder has one such row.
+    /// Values of these columns among the rows of one holder. Without columns: a holder has one such
+    /// row.
     InHolder(&'static [&'static str]),
 }
 
@@ -154,8 +156,8 @@ impl<P> Layout<P> {
         }
     }
 
-    /// Declares that rows of one table hold rows of another. Members of the column are managed one by one: those that
-    /// others have added stay.
+    /// Declares that rows of one table hold rows of another. Members of the column are managed one
+    /// by one: those that others have added stay.
     pub fn holding<H: TableRow, C, R>(
         &mut self,
         holders: Table<H>,
@@ -204,7 +206,8 @@ impl<P, T> Declared<'_, P, T> {
         &mut self.layout.tables[self.table.place.index()]
     }
 
-    /// Others add to the rows: keys of maps that they add stay, and columns in which nothing is wanted.
+    /// Others add to the rows: keys of maps that they add stay, and columns in which nothing is
+    /// wanted.
     #[must_use]
     pub fn shared(mut self) -> Self {
         self.spec().is_shared = true;
@@ -344,7 +347,8 @@ impl Resolved {
         &self.holdings[holding.index()]
     }
 
-    /// Key of a wanted row: its identity among all rows of the table, or, for [`Identity::InHolder`], within a holder.
+    /// Key of a wanted row: its identity among all rows of the table, or, for
+    /// [`Identity::InHolder`], within a holder.
     pub(crate) fn wanted_key(&self, place: TablePlace, wanted: &[Datum]) -> Option<u64> {
         let identity = &self.table(place).identity;
         if let Some(key) = identity.external_id {

@@ -34,7 +34,8 @@ pub(crate) struct Writer<'a> {
     dissolved: HashSet<Uuid, RandomState>,
 }
 
-/// Drops steps that cannot be taken, because they refer to rows that neither are there nor come: they wait for them.
+/// Drops steps that cannot be taken, because they refer to rows that neither are there nor come:
+/// they wait for them.
 pub(crate) fn drop_waiting(layout: &Resolved, steps: &mut Vec<Step>) {
     loop {
         let new = steps.iter().filter_map(|step| match &step.action {
@@ -81,7 +82,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Makes the transaction of the first steps: all of them, or about `limit` rows, but at least one.
+    /// Makes the transaction of the first steps: all of them, or about `limit` rows, but at least
+    /// one.
     pub(crate) fn write(
         mut self,
         mut steps: Vec<Step>,
@@ -113,7 +115,8 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Takes a step, and before it the new rows that it refers to. Returns how many steps were taken.
+    /// Takes a step, and before it the new rows that it refers to. Returns how many steps were
+    /// taken.
     fn take(
         &mut self,
         place: usize,
@@ -230,8 +233,8 @@ impl<'a> Writer<'a> {
         self.write_references()
     }
 
-    /// Puts changed references into the transaction. It fails as a whole if a row that gains one is gone by then: what was
-    /// to be attached to it would silently be lost.
+    /// Puts changed references into the transaction. It fails as a whole if a row that gains one is
+    /// gone by then: what was to be attached to it would silently be lost.
     fn write_references(&mut self) -> Result<(), PlanError> {
         for ((holding, holder), lost) in std::mem::take(&mut self.losses) {
             if self.dissolved.contains(&holder) {

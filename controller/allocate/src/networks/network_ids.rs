@@ -9,7 +9,7 @@ use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced, desc
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 
 use super::annotations::{annotate, annotation, annotation_field};
-use super::cni::Cni;
+use super::cni::user_defined_config;
 
 /// A network and its attachment definitions.
 struct Known {
@@ -24,10 +24,11 @@ struct Known {
     keys: Option<(ObjectKey, Vec<DatapathKey>)>,
 }
 
-/// Gives every network an id, and primary layer2 networks a key for their router, as far as they have none yet.
+/// Gives every network an id, and primary layer2 networks a key for their router, as far as they
+/// have none yet.
 ///
-/// Networks come in the order in which their first definition was given. An id or key is the next free one behind the
-/// last one handed out, from the first one on.
+/// Networks come in the order in which their first definition was given. An id or key is the next
+/// free one behind the last one handed out, from the first one on.
 pub(super) fn complete(inventory: &mut Inventory) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut networks = read_networks(inventory, &mut problems);
@@ -54,7 +55,8 @@ pub(super) fn complete(inventory: &mut Inventory) -> Vec<Problem> {
             _ if !network.needs_key => Vec::new(),
             Some((_, keys)) => keys.clone(),
             None => {
-                // The range has sixteen times more keys than there are networks and connects to use them.
+                // The range has sixteen times more keys than there are networks and connects to use
+                // them.
                 let key = free_keys.find(|key| keys.insert(*key));
                 [Some(DatapathKey::of_network(id)), key]
                     .into_iter()
@@ -98,15 +100,15 @@ fn hand_out_ids(
     }
 }
 
-/// All networks that attachment definitions belong to. A definition that cannot be read is only warned about: it is the
-/// user's own.
+/// All networks that attachment definitions belong to. A definition that cannot be read is only
+/// warned about: it is the user's own.
 fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<Known> {
     let mut networks: Vec<Known> = Vec::new();
     let mut by_name = BTreeMap::<String, usize>::new();
     let mut warnings = Vec::new();
     for (key, nad) in inventory.network_attachment_definitions.in_order() {
-        let cni = match Cni::read(&nad.object) {
-            Ok(Some(cni)) => cni,
+        let config = match user_defined_config(&nad.object) {
+            Ok(Some(config)) => config,
             Ok(None) => continue,
             Err(error) => {
                 let message = format!("Failed to parse network config: {error}");
@@ -114,10 +116,10 @@ fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<
                 continue;
             }
         };
-        let index = *by_name.entry(cni.name.clone()).or_insert(networks.len());
+        let index = *by_name.entry(config.name.clone()).or_insert(networks.len());
         if index == networks.len() {
             networks.push(Known {
-                name: cni.name.clone(),
+                name: config.name.clone(),
                 nads: Vec::new(),
                 is_made: false,
                 needs_key: false,
@@ -126,10 +128,10 @@ fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<
             });
         }
         let network = &mut networks[index];
-        let is_made = is_owned_by_network(&nad.object, &cni.name);
+        let is_made = is_owned_by_network(&nad.object, &config.name);
         if network.nads.is_empty() || (is_made && !network.is_made) {
             network.is_made = is_made;
-            network.needs_key = cni.is_primary() && cni.topology == "layer2";
+            network.needs_key = config.is_primary() && config.topology == "layer2";
             network.nads.insert(0, key.clone());
         } else {
             network.nads.push(key.clone());
@@ -142,8 +144,8 @@ fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<
     networks
 }
 
-/// Takes over what definitions say about their network. Those of strangers with its name count as little as the rest of
-/// what they say.
+/// Takes over what definitions say about their network. Those of strangers with its name count as
+/// little as the rest of what they say.
 fn restore_all(inventory: &Inventory, network: &mut Known, problems: &mut Vec<Problem>) {
     for key in network.nads.clone() {
         let nad = inventory.network_attachment_definitions.get(&key);
@@ -190,7 +192,8 @@ fn restore(
             .map(DatapathKey::try_new)
             .collect::<Result<Vec<_>, _>>();
         let keys = keys.map_err(|error| wrong(TUNNEL_KEYS, error.to_string()))?;
-        // The list of a definition that was annotated before its network became a primary one is empty.
+        // The list of a definition that was annotated before its network became a primary one is
+        // empty.
         if !keys.is_empty() {
             network.keys.get_or_insert_with(|| (key.clone(), keys));
         }

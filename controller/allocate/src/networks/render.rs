@@ -1,189 +1,152 @@
-//! The CNI configuration that a network's attachment definitions carry.
+//! CNI configuration of a custom resource's attachment definitions.
 
-mod check;
 mod request;
 #[cfg(test)]
 mod tests;
+mod validation;
 
 use ipnet::IpNet;
-use serde::Serialize;
 
-pub(super) use check::ConfigError;
-pub(super) use request::{Config, NetworkRequest, RequestError};
+pub(super) use request::{NetworkRequest, RequestError, TopologyConfig};
+pub(super) use validation::ConfigError;
 
 use patchbay_model::arithmetic::overlap;
-use patchbay_model::{ClusterSettings, IpFamily};
+use patchbay_model::{
+    CNI_PLUGIN, CNI_VERSION, ClusterSettings, CniConfig, IpFamily, USER_DEFINED_JOIN_SUBNETS,
+};
 use patchbay_resources::udn::{
     IpamConfig, IpamLifecycle, Layer3Subnet, NetworkRole, OutboundSnat, Transport,
 };
 
-/// Join ranges of a primary network that names none.
-const DEFAULT_JOIN_SUBNETS: &str = "100.65.0.0/16,fd99::/64";
-/// How often a transit range moves on when the network itself is in its place.
-const TRANSIT_TRIES: usize = 10;
-
-/// One flat object, without spaces, its keys in alphabetical order. That is the order of the members here; nothing
-/// sorts them. EVPN's member is missing: such networks are refused before they are rendered.
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct CniConfig<'a> {
-    #[serde(rename = "allowPersistentIPs", skip_serializing_if = "Option::is_none")]
-    allow_persistent_ips: Option<bool>,
-    cni_version: &'static str,
-    #[serde(rename = "defaultGatewayIPs", skip_serializing_if = "Option::is_none")]
-    default_gateway_ips: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    exclude_subnets: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    infrastructure_subnets: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    join_subnet: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mtu: Option<i64>,
-    name: &'a str,
-    net_attach_def_name: &'a str,
-    #[serde(rename = "outboundSNAT", skip_serializing_if = "Option::is_none")]
-    outbound_snat: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    physical_network_name: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reserved_subnets: Option<String>,
-    role: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    subnets: Option<String>,
-    topology: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    transit_subnet: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    transport: Option<&'static str>,
-    #[serde(rename = "type")]
-    plugin: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    uplink: Option<&'a str>,
-    #[serde(rename = "vlanID", skip_serializing_if = "Option::is_none")]
-    vlan_id: Option<i32>,
-}
+/// Limit of the attempts to find a transit range beside the network's own subnets.
+const MAX_TRANSIT_RANGE_ATTEMPTS: usize = 10;
+/// Bytes that the MTU of overlay networks leaves for the Geneve header; localnet networks use them.
+const OVERLAY_HEADER_BYTES: i64 = 100;
 
 impl NetworkRequest<'_> {
-    /// The configuration for the attachment definition of this key (`<namespace>/<name>`).
+    /// Renders the configuration of the attachment definition `nad` (`<namespace>/<name>`).
     ///
     /// # Errors
-    /// The network cannot be had in this cluster.
+    /// [`ConfigError`], if this cluster cannot have the network.
     pub(super) fn render(
         &self,
         nad: &str,
         settings: &ClusterSettings,
     ) -> Result<String, ConfigError> {
-        check::check(self, settings)?;
-        let role = self.config.role();
+        validation::validate(self, settings)?;
+        let is_primary = self.config.role() == NetworkRole::Primary;
         let common = CniConfig {
-            cni_version: "1.1.0",
-            name: &self.network,
-            net_attach_def_name: nad,
-            plugin: "ovn-k8s-cni-overlay",
-            role: if role == NetworkRole::Primary {
-                "primary"
-            } else {
-                "secondary"
-            },
-            join_subnet: (role == NetworkRole::Primary).then(|| {
-                comma_joined(self.config.join_subnets())
-                    .unwrap_or_else(|| DEFAULT_JOIN_SUBNETS.to_owned())
+            cni_version: CNI_VERSION.into(),
+            name: self.network.clone(),
+            net_attach_def_name: nad.to_owned(),
+            plugin: CNI_PLUGIN.to_owned(),
+            role: if is_primary { "primary" } else { "secondary" }.to_owned(),
+            join_subnet: is_primary.then(|| {
+                join_with_commas(self.config.join_subnets()).unwrap_or_else(|| {
+                    USER_DEFINED_JOIN_SUBNETS
+                        .map(|net| net.to_string())
+                        .join(",")
+                })
             }),
-            topology: self.config.topology(),
-            transport: self.transport.map(|transport| match transport {
-                Transport::NoOverlay => "no-overlay",
-                Transport::Evpn => "evpn",
+            topology: self.config.topology().to_owned(),
+            transport: self.transport.map(|transport| {
+                match transport {
+                    Transport::NoOverlay => "no-overlay",
+                    Transport::Evpn => "evpn",
+                }
+                .to_owned()
             }),
             outbound_snat: self
                 .no_overlay
                 .map(|no_overlay| match no_overlay.outbound_snat {
                     OutboundSnat::Enabled => "enabled",
                     OutboundSnat::Disabled => "disabled",
-                }),
-            uplink: self.uplink,
+                })
+                .into(),
+            uplink: self.uplink.into(),
             ..CniConfig::default()
         };
         let config = match self.config {
-            Config::Layer3(layer3) => CniConfig {
-                mtu: layer3.mtu.map(i64::from),
+            TopologyConfig::Layer3(layer3) => CniConfig {
+                mtu: layer3.mtu.into(),
                 subnets: Some(
                     layer3
                         .subnets
                         .iter()
-                        .map(layer3_subnet)
+                        .map(format_layer3_subnet)
                         .collect::<Vec<_>>()
                         .join(","),
                 ),
                 ..common
             },
-            Config::Layer2(layer2) => CniConfig {
-                allow_persistent_ips: persistent(layer2.ipam.as_ref()),
-                default_gateway_ips: comma_joined(layer2.default_gateway_ips.as_ref()),
-                infrastructure_subnets: comma_joined(layer2.infrastructure_subnets.as_ref()),
-                mtu: layer2.mtu.map(i64::from),
-                reserved_subnets: comma_joined(layer2.reserved_subnets.as_ref()),
-                subnets: comma_joined(layer2.subnets.as_ref()),
-                transit_subnet: (role == NetworkRole::Primary)
+            TopologyConfig::Layer2(layer2) => CniConfig {
+                allow_persistent_ips: persistent_ips(layer2.ipam.as_ref()).into(),
+                default_gateway_ips: join_with_commas(layer2.default_gateway_ips.as_ref()).into(),
+                infrastructure_subnets: join_with_commas(layer2.infrastructure_subnets.as_ref())
+                    .into(),
+                mtu: layer2.mtu.into(),
+                reserved_subnets: join_with_commas(layer2.reserved_subnets.as_ref()).into(),
+                subnets: join_with_commas(layer2.subnets.as_ref()),
+                transit_subnet: is_primary
                     .then(|| transit_subnets(&self.config.subnets(), settings)),
                 ..common
             },
-            Config::Localnet(localnet) => CniConfig {
-                allow_persistent_ips: persistent(localnet.ipam.as_ref()),
-                exclude_subnets: comma_joined(localnet.exclude_subnets.as_ref()),
-                // The physical network has room for what the overlay's header takes elsewhere.
-                mtu: Some(
-                    localnet
-                        .mtu
-                        .map_or(i64::from(settings.mtu) + 100, i64::from),
-                ),
-                physical_network_name: Some(&localnet.physical_network_name),
-                subnets: comma_joined(localnet.subnets.as_ref()),
+            TopologyConfig::Localnet(localnet) => CniConfig {
+                allow_persistent_ips: persistent_ips(localnet.ipam.as_ref()).into(),
+                exclude_subnets: join_with_commas(localnet.exclude_subnets.as_ref()).into(),
+                mtu: localnet
+                    .mtu
+                    .map_or(i64::from(settings.mtu) + OVERLAY_HEADER_BYTES, i64::from)
+                    .into(),
+                physical_network_name: localnet.physical_network_name.as_str().into(),
+                subnets: join_with_commas(localnet.subnets.as_ref()),
                 vlan_id: localnet
                     .vlan
                     .as_ref()
                     .and_then(|vlan| vlan.access.as_ref())
-                    .map(|access| access.id),
+                    .map(|access| access.id)
+                    .into(),
                 ..common
             },
         };
-        Ok(serde_json::to_string(&config).expect("a struct of texts and numbers has a JSON form"))
+        Ok(config.to_json())
     }
 }
 
-fn comma_joined(texts: Option<&Vec<String>>) -> Option<String> {
+fn join_with_commas(texts: Option<&Vec<String>>) -> Option<String> {
     texts.map(|texts| texts.join(","))
 }
 
-fn layer3_subnet(subnet: &Layer3Subnet) -> String {
+fn format_layer3_subnet(subnet: &Layer3Subnet) -> String {
     match subnet.host_subnet {
         Some(host_subnet) => format!("{}/{host_subnet}", subnet.cidr),
         None => subnet.cidr.clone(),
     }
 }
 
-fn persistent(ipam: Option<&IpamConfig>) -> Option<bool> {
-    let persistent = ipam.is_some_and(|ipam| ipam.lifecycle == Some(IpamLifecycle::Persistent));
-    persistent.then_some(true)
+/// The value of `allowPersistentIPs`; `None`: addresses are not persistent.
+fn persistent_ips(ipam: Option<&IpamConfig>) -> Option<bool> {
+    ipam.is_some_and(|ipam| ipam.lifecycle == Some(IpamLifecycle::Persistent))
+        .then_some(true)
 }
 
-/// The cluster's transit ranges of the network's families. A range that the network itself has addresses in gives way
-/// to the next one of its length behind them.
+/// The cluster's transit ranges of the network's families. A range that overlaps with the
+/// network's own subnets is replaced by the next one of its length behind them.
 fn transit_subnets(subnets: &[IpNet], settings: &ClusterSettings) -> String {
     let families: Vec<_> = subnets.iter().copied().map(IpFamily::of_net).collect();
-    let ranges = settings
+    settings
         .transit_subnets
         .iter()
-        .filter(|range| families.contains(&IpFamily::of_net(**range)));
-    let texts: Vec<_> = ranges
-        .map(|range| beside(*range, subnets).to_string())
-        .collect();
-    texts.join(",")
+        .filter(|range| families.contains(&IpFamily::of_net(**range)))
+        .map(|range| move_beside(*range, subnets).to_string())
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
-fn beside(range: IpNet, subnets: &[IpNet]) -> IpNet {
+/// Moves a range behind the subnets that it overlaps with.
+fn move_beside(range: IpNet, subnets: &[IpNet]) -> IpNet {
     let mut found = range;
-    for _ in 0..TRANSIT_TRIES {
+    for _ in 0..MAX_TRANSIT_RANGE_ATTEMPTS {
         let Some(taken) = subnets.iter().find(|subnet| overlap(**subnet, found)) else {
             break;
         };
@@ -200,8 +163,9 @@ fn beside(range: IpNet, subnets: &[IpNet]) -> IpNet {
     found
 }
 
-/// The subnet of this length right behind `subnet`; `None` at the end of the address space.
-fn next_after(subnet: IpNet, length: u8) -> Option<IpNet> {
+/// The subnet of this prefix length directly behind `subnet`. `None`: the address space ends
+/// there.
+fn next_after(subnet: IpNet, prefix: u8) -> Option<IpNet> {
     let next = match subnet {
         IpNet::V4(subnet) => {
             std::net::IpAddr::V4(u32::from(subnet.broadcast()).checked_add(1)?.into())
@@ -210,5 +174,5 @@ fn next_after(subnet: IpNet, length: u8) -> Option<IpNet> {
             std::net::IpAddr::V6(u128::from(subnet.broadcast()).checked_add(1)?.into())
         }
     };
-    IpNet::new(next, length).ok()
+    IpNet::new(next, prefix).ok()
 }

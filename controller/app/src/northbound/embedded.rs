@@ -1,16 +1,16 @@
-//! The database of a simulator in this process.
+//! A database in a simulator in this process.
 
 use ovsdb_sim::{Sim, SimBuildError, SimDatabase};
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
 use thiserror::Error;
 
-use super::{CommitError, DATABASE, Northbound};
+use super::{CommitError, DATABASE, Northbound, ReconnectError};
 
-/// An embedded database that cannot be started.
+/// Failure of [`Embedded::new`].
 #[derive(Debug, Error)]
 pub enum EmbeddedError {
-    /// The simulator does not start.
+    /// The simulator cannot be built.
     #[error(transparent)]
     Build(#[from] SimBuildError),
     /// The simulator has no Northbound database.
@@ -18,7 +18,7 @@ pub enum EmbeddedError {
     NotServed,
 }
 
-/// An in-memory database. Its simulator may serve it to others.
+/// An in-memory database. Its simulator can serve it to OVSDB clients.
 #[derive(Clone, Debug)]
 pub struct Embedded {
     sim: Sim,
@@ -26,17 +26,17 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// An empty database. The UUIDs that it draws follow from the seed.
+    /// Creates an empty database. Equal seeds give equal UUIDs of rows.
     ///
     /// # Errors
-    /// The simulator does not start.
+    /// The simulator cannot be built.
     pub fn new(seed: u64) -> Result<Self, EmbeddedError> {
         let sim = Sim::builder().seed(seed).build()?;
         let database = sim.database(DATABASE).ok_or(EmbeddedError::NotServed)?;
         Ok(Self { sim, database })
     }
 
-    /// The simulator, to serve the database to others.
+    /// The simulator of the database, for example to let it listen.
     pub fn sim(&self) -> &Sim {
         &self.sim
     }
@@ -48,12 +48,13 @@ impl Northbound for Embedded {
     }
 
     async fn commit(&mut self, transaction: Transaction) -> Result<(), CommitError> {
-        let done = self.database.transact(&transaction);
-        done.map(|_| ())
+        self.database
+            .transact(&transaction)
+            .map(|_| ())
             .map_err(|error| CommitError::Rejected(error.to_string()))
     }
 
-    async fn look_again(&mut self) -> Result<(), String> {
+    async fn wait_for_outcome(&mut self) -> Result<(), ReconnectError> {
         Ok(())
     }
 }

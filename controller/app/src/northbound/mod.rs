@@ -1,87 +1,91 @@
-//! A zone's Northbound database: read a state of it, commit a transaction.
+//! Handles of Northbound databases: read a snapshot, commit a transaction.
 //!
-//! | | where the rows are | who else sees them |
+//! | handle | rows are in | commits are visible to |
 //! |---|---|---|
-//! | [`Embedded`] | in this process | clients of the simulator, if it listens |
-//! | [`Remote`] | in a server | everybody |
-//! | [`Rehearsal`] | in a copy of one of the others | nobody: it shows what would happen |
+//! | [`Embedded`] | a simulator in this process | clients of the simulator, if it listens |
+//! | [`Remote`] | an OVSDB server | all clients of the server |
+//! | [`DryRun`] | a copy of a snapshot | nothing else; it collects the changed rows |
 
+mod dry_run;
 mod embedded;
-mod rehearsal;
 mod remote;
 
 use std::future::Future;
+use std::time::Duration;
 
+use patchbay_engine::client::ClientClosed;
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
 use thiserror::Error;
 
-pub use embedded::Embedded;
-pub use rehearsal::Rehearsal;
+pub use dry_run::DryRun;
+pub use embedded::{Embedded, EmbeddedError};
 pub use remote::{OpenError, Remote};
 
-/// Name of the database.
+/// Name of the Northbound database.
 pub const DATABASE: &str = "OVN_Northbound";
 
-/// From so many new rows on, a server is asked to report nothing while it adds them, see
-/// [`Config::bulk_rows`](patchbay_engine::client::Config::bulk_rows): below that the difference is some milliseconds.
+/// Number of new rows from which on a transaction is a bulk transaction, see
+/// [`Config::bulk_rows`](patchbay_engine::client::Config::bulk_rows). Below it, updates of the
+/// monitor cost only some milliseconds.
 pub const BULK_ROWS: usize = 4096;
 
-/// A database that can be read and written.
+/// A Northbound database that can be read and written.
 pub trait Northbound {
-    /// A consistent state, with everything that was committed through this handle.
+    /// Returns a consistent snapshot that contains every transaction committed through this handle.
     fn snapshot(&self) -> Snapshot;
 
-    /// Commits a transaction as a whole or not at all.
+    /// Commits a transaction atomically.
     ///
     /// # Errors
-    /// See [`CommitError`]: nothing has changed, or nobody knows yet.
+    /// The database is unchanged, or the outcome is unknown: see [`CommitError`].
     fn commit(
         &mut self,
         transaction: Transaction,
     ) -> impl Future<Output = Result<(), CommitError>> + Send;
 
-    /// After [`CommitError::Unknown`]: waits until [`snapshot`](Self::snapshot) shows what has become of the transaction.
+    /// Waits after [`CommitError::Unknown`] until [`snapshot`](Self::snapshot) shows the outcome of
+    /// the transaction.
     ///
     /// # Errors
-    /// The database does not come back: a text that says so.
-    fn look_again(&mut self) -> impl Future<Output = Result<(), String>> + Send;
+    /// The connection to the database is not restored.
+    fn wait_for_outcome(&mut self) -> impl Future<Output = Result<(), ReconnectError>> + Send;
 }
 
-/// A database that is embedded or a server's, as the user says.
+/// An embedded or a remote database, chosen at run time.
 #[derive(Debug)]
-pub enum OneOf {
-    /// In this process.
+pub enum NorthboundHandle {
+    /// A simulator in this process.
     Embedded(Embedded),
-    /// In a server.
+    /// An OVSDB server.
     Remote(Remote),
 }
 
-impl OneOf {
-    /// Waits until the snapshot shows the database as it is now: not long, if it does not.
+impl NorthboundHandle {
+    /// Waits until the snapshot follows the database, for a limited time.
     ///
     /// # Errors
-    /// The database does not come back: a text that says so.
-    pub async fn live(&self) -> Result<(), String> {
+    /// The connection to the database is not restored.
+    pub async fn wait_until_live(&self) -> Result<(), ReconnectError> {
         match self {
             Self::Embedded(_) => Ok(()),
-            Self::Remote(database) => database.live().await,
+            Self::Remote(database) => database.wait_until_live().await,
         }
     }
 
-    /// Waits until the snapshot shows the database after a time in which nobody knows what has happened to it.
+    /// Waits for the next resync after a lost connection. Never returns for an embedded database.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
-    pub async fn resynced(&mut self) {
+    /// No resync is lost if the future is dropped.
+    pub async fn wait_for_resync(&mut self) {
         match self {
             Self::Embedded(_) => std::future::pending().await,
-            Self::Remote(database) => database.resynced().await,
+            Self::Remote(database) => database.wait_for_resync().await,
         }
     }
 }
 
-impl Northbound for OneOf {
+impl Northbound for NorthboundHandle {
     fn snapshot(&self) -> Snapshot {
         match self {
             Self::Embedded(database) => database.snapshot(),
@@ -96,26 +100,38 @@ impl Northbound for OneOf {
         }
     }
 
-    async fn look_again(&mut self) -> Result<(), String> {
+    async fn wait_for_outcome(&mut self) -> Result<(), ReconnectError> {
         match self {
-            Self::Embedded(database) => database.look_again().await,
-            Self::Remote(database) => database.look_again().await,
+            Self::Embedded(database) => database.wait_for_outcome().await,
+            Self::Remote(database) => database.wait_for_outcome().await,
         }
     }
 }
 
-/// Why a transaction is not known to be committed.
+/// Failure of [`Northbound::commit`]. The texts are those of the server or of the client.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum CommitError {
-    /// The database has refused it; nothing has changed. Another writer may have been faster: a plan for the present
-    /// state may succeed.
+    /// The database rejected the transaction; nothing has changed. If another client has changed
+    /// the rows concurrently, a transaction planned for the new snapshot may succeed.
     #[error("{0}")]
     Rejected(String),
-    /// The database cannot be reached; nothing has changed.
+    /// The transaction was not sent because the database cannot be reached; nothing has changed.
     #[error("{0}")]
     NotSent(String),
-    /// The connection was lost before the answer: it is committed, or it is not.
+    /// The connection was lost before the reply: the transaction was committed, or it was not.
     #[error("{0}")]
     Unknown(String),
+}
+
+/// The connection to a database was lost and is not restored.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum ReconnectError {
+    /// The replica of the database is not live again within this time.
+    #[error("the database did not come back within {} s", .0.as_secs())]
+    Timeout(Duration),
+    /// The client is closed.
+    #[error(transparent)]
+    Closed(#[from] ClientClosed),
 }

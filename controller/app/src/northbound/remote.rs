@@ -1,4 +1,4 @@
-//! The database of a server.
+//! A database of an OVSDB server.
 
 use std::time::Duration;
 
@@ -11,27 +11,27 @@ use patchbay_engine::txn::Transaction;
 use thiserror::Error;
 use tokio::time::timeout;
 
-use super::{BULK_ROWS, CommitError, DATABASE, Northbound};
+use super::{BULK_ROWS, CommitError, DATABASE, Northbound, ReconnectError};
 
-/// How long a server that was lost may take to come back before nobody waits for it any more.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Maximum time to wait for a reconnect, so that a command ends when its server is gone.
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why a server's database cannot be used.
+/// Failure of [`Remote::open`].
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// That is no place.
+    /// The text is not a list of remotes.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// Nobody there serves the database.
+    /// No remote serves the database.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The client has ended as soon as it was there.
+    /// The client was closed right after it had connected.
     #[error(transparent)]
     Ended(#[from] ClientClosed),
 }
 
-/// A replica of a server's database, and the connection to it.
+/// A client of a server, with a replica of its Northbound database.
 #[derive(Debug)]
 pub struct Remote {
     client: Client,
@@ -40,11 +40,11 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Connects to `unix:PATH`, `tcp:HOST:PORT`, `ssl:HOST:PORT` or several of them, separated by commas. `tls` are the
-    /// keys for `ssl:`.
+    /// Connects to `unix:PATH`, `tcp:HOST:PORT`, `ssl:HOST:PORT` or several of them, separated by
+    /// commas. `tls`: keys for `ssl:` remotes.
     ///
     /// # Errors
-    /// The text names no place, or none of the places serves the database.
+    /// `remotes` cannot be parsed, or no remote serves the database.
     pub async fn open(remotes: &str, tls: Option<Tls>) -> Result<Self, OpenError> {
         let remotes: Remotes = remotes.parse()?;
         let mut config = Config::new(remotes, DATABASE);
@@ -58,36 +58,33 @@ impl Remote {
         })
     }
 
-    /// Waits until the snapshot shows the database as it is now: not long, if it does not.
+    /// Waits until the replica is live, for at most 30 s.
     ///
     /// # Errors
-    /// The database does not come back: a text that says so.
-    pub async fn live(&self) -> Result<(), String> {
-        // Asked for before the look, so that none is missed in between.
-        let events = self.client.connection_events();
-        let mut events = events.map_err(|ended| ended.to_string())?;
+    /// The replica is not live within that time, or the client is closed.
+    pub async fn wait_until_live(&self) -> Result<(), ReconnectError> {
+        // Subscribed before `is_live`, so that no event is missed in between.
+        let mut events = self.client.connection_events()?;
         let live = async {
             while !self.client.is_live() {
                 events.next().await?;
             }
             Ok::<_, ClientClosed>(())
         };
-        match timeout(PATIENCE, live).await {
-            Ok(live) => live.map_err(|ended| ended.to_string()),
-            Err(_) => Err(gone()),
-        }
+        within_reconnect_timeout(live).await
     }
 
-    /// Waits until the snapshot shows the database after a time in which nobody knows what has happened to it.
+    /// Waits for the next resync after a lost connection: other clients may have changed the
+    /// database meanwhile. Never returns once the client is closed.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
-    pub async fn resynced(&mut self) {
+    /// No resync is lost if the future is dropped.
+    pub async fn wait_for_resync(&mut self) {
         loop {
             match self.events.next().await {
                 Ok(ConnectionEvent::Resynced { .. } | ConnectionEvent::Missed(_)) => return,
                 Ok(_) => {}
-                // It will not be. Whoever uses the database is told so.
+                // The next commit returns the error.
                 Err(ClientClosed) => std::future::pending().await,
             }
         }
@@ -112,19 +109,18 @@ impl Northbound for Remote {
         }
     }
 
-    async fn look_again(&mut self) -> Result<(), String> {
+    async fn wait_for_outcome(&mut self) -> Result<(), ReconnectError> {
         let Some(unknown) = self.unknown.take() else {
             return Ok(());
         };
-        match timeout(PATIENCE, self.client.wait_for_resync(&unknown)).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(ended)) => Err(ended.to_string()),
-            Err(_) => Err(gone()),
-        }
+        let resync = self.client.wait_for_resync(&unknown);
+        within_reconnect_timeout(resync).await.map(|_| ())
     }
 }
 
-fn gone() -> String {
-    let seconds = PATIENCE.as_secs();
-    format!("the database did not come back within {seconds} s")
+async fn within_reconnect_timeout<T>(
+    wait: impl Future<Output = Result<T, ClientClosed>>,
+) -> Result<T, ReconnectError> {
+    let waited = timeout(RECONNECT_TIMEOUT, wait).await;
+    Ok(waited.map_err(|_| ReconnectError::Timeout(RECONNECT_TIMEOUT))??)
 }

@@ -152,7 +152,9 @@ fn the_real_nbctl_prints_the_same() {
     let second = run(&format!("demo --listen punix:{}", socket.display()), &[]);
     assert_eq!((second.code, &*second.stdout), (Some(1), ""));
     assert!(
-        second.stderr.ends_with("nb.sock: another server does\n"),
+        second
+            .stderr
+            .ends_with("nb.sock: the address is in use by another server\n"),
         "{}",
         second.stderr
     );

@@ -53,11 +53,14 @@ fn two_objects_of_one_name() {
 fn zones_are_nodes() {
     fails(
         &run("apply --zone elsewhere", &[&example()]),
-        &["there is no node elsewhere: the nodes are ovn-control-plane, ovn-worker2, ovn-worker\n"],
+        &["node elsewhere not found; the nodes are ovn-control-plane, ovn-worker2, ovn-worker\n"],
     );
     let manifests = example_text();
     let without_nodes = &manifests[manifests.find("# Two tenants").unwrap()..];
-    fails(&run_on("apply", without_nodes), &["there is no node"]);
+    fails(
+        &run_on("apply", without_nodes),
+        &["the manifests contain no Node"],
+    );
     fails(
         &run("apply --nb unix:/none", &[&example()]),
         &["--zone is required"],
@@ -76,11 +79,11 @@ fn bad_arguments_are_errors_of_status_1() {
             "apply --service-cidr 10.96.0.0/16 --service-cidr 10.97.0.0/16",
             &[&example()],
         ),
-        &["--service-cidr 10.97.0.0/16: 10.96.0.0/16 is the IPv4 range already"],
+        &["--service-cidr 10.97.0.0/16: the IPv4 range is already 10.96.0.0/16"],
     );
     fails(
         &run("apply --zone n --nb ssl:h:1", &[&example()]),
-        &["there is no node n"],
+        &["node n not found"],
     );
 }
 
@@ -225,12 +228,12 @@ fn every_network_that_is_refused_is_told_once_with_the_reason() {
     let label = r#"required namespace label "k8s.ovn.org/primary-user-defined-network" must both be present"#;
     let expected = [
         format!(
-            r#"warning: standard input:18 (document 5): ClusterUserDefinedNetwork half: not NetworkCreated: invalid primary network state for namespace "three": a valid primary user defined network or network attachment definition custom resource, and {label}"#
+            r#"warning: standard input:18 (document 5): ClusterUserDefinedNetwork half: NetworkCreated is False: invalid primary network state for namespace "three": a valid primary user defined network or network attachment definition custom resource, and {label}"#
         ),
-        r#"warning: standard input:25 (document 6): UserDefinedNetwork nowhere/u: not NetworkCreated: failed to get namespace "nowhere": namespaces "nowhere" not found"#.to_owned(),
-        r#"warning: standard input:30 (document 7): UserDefinedNetwork one/u: not NetworkCreated: failed to generate NetworkAttachmentDefinition: failed to render CNI network config: invalid subnet configuration: pod or join subnet overlaps with already configured internal subnets: transit switch subnet "100.88.0.0/16" overlaps user defined subnet "100.88.0.0/16""#.to_owned(),
-        "warning: standard input:35 (document 8): ClusterUserDefinedNetwork fabric: not NetworkCreated: EVPN transport requested but EVPN feature is not enabled".to_owned(),
-        r#"warning: standard input:46 (document 9): ClusterUserDefinedNetwork wide: not NetworkCreated: failed to generate NetworkAttachmentDefinition: failed to render CNI network config: invalid subnet configuration: pod or join subnet overlaps with already configured internal subnets: service subnet "10.96.0.0/16" overlaps user defined subnet "10.96.0.0/12""#.to_owned(),
+        r#"warning: standard input:25 (document 6): UserDefinedNetwork nowhere/u: NetworkCreated is False: failed to get namespace "nowhere": namespaces "nowhere" not found"#.to_owned(),
+        r#"warning: standard input:30 (document 7): UserDefinedNetwork one/u: NetworkCreated is False: failed to generate NetworkAttachmentDefinition: failed to render CNI network config: invalid subnet configuration: pod or join subnet overlaps with already configured internal subnets: transit switch subnet "100.88.0.0/16" overlaps user defined subnet "100.88.0.0/16""#.to_owned(),
+        "warning: standard input:35 (document 8): ClusterUserDefinedNetwork fabric: NetworkCreated is False: EVPN transport requested but EVPN feature is not enabled".to_owned(),
+        r#"warning: standard input:46 (document 9): ClusterUserDefinedNetwork wide: NetworkCreated is False: failed to generate NetworkAttachmentDefinition: failed to render CNI network config: invalid subnet configuration: pod or join subnet overlaps with already configured internal subnets: service subnet "10.96.0.0/16" overlaps user defined subnet "10.96.0.0/12""#.to_owned(),
         r#"warning: standard input:53 (document 10): NetworkAttachmentDefinition two/other: spec.config: role "tertiary" is not known"#.to_owned(),
     ];
     for command in ["apply", "apply -o yaml", "plan"] {

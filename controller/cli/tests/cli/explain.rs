@@ -194,7 +194,7 @@ fn what_is_not_there_is_told() {
     assert_eq!(explained.code, Some(1));
     assert_eq!(
         explained.stderr,
-        "error: there is no ClusterNetworkConnect other: there is blue-green-connect\n"
+        "error: ClusterNetworkConnect other not found; found blue-green-connect\n"
     );
     let explained = run("explain cnc c --nb unix:/none", &[&example()]);
     assert_eq!(explained.code, Some(1));

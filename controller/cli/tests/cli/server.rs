@@ -275,7 +275,7 @@ fn a_connection_that_breaks_under_a_transaction_is_told_with_what_became_of_it()
         "{last}"
     );
     assert!(
-        last.ends_with("It is not applied: the database was looked at afterwards"),
+        last.ends_with("the database shows that the transaction is not applied"),
         "{last}"
     );
     assert_eq!(print(&server, &["show"]), "");

@@ -170,7 +170,7 @@ fn those_that_read_say_for_whom_they_wait() {
         waiting.kill().unwrap();
         waiting.wait().unwrap();
         let name = folder.path().display();
-        let waits = format!("waiting for another run, which uses the state folder {name}\n");
+        let waits = format!("waiting for another run that uses the state folder {name}\n");
         assert_eq!(line, Ok(waits));
     }
 }
@@ -186,7 +186,7 @@ fn state_among_the_manifests_is_refused() {
         let arguments = format!("{command} --state {}", state.display());
         let run = run(&arguments, &[manifests]);
         let told = format!(
-            "error: --state {} is among the manifests of -f {}: ",
+            "error: --state {} is inside -f {}: ",
             state.display(),
             manifests.display()
         );

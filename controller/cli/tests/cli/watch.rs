@@ -37,7 +37,7 @@ fn what_is_saved_is_applied_and_mistakes_leave_what_was_there() {
     );
     assert_eq!(
         watching.error(),
-        "what was applied stays; trying again when files change, and every 5 s\n"
+        "the applied rows stay; retrying on changes of files and every 5 s\n"
     );
 
     // A node more, and first among the nodes: the others keep their ids, and only its rows are new.
@@ -140,7 +140,7 @@ async fn what_is_taken_back_after_half_an_apply_is_applied() {
     );
     assert_eq!(
         watching.error(),
-        "trying again when files change, and every 5 s\n"
+        "retrying on changes of files and every 5 s\n"
     );
     fs::write(bed.manifest("3-connect.yaml"), both).unwrap();
     let mut second = watching.document();
@@ -167,7 +167,7 @@ fn what_fails_is_tried_again_without_a_change_of_files_and_told_once() {
     assert!(error.starts_with("error: cannot create "), "{error}");
     assert_eq!(
         watching.error(),
-        "trying again when files change, and every 5 s\n"
+        "retrying on changes of files and every 5 s\n"
     );
     watching.is_silent(Duration::from_secs(6));
     fs::remove_file(&obstacle).unwrap();
@@ -267,13 +267,12 @@ fn standard_input_cannot_be_watched() {
     assert_eq!(run.code, Some(1));
     assert_eq!(
         run.stderr,
-        "error: --watch is for files and folders: standard input does not change\n"
+        "error: --watch requires files or folders: standard input cannot be watched\n"
     );
 }
 
 /// What is said when a signal ends an apply that is under way.
-const STOPPED: &str =
-    "stopped in the middle of an apply: what is not done yet is left to the next one\n";
+const STOPPED: &str = "stopped during an apply; the next apply completes it\n";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn signals_end_an_apply_that_is_under_way() {
@@ -313,7 +312,7 @@ fn signals_end_a_watch_that_waits_for_the_state() {
     let lock = File::create(folder.path().join(".lock")).unwrap();
     lock.lock().unwrap();
     let arguments = format!("-o json --state {name}");
-    let waits = format!("waiting for another run, which uses the state folder {name}\n");
+    let waits = format!("waiting for another run that uses the state folder {name}\n");
     for signal in ["INT", "TERM"] {
         let watching = Watching::start(&example(), &arguments);
         assert_eq!(watching.error(), waits);

@@ -1,4 +1,4 @@
-//! `patchbay run` as a pod would run it.
+//! `patchbay run`, as in a pod.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use kube::Api;
 use patchbay_schemas::nb::LogicalRouterPolicy;
 use serde_json::{Value, json};
 
-use crate::bed::{Bed, ZONE, eventually};
+use crate::testbed::{Testbed, ZONE, eventually};
 
 pub(crate) fn patchbay(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_patchbay"));
@@ -16,12 +16,12 @@ pub(crate) fn patchbay(arguments: &[&str]) -> Command {
     command
 }
 
-/// A kubeconfig in this folder: how to reach the server at this place.
+/// Writes a kubeconfig for the server at `url` into a folder.
 pub(crate) fn kubeconfig(folder: &Path, url: &str) -> PathBuf {
     kubeconfig_of(folder, url, &json!({}))
 }
 
-/// The same with the rights of one of our service accounts.
+/// Writes a kubeconfig with the rights of a service account.
 pub(crate) fn kubeconfig_as(account: &str, folder: &Path, url: &str) -> PathBuf {
     kubeconfig_of(folder, url, &json!({"as": account}))
 }
@@ -41,8 +41,8 @@ fn kubeconfig_of(folder: &Path, url: &str, user: &Value) -> PathBuf {
 }
 
 #[tokio::test]
-async fn the_command_connects_and_gives_the_lease_back() {
-    let bed = Bed::simulated().await;
+async fn the_command_connects_networks_and_releases_the_lease_at_its_end() {
+    let bed = Testbed::simulated().await;
     let zone = bed.zone(ZONE).await;
     let folder = tempfile::tempdir().unwrap();
     let mut child = patchbay(&["run", "--zone", ZONE, "--service-cidr", "10.96.0.0/16"])
@@ -72,25 +72,25 @@ async fn the_command_connects_and_gives_the_lease_back() {
 }
 
 #[test]
-fn mistakes_are_told() {
-    let told = |arguments: &[&str]| {
+fn wrong_arguments_are_reported() {
+    let error_of = |arguments: &[&str]| {
         let output = patchbay(arguments).output().unwrap();
         assert!(!output.status.success());
         String::from_utf8(output.stderr).unwrap()
     };
-    let error = told(&["run", "--kubeconfig", "none"]);
+    let error = error_of(&["run", "--kubeconfig", "none"]);
     assert!(error.contains("--zone <NODE>"), "{error}");
     for zone in ["", "N 1!", "$(K8S_NODE)"] {
-        let error = told(&["run", "--zone", zone, "--kubeconfig", "none"]);
+        let error = error_of(&["run", "--zone", zone, "--kubeconfig", "none"]);
         assert!(error.contains("'--zone <NODE>': "), "{error}");
     }
     let arguments = ["run", "--mode", "cluster", "--kubeconfig", "none"];
     for namespace in ["", "a.b", "Default"] {
         let arguments = [&arguments[..], &["--namespace", namespace]].concat();
-        let error = told(&arguments);
+        let error = error_of(&arguments);
         assert!(error.contains("'--namespace <NAMESPACE>': "), "{error}");
     }
-    let error = told(&["run", "--mode", "cluster", "--kubeconfig", "none"]);
+    let error = error_of(&["run", "--mode", "cluster", "--kubeconfig", "none"]);
     assert!(
         error.starts_with("error: cannot use the cluster: cannot read none: "),
         "{error}"
@@ -100,7 +100,7 @@ fn mistakes_are_told() {
     let broken = |content: &str| {
         std::fs::write(&file, content).unwrap();
         let file = file.to_str().unwrap();
-        told(&["run", "--mode", "cluster", "--kubeconfig", file])
+        error_of(&["run", "--mode", "cluster", "--kubeconfig", file])
     };
     let place = format!("error: cannot use the cluster: {}: ", file.display());
     let error = broken("{");

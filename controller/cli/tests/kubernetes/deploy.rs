@@ -1,4 +1,4 @@
-//! The manifests that come with the project.
+//! The manifests in `controller/deploy`.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use patchbay_crds::{CLUSTER_MANAGER, manifests, policies};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::bed::{Bed, ZONE, eventually};
 use crate::command::patchbay;
+use crate::testbed::{Testbed, ZONE, eventually};
 
 fn read(name: &str) -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -19,7 +19,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(file).unwrap()
 }
 
-/// The objects of a kind in a file; every field must be one that the kind has.
+/// The objects of a kind in a file. Every field must be one of the kind's.
 fn objects<T: DeserializeOwned + serde::Serialize>(name: &str, kind: &str) -> Vec<T> {
     let all: Vec<Value> = serde_saphyr::from_multiple(&read(name)).unwrap();
     let of_kind = all.into_iter().filter(|object| object["kind"] == kind);
@@ -39,7 +39,8 @@ fn arguments(container: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Whether the command takes the arguments: without a cluster to run in, that is what it complains about.
+/// Checks that the command accepts the arguments: its only error is that it does not run in a
+/// cluster.
 fn is_understood(arguments: &[String]) {
     let mut command = patchbay(&[]);
     command
@@ -55,17 +56,17 @@ fn is_understood(arguments: &[String]) {
 }
 
 #[test]
-fn definitions_are_those_that_the_command_prints() {
+fn the_definitions_equal_the_output_of_the_command() {
     let names = ["cnc".to_owned()];
     let printed = manifests(&names, &policies(CLUSTER_MANAGER)).unwrap();
     assert!(
         read("crds.yaml") == printed,
-        "write it anew: patchbay crds cnc --policies > controller/deploy/crds.yaml"
+        "update it: patchbay crds cnc --policies > controller/deploy/crds.yaml"
     );
 }
 
 #[test]
-fn programs_are_started_with_arguments_that_they_understand() {
+fn the_manifests_arguments_are_valid() {
     let deployments = objects::<Deployment>("cluster.yaml", "Deployment");
     assert_eq!(deployments.len(), 1);
     let deployment = serde_json::to_value(&deployments[0]).unwrap();
@@ -79,14 +80,14 @@ fn programs_are_started_with_arguments_that_they_understand() {
 }
 
 #[test]
-fn files_of_the_kustomization_are_there() {
+fn the_files_of_the_kustomization_exist() {
     let kustomization: Value = serde_saphyr::from_str(&read("kustomization.yaml")).unwrap();
     for file in kustomization["resources"].as_array().unwrap() {
         assert!(!read(file.as_str().unwrap()).is_empty());
     }
 }
 
-/// Everything the roles allow, as `<resource> <verb>`.
+/// All permissions of a role, as `<resource> <verb>`.
 fn allowed(role: &str) -> Vec<String> {
     let cluster = objects::<ClusterRole>("rbac.yaml", "ClusterRole").into_iter();
     let cluster = cluster.map(|one| (one.name_any(), one.rules));
@@ -108,13 +109,13 @@ fn allowed(role: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_roles_allow_what_is_asked_for_and_little_else() {
-    let bed = Bed::simulated().await;
+async fn the_roles_allow_all_requests_and_little_else() {
+    let bed = Testbed::simulated().await;
     let zone = bed.zone(ZONE).await;
     let (cluster, node) = (bed.run_cluster("one"), bed.run_zone(&zone));
     bed.connect().await;
     bed.until_allocated(2).await;
-    eventually("everything is written that ever is", async || {
+    eventually("every kind of write has occurred", async || {
         let requests = bed.api().requests();
         let wrote = |path: &str| {
             let mut all = requests.iter();

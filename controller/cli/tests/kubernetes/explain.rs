@@ -4,18 +4,18 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 use crate::apiserver::{Fault, Reply};
-use crate::bed::{Bed, CONNECT, ZONE};
 use crate::command::{kubeconfig_as, patchbay};
+use crate::testbed::{CONNECT, Testbed, ZONE};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_is_explained() {
-    let bed = Bed::simulated().await;
+    let bed = Testbed::simulated().await;
     let zone = bed.zone(ZONE).await;
     let cluster = bed.run_cluster("one");
     bed.connect().await;
     bed.until_allocated(2).await;
     let folder = tempfile::tempdir().unwrap();
-    // As in a sidecar.
+    // With the rights of a sidecar.
     let config = kubeconfig_as("ovnkube-node", folder.path(), &bed.api().url());
     let explain = |more: &[&str]| {
         let mut command = patchbay(&["explain", "cnc", CONNECT]);
@@ -46,23 +46,23 @@ async fn a_cluster_is_explained() {
         nodes.patch(node, &params, &patch).await.unwrap();
     }
     let (text, _) = explain(&[]);
-    for told in [
+    for line in [
         "network cluster_udn_green-network: connected on some nodes\n",
         "  node ovn-control-plane: not connected: the node has no id yet -> Node ovn-control-plane: metadata.annotations[k8s.ovn.org/node-id]\n",
         "  node ovn-worker2: not connected: the node has no id yet -> Node ovn-worker2: metadata.annotations[k8s.ovn.org/node-id]\n",
     ] {
-        assert!(text.contains(told), "{told}\nin {text}");
+        assert!(text.contains(line), "{line}\nin {text}");
     }
 
-    // In the zone's own database the networks are there; what has no router is told with its name.
+    // The zone's database has the networks; a network without its router is named.
     let (text, _) = explain(&["--zone", ZONE, "--nb", zone.remote()]);
     assert!(
         text.contains("network cluster_udn_blue-network: connected on some nodes\n"),
         "{text}"
     );
-    let bare = crate::database::Zone::without_networks(ZONE).await;
+    let bare = crate::zone_database::Zone::without_networks(ZONE).await;
     let (text, _) = explain(&["--zone", ZONE, "--nb", bare.remote()]);
-    let told = "  not connected: unable to create router control plane protection: Copp row ovnkube-default does not exist yet -> Northbound row Copp ovnkube-default\n";
-    assert!(text.contains(told), "{text}");
+    let line = "  not connected: unable to create router control plane protection: Copp row ovnkube-default does not exist yet -> Northbound row Copp ovnkube-default\n";
+    assert!(text.contains(line), "{text}");
     cluster.stop().await;
 }

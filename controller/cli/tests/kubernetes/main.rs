@@ -1,29 +1,30 @@
-//! The controller on a Kubernetes API: a server in this process, or the one that `PATCHBAY_TEST_KUBECONFIG` names.
+//! The controller on a Kubernetes API: an API server in this process, or the real one that
+//! `PATCHBAY_TEST_KUBECONFIG` names.
 //!
-//! On a real server no controller of connects or networks may run. Definitions of resources that are missing are made. Tests
-//! then run one after the other, and delete what they make. What only our own server can be made to do is tested with it
-//! all the same: those tests ask for `Bed::simulated`. That the controller may do all this with the roles in
-//! `deploy/rbac.yaml` is what our own server sees to: it allows nothing else.
+//! On a real server no controller of `ClusterNetworkConnect`s or networks may run. Missing resource
+//! definitions are created. The tests then run one after the other, and delete what they create.
+//! Faults can be injected into the in-process server only, so tests that need them call
+//! `Testbed::simulated`. That server allows only what the roles in `deploy/rbac.yaml` allow.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests, too, may stop a test")]
 
+mod api_failures;
+mod api_server;
 #[path = "../support/apiserver/mod.rs"]
 mod apiserver;
-mod bed;
+mod cluster_manager;
 mod command;
-mod connecting;
-mod database;
 mod deploy;
-mod egress;
+mod egress_ips;
 mod explain;
-mod failures;
-mod half_dead;
-mod lasting;
-mod leading;
-mod mistakes;
+mod leader_election;
+mod operator_mistakes;
+mod persistent_errors;
 mod relay;
-mod reporting;
 mod scale;
-mod server;
 mod stored;
-mod zone;
+mod testbed;
+mod unresponsive_server;
+mod zone_controller;
+mod zone_database;
+mod zone_reports;

@@ -1,4 +1,4 @@
-//! A connection that can be lost, between a client and a server on unix sockets.
+//! A relay between a client and a server on unix sockets, which can be cut.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::{JoinHandle, JoinSet};
 
-/// Passes everything on until it is cut.
+/// Forwards all connections until it is cut.
 pub(crate) struct Relay {
     socket: PathBuf,
     server: PathBuf,
@@ -14,7 +14,7 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// A relay that is not there yet.
+    /// A relay that does not listen yet.
     pub(crate) fn new(socket: PathBuf, server: PathBuf) -> Self {
         Self {
             socket,
@@ -23,7 +23,7 @@ impl Relay {
         }
     }
 
-    /// Accepts connections and passes on.
+    /// Accepts and forwards connections.
     pub(crate) fn mend(&mut self) {
         let listener = UnixListener::bind(&self.socket).unwrap();
         let server = self.server.clone();
@@ -37,7 +37,7 @@ impl Relay {
         }));
     }
 
-    /// Loses all connections and accepts none.
+    /// Cuts all connections and accepts none.
     pub(crate) async fn cut(&mut self) {
         let passing = self.passing.take().unwrap();
         passing.abort();

@@ -1,4 +1,4 @@
-//! A large cluster: 22 MB of node annotations, of which a zone keeps what it needs.
+//! A large cluster with 22 MB of node annotations, of which a zone keeps a small part.
 
 use std::fmt::Write;
 use std::process::Child;
@@ -10,13 +10,13 @@ use kube::api::PostParams;
 use patchbay_schemas::nb::LogicalRouterPolicy;
 use serde_json::json;
 
-use crate::bed::{Bed, ZONE};
 use crate::command::{kubeconfig, patchbay};
+use crate::testbed::{Testbed, ZONE};
 
 const NODES: usize = 1000;
 const NETWORKS: usize = 500;
 
-/// Subnets of all networks on a node.
+/// The annotation with the subnets of all networks on a node.
 fn subnets(node: usize) -> String {
     let mut text = "{".to_owned();
     for network in 0..NETWORKS {
@@ -32,7 +32,7 @@ fn subnets(node: usize) -> String {
     text + "}"
 }
 
-/// The most memory that a process has had, in MB.
+/// Peak memory of a process in MB.
 fn peak_memory(child: &Child) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let line = status
@@ -48,8 +48,8 @@ fn peak_memory(child: &Child) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_zone_half_of_a_large_cluster_has_a_bounded_size() {
-    let bed = Bed::simulated().await;
+async fn the_zone_controller_of_a_large_cluster_has_a_bounded_size() {
+    let bed = Testbed::simulated().await;
     let nodes = Api::<Node>::all(bed.client.clone());
     for index in 0..NODES {
         let node: Node = serde_json::from_value(json!({"metadata": {
@@ -78,7 +78,8 @@ async fn the_zone_half_of_a_large_cluster_has_a_bounded_size() {
     .await;
     let (time, memory) = (begun.elapsed(), peak_memory(&child));
     println!("connected after {time:?}, {memory} MB at most");
-    // The annotations alone are 22 MB of text; kept whole, with what parsing them takes, they would need several times that.
+    // The annotations are 22 MB of text. Kept as decoded objects they would take several times
+    // that.
     assert!(memory < 120, "{memory} MB");
     ovsdb_sim::testing::signal(&child, "TERM");
     child.wait().unwrap();

@@ -1,4 +1,4 @@
-//! Custom resources as `kube`'s requests take them.
+//! Custom resources as types for `kube`'s requests.
 
 use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
@@ -11,7 +11,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::Error as _};
 use serde_json::{Value, json};
 
-/// An object of a custom resource. Its metadata are those of `k8s-openapi`, which are also the ones that are written.
+/// An object of a custom resource, with the metadata of `k8s-openapi`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Stored<T> {
     pub(crate) metadata: ObjectMeta,

@@ -161,7 +161,7 @@ impl ConnectState {
                 };
                 // An identity ends with the name of the router.
                 let router = marks.id(port).rsplit(':').next().unwrap_or_default();
-                switches.extend(names::switch_beside(router, &around.inputs.zone));
+                switches.extend(names::switch_of_router(router, &around.inputs.zone));
             }
             let mut there = switches.iter().filter_map(|name| index.switch(name));
             if there.any(|switch| is_isolated(network, connect, switch.uuid, around)) {

@@ -9,10 +9,10 @@ use patchbay_schemas::row::Row;
 use smol_str::SmolStr;
 
 use crate::report::NodeSkip;
-use patchbay_model::external_ids::AttachedRows;
+use patchbay_model::external_ids::AttachmentExternalIds;
 use patchbay_model::{
     Attachment, Connect, ConnectSubnets, IpFamily, Network, Node, NodeId, PointToPoint, TunnelKey,
-    mac_address, names, net_text, point_to_point, port_tunnel_key,
+    format_net, mac_address, names, point_to_point, port_tunnel_key,
 };
 
 use super::rows::PortRow;
@@ -26,11 +26,11 @@ const CHASSIS: &str = "requested-chassis";
 pub(crate) struct LinkRows {
     /// How the names of the connect router's ports start; that of a layer2 network's port is complete.
     port_name: String,
-    ports: AttachedRows,
+    ports: AttachmentExternalIds,
     /// The options of ports that are not in this zone; the values are those of no port.
     remote_options: Map,
     /// Those of each family that the network has a connect subnet of.
-    routes: Vec<(IpFamily, AttachedRows)>,
+    routes: Vec<(IpFamily, AttachmentExternalIds)>,
 }
 
 impl LinkRows {
@@ -39,17 +39,22 @@ impl LinkRows {
         let router = names::connect_router(name);
         let options = [CHASSIS, TUNNEL_KEY].map(|key| (Atom::from(key), Atom::from("")));
         let families = subnets.iter().map(IpFamily::of_net);
-        let routes = |family| (family, AttachedRows::routes(name, network.id, family));
+        let routes = |family| {
+            (
+                family,
+                AttachmentExternalIds::routes(name, network.id, family),
+            )
+        };
         Self {
             port_name: names::connect_port(name, &network.name, network.topology, ""),
-            ports: AttachedRows::ports(name, network.id, &router),
+            ports: AttachmentExternalIds::ports(name, network.id, &router),
             remote_options: options.into_iter().collect(),
             routes: families.map(routes).collect(),
         }
     }
 
     /// What the routes of one family have in common.
-    pub(super) fn routes(&self, family: IpFamily) -> Option<&AttachedRows> {
+    pub(super) fn routes(&self, family: IpFamily) -> Option<&AttachmentExternalIds> {
         let mut routes = self.routes.iter();
         routes.find(|(of, _)| *of == family).map(|(_, rows)| rows)
     }
@@ -157,7 +162,7 @@ impl<'a> Link<'a> {
     /// The port of the network's router, if that is in this zone.
     pub(crate) fn network_port(&self, connect: &Connect, member: &Member) -> Option<PortRow> {
         let name = self.network_name(connect, member)?;
-        let rows = AttachedRows::ports(&connect.name, member.id, &member.router);
+        let rows = AttachmentExternalIds::ports(&connect.name, member.id, &member.router);
         Some(PortRow {
             peer: Some(self.name.clone()),
             ..self.port(name, &rows, |pair| pair.network_side)
@@ -167,7 +172,7 @@ impl<'a> Link<'a> {
     fn port(
         &self,
         name: SmolStr,
-        rows: &AttachedRows,
+        rows: &AttachmentExternalIds,
         side: fn(&PointToPoint) -> IpNet,
     ) -> PortRow {
         let networks = self.addresses.iter().map(side);
@@ -175,7 +180,7 @@ impl<'a> Link<'a> {
         PortRow {
             name,
             mac: mac.unwrap_or_default().into(),
-            networks: networks.map(|net| net_text(net).into()).collect::<Set>(),
+            networks: networks.map(|net| format_net(net).into()).collect::<Set>(),
             external_ids: rows.external_ids(self.attachment),
             ..PortRow::default()
         }

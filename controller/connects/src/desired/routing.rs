@@ -4,7 +4,7 @@ use ipnet::IpNet;
 use patchbay_schemas::nb::{LogicalRouterPolicy, LogicalRouterPolicyAction};
 
 use patchbay_model::external_ids::{OwnedRow, key};
-use patchbay_model::{Connect, IpFamily, address_text, net_text};
+use patchbay_model::{Connect, IpFamily, format_address, format_net};
 
 use super::rows::RouteRow;
 use super::{Link, Member};
@@ -35,8 +35,8 @@ pub(crate) fn routes(member: &Member, link: &Link<'_>) -> Vec<RouteRow> {
                 external_ids.insert(key::ID.into(), id.into());
             }
             routes.push(RouteRow {
-                ip_prefix: net_text(*subnet).into(),
-                nexthop: address_text(nexthop).into(),
+                ip_prefix: format_net(*subnet).into(),
+                nexthop: format_address(nexthop).into(),
                 external_ids,
                 ..RouteRow::default()
             });

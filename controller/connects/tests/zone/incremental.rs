@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use patchbay_connects::ZoneController;
 use patchbay_engine::txn::Transaction;
-use patchbay_model::{ConnectSubnetMap, NodeId, Unreadable};
+use patchbay_model::{ConnectSubnetMap, NodeId, UnreadableAnnotations};
 use patchbay_schemas::nb::{Copp, LogicalRouterPort};
 use patchbay_schemas::uuids::UuidSource;
 use proptest::prelude::*;
@@ -84,7 +84,7 @@ proptest! {
                 .inputs
                 .nodes
                 .values()
-                .all(|node| node.unreadable == Unreadable::default());
+                .all(|node| node.unreadable == UnreadableAnnotations::default());
         if is_readable && all_known && all_owned && has_id && world.count::<Copp>() == 1 {
             prop_assert_eq!(dump(&world.database.snapshot()), made_anew(&world));
         }

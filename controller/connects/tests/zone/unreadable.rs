@@ -59,7 +59,7 @@ fn the_reason_names_what_cannot_be_read() {
     let mut world = connected(CONNECTIVITY[0]);
     let node = world.node("n2");
     node.subnets.remove("red");
-    node.unreadable.subnets = UnreadableSubnets::Of(["red".to_owned()].into());
+    node.unreadable.subnets = UnreadableSubnets::Networks(["red".to_owned()].into());
     assert_eq!(
         world.pass_of_c().messages(),
         ["network red, node n2: the node's subnets cannot be read"]
@@ -103,7 +103,7 @@ fn an_id_that_can_be_read_again_is_what_counts() {
 fn routes_stay_while_subnets_cannot_be_read() {
     for unreadable in [
         UnreadableSubnets::All,
-        UnreadableSubnets::Of(["red".to_owned(), "blue".to_owned()].into()),
+        UnreadableSubnets::Networks(["red".to_owned(), "blue".to_owned()].into()),
     ] {
         let mut world = connected(CONNECTIVITY[0]);
         let before = state(&world);

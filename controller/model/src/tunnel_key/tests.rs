@@ -25,7 +25,7 @@ fn key(ranges: &[ConnectRange], subnets: &[&str], attachment: Attachment) -> Opt
 }
 
 #[test]
-fn keys_of_layer3_networks() {
+fn keys_of_layer3_networks_follow_from_block_and_node_id() {
     let cases = [
         ("192.168.0.0/16", 24, "192.168.0.0/24", 2, Some(3)),
         ("192.168.0.0/16", 24, "192.168.1.0/24", 4, Some(261)),
@@ -45,7 +45,7 @@ fn keys_of_layer3_networks() {
         // In capped blocks node 5000 would take the first key of the next block.
         ("10.0.0.0/8", 18, "10.0.0.0/18", 4999, Some(5000)),
         ("10.0.0.0/8", 18, "10.0.0.0/18", 5000, None),
-        // Folded: the block at 32768 takes the keys that the block at 0 leaves free.
+        // Folded: the block at 32768 uses the keys that the block at 0 leaves free.
         ("192.168.0.0/16", 24, "192.168.128.0/24", 0, Some(129)),
         ("192.168.0.0/16", 24, "192.168.255.0/24", 126, Some(32_767)),
         ("192.168.0.0/16", 24, "192.168.255.0/24", 127, None),
@@ -62,7 +62,7 @@ fn keys_of_layer3_networks() {
 }
 
 #[test]
-fn keys_of_layer2_networks() {
+fn keys_of_layer2_networks_follow_from_the_address_pair() {
     let cases = [
         ("172.16.0.0/12", 20, "172.16.17.128/31", Some(4289)),
         ("10.100.0.0/16", 22, "10.100.51.254/31", Some(12_800)),
@@ -77,14 +77,14 @@ fn keys_of_layer2_networks() {
 }
 
 #[test]
-fn the_ipv4_subnet_decides_where_there_is_one() {
+fn the_ipv4_subnet_is_used_if_there_is_one() {
     let ranges = [range("10.50.0.0/16", 20), range("fd00:50::/112", 116)];
     let subnets = ["fd00:50::7064/127", "10.50.96.100/31"];
     assert_eq!(key(&ranges, &subnets, Attachment::Layer2), Some(24_627));
 }
 
 #[test]
-fn what_does_not_belong_together_is_refused() {
+fn subnets_outside_of_the_ranges_have_no_keys() {
     let v4: ConnectRanges = [range("10.0.0.0/16", 24)].into_iter().collect();
     let subnets = |subnet: &str| -> ConnectSubnets {
         std::iter::once(subnet.parse::<IpNet>().unwrap()).collect()
@@ -102,7 +102,7 @@ fn what_does_not_belong_together_is_refused() {
 }
 
 #[test]
-fn usable_blocks_are_those_with_a_key() {
+fn usable_blocks_have_at_least_one_key() {
     let cases = [
         ("192.168.0.0/22", 24, 4),
         ("192.168.0.0/16", 24, 256),
@@ -128,14 +128,14 @@ fn usable_blocks_are_those_with_a_key() {
     assert_eq!(range("10.0.0.0/8", 18).usable_pairs(7), 0);
 }
 
-/// All keys of a range, by block and pair; fails on a key that two of them have.
+/// All keys of a range with their block and pair. Panics if two pairs have the same key.
 fn all_keys(range: ConnectRange) -> BTreeMap<u16, (u32, u32)> {
     let mut keys = BTreeMap::new();
     for block in 0..range.usable_blocks() {
         for pair in 0..range.usable_pairs(block) {
             let key = pair_key(range, block.into(), pair.into()).unwrap();
             let other = keys.insert(key.get(), (block, pair));
-            assert_eq!(other, None, "{range:?}: {key} is given twice");
+            assert_eq!(other, None, "{range:?}: {key} belongs to two pairs");
         }
     }
     keys
@@ -159,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_not_usable_has_no_key(range in ranges(), beyond in 0_u128..100_000, pair in 0_u128..100_000) {
+    fn unusable_blocks_and_pairs_have_no_key(range in ranges(), beyond in 0_u128..100_000, pair in 0_u128..100_000) {
         let blocks = u128::from(range.usable_blocks());
         let total = 1_u128 << (range.network_prefix() - range.cidr().prefix_len());
         if blocks + beyond < total {
@@ -171,7 +171,7 @@ proptest! {
     }
 
     #[test]
-    fn far_away_blocks_do_not_overflow(range in ranges(), block: u128, pair: u128) {
+    fn high_block_numbers_do_not_overflow(range in ranges(), block: u128, pair: u128) {
         let _ = pair_key(range, block >> range.host_bits(), pair);
     }
 }

@@ -111,7 +111,7 @@ fn networks_whose_rows_would_share_names_are_one_network() {
     assert_eq!(
         problems(&networks),
         [
-            "a/a-b: network cluster_udn_a-b cannot be told from network cluster_udn_a.b in OVN: routers and switches \
+            "a/a-b: network cluster_udn_a-b conflicts with network cluster_udn_a.b in OVN: routers and switches \
              of both have names that start with \"cluster_udn_a.b_\""
         ]
     );

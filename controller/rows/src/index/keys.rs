@@ -7,7 +7,8 @@ use uuid::Uuid;
 
 use crate::table::TablePlace;
 
-/// Identity of a row in short: its table and a hash. Lookups of existing rows compare the identity itself as well.
+/// Identity of a row in short: its table and a hash. Lookups of existing rows compare the identity
+/// itself as well.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(crate) struct RowKey {
     pub(crate) table: TablePlace,

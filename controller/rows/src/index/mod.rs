@@ -1,4 +1,5 @@
-//! The rows of a capability's tables, kept up to date: each change of a row costs as much as the row.
+//! The rows of a capability's tables, kept up to date: each change of a row costs as much as the
+//! row.
 //!
 //! ```text
 //! owned      part -> rows

@@ -1,5 +1,5 @@
-//! A synthetic capability: sites have routers, links of sites to nodes have ports and routes, and switches of another program
-//! hold a group of each site.
+//! A synthetic capability: sites have routers, links of sites to nodes have ports and routes, and
+//! switches of another program hold a group of each site.
 
 use std::sync::Arc;
 

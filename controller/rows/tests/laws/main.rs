@@ -1,4 +1,5 @@
-//! Laws of the engine, for any sequence of changed inputs, foreign edits, and failed or cut transactions.
+//! Laws of the engine, for any sequence of changed inputs, foreign edits, and failed or cut
+//! transactions.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
 

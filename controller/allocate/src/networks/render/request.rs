@@ -1,4 +1,4 @@
-//! What a custom resource asks for, in one form for both kinds.
+//! Network that a UserDefinedNetwork or ClusterUserDefinedNetwork requests, in one form.
 
 use ipnet::IpNet;
 use thiserror::Error;
@@ -10,27 +10,27 @@ use patchbay_resources::udn::{
     NetworkRole, NoOverlayConfig, Transport, UdnTopology, UserDefinedNetworkSpec,
 };
 
-/// A custom resource that does not say what its topology needs.
+/// Error of a custom resource without the configuration of its topology.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[error("invalid topology specified: topology {0} is specified but {0} config is nil")]
 pub(in crate::networks) struct RequestError(&'static str);
 
-/// A network as a custom resource asks for it.
+/// Network that a custom resource requests.
 #[derive(Clone, Debug)]
 pub(in crate::networks) struct NetworkRequest<'a> {
     /// Name of the network.
     pub(in crate::networks) network: String,
-    /// The member of its topology.
-    pub(in crate::networks) config: Config<'a>,
-    /// How packets travel between nodes, if not in the overlay.
+    /// Configuration of the topology.
+    pub(in crate::networks) config: TopologyConfig<'a>,
+    /// Transport of packets between nodes. `None`: Geneve.
     pub(in crate::networks) transport: Option<Transport>,
     pub(super) no_overlay: Option<&'a NoOverlayConfig>,
     pub(super) uplink: Option<&'a str>,
 }
 
-/// The member of a topology.
+/// Configuration of a topology, the field `layer3`, `layer2` or `localnet`.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::networks) enum Config<'a> {
+pub(in crate::networks) enum TopologyConfig<'a> {
     Layer3(&'a Layer3Config),
     Layer2(&'a Layer2Config),
     Localnet(&'a LocalnetConfig),
@@ -45,12 +45,12 @@ impl<'a> NetworkRequest<'a> {
             UdnTopology::Layer3 => spec
                 .layer3
                 .as_ref()
-                .map(Config::Layer3)
+                .map(TopologyConfig::Layer3)
                 .ok_or(RequestError("Layer3")),
             UdnTopology::Layer2 => spec
                 .layer2
                 .as_ref()
-                .map(Config::Layer2)
+                .map(TopologyConfig::Layer2)
                 .ok_or(RequestError("Layer2")),
         };
         Ok(Self {
@@ -71,17 +71,17 @@ impl<'a> NetworkRequest<'a> {
             CudnTopology::Layer3 => network
                 .layer3
                 .as_ref()
-                .map(Config::Layer3)
+                .map(TopologyConfig::Layer3)
                 .ok_or(RequestError("Layer3")),
             CudnTopology::Layer2 => network
                 .layer2
                 .as_ref()
-                .map(Config::Layer2)
+                .map(TopologyConfig::Layer2)
                 .ok_or(RequestError("Layer2")),
             CudnTopology::Localnet => network
                 .localnet
                 .as_ref()
-                .map(Config::Localnet)
+                .map(TopologyConfig::Localnet)
                 .ok_or(RequestError("Localnet")),
         };
         Ok(Self {
@@ -94,8 +94,8 @@ impl<'a> NetworkRequest<'a> {
     }
 }
 
-impl<'a> Config<'a> {
-    /// The word for the topology in configurations.
+impl<'a> TopologyConfig<'a> {
+    /// The value of `topology` in CNI configurations.
     pub(super) fn topology(self) -> &'static str {
         match self {
             Self::Layer3(_) => "layer3",
@@ -120,18 +120,18 @@ impl<'a> Config<'a> {
         }
     }
 
-    /// The network's ranges.
+    /// Pod subnets of the network, without host bits.
     pub(super) fn subnets(self) -> Vec<IpNet> {
         match self {
-            Self::Layer3(config) => parsed(config.subnets.iter().map(|subnet| &subnet.cidr)),
-            Self::Layer2(config) => parsed(config.subnets.iter().flatten()),
-            Self::Localnet(config) => parsed(config.subnets.iter().flatten()),
+            Self::Layer3(config) => parse_subnets(config.subnets.iter().map(|subnet| &subnet.cidr)),
+            Self::Layer2(config) => parse_subnets(config.subnets.iter().flatten()),
+            Self::Localnet(config) => parse_subnets(config.subnets.iter().flatten()),
         }
     }
 }
 
-/// The subnets in these texts; validation has refused what is none.
-pub(super) fn parsed<'a>(texts: impl IntoIterator<Item = &'a String>) -> Vec<IpNet> {
+/// Parses subnets. Other texts are skipped, because validation has refused them before.
+pub(super) fn parse_subnets<'a>(texts: impl IntoIterator<Item = &'a String>) -> Vec<IpNet> {
     texts
         .into_iter()
         .filter_map(|text| text.parse().ok())
@@ -139,7 +139,7 @@ pub(super) fn parsed<'a>(texts: impl IntoIterator<Item = &'a String>) -> Vec<IpN
         .collect()
 }
 
-/// The length of the subnets that nodes get if the network does not say.
+/// Prefix length of node subnets, if the network configures none.
 pub(super) const fn default_host_subnet(family: IpFamily) -> i32 {
     match family {
         IpFamily::V4 => 24,

@@ -61,7 +61,7 @@ fn localnet() {
 }
 
 #[test]
-fn every_member_has_its_place() {
+fn all_fields_are_written_in_alphabetical_order() {
     let network = "network: {topology: Layer2, layer2: {role: Primary, mtu: 1300, subnets: [10.0.0.0/16, 'fd10::/64'],
         reservedSubnets: [10.0.1.0/24], infrastructureSubnets: [10.0.0.0/24], defaultGatewayIPs: [10.0.0.9, 'fd10::9'],
         joinSubnets: [100.66.0.0/16]}}, uplinks: [eth0]";
@@ -79,7 +79,7 @@ fn every_member_has_its_place() {
 }
 
 #[test]
-fn transit_ranges_give_way_to_the_network() {
+fn transit_ranges_move_behind_the_networks_subnets() {
     let moved = |subnets: &[&str]| {
         let subnets: Vec<IpNet> = subnets
             .iter()
@@ -97,7 +97,7 @@ fn transit_ranges_give_way_to_the_network() {
 }
 
 #[test]
-fn what_the_cluster_cannot_give_is_refused() {
+fn networks_that_conflict_with_the_cluster_are_refused() {
     let settings = ClusterSettings {
         cluster_subnets: vec!["10.244.0.0/16".parse().unwrap()],
         service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],

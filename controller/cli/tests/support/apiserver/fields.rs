@@ -1,11 +1,11 @@
-//! Who owns which field: sets of fields, as `managedFields` has them (`FieldsV1`).
+//! Ownership of fields: sets of fields in the format of `managedFields` (`FieldsV1`).
 //!
-//! A set is a tree of JSON objects. `f:name` is a member of an object, `k:{"type":"Accepted"}` an element of a list
-//! that is a map, `{}` a leaf: a value as a whole.
+//! A set is a tree of JSON objects. `f:name` is a member of an object, `k:{"type":"Accepted"}` an
+//! element of a list with keys, and `{}` a leaf, which stands for a whole value.
 
 use serde_json::{Map, Value, json};
 
-/// Members that are nobody's.
+/// Members without an owner.
 const SYSTEM: [&str; 10] = [
     "apiVersion",
     "kind",
@@ -19,7 +19,7 @@ const SYSTEM: [&str; 10] = [
     "selfLink",
 ];
 
-/// The list that is a map, in all the kinds that we know: conditions, by type.
+/// The only list with keys in all kinds here: conditions, by type.
 pub(super) fn element_key(member: &str, element: &Value) -> Option<String> {
     let key = element.get("type").filter(|_| member == "conditions")?;
     Some(json!({"type": key}).to_string())
@@ -43,7 +43,7 @@ fn of_value(member: &str, value: &Value) -> Value {
         Value::Object(members) if !members.is_empty() => Value::Object(
             members
                 .iter()
-                // An empty map has no fields to own.
+                // An empty map has no fields that can be owned.
                 .filter(|(_, value)| **value != json!({}))
                 .map(|(name, value)| (format!("f:{name}"), of_value(name, value)))
                 .collect(),
@@ -74,7 +74,7 @@ pub(super) fn difference(one: &Value, other: &Value) -> Value {
     })
 }
 
-/// The fields that are in both.
+/// The fields that are in both sets.
 pub(super) fn intersection(one: &Value, other: &Value) -> Value {
     combined(one, other, &|one, other| match other? {
         other if is_leaf(one) || is_leaf(other) => Some(json!({})),
@@ -94,7 +94,7 @@ fn combined(
     Value::Object(kept)
 }
 
-/// The part of an object that a set names.
+/// The part of an object with the fields of a set.
 pub(super) fn extract(object: &Value, set: &Value) -> Value {
     match (object, set) {
         (Value::Object(members), Value::Object(fields)) if !fields.is_empty() => Value::Object(
@@ -117,7 +117,7 @@ pub(super) fn extract(object: &Value, set: &Value) -> Value {
     }
 }
 
-/// Takes the fields that a set names out of an object.
+/// Removes the fields of a set from an object.
 pub(super) fn remove(object: &mut Value, set: &Value) {
     let Some(fields) = set.as_object() else {
         return;

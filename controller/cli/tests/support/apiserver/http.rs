@@ -21,7 +21,7 @@ use super::watch::lines;
 
 type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 
-/// Serves connections. They end with the future.
+/// Serves connections until the future is dropped.
 pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
@@ -30,7 +30,7 @@ pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             let service = service_fn(|request| serve(shared.clone(), request));
             let connection = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service);
-            // A connection that is cut is the client's business.
+            // A cut connection is an error of the client.
             let _ = connection.await;
         });
     }
@@ -105,7 +105,7 @@ fn query(text: &str) -> std::collections::BTreeMap<String, String> {
         .collect()
 }
 
-/// Undoes percent encoding.
+/// Decodes percent encoding.
 fn decode(text: &str) -> String {
     let mut bytes = text.bytes();
     let mut decoded = Vec::new();

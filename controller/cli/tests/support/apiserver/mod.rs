@@ -1,20 +1,21 @@
-//! A small Kubernetes API server in the test process, which speaks HTTP on a loopback port.
+//! A small Kubernetes API server in the test process, with HTTP on a loopback port.
 //!
-//! It stores objects of the kinds in [`resources`] and knows what controllers depend on: resource versions, lists in pages,
-//! watches with bookmarks, optimistic concurrency, server-side apply with field managers, the status subresource, JSON and
-//! merge patches, label selectors. It validates nothing. What goes wrong in clusters can be ordered: watches that are
-//! dropped, history that is forgotten (410 Gone), requests that fail.
+//! It stores objects of the kinds in [`resources`] and implements what controllers depend on:
+//! resource versions, lists in pages, watches with bookmarks, optimistic concurrency, server-side
+//! apply with field managers, the status subresource, JSON and merge patches, and label selectors.
+//! It validates nothing. Tests can inject faults: dropped watches, forgotten history (410 Gone),
+//! and failing requests.
 //!
-//! | module | what is in it |
+//! | module | content |
 //! |---|---|
-//! | [`resources`] | the kinds, and paths |
+//! | [`resources`] | kinds and paths |
 //! | [`storage`] | objects, versions, history |
-//! | [`fields`] | who owns which field |
+//! | [`fields`] | ownership of fields |
 //! | [`patch`] | the three kinds of patches |
 //! | [`selector`] | label and field selectors |
-//! | [`rbac`] | who may do what |
-//! | [`requests`] | from a request to an answer |
-//! | [`watch`] | answers that do not end |
+//! | [`rbac`] | permissions |
+//! | [`requests`] | from a request to a response |
+//! | [`watch`] | responses of watches |
 //! | [`http`] | connections |
 
 mod fields;
@@ -36,66 +37,66 @@ use tokio::task::JoinHandle;
 use rbac::Rules;
 use storage::Storage;
 
-/// The server. Dropping it ends it and all its connections.
+/// The server. Dropping it closes all connections.
 pub(crate) struct ApiServer {
     shared: Arc<Shared>,
     address: SocketAddr,
     accepting: JoinHandle<()>,
 }
 
-/// A request that was answered.
+/// A recorded request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
-    /// Whether it asked for a watch.
+    /// `true` for a watch.
     pub(crate) watches: bool,
     /// The `fieldManager` of the request.
     pub(crate) manager: Option<String>,
-    /// On whose behalf it was made.
+    /// The user of the request; empty: the test itself.
     pub(crate) user: String,
-    /// The status code of the answer; 0 if there is none.
+    /// The status code of the response; 0: no response.
     pub(crate) status: u16,
 }
 
 impl Request {
-    /// Whether it asked for a change of a connect.
+    /// `true` if the request writes a ClusterNetworkConnect.
     pub(crate) fn writes_connect(&self) -> bool {
         self.method != "GET" && self.path.contains("/clusternetworkconnects/")
     }
 }
 
-/// Requests that fail.
+/// An injected fault: requests that fail.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
-    /// The method of HTTP; `LIST` and `WATCH` are two kinds of `GET`.
+    /// The HTTP method, or `LIST` or `WATCH` for the two kinds of `GET`.
     pub(crate) method: &'static str,
-    /// A part of the path; its end, if a `$` stands behind it.
+    /// A part of the path, or with a final `$` its end.
     pub(crate) path: &'static str,
     pub(crate) reply: Reply,
-    /// How many of them fail.
+    /// Number of requests that fail.
     pub(crate) times: usize,
 }
 
-/// What is answered to a request that fails.
+/// The response to a request that fails.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Reply {
-    /// A `Status` with this code, and what it asks to wait.
+    /// A `Status` with this code and an optional `retryAfterSeconds`.
     Status(u16, Option<u32>),
-    /// Plain text with this code, and a header that asks to wait.
+    /// Plain text with this code and a `Retry-After` header.
     Text(u16, u32),
-    /// A `Status` with this code, although what was asked for is done.
+    /// A `Status` with this code, although the request is executed.
     Done(u16),
-    /// Nothing, for ever.
+    /// No response.
     Never,
-    /// That it is done, and then nothing more, for ever.
+    /// The start of a successful response, and nothing more, with the connection left open.
     Silence,
-    /// That it is done, and nothing more.
+    /// A successful response without content.
     Empty,
 }
 
 impl Fault {
-    fn is_about(&self, call: &requests::Call) -> bool {
+    fn matches(&self, call: &requests::Call) -> bool {
         let here = match self.path.strip_suffix('$') {
             Some(end) => call.path.ends_with(end),
             None => call.path.contains(self.path),
@@ -109,10 +110,10 @@ impl Fault {
     }
 }
 
-/// What connections share.
+/// State shared by all connections.
 struct Shared {
     state: Mutex<State>,
-    /// Counts what watches must look at: changes, and orders to end.
+    /// Counts changes and orders to end, for watches.
     ticks: tokio::sync::watch::Sender<u64>,
 }
 
@@ -122,9 +123,10 @@ struct State {
     rules: Rules,
     requests: Vec<Request>,
     faults: Vec<Fault>,
-    /// Watches that began before this many orders to end have to end.
+    /// Number of orders to drop watches. Watches that began before the last one end.
     dropped: u64,
-    /// Refuse to begin watches of forgotten history, where real servers mostly tell within the watch.
+    /// Reject watches of forgotten history at their start. Real servers mostly report that within
+    /// the watch.
     gone_at_start: bool,
 }
 
@@ -147,25 +149,25 @@ impl ApiServer {
         }
     }
 
-    /// Where it listens.
+    /// The server's URL.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// A client with connections of its own, which may do everything.
+    /// A client that may do everything.
     pub(crate) fn client(&self) -> kube::Client {
         let config = kube::Config::new(self.url().parse().unwrap());
         kube::Client::try_from(config).unwrap()
     }
 
-    /// A client that may do what service accounts may do, according to the roles that come with the project.
+    /// A client with the permissions that `deploy/rbac.yaml` gives to service accounts.
     pub(crate) fn client_of(&self, accounts: &[&str]) -> kube::Client {
         let mut config = kube::Config::new(self.url().parse().unwrap());
         config.auth_info.impersonate = Some(accounts.join(","));
         patchbay_kubernetes::client(config).unwrap()
     }
 
-    /// The requests that were answered so far, but for reads that are still answered.
+    /// The requests so far, without reads that are still in progress.
     pub(crate) fn requests(&self) -> Vec<Request> {
         self.shared.lock().requests.clone()
     }
@@ -174,13 +176,13 @@ impl ApiServer {
         self.shared.lock().faults.push(fault);
     }
 
-    /// Ends all watches in the middle of a chunk, as a lost connection does.
+    /// Ends all watches in the middle of a chunk, like a lost connection.
     pub(crate) fn drop_watches(&self) {
         self.shared.lock().dropped += 1;
         self.shared.tick();
     }
 
-    /// Forgets all history and ends all watches: they cannot go on where they ended.
+    /// Forgets all history and ends all watches, which then cannot continue where they ended.
     pub(crate) fn forget_history(&self, gone_at_start: bool) {
         {
             let mut state = self.shared.lock();
@@ -207,5 +209,5 @@ impl Shared {
     }
 }
 
-/// How often a watch that asks for bookmarks gets one, if there is something new.
-const BOOKMARKS: Duration = Duration::from_millis(100);
+/// Interval of bookmarks, if there is something new.
+const BOOKMARK_INTERVAL: Duration = Duration::from_millis(100);

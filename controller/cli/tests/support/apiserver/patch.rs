@@ -1,11 +1,11 @@
-//! The kinds of patches.
+//! The three kinds of patches.
 
 use serde_json::{Value, json};
 
 use super::fields;
 use super::requests::Failure;
 
-/// RFC 7386.
+/// Applies a JSON merge patch (RFC 7386).
 pub(super) fn merge(object: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *object = patch.clone();
@@ -24,7 +24,7 @@ pub(super) fn merge(object: &mut Value, patch: &Value) {
     }
 }
 
-/// RFC 6902: add, remove, replace and test.
+/// Applies a JSON patch (RFC 6902): add, remove, replace and test.
 pub(super) fn json_patch(object: &mut Value, patch: &Value) -> Result<(), Failure> {
     let invalid = |what: &Value| {
         Failure::new(
@@ -65,7 +65,7 @@ pub(super) fn json_patch(object: &mut Value, patch: &Value) -> Result<(), Failur
     Ok(())
 }
 
-/// Who applies.
+/// The field manager of an apply.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Applier<'a> {
     pub(super) manager: &'a str,
@@ -73,8 +73,10 @@ pub(super) struct Applier<'a> {
     pub(super) subresource: Option<&'a str>,
 }
 
-/// Server-side apply: fields of the configuration become the manager's, fields that it had and does not name any more go
-/// unless somebody else has them, and fields that somebody else has with another value are a conflict.
+/// Applies a configuration (server-side apply).
+///
+/// Its fields become the manager's. Fields that the manager owned and does not name any more are
+/// removed, unless others own them. Fields that others own with another value are a conflict.
 pub(super) fn apply(
     object: &mut Value,
     configuration: &Value,
@@ -138,7 +140,8 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Notes what a manager changes in another way than by applying: those fields are nobody else's then.
+/// Records the fields that a manager changes other than by applying. They are owned by this manager
+/// only.
 pub(super) fn updated(
     before: &Value,
     object: &mut Value,

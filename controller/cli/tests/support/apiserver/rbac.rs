@@ -1,4 +1,4 @@
-//! Who may do what, as the roles say that come with the project. Users without a name may do everything.
+//! Permissions, from the roles in `deploy/rbac.yaml`. Requests without a user are always allowed.
 
 use std::path::Path;
 
@@ -7,18 +7,18 @@ use serde_json::Value;
 use super::requests::Call;
 use super::resources::Target;
 
-/// The namespace that the project's manifests are written for; tests have another one.
+/// The namespace of the manifests, which tests replace by another one.
 const DEPLOYED: &str = "ovn-kubernetes";
 const TESTED: &str = "default";
 
-/// All rules, each with the service accounts it is for.
+/// All rules with their service accounts.
 #[derive(Debug, Default)]
 pub(super) struct Rules(Vec<Rule>);
 
 #[derive(Debug)]
 struct Rule {
     accounts: Vec<String>,
-    /// Where it holds; none for everywhere.
+    /// The namespace of the role. `None`: all namespaces.
     namespace: Option<String>,
     groups: Vec<String>,
     resources: Vec<String>,
@@ -68,7 +68,7 @@ impl Rules {
         Self(rules)
     }
 
-    /// Whether one of the accounts, which stand between commas, may do this.
+    /// `true` if one of the comma-separated accounts is allowed to do this.
     pub(super) fn allow(&self, accounts: &str, call: &Call, target: &Target) -> bool {
         let verb = verb(call, target);
         let resource = if target.status {

@@ -1,4 +1,4 @@
-//! From a request to an answer.
+//! From a request to a response.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::storage::{Key, Storage};
 use super::watch::Subscription;
 use super::{Reply, Request, Shared};
 
-/// A request, decoded.
+/// A decoded request.
 #[derive(Debug, Default)]
 pub(super) struct Call {
     pub(super) method: String,
@@ -20,26 +20,26 @@ pub(super) struct Call {
     pub(super) query: BTreeMap<String, String>,
     pub(super) content_type: String,
     pub(super) accept: String,
-    /// For whom it is made; everything is allowed to nobody in particular.
+    /// The impersonated users; empty: everything is allowed.
     pub(super) user: String,
     pub(super) body: Vec<u8>,
 }
 
-/// What is answered.
+/// A response.
 pub(super) enum Answer {
     Object(u16, Value),
     Watch(Subscription),
-    /// None.
+    /// No response.
     Never,
-    /// A beginning, without anything that follows.
+    /// The start of a response, and nothing more.
     Silence,
-    /// Plain text, with a code and what it asks to wait.
+    /// Plain text with a code and a `Retry-After` header.
     Text(u16, u32),
-    /// A beginning and an end.
+    /// An empty response.
     Empty,
 }
 
-/// A request that failed, as a `Status`.
+/// A failed request, as a `Status`.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) code: u16,
@@ -106,7 +106,7 @@ impl Call {
         self.parameter("fieldManager").unwrap_or("unknown")
     }
 
-    /// Only metadata is wanted.
+    /// `true` if only metadata is requested.
     pub(super) fn wants_metadata(&self) -> bool {
         self.accept.contains("as=PartialObjectMetadata")
     }
@@ -122,7 +122,7 @@ impl Call {
 }
 
 impl Subscription {
-    /// Refuses to go on from a place that is forgotten.
+    /// Rejects a version whose history is forgotten.
     fn still_possible(self, storage: &Storage) -> Result<Answer, Failure> {
         let forgotten = storage.forgotten();
         match self.version {
@@ -132,11 +132,11 @@ impl Subscription {
     }
 }
 
-/// Answers a request.
+/// Executes a request.
 pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
     let mut state = shared.lock();
     let mut faults = state.faults.iter_mut();
-    let fault = faults.find(|fault| fault.times > 0 && fault.is_about(call));
+    let fault = faults.find(|fault| fault.times > 0 && fault.matches(call));
     let reply = fault.map(|fault| {
         fault.times -= 1;
         fault.reply
@@ -253,7 +253,7 @@ fn body(call: &Call) -> Result<Value, Failure> {
         .map_err(|error| Failure::new(400, "BadRequest", error.to_string()))
 }
 
-/// Compares what a request expects of an object with the object.
+/// Checks the UID and resource version that a request expects.
 fn check(wanted: &Value, meta: &Value) -> Result<(), Failure> {
     for field in ["uid", "resourceVersion"] {
         let expected = wanted[field].as_str().filter(|text| !text.is_empty());
@@ -296,7 +296,7 @@ fn create(storage: &mut Storage, call: &Call, target: &Target) -> Result<Answer,
         members.remove("status");
     }
     if target.resource.kind == "CustomResourceDefinition" {
-        // What is defined here is there already.
+        // Definitions of the kinds that exist here are established at once.
         let condition = json!({"type": "Established", "status": "True"});
         object["status"] = json!({"conditions": [condition]});
     }
@@ -305,7 +305,7 @@ fn create(storage: &mut Storage, call: &Call, target: &Target) -> Result<Answer,
     Ok(Answer::Object(201, created))
 }
 
-/// Puts an object in the place of another one, as far as the request is about it.
+/// Replaces an object, as far as the request may change it.
 fn update(
     storage: &mut Storage,
     call: &Call,
@@ -320,7 +320,7 @@ fn update(
     storage.update(target.resource, key, object)
 }
 
-/// What a request may change: the status, or everything but the status.
+/// Keeps the part that a request may not change: everything but the status, or the status.
 fn within(target: &Target, before: &Value, after: Value) -> Value {
     let managers = after["metadata"]["managedFields"].clone();
     let (mut object, status) = match (target.resource.has_status, target.status) {
@@ -393,7 +393,8 @@ fn applier<'a>(call: &'a Call, target: &Target) -> Applier<'a> {
     }
 }
 
-/// One page of a list. A continue token is the version of the first page and the last key so far.
+/// One page of a list. A continue token consists of the version of the first page and the last key
+/// so far.
 fn list(storage: &Storage, call: &Call, target: &Target) -> Result<Answer, Failure> {
     let selector = call.selector(target);
     let limit = call
@@ -459,7 +460,7 @@ fn partial(call: &Call, object: Value) -> Value {
     }
 }
 
-/// An object without what is not metadata.
+/// The metadata of an object.
 pub(super) fn metadata_of(object: &Value) -> Value {
     json!({
         "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",

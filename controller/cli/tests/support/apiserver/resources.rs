@@ -1,6 +1,6 @@
 //! The kinds of objects, and the paths of requests.
 
-/// A kind of objects.
+/// A kind.
 #[derive(Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Resource {
     pub(super) group: &'static str,
@@ -8,7 +8,7 @@ pub(super) struct Resource {
     pub(super) plural: &'static str,
     pub(super) kind: &'static str,
     pub(super) namespaced: bool,
-    /// The status is written on its own.
+    /// `true` if the kind has the status subresource.
     pub(super) has_status: bool,
 }
 
@@ -88,12 +88,12 @@ impl Resource {
     }
 }
 
-/// What a path names.
+/// The objects that a path names.
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) resource: &'static Resource,
     pub(super) namespace: Option<String>,
-    /// One object; none for all.
+    /// The object's name. `None`: all objects.
     pub(super) name: Option<String>,
     pub(super) status: bool,
 }
@@ -122,7 +122,7 @@ impl Target {
         let (plural, rest) = rest;
         let (name, status) = match rest {
             [] => (None, false),
-            // Namespaces go at once: there is nothing to let go.
+            // Namespaces are deleted at once, without finalization.
             [name] | [name, "finalize"] => (Some((*name).to_owned()), false),
             [name, "status"] => (Some((*name).to_owned()), true),
             _ => return None,

@@ -1,8 +1,8 @@
-//! Label and field selectors, as the query of a request has them.
+//! Label and field selectors from the query of a request.
 
 use serde_json::Value;
 
-/// Which objects a request is about.
+/// The selection of objects of a request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selector {
     pub(super) labels: String,

@@ -1,4 +1,4 @@
-//! Objects, their versions, and what has happened to them.
+//! Objects, their versions, and their history.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use super::resources::Resource;
 /// Namespace and name.
 pub(super) type Key = (String, String);
 
-/// One change.
+/// A change of an object.
 pub(super) struct Change {
     pub(super) version: u64,
     pub(super) resource: &'static Resource,
     pub(super) before: Option<Value>,
-    /// For a deletion the last state, in the version of the deletion.
+    /// The object; for a deletion its last state with the version of the deletion.
     pub(super) after: Value,
     pub(super) deleted: bool,
 }
@@ -39,7 +39,7 @@ impl Storage {
     }
 
     pub(super) fn forget_history(&mut self) {
-        // A version that nobody has seen, as in a cluster where other things happen all the time.
+        // A version without an event, as changes of other kinds cause in real clusters.
         self.version += 1;
         self.forgotten = self.version;
         self.history.clear();
@@ -54,7 +54,7 @@ impl Storage {
         self.objects.get(resource).into_iter().flatten()
     }
 
-    /// What has happened to a kind since a version.
+    /// The changes of a kind since a version.
     pub(super) fn since(
         &self,
         resource: &'static Resource,
@@ -68,7 +68,7 @@ impl Storage {
             .filter(move |change| change.resource == resource)
     }
 
-    /// Stores an object that is new, with what an API server adds.
+    /// Stores a new object, with the fields that an API server adds.
     pub(super) fn create(
         &mut self,
         resource: &'static Resource,
@@ -93,7 +93,8 @@ impl Storage {
         self.put(resource, key, None, object)
     }
 
-    /// Stores another state of an object. If nothing but managed fields' times differ, nothing happens.
+    /// Stores a new state of an object. A state that differs in the times of managed fields only is
+    /// not stored.
     pub(super) fn update(
         &mut self,
         resource: &'static Resource,
@@ -130,7 +131,7 @@ impl Storage {
         self.put(resource, key, Some(before), object)
     }
 
-    /// Deletes an object, or marks it as one that is to go when nobody holds it any more.
+    /// Deletes an object, or marks it as deleted while it has finalizers.
     pub(super) fn delete(&mut self, resource: &'static Resource, key: &Key) -> Option<Value> {
         let before = self.get(resource, key)?.clone();
         let mut object = before.clone();
@@ -186,7 +187,7 @@ impl Storage {
     }
 }
 
-/// Whether an object that is to go is held by nobody.
+/// `true` if a deleted object has no finalizers.
 fn is_over(meta: &Value) -> bool {
     let finalizers = meta["finalizers"].as_array();
     !meta["deletionTimestamp"].is_null() && finalizers.is_none_or(Vec::is_empty)

@@ -1,4 +1,4 @@
-//! Answers that do not end: what happens to a kind of objects, one JSON object for each change.
+//! Responses of watches: one JSON object for each change.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,36 +12,36 @@ use super::requests::{Failure, metadata_of};
 use super::resources::Resource;
 use super::selector::Selector;
 use super::storage::Change;
-use super::{BOOKMARKS, Shared};
+use super::{BOOKMARK_INTERVAL, Shared};
 
-/// What a watch is about.
+/// The parameters of a watch.
 pub(super) struct Subscription {
     pub(super) resource: &'static Resource,
     pub(super) selector: Selector,
-    /// Changes after this version; none for all objects there are, and then what changes.
+    /// Return changes after this version. `None`: all existing objects first.
     pub(super) version: Option<u64>,
     pub(super) bookmarks: bool,
     pub(super) metadata_only: bool,
     pub(super) seconds: Option<u64>,
 }
 
-/// A watch that goes on.
+/// A watch in progress.
 struct Running {
     shared: Arc<Shared>,
     subscription: Subscription,
     ticks: tokio::sync::watch::Receiver<u64>,
-    /// All changes up to this version have been told.
-    told: u64,
-    /// The version that the last bookmark told.
+    /// All changes up to this version have been sent.
+    sent: u64,
+    /// The version of the last bookmark.
     marked: u64,
-    /// How many orders to drop watches there had been when it began.
+    /// Number of orders to drop watches at its start.
     born: u64,
     end: Instant,
     has_begun: bool,
     is_over: bool,
 }
 
-/// The lines of a watch. An error in between cuts the connection.
+/// The lines of a watch. An error in between closes the connection.
 pub(super) fn lines(
     shared: Arc<Shared>,
     subscription: Subscription,
@@ -50,7 +50,7 @@ pub(super) fn lines(
     let born = shared.lock().dropped;
     let running = Running {
         ticks: shared.ticks.subscribe(),
-        told: subscription.version.unwrap_or(0),
+        sent: subscription.version.unwrap_or(0),
         marked: 0,
         born,
         end: Instant::now() + Duration::from_secs(seconds),
@@ -79,13 +79,13 @@ impl Running {
                     return Some(Err(error));
                 }
             }
-            let pause = (Instant::now() + BOOKMARKS).min(self.end);
+            let pause = (Instant::now() + BOOKMARK_INTERVAL).min(self.end);
             let tick = timeout_at(pause, self.ticks.changed()).await;
             self.is_over |= Instant::now() >= self.end || matches!(tick, Ok(Err(_)));
         }
     }
 
-    /// Everything that has not been told.
+    /// The lines that have not been sent.
     fn news(&mut self) -> Result<Vec<u8>, std::io::Error> {
         let shared = self.shared.clone();
         let state = shared.lock();
@@ -102,34 +102,34 @@ impl Running {
                         self.line("ADDED", object, &mut text);
                     }
                 }
-                self.told = storage.version();
+                self.sent = storage.version();
             }
         }
-        if self.told < storage.forgotten() {
-            let failure = Failure::gone(self.told, storage.forgotten());
+        if self.sent < storage.forgotten() {
+            let failure = Failure::gone(self.sent, storage.forgotten());
             self.is_over = true;
             append("ERROR", &failure.status(), &mut text);
             return Ok(text);
         }
-        for change in storage.since(self.subscription.resource, self.told) {
+        for change in storage.since(self.subscription.resource, self.sent) {
             if let Some((type_, object)) = self.seen(change) {
                 self.line(type_, &object, &mut text);
             }
         }
-        self.told = storage.version();
-        if self.subscription.bookmarks && text.is_empty() && self.marked < self.told {
-            self.marked = self.told;
+        self.sent = storage.version();
+        if self.subscription.bookmarks && text.is_empty() && self.marked < self.sent {
+            self.marked = self.sent;
             let resource = self.subscription.resource;
             let bookmark = json!({
                 "apiVersion": resource.api_version(), "kind": resource.kind,
-                "metadata": {"resourceVersion": self.told.to_string()},
+                "metadata": {"resourceVersion": self.sent.to_string()},
             });
             append("BOOKMARK", &bookmark, &mut text);
         }
         Ok(text)
     }
 
-    /// A change as somebody sees it who sees only what is selected.
+    /// A change as seen through the watch's selector.
     fn seen(&self, change: &Change) -> Option<(&'static str, Value)> {
         let selects = |object: &Value| self.subscription.selector.matches(object);
         let was = change.before.as_ref().is_some_and(selects);

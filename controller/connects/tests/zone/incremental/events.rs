@@ -244,7 +244,7 @@ pub(super) fn happen(world: &mut World, event: &Event) {
                     .retain(|network, _| !unreadable.contains(network));
                 node.unreadable.subnets = match networks {
                     7 => UnreadableSubnets::All,
-                    _ => UnreadableSubnets::Of(unreadable),
+                    _ => UnreadableSubnets::Networks(unreadable),
                 };
             }
         }

@@ -1,0 +1,135 @@
+//! The zones of a command: their nodes, their databases, and one pass over a zone.
+
+use jiff::Timestamp;
+use patchbay_app::Cluster;
+use patchbay_app::northbound::{Embedded, Northbound, NorthboundHandle, Remote};
+use patchbay_app::zone::{ZoneOutcome, ZoneReconciler};
+use patchbay_connects::HeldReason;
+use patchbay_resources::manifests::Inventory;
+use patchbay_resources::object::Time;
+use patchbay_schemas::uuids::UuidSource;
+
+use super::args::{Database, Manifests};
+use super::console::Console;
+use super::failure::Failure;
+use super::keys::Keys;
+
+/// The present time, for conditions that change in this run.
+pub(super) fn now() -> Time {
+    Time(Timestamp::now())
+}
+
+/// Completes the objects of the manifests, prints warnings about them, and selects the zones.
+///
+/// # Errors
+/// The flags or the objects are invalid, or there is no zone to reconcile.
+pub(super) fn complete_cluster(
+    arguments: &Manifests,
+    inventory: Inventory,
+    console: &mut Console<'_>,
+) -> Result<(Cluster, Vec<String>), Failure> {
+    let settings = arguments.ranges.settings()?;
+    let cluster = Cluster::from_inventory(inventory, settings, now())?;
+    for warning in &cluster.warnings {
+        console.warn(warning)?;
+    }
+    let zones = select_zones(arguments, cluster.zones())?;
+    Ok((cluster, zones))
+}
+
+/// The zone of `--zone`, or the zones of all nodes.
+fn select_zones(arguments: &Manifests, nodes: Vec<String>) -> Result<Vec<String>, Failure> {
+    match &arguments.zone {
+        Some(zone) if nodes.contains(zone) => Ok(vec![zone.clone()]),
+        Some(zone) => Err(Failure::NoSuchZone {
+            zone: zone.clone(),
+            nodes,
+        }),
+        None if nodes.is_empty() => Err(Failure::NoNode),
+        None if nodes.len() > 1 && arguments.nb != Database::Embedded => {
+            Err(Failure::ZoneRequired(nodes))
+        }
+        None => Ok(nodes),
+    }
+}
+
+/// Opens the database of a zone. `index` is the position of the zone among the zones of the run, the
+/// seed of an embedded database.
+///
+/// # Errors
+/// The remote does not serve the database, or the embedded database cannot be started.
+pub(super) async fn open_zone(
+    zone: &str,
+    index: usize,
+    database: &Database,
+    keys: &Keys,
+) -> Result<ZoneReconciler<NorthboundHandle>, Failure> {
+    let northbound = match database {
+        Database::Embedded => NorthboundHandle::Embedded(embedded(index)?),
+        Database::Remote(remote) => {
+            NorthboundHandle::Remote(Remote::open(remote, keys.tls()).await?)
+        }
+    };
+    Ok(ZoneReconciler::new(
+        zone,
+        northbound,
+        row_uuids(database, index),
+    ))
+}
+
+/// Creates an empty embedded database with a seed.
+///
+/// # Errors
+/// The database cannot be started.
+pub(super) fn embedded(seed: usize) -> Result<Embedded, Failure> {
+    Embedded::new(seed as u64).map_err(|error| Failure::Embedded(error.to_string()))
+}
+
+/// UUIDs of new rows. They are seeded for an embedded database, so that equal manifests give equal
+/// output.
+pub(super) fn row_uuids(database: &Database, seed: usize) -> UuidSource {
+    match database {
+        Database::Embedded => UuidSource::seeded(seed as u64),
+        Database::Remote(_) => UuidSource::random(),
+    }
+}
+
+/// Reconciles one zone and prints the warnings of the pass.
+///
+/// # Errors
+/// A transaction is not applied, or the console cannot be written.
+pub(super) async fn reconcile_zone(
+    zone: &mut ZoneReconciler<impl Northbound>,
+    cluster: &Cluster,
+    console: &mut Console<'_>,
+) -> Result<ZoneOutcome, Failure> {
+    let outcome = zone
+        .reconcile(cluster)
+        .await
+        .map_err(|source| Failure::Zone {
+            zone: zone.zone().to_owned(),
+            source,
+        })?;
+    let name = zone.zone();
+    for skipped in &outcome.skipped_networks {
+        console.warn(&format!(
+            "zone {name}: network {}: {}",
+            skipped.network, skipped.reason
+        ))?;
+    }
+    for warning in &outcome.warnings {
+        console.warn(&format!("zone {name}: {warning}"))?;
+    }
+    for (connect, report) in &outcome.reports {
+        // The cluster has one warning about a missing tunnel key, for all zones.
+        if matches!(report.held, Some(HeldReason::NoTunnelKey)) {
+            continue;
+        }
+        for message in report.messages() {
+            console.warn(&format!(
+                "zone {name}: ClusterNetworkConnect {connect}: {message}"
+            ))?;
+        }
+    }
+    Ok(outcome)
+}

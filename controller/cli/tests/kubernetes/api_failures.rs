@@ -1,0 +1,267 @@
+//! Failures of the API server's requests, watches and history.
+
+use crate::stored::ClusterNetworkConnect;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::core::DynamicObject;
+use kube::discovery::ApiResource;
+use kube::{Api, ResourceExt};
+use patchbay_schemas::nb::LogicalRouter;
+use serde_json::json;
+
+use crate::apiserver::{Fault, Reply};
+use crate::testbed::{CONNECT, Testbed, ZONE, accepted, eventually, subnets, tunnel_key};
+use crate::zone_database::Zone;
+
+fn patches(path: &'static str, code: u16, times: usize) -> Fault {
+    Fault {
+        method: "PATCH",
+        path,
+        reply: Reply::Status(code, None),
+        times,
+    }
+}
+
+fn connect_routers(zone: &Zone) -> Vec<String> {
+    let routers = zone
+        .rows::<LogicalRouter>()
+        .into_iter()
+        .map(|router| router.name);
+    routers
+        .filter(|name| name.starts_with("connect_router_"))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_lost_watch_continues_where_it_ended() {
+    let bed = Testbed::simulated().await;
+    let zone = bed.zone(ZONE).await;
+    let (cluster, node) = (bed.run_cluster("one"), bed.run_zone(&zone));
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    bed.api().drop_watches();
+    bed.label_nad("green", &json!({"app": null})).await;
+    bed.until_allocated(1).await;
+    let lists = |bed: &Testbed| {
+        let requests = bed.api().requests();
+        requests
+            .iter()
+            .filter(|one| one.user == "ovnkube-node" && one.path.ends_with("/nodes"))
+            .count()
+    };
+    // A list, a watch, and a second watch from where the first one ended.
+    eventually("the watch goes on", async || {
+        (lists(&bed) == 3).then_some(())
+    })
+    .await;
+    bed.connects()
+        .delete(CONNECT, &DeleteParams::default())
+        .await
+        .unwrap();
+    zone.until("the router is gone", |zone| {
+        connect_routers(zone).is_empty().then_some(())
+    })
+    .await;
+    cluster.stop().await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn changes_are_seen_although_history_was_forgotten() {
+    for gone_at_start in [false, true] {
+        let bed = Testbed::simulated().await;
+        let zone = bed.zone(ZONE).await;
+        let (cluster, node) = (bed.run_cluster("one"), bed.run_zone(&zone));
+        bed.connect().await;
+        bed.until_allocated(2).await;
+        zone.until("it is connected", |zone| {
+            (!connect_routers(zone).is_empty()).then_some(())
+        })
+        .await;
+
+        let mut other = crate::testbed::connect();
+        other.metadata.name = Some("other".to_owned());
+        other.spec.connect_subnets[0].cidr = "192.170.0.0/16".to_owned();
+        bed.connects()
+            .delete(CONNECT, &DeleteParams::default())
+            .await
+            .unwrap();
+        bed.create(&other).await;
+        bed.api().forget_history(gone_at_start);
+
+        zone.until("only the other is connected", |zone| {
+            (connect_routers(zone) == ["connect_router_other"]).then_some(())
+        })
+        .await;
+        cluster.stop().await;
+        node.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn conflicts_and_throttling_are_waited_out() {
+    let bed = Testbed::simulated().await;
+    let connects = "/clusternetworkconnects/";
+    bed.api().fail(patches(connects, 409, 2));
+    bed.api().fail(patches(connects, 500, 2));
+    bed.api().fail(Fault {
+        reply: Reply::Status(429, Some(1)),
+        ..patches(connects, 429, 1)
+    });
+    bed.api().fail(patches("/status", 409, 2));
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    let connect = bed.until_allocated(2).await;
+    assert_eq!(tunnel_key(&connect), Some("16715779"));
+    // Each write succeeds once; only failed ones are repeated.
+    let codes: Vec<u16> = bed
+        .api()
+        .requests()
+        .iter()
+        .filter(|request| request.writes_connect())
+        .map(|request| request.status)
+        .collect();
+    assert_eq!(
+        codes.iter().filter(|code| **code == 200).count(),
+        3,
+        "{codes:?}"
+    );
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_rejected_write_is_reported_in_the_status() {
+    let bed = Testbed::simulated().await;
+    let cluster = bed.run_cluster("one");
+    bed.api().fail(patches(
+        "/clusternetworkconnects/blue-green-connect",
+        403,
+        1,
+    ));
+    bed.connect().await;
+    let message = eventually("the rejection is reported", async || {
+        let connect = bed.connected().await;
+        let (status, message) = accepted(&connect)?;
+        (status == "False").then_some(message)
+    })
+    .await;
+    assert_eq!(
+        message,
+        "failed to update network connect router tunnel key annotation for CNC blue-green-connect: \
+         as ordered by the test"
+    );
+    // The write is retried.
+    bed.until_allocated(2).await;
+    eventually("there are events about both", async || {
+        let reasons: Vec<String> = bed
+            .events()
+            .await
+            .into_iter()
+            .map(|(reason, _)| reason)
+            .collect();
+        (reasons.contains(&"Refused".to_owned()) && reasons.contains(&"Accepted".to_owned()))
+            .then_some(())
+    })
+    .await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_connect_that_cannot_be_decoded_keeps_its_allocations_and_rows() {
+    let bed = Testbed::simulated().await;
+    let zone = bed.zone(ZONE).await;
+    let (cluster, node) = (bed.run_cluster("one"), bed.run_zone(&zone));
+    bed.connect().await;
+    let before = bed.until_allocated(2).await;
+    zone.until("it is connected", |zone| {
+        (!connect_routers(zone).is_empty()).then_some(())
+    })
+    .await;
+
+    // A later version of the resource; the in-process server validates nothing.
+    let resource = ApiResource::erase::<ClusterNetworkConnect>(&());
+    let raw = Api::<DynamicObject>::all_with(bed.client.clone(), &resource);
+    let patch = json!({"spec": {"connectivity": ["PodNetwork", "HostNetwork"]}});
+    raw.patch(CONNECT, &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .unwrap();
+    let refused = async || {
+        let object = raw.get(CONNECT).await.unwrap();
+        let condition = object.data["status"]["conditions"][0].clone();
+        (condition["status"] == "False").then_some((object, condition["message"].to_string()))
+    };
+    let (object, message) = eventually("it is reported", refused).await;
+    assert!(
+        message.contains("failed to read CNC blue-green-connect: ")
+            && message.contains("HostNetwork"),
+        "{message}"
+    );
+    assert_eq!(object.annotations(), before.annotations());
+    let rows = zone.snapshot().row_count();
+
+    // The same holds for controllers that have never decoded it.
+    cluster.stop().await;
+    node.stop().await;
+    let (cluster, node) = (bed.run_cluster("two"), bed.run_zone(&zone));
+    let mut other = crate::testbed::connect();
+    other.metadata.name = Some("other".to_owned());
+    other.spec.connect_subnets[0].cidr = "192.170.0.0/16".to_owned();
+    bed.create(&other).await;
+    zone.until("another one is connected", |zone| {
+        (connect_routers(zone).len() == 2).then_some(())
+    })
+    .await;
+    let object = raw.get(CONNECT).await.unwrap();
+    assert_eq!(object.annotations(), before.annotations());
+    assert!(zone.snapshot().row_count() > rows);
+    let other = bed.connects().get("other").await.unwrap();
+    assert_ne!(
+        tunnel_key(&other),
+        tunnel_key(&before),
+        "its key is not allocated again"
+    );
+
+    // Once it can be decoded again, it has its former allocations.
+    let patch = json!({"spec": {"connectivity": ["PodNetwork"]}});
+    raw.patch(CONNECT, &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .unwrap();
+    let after = bed.until_allocated(2).await;
+    assert_eq!(subnets(&after), subnets(&before));
+    assert_eq!(tunnel_key(&after), tunnel_key(&before));
+    cluster.stop().await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn objects_on_later_pages_count() {
+    let bed = Testbed::simulated().await;
+    for index in 0..1100 {
+        let object = json!({"metadata": {"name": format!("another-{index}")}});
+        let namespace: Namespace = serde_json::from_value(object).unwrap();
+        bed.create(&namespace).await;
+    }
+    let mut connect = crate::testbed::connect();
+    connect.spec.network_selectors = serde_json::from_value(json!([{
+        "networkSelectionType": "PrimaryUserDefinedNetworks",
+        "primaryUserDefinedNetworkSelector": {
+            "namespaceSelector": {"matchExpressions": [{"key": "network", "operator": "Exists"}]},
+        },
+    }]))
+    .unwrap();
+    bed.create(&connect).await;
+    let cluster = bed.run_cluster("one");
+    // An incomplete list must not count as all objects.
+    let first = eventually("it is served", async || {
+        let connect = bed.connected().await;
+        connect.status.is_some().then_some(connect)
+    })
+    .await;
+    assert_eq!(subnets(&first).len(), 2);
+    let requests = bed.api().requests();
+    let pages = requests
+        .iter()
+        .filter(|request| request.method == "GET" && request.path == "/api/v1/namespaces");
+    assert!(pages.count() >= 3);
+    cluster.stop().await;
+}

@@ -1,0 +1,127 @@
+//! Networks on nodes with egress IPs.
+
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::core::DynamicObject;
+use kube::discovery::ApiResource;
+use serde_json::{Value, json};
+
+use crate::apiserver::{Fault, Reply};
+use crate::testbed::{Testbed, ZONE, eventually};
+use crate::zone_controller::until_ports;
+
+/// The cluster's `EgressIP`s, a resource of OVN-Kubernetes.
+fn egress_ips(bed: &Testbed) -> Api<DynamicObject> {
+    let resource = ApiResource {
+        group: "k8s.ovn.org".to_owned(),
+        version: "v1".to_owned(),
+        api_version: "k8s.ovn.org/v1".to_owned(),
+        kind: "EgressIP".to_owned(),
+        plural: "egressips".to_owned(),
+    };
+    Api::all_with(bed.client.clone(), &resource)
+}
+
+/// An `EgressIP` for a namespace, with addresses on these nodes.
+fn egress_ip(namespace: &str, nodes: &[&str]) -> DynamicObject {
+    let selector = json!({"matchLabels": {"kubernetes.io/metadata.name": namespace}});
+    serde_json::from_value(json!({
+        "apiVersion": "k8s.ovn.org/v1", "kind": "EgressIP", "metadata": {"name": "egress"},
+        "spec": {"egressIPs": ["172.18.0.33"], "namespaceSelector": selector},
+        "status": {"items": items(nodes)},
+    }))
+    .unwrap()
+}
+
+fn items(nodes: &[&str]) -> Vec<Value> {
+    let items = nodes.iter();
+    items
+        .map(|node| json!({"node": node, "egressIP": "172.18.0.33"}))
+        .collect()
+}
+
+#[tokio::test]
+async fn networks_are_connected_on_nodes_with_egress_ips() {
+    let mut bed = Testbed::simulated().await;
+    bed.dynamic_udn = true;
+    let zone = bed.zone(ZONE).await;
+    let both = bed.run("one", true, Some(&zone));
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    let ips = egress_ips(&bed);
+    ips.create(&PostParams::default(), &egress_ip("blue", &[ZONE]))
+        .await
+        .unwrap();
+    // A network is also rendered on the nodes of its peer.
+    until_ports(&zone, 2).await;
+    let more = json!({"status": {"items": items(&[ZONE, "ovn-worker2"])}});
+    ips.patch("egress", &PatchParams::default(), &Patch::Merge(more))
+        .await
+        .unwrap();
+    until_ports(&zone, 4).await;
+    ips.delete("egress", &DeleteParams::default())
+        .await
+        .unwrap();
+    until_ports(&zone, 0).await;
+    let requests = bed.api().requests();
+    assert!(requests.iter().all(|one| one.status != 403));
+    both.stop().await;
+}
+
+#[tokio::test]
+async fn a_cluster_may_lack_the_kind_egress_ip_and_get_it_later() {
+    let mut bed = Testbed::simulated().await;
+    bed.dynamic_udn = true;
+    let path = "/egressips";
+    let missing = Fault {
+        method: "LIST",
+        path,
+        reply: Reply::Status(404, None),
+        times: 2,
+    };
+    bed.api().fail(missing);
+    let zone = bed.zone(ZONE).await;
+    let both = bed.run("one", true, Some(&zone));
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    let pod = json!({
+        "metadata": {"name": "pod", "namespace": "blue"},
+        "spec": {"nodeName": ZONE, "containers": [{"name": "c", "image": "i"}]},
+    });
+    let pod: k8s_openapi::api::core::v1::Pod = serde_json::from_value(pod).unwrap();
+    bed.create_in(&pod).await;
+    until_ports(&zone, 2).await;
+    let codes = || {
+        let requests = bed.api().requests();
+        let lists = requests
+            .iter()
+            .filter(|one| one.path.ends_with(path) && !one.watches);
+        lists.map(|one| one.status).collect::<Vec<_>>()
+    };
+    assert_eq!(codes().first(), Some(&404));
+    egress_ips(&bed)
+        .create(
+            &PostParams::default(),
+            &egress_ip("green", &["ovn-worker2"]),
+        )
+        .await
+        .unwrap();
+    until_ports(&zone, 4).await;
+    eventually("it was listed until it was defined", async || {
+        (codes().iter().filter(|code| **code == 404).count() == 2).then_some(())
+    })
+    .await;
+    both.stop().await;
+}
+
+#[tokio::test]
+async fn egress_ips_are_not_listed_without_dynamic_allocation() {
+    let bed = Testbed::simulated().await;
+    let zone = bed.zone(ZONE).await;
+    let both = bed.run("one", true, Some(&zone));
+    bed.connect().await;
+    until_ports(&zone, 6).await;
+    let requests = bed.api().requests();
+    assert!(requests.iter().all(|one| !one.path.contains("/egressips")));
+    both.stop().await;
+}

@@ -1,0 +1,134 @@
+//! Leader election between several processes.
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+
+use crate::apiserver::{Fault, Reply};
+use crate::testbed::{CONNECT, Testbed, eventually, subnets};
+
+async fn holder(bed: &Testbed) -> Option<String> {
+    let leases = Api::<Lease>::namespaced(bed.client.clone(), "default");
+    let lease = leases.get_opt("patchbay-cluster").await.unwrap()?;
+    lease.spec?.holder_identity
+}
+
+async fn until_held_by(bed: &Testbed, identity: &str) {
+    let what = format!("{identity} leads");
+    eventually(&what, async || {
+        (holder(bed).await? == identity).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn another_process_takes_over_at_once_when_the_leader_stops() {
+    let bed = Testbed::new().await;
+    let one = bed.run_cluster("one");
+    until_held_by(&bed, "one").await;
+    let two = bed.run_cluster("two");
+    bed.connect().await;
+    let before = bed.until_allocated(2).await;
+    assert_eq!(holder(&bed).await.as_deref(), Some("one"));
+
+    one.stop().await;
+    until_held_by(&bed, "two").await;
+    bed.label_nad("green", &serde_json::json!({"app": null}))
+        .await;
+    let after = bed.until_allocated(1).await;
+    assert_eq!(
+        after.annotations()["k8s.ovn.org/connect-router-tunnel-key"],
+        before.annotations()["k8s.ovn.org/connect-router-tunnel-key"]
+    );
+    two.stop().await;
+    assert_eq!(holder(&bed).await, None);
+    bed.clear().await;
+}
+
+#[tokio::test]
+async fn another_process_takes_over_when_the_lease_expires() {
+    let bed = Testbed::new().await;
+    let one = bed.run_cluster("one");
+    until_held_by(&bed, "one").await;
+    let two = bed.run_cluster("two");
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!(
+        holder(&bed).await.as_deref(),
+        Some("one"),
+        "a leader that renews keeps the lease"
+    );
+    one.kill().await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(
+        holder(&bed).await.as_deref(),
+        Some("one"),
+        "a killed leader does not release the lease"
+    );
+    until_held_by(&bed, "two").await;
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    two.stop().await;
+    bed.clear().await;
+}
+
+#[tokio::test]
+async fn a_leader_that_cannot_renew_stops_until_it_can() {
+    let bed = Testbed::simulated().await;
+    let one = bed.run_cluster("one");
+    until_held_by(&bed, "one").await;
+    // More than a second, at ten attempts per second.
+    let fault = Fault {
+        method: "PUT",
+        path: "/leases/",
+        reply: Reply::Status(500, None),
+        times: 12,
+    };
+    bed.api().fail(fault);
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    bed.connect().await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let untouched = bed.connected().await;
+    assert!(untouched.status.is_none(), "{:?}", untouched.annotations());
+    bed.until_allocated(2).await;
+    one.stop().await;
+}
+
+#[tokio::test]
+async fn annotations_computed_from_an_old_version_are_not_written() {
+    let mut bed = Testbed::simulated().await;
+    bed.idle = Duration::from_secs(5);
+    bed.connect().await;
+    // The watch is silent, so the controller sees only the list until the watch is opened again.
+    bed.api().fail(Fault {
+        method: "WATCH",
+        path: "/clusternetworkconnects",
+        reply: Reply::Silence,
+        times: 1,
+    });
+    let one = bed.run_cluster("one");
+    bed.until_allocated(2).await;
+    let writes = |code: u16| {
+        let requests = bed.api().requests();
+        let own = requests.iter().filter(|one| !one.user.is_empty());
+        own.filter(|one| one.writes_connect() && one.status == code)
+            .count()
+    };
+    // Own writes cause no conflicts.
+    assert_eq!(writes(409), 0);
+    let changed = json!({"metadata": {"annotations": {"example.org/note": "edited"}}});
+    bed.connects()
+        .patch(CONNECT, &PatchParams::default(), &Patch::Merge(changed))
+        .await
+        .unwrap();
+    bed.label_nad("green", &json!({"app": null})).await;
+    eventually("the write is a conflict", async || {
+        (writes(409) > 0).then_some(())
+    })
+    .await;
+    assert_eq!(subnets(&bed.connected().await).len(), 2);
+    bed.until_allocated(1).await;
+    one.stop().await;
+}

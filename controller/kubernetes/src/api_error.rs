@@ -1,0 +1,118 @@
+//! Errors of requests to the API server: their text for users, and when to retry.
+
+use std::time::Duration;
+
+use kube::Error;
+
+/// Error text of a request without a response within `Timing::request_timeout`.
+pub(super) const NO_ANSWER: &str = "the API server does not respond";
+/// Delay after 429 without `Retry-After`: the 1 s that API servers themselves ask for.
+const DEFAULT_THROTTLE_DELAY: Duration = Duration::from_secs(1);
+/// Upper limit of a `Retry-After`, so that a wrong value cannot stop the controller for hours.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
+
+/// Describes an error for users: the API server's own message, or why there is no response.
+pub(super) fn describe(error: &Error) -> String {
+    match error {
+        Error::Api(status) if status.code == 401 => {
+            "the API server rejected the credentials (401 Unauthorized): the token or certificate may have expired".to_owned()
+        }
+        Error::Api(status) if status.code == 429 => {
+            let wait = retry_after(error).unwrap_or(DEFAULT_THROTTLE_DELAY);
+            let wait = wait.as_secs();
+            format!("the API server throttles requests and asks to wait {wait} s: {} (429)", status.message)
+        }
+        Error::Api(status) => format!("{} ({})", status.message, status.code),
+        // The innermost source names the cause: a refused connection, or an untrusted certificate.
+        Error::Service(error) => format!("no response from the API server: {}", innermost_source(&**error)),
+        Error::HyperError(error) => format!("no response from the API server: {}", innermost_source(error)),
+        other => other.to_string(),
+    }
+}
+
+/// The time that the API server asks to wait before the next request, at most [`MAX_RETRY_AFTER`].
+pub(super) fn retry_after(error: &Error) -> Option<Duration> {
+    let Error::Api(status) = error else {
+        return None;
+    };
+    let details = status.details.as_ref();
+    let seconds = details.map_or(0, |details| details.retry_after_seconds);
+    match (seconds, status.code) {
+        (0, 429) => Some(DEFAULT_THROTTLE_DELAY),
+        (0, _) => None,
+        (seconds, _) => Some(Duration::from_secs(seconds.into()).min(MAX_RETRY_AFTER)),
+    }
+}
+
+/// `true` if the same request may succeed later: the API server is busy, cannot be reached, or does
+/// not know the credentials yet.
+pub(super) fn is_retryable(error: &Error) -> bool {
+    match error {
+        Error::Api(status) => matches!(status.code, 401 | 408 | 429 | 500..),
+        _ => true,
+    }
+}
+
+/// The text of the innermost source.
+fn innermost_source(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use kube::core::Status;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("client error (Connect)")]
+    struct Outer(#[source] io::Error);
+
+    #[test]
+    fn descriptions_contain_the_cause() {
+        let answered = |code: u16, message: &str| {
+            let status =
+                json!({"status": "Failure", "code": code, "message": message, "reason": ""});
+            let status: Status = serde_json::from_value(status).unwrap();
+            Error::Api(status.boxed())
+        };
+        assert_eq!(
+            describe(&answered(403, "nodes is forbidden")),
+            "nodes is forbidden (403)"
+        );
+        assert!(describe(&answered(401, "Unauthorized")).contains("expired"));
+        assert_eq!(
+            describe(&answered(429, "Too many requests")),
+            "the API server throttles requests and asks to wait 1 s: Too many requests (429)"
+        );
+        let refused = Outer(io::Error::other("Connection refused"));
+        assert_eq!(
+            describe(&Error::Service(refused.into())),
+            "no response from the API server: Connection refused"
+        );
+    }
+
+    #[test]
+    fn retry_after_is_read_from_the_status_and_limited() {
+        let wait = |code: u16, seconds: u32| {
+            let status = json!({
+                "status": "Failure", "code": code, "message": "no", "reason": "",
+                "details": {"retryAfterSeconds": seconds},
+            });
+            let status: Status = serde_json::from_value(status).unwrap();
+            retry_after(&Error::Api(status.boxed())).map(|wait| wait.as_secs())
+        };
+        assert_eq!(wait(429, 7), Some(7));
+        assert_eq!(wait(429, 0), Some(1));
+        assert_eq!(wait(503, 7), Some(7));
+        assert_eq!(wait(503, 0), None);
+        assert_eq!(wait(429, 100_000), Some(300));
+    }
+}

@@ -1,0 +1,310 @@
+//! The cluster manager's task: decides when to reconcile, and from which objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use imbl::OrdMap;
+use jiff::Timestamp;
+use patchbay_resources::object::Namespace;
+use patchbay_resources::object::Time;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+use super::config::Timing;
+use super::connect_writer::ConnectWriter;
+use super::debounce::{ChangeSource, debounce, sleep_or_forever, sleep_until_or_forever};
+use super::event_throttle::EventThrottle;
+use super::events::EventSender;
+use super::leader_election::LeaderTerm;
+use super::outcome_writer::{OutcomeWriter, RetryLater};
+use super::projections::{WatchedConnect, WatchedNode};
+use super::store::{StoreReader, WatchEnded};
+use super::write_overlay::{WriteOverlay, has_caught_up};
+use super::zone_reports::WatchedZoneReport;
+use patchbay_allocate::connects::{ClusterController, ClusterObjects};
+use patchbay_engine::backoff::Backoff;
+use patchbay_model::{ClusterSettings, NodeId};
+use patchbay_resources::manifests::ObjectKey;
+use patchbay_resources::nad::NetworkAttachmentDefinition;
+
+/// Time that the watch of `ClusterNetworkConnect`s has to catch up with a list. After that the
+/// objects are listed again.
+const WATCH_LAG_LIMIT: Duration = Duration::from_secs(1);
+
+/// The objects that both controllers watch.
+#[derive(Clone, Debug)]
+pub(super) struct CommonSources {
+    pub(super) connects: StoreReader<Arc<WatchedConnect>>,
+    pub(super) nads: StoreReader<Arc<NetworkAttachmentDefinition>>,
+    pub(super) namespaces: StoreReader<Arc<Namespace>>,
+}
+
+impl CommonSources {
+    pub(super) async fn ready(&mut self) -> Result<(), WatchEnded> {
+        self.connects.ready().await?;
+        self.nads.ready().await?;
+        self.namespaces.ready().await
+    }
+}
+
+impl ChangeSource for CommonSources {
+    type Error = WatchEnded;
+
+    async fn changed(&mut self) -> Result<(), WatchEnded> {
+        tokio::select! {
+            changed = self.connects.changed() => changed,
+            changed = self.nads.changed() => changed,
+            changed = self.namespaces.changed() => changed,
+        }
+    }
+}
+
+/// The objects that the cluster manager watches: also node ids and the zones' reports.
+#[derive(Clone, Debug)]
+pub(super) struct ClusterManagerSources {
+    pub(super) common: CommonSources,
+    pub(super) nodes: StoreReader<Arc<WatchedNode>>,
+    pub(super) reports: StoreReader<Option<Arc<WatchedZoneReport>>>,
+}
+
+/// The cluster manager. It is active while this process is the leader.
+#[derive(Debug)]
+pub(super) struct ClusterManagerTask {
+    pub(super) settings: ClusterSettings,
+    pub(super) sources: ClusterManagerSources,
+    pub(super) writer: ConnectWriter,
+    pub(super) events: EventSender,
+    pub(super) term: watch::Receiver<Option<LeaderTerm>>,
+    pub(super) timing: Timing,
+}
+
+impl ClusterManagerTask {
+    /// Waits for a term as the leader and reconciles during it, forever.
+    ///
+    /// Dropping the future leaves at most one write in progress, which is right or will be
+    /// corrected.
+    ///
+    /// # Errors
+    /// A task that this one depends on has ended.
+    pub(super) async fn run(self) -> Result<Infallible, WatchEnded> {
+        let mut term = self.term.clone();
+        loop {
+            let begun = term.wait_for(Option::is_some).await;
+            begun.map_err(|_| WatchEnded)?;
+            let mut leader = LeaderLoop::new(&self);
+            tokio::select! {
+                ended = leader.run() => return ended,
+                lost = term.wait_for(Option::is_none) => { lost.map_err(|_| WatchEnded)?; }
+            }
+        }
+    }
+}
+
+/// The state of one term as the leader.
+///
+/// Allocations are known from annotations alone, so every term starts with an empty state.
+struct LeaderLoop<'a> {
+    task: &'a ClusterManagerTask,
+    sources: CommonSources,
+    nodes: StoreReader<Arc<WatchedNode>>,
+    /// Node ids of the last reconciliation.
+    node_ids: BTreeMap<String, Option<NodeId>>,
+    reports: StoreReader<Option<Arc<WatchedZoneReport>>>,
+    /// The zones' reports that conditions are computed from. `None`: not known yet.
+    ///
+    /// They change only once per `Timing::report_interval`, because zones respond to a change one
+    /// by one, and each response would cost a write of the status.
+    collected_reports: Option<OrdMap<ObjectKey, Option<Arc<WatchedZoneReport>>>>,
+    /// When to take over new reports. `None`: there are none.
+    reports_due: Option<Instant>,
+    controller: ClusterController,
+    overlay: WriteOverlay,
+    event_throttle: EventThrottle,
+    warned: BTreeSet<String>,
+}
+
+impl<'a> LeaderLoop<'a> {
+    fn new(task: &'a ClusterManagerTask) -> Self {
+        Self {
+            task,
+            sources: task.sources.common.clone(),
+            nodes: task.sources.nodes.clone(),
+            node_ids: BTreeMap::new(),
+            reports: task.sources.reports.clone(),
+            collected_reports: None,
+            reports_due: None,
+            controller: ClusterController::new(task.settings.clone()),
+            overlay: WriteOverlay::default(),
+            event_throttle: EventThrottle::default(),
+            warned: BTreeSet::new(),
+        }
+    }
+
+    async fn run(&mut self) -> Result<Infallible, WatchEnded> {
+        let timing = &self.task.timing;
+        self.sources.ready().await?;
+        self.nodes.ready().await?;
+        let mut backoff = timing.retry_backoff();
+        self.catch_up(&mut backoff).await?;
+        loop {
+            let wait = match self.reconcile_all().await {
+                Ok(()) => {
+                    backoff.reset();
+                    None
+                }
+                Err(RetryLater { retry_after, .. }) => {
+                    Some(backoff.next_delay().max(retry_after.unwrap_or_default()))
+                }
+            };
+            tokio::select! {
+                happened = self.wait_for_work() => happened?,
+                () = sleep_or_forever(wait) => {}
+            }
+        }
+    }
+
+    /// Waits for a reason to reconcile: a change of the common sources, another set of nodes or
+    /// node ids, new reports that are due, or a suppressed event that is due.
+    async fn wait_for_work(&mut self) -> Result<(), WatchEnded> {
+        let timing = &self.task.timing;
+        loop {
+            let (due, event_due) = (self.reports_due, self.event_throttle.next_due());
+            tokio::select! {
+                changed = self.sources.changed() => {
+                    changed?;
+                    return debounce(timing, &mut self.sources).await;
+                }
+                changed = self.nodes.changed() => {
+                    changed?;
+                    if node_ids(&self.nodes.objects()) != self.node_ids {
+                        return Ok(());
+                    }
+                }
+                changed = self.reports.changed() => {
+                    changed?;
+                    // Marks the reports as seen; they are taken over below once they are due.
+                    self.reports.objects();
+                    let due = || Instant::now() + timing.report_interval;
+                    self.reports_due.get_or_insert_with(due);
+                }
+                () = sleep_until_or_forever(event_due) => {
+                    self.event_throttle.clear_due(Instant::now());
+                    return Ok(());
+                }
+                () = sleep_until_or_forever(due) => {
+                    self.reports_due = None;
+                    self.collected_reports = Some(self.reports.objects());
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Waits until the watch has seen everything that a former leader has written. Without that,
+    /// subnets and keys could be allocated twice.
+    async fn catch_up(&mut self, backoff: &mut Backoff) -> Result<(), WatchEnded> {
+        loop {
+            match self.task.writer.list_current().await {
+                Ok(current) => {
+                    let end = Instant::now() + WATCH_LAG_LIMIT;
+                    while !has_caught_up(&self.sources.connects.objects(), &current) {
+                        match timeout_at(end, self.sources.connects.changed()).await {
+                            Ok(changed) => changed?,
+                            Err(_) => break,
+                        }
+                    }
+                    if has_caught_up(&self.sources.connects.objects(), &current) {
+                        return Ok(());
+                    }
+                    tracing::info!("waiting for the watch of ClusterNetworkConnects to catch up");
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot list ClusterNetworkConnects");
+                    tokio::time::sleep(backoff.next_delay()).await;
+                }
+            }
+        }
+    }
+
+    /// Reconciles all `ClusterNetworkConnect`s: computes their annotations and status, and writes
+    /// what differs.
+    async fn reconcile_all(&mut self) -> Result<(), RetryLater> {
+        let now = Time(Timestamp::now());
+        let connects = self
+            .overlay
+            .newest_versions(self.sources.connects.objects());
+        let (nads, namespaces) = (
+            self.sources.nads.objects(),
+            self.sources.namespaces.objects(),
+        );
+        let report = {
+            let networks =
+                patchbay_resources::conversion::networks(values(&nads), values(&namespaces));
+            let readable: Vec<_> = connects
+                .values()
+                .map(|seen| self.overlay.with_last_valid_spec(seen))
+                .collect();
+            self.node_ids = node_ids(&self.nodes.objects());
+            let ids = self.node_ids.iter();
+            let objects = ClusterObjects::new(
+                &networks,
+                values(&nads),
+                values(&namespaces),
+                readable.iter().map(AsRef::as_ref),
+            )
+            .with_nodes(ids.filter_map(|(name, id)| Some((name.as_str(), (*id)?))));
+            self.controller.reconcile(&objects, &now)
+        };
+        let warnings = report.warnings.iter().map(ToString::to_string).collect();
+        for warning in BTreeSet::difference(&warnings, &self.warned) {
+            tracing::warn!("{warning}");
+        }
+        self.warned = warnings;
+        if self.collected_reports.is_none() && self.reports.is_ready() {
+            self.collected_reports = Some(self.reports.objects());
+        }
+        let zones: Option<BTreeMap<&str, &WatchedZoneReport>> =
+            self.collected_reports.as_ref().map(|reports| {
+                let listed = reports.values().flatten();
+                listed.map(|report| (&*report.zone, &**report)).collect()
+            });
+        self.event_throttle
+            .retain(|connect| connects.contains_key(connect));
+        let mut outcome_writer = OutcomeWriter {
+            task: self.task,
+            overlay: &mut self.overlay,
+            event_throttle: &mut self.event_throttle,
+            nodes: &self.node_ids,
+            zones: zones.as_ref(),
+            now: &now,
+        };
+        let mut later = None;
+        for outcome in report.outcomes {
+            let seen = &connects[&outcome.name];
+            match outcome_writer.write(seen, outcome).await {
+                Ok(()) => {}
+                Err(failed) if failed.blocks_all => return Err(failed),
+                // One object that cannot be written does not delay the others.
+                Err(failed) => later = later.max(Some(failed.retry_after)),
+            }
+        }
+        match later {
+            None => Ok(()),
+            Some(retry_after) => Err(RetryLater {
+                retry_after,
+                blocks_all: false,
+            }),
+        }
+    }
+}
+
+fn node_ids(nodes: &OrdMap<ObjectKey, Arc<WatchedNode>>) -> BTreeMap<String, Option<NodeId>> {
+    let ids = nodes.values().map(|seen| &seen.node);
+    ids.map(|node| (node.name.clone(), node.id)).collect()
+}
+
+fn values<V>(objects: &OrdMap<ObjectKey, Arc<V>>) -> impl Iterator<Item = &V> {
+    objects.values().map(AsRef::as_ref)
+}

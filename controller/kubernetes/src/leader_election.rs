@@ -1,0 +1,241 @@
+//! Leader election: of several processes, the holder of a `Lease` object is active.
+//!
+//! The holder renews the lease. A process that sees the lease unchanged for its whole duration
+//! takes it. Each process measures that time with its own clock, so clocks of different machines
+//! need not agree. A holder that cannot renew stops earlier. Every write names the resource version
+//! that it is based on, so of two processes that take the lease at the same time one fails.
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::{Lease as LeaseObject, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::PostParams;
+use kube::core::ObjectMeta;
+use kube::{Api, Client};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use super::api_error;
+use super::config::LeaseConfig;
+
+/// A term of this process as the leader, with its deadline.
+///
+/// A process may be suspended between a decision and a write, so the deadline is checked before
+/// each write.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct LeaderTerm {
+    /// When the term ends unless the lease is renewed.
+    pub(super) deadline: Instant,
+}
+
+impl LeaderTerm {
+    /// `true` if the term has ended.
+    pub(super) fn has_ended(self) -> bool {
+        Instant::now() >= self.deadline
+    }
+}
+
+/// Acquires a lease and renews it.
+///
+/// # Why not `kubert::lease`
+///
+/// * Its claims expire at a wall-clock time that depends on the clock of another machine. Here
+///   expiry is measured with the local monotonic clock, from the last observed change.
+/// * Its claims last for the whole lease duration. Here the holder's term ends before that
+///   ([`LeaderTerm`]), and [`ConnectWriter`](super::connect_writer::ConnectWriter) checks the term
+///   before each write. A suspended process therefore does not write during the next leader's term.
+/// * It needs an existing object. Here the first process creates it.
+#[derive(Debug)]
+pub(super) struct LeaderElector {
+    api: Api<LeaseObject>,
+    lease: LeaseConfig,
+    identity: String,
+    term: watch::Sender<Option<LeaderTerm>>,
+    /// The object's spec when it last changed, and when that was observed.
+    observed: Option<(LeaseSpec, Instant)>,
+    /// Start of the last successful renewal. `None`: not the holder.
+    renewed: Option<Instant>,
+}
+
+impl LeaderElector {
+    /// Makes an elector, and a receiver of the process's term as leader.
+    pub(super) fn new(
+        client: Client,
+        lease: LeaseConfig,
+        identity: String,
+    ) -> (Self, watch::Receiver<Option<LeaderTerm>>) {
+        let (term, receiver) = watch::channel(None);
+        let elector = Self {
+            api: Api::namespaced(client, &lease.namespace),
+            lease,
+            identity,
+            term,
+            observed: None,
+            renewed: None,
+        };
+        (elector, receiver)
+    }
+
+    /// Acquires and renews the lease until `stop` becomes `true`, then releases it.
+    pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        loop {
+            self.attempt().await;
+            tokio::select! {
+                () = tokio::time::sleep(self.lease.retry) => {}
+                _ = stop.wait_for(|stop| *stop) => break,
+            }
+        }
+        self.term.send_replace(None);
+        if self.renewed.is_some()
+            && let Err(error) = self.release().await
+        {
+            let error = api_error::describe(&error);
+            tracing::warn!(error, "cannot release the lease");
+        }
+    }
+
+    /// Tries once to get or renew the lease, and publishes the term.
+    async fn attempt(&mut self) {
+        let start = Instant::now();
+        let limit = match self.renewed {
+            Some(renewed) => (renewed + self.lease.renew_deadline).duration_since(start),
+            None => self.lease.renew_deadline,
+        };
+        let error = match timeout(limit, self.acquire()).await {
+            Ok(Ok(true)) => {
+                self.renewed = Some(start);
+                None
+            }
+            Ok(Ok(false)) => {
+                self.renewed = None;
+                None
+            }
+            Ok(Err(error)) => Some(api_error::describe(&error)),
+            Err(_) => Some(api_error::NO_ANSWER.to_owned()),
+        };
+        if let Some(error) = error {
+            tracing::warn!(error, "cannot get or renew the lease");
+        }
+        let deadline = self.lease.renew_deadline;
+        self.renewed = self.renewed.filter(|renewed| renewed.elapsed() < deadline);
+        let term = self.renewed.map(|renewed| LeaderTerm {
+            deadline: renewed + deadline,
+        });
+        let leads = term.is_some();
+        if self.term.send_replace(term).is_some() != leads {
+            tracing::info!(leads, identity = self.identity, "leadership changed");
+        }
+    }
+
+    /// Tries to get or renew the lease. Returns `true` if this process holds it now.
+    ///
+    /// A conflict may be with an own write whose response was lost. The object then names this
+    /// process, so a second try finds out.
+    async fn acquire(&mut self) -> Result<bool, kube::Error> {
+        match self.try_acquire().await {
+            Err(kube::Error::Api(status)) if status.code == 409 => self.try_acquire().await,
+            tried => tried,
+        }
+    }
+
+    async fn try_acquire(&mut self) -> Result<bool, kube::Error> {
+        let Some(object) = self.api.get_opt(&self.lease.name).await? else {
+            let metadata = ObjectMeta {
+                name: Some(self.lease.name.clone()),
+                ..ObjectMeta::default()
+            };
+            let spec = self.claim(None);
+            return self.record_write(
+                self.api
+                    .create(
+                        &PostParams::default(),
+                        &LeaseObject {
+                            metadata,
+                            spec: Some(spec),
+                        },
+                    )
+                    .await,
+            );
+        };
+        let spec = object.spec.clone().unwrap_or_default();
+        if !self.may_claim(&spec) {
+            return Ok(false);
+        }
+        let claimed = LeaseObject {
+            metadata: object.metadata,
+            spec: Some(self.claim(Some(&spec))),
+        };
+        let name = self.lease.name.clone();
+        self.record_write(
+            self.api
+                .replace(&name, &PostParams::default(), &claimed)
+                .await,
+        )
+    }
+
+    /// `true` if this process may take or keep the lease: it is free, held by this process, or
+    /// expired.
+    fn may_claim(&mut self, spec: &LeaseSpec) -> bool {
+        let now = Instant::now();
+        let since = match &self.observed {
+            Some((observed, since)) if observed == spec => *since,
+            _ => {
+                self.observed = Some((spec.clone(), now));
+                now
+            }
+        };
+        let holder = spec.holder_identity.as_deref().unwrap_or_default();
+        let duration = spec.lease_duration_seconds.unwrap_or_default().max(1);
+        holder.is_empty()
+            || holder == self.identity
+            || now.duration_since(since) >= Duration::from_secs(duration as u64)
+    }
+
+    /// The spec of the lease with this process as its holder.
+    fn claim(&self, former: Option<&LeaseSpec>) -> LeaseSpec {
+        let now = MicroTime(Timestamp::now());
+        let is_own = |spec: &&LeaseSpec| spec.holder_identity.as_ref() == Some(&self.identity);
+        let transitions = former.and_then(|spec| spec.lease_transitions).unwrap_or(0);
+        LeaseSpec {
+            holder_identity: Some(self.identity.clone()),
+            lease_duration_seconds: Some(self.lease.duration.as_secs().max(1) as i32),
+            acquire_time: former
+                .filter(is_own)
+                .map_or_else(|| Some(now.clone()), |spec| spec.acquire_time.clone()),
+            renew_time: Some(now),
+            lease_transitions: Some(match former {
+                Some(spec) if !is_own(&spec) => transitions + 1,
+                _ => transitions,
+            }),
+            ..former.cloned().unwrap_or_default()
+        }
+    }
+
+    fn record_write(
+        &mut self,
+        result: Result<LeaseObject, kube::Error>,
+    ) -> Result<bool, kube::Error> {
+        let object = result?;
+        self.observed = object.spec.map(|spec| (spec, Instant::now()));
+        Ok(true)
+    }
+
+    async fn release(&mut self) -> Result<(), kube::Error> {
+        let Some(mut object) = self.api.get_opt(&self.lease.name).await? else {
+            return Ok(());
+        };
+        let spec = object.spec.get_or_insert_default();
+        if spec.holder_identity.as_ref() == Some(&self.identity) {
+            spec.holder_identity = None;
+            spec.lease_duration_seconds = Some(1);
+            let name = self.lease.name.clone();
+            let replaced = self
+                .api
+                .replace(&name, &PostParams::default(), &object)
+                .await;
+            self.record_write(replaced)?;
+        }
+        Ok(())
+    }
+}

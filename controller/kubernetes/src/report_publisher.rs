@@ -1,0 +1,157 @@
+//! The task that writes a zone's report.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use kube::api::{Patch, PatchParams};
+use patchbay_resources::object::ConfigMap;
+
+use super::api::Api;
+use tokio::sync::watch;
+
+use super::api_error;
+use super::config::Timing;
+use super::projections::{WatchedConnect, WatchedNode};
+use super::store::{StoreReader, WatchEnded};
+use super::zone_reports::{ConnectSummary, ZoneReport, config_map_name, report_config_map};
+use patchbay_resources::manifests::ObjectKey;
+
+/// Field manager of the zones' `ConfigMap`s.
+const FIELD_MANAGER: &str = "patchbay-zone";
+
+/// The source of a zone's report: the zone controller, or the bare fact that the database is
+/// unreachable. The zone controller itself waits for the database then.
+pub(super) struct ReportSource {
+    pub(super) zone: String,
+    /// The report of the zone controller.
+    pub(super) reports: watch::Receiver<ZoneReport>,
+    /// `true` while the database is unreachable.
+    pub(super) is_unreachable: watch::Receiver<bool>,
+    pub(super) connects: StoreReader<Arc<WatchedConnect>>,
+    pub(super) nodes: StoreReader<Arc<WatchedNode>>,
+}
+
+impl ReportSource {
+    /// Waits until the report may have changed.
+    ///
+    /// # Errors
+    /// The zone controller has ended.
+    async fn changed(&mut self) -> Result<(), WatchEnded> {
+        let is_unreachable = *self.is_unreachable.borrow();
+        tokio::select! {
+            changed = self.reports.changed() => changed.map_err(|_| WatchEnded),
+            changed = self.is_unreachable.changed() => changed.map_err(|_| WatchEnded),
+            // The report names each current version, so it changes with them.
+            changed = self.connects.changed(), if is_unreachable => changed,
+            changed = self.nodes.changed(), if is_unreachable => changed,
+        }
+    }
+
+    /// Returns the current report.
+    fn current_report(&mut self) -> ZoneReport {
+        let last_report = self.reports.borrow_and_update().clone();
+        if !*self.is_unreachable.borrow_and_update() {
+            return last_report;
+        }
+        let nodes = self.nodes.objects();
+        let node = nodes.get(&ObjectKey::cluster(&self.zone));
+        let connects = self.connects.objects();
+        let summaries: BTreeMap<String, ConnectSummary> = connects
+            .iter()
+            .map(|(key, seen)| {
+                let before = last_report.connects.get(&key.name);
+                (key.name.clone(), ConnectSummary::unreachable(seen, before))
+            })
+            .collect();
+        ZoneReport {
+            node_uid: node.and_then(|node| node.uid.clone()),
+            connects: summaries,
+        }
+    }
+}
+
+/// Writes a zone's report whenever it changes, and at `Timing::report_refresh_interval` although it
+/// is unchanged. Zones do not watch `ConfigMap`s, so this restores one that was deleted.
+pub(super) struct ReportPublisher {
+    pub(super) client: Client,
+    pub(super) namespace: String,
+    pub(super) source: ReportSource,
+    pub(super) timing: Timing,
+}
+
+impl ReportPublisher {
+    /// Writes reports until the zone controller has ended.
+    pub(super) async fn run(mut self) {
+        let api = Api::<ConfigMap>::namespaced(self.client.clone(), &self.namespace);
+        let mut written = ZoneReport::default();
+        let mut backoff = self.timing.retry_backoff();
+        loop {
+            match tokio::time::timeout(self.timing.report_refresh_interval, self.source.changed())
+                .await
+            {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return,
+                Err(_) => written = ZoneReport::default(),
+            }
+            // More changes follow soon, and all zones have something to report at the same time.
+            tokio::time::sleep(self.publish_delay()).await;
+            loop {
+                let report = self.source.current_report();
+                if report == written || report.node_uid.is_none() {
+                    break;
+                }
+                match self.write(&api, &report).await {
+                    Ok(()) => {
+                        backoff.reset();
+                        written = report;
+                        break;
+                    }
+                    Err((error, retry_after)) => {
+                        tracing::warn!(error, "cannot write the zone's report");
+                        let wait = backoff.next_delay().max(retry_after.unwrap_or_default());
+                        tokio::time::sleep(wait).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The delay before a report is written: between half the interval and all of it, by a hash of
+    /// the zone's name, so that zones do not write at the same time.
+    fn publish_delay(&self) -> Duration {
+        let mut hasher = DefaultHasher::new();
+        self.source.zone.hash(&mut hasher);
+        let part = f64::from((hasher.finish() & 0xffff) as u16) / f64::from(u16::MAX);
+        self.timing.report_interval.mul_f64(0.5 + part / 2.0)
+    }
+
+    /// Writes the report.
+    ///
+    /// # Errors
+    /// Why the write failed, and the time that the API server asks to wait.
+    async fn write(
+        &self,
+        api: &Api<ConfigMap>,
+        report: &ZoneReport,
+    ) -> Result<(), (String, Option<Duration>)> {
+        let zone = &self.source.zone;
+        let object = report_config_map(zone, &self.namespace, report);
+        let (name, params) = (
+            config_map_name(zone),
+            PatchParams::apply(FIELD_MANAGER).force(),
+        );
+        let patch = Patch::Apply(&object);
+        let written = tokio::time::timeout(
+            self.timing.request_timeout,
+            api.patch(&name, &params, &patch),
+        );
+        match written.await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err((api_error::describe(&error), api_error::retry_after(&error))),
+            Err(_) => Err((api_error::NO_ANSWER.to_owned(), None)),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Tolerant decoding of objects that may be of another version of their definition.
+
+use patchbay_resources::object::Object;
+use patchbay_resources::object::ObjectMeta;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use patchbay_resources::Violation;
+use patchbay_resources::manifests::from_json;
+
+/// An object from which unknown fields are dropped, because a later version of its definition may
+/// have more of them.
+///
+/// An object that still cannot be decoded does not fail its list or watch. The same holds for an
+/// object with unknown fields in a selector, because dropping those would select too much.
+#[derive(Clone, Debug)]
+pub(super) struct TolerantObject<K>(pub(super) Result<K, UndecodableObject>);
+
+/// The remains of an object that cannot be decoded.
+#[derive(Clone, Debug)]
+pub(super) struct UndecodableObject {
+    pub(super) metadata: ObjectMeta,
+    pub(super) status: Value,
+    /// The path of the field, and what is wrong with it.
+    pub(super) error: String,
+}
+
+impl<'de, K: DeserializeOwned> Deserialize<'de> for TolerantObject<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let object = Value::deserialize(deserializer)?;
+        if let Ok(known) = K::deserialize(&object) {
+            return Ok(Self(Ok(known)));
+        }
+        let metadata = ObjectMeta::deserialize(&object["metadata"]).map_err(D::Error::custom)?;
+        let status = object["status"].clone();
+        let (known, violations) = from_json(object);
+        let violation = match &known {
+            // A selector without one of its parts would select too much.
+            Some(_) => violations
+                .iter()
+                .find(|violation| concerns_selector(violation)),
+            // The violations before the last one are unknown fields.
+            None => violations.last(),
+        };
+        let error = violation.map(ToString::to_string);
+        Ok(Self(match (known, error) {
+            (Some(known), None) => Ok(known),
+            (_, error) => Err(UndecodableObject {
+                metadata,
+                status,
+                error: error.unwrap_or_default(),
+            }),
+        }))
+    }
+}
+
+fn concerns_selector(violation: &Violation) -> bool {
+    violation.field.to_ascii_lowercase().contains("selector")
+}
+
+impl<K: Object> Object for TolerantObject<K> {
+    const GROUP: &'static str = K::GROUP;
+    const VERSION: &'static str = K::VERSION;
+    const KIND: &'static str = K::KIND;
+    const PLURAL: &'static str = K::PLURAL;
+    const NAMESPACED: bool = K::NAMESPACED;
+
+    fn meta(&self) -> &ObjectMeta {
+        match &self.0 {
+            Ok(object) => object.meta(),
+            Err(unreadable) => &unreadable.metadata,
+        }
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        match &mut self.0 {
+            Ok(object) => object.meta_mut(),
+            Err(unreadable) => &mut unreadable.metadata,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use patchbay_resources::cnc::{ClusterNetworkConnect, Connectivity};
+
+    fn received(spec: &Value) -> TolerantObject<ClusterNetworkConnect> {
+        let mut object = json!({"metadata": {"name": "c"}, "spec": {
+            "networkSelectors": [], "connectSubnets": [], "connectivity": ["PodNetwork"],
+        }, "status": {"status": "Success"}});
+        for (key, value) in spec.as_object().unwrap() {
+            object["spec"][key] = value.clone();
+        }
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn unknown_fields_are_dropped() {
+        let subnet = json!({"cidr": "10.0.0.0/8", "networkPrefix": 24, "later": {"a": 1}});
+        let object = received(&json!({"description": "x", "connectSubnets": [subnet]})).0;
+        let object = object.unwrap();
+        assert_eq!(object.spec.connectivity, [Connectivity::PodNetwork]);
+        assert_eq!(object.spec.connect_subnets[0].network_prefix, 24);
+        assert!(object.status.is_some());
+    }
+
+    #[test]
+    fn an_unknown_field_of_a_selector_makes_the_object_undecodable() {
+        let selector = json!({"networkSelectionType": "DefaultNetwork", "except": "blue"});
+        let object = received(&json!({"networkSelectors": [selector]})).0;
+        let error = object.unwrap_err().error;
+        assert!(error.starts_with("spec.networkSelectors[0]"), "{error}");
+    }
+
+    #[test]
+    fn an_undecodable_object_names_the_field_and_keeps_its_status() {
+        let object = received(&json!({"description": "x", "connectivity": ["HostNetwork"]}));
+        assert_eq!(object.meta().name.as_deref(), Some("c"));
+        let unreadable = object.0.unwrap_err();
+        assert!(
+            unreadable.error.starts_with("spec.connectivity[0]: "),
+            "{unreadable:?}"
+        );
+        assert_eq!(unreadable.status["status"], "Success");
+    }
+}

@@ -1,0 +1,318 @@
+//! The zones' reports: one `ConfigMap` per zone, from which the leader computes the condition
+//! `Connected`.
+//!
+//! A condition per zone would be thousands on each ClusterNetworkConnect, and everyone who watches
+//! those would see each change. A zone writes its `ConfigMap` only when its report changes, and
+//! only the leader watches them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use patchbay_resources::object::Object;
+use patchbay_resources::object::{ConfigMap, Node};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::connect_revision::ConnectRevision;
+use super::projections::WatchedConnect;
+use patchbay_connects::{ConnectReport, ZoneReports, ZoneSummary};
+
+/// Label selector of all zones' `ConfigMap`s.
+pub(super) const SELECTOR: &str = "app.kubernetes.io/component=patchbay-zone";
+const LABEL_KEY: &str = "app.kubernetes.io/component";
+const LABEL_VALUE: &str = "patchbay-zone";
+/// Prefix of the `ConfigMap`s' names; the node's name follows.
+const NAME_PREFIX: &str = "patchbay-zone-";
+/// Longest name of an object, in bytes.
+const MAX_NAME_BYTES: usize = 253;
+/// The obstacle that a zone reports while its database is unreachable.
+const UNREACHABLE_OBSTACLE: &str = "the Northbound database cannot be reached";
+/// Obstacles per ClusterNetworkConnect in a report, and notices likewise.
+const MAX_SENTENCES: usize = 5;
+
+/// A zone's report about one ClusterNetworkConnect, as JSON in the `ConfigMap`.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct ConnectSummary {
+    /// UID, which distinguishes the object from a later one of the same name.
+    uid: Option<String>,
+    /// The version that the report is about. `None`: written by an earlier version of the zone
+    /// controller.
+    #[serde(default)]
+    revision: Option<ConnectRevision>,
+    #[serde(flatten)]
+    summary: ZoneSummary,
+}
+
+impl ConnectSummary {
+    pub(super) fn new(seen: &WatchedConnect, report: &ConnectReport) -> Self {
+        Self {
+            uid: seen.object.metadata.uid.clone(),
+            revision: Some(seen.revision.clone()),
+            summary: ZoneSummary::short(report, MAX_SENTENCES),
+        }
+    }
+
+    /// The report of a zone whose database is unreachable. The counts are the last known ones,
+    /// because rows stay as they were.
+    pub(super) fn unreachable(seen: &WatchedConnect, before: Option<&Self>) -> Self {
+        let before = before.filter(|before| before.uid == seen.object.metadata.uid);
+        Self {
+            uid: seen.object.metadata.uid.clone(),
+            revision: Some(seen.revision.clone()),
+            summary: ZoneSummary {
+                networks: before.map_or(0, |before| before.summary.networks),
+                ports: before.map_or(0, |before| before.summary.ports),
+                obstacles: vec![UNREACHABLE_OBSTACLE.to_owned()],
+                ..ZoneSummary::default()
+            },
+        }
+    }
+
+    /// Declares that the report also holds for the current version.
+    pub(super) fn renew(&mut self, seen: &WatchedConnect) {
+        self.uid.clone_from(&seen.object.metadata.uid);
+        self.revision = Some(seen.revision.clone());
+    }
+}
+
+/// A zone's report.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(super) struct ZoneReport {
+    /// UID of the node, which owns the `ConfigMap`. `None`: not known yet, so nothing can be
+    /// written.
+    pub(super) node_uid: Option<String>,
+    /// Reports about `ClusterNetworkConnect`s, by name.
+    pub(super) connects: BTreeMap<String, ConnectSummary>,
+}
+
+/// A zone's report as a watch has delivered it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct WatchedZoneReport {
+    pub(super) zone: String,
+    pub(super) connects: BTreeMap<String, ConnectSummary>,
+}
+
+/// Projects a zone's `ConfigMap` to its report. Entries that cannot be decoded are logged and
+/// ignored.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "projections consume the objects that they reduce"
+)]
+pub(super) fn project_report(object: ConfigMap) -> Option<Arc<WatchedZoneReport>> {
+    let name = object.name_any();
+    let mut owners = object.metadata.owner_references.iter().flatten();
+    let Some(owner) = owners.find(|owner| owner.kind == Node::KIND) else {
+        tracing::warn!("ignoring ConfigMap {name}: no node owns it");
+        return None;
+    };
+    let zone = owner.name.clone();
+    // Only the `ConfigMap` with the zone's own name counts, so that a copy does not.
+    if name != config_map_name(&zone) {
+        tracing::warn!(
+            zone,
+            "ignoring ConfigMap {name}: it does not have the name of its zone"
+        );
+        return None;
+    }
+    let entries = object.data.iter().flatten();
+    let connects = entries.filter_map(|(connect, text)| match serde_json::from_str(text) {
+        Ok(summary) => Some((connect.clone(), summary)),
+        Err(error) => {
+            tracing::warn!(zone, connect, %error, "ignoring an entry of ConfigMap {name} that cannot be decoded");
+            None
+        }
+    });
+    let connects = connects.collect();
+    Some(Arc::new(WatchedZoneReport { zone, connects }))
+}
+
+/// The `ConfigMap` with a zone's report.
+pub(super) fn report_config_map(zone: &str, namespace: &str, report: &ZoneReport) -> Value {
+    let data: BTreeMap<&String, String> = report
+        .connects
+        .iter()
+        .map(|(connect, summary)| (connect, json!(summary).to_string()))
+        .collect();
+    json!({
+        "apiVersion": ConfigMap::api_version(),
+        "kind": ConfigMap::KIND,
+        "metadata": {
+            "name": config_map_name(zone),
+            "namespace": namespace,
+            "labels": {LABEL_KEY: LABEL_VALUE},
+            "ownerReferences": [{
+                "apiVersion": Node::api_version(),
+                "kind": Node::KIND,
+                "name": zone,
+                "uid": report.node_uid,
+            }],
+        },
+        "data": data,
+    })
+}
+
+/// Name of a zone's `ConfigMap`. If it would be too long, a digest replaces the node's name.
+pub(super) fn config_map_name(zone: &str) -> String {
+    if NAME_PREFIX.len() + zone.len() <= MAX_NAME_BYTES {
+        return format!("{NAME_PREFIX}{zone}");
+    }
+    let digest = Sha256::digest(zone);
+    let mut first = [0; 16];
+    first.copy_from_slice(&digest[..16]);
+    format!("{NAME_PREFIX}{:032x}", u128::from_be_bytes(first))
+}
+
+/// Selects the reports of the given nodes' zones about one ClusterNetworkConnect. A report without
+/// a revision counts as outdated.
+pub(super) fn reports_about<'a>(
+    connect: &WatchedConnect,
+    nodes: impl Iterator<Item = &'a str>,
+    reports: &'a BTreeMap<&'a str, &'a WatchedZoneReport>,
+) -> ZoneReports<'a> {
+    let meta = &connect.object.metadata;
+    let name = meta.name.as_deref().unwrap_or_default();
+    let mut about = ZoneReports::default();
+    for zone in nodes {
+        let summary = reports
+            .get(zone)
+            .and_then(|report| report.connects.get(name));
+        match summary.filter(|summary| summary.uid == meta.uid) {
+            Some(summary) if summary.revision.as_ref() == Some(&connect.revision) => {
+                about.current.push((zone, &summary.summary));
+            }
+            Some(_) => about.outdated.push(zone),
+            None => about.silent.push(zone),
+        }
+    }
+    about
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::projections;
+    use patchbay_connects::{NetworkSkip, SkippedNetwork};
+
+    fn connect(uid: &str, generation: i64) -> Arc<WatchedConnect> {
+        let object = json!({
+            "metadata": {"name": "c", "uid": uid, "generation": generation},
+            "spec": {"networkSelectors": [], "connectSubnets": [], "connectivity": []},
+        });
+        projections::project_connect(serde_json::from_value(object).unwrap())
+    }
+
+    fn written(connects: &[(&str, ConnectSummary)]) -> ConfigMap {
+        let connects = connects.iter().cloned();
+        let report = ZoneReport {
+            node_uid: Some("n".to_owned()),
+            connects: connects
+                .map(|(name, summary)| (name.to_owned(), summary))
+                .collect(),
+        };
+        serde_json::from_value(report_config_map("n1", "default", &report)).unwrap()
+    }
+
+    #[test]
+    fn a_written_report_is_read_back() {
+        let skipped = (1..8).map(|number| SkippedNetwork {
+            owner: format!("layer3_{number}").parse().unwrap(),
+            network: None,
+            reason: NetworkSkip::Unknown,
+        });
+        let report = ConnectReport {
+            skipped_networks: skipped.collect(),
+            ..ConnectReport::default()
+        };
+        let summary = ConnectSummary::new(&connect("u", 1), &report);
+        assert_eq!(
+            (summary.summary.obstacles.len(), summary.summary.more),
+            (5, 2)
+        );
+        let object = written(&[("c", summary.clone())]);
+        assert_eq!(object.name_any(), "patchbay-zone-n1");
+        let mut broken = object.clone();
+        let data = broken.data.get_or_insert_default();
+        data.insert("d".to_owned(), "{".to_owned());
+        let expected = [("c".to_owned(), summary)].into();
+        for object in [object, broken] {
+            let seen = project_report(object).unwrap();
+            assert_eq!((&*seen.zone, &seen.connects), ("n1", &expected));
+        }
+    }
+
+    #[test]
+    fn only_a_config_map_with_the_name_of_its_zone_counts() {
+        let object = written(&[]);
+        let mut copied = object.clone();
+        copied.metadata.name = Some("patchbay-zone-n2".to_owned());
+        assert_eq!(project_report(copied), None);
+        let mut owned = object.clone();
+        let owners = owned.metadata.owner_references.as_mut().unwrap();
+        let mut other = owners[0].clone();
+        other.kind = "DaemonSet".to_owned();
+        other.name = "n2".to_owned();
+        owners.insert(0, other);
+        assert_eq!(project_report(owned).unwrap().zone, "n1");
+        let mut orphan = object;
+        orphan.metadata.owner_references = None;
+        assert_eq!(project_report(orphan), None);
+    }
+
+    #[test]
+    fn a_report_counts_for_its_own_revision_only() {
+        let report = ConnectReport::default();
+        let report_about = |seen: &WatchedConnect| {
+            let object = written(&[("c", ConnectSummary::new(seen, &report))]);
+            seen_report(object)
+        };
+        let seen = connect("u", 2);
+        let (current, former) = (report_about(&seen), report_about(&connect("u", 1)));
+        let another = report_about(&connect("v", 2));
+        // Written by a version without revisions, and with a field that is unknown here.
+        let mut old = written(&[]);
+        let text = r#"{"uid":"u","networks":2,"ports":6,"more":0,"else":[]}"#;
+        old.data = Some([("c".to_owned(), text.to_owned())].into());
+        let old = seen_report(old);
+        let reports = [
+            ("n1", &*current),
+            ("n2", &*former),
+            ("n3", &*another),
+            ("n4", &*old),
+        ];
+        let reports = reports.into();
+        let about = reports_about(&seen, ["n1", "n2", "n3", "n4", "n5"].into_iter(), &reports);
+        let current: Vec<&str> = about.current.iter().map(|(zone, _)| *zone).collect();
+        assert_eq!(current, ["n1"]);
+        assert_eq!(about.outdated, ["n2", "n4"]);
+        assert_eq!(about.silent, ["n3", "n5"]);
+    }
+
+    fn seen_report(object: ConfigMap) -> Arc<WatchedZoneReport> {
+        project_report(object).unwrap()
+    }
+
+    #[test]
+    fn a_zone_without_its_database_reports_about_the_current_revision() {
+        let mut before = ConnectSummary::new(&connect("u", 1), &ConnectReport::default());
+        before.summary.networks = 2;
+        let now = connect("u", 2);
+        let lost = ConnectSummary::unreachable(&now, Some(&before));
+        assert_eq!(lost.revision.as_ref(), Some(&now.revision));
+        assert_eq!(
+            (lost.summary.networks, &*lost.summary.obstacles),
+            (2, &[UNREACHABLE_OBSTACLE.to_owned()][..])
+        );
+        let lost = ConnectSummary::unreachable(&connect("v", 1), Some(&before));
+        assert_eq!(lost.summary.networks, 0);
+    }
+
+    #[test]
+    fn names_of_config_maps_are_never_too_long() {
+        assert_eq!(config_map_name("n1"), "patchbay-zone-n1");
+        assert_eq!(
+            config_map_name(&"n".repeat(250)).len(),
+            NAME_PREFIX.len() + 32
+        );
+    }
+}

@@ -1,0 +1,230 @@
+//! CNI configuration of OVN-Kubernetes' plugin: the JSON text in `spec.config` of a
+//! NetworkAttachmentDefinition, as it is read and written.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+/// Name of OVN-Kubernetes' CNI plugin, the value of `type`.
+pub const CNI_PLUGIN: &str = "ovn-k8s-cni-overlay";
+/// Version of the CNI specification, the value of `cniVersion` in configurations that are written.
+pub const CNI_VERSION: &str = "1.1.0";
+/// Network names that OVN-Kubernetes reserves for the cluster's default network.
+const DEFAULT_NETWORK_NAMES: [&str; 2] = ["default", "ovn-kubernetes"];
+
+/// CNI configuration of OVN-Kubernetes' plugin.
+///
+/// The fields have the order of their JSON names, because OVN-Kubernetes writes sorted keys.
+/// EVPN's field is missing, because networks with that transport are refused before they are
+/// written. [`NetConf`](super::NetConf) is the checked form of a layer2 or layer3 network.
+///
+/// ```
+/// use patchbay_model::CniConfig;
+///
+/// let text = r#"{"type":"ovn-k8s-cni-overlay","name":"blue_l3","topology":"layer3","role":"primary"}"#;
+/// let config = CniConfig::from_json(text).unwrap().unwrap();
+/// assert_eq!(config.name, "blue_l3");
+/// assert!(config.is_primary() && config.is_user_defined());
+/// assert_eq!(CniConfig::from_json(r#"{"type":"bridge"}"#).unwrap(), None);
+/// ```
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct CniConfig {
+    /// `allowPersistentIPs`: true if addresses of virtual machines are kept in IPAMClaims.
+    #[serde(
+        rename = "allowPersistentIPs",
+        skip_serializing_if = "UninterpretedValue::is_absent"
+    )]
+    pub allow_persistent_ips: UninterpretedValue,
+    /// `cniVersion`.
+    #[serde(skip_serializing_if = "UninterpretedValue::is_absent")]
+    pub cni_version: UninterpretedValue,
+    /// `defaultGatewayIPs`: comma-separated addresses.
+    #[serde(
+        rename = "defaultGatewayIPs",
+        skip_serializing_if = "UninterpretedValue::is_absent"
+    )]
+    pub default_gateway_ips: UninterpretedValue,
+    /// `excludeSubnets`: comma-separated subnets that pods get no addresses of.
+    #[serde(skip_serializing_if = "UninterpretedValue::is_absent")]
+    pub exclude_subnets: UninterpretedValue,
+    /// `infrastructureSubnets`: comma-separated subnets for gateways and management ports.
+    #[serde(skip_serializing_if = "UninterpretedValue::is_absent")]
+    pub infrastructure_subnets: UninterpretedValue,
+    /// `joinSubnet`: comma-separated subnets between gateway routers and the cluster router.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub join_subnet: Option<String>,
+    /// `mtu`.
+    #[serde(skip_serializing_if = "UninterpretedValue::is_absent")]
+    pub mtu: UninterpretedValue,
+    /// `name` of the network.
+    pub name: String,
+    /// `netAttachDefName`: the NetworkAttachmentDefinition, as `<namespace>/<name>`.
+    pub net_attach_def_name: String,
+    /// `outboundSNAT`: `enabled` or `disabled`; transport `no-overlay` only.
+    #[serde(
+        rename = "outboundSNAT",
+        skip_serializing_if = "UninterpretedValue::is_absent"
+    )]
+    pub outbound_snat: UninterpretedValue,
+    /// `physicalNetworkName`; topology `localnet` only.
+    #[serde(skip_serializing_if = "UninterpretedValue::is_absent")]
+    pub physical_network_name: UninterpretedValue,
+    /// `reservedSubnets`: comma-separated subnets for static addresses.
+    #[serde(skip_serializing_if = "UninterpretedValue::is_absent")]
+    pub reserved_subnets: UninterpretedValue,
+    /// `role`: `primary` or `secondary`.
+    pub role: String,
+    /// `subnets`: comma-separated pod subnets; in layer3, each may end with `/<host prefix>`.
+    #[serde(deserialize_with = "non_null", skip_serializing_if = "Option::is_none")]
+    pub subnets: Option<String>,
+    /// `topology`: `layer2`, `layer3` or `localnet`; empty for the default network.
+    pub topology: String,
+    /// `transitSubnet`: comma-separated subnets around the transit router of a layer2 network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transit_subnet: Option<String>,
+    /// `transport`: `no-overlay` or `evpn`; `None`: Geneve.
+    #[serde(deserialize_with = "non_null", skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
+    /// `type`: name of the CNI plugin.
+    #[serde(rename = "type")]
+    pub plugin: String,
+    /// `uplink`.
+    #[serde(skip_serializing_if = "UninterpretedValue::is_absent")]
+    pub uplink: UninterpretedValue,
+    /// `vlanID`; topology `localnet` only.
+    #[serde(
+        rename = "vlanID",
+        skip_serializing_if = "UninterpretedValue::is_absent"
+    )]
+    pub vlan_id: UninterpretedValue,
+}
+
+impl CniConfig {
+    /// Reads a configuration. `None`: it belongs to another CNI plugin.
+    ///
+    /// # Errors
+    /// The text is not a JSON object, or a field that is interpreted has another type.
+    pub fn from_json(text: &str) -> Result<Option<Self>, serde_json::Error> {
+        match serde_json::from_str::<Self>(text) {
+            Ok(config) => Ok((config.plugin == CNI_PLUGIN).then_some(config)),
+            Err(error) => match serde_json::from_str::<PluginName>(text) {
+                // Plugins may give other types to fields of the same name.
+                Ok(PluginName { plugin }) if plugin != CNI_PLUGIN => Ok(None),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Writes the configuration as one flat JSON object with sorted keys and no spaces.
+    ///
+    /// # Panics
+    /// Never: all fields have a JSON form.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("texts and JSON values have a JSON form")
+    }
+
+    /// True if the configuration is that of a user-defined network, not of the default network.
+    pub fn is_user_defined(&self) -> bool {
+        !self.topology.is_empty() && !DEFAULT_NETWORK_NAMES.contains(&self.name.as_str())
+    }
+
+    /// True if the network has the role `primary`.
+    pub fn is_primary(&self) -> bool {
+        self.role == "primary"
+    }
+}
+
+/// The field `type` alone.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PluginName {
+    #[serde(rename = "type")]
+    plugin: String,
+}
+
+/// Reads a text; an error for `null`.
+fn non_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    String::deserialize(deserializer).map(Some)
+}
+
+/// JSON value of a field that is written, and compared between the definitions of a network, but
+/// not interpreted.
+///
+/// `false`, `0`, `""` and `null` are read as absent, because they are the zero values of Go, in
+/// which the other readers and writers of the configuration are written.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct UninterpretedValue(Value);
+
+impl UninterpretedValue {
+    /// True if the field is absent.
+    pub fn is_absent(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// The JSON value; `null` if the field is absent.
+    pub const fn as_value(&self) -> &Value {
+        &self.0
+    }
+}
+
+impl<T: Into<Value>> From<T> for UninterpretedValue {
+    fn from(value: T) -> Self {
+        Self(value.into())
+    }
+}
+
+impl<'de> Deserialize<'de> for UninterpretedValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let is_zero = match &value {
+            Value::Bool(value) => !value,
+            Value::Number(number) => number.as_f64() == Some(0.0),
+            Value::String(text) => text.is_empty(),
+            _ => false,
+        };
+        Ok(Self(if is_zero { Value::Null } else { value }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_that_is_read_is_written_with_sorted_keys() {
+        let text = r#"{"type":"ovn-k8s-cni-overlay","name":"n","vlanID":20,"role":"secondary","topology":"localnet","mtu":1500,"physicalNetworkName":"phys1","netAttachDefName":"red/n","cniVersion":"1.1.0","allowPersistentIPs":false,"subnets":"10.0.0.0/24"}"#;
+        let config = CniConfig::from_json(text).unwrap().unwrap();
+        assert_eq!(
+            config.to_json(),
+            r#"{"cniVersion":"1.1.0","mtu":1500,"name":"n","netAttachDefName":"red/n","physicalNetworkName":"phys1","role":"secondary","subnets":"10.0.0.0/24","topology":"localnet","type":"ovn-k8s-cni-overlay","vlanID":20}"#
+        );
+    }
+
+    #[test]
+    fn configurations_of_other_plugins_may_have_other_types() {
+        assert_eq!(
+            CniConfig::from_json(r#"{"type":"bridge","subnets":["10.0.0.0/24"]}"#).unwrap(),
+            None
+        );
+        let text = r#"{"type":"ovn-k8s-cni-overlay","subnets":["10.0.0.0/24"]}"#;
+        assert!(CniConfig::from_json(text).is_err());
+        assert!(CniConfig::from_json("{").is_err());
+    }
+
+    #[test]
+    fn the_default_network_is_not_user_defined() {
+        for (name, topology) in [
+            ("default", "layer3"),
+            ("ovn-kubernetes", "layer3"),
+            ("n", ""),
+        ] {
+            let config = CniConfig {
+                name: name.to_owned(),
+                topology: topology.to_owned(),
+                ..CniConfig::default()
+            };
+            assert!(!config.is_user_defined(), "{name} {topology}");
+        }
+    }
+}

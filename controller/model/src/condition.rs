@@ -1,0 +1,36 @@
+//! Conditions in the status of a ClusterNetworkConnect.
+
+/// Status of a condition.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ConditionStatus {
+    /// The condition holds.
+    True,
+    /// The condition does not hold.
+    False,
+    /// It is not known yet if the condition holds.
+    Unknown,
+}
+
+impl ConditionStatus {
+    /// The value of `status` in the condition.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+/// Condition as the cluster manager or the zone reports determine it: without times and generation.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ConditionReport {
+    /// Type of the condition, for example `Accepted`.
+    pub type_: &'static str,
+    /// Status of the condition.
+    pub status: ConditionStatus,
+    /// Reason in CamelCase, for programs.
+    pub reason: &'static str,
+    /// Message for people.
+    pub message: String,
+}
