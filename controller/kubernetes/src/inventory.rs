@@ -86,8 +86,8 @@ async fn list<K: InventoryKind + Clone + Debug>(
                 Ok(mut object) => {
                     object.meta_mut().managed_fields = None;
                     remove_unused(&mut object);
-                    let position = K::of(inventory).len() as u64;
-                    K::of_mut(inventory).insert(Sourced {
+                    let position = K::objects(inventory).len() as u64;
+                    K::objects_mut(inventory).insert(Sourced {
                         object,
                         origin: Origin::Cluster,
                         position,
