@@ -128,7 +128,7 @@ fn ready_zones(cluster: &Cluster) -> Vec<String> {
         .nodes
         .in_order()
         .into_iter()
-        .map(|(_, node)| patchbay_resources::read::node(&node.object).0)
+        .map(|(_, node)| patchbay_resources::conversion::node(&node.object).0)
         .filter(|node| node.id.is_some() && node.chassis_id.is_some())
         .collect();
     let mut chosen: Vec<&Node> = ready.iter().take(PLANNED_ZONES).collect();

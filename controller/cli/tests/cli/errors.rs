@@ -34,10 +34,7 @@ fn manifests_that_are_not_there_or_not_yaml() {
     let missing = example().join("none.yaml");
     fails(&run("plan", &[&missing]), &["cannot read", "none.yaml"]);
     fails(&run_on("apply", "a: ["), &["standard input"]);
-    fails(
-        &run_on("apply", "# nothing\n"),
-        &["there is no object in -"],
-    );
+    fails(&run_on("apply", "# nothing\n"), &["no objects found in -"]);
 }
 
 #[test]
@@ -306,12 +303,12 @@ fn a_kind_that_is_written_wrong_takes_nothing_away() {
         (
             "kind: ClusterNetworkConnect",
             "kind: ClusterNetworkConnec",
-            "kind: is not known: did you mean ClusterNetworkConnect of k8s.ovn.org/v1?\n",
+            "kind: unknown kind, did you mean ClusterNetworkConnect of k8s.ovn.org/v1?\n",
         ),
         (
             "apiVersion: k8s.ovn.org/v1\nkind: ClusterNetworkConnect",
             "apiVersion: k8s.ovn.rog/v1\nkind: ClusterNetworkConnect",
-            "apiVersion: kind ClusterNetworkConnect is not known there: did you mean k8s.ovn.org/v1?\n",
+            "apiVersion: unknown version of kind ClusterNetworkConnect, did you mean k8s.ovn.org/v1?\n",
         ),
     ] {
         let manifests = example_text().replace(right, wrong);
