@@ -5,8 +5,8 @@
 //! ```
 //!
 //! [`Cluster`] completes the objects as the managers of a cluster would: it allocates ids, subnets
-//! and tunnel keys and writes annotations and status. [`zone::ZoneReconciler`] makes the rows of one
-//! zone's database what these objects define, through a handle of [`northbound`].
+//! and tunnel keys and writes annotations and status. [`zone::ZoneReconciler`] makes the rows of
+//! one zone's database what these objects define, through a handle of [`northbound`].
 //!
 //! ```
 //! use std::path::Path;

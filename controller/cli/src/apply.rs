@@ -65,7 +65,10 @@ impl ApplySession {
         }
         let cluster = self.cluster.insert(cluster);
         let mut report = ApplyReport::default();
-        for zone in names.iter().filter_map(|name| self.zones.get_mut(name)) {
+        for name in &names {
+            let Some(zone) = self.zones.get_mut(name) else {
+                continue;
+            };
             wait_until_live(zone).await?;
             let outcome = reconcile_zone(zone, cluster, console).await?;
             report.add_zone(zone, outcome)?;
@@ -128,7 +131,8 @@ impl ApplySession {
     }
 }
 
-/// Waits until the snapshot follows the database: a plan for an old snapshot may find nothing to do.
+/// Waits until the snapshot follows the database: a plan for an old snapshot may find nothing to
+/// do.
 async fn wait_until_live(zone: &ZoneReconciler<NorthboundHandle>) -> Result<(), Failure> {
     zone.northbound()
         .wait_until_live()
