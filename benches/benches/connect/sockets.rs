@@ -5,7 +5,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Error, Result, anyhow, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use patchbay_app::northbound::{Northbound as _, Remote};
 use patchbay_benches::client::RawClient;
 use patchbay_benches::connect::ClusterSize;
@@ -158,7 +158,7 @@ fn measure_pass(
             Ok(())
         })
         .await?;
-        let live = measure_work(&server, async || remote.live().await.map_err(Error::msg)).await?;
+        let live = measure_work(&server, async || Ok(remote.wait_until_live().await?)).await?;
         Ok((whole, live))
     })
 }

@@ -5,7 +5,8 @@
 //! connects    tunnel keys of connect routers, connect subnets, the condition `Accepted`
 //! ```
 //!
-//! Both are pure functions of objects: what was allocated is in the annotations, so a restart changes nothing.
+//! Both are pure functions of objects: what was allocated is in the annotations, so a restart
+//! changes nothing.
 
 pub mod connects;
 pub mod networks;

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use patchbay_resources::object::{Object, Time};
 
 use super::warnings;
-use patchbay_allocate::connects::{ClusterController, Objects, Warning, with_verdict};
+use patchbay_allocate::connects::{
+    AllocationWarning, ClusterController, ClusterObjects, with_condition,
+};
 use patchbay_allocate::networks as allocate_networks;
 use patchbay_connects::{ConnectReport, Inputs, ZoneReports, ZoneSummary};
 use patchbay_model::{ClusterSettings, NadKey, Networks, Node};
@@ -122,7 +124,7 @@ impl Cluster {
         let nodes: Vec<Node> = objects(&inventory.nodes)
             .map(|node| patchbay_resources::read::node(node).0)
             .collect();
-        let objects = Objects::new(
+        let objects = ClusterObjects::new(
             &networks,
             objects(&inventory.network_attachment_definitions),
             objects(&inventory.namespaces),
@@ -140,7 +142,7 @@ impl Cluster {
             .warnings
             .iter()
             .filter_map(|warning| match warning {
-                Warning::Definition { nad, .. } => Some(nad.clone()),
+                AllocationWarning::Definition { nad, .. } => Some(nad.clone()),
                 _ => None,
             })
             .collect();
@@ -252,7 +254,7 @@ impl Cluster {
             let verdict = reports.verdict();
             self.change_connect(&name, |object| {
                 let generation = object.metadata.generation;
-                let status = with_verdict(object.status.as_ref(), verdict, generation, &now);
+                let status = with_condition(object.status.as_ref(), verdict, generation, &now);
                 object.status = Some(status);
             });
         }

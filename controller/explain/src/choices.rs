@@ -1,4 +1,4 @@
-//! What the selectors of a connect choose, and what becomes of it.
+//! Networks that the selectors of a connect select, and problems of selected objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,26 +17,26 @@ use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::selector;
 use patchbay_resources::udn::ClusterUserDefinedNetwork;
 
-/// What all selectors choose.
+/// Networks and problems of all selectors.
 #[derive(Debug, Default)]
 pub(super) struct Choices<'a> {
-    /// Networks by name, each with what has chosen it.
+    /// Selected networks, by name.
     pub(super) networks: BTreeMap<&'a str, Chosen<'a>>,
-    /// What is chosen and is no network that can be connected.
+    /// Reasons why selected objects have no network that can be connected.
     pub(super) obstacles: BTreeSet<Reason>,
 }
 
-/// A chosen network.
+/// Selected network.
 #[derive(Debug)]
 pub(super) struct Chosen<'a> {
     pub(super) network: &'a Network,
-    /// The object to mend if something is wrong with the network.
+    /// Object that defines the network.
     pub(super) object: String,
-    /// The definition that says what the network is.
+    /// Attachment definition that is used for the network.
     pub(super) definition: Option<&'a NadKey>,
-    /// Why nodes have no subnets of it, if that is known.
+    /// Reason why nodes have no subnets of the network. `None`: not known.
     pub(super) without_subnets: Option<Reason>,
-    /// The selectors that have chosen it, and through what.
+    /// Selectors that select the network, with the selected object.
     pub(super) by: BTreeSet<String>,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Choices<'a> {
         choices
     }
 
-    /// ClusterUserDefinedNetworks by label. What counts are the labels of their definitions.
+    /// Selects ClusterUserDefinedNetworks by the labels of their attachment definitions.
     fn cluster_networks(
         &mut self,
         labels: &LabelSelector,
@@ -83,7 +83,7 @@ impl<'a> Choices<'a> {
             if !selector::matches(labels, cudn.object.labels()) {
                 continue;
             }
-            // Also a network that is in some of its namespaces may be refused in others.
+            // A network that has definitions in some namespaces may be refused in others.
             let refusals = Definition::of_cudn(&cudn.object).refusals();
             if !owners.contains(&*key.name) {
                 let is_told = !refusals.is_empty();
@@ -94,7 +94,7 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// The primary networks of namespaces.
+    /// Selects the primary networks of namespaces.
     fn namespaces(
         &mut self,
         labels: &LabelSelector,
@@ -199,7 +199,8 @@ impl<'a> Choices<'a> {
     }
 }
 
-/// Why a network that is selected by its labels leads nowhere, unless a refusal tells.
+/// Reason why a network that is selected by its labels has no definitions. `None`: a refusal is the
+/// reason.
 fn without_definition(
     cudn: &Sourced<ClusterUserDefinedNetwork>,
     is_told: bool,
@@ -231,7 +232,7 @@ fn without_definition(
     (!is_told).then(|| Reason::new(message, object, None))
 }
 
-/// What the status of the networks that should be the primary one of a namespace says against it.
+/// Refusals in the status of networks that are offered to a namespace as its primary network.
 fn refusals_in(namespace: &str, inventory: &Inventory) -> BTreeSet<Reason> {
     let udns = inventory.user_defined_networks.in_namespace(namespace);
     let udns = udns.map(|(_, udn)| Definition::of_udn(&udn.object));
@@ -249,7 +250,7 @@ fn refusals_in(namespace: &str, inventory: &Inventory) -> BTreeSet<Reason> {
         .collect()
 }
 
-/// Whether the definition may be meant to be of a primary network.
+/// True if the definition may be that of a primary network.
 fn may_be_primary(nad: &NetworkAttachmentDefinition) -> bool {
     let config = nad.spec.config.as_deref().unwrap_or_default();
     match NetConf::parse(config) {
@@ -264,7 +265,7 @@ fn of_problem(problem: &NadProblem, nad: &Sourced<NetworkAttachmentDefinition>) 
         NadProblem::NoId { .. } | NadProblem::BadId { .. } | NadProblem::IdTaken { .. } => {
             Reason::new(problem, object, Some(annotation(NETWORK_ID)))
         }
-        // What stands in a definition that was made for another object follows from that.
+        // The content of a definition follows from the custom resource that controls it.
         _ => match owner(&nad.object) {
             Some(owner) => Reason::new(format!("{object}: {problem}"), owner, None),
             None => Reason::new(problem, object, Some("spec.config".to_owned())),
@@ -272,7 +273,7 @@ fn of_problem(problem: &NadProblem, nad: &Sourced<NetworkAttachmentDefinition>) 
     }
 }
 
-/// Why a definition that nothing is wrong with leads to no network.
+/// Reason why a valid definition has no network that can be connected.
 fn of_other_kind(nad: &NetworkAttachmentDefinition, object: String) -> Reason {
     let config = nad.spec.config.as_deref().unwrap_or_default();
     let config: serde_json::Value = serde_json::from_str(config).unwrap_or_default();
@@ -297,7 +298,7 @@ fn of_other_kind(nad: &NetworkAttachmentDefinition, object: String) -> Reason {
     }
 }
 
-/// What controls the definition, as messages name it.
+/// Owner of the definition that is its controller, as in messages.
 fn owner(nad: &NetworkAttachmentDefinition) -> Option<String> {
     let mut owners = nad.metadata.owner_references.iter().flatten();
     let owner = owners.find(|owner| owner.controller == Some(true))?;

@@ -1,4 +1,4 @@
-//! All of it, network by network and node by node.
+//! Explanation of a whole connect, by network and node.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,29 +16,30 @@ use patchbay_networks::SkipReason;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::Inventory;
 
-/// What became of a connect, and why.
+/// Explanation of a ClusterNetworkConnect.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
     /// Name of the connect.
     pub connect: String,
-    /// What the cluster-wide half says; none if it has not looked at the connect.
+    /// Message of the condition `Accepted`. `None`: the cluster manager has not processed the
+    /// connect.
     pub accepted: Option<String>,
-    /// Whether it has accepted the connect.
+    /// True if the condition `Accepted` holds.
     pub is_accepted: bool,
     /// Tunnel key of the connect router.
     pub tunnel_key: Option<u32>,
-    /// How much the connect's ranges have room for.
+    /// Capacity of the connect's ranges.
     pub room: Vec<Room>,
-    /// The chosen networks, by name.
+    /// Selected networks, by name.
     pub networks: Vec<NetworkExplanation>,
-    /// What is chosen and is no network that can be connected, and what keeps the connect as a whole from working.
+    /// Reasons why selected objects have no network, and why the connect as a whole does not work.
     pub obstacles: Vec<Reason>,
-    /// What is odd without keeping anything from being connected.
+    /// Notices that do not prevent connections.
     pub notices: Vec<String>,
 }
 
-/// A range of a connect.
+/// Capacity of a range of a connect.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Room {
@@ -46,13 +47,13 @@ pub struct Room {
     pub cidr: IpNet,
     /// Prefix length of a block.
     pub network_prefix: u8,
-    /// How many blocks can be handed out: one for each layer3 network, and one shared by layer2 networks.
+    /// Number of allocatable blocks: one for each layer3 network; layer2 networks share blocks.
     pub blocks: u32,
-    /// Nodes with ids below this have addresses and tunnel keys in every block.
+    /// Upper bound, exclusive, of node ids with addresses and tunnel keys in every block.
     pub node_ids_below: u32,
 }
 
-/// Whether a network is connected.
+/// Connection state of a network.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum NetworkState {
@@ -64,52 +65,52 @@ pub enum NetworkState {
     NotConnected,
 }
 
-/// One chosen network.
+/// Explanation of a selected network.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkExplanation {
     /// Name of the network.
     pub network: String,
-    /// The object that defines it.
+    /// Object that defines the network.
     pub object: String,
-    /// Its topology.
+    /// Topology of the network.
     pub topology: &'static str,
-    /// Its id.
+    /// Id of the network.
     pub id: u16,
-    /// The selectors that have chosen it, and through what.
+    /// Selectors that select the network, with the selected object.
     pub selected_by: Vec<String>,
-    /// Its connect subnets.
+    /// Connect subnets of the network.
     pub subnets: Vec<IpNet>,
-    /// Whether it is connected.
+    /// Connection state of the network.
     pub state: NetworkState,
-    /// Why it is not connected at all, or not in some zone.
+    /// Reasons that concern all nodes.
     pub reasons: Vec<Reason>,
     /// The nodes, by name.
     pub nodes: Vec<NodeExplanation>,
 }
 
-/// A network on one node.
+/// Explanation of a network on one node.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeExplanation {
     /// Name of the node.
     pub node: String,
-    /// Whether the network is connected there.
+    /// True if the network is connected on the node.
     pub connected: bool,
-    /// Why not.
+    /// Reasons why it is not connected.
     pub reasons: Vec<Reason>,
 }
 
-/// What is known of a zone.
+/// State of a zone.
 #[derive(Clone, Debug, Default)]
 pub struct ZoneView {
-    /// What it reports about the connect.
+    /// Report of the zone about the connect.
     pub report: Arc<ConnectReport>,
-    /// The networks that get no rows of their own there, by name, and why.
+    /// Networks without rows of their own in the zone, by name, with the reason.
     pub without_rows: BTreeMap<String, SkipReason>,
 }
 
-/// Explains a connect of the inventory, given what is known of zones, by name. None if there is no such connect.
+/// Explains a connect of the inventory from the state of zones, by name. `None`: no such connect.
 pub fn explain(
     name: &str,
     inventory: &Inventory,
@@ -125,10 +126,10 @@ pub fn explain(
     }
     let verdict = verdict(object);
     for ZoneView { report, .. } in zones.values() {
-        // What cannot be read has been told.
+        // The error of a connect that cannot be read is an obstacle already.
         if let (Some(held), Ok(_)) = (&report.held, &connect) {
             obstacles.insert(match (held, &verdict) {
-                // Who would hand it out has said why there is none.
+                // The condition contains the cause of the missing key.
                 (HeldReason::NoTunnelKey, Some((false, message))) => {
                     let reason = format!("the connect router has no tunnel key: {message}");
                     Reason::new(reason, of_connect(name), Some("spec".to_owned()))
@@ -165,7 +166,7 @@ pub fn explain(
     })
 }
 
-/// What the cluster-wide half says.
+/// Status and message of the condition `Accepted`.
 fn verdict(object: &ClusterNetworkConnect) -> Option<(bool, String)> {
     let conditions = &object.status.as_ref()?.conditions;
     let mut conditions = conditions.iter();

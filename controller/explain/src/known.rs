@@ -1,4 +1,4 @@
-//! One network of a connect: on which nodes it is connected, and why not on the others.
+//! Explanation of one network: the nodes on which it is connected, and the reasons for the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,25 +14,25 @@ use patchbay_networks::SkipReason;
 #[cfg(test)]
 mod tests;
 
-/// What is known about a connect when its networks are explained.
+/// State of a connect that the explanations of its networks use.
 pub(super) struct Known<'a> {
     pub(super) name: &'a str,
     pub(super) accepted: Option<(bool, String)>,
     pub(super) subnets: &'a ConnectSubnetMap,
-    /// All nodes, each with what cannot be read of it.
+    /// All nodes, with the errors of their annotations.
     pub(super) nodes: Vec<(Node, Vec<NodeError>)>,
-    /// The zones that were asked: not all of them.
+    /// Zones whose databases were read, which may be only some.
     pub(super) zones: &'a BTreeMap<String, ZoneView>,
 }
 
-/// Why the zones that were asked have not connected a network.
+/// Reasons of zones that have not connected a network.
 #[derive(Default)]
 struct Skips<'a> {
-    /// What is wrong with the network everywhere.
+    /// Reasons that concern all zones.
     everywhere: BTreeSet<Reason>,
-    /// What is wrong in single zones, by zone.
+    /// Reasons that concern single zones, by zone.
     of_zones: BTreeMap<&'a str, BTreeSet<Reason>>,
-    /// What is missing in their databases.
+    /// Rows that are missing in the databases.
     missing: BTreeSet<Reason>,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Known<'a> {
             .map(|node| {
                 let of_zone = skips.of_zones.get(&*node.0.name).unwrap_or(&none);
                 let mut node = self.node(node, network, of_zone, is_possible);
-                // Who hands subnets out knows why there is none.
+                // The status of the network contains the cause of a missing subnet.
                 let no_subnet = self.of_node(&NodeSkip::NoSubnet, &node.node);
                 if let Some(known) = &without_subnets {
                     let mut reasons = node.reasons.iter_mut();
@@ -76,7 +76,8 @@ impl<'a> Known<'a> {
                 node
             })
             .collect();
-        // What is missing in the only database that was looked at is the reason for the nodes of others, too.
+        // Rows that are missing in the only database that was read are the reason for other nodes,
+        // too.
         let has_reasons = nodes
             .iter()
             .all(|node| node.connected || !node.reasons.is_empty());
@@ -116,8 +117,8 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// What the zones that were asked say against the network. What one zone lacks and another has is a matter of that
-    /// zone's node.
+    /// Collects the reasons of the zones. If another zone has connected the network, a reason
+    /// concerns only the node of its zone.
     fn skips(
         &self,
         network: &Network,
@@ -193,7 +194,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// The network on a node, given what the node's own zone says.
+    /// Explains the network on a node. `of_zone` contains the reasons of the node's own zone.
     fn node(
         &self,
         (node, _): &(Node, Vec<NodeError>),
@@ -203,7 +204,7 @@ impl<'a> Known<'a> {
     ) -> NodeExplanation {
         let mut reasons = of_zone.clone();
         let is_layer3 = network.topology == Topology::Layer3;
-        // Few zones are asked, and none of them knows what the zones of others lack.
+        // A zone does not report what other zones lack, and only some zones are read.
         let lacks = [
             (node.has_unknown_id(), NodeSkip::UnreadableId),
             (node.id.is_none(), NodeSkip::NoId),
@@ -217,7 +218,7 @@ impl<'a> Known<'a> {
                 NodeSkip::NoSubnet,
             ),
         ];
-        // What comes later comes after the id.
+        // The id comes first, because the other annotations follow it.
         let lacks = lacks.iter().find(|(is_lacking, _)| *is_lacking);
         reasons.extend(lacks.map(|(_, skip)| self.of_node(skip, &node.name)));
         for ZoneView { report, .. } in self.zones.values() {
@@ -236,7 +237,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// What is missing on a node. What is there, but cannot be read, is told as it is.
+    /// Reason of a node with a missing annotation, or with one that cannot be read and its error.
     fn of_node(&self, skip: &NodeSkip, node: &str) -> Reason {
         let mut reason = Reason::of_node(skip, self.name, Some(node));
         let key = match skip {

@@ -1,15 +1,16 @@
-//! Why a connect joins what it joins, and not what it does not: in words, with the object and the field to mend.
+//! Explanation of a ClusterNetworkConnect: the connected networks, the reasons why others are not
+//! connected, and the object and field to change.
 //!
 //! ```text
-//! connect, networks, namespaces -> choices   what each selector chooses, and what keeps choices from being networks
-//! networks' status              -> refusals  why a network is not made, or not in some namespace
-//! zones' reports, nodes         -> known     of each network and node, whether it is connected
-//!                                  reasons   why not, and what to mend
+//! connect, networks, namespaces -> choices   networks that each selector selects, and problems of selected objects
+//! networks' status              -> refusals  reasons why a network has no attachment definition in a namespace
+//! zones' reports, nodes         -> known     connection state of each network and node
+//!                                  reasons   reasons with the object and field to change
 //!                               -> Explanation
 //! ```
 //!
-//! It is a function of objects and of what zones report. Whether those were asked, or made up from the objects alone, is a
-//! matter of the caller.
+//! It is a pure function of objects and zone reports. The caller chooses if the reports come from
+//! databases or are computed from the objects alone.
 
 mod choices;
 mod explanation;

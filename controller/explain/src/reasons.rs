@@ -1,4 +1,4 @@
-//! From what a zone reports to what can be done about it.
+//! Reasons why something is not connected, with the object and field to change.
 
 use std::fmt;
 
@@ -11,14 +11,15 @@ use patchbay_model::{
 };
 use patchbay_networks::SkipReason;
 
-/// Why something is not connected, and what to mend.
+/// Reason why something is not connected, with the object and field to change.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct Reason {
-    /// What is the matter.
+    /// Description of the problem.
     pub message: String,
-    /// Kind and name of the object to mend, `Node n1`; or a table and a row's name, if it is a row that is missing.
+    /// Kind and name of the object to change, for example `Node n1`; or table and name of a missing
+    /// row.
     pub object: String,
-    /// The field of it.
+    /// Field of the object. `None`: no single field is the cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
 }
@@ -36,7 +37,7 @@ impl Reason {
         }
     }
 
-    /// Why a zone has left a connect alone.
+    /// Reason why a zone has not changed the rows of a connect.
     pub(super) fn of_held(reason: &HeldReason, connect: &str) -> Self {
         let (object, field) = match reason {
             HeldReason::Invalid(_) => (of_connect(connect), None),
@@ -47,7 +48,7 @@ impl Reason {
         Self::new(reason, object, field)
     }
 
-    /// Why a zone has not connected a network that this object defines.
+    /// Reason why a zone has not connected a network that this object defines.
     pub(super) fn of_network(
         reason: &NetworkSkip,
         connect: &str,
@@ -80,7 +81,7 @@ impl Reason {
         Self::new(reason, object, field)
     }
 
-    /// Why a network has no rows of its own, wherever it is.
+    /// Reason why a network has no rows of its own in any zone.
     pub(super) fn of_rows(reason: &SkipReason, definition: Option<&NadKey>, object: &str) -> Self {
         let field = match reason {
             SkipReason::Config(_) => Some("spec.config".to_owned()),
@@ -96,7 +97,8 @@ impl Reason {
         )
     }
 
-    /// Why a zone has not connected a network on a node; without a node, the single port of a layer2 network.
+    /// Reason why a zone has not connected a network on a node. `None`: the only port of a layer2
+    /// network.
     pub(super) fn of_node(reason: &NodeSkip, connect: &str, node: Option<&str>) -> Self {
         let on_node = |key| match node {
             Some(node) => (format!("Node {node}"), Some(annotation(key))),
@@ -116,7 +118,7 @@ impl Reason {
         Self::new(reason, object, field)
     }
 
-    /// Why nothing is known of a network on a node: what was asked does not know either.
+    /// Reason for a node whose zone's database was not read.
     pub(super) fn of_other_zone(node: &str) -> Self {
         Self::new(
             "the northbound database of its zone was not looked at",
@@ -125,7 +127,8 @@ impl Reason {
         )
     }
 
-    /// What to mend, the same for all nodes on which it is the same: object and field, without the name of a node.
+    /// Object and field to change, without the name of a node, so that equal reasons are counted
+    /// together.
     pub(super) fn mend(&self) -> String {
         let object = match self.object.split_once(' ') {
             Some((kind @ "Node", _)) => kind,
@@ -153,7 +156,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Where an object that defines a network says this of it.
+/// Field path of a member in the object that defines a network.
 pub(super) fn field_of(object: &str, topology: Topology, member: &str) -> String {
     let spec = match object.split(' ').next() {
         Some("ClusterUserDefinedNetwork") => "spec.network",

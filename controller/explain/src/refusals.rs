@@ -1,6 +1,6 @@
-//! What the status of networks complains about, and where to mend it.
+//! Refusals in the status of networks, with the object and field to change.
 //!
-//! Who has written the status, OVN-Kubernetes or we, has used the same words: the field is found by them.
+//! OVN-Kubernetes and Patchbay write the same messages, so the field is found by their words.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,8 @@ use patchbay_resources::udn::{
     UserDefinedNetwork,
 };
 
-/// Words of a message about a configuration, and the member of the topology's configuration that it is about. The first
-/// words that are found count.
+/// Words of a message about a configuration, and the member of the topology's configuration that it
+/// is about. The first words that are found count.
 const MEMBERS: [(&str, &str); 9] = [
     ("lifecycle Persistent", "ipam.lifecycle"),
     ("ipam.mode", "subnets"),
@@ -30,12 +30,12 @@ const MEMBERS: [(&str, &str); 9] = [
     ("the cluster does not support", "subnets"),
 ];
 
-/// An object that defines a network, and where it does.
+/// Custom resource that defines a network.
 pub(super) struct Definition<'a> {
     object: String,
-    /// Where the configuration of the topology stands.
+    /// Field path of the topology's configuration.
     config: &'static str,
-    /// Whether it is offered to many namespaces.
+    /// True for a ClusterUserDefinedNetwork, which is offered to several namespaces.
     is_shared: bool,
     pub(super) is_primary: bool,
     status: Option<&'a NetworkStatus>,
@@ -77,7 +77,7 @@ impl<'a> Definition<'a> {
         }
     }
 
-    /// Of a network that was made for another object: that object.
+    /// The custom resource that controls an attachment definition.
     pub(super) fn of_owner(
         nad: &NetworkAttachmentDefinition,
         inventory: &'a Inventory,
@@ -94,7 +94,7 @@ impl<'a> Definition<'a> {
         is_of_kind::<UserDefinedNetwork>(&owner.kind).then(|| Self::of_udn(&udn.object))
     }
 
-    /// Why there are not all attachment definitions that there should be, a reason for each thing to mend.
+    /// Reasons why attachment definitions are missing, one for each object to change.
     pub(super) fn refusals(&self) -> BTreeSet<Reason> {
         let lines = self.complaint(NETWORK_CREATED);
         let lines = lines
@@ -103,7 +103,7 @@ impl<'a> Definition<'a> {
         lines.map(|line| self.refusal(line)).collect()
     }
 
-    /// As [`Self::refusals`], but without what is told of other namespaces than this one.
+    /// As [`Self::refusals`], without those of other namespaces.
     pub(super) fn refusals_in(&self, namespace: &str) -> BTreeSet<Reason> {
         let lines = self.complaint(NETWORK_CREATED);
         let lines = lines
@@ -113,7 +113,7 @@ impl<'a> Definition<'a> {
         lines.map(|line| self.refusal(line)).collect()
     }
 
-    /// Why nodes have no subnets of the network, if that is known.
+    /// Reason why nodes have no subnets of the network. `None`: not known.
     pub(super) fn without_subnets(&self) -> Option<Reason> {
         let condition = self.complaint(NETWORK_ALLOCATION_SUCCEEDED)?;
         Some(Reason::new(
@@ -170,14 +170,14 @@ const NO_NAMESPACE: &str = "failed to get namespace \"";
 const SECOND_PRIMARY: &str = "primary network already exist in namespace \"";
 const FOREIGN: &str = "foreign NetworkAttachmentDefinition with the desired name already exist [";
 
-/// The namespace that a line is about, if it is about one only.
+/// Namespace of a line. `None`: the line does not concern a single namespace.
 fn namespace_of(line: &str) -> Option<&str> {
     let quoted = [NO_LABEL, NO_NAMESPACE, SECOND_PRIMARY];
     let mut quoted = quoted.iter().filter_map(|start| between(line, start, "\""));
     quoted.next().or_else(|| between(line, FOREIGN, "/"))
 }
 
-/// What stands in a line between its start and the next such end.
+/// The text between a prefix of a line and the next `end`.
 fn between<'a>(line: &'a str, start: &str, end: &str) -> Option<&'a str> {
     let rest = line.strip_prefix(start)?;
     rest.split_once(end).map(|(between, _)| between)

@@ -1,11 +1,12 @@
-//! An explanation for people.
+//! Text of an explanation.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
 use super::explanation::{Explanation, NetworkExplanation, NetworkState, NodeExplanation};
 
-/// How many nodes are named on which a network is connected, or on which it is not for like reasons.
+/// How many nodes are named on which a network is connected, or on which it is not for like
+/// reasons.
 const NAMED: usize = 10;
 
 impl Display for Explanation {

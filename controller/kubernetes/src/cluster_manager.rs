@@ -23,7 +23,7 @@ use super::projections::{WatchedConnect, WatchedNode};
 use super::store::{StoreReader, WatchEnded};
 use super::write_overlay::{WriteOverlay, has_caught_up};
 use super::zone_reports::WatchedZoneReport;
-use patchbay_allocate::connects::{ClusterController, Objects};
+use patchbay_allocate::connects::{ClusterController, ClusterObjects};
 use patchbay_engine::backoff::Backoff;
 use patchbay_model::{ClusterSettings, NodeId};
 use patchbay_resources::manifests::ObjectKey;
@@ -247,7 +247,7 @@ impl<'a> LeaderLoop<'a> {
                 .collect();
             self.node_ids = node_ids(&self.nodes.objects());
             let ids = self.node_ids.iter();
-            let objects = Objects::new(
+            let objects = ClusterObjects::new(
                 &networks,
                 values(&nads),
                 values(&namespaces),

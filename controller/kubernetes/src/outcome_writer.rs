@@ -15,7 +15,7 @@ use super::events::EventReason;
 use super::projections::WatchedConnect;
 use super::write_overlay::WriteOverlay;
 use super::zone_reports::{self, WatchedZoneReport};
-use patchbay_allocate::connects::{ACCEPTED, CncOutcome, with_verdict};
+use patchbay_allocate::connects::{ACCEPTED, CncOutcome, with_condition};
 use patchbay_connects::{CONNECTED, ZoneReports};
 use patchbay_model::NodeId;
 use patchbay_model::condition::{ConditionReport, ConditionStatus};
@@ -90,7 +90,7 @@ impl OutcomeWriter<'_> {
         let status = match spec_error.or(rejected) {
             // The outcome's own status is not used, because the time of its condition would change
             // with each attempt.
-            Some(message) => with_verdict(
+            Some(message) => with_condition(
                 latest.object.status.as_ref(),
                 ConditionReport {
                     type_: ACCEPTED,
@@ -136,7 +136,7 @@ impl OutcomeWriter<'_> {
             return status;
         }
         let generation = object.metadata.generation;
-        with_verdict(Some(&status), reports.verdict(), generation, self.now)
+        with_condition(Some(&status), reports.verdict(), generation, self.now)
     }
 
     /// Writes the status if it differs. Returns `true` if the object has the status now.

@@ -152,12 +152,12 @@ impl ZoneInputs {
             let pods = activity.pods.objects();
             let (nads, namespaces, connects) = before;
             let ips = activity.egress_ips.objects();
-            let is_known = !self.egress.update(ips, &self.namespaces)
+            let is_unchanged = !self.egress.update(ips, &self.namespaces)
                 && pods.ptr_eq(&self.pods)
                 && nads.ptr_eq(&self.nads)
                 && namespaces.ptr_eq(&self.namespaces)
                 && connects.ptr_eq(&self.connects);
-            if !is_known {
+            if !is_unchanged {
                 let (networks, connects) = (&self.inputs.networks, &self.inputs.connects);
                 self.inputs.activity = Arc::new(network_activity(
                     networks,

@@ -54,7 +54,8 @@ impl ConnectRange {
     /// Makes a range with blocks of the given prefix length. Host bits of `cidr` are cleared.
     ///
     /// # Errors
-    /// The prefix length is not greater than that of the range, or not less than that of an address.
+    /// The prefix length is not greater than that of the range, or not less than that of an
+    /// address.
     pub fn try_new(cidr: IpNet, network_prefix: i32) -> Result<Self, ConnectRangeError> {
         let cidr = cidr.trunc();
         if network_prefix <= i32::from(cidr.prefix_len()) {

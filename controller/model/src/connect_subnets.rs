@@ -34,8 +34,8 @@ pub struct ConnectSubnets {
     pub ipv6: Option<Ipv6Net>,
 }
 
-/// Reads a subnet; `""` is `None`, because it is the zero value of Go, in which OVN-Kubernetes reads
-/// and writes the annotation.
+/// Reads a subnet; `""` is `None`, because it is the zero value of Go, in which OVN-Kubernetes
+/// reads and writes the annotation.
 fn non_empty<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -108,8 +108,8 @@ impl SubnetAnnotationError {
     }
 }
 
-/// Connect subnets of all networks of a ClusterNetworkConnect, by owner key: the value of the subnet
-/// annotation.
+/// Connect subnets of all networks of a ClusterNetworkConnect, by owner key: the value of the
+/// subnet annotation.
 ///
 /// `Display` prints the exact text of the annotation: keys sorted as strings, no spaces.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

@@ -1,4 +1,5 @@
-//! External ids, by which rows of a ClusterNetworkConnect are recognised in the Northbound database.
+//! External ids, by which rows of a ClusterNetworkConnect are recognised in the Northbound
+//! database.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -163,8 +164,8 @@ impl OwnedRow<'_> {
     }
 }
 
-/// External ids of rows that differ only in the attachment of a network: its ports on one router, or
-/// its routes of one family.
+/// External ids of rows that differ only in the attachment of a network: its ports on one router,
+/// or its routes of one family.
 ///
 /// The common parts are built once and shared, because a zone has such rows for each node.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -236,7 +237,8 @@ fn identity(connect: &str, values: &[(&str, String)]) -> Option<String> {
     Some(id)
 }
 
-/// Name of an address set, or of another row that is named by hash, from the value of its [`key::ID`].
+/// Name of an address set, or of another row that is named by hash, from the value of its
+/// [`key::ID`].
 pub fn hashed_name(id: &str) -> String {
     // FNV-1a, 64 bits.
     let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

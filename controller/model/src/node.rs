@@ -100,7 +100,8 @@ pub struct Node {
 
 /// Annotations of a node that cannot be read.
 ///
-/// An unreadable value is unknown, not absent. Rows that follow from its earlier value are retained.
+/// An unreadable value is unknown, not absent. Rows that follow from its earlier value are
+/// retained.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct UnreadableAnnotations {
     /// True if the id cannot be read.

@@ -23,8 +23,8 @@ pub struct SubnetPool {
 }
 
 impl SubnetPool {
-    /// Makes a pool of all subnets of a range. `prefix` is their prefix length, at least that of the
-    /// range.
+    /// Makes a pool of all subnets of a range. `prefix` is their prefix length, at least that of
+    /// the range.
     pub fn new(range: IpNet, prefix: u8) -> Self {
         Self {
             subnetting: Subnetting::new(range, prefix),
@@ -34,8 +34,8 @@ impl SubnetPool {
         }
     }
 
-    /// Makes a pool of the subnets at the first places of a range. A range with fewer places is used
-    /// whole.
+    /// Makes a pool of the subnets at the first places of a range. A range with fewer places is
+    /// used whole.
     pub fn with_first_places(range: IpNet, prefix: u8, places: u64) -> Self {
         let pool = Self::new(range, prefix);
         let places = places.min(pool.subnetting.places());
@@ -49,8 +49,8 @@ impl SubnetPool {
         }
     }
 
-    /// Makes a pool of the first `count` subnets of a range, for use with a pool of `count` subnets of
-    /// the other family.
+    /// Makes a pool of the first `count` subnets of a range, for use with a pool of `count` subnets
+    /// of the other family.
     pub fn with_count(range: IpNet, prefix: u8, count: u64) -> Self {
         // One more place, because IPv6 ranges skip one of their first 2^16 subnets.
         let mut pool = Self::with_first_places(range, prefix, count.saturating_add(1));
@@ -128,8 +128,8 @@ impl SubnetPool {
             .map_or(count, |numbers| numbers.len() as u64)
     }
 
-    /// Place of a subnet of the pool. A pool of a whole range includes the subnets whose numbers are
-    /// skipped, so that they can be reserved.
+    /// Place of a subnet of the pool. A pool of a whole range includes the subnets whose numbers
+    /// are skipped, so that they can be reserved.
     fn place_of(&self, subnet: IpNet) -> Option<u64> {
         let place = self.subnetting.place_of(subnet)?;
         let is_in_pool = self.numbers.as_ref().is_none_or(|numbers| {

@@ -1,12 +1,12 @@
 //! Tunnel keys of the ports on a connect router.
 //!
-//! Every zone computes the same key for the same port, without communication, from the connect range,
-//! the connect subnet of the network and the id of the node.
+//! Every zone computes the same key for the same port, without communication, from the connect
+//! range, the connect subnet of the network and the id of the node.
 //!
 //! A connect range is divided into blocks. Let *h* be the host bits of a block, *S* = 2^(h−1) the
-//! number of address pairs in it, *o* the distance of a block from the start of the range and *i* the
-//! pair inside of the block: the node id, or the place of a layer2 network's `/31` or `/127`. Keys
-//! have 15 bits and are unique on the router, so:
+//! number of address pairs in it, *o* the distance of a block from the start of the range and *i*
+//! the pair inside of the block: the node id, or the place of a layer2 network's `/31` or `/127`.
+//! Keys have 15 bits and are unique on the router, so:
 //!
 //! | blocks | key | pairs with a key |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! Connect subnets: what the networks of one connect get out of its ranges.
+//! Allocation of the connect subnets of one ClusterNetworkConnect from its ranges.
 
 use std::collections::BTreeMap;
 
@@ -10,36 +10,38 @@ use patchbay_model::{
     Topology,
 };
 
-/// Everything is handed out.
+/// Error: all subnets are allocated.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[error("no subnets available")]
 pub(super) struct NoSubnets;
 
-/// Hands out the connect subnets of one connect.
+/// Allocator of the connect subnets of one connect.
 ///
-/// A layer3 network gets a block of every family, and keeps it. Layer2 networks get pairs of addresses out of blocks they
-/// share; a new block is opened only when all pairs of the open ones are taken, and is given back with its last pair.
+/// A layer3 network has a block of every family, and keeps it. Layer2 networks have address pairs
+/// in shared blocks. A shared block is opened when all pairs of the others are allocated, and
+/// released with its last pair.
 ///
-/// A layer2 network that asks again gets a pair of the first block that has one for it. It thus moves when a pair becomes
-/// free in a block before its own: networks gather in the blocks that were opened first, as they do with the controller
-/// that this one takes the place of. The pair it came from stays its own until it is released or somebody needs it.
+/// Each allocation for a layer2 network uses the first block with a free pair. The network thus
+/// moves when a pair becomes free in a block before its own, as in OVN-Kubernetes' network-connect
+/// controller. The vacated pair stays reserved until the network is released or no other pair is
+/// free.
 #[derive(Debug)]
 pub(super) struct ConnectAllocator {
     ranges: ConnectRanges,
     blocks: BTreeMap<IpFamily, SubnetPool>,
     shared: Vec<SharedBlock>,
     owners: BTreeMap<OwnerKey, ConnectSubnets>,
-    /// The pairs that layer2 networks moved away from.
-    left: Vec<LeftPair>,
+    /// Pairs that layer2 networks have vacated.
+    vacated: Vec<VacatedPair>,
 }
 
 #[derive(Debug)]
-struct LeftPair {
+struct VacatedPair {
     owner: OwnerKey,
     pair: IpNet,
 }
 
-/// A block of every family, out of which layer2 networks get pairs.
+/// Block of every family with the pairs of layer2 networks.
 #[derive(Debug, Default)]
 struct SharedBlock {
     subnets: ConnectSubnets,
@@ -47,11 +49,10 @@ struct SharedBlock {
 }
 
 impl ConnectAllocator {
-    /// An allocator with everything still to be handed out.
+    /// Makes an allocator without allocations.
     ///
-    /// Ports take their tunnel keys from the first family. Its blocks and pairs are limited to those for which there are
-    /// keys. The blocks of the other family are numbered for themselves: who has given one back gets the next one, although
-    /// the first family may have begun anew.
+    /// Tunnel keys of ports follow from the subnet of the first family, so its blocks and pairs are
+    /// limited to those with keys. The blocks of the other family are allocated independently.
     pub(super) fn new(ranges: ConnectRanges) -> Self {
         let mut blocks = BTreeMap::new();
         for range in ranges.iter() {
@@ -68,82 +69,84 @@ impl ConnectAllocator {
             blocks,
             shared: Vec::new(),
             owners: BTreeMap::new(),
-            left: Vec::new(),
+            vacated: Vec::new(),
         }
     }
 
-    /// What has been handed out.
+    /// Owners of subnets.
     pub(super) fn owners(&self) -> impl Iterator<Item = OwnerKey> {
         self.owners.keys().copied()
     }
 
-    /// Owners and what they have.
+    /// Owners with their subnets.
     pub(super) fn iter(&self) -> impl Iterator<Item = (OwnerKey, &ConnectSubnets)> {
         self.owners.iter().map(|(owner, subnets)| (*owner, subnets))
     }
 
-    /// What one owner has, by itself.
+    /// Subnets of one owner, as a map of one entry.
     pub(super) fn entry(&self, owner: OwnerKey) -> Option<ConnectSubnetMap> {
         let subnets = self.owners.get(&owner)?;
         Some(std::iter::once((owner, *subnets)).collect())
     }
 
-    /// What subnets are taken from.
+    /// Ranges of the subnets.
     pub(super) const fn ranges(&self) -> &ConnectRanges {
         &self.ranges
     }
 
-    /// How many owners have something.
+    /// Number of owners.
     pub(super) fn len(&self) -> usize {
         self.owners.len()
     }
 
-    /// Whether the owner has anything.
+    /// True if the owner has subnets.
     pub(super) fn has(&self, owner: OwnerKey) -> bool {
         self.owners.contains_key(&owner)
     }
 
-    /// Everything that has been handed out, as the annotation has it.
+    /// All allocated subnets, as in the annotation.
     pub(super) fn to_map(&self) -> ConnectSubnetMap {
         self.iter()
             .map(|(owner, subnets)| (owner, *subnets))
             .collect()
     }
 
-    /// What has been handed out and how many pairs have been left: as long as this changes, asking again may help.
+    /// Allocated subnets and number of vacated pairs. While they change, another allocation may
+    /// succeed.
     pub(super) fn progress(&self) -> (ConnectSubnetMap, usize) {
-        (self.to_map(), self.left.len())
+        (self.to_map(), self.vacated.len())
     }
 
-    /// Gives the owner a subnet of every family: what it has, or for a layer2 network a pair of an earlier block.
+    /// Allocates a subnet of every family, or moves the pair of a layer2 network to an earlier
+    /// block.
     ///
     /// # Errors
-    /// A family has nothing left. Then the owner has what it had before.
+    /// A family has no free subnet. The owner keeps its earlier subnets.
     pub(super) fn allocate(&mut self, owner: OwnerKey) -> Result<(), NoSubnets> {
         let held = self.owners.get(&owner).copied().unwrap_or_default();
         let subnets = match self.complete(owner, held) {
-            Err(NoSubnets) if !self.left.is_empty() => {
-                self.give_back_left(|_| true);
+            Err(NoSubnets) if !self.vacated.is_empty() => {
+                self.release_vacated(|_| true);
                 self.complete(owner, held)
             }
             result => result,
         }?;
         self.owners.insert(owner, subnets);
         for family in IpFamily::BOTH {
-            self.gather(owner, family);
+            self.move_to_earlier_block(owner, family);
         }
         Ok(())
     }
 
-    /// Takes back everything the owner has.
+    /// Releases all subnets of an owner.
     pub(super) fn release(&mut self, owner: OwnerKey) {
-        self.give_back_left(|left| left.owner == owner);
+        self.release_vacated(|vacated| vacated.owner == owner);
         if let Some(subnets) = self.owners.remove(&owner) {
-            self.give_back(owner.topology, subnets.iter().collect());
+            self.return_subnets(owner.topology, subnets.iter().collect());
         }
     }
 
-    /// Adds the families that `held` lacks.
+    /// Allocates subnets of the families that `held` lacks.
     fn complete(
         &mut self,
         owner: OwnerKey,
@@ -161,15 +164,15 @@ impl ConnectAllocator {
                 let taken = subnets
                     .iter()
                     .filter(|net| !held.iter().any(|kept| kept == *net));
-                self.give_back(owner.topology, taken.collect());
+                self.return_subnets(owner.topology, taken.collect());
                 return Err(NoSubnets);
             }
         }
         Ok(subnets)
     }
 
-    /// Moves a layer2 network to a block before its own if one has a pair.
-    fn gather(&mut self, owner: OwnerKey, family: IpFamily) {
+    /// Moves a layer2 network to a block before its own if that has a free pair.
+    fn move_to_earlier_block(&mut self, owner: OwnerKey, family: IpFamily) {
         let Some(subnets) = self.owners.get_mut(&owner) else {
             return;
         };
@@ -183,22 +186,24 @@ impl ConnectAllocator {
         let found = earlier.find_map(|block| block.pairs.get_mut(&family)?.allocate());
         if let Some(better) = found {
             subnets.set(better);
-            self.left.push(LeftPair { owner, pair });
+            self.vacated.push(VacatedPair { owner, pair });
         }
     }
 
-    fn give_back_left(&mut self, which: impl Fn(&LeftPair) -> bool) {
-        let (given_back, kept) = std::mem::take(&mut self.left).into_iter().partition(which);
-        self.left = kept;
-        let pairs: Vec<LeftPair> = given_back;
-        self.give_back(
+    fn release_vacated(&mut self, which: impl Fn(&VacatedPair) -> bool) {
+        let (released, kept) = std::mem::take(&mut self.vacated)
+            .into_iter()
+            .partition(which);
+        self.vacated = kept;
+        let pairs: Vec<VacatedPair> = released;
+        self.return_subnets(
             Topology::Layer2,
-            pairs.into_iter().map(|left| left.pair).collect(),
+            pairs.into_iter().map(|vacated| vacated.pair).collect(),
         );
     }
 
-    /// Gives the owner what it had before, according to an annotation. False if some of it does not come from the ranges,
-    /// cannot have tunnel keys or belongs to somebody else: that part is left out.
+    /// Restores the subnets of an owner from the annotation. Returns `false` if a subnet is outside
+    /// of the ranges, has no tunnel keys or has another owner; that subnet is skipped.
     pub(super) fn restore(&mut self, owner: OwnerKey, annotated: &ConnectSubnets) -> bool {
         let mut restored = ConnectSubnets::default();
         for subnet in annotated.iter() {
@@ -221,8 +226,8 @@ impl ConnectAllocator {
         restored == *annotated
     }
 
-    /// Puts the shared blocks into the order in which they are handed out, which mostly is the one in which they were
-    /// opened: networks then gather in the same blocks as before a restart.
+    /// Sorts the shared blocks in the order of allocation, which usually is the order in which they
+    /// were opened, so that networks move to the same blocks as before a restart.
     fn sort_blocks(&mut self) {
         let blocks = &self.blocks;
         self.shared.sort_by_key(|shared| {
@@ -259,7 +264,7 @@ impl ConnectAllocator {
             if let Some(subnet) = pool.allocate() {
                 subnets.set(subnet);
             } else {
-                self.give_back(Topology::Layer3, subnets.iter().collect());
+                self.return_subnets(Topology::Layer3, subnets.iter().collect());
                 return None;
             }
         }
@@ -284,7 +289,7 @@ impl ConnectAllocator {
         Some(pool)
     }
 
-    fn give_back(&mut self, topology: Topology, subnets: Vec<IpNet>) {
+    fn return_subnets(&mut self, topology: Topology, subnets: Vec<IpNet>) {
         for subnet in subnets {
             let family = IpFamily::of_net(subnet);
             match topology {
@@ -318,8 +323,8 @@ impl ConnectAllocator {
         }
     }
 
-    /// Takes this very pair, opening the block around it if need be. `beside` is what the pair's owner has of the
-    /// other family: the blocks of both families are kept together.
+    /// Allocates this pair and opens its block if necessary. `beside` contains the owner's subnet
+    /// of the other family, because the blocks of both families belong together.
     fn reserve_pair(&mut self, pair: IpNet, beside: &ConnectSubnets) -> bool {
         let family = IpFamily::of_net(pair);
         let Some(block) = self
@@ -354,7 +359,8 @@ impl ConnectAllocator {
             .is_some_and(|pool| pool.reserve(pair))
     }
 
-    /// The shared block that lacks this family and has the owner's other subnet; or else a new one.
+    /// Index of the shared block that lacks this family and has the owner's other subnet, or of a
+    /// new one.
     fn block_to_extend(&mut self, family: IpFamily, beside: &ConnectSubnets) -> usize {
         let holds_other = |shared: &SharedBlock| {
             shared.subnets.of(family).is_none()
@@ -376,7 +382,7 @@ fn enclosing(pair: IpNet, prefix: u8) -> Option<IpNet> {
         .map(|block| block.trunc())
 }
 
-/// How many pairs of the block can have tunnel keys.
+/// Number of pairs of the block that have tunnel keys.
 pub(super) fn usable_pairs(range: ConnectRange, block: IpNet) -> Option<u32> {
     let offset = range.offset(block.network())?;
     let number = u32::try_from(offset >> range.host_bits()).ok()?;

@@ -1,4 +1,4 @@
-//! The state of all connects, and one step towards what their specs want.
+//! Reconciliation of all ClusterNetworkConnects with their specs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,30 +6,30 @@ use patchbay_resources::object::Object;
 use patchbay_resources::object::Time;
 use thiserror::Error;
 
-use super::error::{Failure, Stage, listed};
-use super::held::{AllocatorError, Held};
-use super::objects::Objects;
-use super::report::{CncOutcome, Report, Warning};
+use super::allocation::{AllocatorError, ConnectAllocation};
+use super::error::{Failure, Stage, format_list};
+use super::objects::ClusterObjects;
+use super::report::{AllocationReport, AllocationWarning, CncOutcome};
 use super::router_keys::RouterKeys;
 use super::selection::Selection;
-use super::status::{accepted, with_verdict};
+use super::status::{accepted_condition, with_condition};
 use super::validation::{SharedNetworks, overlap, validate};
 use patchbay_model::{
     ClusterSettings, ConnectSubnetMap, DatapathKey, IdError, OwnerKey, ROUTER_TUNNEL_KEY,
 };
 use patchbay_resources::cnc::ClusterNetworkConnect;
 
-/// Hands out keys and subnets to all connects of a cluster.
+/// Allocates tunnel keys and connect subnets for all ClusterNetworkConnects of a cluster.
 ///
 /// ```
-/// # use patchbay_allocate::connects::{ClusterController, Objects};
+/// # use patchbay_allocate::connects::{ClusterController, ClusterObjects};
 /// # use patchbay_model::ClusterSettings;
 /// # use patchbay_resources::object::Time;
 /// # use jiff::Timestamp;
 /// # let (nads, namespaces, connects) = (vec![], vec![], vec![]);
 /// let mut controller = ClusterController::new(ClusterSettings::default());
 /// let networks = patchbay_resources::read::networks(&nads, &namespaces);
-/// let objects = Objects::new(&networks, &nads, &namespaces, &connects);
+/// let objects = ClusterObjects::new(&networks, &nads, &namespaces, &connects);
 /// let report = controller.reconcile(&objects, &Time(Timestamp::UNIX_EPOCH));
 /// for outcome in &report.outcomes {
 ///     // Write `outcome.annotations()` and `outcome.status` where they differ from what is there.
@@ -38,14 +38,14 @@ use patchbay_resources::cnc::ClusterNetworkConnect;
 #[derive(Debug)]
 pub struct ClusterController {
     settings: ClusterSettings,
-    /// Tunnel keys that networks use and no attachment definition tells.
+    /// Tunnel keys of networks whose attachment definitions do not contain them.
     reserved_keys: BTreeSet<DatapathKey>,
-    connects: BTreeMap<String, Held>,
+    connects: BTreeMap<String, ConnectAllocation>,
     keys: RouterKeys,
 }
 
 impl ClusterController {
-    /// A controller that holds nothing yet. What was handed out before is taken from the connects' annotations.
+    /// Makes a controller without allocations. They are restored from the connects' annotations.
     pub fn new(settings: ClusterSettings) -> Self {
         Self {
             settings,
@@ -55,70 +55,79 @@ impl ClusterController {
         }
     }
 
-    /// The same controller with tunnel keys that it never hands out: networks use them that no attachment definition tells.
+    /// Adds tunnel keys that are never allocated, because networks use them whose attachment
+    /// definitions do not contain them.
     #[must_use]
     pub fn with_reserved_keys(mut self, keys: BTreeSet<DatapathKey>) -> Self {
         self.reserved_keys = keys;
         self
     }
 
-    /// Brings all connects to where they should be, given all objects there are. `now` becomes the time of the conditions
-    /// that change.
+    /// Computes annotations and status of all connects from all objects. `now` is the time of
+    /// conditions that change.
     ///
-    /// Connects are served from the oldest to the newest. As long as one of them is short of something, all are served
-    /// again: what it lacks may have been given back by a later one, or by itself.
-    pub fn reconcile(&mut self, objects: &Objects<'_>, now: &Time) -> Report {
+    /// Connects are reconciled from the oldest to the newest. While an allocation of one of them
+    /// fails, all are reconciled again, because a later connect, or the same one, may have released
+    /// what is missing.
+    pub fn reconcile(&mut self, objects: &ClusterObjects<'_>, now: &Time) -> AllocationReport {
         let mut warnings = Vec::new();
         self.forget_deleted(objects);
         let network_keys = self.network_keys(objects, &mut warnings);
         let connects = objects.connects_by_age();
-        let failed = self.adopt(&connects, &mut warnings);
+        let failed = self.restore(&connects, &mut warnings);
         let mut last = None;
-        // Networks are deselected in the first round only. From then on a round that changes something has handed out
-        // something more or moved a layer2 network to an earlier block, so there is a last one.
+        // Networks are released in the first round only. A later round that changes something has
+        // allocated more or moved a layer2 network to an earlier block, so the loop ends.
         loop {
             let mut unreadable = Vec::new();
             let mut outcomes: Vec<CncOutcome> = connects
                 .iter()
                 .map(|(name, object)| {
                     let name = name.as_str();
-                    let served = match self.connects.remove(name) {
-                        Some(mut held) => {
-                            let mut served =
-                                self.serve(name, object, &mut held, objects, &network_keys);
-                            self.connects.insert(name.to_owned(), held);
-                            unreadable.append(&mut served.unreadable);
-                            served
+                    let result = match self.connects.remove(name) {
+                        Some(mut allocation) => {
+                            let mut result = self.reconcile_connect(
+                                name,
+                                object,
+                                &mut allocation,
+                                objects,
+                                &network_keys,
+                            );
+                            self.connects.insert(name.to_owned(), allocation);
+                            unreadable.append(&mut result.unreadable);
+                            result
                         }
-                        None => Served {
+                        None => ConnectResult {
                             failures: failed.get(name).map_or_else(Vec::new, |error| {
                                 Failure::of(error.stage(), name, [error])
                             }),
-                            ..Served::default()
+                            ..ConnectResult::default()
                         },
                     };
-                    served.into_outcome(name, object, now)
+                    result.into_outcome(name, object, now)
                 })
                 .collect();
             outcomes.sort_by(|left, right| left.name.cmp(&right.name));
-            let held = self.connects.values();
-            let progress: Vec<_> = held.map(|held| held.allocator.progress()).collect();
+            let allocation = self.connects.values();
+            let progress: Vec<_> = allocation
+                .map(|allocation| allocation.allocator.progress())
+                .collect();
             let reached = Some((outcomes.clone(), progress));
             if outcomes.iter().all(CncOutcome::is_accepted) || reached == last {
                 warnings.extend(unreadable);
-                warnings.extend(self.lack_of_room(objects));
-                return Report { outcomes, warnings };
+                warnings.extend(self.capacity_warnings(objects));
+                return AllocationReport { outcomes, warnings };
             }
             last = reached;
         }
     }
 
-    /// Drops connects that are gone or whose name belongs to another object now.
-    fn forget_deleted(&mut self, objects: &Objects<'_>) {
+    /// Removes connects that were deleted or replaced by another object of the same name.
+    fn forget_deleted(&mut self, objects: &ClusterObjects<'_>) {
         let keys = &mut self.keys;
-        self.connects.retain(|name, held| {
+        self.connects.retain(|name, allocation| {
             let object = objects.connects.get(name);
-            let stays = object.is_some_and(|object| object.metadata.uid == held.uid);
+            let stays = object.is_some_and(|object| object.metadata.uid == allocation.uid);
             if !stays {
                 keys.release(name);
             }
@@ -126,31 +135,31 @@ impl ClusterController {
         });
     }
 
-    /// The tunnel keys that are in use by networks.
+    /// Tunnel keys that networks use.
     fn network_keys(
         &self,
-        objects: &Objects<'_>,
-        warnings: &mut Vec<Warning>,
+        objects: &ClusterObjects<'_>,
+        warnings: &mut Vec<AllocationWarning>,
     ) -> BTreeSet<DatapathKey> {
         let (mut keys, unreadable) = objects.network_keys();
         keys.extend(&self.reserved_keys);
         warnings.extend(
             unreadable
                 .into_iter()
-                .map(|(nad, reason)| Warning::NetworkKeys { nad, reason }),
+                .map(|(nad, reason)| AllocationWarning::NetworkKeys { nad, reason }),
         );
         keys
     }
 
-    /// The connects whose blocks are too small for the nodes there are.
-    fn lack_of_room(&self, objects: &Objects<'_>) -> Vec<Warning> {
+    /// Warnings of connects whose blocks are too small for the nodes.
+    fn capacity_warnings(&self, objects: &ClusterObjects<'_>) -> Vec<AllocationWarning> {
         let Some((id, node)) = &objects.last_node else {
             return Vec::new();
         };
-        let warning = |(connect, held): (&String, &Held)| {
-            Some(Warning::NodeIds {
+        let warning = |(connect, allocation): (&String, &ConnectAllocation)| {
+            Some(AllocationWarning::NodeIds {
                 connect: connect.clone(),
-                capacity: held.lacks_room_for(*id)?,
+                capacity: allocation.exceeded_capacity(*id)?,
                 node: node.clone(),
                 id: *id,
             })
@@ -158,26 +167,28 @@ impl ClusterController {
         self.connects.iter().filter_map(warning).collect()
     }
 
-    /// Takes over connects seen for the first time with what their annotations say they have. Returns those that cannot
-    /// be taken over: nothing of them is touched until their annotations can be read.
-    fn adopt<'a>(
+    /// Restores connects that are seen for the first time from their annotations. Returns the
+    /// errors of the others, which stay unchanged until their annotations can be read.
+    fn restore<'a>(
         &mut self,
         connects: &[(&'a String, &ClusterNetworkConnect)],
-        warnings: &mut Vec<Warning>,
-    ) -> BTreeMap<&'a str, AdoptError> {
+        warnings: &mut Vec<AllocationWarning>,
+    ) -> BTreeMap<&'a str, RestoreError> {
         let mut failed = BTreeMap::new();
         for (name, object) in connects.iter().copied() {
             if self.connects.contains_key(name) {
                 continue;
             }
-            let held = Held::adopt(name, object, &self.settings, warnings);
-            let adopted = held.map_err(AdoptError::from).and_then(|held| {
-                self.adopt_key(name, object)?;
-                Ok(held)
-            });
-            match adopted {
-                Ok(held) => {
-                    self.connects.insert(name.clone(), held);
+            let allocation = ConnectAllocation::restore(name, object, &self.settings, warnings);
+            let restored = allocation
+                .map_err(RestoreError::from)
+                .and_then(|allocation| {
+                    self.restore_key(name, object)?;
+                    Ok(allocation)
+                });
+            match restored {
+                Ok(allocation) => {
+                    self.connects.insert(name.clone(), allocation);
                 }
                 Err(error) => {
                     failed.insert(name.as_str(), error);
@@ -187,9 +198,14 @@ impl ClusterController {
         failed
     }
 
-    /// Takes over a key that a connect has. That a network has it, too, is told when the connect is served.
-    fn adopt_key(&mut self, name: &str, object: &ClusterNetworkConnect) -> Result<(), AdoptError> {
-        let Some(text) = written_key(object) else {
+    /// Restores the key of a connect. If a network has the same key, `reconcile_connect` reports
+    /// it.
+    fn restore_key(
+        &mut self,
+        name: &str,
+        object: &ClusterNetworkConnect,
+    ) -> Result<(), RestoreError> {
+        let Some(text) = annotated_key(object) else {
             return Ok(());
         };
         let key = text.parse()?;
@@ -199,50 +215,50 @@ impl ClusterController {
         Ok(())
     }
 
-    /// One step for one connect, which is not among the others meanwhile.
-    fn serve(
+    /// Reconciles one connect, which is not in `connects` meanwhile.
+    fn reconcile_connect(
         &mut self,
         name: &str,
         object: &ClusterNetworkConnect,
-        held: &mut Held,
-        objects: &Objects<'_>,
+        allocation: &mut ConnectAllocation,
+        objects: &ClusterObjects<'_>,
         network_keys: &BTreeSet<DatapathKey>,
-    ) -> Served {
+    ) -> ConnectResult {
         let mut selection = Selection::discover(&object.spec, objects);
         let unreadable = std::mem::take(&mut selection.unreadable).into_iter();
-        let unreadable = unreadable.map(|(nad, problem)| Warning::Definition {
+        let unreadable = unreadable.map(|(nad, problem)| AllocationWarning::Definition {
             connect: name.to_owned(),
             nad,
             problem,
         });
         let key = self.keys.of(name);
-        if written_key(object).is_none() && key.is_some_and(|key| network_keys.contains(&key)) {
-            // Nobody uses it yet, so there can still be another one.
+        if annotated_key(object).is_none() && key.is_some_and(|key| network_keys.contains(&key)) {
+            // The key is not in use yet, so it can be replaced.
             self.keys.release(name);
         }
-        Served {
+        ConnectResult {
             unreadable: unreadable.collect(),
-            ..self.hand_out(name, held, &selection, network_keys)
+            ..self.allocate(name, allocation, &selection, network_keys)
         }
     }
 
-    /// Gives the selected networks what they need.
-    fn hand_out(
+    /// Allocates the key of the connect and the subnets of the selected networks.
+    fn allocate(
         &mut self,
         name: &str,
-        held: &mut Held,
+        allocation: &mut ConnectAllocation,
         selection: &Selection<'_>,
         network_keys: &BTreeSet<DatapathKey>,
-    ) -> Served {
-        let stopped = |failures| Served {
+    ) -> ConnectResult {
+        let stopped = |failures| ConnectResult {
             failures,
-            ..Served::default()
+            ..ConnectResult::default()
         };
-        let errors = validate(&self.settings, &held.cidrs, &selection.networks);
+        let errors = validate(&self.settings, &allocation.cidrs, &selection.networks);
         if !errors.is_empty() {
             return stopped(Failure::of(Stage::Validation, name, errors));
         }
-        let shared = self.shared_networks(name, held, selection);
+        let shared = self.shared_networks(name, allocation, selection);
         if !shared.is_empty() {
             return stopped(Failure::of(Stage::CrossValidation, name, shared));
         }
@@ -251,25 +267,25 @@ impl ClusterController {
             let cause = format!("failed to allocate the id for the resource {name}");
             return stopped(Failure::of(Stage::TunnelKey, name, [cause]));
         };
-        let errors = held.hand_out(selection);
+        let errors = allocation.allocate(selection);
         let mut failures = Failure::of(Stage::Discovery, name, &selection.errors);
-        // The annotation never changes, and zones use the key: the connect goes on with it.
+        // The connect keeps the key, because zones use it and the annotation never changes.
         let taken = network_keys.contains(&key).then_some(KeyTaken(key));
         failures.extend(Failure::of(Stage::TunnelKey, name, taken));
         failures.extend(Failure::of(Stage::Subnets, name, errors));
-        Served {
+        ConnectResult {
             tunnel_key: Some(key),
-            subnets: held.annotation().cloned(),
+            subnets: allocation.annotation().cloned(),
             failures,
-            ..Served::default()
+            ..ConnectResult::default()
         }
     }
 
-    /// The other connects that hold some of the selected networks and have overlapping ranges.
+    /// Other connects with overlapping ranges that have some of the selected networks.
     fn shared_networks(
         &self,
         name: &str,
-        held: &Held,
+        allocation: &ConnectAllocation,
         selection: &Selection<'_>,
     ) -> Vec<SharedNetworks> {
         let owners: BTreeSet<OwnerKey> = selection
@@ -279,7 +295,7 @@ impl ClusterController {
             .collect();
         let mut found = Vec::new();
         for (other_name, other) in &self.connects {
-            if !overlap(&held.cidrs, &other.cidrs) {
+            if !overlap(&allocation.cidrs, &other.cidrs) {
                 continue;
             }
             let shared: Vec<OwnerKey> = owners
@@ -291,7 +307,7 @@ impl ClusterController {
                 found.push(SharedNetworks {
                     connect: name.to_owned(),
                     other: other_name.clone(),
-                    networks: listed(shared),
+                    networks: format_list(shared),
                 });
             }
         }
@@ -299,30 +315,30 @@ impl ClusterController {
     }
 }
 
-/// The key that a connect has, as it stands in its annotation.
-fn written_key(object: &ClusterNetworkConnect) -> Option<&str> {
+/// The value of a connect's tunnel key annotation.
+fn annotated_key(object: &ClusterNetworkConnect) -> Option<&str> {
     let annotation = object.annotations().get(ROUTER_TUNNEL_KEY)?;
     Some(annotation.as_str()).filter(|text| !text.is_empty())
 }
 
-/// Why a connect cannot be taken over.
+/// Reason why a connect cannot be restored from its annotations.
 #[derive(Debug, Error)]
-enum AdoptError {
+enum RestoreError {
     #[error(transparent)]
     Allocator(#[from] AllocatorError),
     #[error("annotation {ROUTER_TUNNEL_KEY}: {0}")]
     Key(#[from] IdError),
-    /// The annotation never changes, so the connect cannot have another one.
+    /// The annotation never changes, so the connect cannot get another key.
     #[error(transparent)]
     KeyTaken(#[from] KeyTaken),
 }
 
-/// A key that is not a connect's alone.
+/// Error of a key that another router has.
 #[derive(Debug, Error)]
 #[error("annotation {ROUTER_TUNNEL_KEY}: key {0} is in use by another router")]
 struct KeyTaken(DatapathKey);
 
-impl AdoptError {
+impl RestoreError {
     const fn stage(&self) -> Stage {
         match self {
             Self::Allocator(_) => Stage::Allocator,
@@ -331,24 +347,24 @@ impl AdoptError {
     }
 }
 
-/// What one step led to. Without a key or subnets, their annotations stay as they are.
+/// Result of reconciling one connect. `None`: the annotation stays as it is.
 #[derive(Default)]
-struct Served {
+struct ConnectResult {
     tunnel_key: Option<DatapathKey>,
     subnets: Option<ConnectSubnetMap>,
     failures: Vec<Failure>,
-    unreadable: Vec<Warning>,
+    unreadable: Vec<AllocationWarning>,
 }
 
-impl Served {
+impl ConnectResult {
     fn into_outcome(self, name: &str, object: &ClusterNetworkConnect, now: &Time) -> CncOutcome {
         CncOutcome {
             name: name.to_owned(),
             tunnel_key: self.tunnel_key,
             subnets: self.subnets,
-            status: with_verdict(
+            status: with_condition(
                 object.status.as_ref(),
-                accepted(&self.failures),
+                accepted_condition(&self.failures),
                 object.metadata.generation,
                 now,
             ),

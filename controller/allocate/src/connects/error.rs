@@ -1,8 +1,8 @@
-//! What went wrong with a connect, in the words of its status.
+//! Failures of a connect, as in the message of its condition.
 
 use std::fmt;
 
-/// The step of a reconcile that failed, altogether or in part.
+/// Stage of a reconcile that failed, for all networks or some.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Stage {
     Allocator,
@@ -26,7 +26,7 @@ impl fmt::Display for Stage {
     }
 }
 
-/// A failed step with its causes.
+/// Failed stage with its causes.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Failure {
     stage: Stage,
@@ -35,7 +35,7 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// The failure of a step; none if there are no causes.
+    /// Makes the failure of a stage. Without causes the result is empty.
     pub(super) fn of<E: fmt::Display>(
         stage: Stage,
         connect: &str,
@@ -60,12 +60,17 @@ impl fmt::Display for Failure {
             connect,
             causes,
         } = self;
-        write!(formatter, "{stage} for CNC {connect}: {}", joined(causes))
+        write!(
+            formatter,
+            "{stage} for CNC {connect}: {}",
+            join_messages(causes)
+        )
     }
 }
 
-/// Messages as one: a single one as it is, several as a list, each text once.
-pub(super) fn joined<E: fmt::Display>(messages: &[E]) -> String {
+/// Joins messages without duplicates. A single one stays as it is, several become a list in
+/// brackets.
+pub(super) fn join_messages<E: fmt::Display>(messages: &[E]) -> String {
     let mut texts: Vec<String> = Vec::with_capacity(messages.len());
     for message in messages {
         let text = message.to_string();
@@ -79,8 +84,8 @@ pub(super) fn joined<E: fmt::Display>(messages: &[E]) -> String {
     }
 }
 
-/// Items as messages list them: `[a b]`.
-pub(super) fn listed<T: fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
+/// Formats items as a list in a message: `[a b]`.
+pub(super) fn format_list<T: fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
     let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
     format!("[{}]", items.join(" "))
 }

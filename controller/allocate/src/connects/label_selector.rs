@@ -1,18 +1,18 @@
 //! Label selectors of connects.
 //!
-//! API servers do not look into the selectors of custom resources: what is wrong with one is told by the connect's
-//! condition, in the words of Kubernetes' own library.
+//! API servers do not validate the selectors of custom resources. The condition of the connect
+//! reports errors in the words of Kubernetes' own library.
 
 use patchbay_resources::object::LabelSelector;
 use patchbay_resources::selector::Selector;
 
-use super::error::joined;
+use super::error::join_messages;
 use patchbay_resources::selector::{key_problem, value_problem};
 
-/// The selector ready for matching.
+/// Parses a selector.
 ///
 /// # Errors
-/// What is wrong with the first requirement that is wrong: labels in the order of their keys, then expressions.
+/// The error of the first invalid requirement: labels in the order of their keys, then expressions.
 pub(super) fn parse(selector: &LabelSelector) -> Result<Selector, String> {
     for (key, value) in selector.match_labels.iter().flatten() {
         check(key, std::slice::from_ref(value), None)?;
@@ -32,7 +32,7 @@ pub(super) fn parse(selector: &LabelSelector) -> Result<Selector, String> {
     Ok(Selector::new(selector))
 }
 
-/// Checks a requirement. `number` says what is wrong with how many values there are.
+/// Checks a requirement. `number` is the error of the number of values.
 fn check(key: &str, values: &[String], number: Option<&str>) -> Result<(), String> {
     let key_problem = key_problem(key).map(|problem| format!("key: {problem}"));
     let number = number.map(|problem| {
@@ -52,7 +52,7 @@ fn check(key: &str, values: &[String], number: Option<&str>) -> Result<(), Strin
     if problems.is_empty() {
         Ok(())
     } else {
-        Err(joined(&problems))
+        Err(join_messages(&problems))
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_as_kubernetes_tells_them() {
+    fn errors_have_the_words_of_kubernetes() {
         assert_eq!(
             of_expression("a", "Nope", &["x"]),
             r#""Nope" is not a valid label selector operator"#

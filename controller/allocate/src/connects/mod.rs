@@ -1,32 +1,35 @@
-//! The cluster-wide half of ClusterNetworkConnect: which networks a connect joins, and with which subnets and keys.
+//! Cluster manager's part of ClusterNetworkConnect: selection of networks, and allocation of
+//! connect subnets and tunnel keys.
 //!
 //! ```text
 //! attachment definitions, namespaces, connects
-//!     -> selection    what the selectors choose
-//!     -> validation   may these networks be connected through these ranges
+//!     -> selection    networks that the selectors select
+//!     -> validation   overlaps and IP families of networks and ranges
 //!     -> allocation   a tunnel key for the connect router, a connect subnet for every network
 //!     -> outcome      two annotations and a status condition
 //! ```
 //!
-//! [`ClusterController`] holds what has been handed out and nothing else: no task, no clock, no input or output. It
-//! is level-triggered: given all objects it brings every connect to where it should be, whatever happened since
-//! the last time. What it holds is in the annotations too, and is taken from there when a connect is seen for the
-//! first time; so a restart, or a run of the command on files, changes nothing that was handed out before.
+//! [`ClusterController`] contains the allocations and nothing else: no task, no clock, no input or
+//! output. It is level-triggered: from all objects it computes the desired state of every connect,
+//! independent of earlier events. The allocations are also in annotations, from which they are
+//! restored when a connect is seen for the first time. A restart, or a run of the command on files,
+//! therefore changes no allocation.
 //!
 //! # Invariants
 //!
-//! - A subnet belongs to at most one network of a connect, and a tunnel key to at most one
-//!   connect. Who hands out the keys of networks does not know those of connects: a network that comes with the key of one
-//!   is told, and the connect keeps it.
-//! - What a network has is its own for as long as it is selected, and while it is unclear whether it is. A layer2 network
-//!   gathers with others when one comes or goes, see the allocator; a layer3 network never moves.
-//! - No block is handed out in which no port could have a tunnel key.
-//! - A connect that fails validation, or whose annotations cannot be read, keeps what it has.
+//! - A subnet belongs to at most one network of a connect, and a tunnel key to at most one connect.
+//!   Keys of networks are allocated without knowledge of those of connects. If a network has the
+//!   key of a connect, the connect keeps it and its status reports the conflict.
+//! - A network keeps its subnets while it is selected, and while it is unknown if it is selected. A
+//!   layer2 network may move when another one comes or goes, see the allocator; a layer3 network
+//!   never moves.
+//! - Every allocated block has at least one port tunnel key.
+//! - A connect that fails validation, or whose annotations cannot be read, keeps its allocations.
 
+mod allocation;
 mod allocator;
 mod controller;
 mod error;
-mod held;
 mod label_selector;
 mod objects;
 mod report;
@@ -36,6 +39,6 @@ mod status;
 mod validation;
 
 pub use controller::ClusterController;
-pub use objects::Objects;
-pub use report::{CncOutcome, Report, Warning};
-pub use status::{ACCEPTED, with_verdict};
+pub use objects::ClusterObjects;
+pub use report::{AllocationReport, AllocationWarning, CncOutcome};
+pub use status::{ACCEPTED, with_condition};

@@ -1,4 +1,4 @@
-//! The objects that the cluster-wide half looks at.
+//! Kubernetes objects from which connects are allocated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,19 +9,19 @@ use patchbay_model::{DatapathKey, NadKey, Networks, NodeId, TUNNEL_KEYS};
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 
-/// All objects there are, at one moment.
+/// All objects of a cluster at one moment.
 #[derive(Debug)]
-pub struct Objects<'a> {
+pub struct ClusterObjects<'a> {
     pub(super) networks: &'a Networks,
     pub(super) nads: BTreeMap<NadKey, &'a NetworkAttachmentDefinition>,
     pub(super) namespaces: BTreeMap<String, &'a Namespace>,
     pub(super) connects: BTreeMap<String, &'a ClusterNetworkConnect>,
-    /// The node with the highest id, and that id.
+    /// The highest node id, and the name of the node.
     pub(super) last_node: Option<(NodeId, String)>,
 }
 
-impl<'a> Objects<'a> {
-    /// The objects, and the networks that were read from them.
+impl<'a> ClusterObjects<'a> {
+    /// Collects objects, and the networks that were read from them.
     pub fn new(
         networks: &'a Networks,
         nads: impl IntoIterator<Item = &'a NetworkAttachmentDefinition>,
@@ -46,7 +46,7 @@ impl<'a> Objects<'a> {
         }
     }
 
-    /// Adds the nodes, by name and id. They get nothing, but a connect may be too small for them.
+    /// Adds the nodes, by name and id, for warnings of connects that are too small for them.
     #[must_use]
     pub fn with_nodes<'n>(mut self, nodes: impl IntoIterator<Item = (&'n str, NodeId)>) -> Self {
         let last = nodes.into_iter().max_by_key(|(_, id)| *id);
@@ -54,7 +54,7 @@ impl<'a> Objects<'a> {
         self
     }
 
-    /// The connects from the oldest to the newest: a new one does not take what an older one is about to get.
+    /// Connects from the oldest to the newest, so that an older one has precedence.
     pub(super) fn connects_by_age(&self) -> Vec<(&String, &'a ClusterNetworkConnect)> {
         let connects = self.connects.iter();
         let mut connects: Vec<_> = connects.map(|(name, object)| (name, *object)).collect();
@@ -62,8 +62,8 @@ impl<'a> Objects<'a> {
         connects
     }
 
-    /// The tunnel keys that follow from the ids of networks, and those that attachment definitions tell; and the
-    /// definitions whose annotation cannot be read.
+    /// Tunnel keys that follow from the ids of networks and that are in attachment definitions, and
+    /// the errors of definitions whose annotation cannot be read.
     pub(super) fn network_keys(&self) -> (BTreeSet<DatapathKey>, Vec<(NadKey, String)>) {
         let networks = self.networks.iter();
         let mut keys: BTreeSet<DatapathKey> = networks

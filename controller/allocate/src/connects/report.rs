@@ -1,4 +1,4 @@
-//! What comes out of a reconcile.
+//! Result of a reconcile: annotations, status and warnings.
 
 use thiserror::Error;
 
@@ -9,16 +9,16 @@ use patchbay_model::{
 };
 use patchbay_resources::cnc::ClusterNetworkConnectStatus;
 
-/// What a connect should have now.
+/// Desired annotations and status of a connect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CncOutcome {
     /// Name of the connect.
     pub name: String,
-    /// Tunnel key of the connect router; `None`: the annotation stays as it is.
+    /// Tunnel key of the connect router. `None`: the annotation stays as it is.
     pub tunnel_key: Option<DatapathKey>,
-    /// Subnets of all connected networks; `None`: the annotation stays as it is.
+    /// Subnets of all connected networks. `None`: the annotation stays as it is.
     pub subnets: Option<ConnectSubnetMap>,
-    /// The status, complete.
+    /// The complete status.
     pub status: ClusterNetworkConnectStatus,
 }
 
@@ -35,7 +35,7 @@ impl CncOutcome {
         key.into_iter().chain(subnets).collect()
     }
 
-    /// Whether everything about the connect went well in this half.
+    /// True if the condition `Accepted` holds.
     pub fn is_accepted(&self) -> bool {
         self.status
             .conditions
@@ -44,28 +44,28 @@ impl CncOutcome {
     }
 }
 
-/// The result of a reconcile.
+/// Result of a reconcile.
 #[derive(Debug, Default)]
-pub struct Report {
-    /// What every connect should have, in the order of their names.
+pub struct AllocationReport {
+    /// Desired state of every connect, in the order of their names.
     pub outcomes: Vec<CncOutcome>,
-    /// What could not be read or taken over, and no status tells.
-    pub warnings: Vec<Warning>,
+    /// Problems that no status reports.
+    pub warnings: Vec<AllocationWarning>,
 }
 
-/// Something in the annotations of an object that does not count.
+/// Problem in the annotations of an object that no status reports.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum Warning {
-    /// An entry of the subnet annotation names no network.
+pub enum AllocationWarning {
+    /// The key of an entry in the subnet annotation is not an owner key.
     #[error("CNC {connect}: annotation {}: {source}", ConnectSubnetMap::ANNOTATION)]
     Owner {
         /// Name of the connect.
         connect: String,
-        /// What is wrong with it.
+        /// The error.
         source: IdError,
     },
-    /// An entry of the subnet annotation cannot be kept: the network gets new subnets in place of those.
+    /// An entry of the subnet annotation cannot be restored, so the network gets other subnets.
     #[error(
         "CNC {connect}: annotation {}: the subnets of {owner} are not free or not from connectSubnets",
         ConnectSubnetMap::ANNOTATION
@@ -73,10 +73,10 @@ pub enum Warning {
     NotRestored {
         /// Name of the connect.
         connect: String,
-        /// Whose subnets they are.
+        /// Owner of the subnets.
         owner: OwnerKey,
     },
-    /// Nodes have, or soon will have, ids for which the blocks of the connect have no addresses.
+    /// Node ids exceed, or will soon exceed, the addresses and keys of the connect's blocks.
     #[error(
         "CNC {connect}: spec.connectSubnets: blocks have addresses and keys for node ids below {capacity}, and node {node} has id {id}: networks cannot be connected on nodes with higher ids"
     )]
@@ -90,22 +90,24 @@ pub enum Warning {
         /// The highest id.
         id: NodeId,
     },
-    /// The tunnel keys annotation of an attachment definition cannot be read: its keys may be handed out again.
+    /// The tunnel keys annotation of an attachment definition cannot be read, so its keys may be
+    /// allocated again.
     #[error("network attachment definition {nad}: annotation {TUNNEL_KEYS}: {reason}")]
     NetworkKeys {
         /// The definition.
         nad: NadKey,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
-    /// A selected attachment definition cannot be read: its network is not connected anew, and not disconnected.
+    /// A selected attachment definition cannot be read. Its network is neither connected nor
+    /// disconnected.
     #[error("CNC {connect}: network attachment definition {nad}: {problem}")]
     Definition {
         /// Name of the connect.
         connect: String,
         /// The definition.
         nad: NadKey,
-        /// What is wrong with it.
+        /// The error.
         problem: String,
     },
 }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_model::DatapathKey;
 
-/// Hands out the tunnel keys of connect routers: the next free one after the last one handed out.
+/// Allocator of tunnel keys for connect routers. It allocates the next free key after the last one.
 ///
-/// The same range serves the transit routers of layer2 networks, whose keys are given with each call.
+/// Transit routers of layer2 networks have keys of the same range, which are passed to each call.
 #[derive(Debug)]
 pub(super) struct RouterKeys {
     by_connect: BTreeMap<String, DatapathKey>,
@@ -15,7 +15,7 @@ pub(super) struct RouterKeys {
 }
 
 impl RouterKeys {
-    /// Nothing handed out yet.
+    /// Makes an allocator without allocated keys.
     pub(super) const fn new() -> Self {
         Self {
             by_connect: BTreeMap::new(),
@@ -24,12 +24,12 @@ impl RouterKeys {
         }
     }
 
-    /// The key of a connect.
+    /// Key of a connect.
     pub(super) fn of(&self, connect: &str) -> Option<DatapathKey> {
         self.by_connect.get(connect).copied()
     }
 
-    /// Takes this very key for a connect. False if another connect has it.
+    /// Allocates this key for a connect. Returns `false` if another connect has it.
     pub(super) fn reserve(&mut self, connect: &str, key: DatapathKey) -> bool {
         let free = self.taken.insert(key);
         if free {
@@ -38,7 +38,7 @@ impl RouterKeys {
         free
     }
 
-    /// Takes the next free key for a connect; `None` if none is left.
+    /// Allocates the next free key for a connect. `None`: no key is free.
     pub(super) fn allocate(
         &mut self,
         connect: &str,
@@ -56,7 +56,7 @@ impl RouterKeys {
         Some(key)
     }
 
-    /// Takes the key of a connect back.
+    /// Releases the key of a connect.
     pub(super) fn release(&mut self, connect: &str) {
         if let Some(key) = self.by_connect.remove(connect) {
             self.taken.remove(&key);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_go_round() {
+    fn keys_are_allocated_in_a_circle() {
         let mut keys = RouterKeys::new();
         let none = BTreeSet::new();
         assert_eq!(keys.allocate("one", &none), Some(key(16_715_779)));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_in_use_are_passed_over() {
+    fn keys_in_use_are_skipped() {
         let mut keys = RouterKeys::new();
         assert!(keys.reserve("one", key(16_715_780)));
         assert!(!keys.reserve("two", key(16_715_780)));

@@ -1,4 +1,4 @@
-//! Which networks a connect selects.
+//! Selection of networks by the selectors of a connect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use patchbay_resources::selector::Selector;
 use thiserror::Error;
 
 use super::label_selector;
-use super::objects::Objects;
+use super::objects::ClusterObjects;
 use patchbay_model::{
     NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Network, NetworkId, PRIMARY_NETWORK_LABEL, Role,
     Transport,
@@ -16,7 +16,7 @@ use patchbay_model::{
 use patchbay_resources::cnc::{ClusterNetworkConnectSpec, NetworkSelectionType};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 
-/// Why a selector chooses less than it might.
+/// Reason why a selector selects no networks, or not all.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub(super) enum DiscoveryError {
     #[error("configuration error: unsupported network selection type {0}")]
@@ -34,34 +34,34 @@ pub(super) enum DiscoveryError {
     },
 }
 
-/// A selected definition whose network is not known, for now.
+/// Selected attachment definition whose network is not known.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Unresolved {
-    /// The network's name, as far as it can be told.
+    /// Name of the network. `None`: not known.
     pub(super) network: Option<String>,
-    /// The network's id, as far as it can be told.
+    /// Id of the network. `None`: not known.
     pub(super) id: Option<NetworkId>,
-    /// The network is all right but for its id.
+    /// True if the id is the only problem of the network.
     pub(super) lacks_id: bool,
 }
 
-/// What the selectors of a connect choose.
+/// Networks that the selectors of a connect select.
 #[derive(Debug, Default)]
 pub(super) struct Selection<'a> {
     /// Networks by name.
     pub(super) networks: BTreeMap<&'a str, &'a Network>,
-    /// Selected definitions that do not lead to a network.
+    /// Selected definitions without a network.
     pub(super) unresolved: Vec<Unresolved>,
-    /// What is left out and why: by selector, then by name.
+    /// Errors, by selector, then by name.
     pub(super) errors: Vec<DiscoveryError>,
-    /// Selected definitions that cannot be read, and why. They are no reason not to accept the connect: what they are
-    /// about may be none of its networks.
+    /// Selected definitions that cannot be read, with the reason. The connect is accepted in spite
+    /// of them, because they may not be definitions of its networks.
     pub(super) unreadable: Vec<(NadKey, String)>,
 }
 
 impl<'a> Selection<'a> {
-    /// Looks for everything that any of the selectors chooses. Errors do not stop the search.
-    pub(super) fn discover(spec: &ClusterNetworkConnectSpec, objects: &Objects<'a>) -> Self {
+    /// Selects networks by all selectors. Errors do not stop the selection.
+    pub(super) fn discover(spec: &ClusterNetworkConnectSpec, objects: &ClusterObjects<'a>) -> Self {
         let mut selection = Self::default();
         let mut seen = BTreeSet::new();
         for entry in &spec.network_selectors {
@@ -96,11 +96,11 @@ impl<'a> Selection<'a> {
         selection
     }
 
-    /// The networks of ClusterUserDefinedNetworks, whose labels are on each of their definitions.
+    /// Selects networks of ClusterUserDefinedNetworks by the labels of their definitions.
     fn cluster_networks(
         &mut self,
         labels: &Selector,
-        objects: &Objects<'a>,
+        objects: &ClusterObjects<'a>,
         seen: &mut BTreeSet<NadKey>,
     ) {
         for (key, nad) in &objects.nads {
@@ -110,11 +110,11 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// The primary networks of namespaces, no matter who made them.
+    /// Selects the primary networks of namespaces, of UDNs, CUDNs and other definitions.
     fn primary_networks(
         &mut self,
         labels: &Selector,
-        objects: &Objects<'a>,
+        objects: &ClusterObjects<'a>,
         seen: &mut BTreeSet<NadKey>,
     ) {
         for (name, namespace) in &objects.namespaces {
@@ -124,7 +124,7 @@ impl<'a> Selection<'a> {
             }
             let keys: Vec<&NadKey> = match objects.networks.primary_nad(name) {
                 Some(key) => vec![key],
-                // Nothing that works: one of those that do not work may be meant.
+                // One of the definitions with a problem may be that of the primary network.
                 None => objects
                     .networks
                     .problems()
@@ -145,7 +145,7 @@ impl<'a> Selection<'a> {
         &mut self,
         key: &NadKey,
         nad: &NetworkAttachmentDefinition,
-        objects: &Objects<'a>,
+        objects: &ClusterObjects<'a>,
         seen: &mut BTreeSet<NadKey>,
     ) {
         if !seen.insert(key.clone()) {
@@ -179,7 +179,8 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// Whether networks of this kind can be connected. Those that are not primary were not meant.
+    /// True if networks of this kind can be connected. Secondary networks are skipped without
+    /// error.
     fn can_be_connected(&mut self, network: &str, role: Role, transport: Transport) -> bool {
         if role != Role::Primary {
             return false;

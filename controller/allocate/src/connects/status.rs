@@ -1,20 +1,20 @@
-//! The status of a connect.
+//! Status of a ClusterNetworkConnect.
 
 use patchbay_resources::object::{Condition, Time};
 
-use super::error::{Failure, joined};
+use super::error::{Failure, join_messages};
 use patchbay_model::abbreviation::truncate_text;
 use patchbay_model::condition::{ConditionReport, ConditionStatus};
 use patchbay_resources::cnc::{ClusterNetworkConnectStatus, StatusType};
 
-/// Type of the condition that the cluster-wide half reports.
+/// Type of the condition that the cluster manager reports.
 pub const ACCEPTED: &str = "Accepted";
 
-/// Longest message of a condition is shorter than this.
-const MESSAGE_LIMIT: usize = 32_767;
+/// Bytes that the message of a condition must not reach: one less than Kubernetes' limit of 32768.
+const MESSAGE_BYTES_LIMIT: usize = 32_767;
 
-/// What the cluster-wide half says after a reconcile with these failures.
-pub(super) fn accepted(failures: &[Failure]) -> ConditionReport {
+/// The condition `Accepted` after a reconcile with these failures.
+pub(super) fn accepted_condition(failures: &[Failure]) -> ConditionReport {
     if failures.is_empty() {
         ConditionReport {
             type_: ACCEPTED,
@@ -27,18 +27,19 @@ pub(super) fn accepted(failures: &[Failure]) -> ConditionReport {
             type_: ACCEPTED,
             status: ConditionStatus::False,
             reason: "ResourceAllocationFailed",
-            message: joined(failures),
+            message: join_messages(failures),
         }
     }
 }
 
-/// A status in which the verdict's condition is replaced or added; conditions of other types stay.
+/// Replaces or adds a condition in a status; conditions of other types stay.
 ///
-/// The time of a condition changes only when its status does; a message that is too long is cut. `status` is `Failure` as soon as one condition is false.
+/// The time of a condition changes only with its status. A message that is too long is truncated.
+/// `status` becomes `Failure` if a condition is false.
 #[must_use]
-pub fn with_verdict(
+pub fn with_condition(
     status: Option<&ClusterNetworkConnectStatus>,
-    verdict: ConditionReport,
+    report: ConditionReport,
     generation: Option<i64>,
     now: &Time,
 ) -> ClusterNetworkConnectStatus {
@@ -46,20 +47,20 @@ pub fn with_verdict(
     let known = status
         .conditions
         .iter_mut()
-        .find(|condition| condition.type_ == verdict.type_);
-    let holds = verdict.status.as_str();
+        .find(|condition| condition.type_ == report.type_);
+    let condition_status = report.status.as_str();
     let since = known
         .as_ref()
-        .filter(|condition| condition.status == holds)
+        .filter(|condition| condition.status == condition_status)
         .map_or_else(
             || now.clone(),
             |condition| condition.last_transition_time.clone(),
         );
     let condition = Condition {
-        type_: verdict.type_.to_owned(),
-        status: holds.to_owned(),
-        reason: verdict.reason.to_owned(),
-        message: shortened(verdict.message),
+        type_: report.type_.to_owned(),
+        status: condition_status.to_owned(),
+        reason: report.reason.to_owned(),
+        message: truncate_message(report.message),
         observed_generation: generation,
         last_transition_time: since,
     };
@@ -79,9 +80,9 @@ pub fn with_verdict(
     status
 }
 
-/// The message as far as a condition takes it.
-fn shortened(mut message: String) -> String {
-    message.truncate(truncate_text(&message, MESSAGE_LIMIT - 1).len());
+/// Truncates a message to the length that a condition may have.
+fn truncate_message(mut message: String) -> String {
+    message.truncate(truncate_text(&message, MESSAGE_BYTES_LIMIT - 1).len());
     message
 }
 
@@ -99,20 +100,25 @@ mod tests {
     }
 
     #[test]
-    fn times_change_with_the_status_only() {
+    fn times_change_only_with_the_status() {
         let (first, second, third) = (
             time("2026-01-01T00:00:00Z"),
             time("2026-01-02T00:00:00Z"),
             time("2026-01-03T00:00:00Z"),
         );
-        let status = with_verdict(None, accepted(&failure("x")), Some(1), &first);
+        let status = with_condition(None, accepted_condition(&failure("x")), Some(1), &first);
         assert_eq!(status.status, Some(StatusType::Failure));
-        let status = with_verdict(Some(&status), accepted(&failure("y")), Some(2), &second);
+        let status = with_condition(
+            Some(&status),
+            accepted_condition(&failure("y")),
+            Some(2),
+            &second,
+        );
         let condition = &status.conditions[0];
         assert_eq!(condition.message, "validation failed for CNC c: y");
         assert_eq!(condition.last_transition_time, first);
         assert_eq!(condition.observed_generation, Some(2));
-        let status = with_verdict(Some(&status), accepted(&[]), Some(2), &third);
+        let status = with_condition(Some(&status), accepted_condition(&[]), Some(2), &third);
         assert_eq!(status.status, Some(StatusType::Success));
         assert_eq!(status.conditions[0].last_transition_time, third);
         assert_eq!(status.conditions.len(), 1);
@@ -127,8 +133,8 @@ mod tests {
             reason: "SomeSkipped",
             message: "1 of 2".to_owned(),
         };
-        let status = with_verdict(None, other, None, &now);
-        let status = with_verdict(Some(&status), accepted(&[]), None, &now);
+        let status = with_condition(None, other, None, &now);
+        let status = with_condition(Some(&status), accepted_condition(&[]), None, &now);
         let types: Vec<_> = status
             .conditions
             .iter()
@@ -139,10 +145,10 @@ mod tests {
     }
 
     #[test]
-    fn long_messages_are_cut() {
+    fn long_messages_are_truncated() {
         let now = time("2026-01-01T00:00:00Z");
-        let verdict = accepted(&failure(&"ü".repeat(20_000)));
-        let status = with_verdict(None, verdict, None, &now);
+        let report = accepted_condition(&failure(&"ü".repeat(20_000)));
+        let status = with_condition(None, report, None, &now);
         let length = status.conditions[0].message.len();
         assert!((32_760..=32_766).contains(&length), "{length}");
     }

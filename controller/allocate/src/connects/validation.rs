@@ -1,21 +1,22 @@
-//! Whether networks can be connected through the ranges of a connect.
+//! Validation of the selected networks and the ranges of a connect.
 
 use std::collections::BTreeMap;
 
 use ipnet::IpNet;
 use thiserror::Error;
 
-use super::error::listed;
+use super::error::format_list;
 use patchbay_model::{ClusterSettings, IpFamily, Network};
 
-/// Why networks cannot be connected through the ranges of a connect. Declared, and found, in the order of the checks.
+/// Reason why networks cannot be connected through the ranges of a connect, in the order of the
+/// checks.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub(super) enum ValidationError {
     #[error(
         "cluster subnets overlap with cluster network connect subnets: {range} subnet with subnets {subnets} and ClusterNetworkConnect.connectSubnets with subnets {connect}"
     )]
     ClusterRange {
-        /// What the range is for.
+        /// Purpose of the range.
         range: &'static str,
         subnets: String,
         connect: String,
@@ -25,7 +26,7 @@ pub(super) enum ValidationError {
     )]
     NetworkRange {
         network: String,
-        /// Empty for pod subnets, or a word and a space.
+        /// Kind of the subnets and a space; empty for pod subnets.
         kind: &'static str,
         subnets: String,
         connect: String,
@@ -53,7 +54,7 @@ pub(super) enum ValidationError {
     NoFamily,
 }
 
-/// Another connect that holds some of the same networks and has an overlapping range.
+/// Error of two connects with the same networks and overlapping ranges.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[error(
     "connectSubnets overlap detected between CNC {connect} and CNC {other} which both select networks {networks}"
@@ -61,12 +62,12 @@ pub(super) enum ValidationError {
 pub(super) struct SharedNetworks {
     pub(super) connect: String,
     pub(super) other: String,
-    /// Owner keys, listed.
+    /// List of owner keys.
     pub(super) networks: String,
 }
 
-/// Checks the selected networks, by name, and the ranges of a connect. Everything found is returned, in the order of
-/// the checks and then of the names.
+/// Checks the selected networks, by name, and the ranges of a connect. Returns all errors, in the
+/// order of the checks and then of the names.
 pub(super) fn validate(
     settings: &ClusterSettings,
     connect: &[IpNet],
@@ -80,7 +81,7 @@ pub(super) fn validate(
     errors
 }
 
-/// Whether two sets of ranges have addresses in common.
+/// True if two sets of ranges have addresses in common.
 pub(super) fn overlap(left: &[IpNet], right: &[IpNet]) -> bool {
     left.iter().any(|left| {
         right
@@ -104,8 +105,8 @@ fn cluster_ranges(
         if overlap(subnets, connect) {
             errors.push(ValidationError::ClusterRange {
                 range,
-                subnets: listed(subnets),
-                connect: listed(connect),
+                subnets: format_list(subnets),
+                connect: format_list(connect),
             });
         }
     }
@@ -121,34 +122,36 @@ fn network_ranges(
             network: network.name.clone(),
             kind,
             subnets,
-            connect: listed(connect),
+            connect: format_list(connect),
         });
     };
     for network in networks.values() {
         if overlap(&cidrs(network), connect) {
-            error(network, "", listed(&network.pod_subnets));
+            error(network, "", format_list(&network.pod_subnets));
         }
     }
     for network in networks.values() {
         if overlap(&network.transit_subnets, connect) {
-            error(network, "transit ", listed(&network.transit_subnets));
+            error(network, "transit ", format_list(&network.transit_subnets));
         }
     }
     for network in networks.values() {
         if overlap(&network.join_subnets, connect) {
-            error(network, "join ", listed(&network.join_subnets));
+            error(network, "join ", format_list(&network.join_subnets));
         }
     }
 }
 
-/// Every pair of networks with overlapping pod subnets. Sorted by address, only neighbours can overlap: the cost
-/// follows the number of subnets and of overlaps, not of pairs.
+/// Finds every pair of networks with overlapping pod subnets.
+///
+/// Only neighbours in a list that is sorted by address can overlap, so the cost follows the number
+/// of subnets and overlaps, not of pairs.
 fn pod_subnets(errors: &mut Vec<ValidationError>, networks: &BTreeMap<&str, &Network>) {
     let mut subnets: Vec<(IpNet, &str)> = networks
         .iter()
         .flat_map(|(name, network)| network.pod_subnets.iter().map(move |net| (net.cidr, *name)))
         .collect();
-    // Wider subnets come before the ones in them.
+    // A subnet comes before the subnets that it contains.
     subnets.sort_unstable();
     let mut pairs = Vec::new();
     for (index, (wide, network)) in subnets.iter().enumerate() {
@@ -167,15 +170,17 @@ fn pod_subnets(errors: &mut Vec<ValidationError>, networks: &BTreeMap<&str, &Net
         let subnets = |name: &str| networks.get(name).map_or_else(Vec::new, |net| cidrs(net));
         errors.push(ValidationError::PodSubnets {
             left: (*left).to_owned(),
-            left_subnets: listed(subnets(left)),
+            left_subnets: format_list(subnets(left)),
             right: (*right).to_owned(),
-            right_subnets: listed(subnets(right)),
+            right_subnets: format_list(subnets(right)),
         });
     }
 }
 
-/// Whether families fit together. A network that does not go with another one, the range that it lacks, and ranges that
-/// are all of no use mostly are one mistake, which is told once.
+/// Checks the IP families of networks and ranges.
+///
+/// Networks of different families, a missing range and ranges of unused families usually have one
+/// cause, which is reported once.
 fn families(
     errors: &mut Vec<ValidationError>,
     settings: &ClusterSettings,

@@ -1,4 +1,5 @@
-//! Attachment definitions: one in the namespace of a UDN, one in every selected namespace of a CUDN.
+//! Attachment definitions: one in the namespace of a UDN, one in every selected namespace of a
+//! CUDN.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,10 +57,11 @@ enum AttachError {
     Foreign(ObjectKey),
 }
 
-/// Makes, updates and removes attachment definitions until they are what the custom resources ask for, in the order in
-/// which those were given, and writes the outcome into their status.
+/// Makes, updates and removes attachment definitions until they are what the custom resources ask
+/// for, in the order in which those were given, and writes the outcome into their status.
 ///
-/// What goes goes first: a namespace that one network leaves is free for another one, whichever was given first.
+/// What goes goes first: a namespace that one network leaves is free for another one, whichever was
+/// given first.
 pub(super) fn attach(inventory: &mut Inventory, settings: &ClusterSettings, now: &Time) {
     remove_orphans(inventory);
     let left = remove_unselected(inventory);
@@ -226,7 +228,8 @@ fn attach_namespace<T: Kind>(
     if !is_controlled_by(&existing.object, &owner.object) {
         return Err(AttachError::Foreign(key));
     }
-    // What others have noted on the definition stays, and so does everything that is not ours to say.
+    // What others have noted on the definition stays, and so does everything that is not ours to
+    // say.
     let meta = &mut existing.object.metadata;
     let noted = meta
         .annotations
@@ -299,8 +302,8 @@ fn controller(nad: &NetworkAttachmentDefinition) -> Option<&OwnerReference> {
         .find(|owner| owner.controller == Some(true))
 }
 
-/// Whether the definition was made for this object. Where only one side has a uid, it came from a cluster and the other
-/// side from a manifest: then the names decide.
+/// Whether the definition was made for this object. Where only one side has a uid, it came from a
+/// cluster and the other side from a manifest: then the names decide.
 fn is_controlled_by<T: Kind>(nad: &NetworkAttachmentDefinition, object: &T) -> bool {
     controller(nad).is_some_and(|owner| {
         let uid = object.uid().unwrap_or_default();
@@ -311,8 +314,8 @@ fn is_controlled_by<T: Kind>(nad: &NetworkAttachmentDefinition, object: &T) -> b
     })
 }
 
-/// Removes definitions that an earlier run has left for a custom resource that is not there any more. Definitions among
-/// the manifests stay: somebody wants them.
+/// Removes definitions that an earlier run has left for a custom resource that is not there any
+/// more. Definitions among the manifests stay: somebody wants them.
 fn remove_orphans(inventory: &mut Inventory) {
     let is_orphan = |nad: &Sourced<NetworkAttachmentDefinition>| {
         let (Origin::State(_), Some(owner)) = (&nad.origin, controller(&nad.object)) else {
@@ -339,8 +342,8 @@ fn remove_orphans(inventory: &mut Inventory) {
     }
 }
 
-/// Removes definitions from namespaces that their networks are not offered to any more. Returns what they said about
-/// their networks: one that is offered elsewhere is still the same.
+/// Removes definitions from namespaces that their networks are not offered to any more. Returns
+/// what they said about their networks: one that is offered elsewhere is still the same.
 fn remove_unselected(inventory: &mut Inventory) -> BTreeMap<ObjectKey, NetworkAnnotations> {
     let mut offered = BTreeMap::new();
     let mut left = BTreeMap::<ObjectKey, NetworkAnnotations>::new();

@@ -1,8 +1,9 @@
-//! User-defined networks: from the custom resources to networks with ids, nodes with subnets and topology rows.
+//! User-defined networks: from the custom resources to networks with ids, nodes with subnets and
+//! topology rows.
 //!
-//! [`resolve`] does what a cluster manager does between the custom resources and the zones. It is a pure function of an
-//! inventory: what it hands out is in the annotations of nodes and attachment definitions, and what it finds there it
-//! keeps, so that running it again changes nothing.
+//! [`resolve`] does what a cluster manager does between the custom resources and the zones. It is a
+//! pure function of an inventory: what it hands out is in the annotations of nodes and attachment
+//! definitions, and what it finds there it keeps, so that running it again changes nothing.
 
 mod annotations;
 mod attach;
@@ -24,14 +25,16 @@ pub use status::{NETWORK_ALLOCATION_SUCCEEDED, NETWORK_CREATED, TRANSPORT_ACCEPT
 use patchbay_model::ClusterSettings;
 use patchbay_resources::manifests::{Inventory, LoadError};
 
-/// Completes an inventory: nodes get ids, chassis ids, transit addresses and a subnet of every layer3 network; UDNs and
-/// CUDNs get attachment definitions with network ids and tunnel keys, and conditions that say how it went. `now` is the
-/// time of conditions that change. A node that has not told its chassis gets a UUID made from its name.
+/// Completes an inventory: nodes get ids, chassis ids, transit addresses and a subnet of every
+/// layer3 network; UDNs and CUDNs get attachment definitions with network ids and tunnel keys, and
+/// conditions that say how it went. `now` is the time of conditions that change. A node that has
+/// not told its chassis gets a UUID made from its name.
 ///
 /// What is only odd is added to the warnings of the inventory.
 ///
 /// # Errors
-/// [`LoadError`], if annotations cannot be read or contradict each other. The inventory is then half done.
+/// [`LoadError`], if annotations cannot be read or contradict each other. The inventory is then
+/// half done.
 pub fn resolve(
     inventory: &mut Inventory,
     settings: &ClusterSettings,

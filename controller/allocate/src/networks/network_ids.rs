@@ -24,10 +24,11 @@ struct Known {
     keys: Option<(ObjectKey, Vec<DatapathKey>)>,
 }
 
-/// Gives every network an id, and primary layer2 networks a key for their router, as far as they have none yet.
+/// Gives every network an id, and primary layer2 networks a key for their router, as far as they
+/// have none yet.
 ///
-/// Networks come in the order in which their first definition was given. An id or key is the next free one behind the
-/// last one handed out, from the first one on.
+/// Networks come in the order in which their first definition was given. An id or key is the next
+/// free one behind the last one handed out, from the first one on.
 pub(super) fn complete(inventory: &mut Inventory) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut networks = read_networks(inventory, &mut problems);
@@ -54,7 +55,8 @@ pub(super) fn complete(inventory: &mut Inventory) -> Vec<Problem> {
             _ if !network.needs_key => Vec::new(),
             Some((_, keys)) => keys.clone(),
             None => {
-                // The range has sixteen times more keys than there are networks and connects to use them.
+                // The range has sixteen times more keys than there are networks and connects to use
+                // them.
                 let key = free_keys.find(|key| keys.insert(*key));
                 [Some(DatapathKey::of_network(id)), key]
                     .into_iter()
@@ -98,8 +100,8 @@ fn hand_out_ids(
     }
 }
 
-/// All networks that attachment definitions belong to. A definition that cannot be read is only warned about: it is the
-/// user's own.
+/// All networks that attachment definitions belong to. A definition that cannot be read is only
+/// warned about: it is the user's own.
 fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<Known> {
     let mut networks: Vec<Known> = Vec::new();
     let mut by_name = BTreeMap::<String, usize>::new();
@@ -142,8 +144,8 @@ fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<
     networks
 }
 
-/// Takes over what definitions say about their network. Those of strangers with its name count as little as the rest of
-/// what they say.
+/// Takes over what definitions say about their network. Those of strangers with its name count as
+/// little as the rest of what they say.
 fn restore_all(inventory: &Inventory, network: &mut Known, problems: &mut Vec<Problem>) {
     for key in network.nads.clone() {
         let nad = inventory.network_attachment_definitions.get(&key);
@@ -190,7 +192,8 @@ fn restore(
             .map(DatapathKey::try_new)
             .collect::<Result<Vec<_>, _>>();
         let keys = keys.map_err(|error| wrong(TUNNEL_KEYS, error.to_string()))?;
-        // The list of a definition that was annotated before its network became a primary one is empty.
+        // The list of a definition that was annotated before its network became a primary one is
+        // empty.
         if !keys.is_empty() {
             network.keys.get_or_insert_with(|| (key.clone(), keys));
         }

@@ -15,8 +15,8 @@ const DEFAULT_NETWORK: &str = "default";
 /// The first node, by network, for which there was no subnet left.
 pub(super) type Failures = BTreeMap<String, String>;
 
-/// Gives every node its subnets of every layer3 network, as far as it has none yet, and takes those of networks that are
-/// gone away. Nodes come in the order in which they were given.
+/// Gives every node its subnets of every layer3 network, as far as it has none yet, and takes those
+/// of networks that are gone away. Nodes come in the order in which they were given.
 ///
 /// # Errors
 /// Annotations that cannot be read or contradict each other.

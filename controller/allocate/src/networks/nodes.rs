@@ -170,8 +170,9 @@ fn problem(
     }
 }
 
-/// Chassis id of a node that has not told its own: a UUID of version 8 (RFC 9562) over the first bytes of the
-/// SHA-256 of its name, so that the same manifests give the same rows on every machine.
+/// Chassis id of a node that has not told its own: a UUID of version 8 (RFC 9562) over the first
+/// bytes of the SHA-256 of its name, so that the same manifests give the same rows on every
+/// machine.
 fn invented_chassis_id(node: &str) -> String {
     let digest = Sha256::new()
         .chain_update("chassis of ")
@@ -184,7 +185,8 @@ fn invented_chassis_id(node: &str) -> String {
         .to_string()
 }
 
-/// The node's address in each transit range of the cluster: the base of the range plus the node's id.
+/// The node's address in each transit range of the cluster: the base of the range plus the node's
+/// id.
 fn transit_addresses(settings: &ClusterSettings, id: NodeId) -> String {
     let mut addresses = BTreeMap::new();
     for range in &settings.transit_subnets {

@@ -50,7 +50,8 @@ pub(super) enum CudnOutcome {
     EvpnDisabled,
 }
 
-/// Notes whether the CUDN has its attachment definitions, and whether packets can travel as it wants.
+/// Notes whether the CUDN has its attachment definitions, and whether packets can travel as it
+/// wants.
 pub(super) fn cudn_created(
     cudn: &mut ClusterUserDefinedNetwork,
     outcome: &CudnOutcome,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::IpNet;
 use jiff::Timestamp;
-use patchbay_allocate::connects::{ClusterController, Objects};
+use patchbay_allocate::connects::{ClusterController, ClusterObjects};
 use patchbay_model::{
     ClusterSettings, ConnectSubnetMap, DatapathKey, IpFamily, NadKey, ROUTER_TUNNEL_KEY,
 };
@@ -230,7 +230,7 @@ impl Cluster {
         let now = Timestamp::from_second(self.ops).map_err(|error| error.to_string())?;
         let networks =
             patchbay_resources::read::networks(self.nads.values(), self.namespaces.values());
-        let objects = Objects::new(
+        let objects = ClusterObjects::new(
             &networks,
             self.nads.values(),
             self.namespaces.values(),

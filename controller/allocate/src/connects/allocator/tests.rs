@@ -25,7 +25,7 @@ fn allocate(allocator: &mut ConnectAllocator, owners: &[&str]) {
 }
 
 #[test]
-fn networks_of_both_topologies_interleave() {
+fn blocks_of_both_topologies_come_from_one_range() {
     let mut allocator = allocator(&[("192.168.0.0/16", 24)]);
     allocate(
         &mut allocator,
@@ -48,7 +48,7 @@ fn both_families_are_numbered_alike() {
 }
 
 #[test]
-fn a_family_does_not_begin_anew_because_the_other_does() {
+fn each_family_continues_after_its_own_last_block() {
     let entries = [("192.168.0.0/22", 24), ("fd01::/112", 120)];
     let mut allocator = allocator(&entries);
     allocate(
@@ -62,7 +62,7 @@ fn a_family_does_not_begin_anew_because_the_other_does() {
         allocator.entry(owner("layer3_5")).unwrap().to_string(),
         entry
     );
-    // Nor is it another one's after a restart.
+    // A restart restores the same subnets.
     let annotated = allocator.to_map();
     let mut restarted = ConnectAllocator::new(ranges(&entries));
     for (owner, subnets) in annotated.iter() {
@@ -72,7 +72,7 @@ fn a_family_does_not_begin_anew_because_the_other_does() {
 }
 
 #[test]
-fn a_shared_block_goes_back_with_its_last_pair() {
+fn a_shared_block_is_released_with_its_last_pair() {
     let mut allocator = allocator(&[("192.168.0.0/29", 30)]);
     allocate(&mut allocator, &["layer2_1", "layer2_2", "layer2_3"]);
     assert_eq!(allocator.allocate(owner("layer3_9")), Err(NoSubnets));
@@ -101,14 +101,14 @@ fn a_layer2_network_moves_when_a_place_before_it_becomes_free() {
     assert_eq!(subnet(&allocator, "layer2_3"), "192.168.0.4/31");
     allocate(&mut allocator, &["layer2_3"]);
     assert_eq!(subnet(&allocator, "layer2_3"), "192.168.0.0/31");
-    // It stays there, and the place it came from is its own still.
+    // It stays there, and the vacated pair stays reserved.
     allocate(&mut allocator, &["layer2_3", "layer2_4"]);
     assert_eq!(subnet(&allocator, "layer2_3"), "192.168.0.0/31");
     assert_eq!(subnet(&allocator, "layer2_4"), "192.168.0.6/31");
 }
 
 #[test]
-fn a_place_that_was_left_is_for_those_who_find_no_other() {
+fn a_vacated_pair_is_used_if_no_other_is_free() {
     let mut allocator = allocator(&[("192.168.0.0/29", 30)]);
     allocate(&mut allocator, &["layer2_1", "layer2_2", "layer2_3"]);
     allocator.release(owner("layer2_1"));
@@ -118,7 +118,7 @@ fn a_place_that_was_left_is_for_those_who_find_no_other() {
         r#"{"layer2_2":{"ipv4":"192.168.0.2/31"},"layer2_3":{"ipv4":"192.168.0.0/31"},"layer2_4":{"ipv4":"192.168.0.6/31"}}"#
     );
     allocator.release(owner("layer2_4"));
-    // Nobody but the one who left it is in the second block: it is free for a layer3 network.
+    // The second block contains only a vacated pair, so a layer3 network can have it.
     allocate(&mut allocator, &["layer3_5"]);
     assert_eq!(
         allocator
@@ -130,7 +130,7 @@ fn a_place_that_was_left_is_for_those_who_find_no_other() {
 }
 
 #[test]
-fn networks_that_moved_give_both_blocks_back() {
+fn released_networks_that_have_moved_leave_no_block() {
     let mut allocator = allocator(&[("192.168.0.0/29", 30), ("fd01::/125", 126)]);
     allocate(&mut allocator, &["layer2_1", "layer2_2", "layer2_3"]);
     allocator.release(owner("layer2_1"));
@@ -138,12 +138,12 @@ fn networks_that_moved_give_both_blocks_back() {
     allocator.release(owner("layer2_2"));
     allocator.release(owner("layer2_3"));
     assert!(allocator.blocks.values().all(SubnetPool::is_unused));
-    assert!(allocator.shared.is_empty() && allocator.left.is_empty());
+    assert!(allocator.shared.is_empty() && allocator.vacated.is_empty());
     allocate(&mut allocator, &["layer3_1", "layer3_2"]);
 }
 
 #[test]
-fn a_failure_leaves_nothing_behind() {
+fn a_failed_allocation_changes_nothing() {
     // The second family has one block less.
     let mut allocator = allocator(&[("192.168.0.0/22", 24), ("fd01::/119", 120)]);
     allocate(&mut allocator, &["layer3_1", "layer3_2"]);
@@ -158,7 +158,7 @@ fn a_failure_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_was_annotated_is_taken_and_nothing_else() {
+fn annotated_subnets_are_restored() {
     let annotated = r#"{"layer2_3":{"ipv4":"192.168.1.2/31","ipv6":"fd01::102/127"},"layer2_4":{"ipv4":"192.168.1.4/31","ipv6":"fd01::204/127"},"layer3_1":{"ipv4":"192.168.0.0/24","ipv6":"fd01::/120"}}"#;
     let (map, _) = ConnectSubnetMap::parse(annotated).unwrap();
     let mut allocator = allocator(&[("192.168.0.0/16", 24), ("fd01::/112", 120)]);
@@ -168,7 +168,7 @@ fn what_was_annotated_is_taken_and_nothing_else() {
     assert_eq!(allocator.to_map(), map);
     allocate(&mut allocator, &["layer3_1", "layer2_3"]);
     assert_eq!(allocator.to_map(), map);
-    // Families that went different ways still end up with each block given back once.
+    // Blocks of families that were combined differently are released once each.
     for owner in map.owners() {
         allocator.release(owner);
     }
@@ -177,7 +177,7 @@ fn what_was_annotated_is_taken_and_nothing_else() {
 }
 
 #[test]
-fn networks_gather_after_a_restart_as_before() {
+fn networks_move_to_the_same_blocks_after_a_restart() {
     let entries = [("192.168.0.0/28", 30)];
     let mut allocator = allocator(&entries);
     // The blocks are opened in another order than that of the owners.
@@ -200,7 +200,7 @@ fn networks_gather_after_a_restart_as_before() {
 }
 
 #[test]
-fn what_cannot_be_restored_is_left_out() {
+fn subnets_that_cannot_be_restored_are_skipped() {
     let mut allocator = allocator(&[("172.16.0.0/12", 20)]);
     let mut restore = |text: &str, subnet: &str| {
         let subnets = std::iter::once(subnet.parse::<IpNet>().unwrap()).collect();
@@ -222,7 +222,7 @@ fn what_cannot_be_restored_is_left_out() {
 }
 
 #[test]
-fn every_block_handed_out_has_a_tunnel_key() {
+fn every_allocated_block_has_a_tunnel_key() {
     let cases = [
         (("192.168.0.0/16", 24), 256),
         (("172.16.0.0/12", 20), 16),
@@ -251,7 +251,7 @@ fn every_block_handed_out_has_a_tunnel_key() {
 }
 
 #[test]
-fn no_pair_without_a_tunnel_key_is_handed_out() {
+fn every_allocated_pair_has_a_tunnel_key() {
     // One block of 8192 pairs, of which a stride of 5000 covers 5000.
     let entry = ("10.0.0.0/17", 18);
     let mut allocator = allocator(&[entry]);
@@ -290,7 +290,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #[test]
-    fn owners_never_share_and_never_move(steps in steps(), dual: bool) {
+    fn subnets_never_overlap_and_other_owners_never_move(steps in steps(), dual: bool) {
         let mut entries = vec![("192.168.0.0/27", 30)];
         if dual {
             entries.push(("fd01::/123", 126));

@@ -1,4 +1,4 @@
-//! What annotations say, and what becomes of them.
+//! Annotations that are restored, kept or repaired.
 
 use patchbay_resources::object::Object;
 use serde_json::json;
@@ -41,7 +41,7 @@ fn a_new_object_of_an_old_name_is_a_new_connect() {
 }
 
 #[test]
-fn a_restart_keeps_everything_even_if_validation_fails() {
+fn a_restart_keeps_allocations_even_if_validation_fails() {
     let mut bed = TestBed::new();
     bed.network("red", 1, json!({}))
         .network("lime", 2, json!({"topology": "layer2"}))
@@ -60,7 +60,7 @@ fn a_restart_keeps_everything_even_if_validation_fails() {
 }
 
 #[test]
-fn annotations_that_cannot_be_kept_are_told() {
+fn annotations_that_cannot_be_restored_are_warnings() {
     let mut bed = TestBed::new();
     bed.network("red", 1, json!({}))
         .network("blue", 2, json!({}))
@@ -88,7 +88,7 @@ fn annotations_that_cannot_be_kept_are_told() {
         Some(r#"{"layer3_1":{"ipv4":"192.168.0.0/24"},"layer3_2":{"ipv4":"192.168.9.0/24"}}"#)
     );
     assert_eq!(bed.message("a"), FINE);
-    // What nobody can read is left as it is, and told.
+    // An annotation that cannot be read stays as it is, and the status reports it.
     assert_eq!(bed.subnets("b"), Some("["));
     let message = bed.message("b");
     assert!(
@@ -115,7 +115,7 @@ fn annotations_that_cannot_be_kept_are_told() {
 }
 
 #[test]
-fn keys_of_networks_are_not_handed_out() {
+fn keys_of_networks_are_not_allocated() {
     let mut bed = TestBed::new();
     bed.network("lime", 2, json!({"topology": "layer2"}))
         .network("plum", 3, json!({}))
@@ -139,7 +139,7 @@ fn keys_of_networks_are_not_handed_out() {
 }
 
 #[test]
-fn a_network_that_comes_with_the_key_of_a_connect_is_told() {
+fn a_network_with_the_key_of_a_connect_is_reported() {
     let mut bed = TestBed::new();
     bed.network("red", 1, json!({}))
         .connect("c", &range("192.168.0.0/16", 24));
@@ -159,7 +159,7 @@ fn a_network_that_comes_with_the_key_of_a_connect_is_told() {
             "failed to allocate tunnel key for CNC c: annotation k8s.ovn.org/connect-router-tunnel-key: \
              key 16715779 is in use by another router"
         );
-        // It goes on all the same, with the network that came.
+        // The connect works nevertheless, with the new network.
         assert_eq!(bed.key("c"), key);
         let subnets = bed.subnets("c").unwrap();
         assert!(
@@ -175,7 +175,7 @@ fn a_network_that_comes_with_the_key_of_a_connect_is_told() {
 }
 
 #[test]
-fn settling_twice_changes_nothing() {
+fn reconciling_twice_changes_nothing() {
     let mut bed = TestBed::new();
     bed.network("red", 1, json!({}))
         .connect("c", &range("192.168.0.0/16", 24));
@@ -186,7 +186,7 @@ fn settling_twice_changes_nothing() {
 }
 
 #[test]
-fn the_key_that_follows_from_a_networks_id_is_not_a_connects() {
+fn keys_that_follow_from_network_ids_are_not_allocated() {
     let mut bed = TestBed::new();
     bed.network("red", 1, json!({}))
         .connect("c", &range("192.168.0.0/16", 24));

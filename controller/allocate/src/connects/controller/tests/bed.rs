@@ -1,4 +1,4 @@
-//! A cluster around a controller.
+//! Test cluster with a controller.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use patchbay_resources::object::Object;
 use patchbay_resources::object::Time;
 use serde_json::{Value, json};
 
-use crate::connects::{ACCEPTED, ClusterController, Objects};
+use crate::connects::{ACCEPTED, ClusterController, ClusterObjects};
 use patchbay_model::{ClusterSettings, ConnectSubnetMap, NadKey, ROUTER_TUNNEL_KEY};
 use patchbay_resources::cnc::{ClusterNetworkConnect, StatusType};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
@@ -33,7 +33,8 @@ impl TestBed {
         }
     }
 
-    /// A network of a ClusterUserDefinedNetwork with the label `tier: app`, in a namespace of its own.
+    /// A network of a ClusterUserDefinedNetwork with the label `tier: app`, in a namespace of its
+    /// own.
     pub(super) fn network(&mut self, name: &str, id: i64, change: Value) -> &mut Self {
         let mut config = json!({
             "type": "ovn-k8s-cni-overlay", "name": format!("cluster_udn_{name}"), "topology": "layer3",
@@ -127,7 +128,7 @@ impl TestBed {
         let now = Time(Timestamp::from_second(self.clock).unwrap());
         let networks =
             patchbay_resources::read::networks(self.nads.values(), self.namespaces.values());
-        let objects = Objects::new(
+        let objects = ClusterObjects::new(
             &networks,
             self.nads.values(),
             self.namespaces.values(),

@@ -1,4 +1,4 @@
-//! Networks and ranges that do not go together.
+//! Networks and ranges that conflict.
 
 use patchbay_resources::object::Time;
 use serde_json::json;
@@ -38,7 +38,7 @@ fn the_connect_that_has_the_networks_keeps_them() {
         .settle();
     let conflict = "cross-validation failed for CNC earlier: connectSubnets overlap detected between CNC earlier and CNC later which both select networks [layer3_1]";
     assert_eq!(bed.message("earlier"), conflict);
-    // A restart does not turn this round.
+    // A restart does not change this.
     bed.restart().settle();
     assert_eq!(bed.message("earlier"), conflict);
     assert_eq!(bed.message("later"), FINE);
@@ -48,7 +48,7 @@ fn the_connect_that_has_the_networks_keeps_them() {
 }
 
 #[test]
-fn a_connect_waits_for_what_a_later_one_gives_back_in_the_same_reconcile() {
+fn networks_that_a_later_connect_releases_are_available_in_the_same_reconcile() {
     let mut bed = TestBed::new();
     bed.network("red", 1, json!({}))
         .connect("b", &range("192.168.0.0/16", 24));

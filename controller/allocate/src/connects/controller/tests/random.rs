@@ -1,4 +1,4 @@
-//! Random sequences of what can happen to a cluster.
+//! Random sequences of changes in a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,10 +30,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Whatever happens: a restart changes nothing, keys are unique, and a network that stays keeps its subnets; a layer2
-    /// network as long as no other comes or goes.
+    /// A restart changes nothing, keys are unique, and a network that stays keeps its subnets. A
+    /// layer2 network keeps them while no other network comes or goes.
     #[test]
-    fn what_was_handed_out_stays(steps in steps()) {
+    fn allocations_stay(steps in steps()) {
         let ranges = [range("192.168.0.0/21", 24), range("192.169.0.0/28", 30), range("fd01::/112", 120)];
         let mut bed = TestBed::new();
         for step in steps {

@@ -1,4 +1,4 @@
-//! Which networks are connected.
+//! Selection of the connected networks.
 
 use serde_json::json;
 
@@ -29,7 +29,7 @@ fn transports_are_tested_on_both_ways_of_selecting() {
 }
 
 #[test]
-fn a_network_without_an_id_counts_only_if_it_could_be_connected() {
+fn a_network_without_an_id_is_an_error_only_if_it_could_be_connected() {
     let mut bed = TestBed::new();
     bed.network("fabric", 1, json!({"transport": "evpn"}))
         .network("beside", 2, json!({"role": "secondary"}))
@@ -71,7 +71,7 @@ fn a_namespace_selector_takes_the_whole_network_of_the_namespace() {
 }
 
 #[test]
-fn a_network_that_cannot_be_read_for_a_while_keeps_its_subnets() {
+fn a_network_keeps_its_subnets_while_it_cannot_be_read() {
     let mut bed = TestBed::new();
     bed.network("red", 1, json!({}))
         .network("blue", 2, json!({}))
@@ -83,7 +83,7 @@ fn a_network_that_cannot_be_read_for_a_while_keeps_its_subnets() {
     bed.nad("red").spec.config = Some("{".to_owned());
     let warnings = bed.settle();
     assert_eq!(bed.subnets("c"), before.as_deref());
-    // It is told beside the status: the connect itself is all right.
+    // It is a warning, because the connect itself is valid.
     assert_eq!(
         warnings,
         [
@@ -106,7 +106,7 @@ fn a_network_that_cannot_be_read_for_a_while_keeps_its_subnets() {
     assert_eq!(bed.subnets("c"), before.as_deref());
     assert_eq!(bed.message("c"), FINE);
 
-    // Now it is clear that the network is gone.
+    // The network has been removed.
     bed.remove_network("red").settle();
     assert_eq!(
         bed.subnets("c"),

@@ -1,15 +1,15 @@
-//! Who gets which subnet, and what is told when there is none.
+//! Allocation of subnets, and the messages if no subnet is free.
 
 use jiff::Timestamp;
 use patchbay_resources::object::Time;
 use serde_json::{Value, json};
 
 use super::bed::{FINE, TestBed, range};
-use crate::connects::Objects;
+use crate::connects::ClusterObjects;
 use patchbay_model::{ConnectSubnetMap, NodeId};
 
 #[test]
-fn new_networks_are_served_in_the_order_of_their_ids() {
+fn new_networks_are_allocated_in_the_order_of_their_ids() {
     let mut bed = TestBed::new();
     bed.network("zebra", 1, json!({}))
         .network("yak", 2, json!({"topology": "layer2"}))
@@ -26,7 +26,7 @@ fn new_networks_are_served_in_the_order_of_their_ids() {
 }
 
 #[test]
-fn exhaustion_is_told_for_every_network_in_the_order_of_names() {
+fn exhaustion_is_reported_for_every_network_in_the_order_of_names() {
     let mut bed = TestBed::new();
     bed.network("one", 1, json!({}))
         .network("two", 2, json!({}))
@@ -38,7 +38,7 @@ fn exhaustion_is_told_for_every_network_in_the_order_of_names() {
         bed.message("c"),
         "failed to allocate subnets for CNC c: [failed to allocate Layer2 subnet for network cluster_udn_ant: failed to expand Layer2 allocator: failed to allocate layer2 blocks: no subnets available, failed to allocate Layer3 subnet for network cluster_udn_zebra: Layer3 allocation failed for layer3_3: no subnets available]"
     );
-    // One leaves: the other two are tried again in the same reconcile, and there is room for one.
+    // After one network is removed, the same reconcile allocates its subnet to one of the others.
     bed.remove_network("one").settle();
     assert_eq!(
         bed.subnets("c"),
@@ -47,7 +47,7 @@ fn exhaustion_is_told_for_every_network_in_the_order_of_names() {
 }
 
 #[test]
-fn a_range_that_cannot_be_used_stops_the_connect() {
+fn an_invalid_range_stops_the_connect() {
     let mut bed = TestBed::new();
     bed.connect("c", &range("192.168.0.0/16", 32));
     bed.connect("d", &range("fd01::/64", 64));
@@ -64,7 +64,7 @@ fn a_range_that_cannot_be_used_stops_the_connect() {
 }
 
 #[test]
-fn layer2_networks_make_room_as_long_as_something_is_short() {
+fn layer2_networks_move_while_an_allocation_fails() {
     let mut bed = TestBed::new();
     for id in 1..=6 {
         let topology = if id == 1 { "layer3" } else { "layer2" };
@@ -72,7 +72,8 @@ fn layer2_networks_make_room_as_long_as_something_is_short() {
     }
     bed.connect("c", &range("192.169.0.0/28", 30)).settle();
     assert_eq!(bed.message("c"), FINE);
-    // Its pair makes room in the first of three blocks, and so the last one gets empty, which it takes.
+    // Its pair makes room in the first of three blocks, and so the last one gets empty, which it
+    // takes.
     bed.network("n2", 2, json!({})).settle();
     assert_eq!(bed.message("c"), FINE);
     let subnets = bed.subnets("c").map(str::to_owned);
@@ -102,7 +103,7 @@ fn a_layer2_network_moves_only_when_networks_come_or_go() {
             r#"{"layer2_2":{"ipv4":"192.168.0.2/31"},"layer2_3":{"ipv4":"192.168.0.4/31"},"layer2_4":{"ipv4":"192.168.0.6/31"}}"#
         )
     );
-    // There is a place in the first block, but nothing has happened that is worth a new address.
+    // A pair is free in the first block, but no network came or went, so no address changes.
     bed.settle();
     bed.settle();
     assert_eq!(bed.subnets("cnc").map(str::to_owned), before);
@@ -111,7 +112,7 @@ fn a_layer2_network_moves_only_when_networks_come_or_go() {
         bed.subnets("cnc"),
         Some(r#"{"layer2_2":{"ipv4":"192.168.0.2/31"},"layer2_3":{"ipv4":"192.168.0.0/31"}}"#)
     );
-    // Nothing is lost by it: all four blocks can be had.
+    // All four blocks can still be allocated.
     for name in ["b", "c"] {
         bed.remove_network(name);
     }
@@ -124,7 +125,7 @@ fn a_layer2_network_moves_only_when_networks_come_or_go() {
 }
 
 #[test]
-fn an_annotation_that_is_full_takes_no_more_networks() {
+fn networks_that_exceed_the_annotation_limit_are_errors() {
     let mut bed = TestBed::new();
     let mut entries = serde_json::Map::new();
     for id in 1_000_u32..3_800 {
@@ -161,7 +162,7 @@ fn an_annotation_that_is_full_takes_no_more_networks() {
 }
 
 #[test]
-fn blocks_that_are_too_small_for_nodes_are_told() {
+fn blocks_that_are_too_small_for_nodes_are_warnings() {
     let mut bed = TestBed::new();
     bed.network("red", 1, json!({}))
         .connect("c", &range("192.168.0.0/16", 26));
@@ -171,7 +172,7 @@ fn blocks_that_are_too_small_for_nodes_are_told() {
             patchbay_resources::read::networks(bed.nads.values(), bed.namespaces.values());
         let nodes = [("n1", 2), ("n2", id), ("n3", 3)]
             .map(|(name, id)| (name, NodeId::try_new(id).unwrap()));
-        let objects = Objects::new(
+        let objects = ClusterObjects::new(
             &networks,
             bed.nads.values(),
             bed.namespaces.values(),
@@ -193,7 +194,7 @@ fn blocks_that_are_too_small_for_nodes_are_told() {
     assert_eq!(warnings(&mut bed, 28), [told(28)]);
     assert_eq!(warnings(&mut bed, 40), [told(40)]);
 
-    // Where keys run out before addresses do: those of the seventh block.
+    // In the seventh block keys run out before addresses.
     let mut bed = TestBed::new();
     bed.connect("c", &range("172.16.0.0/12", 18));
     bed.network("n1", 1, json!({})).settle();

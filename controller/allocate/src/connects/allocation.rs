@@ -1,4 +1,4 @@
-//! What is held for one connect.
+//! Allocations of one ClusterNetworkConnect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use patchbay_resources::object::Object;
 use thiserror::Error;
 
 use super::allocator::{ConnectAllocator, NoSubnets, usable_pairs};
-use super::report::Warning;
+use super::report::AllocationWarning;
 use super::selection::Selection;
 use patchbay_model::{
     ClusterSettings, ConnectRange, ConnectRangeError, ConnectRanges, ConnectSubnetMap,
@@ -15,12 +15,13 @@ use patchbay_model::{
 };
 use patchbay_resources::cnc::{ClusterNetworkConnect, ConnectSubnet};
 
-/// Why a connect cannot be taken over.
+/// Reason why the subnets of a connect cannot be restored.
 #[derive(Debug, Error)]
 pub(super) enum AllocatorError {
     #[error(transparent)]
     Cidr(#[from] ConnectRangeError),
-    /// It says what networks have, but nobody can read it: what is handed out meanwhile might be theirs.
+    /// The annotation contains the subnets of networks, so nothing is allocated until it can be
+    /// read.
     #[error(transparent)]
     Annotation(#[from] SubnetAnnotationError),
     #[error(
@@ -34,7 +35,7 @@ pub(super) enum AllocatorError {
     },
 }
 
-/// Why a network got no subnets.
+/// Reason why a network has no connect subnets.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub(super) enum SubnetError {
     #[error(
@@ -52,46 +53,48 @@ pub(super) enum SubnetError {
     #[error("network id is invalid for network {network}")]
     NoId { network: String },
     #[error(
-        "failed to allocate subnet for network {network}: annotation {} would have more than {ANNOTATION_LIMIT} bytes",
+        "failed to allocate subnet for network {network}: annotation {} would have more than {MAX_ANNOTATION_BYTES} bytes",
         ConnectSubnetMap::ANNOTATION
     )]
     AnnotationFull { network: String },
 }
 
-/// The longest subnet annotation, in bytes. All annotations of an object together have at most 256 KiB; this leaves
-/// 16 KiB for the others.
-const ANNOTATION_LIMIT: usize = 240 * 1024;
+/// Limit of the subnet annotation in bytes. Kubernetes limits all annotations of an object to 256
+/// KiB; this leaves 16 KiB for the others.
+const MAX_ANNOTATION_BYTES: usize = 240 * 1024;
 
-/// What is held for one connect.
+/// Allocations of one ClusterNetworkConnect.
 #[derive(Debug)]
-pub(super) struct Held {
-    /// Tells an object from another one that took its name later.
+pub(super) struct ConnectAllocation {
+    /// Uid, which differs between objects of the same name.
     pub(super) uid: Option<String>,
-    /// All CIDRs of the spec, also those of families that the cluster does not run.
+    /// CIDRs of the spec, including those of families that the cluster does not run.
     pub(super) cidrs: Vec<IpNet>,
-    /// The subnets of the connect's networks.
+    /// Connect subnets of the networks.
     pub(super) allocator: ConnectAllocator,
-    /// Names of the owners' networks, as far as they have been seen.
+    /// Names of the owners' networks that have been seen.
     names: BTreeMap<OwnerKey, String>,
-    /// The subnet annotation; `None` while no network has ever been connected. It follows the allocator only when networks
-    /// come or go, so that no link changes its addresses for nothing.
+    /// The subnet annotation. `None`: no network has ever been connected.
+    ///
+    /// It is updated from the allocator only when networks come or go, so that links do not change
+    /// their addresses without need.
     annotation: Option<ConnectSubnetMap>,
 }
 
-impl Held {
-    /// Takes over a connect with what its annotation says its networks have.
-    pub(super) fn adopt(
+impl ConnectAllocation {
+    /// Restores the allocations of a connect from its annotation.
+    pub(super) fn restore(
         name: &str,
         object: &ClusterNetworkConnect,
         settings: &ClusterSettings,
-        warnings: &mut Vec<Warning>,
+        warnings: &mut Vec<AllocationWarning>,
     ) -> Result<Self, AllocatorError> {
         let entries = &object.spec.connect_subnets;
         let cidrs = entries
             .iter()
             .map(|entry| ConnectRange::parse_cidr(&entry.cidr))
             .collect::<Result<Vec<_>, _>>()?;
-        let mut held = Self {
+        let mut allocation = Self {
             uid: object.uid(),
             allocator: ConnectAllocator::new(usable_ranges(name, entries, &cidrs, settings)?),
             cidrs: cidrs.iter().map(IpNet::trunc).collect(),
@@ -99,26 +102,26 @@ impl Held {
             annotation: None,
         };
         if let Some(text) = object.annotations().get(ConnectSubnetMap::ANNOTATION) {
-            held.restore(name, text, warnings)?;
-            held.annotation = Some(held.allocator.to_map());
+            allocation.restore_subnets(name, text, warnings)?;
+            allocation.annotation = Some(allocation.allocator.to_map());
         }
-        Ok(held)
+        Ok(allocation)
     }
 
-    fn restore(
+    fn restore_subnets(
         &mut self,
         name: &str,
         annotation: &str,
-        warnings: &mut Vec<Warning>,
+        warnings: &mut Vec<AllocationWarning>,
     ) -> Result<(), SubnetAnnotationError> {
         let (subnets, unknown) = ConnectSubnetMap::parse(annotation)?;
-        warnings.extend(unknown.into_iter().map(|source| Warning::Owner {
+        warnings.extend(unknown.into_iter().map(|source| AllocationWarning::Owner {
             connect: name.to_owned(),
             source,
         }));
         for (owner, subnets) in subnets.iter() {
             if !self.allocator.restore(owner, subnets) {
-                warnings.push(Warning::NotRestored {
+                warnings.push(AllocationWarning::NotRestored {
                     connect: name.to_owned(),
                     owner,
                 });
@@ -127,11 +130,12 @@ impl Held {
         Ok(())
     }
 
-    /// Gives every selected network its subnets and takes back those of the others. New networks are served first, in the
-    /// order of their ids: a layer2 network that is connected already moves only into a place that they leave free.
+    /// Allocates the subnets of every selected network and releases those of the others.
     ///
-    /// Returns what failed, by name of the network.
-    pub(super) fn hand_out(&mut self, selection: &Selection<'_>) -> Vec<SubnetError> {
+    /// New networks come first, in the order of their ids. A layer2 network that is connected
+    /// already moves only to a place that they leave free. Returns the errors, by name of the
+    /// network.
+    pub(super) fn allocate(&mut self, selection: &Selection<'_>) -> Vec<SubnetError> {
         let mut networks: Vec<&Network> = selection.networks.values().copied().collect();
         networks.sort_by_key(|network| (self.allocator.has(network.owner_key()), network.id));
         let mut errors: Vec<SubnetError> = selection
@@ -143,32 +147,37 @@ impl Held {
             .collect();
         let mut length = self.allocator.to_map().to_string().len();
         for network in &networks {
-            match self.serve(network, &mut length) {
+            match self.allocate_network(network, &mut length) {
                 Ok(()) => {
                     self.names.insert(network.owner_key(), network.name.clone());
                 }
                 Err(error) => errors.push(error),
             }
         }
-        self.take_back(
+        self.release_deselected(
             &networks.iter().map(|network| network.owner_key()).collect(),
             selection,
         );
-        self.annotate();
+        self.update_annotation();
         errors.sort_by(|left, right| left.network().cmp(right.network()));
         errors
     }
 
-    /// Gives a network its subnets, if the annotation, of this `length` so far, has room for them.
-    fn serve(&mut self, network: &Network, length: &mut usize) -> Result<(), SubnetError> {
+    /// Allocates the subnets of a network, if they fit into the annotation. `length` is its length
+    /// in bytes so far.
+    fn allocate_network(
+        &mut self,
+        network: &Network,
+        length: &mut usize,
+    ) -> Result<(), SubnetError> {
         let owner = network.owner_key();
         let is_new = !self.allocator.has(owner);
         let allocated = self.allocator.allocate(owner);
         allocated.map_err(|source| SubnetError::new(network, source))?;
         let entry = self.allocator.entry(owner).filter(|_| is_new);
-        // The braces of an entry that stands alone are the comma of one among others, and one byte more.
+        // A map of one entry has two braces instead of a comma, so this is one byte too long.
         let longer = *length + entry.map_or(0, |entry| entry.to_string().len());
-        if is_new && longer > ANNOTATION_LIMIT {
+        if is_new && longer > MAX_ANNOTATION_BYTES {
             self.allocator.release(owner);
             let network = network.name.clone();
             return Err(SubnetError::AnnotationFull { network });
@@ -177,11 +186,11 @@ impl Held {
         Ok(())
     }
 
-    /// Takes back the subnets of networks that are not selected any more.
+    /// Releases the subnets of networks that are not selected any more.
     ///
-    /// A network whose definition is selected but cannot be read at the moment keeps what it has: it would come back
-    /// with other addresses and other keys, and everything that goes through them would be interrupted.
-    fn take_back(&mut self, selected: &BTreeSet<OwnerKey>, selection: &Selection<'_>) {
+    /// A network whose definition is selected but cannot be read keeps its subnets. Otherwise it
+    /// would come back with other addresses and keys, which interrupts connections.
+    fn release_deselected(&mut self, selected: &BTreeSet<OwnerKey>, selection: &Selection<'_>) {
         let unclear = |owner: OwnerKey| {
             let name = self.names.get(&owner);
             selection.unresolved.iter().any(|unresolved| {
@@ -200,15 +209,15 @@ impl Held {
         }
     }
 
-    /// How many nodes each network of layer3 can be connected on: ids from 0 have addresses and a tunnel key in its block.
-    /// None if there are no such networks.
+    /// Number of node ids, from 0, with addresses and a tunnel key in the block of every layer3
+    /// network. `None`: there are no layer3 networks.
     fn node_capacity(&self) -> Option<u64> {
         let ranges = self.allocator.ranges();
         let bits = ranges.iter().map(ConnectRange::host_bits).min()?;
         let addresses = 1_u64.checked_shl(u32::from(bits) - 1);
         let of_nodes = |owner: OwnerKey| owner.topology == Topology::Layer3;
         let networks = self.allocator.iter().filter(|(owner, _)| of_nodes(*owner));
-        // The subnet that keys are made of.
+        // Keys follow from the first subnet.
         let blocks = networks.filter_map(|(_, subnets)| subnets.first());
         let keys = blocks.filter_map(|block| {
             let range = ranges.of(IpFamily::of_net(block))?;
@@ -217,20 +226,22 @@ impl Held {
         Some(u64::from(keys.min()?).min(addresses.unwrap_or(u64::MAX)))
     }
 
-    /// Whether a network has, or soon will have, no room for new nodes: a tenth of it or less is left above the highest id.
-    pub(super) fn lacks_room_for(&self, highest: NodeId) -> Option<u64> {
+    /// The capacity in node ids, if at most a tenth of it is left above the highest node id.
+    /// `None`: there is enough capacity.
+    pub(super) fn exceeded_capacity(&self, highest: NodeId) -> Option<u64> {
         let capacity = self.node_capacity()?;
         let left = capacity.saturating_sub(u64::from(highest.get()) + 1);
         (left <= capacity / 10).then_some(capacity)
     }
 
-    /// The subnet annotation as it should be; `None` while no network has ever been connected.
+    /// The desired subnet annotation. `None`: no network has ever been connected.
     pub(super) const fn annotation(&self) -> Option<&ConnectSubnetMap> {
         self.annotation.as_ref()
     }
 
-    /// Takes the allocator's subnets into the annotation if networks came or went, or one got a family that it lacked.
-    fn annotate(&mut self) {
+    /// Updates the annotation from the allocator if networks came or went, or one got another
+    /// family.
+    fn update_annotation(&mut self) {
         let has_families = |(owner, subnets): (OwnerKey, &ConnectSubnets)| {
             let annotated = self.annotation.as_ref().and_then(|map| map.get(owner));
             annotated.is_some_and(|annotated| annotated.iter().count() == subnets.iter().count())
@@ -268,7 +279,7 @@ impl SubnetError {
     }
 }
 
-/// The ranges of the families that the cluster runs.
+/// Ranges of the families that the cluster runs.
 fn usable_ranges(
     name: &str,
     entries: &[ConnectSubnet],
