@@ -116,8 +116,8 @@ impl Cluster {
         }
     }
 
-    /// Sets annotations and status of all connects, as the cluster manager does. Returns the network
-    /// attachment definitions that its warnings are about.
+    /// Sets annotations and status of all connects, as the cluster manager does. Returns the
+    /// network attachment definitions that its warnings are about.
     fn allocate_connects(&mut self) -> BTreeSet<NadKey> {
         let networks = self.networks();
         let inventory = &self.inventory;

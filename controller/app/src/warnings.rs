@@ -159,7 +159,8 @@ fn refusal<T: InventoryKind>(
                 .filter(|condition| condition.type_ == kind);
             of_kind.find(is_refused)
         })?;
-    // The message has a line for each namespace. Reasons of the network itself are equal in all lines.
+    // The message has a line for each namespace. Reasons of the network itself are equal in all
+    // lines.
     let lines: BTreeSet<&str> = condition.message.lines().collect();
     let mut named: Vec<String> = lines
         .iter()

@@ -17,8 +17,8 @@ use patchbay_explain::{ZoneView, explain as explain_connect};
 use patchbay_model::{Node, Topology};
 use patchbay_resources::manifests::Inventory;
 
-/// Number of zones to plan without `--zone`. Problems of a node show only in the zones of other nodes,
-/// so two zones show all problems.
+/// Number of zones to plan without `--zone`. Problems of a node show only in the zones of other
+/// nodes, so two zones show all problems.
 const PLANNED_ZONES: usize = 2;
 
 /// Maximum time without a byte from the API server during a reply.

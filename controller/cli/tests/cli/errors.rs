@@ -238,8 +238,8 @@ fn every_network_that_is_refused_is_told_once_with_the_reason() {
     ];
     for command in ["apply", "apply -o yaml", "plan"] {
         let run = run_on(&format!("{command} --service-cidr 10.96.0.0/16"), REFUSED);
-        let told: Vec<&str> = run.stderr.lines().collect();
-        assert_eq!(told, expected, "{command}");
+        let printed: Vec<&str> = run.stderr.lines().collect();
+        assert_eq!(printed, expected, "{command}");
     }
     let document = run_on("apply -o json", REFUSED).stdout;
     let document: serde_json::Value = serde_json::from_str(&document).unwrap();
@@ -299,7 +299,7 @@ spec:
 
 #[test]
 fn a_kind_that_is_written_wrong_takes_nothing_away() {
-    for (right, wrong, told) in [
+    for (right, wrong, printed) in [
         (
             "kind: ClusterNetworkConnect",
             "kind: ClusterNetworkConnec",
@@ -313,6 +313,6 @@ fn a_kind_that_is_written_wrong_takes_nothing_away() {
     ] {
         let manifests = example_text().replace(right, wrong);
         assert_ne!(manifests, example_text());
-        fails(&run_on("apply", &manifests), &[told]);
+        fails(&run_on("apply", &manifests), &[printed]);
     }
 }
