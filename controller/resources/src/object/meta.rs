@@ -181,3 +181,51 @@ mod schema {
     placeholder!(Condition, "Condition");
     placeholder!(LabelSelector, "LabelSelector");
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn times_are_written_in_whole_seconds_and_utc() {
+        let time: Time = serde_json::from_value(json!("2024-05-06T09:08:09.75+02:00")).unwrap();
+        assert_eq!(time.to_string(), "2024-05-06T07:08:09Z");
+        assert_eq!(
+            serde_json::to_value(&time).unwrap(),
+            json!("2024-05-06T07:08:09Z")
+        );
+        assert!(serde_json::from_value::<Time>(json!("yesterday")).is_err());
+    }
+
+    #[test]
+    fn metadata_keeps_its_fields_in_a_round_trip() {
+        let json = json!({
+            "annotations": {"a": "1"},
+            "creationTimestamp": "2024-05-06T07:08:09Z",
+            "deletionGracePeriodSeconds": 30,
+            "deletionTimestamp": "2024-05-06T07:08:39Z",
+            "finalizers": ["example.com/f"],
+            "generateName": "n-",
+            "generation": 3,
+            "labels": {"l": "2"},
+            "managedFields": [{"manager": "m", "operation": "Apply"}],
+            "name": "n",
+            "namespace": "ns",
+            "ownerReferences": [{
+                "apiVersion": "v1", "blockOwnerDeletion": true, "controller": true,
+                "kind": "Node", "name": "o", "uid": "u1",
+            }],
+            "resourceVersion": "17",
+            "selfLink": "/api/v1/x",
+            "uid": "u2",
+        });
+        let meta: ObjectMeta = serde_json::from_value(json.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&meta).unwrap(), json);
+        assert_eq!(
+            serde_json::to_value(ObjectMeta::default()).unwrap(),
+            json!({})
+        );
+    }
+}

@@ -94,3 +94,61 @@ pub trait Object {
         self.meta_mut().annotations.get_or_insert_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::manifests::from_json;
+    use crate::nad::{NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec};
+
+    #[test]
+    fn api_version_and_kind_are_written() {
+        let node = serde_json::to_value(Node::default()).unwrap();
+        assert_eq!(
+            (&node["apiVersion"], &node["kind"]),
+            (&json!("v1"), &json!("Node"))
+        );
+        let spec = NetworkAttachmentDefinitionSpec::default();
+        let nad = serde_json::to_value(NetworkAttachmentDefinition::new("red", spec)).unwrap();
+        assert_eq!(nad["apiVersion"], "k8s.cni.cncf.io/v1");
+        assert_eq!(nad["kind"], "NetworkAttachmentDefinition");
+        assert_eq!(nad["metadata"]["name"], "red");
+    }
+
+    #[test]
+    fn metadata_only_leaves_out_other_fields() {
+        let pod: MetadataOnly<Pod> = serde_json::from_value(json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"nodeName": 1},
+        }))
+        .unwrap();
+        assert_eq!(pod.name_any(), "web");
+        assert_eq!(MetadataOnly::<Pod>::PLURAL, "pods");
+        assert_eq!(MetadataOnly::<Pod>::api_version(), "v1");
+    }
+
+    #[test]
+    fn unknown_fields_of_a_service_are_violations() {
+        let service = |spec| {
+            let (service, violations) = from_json::<Service>(json!({
+                "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": spec,
+            }));
+            assert!(service.is_some());
+            violations
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+        };
+        let known =
+            json!({"clusterIP": "10.96.0.1", "ports": [{"port": 80, "targetPort": "http"}]});
+        assert_eq!(service(known), Vec::<String>::new());
+        assert_eq!(
+            service(json!({"clusterIp": "10.96.0.1", "ports": [{"ports": 80}]})),
+            [
+                "spec.clusterIp: unknown field",
+                "spec.ports[0].ports: unknown field"
+            ]
+        );
+    }
+}
