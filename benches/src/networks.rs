@@ -14,9 +14,9 @@ use patchbay_allocate::networks;
 use patchbay_app::northbound::{Embedded, Northbound as _};
 use patchbay_model::{ClusterSettings, NodeObject};
 use patchbay_networks::{NetworkController, ZoneNetworks};
+use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::{Inventory, read_manifests};
 use patchbay_resources::object::Time;
-use patchbay_resources::read::network_objects;
 use patchbay_rows::Counts;
 use tokio::runtime::Runtime;
 

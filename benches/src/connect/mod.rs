@@ -14,9 +14,9 @@ use patchbay_engine::txn::{Transaction, TxnBuilder};
 use patchbay_model::ConnectInput;
 use patchbay_model::{IpFamily, Networks, Node};
 use patchbay_resources::cnc::ClusterNetworkConnect;
+use patchbay_resources::conversion;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::Namespace;
-use patchbay_resources::read;
 use patchbay_schemas::nb::{Copp, LogicalRouter, LogicalSwitch};
 use patchbay_schemas::uuids::UuidSource;
 use serde_json::json;
@@ -125,7 +125,7 @@ pub fn connect(name: &str, networks: Range<usize>) -> Result<ConnectInput> {
             "connectivity": ["PodNetwork"],
         },
     }))?;
-    Ok(read::connect_input(&object))
+    Ok(conversion::connect_input(&object))
 }
 
 /// Returns a node with a subnet of each network.
@@ -147,7 +147,7 @@ pub fn node(number: usize, networks: usize) -> Result<Node> {
             "k8s.ovn.org/node-subnets": json!(subnets).to_string(),
         }},
     }))?;
-    let (node, errors) = read::node(&object);
+    let (node, errors) = conversion::node(&object);
     ensure!(errors.is_empty(), "{errors:?}");
     Ok(node)
 }
@@ -179,5 +179,5 @@ fn networks(count: usize) -> Result<Networks> {
             "spec": {"config": config.to_string()},
         }))?);
     }
-    Ok(read::networks(&definitions, &namespaces))
+    Ok(conversion::networks(&definitions, &namespaces))
 }

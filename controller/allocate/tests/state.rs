@@ -180,7 +180,7 @@ fn what_may_not_change_is_refused_while_there_is_state() {
     assert_eq!(
         error.replace(&folder.path().display().to_string(), "DIR"),
         "standard input:14 (document 4): UserDefinedNetwork blue/net: spec.layer3.subnets: Removing existing subnets is \
-         not allowed (remove DIR/userdefinednetworks/blue_net.yaml to start anew)"
+         not allowed (remove DIR/userdefinednetworks/blue_net.yaml to recreate the object)"
     );
     fs::remove_file(folder.path().join("userdefinednetworks/blue_net.yaml")).unwrap();
     run(folder.path(), &changed).unwrap();
@@ -206,8 +206,9 @@ fn an_empty_file_is_no_state() {
         fs::write(folder.path().join("nodes/a.yaml"), text).unwrap();
         let error = run(folder.path(), EXAMPLE).unwrap_err().to_string();
         assert!(
-            error.starts_with("there is no object in ")
-                && error.ends_with("nodes/a.yaml: bring it back, or remove it to start anew"),
+            error.starts_with("no object in state file ")
+                && error
+                    .ends_with("nodes/a.yaml: restore the file, or remove it to discard the state"),
             "{error}"
         );
     }
@@ -230,7 +231,7 @@ fn annotations_that_cannot_be_read_are_told_with_their_file() {
         error.contains("nodes/a.yaml:")
             && error.ends_with(
                 "Node a: metadata.annotations[k8s.ovn.org/node-id]: node id \"two\" is not a number \
-                 (correct the file, or remove it to start anew)"
+                 (correct the file, or remove it to discard the state)"
             ),
         "{error}"
     );

@@ -16,10 +16,10 @@ use patchbay_connects::{ConnectReport, Inputs, ZoneReports, ZoneSummary};
 use patchbay_model::{ClusterSettings, NadKey, Networks, Node};
 use patchbay_networks::ZoneNetworks;
 use patchbay_resources::cnc::ClusterNetworkConnect;
+use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::{
-    Inventory, Kind, LoadError, Objects as Sources, read_manifests,
+    Inventory, InventoryKind, LoadError, Objects as Sources, read_manifests,
 };
-use patchbay_resources::read::network_objects;
 use patchbay_resources::state::{StateFolder, restore};
 
 /// The objects of a cluster with their annotations and status, from which the rows of each zone are
@@ -116,13 +116,13 @@ impl Cluster {
         }
     }
 
-    /// Sets annotations and status of all connects, as the cluster manager does. Returns the network
-    /// attachment definitions that its warnings are about.
+    /// Sets annotations and status of all connects, as the cluster manager does. Returns the
+    /// network attachment definitions that its warnings are about.
     fn allocate_connects(&mut self) -> BTreeSet<NadKey> {
         let networks = self.networks();
         let inventory = &self.inventory;
         let nodes: Vec<Node> = objects(&inventory.nodes)
-            .map(|node| patchbay_resources::read::node(node).0)
+            .map(|node| patchbay_resources::conversion::node(node).0)
             .collect();
         let objects = ClusterObjects::new(
             &networks,
@@ -173,7 +173,7 @@ impl Cluster {
 
     /// The networks that the network attachment definitions define.
     pub fn networks(&self) -> Networks {
-        patchbay_resources::read::networks(
+        patchbay_resources::conversion::networks(
             objects(&self.inventory.network_attachment_definitions),
             objects(&self.inventory.namespaces),
         )
@@ -206,20 +206,20 @@ impl Cluster {
             families: self.settings.families.clone(),
             service_cidrs: self.settings.service_cidrs.clone(),
             nodes: objects(&self.inventory.nodes)
-                .map(|node| patchbay_resources::read::node(node).0)
+                .map(|node| patchbay_resources::conversion::node(node).0)
                 .map(|node| (node.name.clone(), Arc::new(node)))
                 .collect(),
             networks: Arc::new(self.networks()),
             activity: Arc::default(),
             services: objects(&self.inventory.services)
-                .filter_map(patchbay_resources::read::service)
+                .filter_map(patchbay_resources::conversion::service)
                 .collect(),
             connects: self
                 .connects()
                 .map(|object| {
                     (
                         object.name_any(),
-                        Arc::new(patchbay_resources::read::connect_input(object)),
+                        Arc::new(patchbay_resources::conversion::connect_input(object)),
                     )
                 })
                 .collect(),
@@ -261,6 +261,6 @@ impl Cluster {
     }
 }
 
-fn objects<T: Kind>(objects: &Sources<T>) -> impl Iterator<Item = &T> {
+fn objects<T: InventoryKind>(objects: &Sources<T>) -> impl Iterator<Item = &T> {
     objects.iter().map(|(_, sourced)| &sourced.object)
 }

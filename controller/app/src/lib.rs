@@ -5,8 +5,8 @@
 //! ```
 //!
 //! [`Cluster`] completes the objects as the managers of a cluster would: it allocates ids, subnets
-//! and tunnel keys and writes annotations and status. [`zone::ZoneReconciler`] makes the rows of one
-//! zone's database what these objects define, through a handle of [`northbound`].
+//! and tunnel keys and writes annotations and status. [`zone::ZoneReconciler`] makes the rows of
+//! one zone's database what these objects define, through a handle of [`northbound`].
 //!
 //! ```
 //! use std::path::Path;
@@ -36,8 +36,8 @@
 //! assert_eq!(outcome.reports["blue-green-connect"].connected.len(), 2);
 //!
 //! let snapshot = zone.northbound().snapshot();
-//! let mut routers = snapshot.typed::<LogicalRouter>().iter();
-//! assert!(routers.any(|router| {
+//! let routers = snapshot.typed::<LogicalRouter>();
+//! assert!(routers.iter().any(|router| {
 //!     router.is_ok_and(|(_, router)| router.name == "connect_router_blue-green-connect")
 //! }));
 //! # Ok(())

@@ -8,7 +8,9 @@ use patchbay_allocate::networks::{NETWORK_CREATED, TRANSPORT_ACCEPTED};
 use patchbay_model::abbreviation::abbreviate_list;
 use patchbay_model::{NadKey, NadProblem, NetConfError, Networks, PRIMARY_NETWORK_LABEL};
 use patchbay_resources::cnc::NetworkSelector;
-use patchbay_resources::manifests::{Inventory, Kind, ObjectKey, Problem, Sourced, describe};
+use patchbay_resources::manifests::{
+    Inventory, InventoryKind, ObjectKey, Problem, Sourced, describe,
+};
 use patchbay_resources::selector;
 use patchbay_resources::udn::NetworkStatus;
 
@@ -44,7 +46,7 @@ fn check_selector(
         // The manifests may contain attachment definitions without their network.
         let found = networks.any(|(_, network)| selector::matches(labels, network.object.labels()))
             || nads.any(|(_, nad)| {
-                nad.object.cluster_network().is_some()
+                nad.object.controlling_cudn().is_some()
                     && selector::matches(labels, nad.object.labels())
             });
         let messages = (!found).then(|| "matches no network".to_owned());
@@ -142,7 +144,10 @@ pub(crate) fn network_warnings(inventory: &Inventory) -> Vec<String> {
 }
 
 /// Returns a warning if the network is refused. Nodes without subnets have warnings of their own.
-fn refusal<T: Kind>(network: &Sourced<T>, status: Option<&NetworkStatus>) -> Option<String> {
+fn refusal<T: InventoryKind>(
+    network: &Sourced<T>,
+    status: Option<&NetworkStatus>,
+) -> Option<String> {
     let conditions = &status?.conditions;
     let is_refused = |condition: &&Condition| condition.status == "False";
     // A network that is not created needs no warning about its transport.
@@ -154,7 +159,8 @@ fn refusal<T: Kind>(network: &Sourced<T>, status: Option<&NetworkStatus>) -> Opt
                 .filter(|condition| condition.type_ == kind);
             of_kind.find(is_refused)
         })?;
-    // The message has a line for each namespace. Reasons of the network itself are equal in all lines.
+    // The message has a line for each namespace. Reasons of the network itself are equal in all
+    // lines.
     let lines: BTreeSet<&str> = condition.message.lines().collect();
     let mut named: Vec<String> = lines
         .iter()
@@ -177,7 +183,7 @@ pub(crate) fn definition_warnings(
 ) -> Vec<String> {
     let nads = inventory.network_attachment_definitions.in_order();
     let refused = nads.into_iter().filter_map(|(_, nad)| {
-        let key = patchbay_resources::read::nad_key(&nad.object);
+        let key = patchbay_resources::conversion::nad_key(&nad.object);
         let problem = networks.problems().get(&key)?;
         if matches!(problem, NadProblem::Config(NetConfError::Missing)) {
             // Definitions of other CNI plugins need no configuration.
@@ -196,13 +202,13 @@ pub(crate) fn definition_warnings(
         .collect()
 }
 
-fn problem<T: Kind>(
+fn problem<T: InventoryKind>(
     object: &Sourced<T>,
     field: Option<String>,
     message: impl Into<String>,
 ) -> String {
     let problem = Problem {
-        place: object.origin.place().cloned(),
+        location: object.origin.location().cloned(),
         object: Some(describe(&object.object)),
         field,
         message: message.into(),

@@ -121,8 +121,8 @@ impl<N: Northbound> ZoneReconciler<N> {
     /// transaction is planned and committed again, at most three times.
     ///
     /// # Errors
-    /// A plan does not fit the database, or a transaction is not applied: see [`ZoneError`]. Earlier
-    /// transactions of the pass stay applied; the next pass completes it.
+    /// A plan does not fit the database, or a transaction is not applied: see [`ZoneError`].
+    /// Earlier transactions of the pass stay applied; the next pass completes it.
     pub async fn reconcile(&mut self, cluster: &Cluster) -> Result<ZoneOutcome, ZoneError> {
         let zone_networks = cluster.zone_networks(&self.zone);
         let mut outcome = ZoneOutcome {

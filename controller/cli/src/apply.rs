@@ -131,7 +131,8 @@ impl ApplySession {
     }
 }
 
-/// Waits until the snapshot follows the database: a plan for an old snapshot may find nothing to do.
+/// Waits until the snapshot follows the database: a plan for an old snapshot may find nothing to
+/// do.
 async fn wait_until_live(zone: &ZoneReconciler<NorthboundHandle>) -> Result<(), Failure> {
     zone.northbound()
         .wait_until_live()

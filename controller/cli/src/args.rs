@@ -27,8 +27,8 @@ pub(super) enum Command {
     /// Apply manifests to a Northbound database and print the resulting rows. Exit status: 0
     /// applied, 1 error.
     Apply(Apply),
-    /// Show which rows `apply` would insert, change and delete. Exit status: 0 no change, 2 changes,
-    /// 1 error.
+    /// Show which rows `apply` would insert, change and delete. Exit status: 0 no change, 2
+    /// changes, 1 error.
     Plan(Manifests),
     /// Explain for each selected network and each node whether it is connected; if it is not,
     /// show the reason and the field to correct.
@@ -68,22 +68,22 @@ pub(super) struct Demo {
 pub(super) struct Apply {
     #[command(flatten)]
     pub(super) manifests: Manifests,
-    /// Keep running until Ctrl-C, and apply the manifests again after each change of a file and each
-    /// reconnect to the database. While the manifests are invalid, the rows of the last apply stay.
-    /// A failed apply is retried.
+    /// Keep running until Ctrl-C, and apply the manifests again after each change of a file and
+    /// each reconnect to the database. While the manifests are invalid, the rows of the last apply
+    /// stay. A failed apply is retried.
     #[arg(long)]
     pub(super) watch: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Manifests {
-    /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input. Hidden
-    /// entries of folders and symbolic links to other folders are skipped.
+    /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input.
+    /// Hidden entries of folders and symbolic links to other folders are skipped.
     #[arg(short = 'f', long = "filename", value_name = "PATH", required = true, num_args = 1..)]
     pub(super) paths: Vec<PathBuf>,
     /// The Northbound database: `embedded` (empty, in memory, dropped at exit) or a remote
-    /// (unix:PATH, tcp:HOST:PORT, ssl:HOST:PORT); of several remotes, separated by commas, the first
-    /// that serves the database.
+    /// (unix:PATH, tcp:HOST:PORT, ssl:HOST:PORT); of several remotes, separated by commas, the
+    /// first that serves the database.
     #[arg(long, value_name = "REMOTE", default_value = "embedded", value_parser = Database::parse)]
     pub(super) nb: Database,
     /// The zone of the database: the name of its node. Without this flag, every node gets an
@@ -111,18 +111,18 @@ pub(super) struct Explain {
     /// Name of the object.
     #[arg(value_name = "NAME")]
     pub(super) name: String,
-    /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input. Hidden
-    /// entries of folders and symbolic links to other folders are skipped. Without this flag, the objects are
-    /// read from the cluster.
+    /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input.
+    /// Hidden entries of folders and symbolic links to other folders are skipped. Without this
+    /// flag, the objects are read from the cluster.
     #[arg(short = 'f', long = "filename", value_name = "PATH", num_args = 1..)]
     pub(super) paths: Vec<PathBuf>,
-    /// Kubeconfig file of the cluster. Default: the configuration that kubectl uses, or in a pod its
-    /// service account.
+    /// Kubeconfig file of the cluster. Default: the configuration that kubectl uses, or in a pod
+    /// its service account.
     #[cfg(feature = "kubernetes")]
     #[arg(long, value_name = "FILE", conflicts_with = "paths")]
     pub(super) kubeconfig: Option<PathBuf>,
-    /// Also read the Northbound database of a zone: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT. Without
-    /// this flag, the routers and switches of the networks are assumed to exist.
+    /// Also read the Northbound database of a zone: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT.
+    /// Without this flag, the routers and switches of the networks are assumed to exist.
     #[arg(long, value_name = "REMOTE", requires = "zone")]
     pub(super) nb: Option<String>,
     /// The zone of that database: the name of its node.

@@ -13,8 +13,8 @@ pub(super) struct Console<'a> {
     pub(super) input: &'a mut dyn Read,
     pub(super) output: &'a mut dyn Write,
     pub(super) errors: &'a mut dyn Write,
-    /// Lines that were written to `errors` since the last success of a command that retries, and are
-    /// not repeated. `None`: every line is written.
+    /// Lines that were written to `errors` since the last success of a command that retries, and
+    /// are not repeated. `None`: every line is written.
     pub(super) reported: Option<BTreeSet<String>>,
     /// Number of YAML documents written to `output`.
     pub(super) documents: u64,

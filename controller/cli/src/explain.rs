@@ -17,8 +17,8 @@ use patchbay_explain::{ZoneView, explain as explain_connect};
 use patchbay_model::{Node, Topology};
 use patchbay_resources::manifests::Inventory;
 
-/// Number of zones to plan without `--zone`. Problems of a node show only in the zones of other nodes,
-/// so two zones show all problems.
+/// Number of zones to plan without `--zone`. Problems of a node show only in the zones of other
+/// nodes, so two zones show all problems.
 const PLANNED_ZONES: usize = 2;
 
 /// Maximum time without a byte from the API server during a reply.
@@ -128,7 +128,7 @@ fn ready_zones(cluster: &Cluster) -> Vec<String> {
         .nodes
         .in_order()
         .into_iter()
-        .map(|(_, node)| patchbay_resources::read::node(&node.object).0)
+        .map(|(_, node)| patchbay_resources::conversion::node(&node.object).0)
         .filter(|node| node.id.is_some() && node.chassis_id.is_some())
         .collect();
     let mut chosen: Vec<&Node> = ready.iter().take(PLANNED_ZONES).collect();

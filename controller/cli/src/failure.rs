@@ -11,7 +11,8 @@ use patchbay_resources::manifests::LoadError;
 use patchbay_resources::state::StateError;
 use thiserror::Error;
 
-/// Maximum number of names that an error lists; the rest is a count, so that the error stays a line.
+/// Maximum number of names that an error lists; the rest is a count, so that the error stays a
+/// line.
 const MAX_LISTED_NAMES: usize = 10;
 
 /// Failure of a command. The text is what the user reads after `error: `.

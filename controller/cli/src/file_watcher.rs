@@ -10,8 +10,8 @@ use tokio::time::{Instant, sleep};
 
 use patchbay_resources::manifests::manifest_files;
 
-/// Interval between two reads of the files' metadata. Notifications of the kernel are not used, because
-/// they do not cover network file systems and the symbolic links of ConfigMap volumes.
+/// Interval between two reads of the files' metadata. Notifications of the kernel are not used,
+/// because they do not cover network file systems and the symbolic links of ConfigMap volumes.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Delay before a failed apply is retried: its cause may go away without a change of the files.
 pub(super) const RETRY_DELAY: Duration = Duration::from_secs(5);
@@ -60,8 +60,8 @@ impl FileWatcher {
                 return false;
             }
         }
-        // Several files are often saved in a row. A file that changes all the time must not delay the
-        // apply for ever.
+        // Several files are often saved in a row. A file that changes all the time must not delay
+        // the apply for ever.
         let end = Instant::now() + MAX_SETTLE_TIME;
         while Instant::now() < end {
             sleep(POLL_INTERVAL).await;

@@ -100,7 +100,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// `true` if log lines are coloured: on a terminal, unless NO_COLOR is set
+/// `true` if log lines are coloured: on a terminal, unless `NO_COLOR` is set
 /// (<https://no-color.org>).
 fn has_colours() -> bool {
     let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

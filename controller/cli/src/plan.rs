@@ -12,7 +12,8 @@ use super::state::{folder, lock_to_read};
 use super::zone_changes::ZoneChanges;
 use super::zones::{complete_cluster, open_zone, reconcile_zone, row_uuids};
 
-/// Prints the rows that `apply` would change, and changes nothing. Returns `true` if there are none.
+/// Prints the rows that `apply` would change, and changes nothing. Returns `true` if there are
+/// none.
 pub(super) async fn plan(
     arguments: &Manifests,
     console: &mut Console<'_>,

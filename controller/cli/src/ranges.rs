@@ -9,9 +9,9 @@ use patchbay_model::{ClusterSettings, IpFamily};
 /// Address ranges of the cluster. No connect subnet may overlap with them.
 #[derive(Debug, Default, Args)]
 pub(super) struct ClusterRanges {
-    /// Range of the cluster IPs of services, at most one per IP family. The families of these ranges
-    /// are the IP families of the cluster, and connects with connectivity `ServiceNetwork` allow traffic
-    /// to the ranges. Default: no range, and both IP families.
+    /// Range of the cluster IPs of services, at most one per IP family. The families of these
+    /// ranges are the IP families of the cluster, and connects with connectivity `ServiceNetwork`
+    /// allow traffic to the ranges. Default: no range, and both IP families.
     #[arg(long = "service-cidr", value_name = "CIDR", value_parser = range)]
     service: Vec<IpNet>,
     /// Range of the pods on the default network; may be repeated. Default: no range.
@@ -25,8 +25,8 @@ pub(super) struct ClusterRanges {
     /// OVN-Kubernetes, `100.88.0.0/16` and `fd97::/64`.
     #[arg(long = "transit-cidr", value_name = "CIDR", value_parser = range)]
     transit: Vec<IpNet>,
-    /// Masquerade subnet between OVN and its host, at most one per IP family. Default: the default of
-    /// OVN-Kubernetes, `169.254.0.0/17` and `fd69::/112`.
+    /// Masquerade subnet between OVN and its host, at most one per IP family. Default: the default
+    /// of OVN-Kubernetes, `169.254.0.0/17` and `fd69::/112`.
     #[arg(long = "masquerade-cidr", value_name = "CIDR", value_parser = range)]
     masquerade: Vec<IpNet>,
 }

@@ -1,4 +1,4 @@
-//! `run`: the controller on a Kubernetes API.
+//! `patchbay run`: the controllers on a Kubernetes API.
 
 use kube::Config as ClientConfig;
 use patchbay_engine::client::Remotes;
@@ -15,16 +15,16 @@ use patchbay_kubernetes::{
     run as run_controllers,
 };
 
-/// Name of the lease of the cluster-wide half.
-const LEASE: &str = "patchbay-cluster";
-/// Where OVN-Kubernetes is, and so the lease for which the pods ask. A kubeconfig's own namespace would be that of whoever has
-/// written it: two processes that look in different namespaces would both lead.
-const NAMESPACE: &str = "ovn-kubernetes";
+/// Name of the leader election lease of the cluster manager.
+const LEASE_NAME: &str = "patchbay-cluster";
+/// Namespace of OVN-Kubernetes, the default with `--kubeconfig`. The namespace in the kubeconfig is
+/// not used, because processes with different namespaces would hold different leases and all lead.
+const DEFAULT_NAMESPACE: &str = "ovn-kubernetes";
 
-/// Runs until it is told to stop.
+/// Runs the controllers until Ctrl-C, SIGTERM or a failure.
 pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Result<(), Failure> {
     let (client_config, namespace) = if let Some(file) = &arguments.kubeconfig {
-        (from_file(file).await?, NAMESPACE.to_owned())
+        (from_file(file).await?, DEFAULT_NAMESPACE.to_owned())
     } else {
         let config = ClientConfig::incluster();
         let config = config.map_err(|error| Failure::NotAPod(error.to_string()))?;
@@ -49,7 +49,7 @@ fn config(arguments: &args::Run, namespace: String) -> Result<ControllerConfig, 
     let settings = arguments.ranges.settings()?;
     let cluster = (arguments.mode != Mode::Zone).then(|| ClusterManagerConfig {
         settings: settings.clone(),
-        lease: LeaseConfig::new(&*namespace, LEASE),
+        lease: LeaseConfig::new(&*namespace, LEASE_NAME),
     });
     let zone = match (&arguments.mode, &arguments.zone) {
         (Mode::Cluster, _) | (_, None) => None,
@@ -62,8 +62,8 @@ fn config(arguments: &args::Run, namespace: String) -> Result<ControllerConfig, 
             tls: arguments.keys.tls(),
         }),
     };
-    // A lease is held by one process, not by all that have had the pod's name.
-    let identity = format!("{}_{}", host(), Uuid::new_v4());
+    // Unique per process: after a restart the pod has the same name, but does not hold the lease.
+    let identity = format!("{}_{}", host_name(), Uuid::new_v4());
     Ok(ControllerConfig {
         cluster,
         zone,
@@ -78,8 +78,8 @@ fn remotes(text: &str) -> Result<Remotes, Failure> {
         .map_err(|error| Failure::Open(OpenError::Remote(error)))
 }
 
-/// The name of the pod, or of the machine.
-fn host() -> String {
+/// Returns the name of the pod or of the machine.
+fn host_name() -> String {
     let name = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
     name("POD_NAME")
         .or_else(|| name("HOSTNAME"))

@@ -10,7 +10,8 @@ use super::console::Console;
 use super::failure::Failure;
 use patchbay_resources::state::{StateError, StateFolder, StateLock};
 
-/// Interval between attempts to lock the folder. A blocking lock could not be interrupted by Ctrl-C.
+/// Interval between attempts to lock the folder. A blocking lock could not be interrupted by
+/// Ctrl-C.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Returns the state folder of `--state`, which may not exist yet.

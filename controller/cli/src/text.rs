@@ -10,7 +10,7 @@ use patchbay_app::Cluster;
 use patchbay_app::zone::ZoneOutcome;
 use patchbay_model::names;
 use patchbay_resources::cnc::ClusterNetworkConnect;
-use patchbay_resources::manifests::Kind;
+use patchbay_resources::manifests::InventoryKind;
 use patchbay_resources::udn::NetworkStatus;
 
 /// Renders a zone: for each connect its router, the routes of the router, and the policies of the
@@ -75,7 +75,7 @@ pub(super) fn network_statuses(cluster: &Cluster) -> Vec<Value> {
 }
 
 /// Returns kind, name and status of a network, as a cluster would write them.
-fn network_status<T: Kind>(object: &T, status: Option<&NetworkStatus>) -> Value {
+fn network_status<T: InventoryKind>(object: &T, status: Option<&NetworkStatus>) -> Value {
     let mut metadata = json!({ "name": object.meta().name });
     if let Some(namespace) = &object.meta().namespace {
         metadata["namespace"] = namespace.as_str().into();

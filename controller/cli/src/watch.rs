@@ -13,8 +13,8 @@ use patchbay_app::northbound::OpenError;
 use patchbay_resources::manifests::{Inventory, read_manifests};
 use patchbay_resources::state::restore;
 
-/// Applies the manifests after each change and each resync of a database, and retries failures, until
-/// Ctrl-C or SIGTERM.
+/// Applies the manifests after each change and each resync of a database, and retries failures,
+/// until Ctrl-C or SIGTERM.
 pub(super) async fn watch(manifests: &Manifests, console: &mut Console<'_>) -> Result<(), Failure> {
     if manifests.paths.iter().any(|path| path.as_os_str() == "-") {
         let message = "--watch requires files or folders: standard input cannot be watched";
@@ -27,7 +27,8 @@ pub(super) async fn watch(manifests: &Manifests, console: &mut Console<'_>) -> R
     loop {
         let result = tokio::select! {
             result = watched.apply(manifests, console) => result,
-            // Files of the state folder are replaced atomically, so an apply can be dropped anywhere.
+            // Files of the state folder are replaced atomically, so an apply can be dropped
+            // anywhere.
             () = stop.asked() => {
                 writeln!(
                     console.errors,

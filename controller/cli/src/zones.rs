@@ -53,8 +53,8 @@ fn select_zones(arguments: &Manifests, nodes: Vec<String>) -> Result<Vec<String>
     }
 }
 
-/// Opens the database of a zone. `index` is the position of the zone among the zones of the run, the
-/// seed of an embedded database.
+/// Opens the database of a zone. `index` is the position of the zone among the zones of the run,
+/// the seed of an embedded database.
 ///
 /// # Errors
 /// The remote does not serve the database, or the embedded database cannot be started.

@@ -137,14 +137,14 @@ fn zone_reports() -> AdmissionPolicy {
     let rules = [
         (
             format!("object.metadata.name.startsWith('{REPORT}')"),
-            format!("Zones write no other ConfigMaps than those that are called {REPORT}NODE."),
+            format!("Zone controllers may write only ConfigMaps named {REPORT}NODE."),
         ),
         (
             format!(
                 "!has({extra}) || !('{NODE_CLAIM}' in {extra}) || {extra}['{NODE_CLAIM}'].all(node, \
                  size(node) > {LONGEST_NODE} || object.metadata.name == '{REPORT}' + node)"
             ),
-            "A zone reports for its own node only.".to_owned(),
+            "A zone controller may write only the report of its own node.".to_owned(),
         ),
     ];
     let validations = rules.map(|(expression, message)| Validation {

@@ -8,7 +8,7 @@ use super::AdmissionPolicy;
 
 /// There is no definition of this name.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("no definition is called {name:?}; there are {known}")]
+#[error("unknown definition {name:?}, expected one of: {known}")]
 pub struct UnknownDefinition {
     /// The name.
     pub name: String,

@@ -69,7 +69,7 @@ impl<'a> Choices<'a> {
     ) {
         let mut owners = BTreeSet::new();
         for (_, nad) in inventory.network_attachment_definitions.iter() {
-            let Some(owner) = nad.object.cluster_network() else {
+            let Some(owner) = nad.object.controlling_cudn() else {
                 continue;
             };
             if selector::matches(labels, nad.object.labels()) {
@@ -138,7 +138,7 @@ impl<'a> Choices<'a> {
             obstacles.extend(nads.filter_map(|(_, nad)| {
                 let problem = networks
                     .problems()
-                    .get(&patchbay_resources::read::nad_key(&nad.object))?;
+                    .get(&patchbay_resources::conversion::nad_key(&nad.object))?;
                 Some(of_problem(problem, nad))
             }));
             if obstacles.is_empty() {
@@ -160,7 +160,7 @@ impl<'a> Choices<'a> {
         inventory: &Inventory,
         networks: &'a Networks,
     ) {
-        let key = patchbay_resources::read::nad_key(&nad.object);
+        let key = patchbay_resources::conversion::nad_key(&nad.object);
         let object = object.unwrap_or_else(|| describe(&nad.object));
         let Some(network) = networks.by_nad(&key) else {
             self.obstacles.insert(match networks.problems().get(&key) {
@@ -209,7 +209,7 @@ fn without_definition(
     let name = cudn.object.name_any();
     let mut nads = inventory.network_attachment_definitions.iter();
     let labelled_otherwise =
-        nads.find(|(_, nad)| nad.object.cluster_network() == Some(name.as_str()));
+        nads.find(|(_, nad)| nad.object.controlling_cudn() == Some(name.as_str()));
     if let Some((_, nad)) = labelled_otherwise {
         return Some(Reason::new(
             format!("network attachment definitions of {name} do not have its labels yet"),

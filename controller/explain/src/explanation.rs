@@ -118,7 +118,7 @@ pub fn explain(
     zones: &BTreeMap<String, ZoneView>,
 ) -> Option<Explanation> {
     let object = inventory.cluster_network_connects.named(name)?;
-    let connect = patchbay_resources::read::connect(object);
+    let connect = patchbay_resources::conversion::connect(object);
     let choices = Choices::of(&object.spec, inventory, networks);
     let mut obstacles = choices.obstacles;
     if let Err(error) = &connect {
@@ -140,7 +140,7 @@ pub fn explain(
     }
     let connect = connect.unwrap_or_default();
     let nodes = inventory.nodes.iter();
-    let nodes = nodes.map(|(_, node)| patchbay_resources::read::node(&node.object));
+    let nodes = nodes.map(|(_, node)| patchbay_resources::conversion::node(&node.object));
     let known = Known {
         name,
         accepted: verdict.clone(),

@@ -9,7 +9,7 @@ use patchbay_resources::object::Condition;
 use super::reasons::Reason;
 use patchbay_allocate::networks::{NETWORK_ALLOCATION_SUCCEEDED, NETWORK_CREATED};
 use patchbay_model::PRIMARY_NETWORK_LABEL;
-use patchbay_resources::manifests::{Inventory, Kind, ObjectKey, describe};
+use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, describe};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::udn::{
     ClusterUserDefinedNetwork, CudnTopology, NetworkRole, NetworkStatus, UdnTopology,
@@ -82,7 +82,7 @@ impl<'a> Definition<'a> {
         nad: &NetworkAttachmentDefinition,
         inventory: &'a Inventory,
     ) -> Option<Self> {
-        if let Some(name) = nad.cluster_network() {
+        if let Some(name) = nad.controlling_cudn() {
             let cudn = inventory.cluster_user_defined_networks.named(name)?;
             return Some(Self::of_cudn(cudn));
         }
@@ -183,7 +183,7 @@ fn between<'a>(line: &'a str, start: &str, end: &str) -> Option<&'a str> {
     rest.split_once(end).map(|(between, _)| between)
 }
 
-fn is_of_kind<T: Kind>(kind: &str) -> bool {
+fn is_of_kind<T: InventoryKind>(kind: &str) -> bool {
     T::KIND == kind
 }
 

@@ -92,7 +92,7 @@ mod tests {
             "spec": {"networkSelectors": [], "connectSubnets": [], "connectivity": ["PodNetwork"]},
         }))
         .unwrap();
-        patchbay_resources::read::connect_input(&object)
+        patchbay_resources::conversion::connect_input(&object)
     }
 
     #[test]

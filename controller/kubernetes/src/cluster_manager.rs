@@ -240,7 +240,8 @@ impl<'a> LeaderLoop<'a> {
             self.sources.namespaces.objects(),
         );
         let report = {
-            let networks = patchbay_resources::read::networks(values(&nads), values(&namespaces));
+            let networks =
+                patchbay_resources::conversion::networks(values(&nads), values(&namespaces));
             let readable: Vec<_> = connects
                 .values()
                 .map(|seen| self.overlay.with_last_valid_spec(seen))

@@ -11,7 +11,9 @@ use thiserror::Error;
 use super::api_error;
 use super::tolerant_object::TolerantObject;
 use patchbay_resources::cnc::ClusterNetworkConnect;
-use patchbay_resources::manifests::{Inventory, Kind, ObjectKey, Origin, Problem, Sourced};
+use patchbay_resources::manifests::{
+    Inventory, InventoryKind, ObjectKey, Origin, Problem, Sourced,
+};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
@@ -51,7 +53,7 @@ pub async fn list_inventory(client: &Client) -> Result<Inventory, ListError> {
     Ok(inventory)
 }
 
-async fn list<K: Kind + Clone + Debug>(
+async fn list<K: InventoryKind + Clone + Debug>(
     client: &Client,
     inventory: &mut Inventory,
     remove_unused: impl Fn(&mut K),
@@ -84,8 +86,8 @@ async fn list<K: Kind + Clone + Debug>(
                 Ok(mut object) => {
                     object.meta_mut().managed_fields = None;
                     remove_unused(&mut object);
-                    let position = K::of(inventory).len() as u64;
-                    K::of_mut(inventory).insert(Sourced {
+                    let position = K::objects(inventory).len() as u64;
+                    K::objects_mut(inventory).insert(Sourced {
                         object,
                         origin: Origin::Cluster,
                         position,

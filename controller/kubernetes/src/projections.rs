@@ -80,7 +80,7 @@ pub(super) fn project_node(
         metadata: object.metadata,
         ..Node::default()
     };
-    let (mut node, errors) = patchbay_resources::read::node(&object);
+    let (mut node, errors) = patchbay_resources::conversion::node(&object);
     let subnets = networks.map(|networks| networks.pack(&node.subnets));
     node.subnets.clear();
     Arc::new(WatchedNode {
@@ -104,7 +104,7 @@ pub(super) fn project_node(
     reason = "projections consume the objects that they reduce"
 )]
 pub(super) fn project_service(object: Service) -> Option<Arc<ClusterIpService>> {
-    patchbay_resources::read::service(&object).map(Arc::new)
+    patchbay_resources::conversion::service(&object).map(Arc::new)
 }
 
 /// Projects a pod to its node. `None`: not scheduled, on the host network, or finished.

@@ -205,7 +205,7 @@ impl ZoneInputs {
             return;
         }
         (self.nads, self.namespaces) = (nads, namespaces);
-        self.inputs.networks = Arc::new(patchbay_resources::read::networks(
+        self.inputs.networks = Arc::new(patchbay_resources::conversion::networks(
             self.nads.values().map(AsRef::as_ref),
             self.namespaces.values().map(AsRef::as_ref),
         ));
@@ -346,7 +346,7 @@ fn with_last_readable(
 /// Reads a ClusterNetworkConnect for the zone controller. An undecodable spec is an error, which
 /// retains its rows.
 fn read_connect(seen: &WatchedConnect) -> ConnectInput {
-    let mut input = patchbay_resources::read::connect_input(&seen.object);
+    let mut input = patchbay_resources::conversion::connect_input(&seen.object);
     if let Some(error) = &seen.spec_error {
         input.connect = Err(ConnectError::Object(error.clone()));
     }

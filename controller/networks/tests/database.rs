@@ -10,9 +10,9 @@ use patchbay_engine::db::Database;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_model::ClusterSettings;
 use patchbay_networks::{NetworkController, ZoneNetworks};
+use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::read_manifests;
 use patchbay_resources::object::Time;
-use patchbay_resources::read::network_objects;
 use patchbay_rows::Counts;
 use patchbay_schemas::nb::{
     self, Acl, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,

@@ -1,10 +1,10 @@
-//! Addresses and CIDRs as API servers read them, which is stricter than other readers.
+//! Parsing of addresses and CIDRs as strict as that of API servers.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// An address as Kubernetes accepts it: no IPv4 inside IPv6.
+/// Parses an address. `None`: invalid, or an IPv4-mapped IPv6 address, which Kubernetes refuses.
 pub(super) fn parse_ip(text: &str) -> Option<IpAddr> {
     text.parse().ok().filter(|ip| match ip {
         IpAddr::V4(_) => true,
@@ -12,11 +12,12 @@ pub(super) fn parse_ip(text: &str) -> Option<IpAddr> {
     })
 }
 
-/// A CIDR as Kubernetes accepts it: no IPv4 inside IPv6, and the length without leading zeros.
+/// Parses a CIDR. `None`: invalid, or refused by Kubernetes, such as an IPv4-mapped IPv6 address
+/// or a prefix length with leading zeros.
 pub(super) fn parse_cidr(text: &str) -> Option<IpNet> {
     let (address, length) = text.split_once('/')?;
-    let plain = length == "0" || !length.starts_with(['0', '+']);
-    plain
+    let is_canonical = length == "0" || !length.starts_with(['0', '+']);
+    is_canonical
         .then(|| IpNet::new(parse_ip(address)?, length.parse().ok()?).ok())
         .flatten()
 }
@@ -27,10 +28,10 @@ mod tests {
 
     #[test]
     fn cidrs_are_those_an_api_server_accepts() {
-        for good in ["10.0.0.0/8", "0.0.0.0/0", "fd00::/64", "10.1.2.3/32"] {
-            assert!(parse_cidr(good).is_some(), "{good}");
+        for valid in ["10.0.0.0/8", "0.0.0.0/0", "fd00::/64", "10.1.2.3/32"] {
+            assert!(parse_cidr(valid).is_some(), "{valid}");
         }
-        for bad in [
+        for invalid in [
             "10.0.0.0",
             "10.0.0/8",
             "10.0.0.0/33",
@@ -42,7 +43,7 @@ mod tests {
             "",
             "/",
         ] {
-            assert!(parse_cidr(bad).is_none(), "{bad}");
+            assert!(parse_cidr(invalid).is_none(), "{invalid}");
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::object::{Condition, Time};
 
-/// Puts a condition in place of the one of its type. Its time is that of the last change of `status`: `now` if it
-/// changes with this call. Returns whether anything but the time changes.
+/// Sets the condition of a type, and returns `true` if it changes.
+///
+/// `lastTransitionTime` becomes `now` if `status` changes, and stays otherwise.
 pub fn set_condition(
     conditions: &mut Vec<Condition>,
     type_: &str,
@@ -20,20 +21,20 @@ pub fn set_condition(
         last_transition_time: now.clone(),
         observed_generation: None,
     };
-    let Some(old) = conditions
+    let Some(existing) = conditions
         .iter_mut()
         .find(|condition| condition.type_ == type_)
     else {
         conditions.push(new);
         return true;
     };
-    if old.status == new.status {
-        new.last_transition_time = old.last_transition_time.clone();
+    if existing.status == new.status {
+        new.last_transition_time = existing.last_transition_time.clone();
     }
-    new.observed_generation = old.observed_generation;
-    let changed = *old != new;
-    *old = new;
-    changed
+    new.observed_generation = existing.observed_generation;
+    let is_changed = *existing != new;
+    *existing = new;
+    is_changed
 }
 
 #[cfg(test)]
@@ -45,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_moves_only_when_the_status_flips() {
+    fn the_transition_time_changes_with_the_status_only() {
         let mut conditions = Vec::new();
         assert!(set_condition(
             &mut conditions,

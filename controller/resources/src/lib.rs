@@ -1,13 +1,22 @@
 //! Kubernetes objects that the controller reads and writes.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`object`] | types of the Kubernetes API: metadata, conditions, nodes, services |
+//! | [`cnc`], [`udn`], [`nad`], [`ipam_claim`] | types of the custom resources, with their rules |
+//! | [`selector`] | label selectors |
+//! | [`manifests`] | the inventory of a run, and its decoding from manifests |
+//! | [`state`] | the state folder, which replaces annotations and status between runs on files |
+//! | [`conversion`] | values of `patchbay_model` from objects |
 
 mod address;
 pub mod cnc;
 mod condition;
+pub mod conversion;
 pub mod ipam_claim;
 pub mod manifests;
 pub mod nad;
 pub mod object;
-pub mod read;
 pub mod selector;
 pub mod state;
 pub mod udn;

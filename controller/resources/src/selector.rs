@@ -1,12 +1,24 @@
-//! Label selectors: whether one is well formed, and what it selects.
+//! Label selectors: validation and matching.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::Violation;
 use crate::object::{LabelSelector, LabelSelectorRequirement};
 
-use super::Violation;
-
-/// Requirements on labels, all of which a selected object meets.
+/// A label selector ready for matching: requirements, all of which a selected object meets.
+///
+/// ```
+/// use patchbay_resources::object::LabelSelector;
+/// use patchbay_resources::selector::Selector;
+///
+/// let selector: LabelSelector = serde_json::from_value(serde_json::json!({
+///     "matchExpressions": [{"key": "tier", "operator": "In", "values": ["app", "web"]}],
+/// }))?;
+/// let selector = Selector::new(&selector);
+/// assert!(selector.matches(&[("tier".to_owned(), "web".to_owned())].into()));
+/// assert!(!selector.matches(&[].into()));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Selector(Vec<Requirement>);
 
@@ -19,24 +31,20 @@ enum Requirement {
 }
 
 impl Selector {
-    /// The requirements of a selector; one with an operator that is not known selects nothing.
+    /// Converts a label selector, without validation. A selector with an unknown operator selects
+    /// nothing.
     pub fn new(selector: &LabelSelector) -> Self {
-        let equal = selector.match_labels.iter().flatten();
-        let equal =
-            equal.map(|(key, value)| Requirement::In(key.clone(), BTreeSet::from([value.clone()])));
-        let expressions = selector.match_expressions.iter().flatten();
-        let expressions = expressions.map(|expression| {
-            let key = expression.key.clone();
-            let values = || expression.values.iter().flatten().cloned().collect();
-            match expression.operator.as_str() {
-                "In" => Requirement::In(key, values()),
-                "NotIn" => Requirement::NotIn(key, values()),
-                "Exists" => Requirement::Exists(key),
-                "DoesNotExist" => Requirement::DoesNotExist(key),
-                _ => Requirement::In(key, BTreeSet::new()),
-            }
-        });
-        Self(equal.chain(expressions).collect())
+        let labels = selector
+            .match_labels
+            .iter()
+            .flatten()
+            .map(|(key, value)| Requirement::In(key.clone(), BTreeSet::from([value.clone()])));
+        let expressions = selector
+            .match_expressions
+            .iter()
+            .flatten()
+            .map(Requirement::new);
+        Self(labels.chain(expressions).collect())
     }
 
     /// `true` when an object with these labels is selected.
@@ -54,10 +62,25 @@ impl Selector {
     }
 }
 
-/// The selector ready for matching.
+impl Requirement {
+    fn new(expression: &LabelSelectorRequirement) -> Self {
+        let key = expression.key.clone();
+        let values = || expression.values.iter().flatten().cloned().collect();
+        match expression.operator.as_str() {
+            "In" => Self::In(key, values()),
+            "NotIn" => Self::NotIn(key, values()),
+            "Exists" => Self::Exists(key),
+            "DoesNotExist" => Self::DoesNotExist(key),
+            // No label has one of zero values.
+            _ => Self::In(key, BTreeSet::new()),
+        }
+    }
+}
+
+/// Validates and converts the label selector of a field.
 ///
 /// # Errors
-/// Everything wrong with the selector, as [`violations`] lists it.
+/// All [`violations`] of the selector.
 pub fn parse(field: &str, selector: &LabelSelector) -> Result<Selector, Vec<Violation>> {
     let found = violations(field, selector);
     if !found.is_empty() {
@@ -66,13 +89,13 @@ pub fn parse(field: &str, selector: &LabelSelector) -> Result<Selector, Vec<Viol
     Ok(Selector::new(selector))
 }
 
-/// Whether the selector selects an object with these labels. An empty selector selects everything; one that
-/// breaks the rules of [`violations`] selects nothing.
+/// `true` when the selector selects an object with these labels. An empty selector selects every
+/// object, and one with [`violations`] none.
 pub fn matches(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
     parse("", selector).is_ok_and(|selector| selector.matches(labels))
 }
 
-/// Everything wrong with the selector that stands at `field`.
+/// Violations of the label selector of a field, as API servers word them.
 pub fn violations(field: &str, selector: &LabelSelector) -> Vec<Violation> {
     let mut found = Vec::new();
     for (key, value) in selector.match_labels.iter().flatten() {
@@ -120,36 +143,40 @@ fn requirement_violations(field: &str, requirement: &LabelSelectorRequirement) -
     found
 }
 
-/// Longest name in a key, and longest value, in bytes.
-const LABEL_LENGTH: usize = 63;
-const TOO_LONG: &str = "must be no more than 63 bytes";
-const EMPTY: &str = "must be non-empty";
-/// What names in keys are made of.
+/// Length limit of names in keys and of values, in bytes.
+const MAX_LABEL_BYTES: usize = 63;
+/// Message of API servers for text above [`MAX_LABEL_BYTES`].
+const TOO_LONG_MESSAGE: &str = "must be no more than 63 bytes";
+/// Message of API servers for an empty name or prefix.
+const EMPTY_MESSAGE: &str = "must be non-empty";
+/// Message of API servers for invalid names in keys.
 const NAME_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
     alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+/// Message of API servers for invalid label values.
 const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
     and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
     validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-/// What names of objects and prefixes of keys are made of.
-pub const DNS_SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
-    '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+/// Message of API servers for names of objects and prefixes of keys that are no DNS subdomains.
+pub const DNS_SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case \
+    alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-/// What names of namespaces are made of.
+/// Message of API servers for names of namespaces that are no DNS labels.
 pub const DNS_LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or \
     '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation \
     is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
-/// What is wrong with a label or annotation key: an optional DNS prefix and `/`, then a name of at most 63
-/// characters.
+/// Error of a label or annotation key as API servers word it. `None`: the key is valid.
+///
+/// A key is an optional DNS subdomain and `/`, followed by a name of at most 63 characters.
 pub fn key_problem(key: &str) -> Option<String> {
     let parts: Vec<&str> = key.split('/').collect();
     let problems = match parts[..] {
         [name] => name_problems(name),
         [prefix, name] => {
             let prefix = match prefix {
-                "" => Some(EMPTY),
+                "" => Some(EMPTY_MESSAGE),
                 prefix => (!is_dns_subdomain(prefix)).then_some(DNS_SUBDOMAIN_RULE),
             };
             let prefix = prefix.map(|problem| format!("prefix part {problem}"));
@@ -159,38 +186,41 @@ pub fn key_problem(key: &str) -> Option<String> {
             "a valid label key {NAME_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
         )],
     };
-    invalid(key, &problems)
+    invalid_value(key, &problems)
 }
 
+/// Errors of the name part of a key.
 fn name_problems(name: &str) -> Vec<String> {
     let length = match name.len() {
-        0 => Some(EMPTY),
-        length => (length > LABEL_LENGTH).then_some(TOO_LONG),
+        0 => Some(EMPTY_MESSAGE),
+        length => (length > MAX_LABEL_BYTES).then_some(TOO_LONG_MESSAGE),
     };
     let text = (!is_label_text(name)).then_some(NAME_RULE);
-    let problems = length.into_iter().chain(text);
-    problems
+    length
+        .into_iter()
+        .chain(text)
         .map(|problem| format!("name part {problem}"))
         .collect()
 }
 
-/// What is wrong with a label value: at most 63 characters, or nothing at all.
+/// Error of a label value as API servers word it. `None`: the value is valid, which includes the
+/// empty value. Values have at most 63 characters.
 pub fn value_problem(value: &str) -> Option<String> {
-    let length = (value.len() > LABEL_LENGTH).then_some(TOO_LONG);
+    let length = (value.len() > MAX_LABEL_BYTES).then_some(TOO_LONG_MESSAGE);
     let text = (!value.is_empty() && !is_label_text(value)).then_some(VALUE_RULE);
     let problems: Vec<&str> = length.into_iter().chain(text).collect();
-    invalid(value, &problems)
+    invalid_value(value, &problems)
 }
 
-fn invalid(value: &str, problems: &[impl std::borrow::Borrow<str>]) -> Option<String> {
+/// Message of API servers for an invalid value. `None`: no problems.
+fn invalid_value(value: &str, problems: &[impl std::borrow::Borrow<str>]) -> Option<String> {
     (!problems.is_empty()).then(|| {
-        let problems = problems.iter().map(std::borrow::Borrow::borrow);
-        let problems: Vec<&str> = problems.collect();
+        let problems: Vec<&str> = problems.iter().map(std::borrow::Borrow::borrow).collect();
         format!("Invalid value: \"{value}\": {}", problems.join("; "))
     })
 }
 
-/// Whether the text is a name but for its length.
+/// `true` when the text has the characters of a label name. The length is not checked.
 fn is_label_text(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.first().is_some_and(u8::is_ascii_alphanumeric)
@@ -200,7 +230,7 @@ fn is_label_text(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }
 
-/// Whether the text is an RFC 1123 subdomain, as object names are.
+/// `true` when the text is an RFC 1123 subdomain, as names of objects are.
 pub fn is_dns_subdomain(text: &str) -> bool {
     text.len() <= 253
         && text
@@ -208,7 +238,7 @@ pub fn is_dns_subdomain(text: &str) -> bool {
             .all(|label| !label.is_empty() && is_dns_label_text(label))
 }
 
-/// Whether the text is an RFC 1123 label, as namespace names are.
+/// `true` when the text is an RFC 1123 label, as names of namespaces are.
 pub fn is_dns_label(text: &str) -> bool {
     text.len() <= 63 && is_dns_label_text(text)
 }
@@ -245,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn operators_select_as_in_a_cluster() {
+    fn operators_match_labels() {
         let blue = labels(&[("network", "blue"), ("tier", "front")]);
         for (key, operator, values, selected) in [
             ("network", "In", &["blue", "green"][..], true),
@@ -269,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn requirements_are_anded_and_the_empty_selector_selects_all() {
+    fn all_requirements_must_match_and_the_empty_selector_selects_all() {
         let blue = labels(&[("network", "blue")]);
         let mut selector = requirement("tier", "DoesNotExist", &[]);
         selector.match_labels = Some(blue.clone());
@@ -280,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_selectors_are_named_and_select_nothing() {
+    fn invalid_selectors_have_violations_and_select_nothing() {
         for (selector, expected) in [
             (
                 requirement("a", "In", &[]),

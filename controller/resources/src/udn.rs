@@ -15,9 +15,9 @@ mod evpn;
 mod layer2;
 mod layer3;
 mod localnet;
-mod scalar;
+mod rule_checker;
 mod transition;
-mod validate;
+mod validation;
 
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,13 @@
-//! What is wrong with an object, field by field.
+//! Violations of the rules of a resource.
 
 use std::fmt;
 
-/// One rule that an object breaks.
+/// A rule that an object breaks.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Violation {
-    /// Path of the field that the rule stands at, such as `spec.layer3.subnets[0].cidr`.
+    /// Path of the field with the rule, such as `spec.layer3.subnets[0].cidr`.
     pub field: String,
-    /// The rule's message, word for word as an API server would give it.
+    /// Message of the rule, as an API server words it.
     pub message: String,
 }
 

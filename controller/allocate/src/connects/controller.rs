@@ -28,7 +28,7 @@ use patchbay_resources::cnc::ClusterNetworkConnect;
 /// # use jiff::Timestamp;
 /// # let (nads, namespaces, connects) = (vec![], vec![], vec![]);
 /// let mut controller = ClusterController::new(ClusterSettings::default());
-/// let networks = patchbay_resources::read::networks(&nads, &namespaces);
+/// let networks = patchbay_resources::conversion::networks(&nads, &namespaces);
 /// let objects = ClusterObjects::new(&networks, &nads, &namespaces, &connects);
 /// let report = controller.reconcile(&objects, &Time(Timestamp::UNIX_EPOCH));
 /// for outcome in &report.outcomes {

@@ -32,7 +32,7 @@ impl<'a> ClusterObjects<'a> {
             networks,
             nads: nads
                 .into_iter()
-                .map(|nad| (patchbay_resources::read::nad_key(nad), nad))
+                .map(|nad| (patchbay_resources::conversion::nad_key(nad), nad))
                 .collect(),
             namespaces: namespaces
                 .into_iter()

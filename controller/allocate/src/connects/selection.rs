@@ -104,7 +104,7 @@ impl<'a> Selection<'a> {
         seen: &mut BTreeSet<NadKey>,
     ) {
         for (key, nad) in &objects.nads {
-            if labels.matches(nad.labels()) && nad.cluster_network().is_some() {
+            if labels.matches(nad.labels()) && nad.controlling_cudn().is_some() {
                 self.definition(key, nad, objects, seen);
             }
         }

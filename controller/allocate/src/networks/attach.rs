@@ -15,7 +15,7 @@ use super::status;
 use patchbay_model::TUNNEL_KEYS;
 use patchbay_model::{ClusterSettings, NETWORK_ID, NETWORK_NAME, PRIMARY_NETWORK_LABEL};
 use patchbay_resources::manifests::{
-    Inventory, Kind, ObjectKey, Origin, Problem, Sourced, describe,
+    Inventory, InventoryKind, ObjectKey, Origin, Problem, Sourced, describe,
 };
 use patchbay_resources::nad::{NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec};
 use patchbay_resources::selector;
@@ -134,7 +134,7 @@ fn attach_cudn(
     let selected = selected_namespaces(inventory, &cudn.object);
     if selected.is_empty() {
         inventory.warnings.push(Problem {
-            place: cudn.origin.place().cloned(),
+            location: cudn.origin.location().cloned(),
             object: Some(describe(&cudn.object)),
             field: Some("spec.namespaceSelector".into()),
             message: "selects no namespace".into(),
@@ -184,7 +184,7 @@ fn selected_namespaces(
         .collect()
 }
 
-fn attach_namespace<T: Kind>(
+fn attach_namespace<T: InventoryKind>(
     inventory: &mut Inventory,
     owner: &Sourced<T>,
     request: &NetworkRequest<'_>,
@@ -260,7 +260,7 @@ fn primary_nad(inventory: &Inventory, namespace: &str) -> Option<String> {
         .map(|(key, _)| key.name.clone())
 }
 
-fn rendered_meta<T: Kind>(owner: &T, key: &ObjectKey) -> ObjectMeta {
+fn rendered_meta<T: InventoryKind>(owner: &T, key: &ObjectKey) -> ObjectMeta {
     let copied = owner
         .annotations()
         .iter()
@@ -304,7 +304,7 @@ fn controller(nad: &NetworkAttachmentDefinition) -> Option<&OwnerReference> {
 
 /// Whether the definition was made for this object. Where only one side has a uid, it came from a
 /// cluster and the other side from a manifest: then the names decide.
-fn is_controlled_by<T: Kind>(nad: &NetworkAttachmentDefinition, object: &T) -> bool {
+fn is_controlled_by<T: InventoryKind>(nad: &NetworkAttachmentDefinition, object: &T) -> bool {
     controller(nad).is_some_and(|owner| {
         let uid = object.uid().unwrap_or_default();
         owner.api_version == T::api_version()
@@ -349,7 +349,7 @@ fn remove_unselected(inventory: &mut Inventory) -> BTreeMap<ObjectKey, NetworkAn
     let mut left = BTreeMap::<ObjectKey, NetworkAnnotations>::new();
     let mut unselected = Vec::new();
     for (key, nad) in inventory.network_attachment_definitions.iter() {
-        let Some(owner) = nad.object.cluster_network() else {
+        let Some(owner) = nad.object.controlling_cudn() else {
             continue;
         };
         let cudn_key = ObjectKey::cluster(owner);

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_model::TUNNEL_KEYS;
 use patchbay_model::{DatapathKey, NETWORK_ID, NETWORK_NAME, NetworkId, ROUTER_TUNNEL_KEY};
+use patchbay_resources::conversion::is_owned_by_network;
 use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced, describe};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
-use patchbay_resources::read::is_made_for;
 
 use super::annotations::{annotate, annotation, annotation_field};
 use super::cni::user_defined_config;
@@ -128,7 +128,7 @@ fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<
             });
         }
         let network = &mut networks[index];
-        let is_made = is_made_for(&nad.object, &config.name);
+        let is_made = is_owned_by_network(&nad.object, &config.name);
         if network.nads.is_empty() || (is_made && !network.is_made) {
             network.is_made = is_made;
             network.needs_key = config.is_primary() && config.topology == "layer2";
@@ -150,7 +150,7 @@ fn restore_all(inventory: &Inventory, network: &mut Known, problems: &mut Vec<Pr
     for key in network.nads.clone() {
         let nad = inventory.network_attachment_definitions.get(&key);
         let counts = |nad: &&Sourced<NetworkAttachmentDefinition>| {
-            !network.is_made || is_made_for(&nad.object, &network.name)
+            !network.is_made || is_owned_by_network(&nad.object, &network.name)
         };
         if let Some(nad) = nad.filter(counts) {
             problems.extend(restore(network, &key, nad).err());
@@ -277,7 +277,7 @@ fn nad_problem(
     message: String,
 ) -> Problem {
     Problem {
-        place: nad.origin.place().cloned(),
+        location: nad.origin.location().cloned(),
         object: Some(describe(&nad.object)),
         field: Some(field),
         message,

@@ -78,7 +78,7 @@ pub(super) fn complete(inventory: &mut Inventory) -> Result<Failures, Vec<Proble
 fn read_nodes(inventory: &Inventory) -> Result<Vec<(ObjectKey, Node)>, Vec<Problem>> {
     let (mut nodes, mut problems) = (Vec::new(), Vec::new());
     for (key, object) in inventory.nodes.in_order() {
-        let (node, errors) = patchbay_resources::read::node(&object.object);
+        let (node, errors) = patchbay_resources::conversion::node(&object.object);
         // Node ids have been looked at before.
         let errors = errors
             .into_iter()
@@ -95,7 +95,7 @@ fn read_nodes(inventory: &Inventory) -> Result<Vec<(ObjectKey, Node)>, Vec<Probl
 
 fn problem(node: &Sourced<core::Node>, key: &ObjectKey, message: &str) -> Problem {
     Problem {
-        place: node.origin.place().cloned(),
+        location: node.origin.location().cloned(),
         object: Some(format!("Node {key}")),
         field: Some(annotation_field(NODE_SUBNETS)),
         message: message.to_owned(),
@@ -118,7 +118,7 @@ fn write(node: &mut core::Node, subnets: &BTreeMap<String, Vec<IpNet>>) {
 fn layer3_networks(inventory: &Inventory) -> Vec<Network> {
     let nads = inventory.network_attachment_definitions.iter();
     let namespaces = inventory.namespaces.iter();
-    let networks = patchbay_resources::read::networks(
+    let networks = patchbay_resources::conversion::networks(
         nads.map(|(_, nad)| &nad.object),
         namespaces.map(|(_, namespace)| &namespace.object),
     );

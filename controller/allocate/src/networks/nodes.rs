@@ -163,7 +163,7 @@ fn problem(
     message: impl Into<String>,
 ) -> Problem {
     Problem {
-        place: node.origin.place().cloned(),
+        location: node.origin.location().cloned(),
         object: Some(format!("Node {key}")),
         field: Some(annotation_field(annotation)),
         message: message.into(),

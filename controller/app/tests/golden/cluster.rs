@@ -185,11 +185,18 @@ impl Cluster {
             }
             Op::CreateNad { object } => {
                 let nad: NetworkAttachmentDefinition = decode(object)?;
-                create(&mut self.nads, patchbay_resources::read::nad_key(&nad), nad)?;
+                create(
+                    &mut self.nads,
+                    patchbay_resources::conversion::nad_key(&nad),
+                    nad,
+                )?;
             }
             Op::UpdateNad { object } => {
                 let nad: NetworkAttachmentDefinition = decode(object)?;
-                let stored = existing(&mut self.nads, &patchbay_resources::read::nad_key(&nad))?;
+                let stored = existing(
+                    &mut self.nads,
+                    &patchbay_resources::conversion::nad_key(&nad),
+                )?;
                 stored.metadata.labels.clone_from(&nad.metadata.labels);
                 stored.annotations_mut().extend(nad.annotations().clone());
                 stored.spec = nad.spec;
@@ -229,7 +236,7 @@ impl Cluster {
         };
         let now = Timestamp::from_second(self.ops).map_err(|error| error.to_string())?;
         let networks =
-            patchbay_resources::read::networks(self.nads.values(), self.namespaces.values());
+            patchbay_resources::conversion::networks(self.nads.values(), self.namespaces.values());
         let objects = ClusterObjects::new(
             &networks,
             self.nads.values(),

@@ -319,7 +319,7 @@ impl World {
             nodes: self
                 .nodes
                 .values()
-                .map(|node| patchbay_resources::read::node(node).0)
+                .map(|node| patchbay_resources::conversion::node(node).0)
                 .map(|node| (node.name.clone(), Arc::new(node)))
                 .collect(),
             networks: Arc::new(self.networks.values().cloned().collect()),
@@ -327,7 +327,7 @@ impl World {
             services: self
                 .services
                 .values()
-                .filter_map(patchbay_resources::read::service)
+                .filter_map(patchbay_resources::conversion::service)
                 .collect(),
             connects: self
                 .cncs
@@ -335,7 +335,7 @@ impl World {
                 .map(|(name, object)| {
                     (
                         name.clone(),
-                        Arc::new(patchbay_resources::read::connect_input(object)),
+                        Arc::new(patchbay_resources::conversion::connect_input(object)),
                     )
                 })
                 .collect(),

@@ -159,7 +159,7 @@ fn the_real_nbctl_prints_the_same() {
         second.stderr
     );
     // Where nothing can be served, nothing is shown.
-    for (target, told) in [
+    for (target, expected) in [
         (
             "nowhere",
             "cannot listen on nowhere: expected punix:PATH or ptcp:PORT",
@@ -171,7 +171,7 @@ fn the_real_nbctl_prints_the_same() {
     ] {
         let failed = run(&format!("demo --listen {target}"), &[]);
         assert_eq!((failed.code, &*failed.stdout), (Some(1), ""));
-        assert!(failed.stderr.contains(told), "{}", failed.stderr);
+        assert!(failed.stderr.contains(expected), "{}", failed.stderr);
     }
     let commands = [
         ["show", ROUTER],

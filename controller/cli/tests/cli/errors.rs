@@ -34,10 +34,7 @@ fn manifests_that_are_not_there_or_not_yaml() {
     let missing = example().join("none.yaml");
     fails(&run("plan", &[&missing]), &["cannot read", "none.yaml"]);
     fails(&run_on("apply", "a: ["), &["standard input"]);
-    fails(
-        &run_on("apply", "# nothing\n"),
-        &["there is no object in -"],
-    );
+    fails(&run_on("apply", "# nothing\n"), &["no objects found in -"]);
 }
 
 #[test]
@@ -241,8 +238,8 @@ fn every_network_that_is_refused_is_told_once_with_the_reason() {
     ];
     for command in ["apply", "apply -o yaml", "plan"] {
         let run = run_on(&format!("{command} --service-cidr 10.96.0.0/16"), REFUSED);
-        let told: Vec<&str> = run.stderr.lines().collect();
-        assert_eq!(told, expected, "{command}");
+        let printed: Vec<&str> = run.stderr.lines().collect();
+        assert_eq!(printed, expected, "{command}");
     }
     let document = run_on("apply -o json", REFUSED).stdout;
     let document: serde_json::Value = serde_json::from_str(&document).unwrap();
@@ -302,20 +299,20 @@ spec:
 
 #[test]
 fn a_kind_that_is_written_wrong_takes_nothing_away() {
-    for (right, wrong, told) in [
+    for (right, wrong, printed) in [
         (
             "kind: ClusterNetworkConnect",
             "kind: ClusterNetworkConnec",
-            "kind: is not known: did you mean ClusterNetworkConnect of k8s.ovn.org/v1?\n",
+            "kind: unknown kind, did you mean ClusterNetworkConnect of k8s.ovn.org/v1?\n",
         ),
         (
             "apiVersion: k8s.ovn.org/v1\nkind: ClusterNetworkConnect",
             "apiVersion: k8s.ovn.rog/v1\nkind: ClusterNetworkConnect",
-            "apiVersion: kind ClusterNetworkConnect is not known there: did you mean k8s.ovn.org/v1?\n",
+            "apiVersion: unknown version of kind ClusterNetworkConnect, did you mean k8s.ovn.org/v1?\n",
         ),
     ] {
         let manifests = example_text().replace(right, wrong);
         assert_ne!(manifests, example_text());
-        fails(&run_on("apply", &manifests), &[told]);
+        fails(&run_on("apply", &manifests), &[printed]);
     }
 }

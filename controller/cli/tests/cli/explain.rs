@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::command::{Run, example, example_text, run, run_on};
 
 #[track_caller]
-fn tells(run: &Run, lines: &[&str]) {
+fn assert_lines(run: &Run, lines: &[&str]) {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     for line in lines {
         let found = run.stdout.lines().any(|found| found == *line);
@@ -16,7 +16,7 @@ fn tells(run: &Run, lines: &[&str]) {
 #[test]
 fn the_example_is_connected() {
     let explained = run("explain cnc blue-green-connect", &[&example()]);
-    tells(&explained, &[]);
+    assert_lines(&explained, &[]);
     assert_eq!(explained.stderr, "");
     insta::assert_snapshot!(explained.stdout);
     let json = run("explain cnc blue-green-connect -o json", &[&example()]).succeeded();
@@ -148,7 +148,7 @@ fn a_connect_that_is_not_accepted_has_no_annotation_to_mend() {
 #[test]
 fn what_others_make_is_taken_to_be_there() {
     let explained = run_on("explain cnc c", AS_IN_A_CLUSTER);
-    tells(&explained, &["network cluster_udn_red: connected"]);
+    assert_lines(&explained, &["network cluster_udn_red: connected"]);
     assert_eq!(explained.stderr, "");
     assert!(!explained.stdout.contains("note:"), "{}", explained.stdout);
 }
@@ -165,7 +165,7 @@ fn like_reasons_of_many_nodes_are_told_in_short() {
     let of_a_node = "  node n17: not connected: generated ip 192.168.0.20 from the idx 10 is out of range in the network \
                      192.168.0.0/28 -> ClusterNetworkConnect c: spec.connectSubnets";
     let rest = "  5 more nodes: not connected -> ClusterNetworkConnect c: spec.connectSubnets";
-    tells(&explained, &[of_a_node, rest]);
+    assert_lines(&explained, &[of_a_node, rest]);
     let lines = explained.stdout.lines();
     assert_eq!(lines.filter(|line| line.starts_with("  node ")).count(), 10);
 }
@@ -174,18 +174,18 @@ fn like_reasons_of_many_nodes_are_told_in_short() {
 fn a_connect_that_is_refused_says_why_for_its_networks() {
     let manifests = example_text().replace("192.168.0.0/16", "103.103.0.0/17");
     let explained = run_on("explain cnc blue-green-connect", &manifests);
-    tells(
+    assert_lines(
         &explained,
         &["ClusterNetworkConnect blue-green-connect: not accepted"],
     );
     let reason =
         "  not connected: it has no connect subnet: validation failed for CNC blue-green-connect: ";
-    let told = explained.stdout.lines();
-    let told = told.filter(|line| {
+    let printed = explained.stdout.lines();
+    let printed = printed.filter(|line| {
         line.starts_with(reason)
             && line.ends_with(" -> ClusterNetworkConnect blue-green-connect: spec")
     });
-    assert_eq!(told.count(), 2, "{}", explained.stdout);
+    assert_eq!(printed.count(), 2, "{}", explained.stdout);
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn it_does_not_matter_which_node_lacks_a_part_of_a_network() {
             .map(|(number, subnet)| node_with(&format!("n{number}"), *subnet))
             .collect();
         let explained = run_on("explain cnc c", &(nodes + UNEVEN));
-        tells(&explained, &["network one_small: connected on some nodes"]);
+        assert_lines(&explained, &["network one_small: connected on some nodes"]);
         let of_nodes: Vec<&str> = explained
             .stdout
             .lines()
@@ -283,7 +283,7 @@ fn it_does_not_matter_which_node_lacks_a_part_of_a_network() {
 #[test]
 fn a_network_whose_rows_cannot_be_made_says_why() {
     let manifests = node_with("n0", None) + UNEVEN;
-    tells(
+    assert_lines(
         &run_on("explain cnc c", &manifests),
         &[
             "network bent: NOT connected",

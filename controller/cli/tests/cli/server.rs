@@ -123,14 +123,16 @@ fn a_network_that_is_dropped_between_two_runs_is_disconnected() {
     run_on(&apply, &left.join("---\n")).succeeded();
     let columns = ["--bare", "--columns=name", "list", "Logical_Router_Port"];
     let ports = print(&server, &columns);
-    let ours: Vec<&str> = ports
+    let patchbay_ports: Vec<&str> = ports
         .split_whitespace()
         .filter(|port| port.starts_with("crtor-"))
         .collect();
-    assert_eq!(ours.len(), 3, "{ours:?}");
+    assert_eq!(patchbay_ports.len(), 3, "{patchbay_ports:?}");
     assert!(
-        ours.iter().all(|port| port.contains("blue-network")),
-        "{ours:?}"
+        patchbay_ports
+            .iter()
+            .all(|port| port.contains("blue-network")),
+        "{patchbay_ports:?}"
     );
 }
 

@@ -69,7 +69,7 @@ fn what_was_handed_out_stays() {
     apply(&state, &example_text());
     assert_eq!(files(&state), first);
 
-    // Given first and named first, the new network gets what comes next, and nobody else moves.
+    // Given first and named first, the new network gets what comes next, and the other networks keep theirs.
     let stdout = apply(&state, &format!("{AZURE}---\n{}", example_text()));
     let subnets = r#"{\"layer3_1\":{\"ipv4\":\"192.168.0.0/24\"},\"layer3_2\":{\"ipv4\":\"192.168.1.0/24\"},\"layer3_3\":{\"ipv4\":\"192.168.2.0/24\"}}"#;
     assert!(stdout.contains(subnets), "{stdout}");
@@ -185,13 +185,17 @@ fn state_among_the_manifests_is_refused() {
     let refused = |command: &str, manifests: &Path, state: &Path| {
         let arguments = format!("{command} --state {}", state.display());
         let run = run(&arguments, &[manifests]);
-        let told = format!(
+        let expected = format!(
             "error: --state {} is inside -f {}: ",
             state.display(),
             manifests.display()
         );
         assert_eq!((run.code, &*run.stdout), (Some(1), ""), "{}", run.stderr);
-        assert!(run.stderr.starts_with(&told), "{told}\n{}", run.stderr);
+        assert!(
+            run.stderr.starts_with(&expected),
+            "{expected}\n{}",
+            run.stderr
+        );
     };
     for command in [
         "apply",

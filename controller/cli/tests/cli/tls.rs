@@ -109,13 +109,13 @@ fn a_server_behind_tls_is_reached_with_keys() {
         section(&stdout, &format!("show {ROUTER}")),
         String::from_utf8(printed.stdout).unwrap()
     );
-    for (flags, told) in [
+    for (flags, expected) in [
         (String::new(), "an ssl: remote needs a private key"),
         (keys("other-ca.pem"), "invalid peer certificate"),
         ("--private-key key.pem".to_owned(), "--ca-cert <FILE>"),
     ] {
         let failed = server.run("plan", &flags);
         assert_eq!((failed.code, &*failed.stdout), (Some(1), ""), "{flags}");
-        assert!(failed.stderr.contains(told), "{}", failed.stderr);
+        assert!(failed.stderr.contains(expected), "{}", failed.stderr);
     }
 }

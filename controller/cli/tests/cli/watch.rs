@@ -271,7 +271,7 @@ fn standard_input_cannot_be_watched() {
     );
 }
 
-/// What is said when a signal ends an apply that is under way.
+/// Message after a signal during an apply.
 const STOPPED: &str = "stopped during an apply; the next apply completes it\n";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -87,7 +87,7 @@ impl Watching {
         self.stop_by("TERM");
     }
 
-    /// Ends the command by a signal. Returns what it says then.
+    /// Ends the command by a signal. Returns what it prints after that.
     pub(crate) fn stop_by(mut self, signal: &str) -> String {
         ovsdb_sim::testing::signal(&self.child, signal);
         let end = Instant::now() + PATIENCE;

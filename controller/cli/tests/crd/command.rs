@@ -34,7 +34,7 @@ fn what_is_not_known_is_an_error() {
     assert!(output.stdout.is_empty());
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(
-        errors.starts_with("error: no definition is called \"pods\"; "),
+        errors.starts_with("error: unknown definition \"pods\", "),
         "{errors}"
     );
     assert!(

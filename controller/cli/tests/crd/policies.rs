@@ -166,8 +166,8 @@ fn zones_write_reports_of_their_own() {
         created
     };
     let ours = |extra: Value, name: &str| write(zones, "ovn-kubernetes", extra, name);
-    let other = "Zones write no other ConfigMaps than those that are called patchbay-zone-NODE.";
-    let foreign = "A zone reports for its own node only.";
+    let other = "Zone controllers may write only ConfigMaps named patchbay-zone-NODE.";
+    let foreign = "A zone controller may write only the report of its own node.";
     let of_node = |node: &str| json!({"authentication.kubernetes.io/node-name": [node]});
     for unknown in [json!(null), json!({"x": ["y"]})] {
         assert!(ours(unknown.clone(), "patchbay-zone-n1").is_empty());

@@ -318,7 +318,7 @@ fn definitions_go_by_all_their_names() {
     assert!(!all.contains(".0\n"), "bounds are whole numbers");
     assert_eq!(
         text(&["cnc", "pods"]).unwrap_err().to_string(),
-        "no definition is called \"pods\"; there are ClusterNetworkConnect, UserDefinedNetwork, \
+        "unknown definition \"pods\", expected one of: ClusterNetworkConnect, UserDefinedNetwork, \
          ClusterUserDefinedNetwork, NetworkAttachmentDefinition, IPAMClaim"
     );
 }

@@ -10,7 +10,7 @@ use patchbay_engine::client::{Client, Config};
 use patchbay_engine::db::Snapshot;
 use patchbay_model::ClusterSettings;
 use patchbay_networks::{NetworkController, ZoneNetworks};
-use patchbay_resources::read::network_objects;
+use patchbay_resources::conversion::network_objects;
 use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPolicy, LogicalRouterPort};
 use patchbay_schemas::typed::TableRow;
 use serde_json::json;

@@ -4,8 +4,8 @@ use ovsdb_sim::{Listener, Sim, SimDatabase};
 use patchbay_engine::db::Snapshot;
 use patchbay_model::ClusterSettings;
 use patchbay_networks::{NetworkController, ZoneNetworks};
+use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::Inventory;
-use patchbay_resources::read::network_objects;
 use patchbay_schemas::typed::TableRow;
 
 use crate::relay::Relay;

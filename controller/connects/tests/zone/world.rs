@@ -312,7 +312,7 @@ impl World {
         }))
         .unwrap();
         self.inputs
-            .put_connect(name, patchbay_resources::read::connect_input(&object));
+            .put_connect(name, patchbay_resources::conversion::connect_input(&object));
     }
 
     pub(crate) fn plan(&mut self) -> ZonePlan {

@@ -19,14 +19,14 @@ fn networks(topology: &str) -> Networks {
         "metadata": {"name": "a", "namespace": "one", "annotations": {"k8s.ovn.org/network-id": "7"}},
         "spec": {"config": config.to_string()},
     }));
-    patchbay_resources::read::networks([&nad.unwrap()], [])
+    patchbay_resources::conversion::networks([&nad.unwrap()], [])
 }
 
 /// A node with these annotations.
 fn node(name: &str, annotations: &serde_json::Value) -> (Node, Vec<NodeError>) {
     let node =
         serde_json::from_value(json!({"metadata": {"name": name, "annotations": annotations}}));
-    patchbay_resources::read::node(&node.unwrap())
+    patchbay_resources::conversion::node(&node.unwrap())
 }
 
 fn ready(name: &str) -> (Node, Vec<NodeError>) {

@@ -11,8 +11,8 @@ use patchbay_resources::object::Time;
 use patchbay_allocate::networks::resolve;
 use patchbay_model::{ClusterSettings, IpFamily, NetworkObjects};
 use patchbay_networks::*;
+use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::{Inventory, read_manifests};
-use patchbay_resources::read::network_objects;
 
 const CLUSTER: &str = "
 apiVersion: v1

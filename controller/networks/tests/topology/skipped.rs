@@ -2,7 +2,7 @@
 
 use super::{CLUSTER, LAYER2, LAYER3, ZoneRows, inventory, rows, rows_with, zone_rows};
 use patchbay_model::{ClusterSettings, IpFamily};
-use patchbay_resources::read::network_objects;
+use patchbay_resources::conversion::network_objects;
 
 /// The networks that are skipped, and why.
 fn reasons(rows: &ZoneRows) -> Vec<String> {

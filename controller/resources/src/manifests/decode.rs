@@ -1,37 +1,37 @@
-//! From documents to objects.
+//! Decoding of manifest objects into their types.
 
 use std::sync::Arc;
 
-use crate::object::ObjectMeta;
-use crate::object::{Namespace, Node, Service};
+use crate::object::{Namespace, Node, ObjectMeta, Service};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::{Segment, Track};
 
-use super::inventory::{Inventory, Kind, ObjectKey, Origin, Sourced, describe};
-use super::raw::Raw;
-use super::yaml::{self, Content};
-use super::{LoadError, Place, Problem, kinds};
+use super::inventory::{Inventory, InventoryKind, ObjectKey, Origin, Sourced, describe};
+use super::manifest_object::ManifestObject;
+use super::misspelled_kind::find_misspelling;
+use super::yaml::{self, YamlContent, YamlDocument};
+use super::{LoadError, Problem, SourceLocation};
 use crate::cnc::ClusterNetworkConnect;
 use crate::nad::NetworkAttachmentDefinition;
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 use crate::{Violation, selector};
 
-/// Label that every namespace of a cluster has: its own name.
-const METADATA_NAME: &str = "kubernetes.io/metadata.name";
+/// Label of every namespace in a cluster; the value is the name of the namespace.
+const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// Fills an inventory from documents and collects what is wrong with them.
+/// Decoder of YAML documents into an inventory, which also collects their errors.
 pub(super) struct Decoder {
-    /// What the objects come from, given the place where they stand.
-    origin: fn(Place) -> Origin,
+    /// Origin of an object at a location: manifest or state file.
+    origin: fn(SourceLocation) -> Origin,
     pub(super) inventory: Inventory,
     pub(super) errors: Vec<Problem>,
-    /// How many objects there were: good, bad or of no use.
+    /// Number of objects so far, including invalid and ignored ones.
     pub(super) objects: u64,
 }
 
 impl Decoder {
-    pub(super) fn new(origin: fn(Place) -> Origin) -> Self {
+    pub(super) fn new(origin: fn(SourceLocation) -> Origin) -> Self {
         Self {
             origin,
             inventory: Inventory::default(),
@@ -40,7 +40,7 @@ impl Decoder {
         }
     }
 
-    /// What was read, unless something is wrong with any of it.
+    /// Returns the inventory, or all errors if there is at least one.
     pub(super) fn finish(self) -> Result<Inventory, LoadError> {
         if self.errors.is_empty() {
             Ok(self.inventory)
@@ -51,19 +51,19 @@ impl Decoder {
         }
     }
 
-    /// Reads all objects of a file's text.
+    /// Decodes all objects in the text of a file.
     pub(super) fn read(&mut self, file: &str, text: &str) {
         let file: Arc<str> = file.into();
-        for yaml::Document { number, content } in yaml::parse_stream(text) {
+        for YamlDocument { number, content } in yaml::parse_stream(text) {
             match content {
-                Ok(node) => self.read_object(&Raw {
+                Ok(node) => self.read_object(&ManifestObject {
                     node: &node,
                     file: &file,
                     document: number,
-                    of_list: None,
+                    item_type: None,
                 }),
                 Err(error) => self.errors.push(Problem {
-                    place: Some(Place {
+                    location: Some(SourceLocation {
                         file: file.clone(),
                         document: number,
                         line: error.line,
@@ -75,14 +75,14 @@ impl Decoder {
         }
     }
 
-    fn read_object(&mut self, raw: &Raw<'_>) {
-        let Some((api_version, kind)) = raw.kind() else {
+    fn read_object(&mut self, raw: &ManifestObject<'_>) {
+        let Some((api_version, kind)) = raw.type_meta() else {
             self.objects += 1;
             let message = match &raw.node.content {
-                Content::Mapping(_) => {
-                    "is no Kubernetes object: apiVersion and kind are required texts"
+                YamlContent::Mapping(_) => {
+                    "not a Kubernetes object: apiVersion and kind are required strings"
                 }
-                _ => "is no Kubernetes object: a mapping is required",
+                _ => "not a Kubernetes object: expected a mapping",
             };
             self.errors.push(raw.problem("", message));
             return;
@@ -110,77 +110,91 @@ impl Decoder {
             ("k8s.ovn.org", "ClusterNetworkConnect") => {
                 self.decode::<ClusterNetworkConnect>(raw, version);
             }
-            _ => self.read_other(raw, api_version, group, kind),
+            _ => self.report_unread_kind(raw, api_version, group, kind),
         }
     }
 
-    /// Reads a kind that is none of ours, or one of ours that is written wrong.
-    fn read_other(&mut self, raw: &Raw<'_>, api_version: &str, group: &str, kind: &str) {
-        if let Some((field, message)) = kinds::mistake(group, kind) {
+    /// Reports an error for a misspelled kind, and a warning for any other kind that is not read.
+    fn report_unread_kind(
+        &mut self,
+        raw: &ManifestObject<'_>,
+        api_version: &str,
+        group: &str,
+        kind: &str,
+    ) {
+        if let Some((field, message)) = find_misspelling(group, kind) {
             self.errors.push(raw.problem(field, message));
         } else {
-            let message = format!("kind {kind} of {api_version} is not used by patchbay, ignored");
+            let message = format!("ignored: patchbay does not use kind {kind} of {api_version}");
             self.inventory.warnings.push(raw.problem("", message));
         }
     }
 
-    fn read_list(&mut self, raw: &Raw<'_>, api_version: &str, kind: &str) {
-        // Items of a typed list, as an API server gives one, do not say once more what they are.
-        let of_item = kind.strip_suffix("List").filter(|kind| !kind.is_empty());
-        let of_list = of_item.map(|kind| (api_version, kind));
+    fn read_list(&mut self, raw: &ManifestObject<'_>, api_version: &str, kind: &str) {
+        // API servers leave `apiVersion` and `kind` out of the items of a typed list.
+        let item_type = kind
+            .strip_suffix("List")
+            .filter(|kind| !kind.is_empty())
+            .map(|kind| (api_version, kind));
         match raw.node.get("items").map(|items| &items.content) {
-            Some(Content::Sequence(items)) => {
+            Some(YamlContent::Sequence(items)) => {
                 for node in items {
-                    self.read_object(&Raw {
+                    self.read_object(&ManifestObject {
                         node,
-                        of_list,
+                        item_type,
                         ..*raw
                     });
                 }
             }
-            _ => self.errors.push(raw.problem("items", "a list is required")),
+            _ => self.errors.push(raw.problem("items", "expected a list")),
         }
     }
 
-    fn decode<T: Kind>(&mut self, raw: &Raw<'_>, version: &str) {
+    fn decode<T: InventoryKind>(&mut self, raw: &ManifestObject<'_>, version: &str) {
         if T::VERSION != version {
-            let message = format!("version {version:?} is not known, {:?} is", T::VERSION);
+            let message = format!("unsupported version {version:?}, expected {:?}", T::VERSION);
             self.errors.push(raw.problem("apiVersion", message));
             return;
         }
-        let origin = (self.origin)(raw.place(""));
+        let origin = (self.origin)(raw.location(""));
         let (mut object, mut violations) = from_json::<T>(raw.to_json());
-        let of_status = |violation: &Violation| {
+        let is_in_status = |violation: &Violation| {
             let rest = violation.field.strip_prefix("status");
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
         if object.is_none()
-            && violations.last().is_some_and(of_status)
-            && has_own_status::<T>()
+            && violations.last().is_some_and(is_in_status)
+            && has_status_subresource::<T>()
             && matches!(origin, Origin::Manifest(_))
         {
-            (object, violations) = from_json::<T>(raw.without_status());
+            (object, violations) = from_json::<T>(raw.to_json_without_status());
         }
         let Some(mut object) = object else {
-            self.errors
-                .extend(violations.iter().map(|violation| raw.violation(violation)));
+            self.errors.extend(
+                violations
+                    .iter()
+                    .map(|violation| raw.violation_problem(violation)),
+            );
             return;
         };
-        complete(&mut object);
+        fill_in_defaults(&mut object);
         violations.extend(meta_violations::<T>(object.meta()));
         violations.extend(object.violations());
-        self.errors
-            .extend(violations.iter().map(|violation| raw.violation(violation)));
+        self.errors.extend(
+            violations
+                .iter()
+                .map(|violation| raw.violation_problem(violation)),
+        );
         let key = ObjectKey::of(object.meta());
-        if let Some(first) = T::of(&self.inventory).get(&key) {
-            let message = format!("there is already one of this name at {}", first.origin);
+        if let Some(first) = T::objects(&self.inventory).get(&key) {
+            let message = format!("duplicate object, first defined at {}", first.origin);
             self.errors.push(Problem {
                 object: Some(describe(&object)),
                 ..raw.problem("", message)
             });
         } else {
-            // Objects with violations stay, so that a second one of their name is told as well.
-            T::of_mut(&mut self.inventory).insert(Sourced {
+            // Invalid objects are inserted too, so that their duplicates are reported.
+            T::objects_mut(&mut self.inventory).insert(Sourced {
                 object,
                 origin,
                 position: self.objects,
@@ -189,7 +203,18 @@ impl Decoder {
     }
 }
 
-/// The object, if it can be made, and every field that is unknown or of a wrong type.
+/// Decodes a JSON object, and returns a violation for each unknown field and for the first value
+/// of a wrong type. `None`: the object cannot be decoded, because of the last violation.
+///
+/// ```
+/// use patchbay_resources::manifests::from_json;
+/// use patchbay_resources::object::LabelSelector;
+///
+/// let json = serde_json::json!({"matchLabel": {"network": "blue"}});
+/// let (selector, violations) = from_json::<LabelSelector>(json);
+/// assert_eq!(selector, Some(LabelSelector::default()));
+/// assert_eq!(violations[0].to_string(), "matchLabel: unknown field");
+/// ```
 pub fn from_json<T: DeserializeOwned>(mut json: Value) -> (Option<T>, Vec<Violation>) {
     let mut violations = Vec::new();
     loop {
@@ -197,19 +222,20 @@ pub fn from_json<T: DeserializeOwned>(mut json: Value) -> (Option<T>, Vec<Violat
         let mut ignored = Vec::new();
         let attempt = serde_ignored::deserialize(
             serde_path_to_error::Deserializer::new(&json, &mut track),
-            |path: serde_ignored::Path<'_>| ignored.push(ignored_field(&path)),
+            |path: serde_ignored::Path<'_>| ignored.push(format_ignored_path(&path)),
         );
         let error: serde_json::Error = match attempt {
             Ok(object) => {
-                // The type itself says what it is. And clusters newer than these types report more; nobody reads
-                // the status of a manifest.
-                let told = |field: &String| {
-                    !(field == "apiVersion" || field == "kind" || field.starts_with("status."))
-                };
-                ignored.retain(told);
+                // The type determines `apiVersion` and `kind`. Newer clusters have more fields in
+                // the status, which is not used.
                 violations.extend(
                     ignored
                         .into_iter()
+                        .filter(|field| {
+                            field != "apiVersion"
+                                && field != "kind"
+                                && !field.starts_with("status.")
+                        })
                         .map(|field| Violation::new(field, "unknown field")),
                 );
                 return (Some(object), violations);
@@ -219,43 +245,43 @@ pub fn from_json<T: DeserializeOwned>(mut json: Value) -> (Option<T>, Vec<Violat
         let path: Vec<_> = track.path().iter().cloned().collect();
         let mut message = error.to_string();
         let unknown = message.starts_with("unknown field");
-        let is_word = ["boolean", "integer", "floating point"]
+        let is_plain_scalar = ["boolean", "integer", "floating point"]
             .iter()
             .any(|kind| message.starts_with(&format!("invalid type: {kind}")));
-        if is_word && message.ends_with("expected a string") {
-            message += "; in quotes it is one";
+        if is_plain_scalar && message.ends_with("expected a string") {
+            message += "; quote the value";
         }
-        violations.push(Violation::new(field(&path), message));
-        // Without the unknown member the rest can be looked at.
-        if !(unknown && remove(&mut json, &path)) {
+        violations.push(Violation::new(format_path(&path), message));
+        // Decode again without the unknown member, to find further violations.
+        if !(unknown && remove_member(&mut json, &path)) {
             return (None, violations);
         }
     }
 }
 
-fn field(path: &[Segment]) -> String {
+fn format_path(path: &[Segment]) -> String {
     path.iter()
         .fold(String::new(), |parent, segment| match segment {
-            Segment::Map { key } => member(parent, key),
+            Segment::Map { key } => join_member(parent, key),
             Segment::Seq { index } => format!("{parent}[{index}]"),
             Segment::Enum { .. } | Segment::Unknown => parent,
         })
 }
 
-fn ignored_field(path: &serde_ignored::Path<'_>) -> String {
+fn format_ignored_path(path: &serde_ignored::Path<'_>) -> String {
     use serde_ignored::Path;
     match path {
         Path::Root => String::new(),
-        Path::Seq { parent, index } => format!("{}[{index}]", ignored_field(parent)),
-        Path::Map { parent, key } => member(ignored_field(parent), key),
+        Path::Seq { parent, index } => format!("{}[{index}]", format_ignored_path(parent)),
+        Path::Map { parent, key } => join_member(format_ignored_path(parent), key),
         Path::Some { parent }
         | Path::NewtypeStruct { parent }
-        | Path::NewtypeVariant { parent } => ignored_field(parent),
+        | Path::NewtypeVariant { parent } => format_ignored_path(parent),
     }
 }
 
-/// The path of a member. Keys that are no identifiers, such as those of labels, stand in brackets.
-fn member(parent: String, key: &str) -> String {
+/// Path of a member. Keys that are not identifiers, such as label keys, are in brackets.
+fn join_member(parent: String, key: &str) -> String {
     if !key.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         format!("{parent}[{key}]")
     } else if parent.is_empty() {
@@ -265,8 +291,8 @@ fn member(parent: String, key: &str) -> String {
     }
 }
 
-/// Takes the member at this path out; whether there was one.
-fn remove(json: &mut Value, path: &[Segment]) -> bool {
+/// Removes the member at this path. Returns `false` if there is none.
+fn remove_member(json: &mut Value, path: &[Segment]) -> bool {
     let Some((Segment::Map { key }, parents)) = path.split_last() else {
         return false;
     };
@@ -282,13 +308,14 @@ fn remove(json: &mut Value, path: &[Segment]) -> bool {
         .is_some_and(|members| members.remove(key).is_some())
 }
 
-/// Whether an API server drops the status of a new object: that is written apart from the rest.
-fn has_own_status<T: Kind>() -> bool {
+/// `true` when `status` is a subresource. An API server drops the status of a new object then.
+fn has_status_subresource<T: InventoryKind>() -> bool {
     T::GROUP == "k8s.ovn.org"
 }
 
-/// Fills in what an API server fills in.
-fn complete<T: Kind>(object: &mut T) {
+/// Sets the fields that an API server sets in a new object: default namespace, and name label of
+/// a namespace.
+fn fill_in_defaults<T: InventoryKind>(object: &mut T) {
     let meta = object.meta_mut();
     if T::NAMESPACED {
         meta.namespace.get_or_insert_with(|| "default".into());
@@ -296,27 +323,29 @@ fn complete<T: Kind>(object: &mut T) {
     if let (true, Some(name)) = (T::KIND == "Namespace", &meta.name) {
         meta.labels
             .get_or_insert_default()
-            .insert(METADATA_NAME.into(), name.clone());
+            .insert(NAMESPACE_NAME_LABEL.into(), name.clone());
     }
 }
 
-/// What is wrong with a name, in the API server's words; names of namespaces are labels.
+/// Error of an object name as an API server words it. `None`: the name is valid. Names of
+/// namespaces are DNS labels, other names are DNS subdomains.
 fn name_problem(name: &str, is_label: bool) -> Option<String> {
-    let (is_good, limit, rule) = if is_label {
+    let (is_valid, limit, rule) = if is_label {
         (selector::is_dns_label(name), 63, selector::DNS_LABEL_RULE)
     } else {
-        let is_good = selector::is_dns_subdomain(name);
-        (is_good, 253, selector::DNS_SUBDOMAIN_RULE)
+        let is_valid = selector::is_dns_subdomain(name);
+        (is_valid, 253, selector::DNS_SUBDOMAIN_RULE)
     };
     let problem = if name.len() > limit {
         format!("must be no more than {limit} characters")
     } else {
         rule.to_owned()
     };
-    (!is_good).then(|| format!("Invalid value: \"{name}\": {problem}"))
+    (!is_valid).then(|| format!("Invalid value: \"{name}\": {problem}"))
 }
 
-fn meta_violations<T: Kind>(meta: &ObjectMeta) -> Vec<Violation> {
+/// Violations in the metadata: name, namespace, and keys of labels and annotations.
+fn meta_violations<T: InventoryKind>(meta: &ObjectMeta) -> Vec<Violation> {
     let mut found = Vec::new();
     match meta.name.as_deref() {
         None | Some("") => found.push(Violation::new("metadata.name", "Required value")),

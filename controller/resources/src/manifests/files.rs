@@ -1,4 +1,4 @@
-//! Manifests in files.
+//! Reading of manifest files and state files.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use super::decode::Decoder;
 use super::{Inventory, Origin, Problem};
 
-/// How messages call the standard input.
-const STANDARD_INPUT: &str = "standard input";
+/// File name of the standard input in messages.
+const STANDARD_INPUT_NAME: &str = "standard input";
 
-/// Everything that is wrong with a set of manifests; there is at least one problem.
+/// Errors of a set of manifests; at least one.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub struct LoadError {
-    /// The problems, in the order of the manifests.
+    /// Problems in the order of the manifests.
     pub problems: Vec<Problem>,
 }
 
@@ -30,23 +30,25 @@ impl fmt::Display for LoadError {
     }
 }
 
-/// Reads manifests: files as they are named, folders with all `*.yaml`, `*.yml` and `*.json` files in them and in
-/// their folders, in the order of names, and `-` for `stdin`. Hidden entries of folders are skipped, as are pipes and
-/// sockets in them, and links to folders are not followed.
+/// Reads manifests from files, from folders, and from `stdin` for the path `-`.
+///
+/// A folder stands for all its `*.yaml`, `*.yml` and `*.json` files, including those in
+/// subfolders, in the order of their names. Hidden entries, pipes, sockets and links to folders
+/// are skipped.
 ///
 /// # Errors
-/// [`LoadError`], with everything that is wrong with any of them.
+/// [`LoadError`] with the errors of all files.
 pub fn read_manifests(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Inventory, LoadError> {
     let mut decoder = Decoder::new(Origin::Manifest);
     for path in paths {
         if path.as_os_str() == "-" {
             let mut bytes = Vec::new();
             let read = stdin.read_to_end(&mut bytes).map(|_| bytes);
-            read_text(&mut decoder, STANDARD_INPUT, read);
+            decode_file(&mut decoder, STANDARD_INPUT_NAME, read);
         } else if path.is_dir() {
             read_folder(&mut decoder, path);
         } else {
-            read_text(&mut decoder, &path.display().to_string(), fs::read(path));
+            decode_file(&mut decoder, &path.display().to_string(), fs::read(path));
         }
     }
     if decoder.objects == 0 && decoder.errors.is_empty() {
@@ -54,20 +56,20 @@ pub fn read_manifests(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Invento
             .iter()
             .map(|path| path.display().to_string())
             .collect();
-        decoder.errors.push(about_no_object(format!(
-            "there is no object in {}",
+        decoder.errors.push(file_problem(format!(
+            "no objects found in {}",
             names.join(", ")
         )));
     }
     decoder.finish()
 }
 
-/// The files that [`read_manifests`] reads at these paths, as far as folders can be listed.
+/// Files that [`read_manifests`] reads at these paths. Folders that cannot be listed are left out.
 pub fn manifest_files(paths: &[PathBuf]) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for path in paths {
         if path.is_dir() {
-            // What cannot be listed is told by those who read.
+            // `read_manifests` reports folders that cannot be listed.
             find_manifests(path, &mut files).unwrap_or_default();
         } else {
             files.push(path.clone());
@@ -76,19 +78,19 @@ pub fn manifest_files(paths: &[PathBuf]) -> Vec<PathBuf> {
     files
 }
 
-/// Reads files that an earlier run has written.
+/// Reads state files, which an earlier run has written.
 ///
 /// # Errors
-/// [`LoadError`], with everything that is wrong with any of them.
+/// [`LoadError`] with the errors of all files. A file without an object is an error.
 pub fn read_state_files(files: &[PathBuf]) -> Result<Inventory, LoadError> {
     let mut decoder = Decoder::new(Origin::State);
     for file in files {
         let name = file.display().to_string();
         let before = (decoder.objects, decoder.errors.len());
-        read_text(&mut decoder, &name, fs::read(file));
+        decode_file(&mut decoder, &name, fs::read(file));
         if (decoder.objects, decoder.errors.len()) == before {
-            decoder.errors.push(about_no_object(format!(
-                "there is no object in {name}: bring it back, or remove it to start anew"
+            decoder.errors.push(file_problem(format!(
+                "no object in state file {name}: restore the file, or remove it to discard the state"
             )));
         }
     }
@@ -100,19 +102,20 @@ fn read_folder(decoder: &mut Decoder, folder: &Path) {
     if let Err((path, error)) = find_manifests(folder, &mut files) {
         decoder
             .errors
-            .push(cannot_read(&path.display().to_string(), &error));
+            .push(read_problem(&path.display().to_string(), &error));
     } else if files.is_empty() {
         let message = format!(
-            "there is no *.yaml, *.yml or *.json file in the folder {}",
+            "no *.yaml, *.yml or *.json files in folder {}",
             folder.display()
         );
-        decoder.errors.push(about_no_object(message));
+        decoder.errors.push(file_problem(message));
     }
     for file in files {
-        read_text(decoder, &file.display().to_string(), fs::read(&file));
+        decode_file(decoder, &file.display().to_string(), fs::read(&file));
     }
 }
 
+/// Appends the manifest files of a folder and its subfolders, in the order of their names.
 fn find_manifests(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), (PathBuf, io::Error)> {
     let failed = |error| (folder.to_owned(), error);
     let mut entries = fs::read_dir(folder)
@@ -139,21 +142,21 @@ fn is_manifest(path: &Path) -> bool {
     matches!(extension, Some("yaml" | "yml" | "json")) && !path.is_dir()
 }
 
-fn read_text(decoder: &mut Decoder, name: &str, bytes: io::Result<Vec<u8>>) {
+fn decode_file(decoder: &mut Decoder, name: &str, bytes: io::Result<Vec<u8>>) {
     match bytes.map(String::from_utf8) {
         Ok(Ok(text)) => decoder.read(name, &text),
-        Ok(Err(_)) => decoder.errors.push(about_no_object(format!(
-            "cannot read {name}: it is not UTF-8 text"
-        ))),
-        Err(error) => decoder.errors.push(cannot_read(name, &error)),
+        Ok(Err(_)) => decoder
+            .errors
+            .push(file_problem(format!("cannot read {name}: not UTF-8 text"))),
+        Err(error) => decoder.errors.push(read_problem(name, &error)),
     }
 }
 
-fn cannot_read(name: &str, error: &io::Error) -> Problem {
-    about_no_object(format!("cannot read {name}: {error}"))
+fn read_problem(name: &str, error: &io::Error) -> Problem {
+    file_problem(format!("cannot read {name}: {error}"))
 }
 
-fn about_no_object(message: String) -> Problem {
+fn file_problem(message: String) -> Problem {
     Problem {
         message,
         ..Problem::default()

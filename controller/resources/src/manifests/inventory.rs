@@ -1,30 +1,28 @@
-//! All objects of a run, by kind.
+//! Inventory of a run: all objects by kind.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::object::Object;
-use crate::object::ObjectMeta;
-use crate::object::{Namespace, Node, Service};
 use serde::de::DeserializeOwned;
 
-use super::{Place, Problem};
+use super::{Problem, SourceLocation};
 use crate::Violation;
 use crate::cnc::ClusterNetworkConnect;
 use crate::nad::NetworkAttachmentDefinition;
+use crate::object::{Namespace, Node, Object, ObjectMeta, Service};
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
-/// Name of an object among those of its kind.
+/// Namespace and name of an object, which are unique in its kind.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct ObjectKey {
-    /// The namespace; `None` for kinds that have none.
+    /// Namespace. `None`: the kind has no namespaces.
     pub namespace: Option<String>,
-    /// The name.
+    /// Name.
     pub name: String,
 }
 
 impl ObjectKey {
-    /// Key of an object of a kind without namespaces.
+    /// Key of an object in a kind without namespaces.
     pub fn cluster(name: impl Into<String>) -> Self {
         Self {
             namespace: None,
@@ -58,24 +56,24 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// Where an object comes from.
+/// Origin of an object.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Origin {
-    /// A manifest, at the line where the object starts.
-    Manifest(Place),
-    /// What an earlier run has left.
-    State(Place),
-    /// Made here on behalf of another object, which is named by kind and name.
+    /// A manifest; the line is the first of the object.
+    Manifest(SourceLocation),
+    /// A state file of an earlier run.
+    State(SourceLocation),
+    /// Rendered for another object, whose kind and name this is.
     Rendered(String),
     /// The API server of a cluster.
     Cluster,
 }
 
 impl Origin {
-    /// The place in a file, if that is where the object comes from.
-    pub fn place(&self) -> Option<&Place> {
+    /// Location in a file. `None`: the object is not from a file.
+    pub fn location(&self) -> Option<&SourceLocation> {
         match self {
-            Self::Manifest(place) | Self::State(place) => Some(place),
+            Self::Manifest(location) | Self::State(location) => Some(location),
             Self::Rendered(_) | Self::Cluster => None,
         }
     }
@@ -84,25 +82,25 @@ impl Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Manifest(place) | Self::State(place) => place.fmt(f),
+            Self::Manifest(location) | Self::State(location) => location.fmt(f),
             Self::Rendered(owner) => write!(f, "rendered for {owner}"),
             Self::Cluster => f.write_str("the cluster"),
         }
     }
 }
 
-/// An object and where it comes from.
+/// An object with its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sourced<T> {
     /// The object.
     pub object: T,
-    /// Where it comes from.
+    /// Origin of the object.
     pub origin: Origin,
-    /// Place among all objects of the run, in the order in which they were given. New ids are handed out in it.
+    /// Position among all objects of the run, in input order. New ids are allocated in this order.
     pub position: u64,
 }
 
-/// The objects of one kind.
+/// Objects of one kind by key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Objects<T>(BTreeMap<ObjectKey, Sourced<T>>);
 
@@ -112,18 +110,18 @@ impl<T> Default for Objects<T> {
     }
 }
 
-impl<T: Kind> Objects<T> {
-    /// The object of this key.
+impl<T: InventoryKind> Objects<T> {
+    /// Object with this key.
     pub fn get(&self, key: &ObjectKey) -> Option<&Sourced<T>> {
         self.0.get(key)
     }
 
-    /// The object of this key, to be changed.
+    /// Mutable object with this key.
     pub fn get_mut(&mut self, key: &ObjectKey) -> Option<&mut Sourced<T>> {
         self.0.get_mut(key)
     }
 
-    /// The object of this name, of a kind without namespaces.
+    /// Object with this name, for kinds without namespaces.
     pub fn named(&self, name: &str) -> Option<&T> {
         self.0
             .get(&ObjectKey::cluster(name))
@@ -135,50 +133,51 @@ impl<T: Kind> Objects<T> {
         self.0.insert(ObjectKey::of(sourced.object.meta()), sourced)
     }
 
-    /// Takes the object of this key out.
+    /// Removes the object with this key.
     pub fn remove(&mut self, key: &ObjectKey) -> Option<Sourced<T>> {
         self.0.remove(key)
     }
 
-    /// All of them, by key.
+    /// Iterates over all objects in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &Sourced<T>)> {
         self.0.iter()
     }
 
-    /// Those of one namespace, by name.
+    /// Iterates over the objects of a namespace in the order of their names.
     pub fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = (&ObjectKey, &Sourced<T>)> {
         let first = ObjectKey::namespaced(namespace, "");
-        let objects = self.0.range(&first..);
-        objects.take_while(move |(key, _)| key.namespace == first.namespace)
+        self.0
+            .range(&first..)
+            .take_while(move |(key, _)| key.namespace == first.namespace)
     }
 
-    /// All of them by key, to be changed.
+    /// Iterates mutably over all objects in the order of their keys.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&ObjectKey, &mut Sourced<T>)> {
         self.0.iter_mut()
     }
 
-    /// All of them, in the order in which they were given.
+    /// All objects in input order.
     pub fn in_order(&self) -> Vec<(&ObjectKey, &Sourced<T>)> {
         let mut all: Vec<_> = self.iter().collect();
         all.sort_by_key(|(_, sourced)| sourced.position);
         all
     }
 
-    /// How many there are.
+    /// Number of objects.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// `true` when there are no objects.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// All objects of a run.
+/// All objects of a run, by kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inventory {
-    /// Namespaces. Each has the label `kubernetes.io/metadata.name`, as in a cluster.
+    /// Namespaces. Every namespace has the label `kubernetes.io/metadata.name`, as in a cluster.
     pub namespaces: Objects<Namespace>,
     /// Nodes.
     pub nodes: Objects<Node>,
@@ -186,60 +185,56 @@ pub struct Inventory {
     pub services: Objects<Service>,
     /// Network attachment definitions.
     pub network_attachment_definitions: Objects<NetworkAttachmentDefinition>,
-    /// Networks of one namespace.
+    /// User-defined networks of single namespaces.
     pub user_defined_networks: Objects<UserDefinedNetwork>,
-    /// Networks of many namespaces.
+    /// User-defined networks of any number of namespaces.
     pub cluster_user_defined_networks: Objects<ClusterUserDefinedNetwork>,
-    /// Connections of networks.
+    /// `ClusterNetworkConnect` objects.
     pub cluster_network_connects: Objects<ClusterNetworkConnect>,
-    /// What is odd but not wrong.
+    /// Warnings, such as objects of ignored kinds.
     pub warnings: Vec<Problem>,
 }
 
 impl Inventory {
-    /// The objects of a kind.
-    pub fn objects<T: Kind>(&self) -> &Objects<T> {
-        T::of(self)
-    }
-
-    /// The objects of a kind, to be changed.
-    pub fn objects_mut<T: Kind>(&mut self) -> &mut Objects<T> {
-        T::of_mut(self)
+    /// Objects of a kind.
+    pub fn objects<T: InventoryKind>(&self) -> &Objects<T> {
+        T::objects(self)
     }
 }
 
-/// A kind that inventories hold.
-pub trait Kind: Object + DeserializeOwned {
-    /// Everything that an API server would refuse in this object, beyond unknown fields and wrong types.
+/// A kind of objects in an [`Inventory`].
+pub trait InventoryKind: Object + DeserializeOwned {
+    /// Rules that this object breaks. An API server would refuse the object for each of them.
+    /// Unknown fields and wrong types are found earlier, by [`from_json`](super::from_json).
     fn violations(&self) -> Vec<Violation>;
 
-    /// Where an inventory keeps its objects.
-    fn of(inventory: &Inventory) -> &Objects<Self>;
+    /// Objects of this kind.
+    fn objects(inventory: &Inventory) -> &Objects<Self>;
 
-    /// Where an inventory keeps its objects, to be changed.
-    fn of_mut(inventory: &mut Inventory) -> &mut Objects<Self>;
+    /// Mutable objects of this kind.
+    fn objects_mut(inventory: &mut Inventory) -> &mut Objects<Self>;
 }
 
-macro_rules! kinds {
+macro_rules! inventory_kinds {
     ($($kind:ty, $field:ident, $violations:expr;)*) => {
-        $(impl Kind for $kind {
+        $(impl InventoryKind for $kind {
             fn violations(&self) -> Vec<Violation> {
                 let violations: fn(&Self) -> Vec<Violation> = $violations;
                 violations(self)
             }
 
-            fn of(inventory: &Inventory) -> &Objects<Self> {
+            fn objects(inventory: &Inventory) -> &Objects<Self> {
                 &inventory.$field
             }
 
-            fn of_mut(inventory: &mut Inventory) -> &mut Objects<Self> {
+            fn objects_mut(inventory: &mut Inventory) -> &mut Objects<Self> {
                 &mut inventory.$field
             }
         })*
     };
 }
 
-kinds! {
+inventory_kinds! {
     Namespace, namespaces, |_| Vec::new();
     Node, nodes, |_| Vec::new();
     Service, services, |_| Vec::new();
@@ -249,7 +244,7 @@ kinds! {
     ClusterNetworkConnect, cluster_network_connects, |cnc| cnc.spec.violations();
 }
 
-/// Kind and name of an object, as messages name it: `UserDefinedNetwork blue/net`.
-pub fn describe<T: Kind>(object: &T) -> String {
+/// Kind, namespace and name of an object for messages, such as `UserDefinedNetwork blue/net`.
+pub fn describe<T: InventoryKind>(object: &T) -> String {
     format!("{} {}", T::KIND, ObjectKey::of(object.meta()))
 }

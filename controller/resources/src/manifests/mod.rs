@@ -1,22 +1,21 @@
-//! Where objects come from.
+//! Objects of a run, and their decoding from manifests in YAML or JSON.
 //!
-//! A source fills an [`Inventory`]: every object by kind, with its origin and its place in the order in which
-//! objects were given. Everything after works on inventories and does not know the source. [`read_manifests`]
-//! is the one for YAML and JSON files; [`list_inventory`](patchbay_kubernetes::list_inventory()) lists the objects of a cluster.
+//! An [`Inventory`] holds every object by kind, with its origin and its position in the order of
+//! the input. It does not depend on the source: [`read_manifests`] fills one from files, and
+//! `patchbay_kubernetes::inventory` from the objects of a cluster.
 
 mod decode;
 mod files;
 mod inventory;
-mod kinds;
+mod manifest_object;
+mod misspelled_kind;
 mod problem;
-mod raw;
 mod yaml;
 
 #[cfg(test)]
 mod tests;
 
 pub use decode::from_json;
-pub use files::{LoadError, read_manifests};
-pub use files::{manifest_files, read_state_files};
-pub use inventory::{Inventory, Kind, ObjectKey, Objects, Origin, Sourced, describe};
-pub use problem::{Place, Problem};
+pub use files::{LoadError, manifest_files, read_manifests, read_state_files};
+pub use inventory::{Inventory, InventoryKind, ObjectKey, Objects, Origin, Sourced, describe};
+pub use problem::{Problem, SourceLocation};

@@ -1,20 +1,20 @@
-//! What is wrong, or odd, and where.
+//! Errors and warnings of manifests, with their location.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A place in a manifest.
+/// Location in a manifest or state file.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Place {
-    /// The file as it was named, or `standard input`.
+pub struct SourceLocation {
+    /// Path of the file as given, or `standard input`.
     pub file: Arc<str>,
-    /// The document in the file, from 1.
+    /// Number of the document in the file, from 1.
     pub document: u32,
-    /// The line in the file, from 1.
+    /// Line in the file, from 1.
     pub line: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -24,23 +24,23 @@ impl fmt::Display for Place {
     }
 }
 
-/// Something that is wrong, or worth a warning, with as much of its whereabouts as is known.
+/// An error or a warning about an object, with its location as far as it is known.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Problem {
-    /// Where it stands.
-    pub place: Option<Place>,
-    /// Kind and name of the object concerned.
+    /// Location of the field or object. `None`: not from a file, or about a whole file.
+    pub location: Option<SourceLocation>,
+    /// Kind, namespace and name of the object. `None`: not about one object.
     pub object: Option<String>,
-    /// The field concerned.
+    /// Path of the field. `None`: about the whole object.
     pub field: Option<String>,
-    /// What it is.
+    /// Message.
     pub message: String,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(place) = &self.place {
-            write!(f, "{place}: ")?;
+        if let Some(location) = &self.location {
+            write!(f, "{location}: ")?;
         }
         for part in [&self.object, &self.field].into_iter().flatten() {
             write!(f, "{part}: ")?;

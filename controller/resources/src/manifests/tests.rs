@@ -1,11 +1,11 @@
-//! Manifests in, objects or errors out.
+//! Tests of the decoding of manifests.
 
 use std::fs;
 use std::path::PathBuf;
 
 use super::*;
 
-/// What comes of this text on the standard input.
+/// Decodes manifests from the standard input.
 fn read(yaml: &str) -> Result<Inventory, Vec<String>> {
     read_manifests(&["-".into()], &mut yaml.as_bytes())
         .map_err(|error| error.problems.iter().map(ToString::to_string).collect())
@@ -27,7 +27,7 @@ spec:
 ";
 
 #[test]
-fn objects_keep_their_origin_and_their_order() {
+fn objects_keep_origin_and_input_order() {
     let inventory = read(&format!(
         "{BLUE}---\n---\napiVersion: v1\nkind: Node\nmetadata: {{name: a}}\n"
     ))
@@ -47,7 +47,7 @@ fn objects_keep_their_origin_and_their_order() {
 }
 
 #[test]
-fn lists_are_read_through_and_namespaces_default() {
+fn items_of_lists_are_read_and_the_namespace_has_a_default() {
     let inventory = read(
         "{apiVersion: v1, kind: List, items: [
             {apiVersion: v1, kind: Node, metadata: {name: a}},
@@ -63,12 +63,12 @@ fn lists_are_read_through_and_namespaces_default() {
     );
     assert_eq!(
         read("{apiVersion: v1, kind: List}").unwrap_err(),
-        ["standard input:1 (document 1): List without a name: items: a list is required"]
+        ["standard input:1 (document 1): List without a name: items: expected a list"]
     );
 }
 
 #[test]
-fn items_of_typed_lists_need_not_say_what_they_are() {
+fn items_of_typed_lists_may_omit_api_version_and_kind() {
     let inventory = read(
         "
 apiVersion: v1
@@ -87,27 +87,27 @@ items:
     .unwrap();
     assert_eq!(inventory.nodes.len(), 2);
     assert_eq!(inventory.user_defined_networks.len(), 1);
-    for (list, told) in [
+    for (list, expected) in [
         (
             "{apiVersion: v1, kind: NodeList, items: [{metadata: {name: A}}]}",
             "Node A: metadata.name: Invalid value",
         ),
         (
             "{apiVersion: v1, kind: NodeList, items: [{kind: Node, metadata: {name: a}}]}",
-            "Node a: is no Kubernetes object",
+            "Node a: not a Kubernetes object",
         ),
         (
             "{apiVersion: v1, kind: List, items: [{metadata: {name: a}}]}",
-            "is no Kubernetes object",
+            "not a Kubernetes object",
         ),
     ] {
         let errors = read(list).unwrap_err();
-        assert!(errors[0].contains(told), "{errors:?}");
+        assert!(errors[0].contains(expected), "{errors:?}");
     }
 }
 
 #[test]
-fn a_status_that_a_cluster_would_drop_is_no_mistake() {
+fn an_invalid_status_is_ignored_where_an_api_server_drops_the_status() {
     let network = "
 apiVersion: k8s.ovn.org/v1
 kind: UserDefinedNetwork
@@ -118,10 +118,10 @@ status: {conditions: [{type: NetworkCreated, status: 'True'}]}
     let inventory = read(network).unwrap();
     let (_, udn) = inventory.user_defined_networks.iter().next().unwrap();
     assert_eq!(udn.object.status, None);
-    // What is wrong besides is told nevertheless.
+    // Other errors are still reported.
     let errors = read(&network.replace("Primary", "First")).unwrap_err();
     assert!(errors[0].contains("spec.layer2.role"), "{errors:?}");
-    // Of what an earlier run has left, the status counts.
+    // The status of state files is used.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("net.yaml");
     fs::write(&file, network).unwrap();
@@ -130,7 +130,7 @@ status: {conditions: [{type: NetworkCreated, status: 'True'}]}
 }
 
 #[test]
-fn other_kinds_are_named_and_ignored() {
+fn other_kinds_are_ignored_with_a_warning() {
     let inventory = read(&format!(
         "{BLUE}---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c, namespace: ns}}\n"
     ))
@@ -139,13 +139,13 @@ fn other_kinds_are_named_and_ignored() {
     assert_eq!(
         warnings,
         [
-            "standard input:15 (document 3): ConfigMap ns/c: kind ConfigMap of v1 is not used by patchbay, ignored"
+            "standard input:15 (document 3): ConfigMap ns/c: ignored: patchbay does not use kind ConfigMap of v1"
         ]
     );
 }
 
 #[test]
-fn lists_of_one_kind_are_lists() {
+fn typed_lists_are_read() {
     let inventory = read(
         "{apiVersion: v1, kind: NodeList, items: [{apiVersion: v1, kind: Node, metadata: {name: a}}]}",
     )
@@ -154,13 +154,13 @@ fn lists_of_one_kind_are_lists() {
 }
 
 #[test]
-fn kinds_of_ours_that_are_written_wrong_are_not_ignored() {
+fn misspelled_kinds_are_errors() {
     let object = |api_version: &str, kind: &str| {
         read(&format!(
             "{BLUE}---\n{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: x}}}}\n"
         ))
     };
-    let connect = "is not known: did you mean ClusterNetworkConnect of k8s.ovn.org/v1?";
+    let connect = "unknown kind, did you mean ClusterNetworkConnect of k8s.ovn.org/v1?";
     for (api_version, kind, field, message) in [
         ("k8s.ovn.org/v1", "clusternetworkconnect", "kind", connect),
         ("k8s.ovn.org/v1", "ClusterNetworkConnec", "kind", connect),
@@ -169,31 +169,31 @@ fn kinds_of_ours_that_are_written_wrong_are_not_ignored() {
             "k8s.ovn.org/v1",
             "UserDefinedNetworks",
             "kind",
-            "is not known: did you mean UserDefinedNetwork of k8s.ovn.org/v1?",
+            "unknown kind, did you mean UserDefinedNetwork of k8s.ovn.org/v1?",
         ),
         (
             "v1",
             "Nod",
             "kind",
-            "is not known: did you mean Node of v1?",
+            "unknown kind, did you mean Node of v1?",
         ),
         (
             "v1",
             "Namspace",
             "kind",
-            "is not known: did you mean Namespace of v1?",
+            "unknown kind, did you mean Namespace of v1?",
         ),
         (
             "core/v1",
             "Node",
             "apiVersion",
-            "kind Node is not known there: did you mean v1?",
+            "unknown version of kind Node, did you mean v1?",
         ),
         (
             "k8s.cni.cncf.oi/v1",
             "NetworkAttachmentDefinition",
             "apiVersion",
-            "kind NetworkAttachmentDefinition is not known there: did you mean k8s.cni.cncf.io/v1?",
+            "unknown version of kind NetworkAttachmentDefinition, did you mean k8s.cni.cncf.io/v1?",
         ),
     ] {
         let expected = format!("standard input:15 (document 3): {kind} x: {field}: {message}");
@@ -203,8 +203,8 @@ fn kinds_of_ours_that_are_written_wrong_are_not_ignored() {
         assert_eq!(
             object(api_version, "ClusterNetworkConnect").unwrap_err(),
             [
-                "standard input:15 (document 3): ClusterNetworkConnect x: apiVersion: kind ClusterNetworkConnect is \
-                 not known there: did you mean k8s.ovn.org/v1?"
+                "standard input:15 (document 3): ClusterNetworkConnect x: apiVersion: unknown version of \
+                 kind ClusterNetworkConnect, did you mean k8s.ovn.org/v1?"
             ]
         );
     }
@@ -219,7 +219,7 @@ fn kinds_of_ours_that_are_written_wrong_are_not_ignored() {
 }
 
 #[test]
-fn names_keep_their_rules() {
+fn names_are_validated() {
     let namespace = |name: &str| {
         let errors = read(&format!(
             "{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}"
@@ -239,12 +239,12 @@ fn names_keep_their_rules() {
 }
 
 #[test]
-fn only_words_are_told_to_be_texts_in_quotes() {
+fn quotes_are_suggested_for_plain_scalars_only() {
     let label = |value: &str| {
         let errors = read(&format!(
             "{{apiVersion: v1, kind: Node, metadata: {{name: a, labels: {{b: {value}}}}}}}"
         ));
-        errors.unwrap_err()[0].ends_with("expected a string; in quotes it is one")
+        errors.unwrap_err()[0].ends_with("expected a string; quote the value")
     };
     assert!(label("yes"));
     assert!(label("1"));
@@ -254,7 +254,7 @@ fn only_words_are_told_to_be_texts_in_quotes() {
 }
 
 #[test]
-fn every_error_of_a_run_is_told() {
+fn all_errors_are_reported() {
     let errors = read(
         "apiVersion: k8s.ovn.org/v1
 kind: ClusterUserDefinedNetwork
@@ -318,41 +318,41 @@ kind: Node
                  network address (no host bits set)"
             ),
             "standard input:20 (document 2): Node without a name: metadata.annotations[k8s.ovn.org/node-id]: invalid \
-             type: integer `2`, expected a string; in quotes it is one"
+             type: integer `2`, expected a string; quote the value"
                 .into(),
             "standard input:24 (document 3): Node without a name: metadata.name: Required value".into(),
             "standard input:26 (document 4): malformed YAML: mapping values are not allowed in this context".into(),
-            "standard input:28 (document 5): is no Kubernetes object: a mapping is required".into(),
+            "standard input:28 (document 5): not a Kubernetes object: expected a mapping".into(),
             "standard input:33 (document 6): UserDefinedNetwork blue/Blue: spec.topology: unknown variant `Layer4`, \
              expected `Layer2` or `Layer3`"
                 .into(),
-            "standard input:35 (document 7): UserDefinedNetwork blue/blue: apiVersion: version \"v1beta1\" is not \
-             known, \"v1\" is"
+            "standard input:35 (document 7): UserDefinedNetwork blue/blue: apiVersion: unsupported version \
+             \"v1beta1\", expected \"v1\""
                 .into(),
             "standard input:41 (document 8): ClusterUserDefinedNetwork x/blue: metadata.namespace: Forbidden: not \
              allowed on this kind"
                 .into(),
-            "standard input:44 (document 9): Node without a name: is no Kubernetes object: apiVersion and kind are required texts".into(),
+            "standard input:44 (document 9): Node without a name: not a Kubernetes object: apiVersion and kind are required strings".into(),
         ]
     );
 }
 
 #[test]
-fn two_objects_of_one_name_are_refused() {
+fn duplicate_objects_are_refused() {
     let errors = read(&format!("{BLUE}---{BLUE}")).unwrap_err();
     assert_eq!(
         errors,
         [
-            "standard input:15 (document 3): Namespace blue: there is already one of this name at standard input:2 \
+            "standard input:15 (document 3): Namespace blue: duplicate object, first defined at standard input:2 \
              (document 1)",
-            "standard input:19 (document 4): ClusterUserDefinedNetwork blue: there is already one of this name at \
+            "standard input:19 (document 4): ClusterUserDefinedNetwork blue: duplicate object, first defined at \
              standard input:6 (document 2)",
         ]
     );
 }
 
 #[test]
-fn a_cluster_newer_than_our_types_may_report_more_status() {
+fn unknown_fields_are_allowed_in_the_status_only() {
     let node =
         "{apiVersion: v1, kind: Node, metadata: {name: a}, spec: {SPEC}, status: {novel: {x: 1}}}";
     assert!(read(&node.replace("SPEC", "podCIDR: 10.0.0.0/24")).is_ok());
@@ -363,7 +363,7 @@ fn a_cluster_newer_than_our_types_may_report_more_status() {
 }
 
 #[test]
-fn folders_are_read_in_the_order_of_names() {
+fn files_of_folders_are_read_in_the_order_of_their_names() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, node: &str| {
         let path = folder.path().join(name);
@@ -391,7 +391,7 @@ fn folders_are_read_in_the_order_of_names() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named() {
+fn unreadable_paths_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let read = |paths: &[PathBuf]| {
@@ -404,16 +404,16 @@ fn what_cannot_be_read_is_named() {
     };
     assert_eq!(
         read(&[folder.path().to_owned()]),
-        "there is no *.yaml, *.yml or *.json file in the folder DIR"
+        "no *.yaml, *.yml or *.json files in folder DIR"
     );
     fs::write(path("empty.yaml"), "# nothing yet\n---\n").unwrap();
     assert_eq!(
         read(&[path("empty.yaml"), "-".into()]),
-        "there is no object in empty.yaml, -"
+        "no objects found in empty.yaml, -"
     );
     fs::write(path("latin1.yaml"), b"a: \xe9\n").unwrap();
     assert_eq!(
         read(&[path("latin1.yaml"), path("missing.yaml")]),
-        "cannot read latin1.yaml: it is not UTF-8 text\ncannot read missing.yaml: No such file or directory (os error 2)"
+        "cannot read latin1.yaml: not UTF-8 text\ncannot read missing.yaml: No such file or directory (os error 2)"
     );
 }

@@ -1,8 +1,8 @@
-//! YAML streams: documents with the line of each of their values.
+//! Parser of YAML streams, which keeps the line of each value.
 //!
-//! A stream is cut at its document markers before it is parsed, so that an error in one document hides
-//! nothing in the next. That is exact: a line that starts with `---` or `...` ends a document whatever it
-//! stands in, block scalars included.
+//! A stream is split at its document markers before it is parsed, so that an error in one document
+//! does not hide those of the next. The split is exact, because a line that starts with `---` or
+//! `...` ends a document even within a block scalar.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,82 +12,83 @@ use serde_json::Value;
 use serde_saphyr::{Localizer, Location, Spanned, UserMessageFormatter};
 
 /// A document of a stream.
-pub(super) struct Document {
-    /// Position in its stream, from 1; empty documents count.
+pub(super) struct YamlDocument {
+    /// Number of the document in its stream, from 1. Empty documents count.
     pub(super) number: u32,
-    /// What it holds.
-    pub(super) content: Result<Node, SyntaxError>,
+    /// Root value, or the first syntax error.
+    pub(super) content: Result<YamlNode, YamlSyntaxError>,
 }
 
-/// A document that is not YAML.
-pub(super) struct SyntaxError {
+/// Syntax error of a document.
+pub(super) struct YamlSyntaxError {
+    /// Line in the stream, from 1.
     pub(super) line: u32,
     pub(super) message: String,
 }
 
-/// A value and the line it stands in.
+/// A value and its line.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct YamlNode {
     pub(super) line: u32,
-    pub(super) content: Content,
+    pub(super) content: YamlContent,
 }
 
-/// What a [`Node`] holds.
+/// Content of a [`YamlNode`].
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum YamlContent {
     Scalar(Value),
-    Sequence(Vec<Node>),
-    Mapping(Vec<Member>),
+    Sequence(Vec<YamlNode>),
+    Mapping(Vec<YamlMember>),
 }
 
-/// A member of a mapping; its line is that of the key.
+/// A member of a mapping; `line` is the line of the key.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct YamlMember {
     pub(super) key: String,
     pub(super) line: u32,
-    pub(super) value: Node,
+    pub(super) value: YamlNode,
 }
 
-impl Node {
-    /// The value of this member, if this is a mapping that has it.
-    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+impl YamlNode {
+    /// Value of a member. `None`: not a mapping, or no such member.
+    pub(super) fn get(&self, key: &str) -> Option<&YamlNode> {
         self.member(key).map(|member| &member.value)
     }
 
-    /// The text, if this is one.
+    /// Text of a string. `None`: not a string.
     pub(super) fn as_str(&self) -> Option<&str> {
         match &self.content {
-            Content::Scalar(value) => value.as_str(),
+            YamlContent::Scalar(value) => value.as_str(),
             _ => None,
         }
     }
 
-    fn member(&self, key: &str) -> Option<&Member> {
+    fn member(&self, key: &str) -> Option<&YamlMember> {
         match &self.content {
-            Content::Mapping(members) => members.iter().find(|member| member.key == key),
+            YamlContent::Mapping(members) => members.iter().find(|member| member.key == key),
             _ => None,
         }
     }
 
-    /// The value without its lines.
+    /// Converts the value to JSON, without lines.
     pub(super) fn to_json(&self) -> Value {
         match &self.content {
-            Content::Scalar(value) => value.clone(),
-            Content::Sequence(items) => items.iter().map(Node::to_json).collect(),
-            Content::Mapping(members) => members
+            YamlContent::Scalar(value) => value.clone(),
+            YamlContent::Sequence(items) => items.iter().map(YamlNode::to_json).collect(),
+            YamlContent::Mapping(members) => members
                 .iter()
                 .map(|member| (member.key.clone(), member.value.to_json()))
                 .collect(),
         }
     }
 
-    /// The line of the field at this path, such as `spec.subnets[0].cidr` or `metadata.labels[a.b/c]`; of a field
-    /// that is not there, the line of the nearest value around it.
+    /// Line of the field at a path such as `spec.subnets[0].cidr` or `metadata.labels[a.b/c]`. For
+    /// a missing field: line of the innermost value around it.
     pub(super) fn line_of(&self, path: &str) -> u32 {
         let (mut node, mut line) = (self, self.line);
-        for step in steps(path) {
+        for step in path_steps(path) {
             let next = match &node.content {
-                Content::Sequence(items) => step
+                YamlContent::Sequence(items) => step
                     .parse()
                     .ok()
                     .and_then(|index: usize| items.get(index))
@@ -102,23 +103,26 @@ impl Node {
         line
     }
 
-    /// Counts every line from the start of the stream, of which the node's document starts at `first_line`.
-    fn shift(&mut self, first_line: u32) {
+    /// Converts lines of the document to lines of the stream. `first_line` is the first line of the
+    /// document in the stream.
+    fn shift_lines(&mut self, first_line: u32) {
         let shift = |line: &mut u32| *line += first_line - 1;
         shift(&mut self.line);
         match &mut self.content {
-            Content::Scalar(_) => {}
-            Content::Sequence(items) => items.iter_mut().for_each(|item| item.shift(first_line)),
-            Content::Mapping(members) => members.iter_mut().for_each(|member| {
+            YamlContent::Scalar(_) => {}
+            YamlContent::Sequence(items) => items
+                .iter_mut()
+                .for_each(|item| item.shift_lines(first_line)),
+            YamlContent::Mapping(members) => members.iter_mut().for_each(|member| {
                 shift(&mut member.line);
-                member.value.shift(first_line);
+                member.value.shift_lines(first_line);
             }),
         }
     }
 }
 
-/// The keys and indexes of a field path.
-fn steps(path: &str) -> impl Iterator<Item = &str> {
+/// Iterates over the keys and indexes of a field path.
+fn path_steps(path: &str) -> impl Iterator<Item = &str> {
     let mut rest = path;
     std::iter::from_fn(move || {
         let (step, tail) = match rest.strip_prefix('[') {
@@ -131,54 +135,54 @@ fn steps(path: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The documents of a stream. Documents that hold nothing are left out.
-pub(super) fn parse_stream(text: &str) -> Vec<Document> {
-    split(text.strip_prefix('\u{feff}').unwrap_or(text))
+/// Parses the documents of a stream. Empty documents are left out.
+pub(super) fn parse_stream(text: &str) -> Vec<YamlDocument> {
+    split_documents(text.strip_prefix('\u{feff}').unwrap_or(text))
         .filter(|(_, _, text)| !is_blank(text))
         .filter_map(|(number, first_line, text)| {
             let content = match parse_document(text) {
                 Ok(None) => return None,
                 Ok(Some(mut node)) => {
-                    node.shift(first_line);
+                    node.shift_lines(first_line);
                     Ok(node)
                 }
-                Err(error) => Err(SyntaxError {
+                Err(error) => Err(YamlSyntaxError {
                     line: error.line + first_line - 1,
                     ..error
                 }),
             };
-            Some(Document { number, content })
+            Some(YamlDocument { number, content })
         })
         .collect()
 }
 
-/// Number, first line and text of each document, markers included.
-fn split(text: &str) -> impl Iterator<Item = (u32, u32, &str)> {
+/// Iterates over number, first line and text of each document. The text includes the markers.
+fn split_documents(text: &str) -> impl Iterator<Item = (u32, u32, &str)> {
     let is_marker = |line: &str, marker: &str| {
         line.strip_prefix(marker)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
     };
-    let mut pieces = vec![];
+    let mut documents = vec![];
     let (mut start, mut first_line, mut offset, mut ended) = (0, 1, 0, false);
     for (line, line_number) in text.split_inclusive('\n').zip(1..) {
         if (is_marker(line, "---") || ended) && offset > start {
-            pieces.push((first_line, &text[start..offset]));
+            documents.push((first_line, &text[start..offset]));
             (start, first_line) = (offset, line_number);
         }
         ended = is_marker(line, "...");
         offset += line.len();
     }
-    pieces.push((first_line, &text[start..]));
-    // What stands before the first marker is a document only if there is something.
-    let skipped = usize::from(pieces.len() > 1 && is_blank(pieces[0].1));
-    pieces
+    documents.push((first_line, &text[start..]));
+    // Blank text before the first marker is not a document.
+    let skipped = usize::from(documents.len() > 1 && is_blank(documents[0].1));
+    documents
         .into_iter()
         .skip(skipped)
         .zip(1..)
         .map(|((line, text), number)| (number, line, text))
 }
 
-/// Nothing but empty lines, comments, directives and markers.
+/// `true` when the text has only empty lines, comments, directives and markers.
 fn is_blank(text: &str) -> bool {
     text.lines().all(|line| {
         let line = line
@@ -190,9 +194,11 @@ fn is_blank(text: &str) -> bool {
     })
 }
 
-fn parse_document(text: &str) -> Result<Option<Node>, SyntaxError> {
+/// Parses the text of one document. `None`: the document is empty.
+fn parse_document(text: &str) -> Result<Option<YamlNode>, YamlSyntaxError> {
     let options = serde_saphyr::options! {
-        // One `kubectl get -o yaml` of a large cluster is one document; manifests repeat little by aliases.
+        // `kubectl get -o yaml` writes all objects of a large cluster into one document. Manifests
+        // use few aliases.
         budget: serde_saphyr::budget! {
             max_events: 200_000_000,
             max_nodes: 200_000_000,
@@ -201,16 +207,16 @@ fn parse_document(text: &str) -> Result<Option<Node>, SyntaxError> {
             max_total_replayed_events: 100_000,
         },
         with_snippet: false,
-        // As kubectl reads them: in YAML 1.1 a number that starts with 0 is an octal one.
+        // kubectl reads YAML 1.1, in which a number with a leading 0 is octal.
         legacy_octal_numbers: true,
     };
-    match serde_saphyr::from_str_with_options::<Spanned<Parsed>>(text, options) {
+    match serde_saphyr::from_str_with_options::<Spanned<ParsedContent>>(text, options) {
         Ok(Spanned {
-            value: Parsed(Content::Scalar(Value::Null)),
+            value: ParsedContent(YamlContent::Scalar(Value::Null)),
             ..
         }) => Ok(None),
         Ok(parsed) => Ok(Some(parsed.into())),
-        Err(error) => Err(SyntaxError {
+        Err(error) => Err(YamlSyntaxError {
             line: error
                 .location()
                 .map_or(1, |location| line_number(&location)),
@@ -224,7 +230,8 @@ fn line_number(location: &Location) -> u32 {
     u32::try_from(location.line()).unwrap_or(u32::MAX)
 }
 
-/// Leaves the place out of messages: the parser counts from the start of the document, users from that of the file.
+/// Leaves locations out of messages, because the parser counts lines from the start of the
+/// document, and users count them from the start of the file.
 struct WithoutLocation;
 
 impl Localizer for WithoutLocation {
@@ -233,11 +240,11 @@ impl Localizer for WithoutLocation {
     }
 }
 
-/// [`Content`] as the parser hands it over, before its lines are counted from the start of the stream.
-struct Parsed(Content);
+/// Content with the lines of the parser, which count from the start of the document.
+struct ParsedContent(YamlContent);
 
-impl From<Spanned<Parsed>> for Node {
-    fn from(parsed: Spanned<Parsed>) -> Self {
+impl From<Spanned<ParsedContent>> for YamlNode {
+    fn from(parsed: Spanned<ParsedContent>) -> Self {
         Self {
             line: line_number(&parsed.referenced),
             content: parsed.value.0,
@@ -245,76 +252,78 @@ impl From<Spanned<Parsed>> for Node {
     }
 }
 
-impl<'de> Deserialize<'de> for Parsed {
+impl<'de> Deserialize<'de> for ParsedContent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ContentVisitor).map(Self)
+        deserializer.deserialize_any(YamlContentVisitor).map(Self)
     }
 }
 
-struct ContentVisitor;
+struct YamlContentVisitor;
 
-impl<'de> Visitor<'de> for ContentVisitor {
-    type Value = Content;
+impl<'de> Visitor<'de> for YamlContentVisitor {
+    type Value = YamlContent;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a YAML value")
     }
 
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Content, E> {
-        Ok(Content::Scalar(value.into()))
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<YamlContent, E> {
+        Ok(YamlContent::Scalar(value.into()))
     }
 
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Content, E> {
-        Ok(Content::Scalar(value.into()))
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<YamlContent, E> {
+        Ok(YamlContent::Scalar(value.into()))
     }
 
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Content, E> {
-        Ok(Content::Scalar(value.into()))
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<YamlContent, E> {
+        Ok(YamlContent::Scalar(value.into()))
     }
 
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Content, E> {
-        // kubectl hands manifests on as JSON, in which 24.0 is written as 24.
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<YamlContent, E> {
+        // kubectl converts manifests to JSON, in which 24.0 is written as 24.
         let whole = (value.fract() == 0.0).then(|| format!("{value:.0}").parse::<i64>().ok());
-        Ok(Content::Scalar(match whole.flatten() {
+        Ok(YamlContent::Scalar(match whole.flatten() {
             Some(whole) => whole.into(),
             None => value.into(),
         }))
     }
 
-    fn visit_str<E: de::Error>(self, value: &str) -> Result<Content, E> {
-        Ok(Content::Scalar(value.into()))
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<YamlContent, E> {
+        Ok(YamlContent::Scalar(value.into()))
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<Content, E> {
-        Ok(Content::Scalar(Value::Null))
+    fn visit_unit<E: de::Error>(self) -> Result<YamlContent, E> {
+        Ok(YamlContent::Scalar(Value::Null))
     }
 
-    fn visit_none<E: de::Error>(self) -> Result<Content, E> {
+    fn visit_none<E: de::Error>(self) -> Result<YamlContent, E> {
         self.visit_unit()
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Content, D::Error> {
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<YamlContent, D::Error> {
         deserializer.deserialize_any(self)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Content, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<YamlContent, A::Error> {
         let mut sequence = Vec::new();
-        while let Some(item) = items.next_element::<Spanned<Parsed>>()? {
+        while let Some(item) = items.next_element::<Spanned<ParsedContent>>()? {
             sequence.push(item.into());
         }
-        Ok(Content::Sequence(sequence))
+        Ok(YamlContent::Sequence(sequence))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Content, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<YamlContent, A::Error> {
         let mut mapping = Vec::new();
-        while let Some((key, value)) = members.next_entry::<Spanned<String>, Spanned<Parsed>>()? {
-            mapping.push(Member {
+        while let Some((key, value)) =
+            members.next_entry::<Spanned<String>, Spanned<ParsedContent>>()?
+        {
+            mapping.push(YamlMember {
                 line: line_number(&key.referenced),
                 key: key.value,
                 value: value.into(),
             });
         }
-        Ok(Content::Mapping(mapping))
+        Ok(YamlContent::Mapping(mapping))
     }
 }
 

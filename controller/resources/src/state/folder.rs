@@ -1,77 +1,80 @@
-//! The folder and its files.
+//! State folder: reading and writing of state files.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::object::Node;
 use serde::Serialize;
 use serde_json::Value;
 use thiserror::Error;
 
 use super::lock::StateLock;
 use crate::cnc::ClusterNetworkConnect;
-use crate::manifests::{Inventory, Kind, LoadError, ObjectKey, Problem, read_state_files};
+use crate::manifests::{Inventory, InventoryKind, LoadError, ObjectKey, Problem, read_state_files};
 use crate::nad::NetworkAttachmentDefinition;
+use crate::object::Node;
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
-/// First line of every file. Only files that start with it are ever removed.
-const HEADING: &str = "# Written by patchbay. It is read back by the next run, and replaced.\n";
-const EXTENSION: &str = "yaml";
-/// Start of the annotations of nodes that are kept.
-const OVN_ANNOTATIONS: &str = "k8s.ovn.org/";
+/// First line of every state file. Files without this line are never removed.
+const FILE_HEADING: &str =
+    "# Written by patchbay. It is read back by the next run, and replaced.\n";
+/// File name extension of state files.
+const FILE_EXTENSION: &str = "yaml";
+/// Prefix of the node annotations that are stored.
+const OVN_ANNOTATION_PREFIX: &str = "k8s.ovn.org/";
 
-/// A folder or file that cannot be used.
+/// I/O error of a state folder or state file.
 #[derive(Debug, Error)]
-#[error("cannot {what} {}: {source}", .path.display())]
+#[error("cannot {operation} {}: {source}", .path.display())]
 pub struct StateError {
-    what: &'static str,
+    operation: &'static str,
     path: PathBuf,
     source: io::Error,
 }
 
-/// A folder with the state of the last run.
+/// Folder with the state of the previous run.
 #[derive(Clone, Debug)]
 pub struct StateFolder(PathBuf);
 
 impl StateFolder {
-    /// The state in this folder, which is made when it is first written to.
+    /// A state folder at this path. The first write creates it.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
 
-    /// The folder itself.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Keeps other runs out of the folder; `None` if another one uses it. The folder is made.
+    /// Locks the folder exclusively, and creates it if it does not exist. `None`: another run holds
+    /// a lock.
     ///
     /// # Errors
-    /// [`StateError`], if there can be no such folder or no lock in it.
+    /// [`StateError`] if the folder or its lock file cannot be created or locked.
     pub fn try_lock(&self) -> Result<Option<StateLock>, StateError> {
         StateLock::exclusive(&self.0)
     }
 
-    /// Keeps those out of the folder that would write to it; `None` if another run does. Nothing is made: if there is no
-    /// such folder, there is nothing to lock.
+    /// Locks the folder for reading, together with other readers. `None`: another run holds the
+    /// exclusive lock. Nothing is created: a folder that does not exist needs no lock.
     ///
     /// # Errors
-    /// [`StateError`], if there is a lock that cannot be used.
+    /// [`StateError`] if the lock file cannot be opened or locked.
     pub fn try_lock_to_read(&self) -> Result<Option<StateLock>, StateError> {
         StateLock::shared(&self.0)
     }
 
-    /// Reads what the last run has left; nothing, if there was none.
+    /// Reads all state files. The inventory is empty if the folder does not exist.
     ///
     /// # Errors
-    /// [`LoadError`], with everything that is wrong with any of the files.
+    /// [`LoadError`] with the errors of all files.
     pub fn load(&self) -> Result<Inventory, LoadError> {
         let (mut files, mut problems) = (Vec::new(), Vec::new());
-        for kind in KINDS {
+        for kind in STATE_KINDS {
             let folder = self.0.join((kind.folder)());
-            match list(&folder).map_err(failed("list", &folder)) {
+            match list_files(&folder).map_err(failed("list", &folder)) {
                 Ok(found) => files.extend(found),
                 Err(error) => problems.push(Problem {
                     message: error.to_string(),
@@ -85,12 +88,13 @@ impl StateFolder {
         read_state_files(&files)
     }
 
-    /// Writes the state of these objects, and removes that of all others. Files that would not change are not touched.
+    /// Writes the state files of these objects, and removes those of other objects. Files whose text
+    /// would not change are not written.
     ///
     /// # Errors
-    /// [`StateError`]. Files that were written before it stay.
+    /// [`StateError`]. Files that were written before the error stay.
     pub fn save(&self, inventory: &Inventory) -> Result<(), StateError> {
-        for kind in KINDS {
+        for kind in STATE_KINDS {
             let folder = self.0.join((kind.folder)());
             let objects = (kind.objects)(inventory);
             if !objects.is_empty() {
@@ -98,37 +102,40 @@ impl StateFolder {
             }
             let mut written = BTreeSet::new();
             for (name, object) in objects {
-                let path = folder.join(format!("{name}.{EXTENSION}"));
-                write(&path, &object)?;
+                let path = folder.join(format!("{name}.{FILE_EXTENSION}"));
+                write_file(&path, &object)?;
                 written.insert(path);
             }
-            let files = list(&folder).map_err(failed("list", &folder))?;
+            let files = list_files(&folder).map_err(failed("list", &folder))?;
             for file in files.iter().filter(|file| !written.contains(*file)) {
-                remove(file)?;
+                remove_file(file)?;
             }
         }
         Ok(())
     }
 }
 
-/// What is done with a kind of objects.
+/// Storage of one kind of objects.
 struct StateKind {
+    /// Returns the name of the subfolder.
     folder: fn() -> String,
+    /// Returns file name and content for each object. File names have no extension.
     objects: fn(&Inventory) -> Vec<(String, Value)>,
 }
 
 impl StateKind {
-    const fn of<T: Kind + Serialize>() -> Self {
+    const fn of<T: InventoryKind + Serialize>() -> Self {
         Self {
             folder: || T::PLURAL.to_owned(),
-            objects: objects::<T>,
+            objects: object_files::<T>,
         }
     }
 }
 
-const KINDS: [StateKind; 5] = [
+/// Kinds with state files.
+const STATE_KINDS: [StateKind; 5] = [
     StateKind {
-        objects: nodes,
+        objects: node_files,
         ..StateKind::of::<Node>()
     },
     StateKind::of::<NetworkAttachmentDefinition>(),
@@ -137,30 +144,35 @@ const KINDS: [StateKind; 5] = [
     StateKind::of::<ClusterNetworkConnect>(),
 ];
 
-/// The files' names and contents for a kind.
-fn objects<T: Kind + Serialize>(inventory: &Inventory) -> Vec<(String, Value)> {
-    T::of(inventory)
+/// File name and content for each object of a kind.
+fn object_files<T: InventoryKind + Serialize>(inventory: &Inventory) -> Vec<(String, Value)> {
+    T::objects(inventory)
         .iter()
         .map(|(key, sourced)| (file_stem(key), serde_json::json!(sourced.object)))
         .collect()
 }
 
-/// Of nodes only what OVN has noted on them: the rest is long, and nothing in it is ours.
-fn nodes(inventory: &Inventory) -> Vec<(String, Value)> {
-    let nodes = inventory.nodes.iter().map(|(key, sourced)| {
-        let mut node = Node::default();
-        node.metadata.name = Some(key.name.clone());
-        node.metadata
-            .annotations
-            .clone_from(&sourced.object.metadata.annotations);
-        if let Some(annotations) = &mut node.metadata.annotations {
-            annotations.retain(|key, _| key.starts_with(OVN_ANNOTATIONS));
-        }
-        (file_stem(key), serde_json::json!(node))
-    });
-    nodes.collect()
+/// File name and content for each node. Of a node only the annotations of OVN-Kubernetes are
+/// stored, because Patchbay allocates nothing else on nodes, and the rest is long.
+fn node_files(inventory: &Inventory) -> Vec<(String, Value)> {
+    inventory
+        .nodes
+        .iter()
+        .map(|(key, sourced)| {
+            let mut node = Node::default();
+            node.metadata.name = Some(key.name.clone());
+            node.metadata
+                .annotations
+                .clone_from(&sourced.object.metadata.annotations);
+            if let Some(annotations) = &mut node.metadata.annotations {
+                annotations.retain(|key, _| key.starts_with(OVN_ANNOTATION_PREFIX));
+            }
+            (file_stem(key), serde_json::json!(node))
+        })
+        .collect()
 }
 
+/// File name of an object, without extension.
 fn file_stem(key: &ObjectKey) -> String {
     match &key.namespace {
         Some(namespace) => format!("{namespace}_{}", key.name),
@@ -168,8 +180,8 @@ fn file_stem(key: &ObjectKey) -> String {
     }
 }
 
-/// The state files of a folder in the order of their names; none if there is no such folder.
-fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
+/// State files of a folder in the order of their names. Empty if the folder does not exist.
+fn list_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
@@ -183,7 +195,7 @@ fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
         if !hidden
             && path
                 .extension()
-                .is_some_and(|extension| extension == EXTENSION)
+                .is_some_and(|extension| extension == FILE_EXTENSION)
         {
             files.push(path);
         }
@@ -192,12 +204,12 @@ fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Writes the object into a hidden file beside, which then takes the place of the old one.
-fn write(path: &Path, object: &Value) -> Result<(), StateError> {
+/// Writes an object into a hidden file in the same folder, and renames it over the old file.
+fn write_file(path: &Path, object: &Value) -> Result<(), StateError> {
     let yaml = serde_saphyr::to_string(object)
         .map_err(io::Error::other)
         .map_err(failed("write", path))?;
-    let text = format!("{HEADING}{yaml}");
+    let text = format!("{FILE_HEADING}{yaml}");
     if fs::read(path).is_ok_and(|old| old == text.as_bytes()) {
         return Ok(());
     }
@@ -207,15 +219,21 @@ fn write(path: &Path, object: &Value) -> Result<(), StateError> {
     fs::rename(&temporary, path).map_err(failed("replace", path))
 }
 
-fn remove(path: &Path) -> Result<(), StateError> {
+/// Removes a state file. A file without the heading stays.
+fn remove_file(path: &Path) -> Result<(), StateError> {
     let text = fs::read(path).map_err(failed("read", path))?;
-    if text.starts_with(HEADING.as_bytes()) {
+    if text.starts_with(FILE_HEADING.as_bytes()) {
         fs::remove_file(path).map_err(failed("remove", path))?;
     }
     Ok(())
 }
 
-pub(super) fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StateError {
+/// Returns a conversion of I/O errors, for `map_err`.
+pub(super) fn failed(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StateError {
     let path = path.to_owned();
-    move |source| StateError { what, path, source }
+    move |source| StateError {
+        operation,
+        path,
+        source,
+    }
 }

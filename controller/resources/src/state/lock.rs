@@ -1,4 +1,4 @@
-//! Runs that use one folder at the same time.
+//! Lock of a state folder against other runs.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -7,26 +7,27 @@ use std::path::{Path, PathBuf};
 
 use super::folder::{StateError, failed};
 
-/// The file that is locked.
-const NAME: &str = ".lock";
+/// Name of the lock file in the state folder.
+const LOCK_FILE_NAME: &str = ".lock";
 
-/// Keeps other runs from a folder until it is dropped. A folder in which nothing was put goes with it.
+/// Lock of a state folder, released when dropped. An exclusive lock then also removes a folder
+/// without state files.
 #[derive(Debug)]
 pub struct StateLock {
     folder: PathBuf,
     is_exclusive: bool,
-    /// The lock ends when this is closed; none if there was no folder to be locked.
+    /// Lock file; closing it releases the lock. `None`: there was no folder to lock.
     _file: Option<File>,
 }
 
 impl StateLock {
-    /// None if another run has the folder.
+    /// Locks the folder exclusively. `None`: another run holds a lock.
     pub(super) fn exclusive(folder: &Path) -> Result<Option<Self>, StateError> {
-        let path = folder.join(NAME);
+        let path = folder.join(LOCK_FILE_NAME);
         loop {
             fs::create_dir_all(folder).map_err(failed("create", folder))?;
             let file = match File::create(&path) {
-                // Its last user has just removed the folder.
+                // Another run has just removed the folder.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => {
                     continue;
                 }
@@ -36,7 +37,8 @@ impl StateLock {
                 return Ok(None);
             }
             let locked = file.metadata().map_err(failed("lock", &path))?.ino();
-            // Whoever had the lock may have removed the file, and others have a new one.
+            // The previous holder may have removed the file, and another run may have created and
+            // locked a new one.
             if fs::metadata(&path).is_ok_and(|there| there.ino() == locked) {
                 return Ok(Some(Self {
                     folder: folder.to_owned(),
@@ -47,13 +49,13 @@ impl StateLock {
         }
     }
 
-    /// None if another run writes to the folder.
+    /// Locks the folder for reading. `None`: another run holds the exclusive lock.
     pub(super) fn shared(folder: &Path) -> Result<Option<Self>, StateError> {
         use io::ErrorKind::{NotADirectory, NotFound};
 
-        let path = folder.join(NAME);
+        let path = folder.join(LOCK_FILE_NAME);
         let file = match File::open(&path) {
-            // If the folder itself is no folder, those who read it say so.
+            // `StateFolder::load` reports a path that is not a folder.
             Err(error) if matches!(error.kind(), NotFound | NotADirectory) => None,
             file => Some(file.map_err(failed("open", &path))?),
         };
@@ -70,7 +72,7 @@ impl StateLock {
     }
 }
 
-/// Whether the attempt to lock this file has had no other run in its way.
+/// Converts the result of an attempt to lock. `false`: another run holds a conflicting lock.
 fn is_locked(attempt: Result<(), TryLockError>, path: &Path) -> Result<bool, StateError> {
     match attempt {
         Ok(()) => Ok(true),
@@ -81,13 +83,14 @@ fn is_locked(attempt: Result<(), TryLockError>, path: &Path) -> Result<bool, Sta
 
 impl Drop for StateLock {
     fn drop(&mut self) {
-        let holds_more = |mut entries: fs::ReadDir| {
-            entries.any(|entry| entry.map_or(true, |entry| entry.file_name() != NAME))
+        let has_other_files = |mut entries: fs::ReadDir| {
+            entries.any(|entry| entry.map_or(true, |entry| entry.file_name() != LOCK_FILE_NAME))
         };
-        if self.is_exclusive && fs::read_dir(&self.folder).is_ok_and(|entries| !holds_more(entries))
+        if self.is_exclusive
+            && fs::read_dir(&self.folder).is_ok_and(|entries| !has_other_files(entries))
         {
-            // An empty folder that stays does no harm.
-            let _ = fs::remove_file(self.folder.join(NAME));
+            // Ignore errors, because a remaining empty folder does no harm.
+            let _ = fs::remove_file(self.folder.join(LOCK_FILE_NAME));
             let _ = fs::remove_dir(&self.folder);
         }
     }

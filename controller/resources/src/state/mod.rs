@@ -1,16 +1,17 @@
-//! What a cluster would keep in its objects, kept in a folder.
+//! State folder: allocations and status between runs on manifests.
 //!
-//! A cluster keeps ids, subnets, keys and conditions in annotations and status of its objects. Manifests do not, so
-//! [`StateFolder`] writes every such object into a file of its own after a run, and the next run reads them back and
-//! [`restore`]s what the manifests do not say themselves:
+//! A cluster stores ids, subnets, tunnel keys and conditions in annotations and status of its
+//! objects. Manifests do not contain them. After a run, [`StateFolder`] writes each such object
+//! into a file. The next run reads the files, and [`restore`] adds annotations and status that the
+//! manifests lack:
 //!
 //! ```text
 //! DIR/nodes/ovn-worker.yaml
-//! DIR/network-attachment-definitions/blue_blue-network.yaml      (<namespace>_<name>; neither has a `_`)
+//! DIR/network-attachment-definitions/blue_blue-network.yaml      (<namespace>_<name>, neither contains `_`)
 //! DIR/userdefinednetworks/...   DIR/clusteruserdefinednetworks/...   DIR/clusternetworkconnects/...
 //! ```
 //!
-//! Each file is replaced as a whole or not at all. Runs on one folder keep out of each other's way if they
+//! Each file is replaced atomically. Runs that share a folder must
 //! [lock](StateFolder::try_lock) it.
 
 mod folder;

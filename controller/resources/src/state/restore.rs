@@ -1,31 +1,31 @@
-//! State under manifests.
+//! Restoration of state into the objects of manifests.
 
 use std::fmt::Display;
 
-use crate::object::Node;
-use crate::object::Object;
 use serde_json::{Map, Value};
 
 use crate::Violation;
 use crate::cnc::ClusterNetworkConnect;
-use crate::manifests::{Inventory, Kind, LoadError, Origin, Problem, Sourced, describe};
+use crate::manifests::{Inventory, InventoryKind, LoadError, Origin, Problem, Sourced, describe};
 use crate::nad::NetworkAttachmentDefinition;
+use crate::object::{Node, Object};
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
-use patchbay_model::TUNNEL_KEYS;
 use patchbay_model::{
-    self, ConnectSubnetMap, DatapathKey, NETWORK_ID, NETWORK_NAME, NODE_ID, NODE_SUBNETS,
-    NetworkId, ROUTER_TUNNEL_KEY,
+    ConnectSubnetMap, DatapathKey, NETWORK_ID, NETWORK_NAME, NODE_ID, NODE_SUBNETS, NetworkId,
+    ROUTER_TUNNEL_KEY, TUNNEL_KEYS,
 };
 
-/// Lays what an earlier run has left under the manifests: annotations that the controller writes and status, where the
-/// manifests do not have them, and attachment definitions that were made for a custom resource. The spec is always that
-/// of the manifests; state of objects that are not among them any more is left out.
+/// Adds the state of an earlier run to the objects of the manifests.
+///
+/// Added are the controller's annotations and the status where the manifests lack them, and
+/// attachment definitions that belong to a custom resource. The spec is always that of the
+/// manifests. State of objects that are no longer in the manifests is dropped.
 ///
 /// # Errors
-/// [`LoadError`], if an annotation of the state cannot be read, or if a spec has changed in a way that an API server would
-/// refuse. Nothing is restored then.
+/// [`LoadError`] if an annotation of the state cannot be read, or if a spec has changed in a way
+/// that an API server would refuse. Nothing is restored then.
 pub fn restore(manifests: &mut Inventory, state: &Inventory) -> Result<(), LoadError> {
-    let mut problems = unreadable(state);
+    let mut problems = annotation_problems(state);
     problems.extend(refused_changes(
         manifests,
         state,
@@ -69,121 +69,112 @@ pub fn restore(manifests: &mut Inventory, state: &Inventory) -> Result<(), LoadE
         restore_annotations(new, old, &[ConnectSubnetMap::ANNOTATION, ROUTER_TUNNEL_KEY]);
         restore_status(&mut new.status, old.status.as_ref());
     });
-    let made = state
-        .network_attachment_definitions
-        .iter()
-        .filter(|(key, nad)| {
-            let known = manifests.network_attachment_definitions.get(key).is_some();
-            !known
-                && nad
-                    .object
-                    .owner_references()
-                    .iter()
-                    .any(|owner| owner.controller == Some(true))
-        });
-    let made: Vec<_> = made.map(|(_, nad)| nad.clone()).collect();
-    for nad in made {
-        manifests.network_attachment_definitions.insert(nad);
+    for (key, nad) in state.network_attachment_definitions.iter() {
+        let has_controller = nad
+            .object
+            .owner_references()
+            .iter()
+            .any(|owner| owner.controller == Some(true));
+        if has_controller && manifests.network_attachment_definitions.get(key).is_none() {
+            manifests.network_attachment_definitions.insert(nad.clone());
+        }
     }
     Ok(())
 }
 
-/// Annotations that nobody can read. Found here, they are told with the file that they are in; later they look like the
-/// manifests' own.
-fn unreadable(state: &Inventory) -> Vec<Problem> {
+/// Problems of annotations that cannot be read. They are reported before the restoration, because
+/// afterwards the annotations seem to come from the manifests.
+fn annotation_problems(state: &Inventory) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (_, sourced) in state.nodes.iter() {
-        for error in crate::read::node(&sourced.object).1 {
-            problems.push(unreadable_annotation(
-                sourced,
-                error.annotation,
-                &error.reason,
-            ));
+        for error in crate::conversion::node(&sourced.object).1 {
+            problems.push(annotation_problem(sourced, error.annotation, &error.reason));
         }
     }
     for (_, sourced) in state.network_attachment_definitions.iter() {
         let id = sourced.object.annotations().get(NETWORK_ID);
         if let Some(Err(error)) = id.map(|id| id.parse::<NetworkId>()) {
-            problems.push(unreadable_annotation(sourced, NETWORK_ID, &error));
+            problems.push(annotation_problem(sourced, NETWORK_ID, &error));
         }
     }
     for (_, sourced) in state.cluster_network_connects.iter() {
         let annotations = sourced.object.annotations();
         let key = annotations.get(ROUTER_TUNNEL_KEY);
         if let Some(Err(error)) = key.map(|key| key.parse::<DatapathKey>()) {
-            problems.push(unreadable_annotation(sourced, ROUTER_TUNNEL_KEY, &error));
+            problems.push(annotation_problem(sourced, ROUTER_TUNNEL_KEY, &error));
         }
         let subnets = annotations.get(ConnectSubnetMap::ANNOTATION);
         if let Some(Err(error)) = subnets.map(|text| ConnectSubnetMap::parse(text)) {
             let (key, error) = (ConnectSubnetMap::ANNOTATION, error.reason());
-            problems.push(unreadable_annotation(sourced, key, error));
+            problems.push(annotation_problem(sourced, key, error));
         }
     }
     problems
 }
 
-fn unreadable_annotation<T: Kind>(
+fn annotation_problem<T: InventoryKind>(
     sourced: &Sourced<T>,
     annotation: &str,
     error: &dyn Display,
 ) -> Problem {
     Problem {
-        place: sourced.origin.place().cloned(),
+        location: sourced.origin.location().cloned(),
         object: Some(describe(&sourced.object)),
         field: Some(format!("metadata.annotations[{annotation}]")),
-        message: format!("{error} (correct the file, or remove it to start anew)"),
+        message: format!("{error} (correct the file, or remove it to discard the state)"),
     }
 }
 
-/// Changes that an API server would refuse. Only a new object may have the new spec: without its state it is one.
-fn refused_changes<T: Kind>(
+/// Problems of changes that an API server would refuse. Without its state, the object is a new
+/// one, for which the new spec is valid.
+fn refused_changes<T: InventoryKind>(
     manifests: &Inventory,
     state: &Inventory,
     violations: impl Fn(&T, &T) -> Vec<Violation>,
 ) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for (key, new) in T::of(manifests).in_order() {
-        let Some(old) = T::of(state).get(key) else {
+    for (key, new) in T::objects(manifests).in_order() {
+        let Some(old) = T::objects(state).get(key) else {
             continue;
         };
         problems.extend(
             violations(&new.object, &old.object)
                 .into_iter()
                 .map(|violation| Problem {
-                    place: new.origin.place().cloned(),
+                    location: new.origin.location().cloned(),
                     object: Some(describe(&new.object)),
                     field: Some(violation.field),
-                    message: format!("{} ({})", violation.message, way_out(old)),
+                    message: format!("{} ({})", violation.message, recreation_hint(old)),
                 }),
         );
     }
     problems
 }
 
-/// How to have the change all the same.
-fn way_out<T>(sourced: &Sourced<T>) -> String {
+/// Advice for a user who wants the refused change.
+fn recreation_hint<T>(sourced: &Sourced<T>) -> String {
     match &sourced.origin {
-        Origin::State(place) => format!("remove {} to start anew", place.file),
-        // It is this process that remembers.
+        Origin::State(location) => format!("remove {} to recreate the object", location.file),
+        // The old object is in the memory of this process.
         Origin::Manifest(_) | Origin::Rendered(_) | Origin::Cluster => {
-            "stop and start again to start anew".to_owned()
+            "restart patchbay to recreate the object".to_owned()
         }
     }
 }
 
-fn restore_kind<T: Kind>(
+fn restore_kind<T: InventoryKind>(
     manifests: &mut Inventory,
     state: &Inventory,
     restore: impl Fn(&mut T, &T),
 ) {
-    for (key, new) in T::of_mut(manifests).iter_mut() {
-        if let Some(old) = T::of(state).get(key) {
+    for (key, new) in T::objects_mut(manifests).iter_mut() {
+        if let Some(old) = T::objects(state).get(key) {
             restore(&mut new.object, &old.object);
         }
     }
 }
 
-fn restore_annotations<T: Kind>(new: &mut T, old: &T, keys: &[&str]) {
+fn restore_annotations<T: InventoryKind>(new: &mut T, old: &T, keys: &[&str]) {
     for key in keys {
         if let Some(value) = old.annotations().get(*key) {
             new.annotations_mut()
@@ -193,7 +184,8 @@ fn restore_annotations<T: Kind>(new: &mut T, old: &T, keys: &[&str]) {
     }
 }
 
-/// The annotation holds one entry for each network, and a manifest may know some of them.
+/// Restores the node subnets of networks for which the manifest has none. The annotation has one
+/// entry for each network.
 fn restore_node_subnets(new: &mut Node, old: &Node) {
     let read = |node: &Node| -> Option<Map<String, Value>> {
         serde_json::from_str(node.annotations().get(NODE_SUBNETS)?).ok()
@@ -204,7 +196,7 @@ fn restore_node_subnets(new: &mut Node, old: &Node) {
             new.annotations_mut()
                 .insert(NODE_SUBNETS.to_owned(), Value::from(entries).to_string());
         }
-        // What the manifest has and nobody can read is told by those who need it.
+        // An unreadable annotation of the manifest stays, and is reported where it is used.
         _ => restore_annotations(new, old, &[NODE_SUBNETS]),
     }
 }

@@ -2,11 +2,11 @@
 
 use std::net::Ipv4Addr;
 
-use super::scalar::Rules;
+use super::rule_checker::RuleChecker;
 use super::{CudnTopology, EvpnConfig, NetworkSpec, Transport, VrfConfig};
 
 /// The rules that tie `evpn` to the transport and the topology of its network.
-pub(super) fn check(rules: &mut Rules, field: &str, network: &NetworkSpec) {
+pub(super) fn check(rules: &mut RuleChecker, field: &str, network: &NetworkSpec) {
     let field = format!("{field}.evpn");
     let wanted = network.transport == Some(Transport::Evpn);
     match &network.evpn {
@@ -29,7 +29,12 @@ pub(super) fn check(rules: &mut Rules, field: &str, network: &NetworkSpec) {
     }
 }
 
-fn check_vrfs_present(rules: &mut Rules, field: &str, topology: CudnTopology, evpn: &EvpnConfig) {
+fn check_vrfs_present(
+    rules: &mut RuleChecker,
+    field: &str,
+    topology: CudnTopology,
+    evpn: &EvpnConfig,
+) {
     rules.check(
         topology != CudnTopology::Layer2 || evpn.mac_vrf.is_some(),
         field,
@@ -47,7 +52,7 @@ fn check_vrfs_present(rules: &mut Rules, field: &str, topology: CudnTopology, ev
     );
 }
 
-fn check_config(rules: &mut Rules, field: &str, evpn: &EvpnConfig) {
+fn check_config(rules: &mut RuleChecker, field: &str, evpn: &EvpnConfig) {
     rules.check(
         !evpn.vtep.is_empty(),
         format!("{field}.vtep"),
@@ -72,7 +77,7 @@ fn check_config(rules: &mut Rules, field: &str, evpn: &EvpnConfig) {
     }
 }
 
-fn check_vrf(rules: &mut Rules, field: &str, vrf: &VrfConfig) {
+fn check_vrf(rules: &mut RuleChecker, field: &str, vrf: &VrfConfig) {
     rules.range(&format!("{field}.vni"), Some(vrf.vni), 1, 16_777_215);
     if let Some(target) = &vrf.route_target {
         let field = format!("{field}.routeTarget");

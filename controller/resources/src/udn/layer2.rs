@@ -2,12 +2,12 @@
 
 use ipnet::IpNet;
 
-use super::scalar::Rules;
-use super::validate::{JOIN_SUBNETS_ROLE, MTU_IPV6, check_ipam, check_mtu, ipam_disabled};
+use super::rule_checker::RuleChecker;
+use super::validation::{JOIN_SUBNETS_ROLE, MTU_IPV6, check_ipam, check_mtu, ipam_disabled};
 use super::{Layer2Config, NetworkRole};
 use crate::address::parse_cidr;
 
-pub(super) fn check(rules: &mut Rules, field: &str, config: &Layer2Config) {
+pub(super) fn check(rules: &mut RuleChecker, field: &str, config: &Layer2Config) {
     let primary = config.role == NetworkRole::Primary;
     let subnets_field = format!("{field}.subnets");
     let subnets = rules.dual_stack_cidrs(&subnets_field, config.subnets.as_deref());
@@ -67,7 +67,7 @@ pub(super) fn check(rules: &mut Rules, field: &str, config: &Layer2Config) {
 
 /// `reservedSubnets` and `infrastructureSubnets`: ranges inside the network's own.
 fn check_ranges(
-    rules: &mut Rules,
+    rules: &mut RuleChecker,
     field: &str,
     name: &str,
     config: &Layer2Config,
@@ -117,7 +117,7 @@ fn check_ranges(
 }
 
 fn check_gateways(
-    rules: &mut Rules,
+    rules: &mut RuleChecker,
     field: &str,
     config: &Layer2Config,
     subnets: &[IpNet],

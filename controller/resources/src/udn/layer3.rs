@@ -2,11 +2,11 @@
 
 use ipnet::IpNet;
 
-use super::scalar::{Rules, is_v4};
-use super::validate::{JOIN_SUBNETS_ROLE, MTU_IPV6, check_mtu};
+use super::rule_checker::{RuleChecker, is_v4};
+use super::validation::{JOIN_SUBNETS_ROLE, MTU_IPV6, check_mtu};
 use super::{Layer3Config, Layer3Subnet, NetworkRole};
 
-pub(super) fn check(rules: &mut Rules, field: &str, config: &Layer3Config) {
+pub(super) fn check(rules: &mut RuleChecker, field: &str, config: &Layer3Config) {
     let subnets_field = format!("{field}.subnets");
     rules.items(&subnets_field, config.subnets.len(), 400);
     let mut cidrs = Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn check(rules: &mut Rules, field: &str, config: &Layer3Config) {
     check_mtu(rules, field, config.mtu, &cidrs, MTU_IPV6);
 }
 
-fn check_host_subnet(rules: &mut Rules, field: &str, cidr: IpNet, host_subnet: Option<i32>) {
+fn check_host_subnet(rules: &mut RuleChecker, field: &str, cidr: IpNet, host_subnet: Option<i32>) {
     let Some(host_subnet) = host_subnet else {
         return;
     };
@@ -68,7 +68,7 @@ fn check_host_subnet(rules: &mut Rules, field: &str, cidr: IpNet, host_subnet: O
 }
 
 fn check_subnets_together(
-    rules: &mut Rules,
+    rules: &mut RuleChecker,
     field: &str,
     cidrs: &[(IpNet, &Layer3Subnet)],
     all_readable: bool,

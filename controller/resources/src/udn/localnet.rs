@@ -1,10 +1,10 @@
 //! Rules of localnet networks.
 
-use super::scalar::Rules;
-use super::validate::{check_ipam, check_mtu, ipam_disabled};
+use super::rule_checker::RuleChecker;
+use super::validation::{check_ipam, check_mtu, ipam_disabled};
 use super::{LocalnetConfig, NetworkRole, VlanConfig, VlanMode};
 
-pub(super) fn check(rules: &mut Rules, field: &str, config: &LocalnetConfig) {
+pub(super) fn check(rules: &mut RuleChecker, field: &str, config: &LocalnetConfig) {
     rules.check(
         config.role == NetworkRole::Secondary,
         format!("{field}.role"),

@@ -1,6 +1,6 @@
 //! Rules about what may change in an existing object.
 
-use super::scalar::Rules;
+use super::rule_checker::RuleChecker;
 use super::{
     ClusterUserDefinedNetworkSpec, Layer3Config, Layer3Subnet, NetworkRole, UserDefinedNetworkSpec,
 };
@@ -9,7 +9,7 @@ use crate::Violation;
 impl UserDefinedNetworkSpec {
     /// Everything that an API server would refuse in the change from `old` to this `spec`.
     pub fn transition_violations(&self, old: &Self) -> Vec<Violation> {
-        let mut rules = Rules::default();
+        let mut rules = RuleChecker::default();
         rules.check(
             self.topology == old.topology,
             "spec.topology",
@@ -32,7 +32,7 @@ impl UserDefinedNetworkSpec {
 impl ClusterUserDefinedNetworkSpec {
     /// Everything that an API server would refuse in the change from `old` to this `spec`.
     pub fn transition_violations(&self, old: &Self) -> Vec<Violation> {
-        let mut rules = Rules::default();
+        let mut rules = RuleChecker::default();
         let field = |name: &str| format!("spec.network.{name}");
         let (was, is) = (&old.network, &self.network);
         rules.check(
@@ -80,7 +80,7 @@ impl ClusterUserDefinedNetworkSpec {
 
 /// A member that may not change; that it may not come or go is a rule of the topology.
 fn check_kept<T: PartialEq>(
-    rules: &mut Rules,
+    rules: &mut RuleChecker,
     field: &str,
     old: Option<&T>,
     new: Option<&T>,
@@ -91,7 +91,7 @@ fn check_kept<T: PartialEq>(
     }
 }
 
-fn check_layer3(rules: &mut Rules, field: &str, old: &Layer3Config, new: &Layer3Config) {
+fn check_layer3(rules: &mut RuleChecker, field: &str, old: &Layer3Config, new: &Layer3Config) {
     rules.check(
         old.role == new.role,
         format!("{field}.role"),

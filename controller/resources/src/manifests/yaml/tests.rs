@@ -1,4 +1,4 @@
-//! Streams in, values with their lines out.
+//! Tests of the parser of YAML streams.
 
 use std::fmt::Write;
 
@@ -46,7 +46,7 @@ fn documents_are_numbered_and_lines_count_from_the_start_of_the_stream() {
 }
 
 #[test]
-fn scalars_have_the_types_that_kubectl_gives_them() {
+fn scalars_have_the_types_of_kubectl() {
     let text = "a: 2\nb: '2'\nc: yes\nd: 1.5\ne: 0a:58\nf: |\n  x\ng:\nh: 2026-01-01\n1: 12345678901234567890\n";
     assert_eq!(
         values(text)[0].2,
@@ -56,7 +56,7 @@ fn scalars_have_the_types_that_kubectl_gives_them() {
 }
 
 #[test]
-fn numbers_are_those_that_kubectl_hands_on() {
+fn numbers_are_converted_as_by_kubectl() {
     let text = "a: 24.0\nb: 024\nc: +24\nd: 2.4e1\ne: 089\nf: -024\ng: 0x18\nh: 1e30\ni: 24.5\nj: 0\nk: '024'\n";
     assert_eq!(
         values(text)[0].2,
@@ -66,7 +66,7 @@ fn numbers_are_those_that_kubectl_hands_on() {
 }
 
 #[test]
-fn texts_that_look_like_numbers_are_written_so_that_they_stay_texts() {
+fn strings_that_look_like_numbers_are_written_in_quotes() {
     for text in [
         "024", "0_10", "-0_7", "0o_1", "0x_f", "00", "1_0", "24.0", "089", "+024",
     ] {
@@ -76,7 +76,7 @@ fn texts_that_look_like_numbers_are_written_so_that_they_stay_texts() {
 }
 
 #[test]
-fn json_is_read_too() {
+fn json_is_read() {
     assert_eq!(
         values("{\n\t\"a\": [1,\n\t\t2]\n}\n")[0].2,
         json!({"a": [1, 2]})
@@ -84,7 +84,7 @@ fn json_is_read_too() {
 }
 
 #[test]
-fn lines_of_fields() {
+fn fields_have_lines() {
     let text = "a: 1\n---\nspec:\n  subnets:\n  - cidr: x\n  - cidr: y\nmetadata:\n  labels:\n    k8s.ovn.org/b: c\n";
     let documents = parse_stream(text);
     let Ok(node) = &documents[1].content else {
@@ -103,7 +103,7 @@ fn lines_of_fields() {
 }
 
 #[test]
-fn a_broken_document_is_placed_and_hides_no_other() {
+fn a_syntax_error_has_a_line_and_hides_no_other_document() {
     assert_eq!(
         error("a: 1\n---\nb: c: d\n"),
         (
@@ -121,7 +121,7 @@ fn a_broken_document_is_placed_and_hides_no_other() {
 }
 
 #[test]
-fn aliases_cannot_blow_up() {
+fn the_expansion_of_aliases_is_limited() {
     let mut bomb = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n");
     for level in 1..9 {
         let items = vec![format!("*a{}", level - 1); 10].join(",");
@@ -129,7 +129,7 @@ fn aliases_cannot_blow_up() {
     }
     assert!(matches!(
         &parse_stream(&bomb)[..],
-        [Document {
+        [YamlDocument {
             content: Err(_),
             ..
         }]

@@ -60,7 +60,7 @@ impl TestBed {
         }))
         .unwrap();
         self.nads
-            .insert(patchbay_resources::read::nad_key(&nad), nad);
+            .insert(patchbay_resources::conversion::nad_key(&nad), nad);
         self.namespaces.insert(name.to_owned(), namespace);
         self
     }
@@ -127,7 +127,7 @@ impl TestBed {
         self.clock += 1;
         let now = Time(Timestamp::from_second(self.clock).unwrap());
         let networks =
-            patchbay_resources::read::networks(self.nads.values(), self.namespaces.values());
+            patchbay_resources::conversion::networks(self.nads.values(), self.namespaces.values());
         let objects = ClusterObjects::new(
             &networks,
             self.nads.values(),

@@ -169,7 +169,7 @@ fn blocks_that_are_too_small_for_nodes_are_warnings() {
     bed.settle();
     let warnings = |bed: &mut TestBed, id: i64| {
         let networks =
-            patchbay_resources::read::networks(bed.nads.values(), bed.namespaces.values());
+            patchbay_resources::conversion::networks(bed.nads.values(), bed.namespaces.values());
         let nodes = [("n1", 2), ("n2", id), ("n3", 3)]
             .map(|(name, id)| (name, NodeId::try_new(id).unwrap()));
         let objects = ClusterObjects::new(

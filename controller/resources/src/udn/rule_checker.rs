@@ -9,11 +9,11 @@ use crate::address::{parse_cidr, parse_ip};
 
 /// Violations found so far in one object.
 #[derive(Default)]
-pub(super) struct Rules {
+pub(super) struct RuleChecker {
     pub(super) found: Vec<Violation>,
 }
 
-impl Rules {
+impl RuleChecker {
     /// Notes the message unless the rule holds.
     pub(super) fn check(
         &mut self,

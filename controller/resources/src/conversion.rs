@@ -1,9 +1,7 @@
-//! Domain values read from Kubernetes objects.
+//! Conversion of Kubernetes objects into values of [`patchbay_model`].
 
 use std::collections::BTreeSet;
 
-use crate::object::Object;
-use crate::object::{Namespace, Node as NodeObject, Service, ServicePort};
 use patchbay_model::{
     AttachmentDefinition, ClusterIpService, Connect, ConnectError, ConnectInput, ConnectRange,
     ConnectSubnetMap, Connectivity, NETWORK_ID, NadKey, NetworkObjects, Networks, Node, NodeError,
@@ -13,11 +11,12 @@ use patchbay_model::{
 use crate::cnc::{self, ClusterNetworkConnect};
 use crate::manifests::Inventory;
 use crate::nad::NetworkAttachmentDefinition;
+use crate::object::{Namespace, Node as NodeObject, Object, Service, ServicePort};
 
 #[cfg(test)]
-mod networks;
+mod networks_tests;
 
-/// The key of an attachment definition.
+/// Key of a network attachment definition.
 pub fn nad_key(nad: &NetworkAttachmentDefinition) -> NadKey {
     NadKey {
         namespace: nad.namespace().unwrap_or_default(),
@@ -25,20 +24,21 @@ pub fn nad_key(nad: &NetworkAttachmentDefinition) -> NadKey {
     }
 }
 
-/// All networks that attachment definitions lead to. Namespaces matter by their label.
+/// Networks of attachment definitions. Of the namespaces only the label for primary networks is
+/// used.
 pub fn networks<'a>(
     nads: impl IntoIterator<Item = &'a NetworkAttachmentDefinition>,
     namespaces: impl IntoIterator<Item = &'a Namespace>,
 ) -> Networks {
-    let served: BTreeSet<String> = namespaces
+    let primary_namespaces: BTreeSet<String> = namespaces
         .into_iter()
         .filter(|namespace| namespace.labels().contains_key(PRIMARY_NETWORK_LABEL))
         .map(Object::name_any)
         .collect();
-    Networks::from_definitions(nads.into_iter().map(definition), &served)
+    Networks::from_definitions(nads.into_iter().map(definition), &primary_namespaces)
 }
 
-/// The parts of an attachment definition that networks follow from.
+/// Inputs of networks from an attachment definition.
 pub fn definition(nad: &NetworkAttachmentDefinition) -> AttachmentDefinition<'_> {
     let annotation = |key| nad.annotations().get(key).map(String::as_str);
     AttachmentDefinition {
@@ -50,7 +50,7 @@ pub fn definition(nad: &NetworkAttachmentDefinition) -> AttachmentDefinition<'_>
     }
 }
 
-/// The objects of an inventory that the rows of networks follow from.
+/// Inputs of network rows from an inventory.
 pub fn network_objects(inventory: &Inventory) -> NetworkObjects<'_> {
     let nads = || inventory.network_attachment_definitions.iter();
     NetworkObjects {
@@ -73,24 +73,25 @@ pub fn network_objects(inventory: &Inventory) -> NetworkObjects<'_> {
     }
 }
 
-/// Name of the network of the custom resource that controls a definition; `None`: no custom resource does.
+/// Network name of the UDN or CUDN that controls an attachment definition. `None`: no UDN or CUDN
+/// controls it.
 fn network_of_controller(nad: &NetworkAttachmentDefinition) -> Option<String> {
-    let cluster = nad.cluster_network().map(names::cudn_network);
-    cluster.or_else(|| {
-        let name = nad.namespace_network()?;
-        Some(names::udn_network(
-            &nad.namespace().unwrap_or_default(),
-            name,
-        ))
-    })
+    if let Some(name) = nad.controlling_cudn() {
+        return Some(names::cudn_network(name));
+    }
+    let name = nad.controlling_udn()?;
+    Some(names::udn_network(
+        &nad.namespace().unwrap_or_default(),
+        name,
+    ))
 }
 
-/// `true` when the definition belongs to the custom resource of the network of this name.
-pub fn is_made_for(nad: &NetworkAttachmentDefinition, network: &str) -> bool {
+/// `true` when a UDN or CUDN controls the attachment definition, and has this network name.
+pub fn is_owned_by_network(nad: &NetworkAttachmentDefinition, network: &str) -> bool {
     network_of_controller(nad).as_deref() == Some(network)
 }
 
-/// A node, and the annotations that cannot be read.
+/// A node, and an error for each annotation that cannot be read.
 pub fn node(object: &NodeObject) -> (Node, Vec<NodeError>) {
     let name = object.metadata.name.as_deref().unwrap_or_default();
     let created = object.metadata.creation_timestamp.as_ref();
@@ -101,7 +102,7 @@ pub fn node(object: &NodeObject) -> (Node, Vec<NodeError>) {
     )
 }
 
-/// A service; `None`: the service has no cluster IP.
+/// A service. `None`: the service has no cluster IP.
 pub fn service(service: &Service) -> Option<ClusterIpService> {
     let spec = service.spec.as_ref()?;
     let cluster_ip = spec.cluster_ip.as_deref().unwrap_or_default();
@@ -109,7 +110,7 @@ pub fn service(service: &Service) -> Option<ClusterIpService> {
         return None;
     }
     let protocol = |port: &ServicePort| {
-        // The API server fills the protocol in; a manifest may leave it out.
+        // The API server sets the default `TCP`; manifests may omit the protocol.
         port.protocol.clone().unwrap_or_else(|| "TCP".to_owned())
     };
     Some(ClusterIpService {
@@ -118,7 +119,7 @@ pub fn service(service: &Service) -> Option<ClusterIpService> {
     })
 }
 
-/// A ClusterNetworkConnect with its identity, readable or not.
+/// A ClusterNetworkConnect with its UID, or with the error if it cannot be read.
 pub fn connect_input(object: &ClusterNetworkConnect) -> ConnectInput {
     ConnectInput {
         uid: object.uid(),
@@ -126,10 +127,10 @@ pub fn connect_input(object: &ClusterNetworkConnect) -> ConnectInput {
     }
 }
 
-/// A ClusterNetworkConnect as the cluster manager has annotated it.
+/// A ClusterNetworkConnect with the annotations of the cluster manager.
 ///
 /// # Errors
-/// An annotation or a range cannot be read.
+/// [`ConnectError`] if an annotation or a connect subnet cannot be read.
 pub fn connect(object: &ClusterNetworkConnect) -> Result<Connect, ConnectError> {
     let annotation = |key| object.annotations().get(key).map_or("", String::as_str);
     let tunnel_key = match annotation(ROUTER_TUNNEL_KEY) {
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_cluster_half_published() {
+    fn annotations_of_the_cluster_manager_are_read() {
         let object = object(&json!({
             ROUTER_TUNNEL_KEY: "16715782",
             ConnectSubnetMap::ANNOTATION: r#"{"layer3_1":{"ipv4":"192.168.0.0/24"},"odd":{"ipv4":"192.168.1.0/24"}}"#,
@@ -200,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_published_yet() {
+    fn annotations_may_be_missing() {
         let connect = super::connect(&object(&json!({}))).unwrap();
         assert_eq!(connect.tunnel_key, None);
         assert!(connect.subnets.is_empty());
     }
 
     #[test]
-    fn a_bad_key_is_told() {
+    fn an_invalid_tunnel_key_is_an_error() {
         let error = connect(&object(&json!({ROUTER_TUNNEL_KEY: "0"}))).unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn services_count_by_cluster_ip_and_protocol() {
+    fn services_without_cluster_ip_are_left_out() {
         let service = |spec: serde_json::Value| {
             let object = json!({"metadata": {"name": "web", "namespace": "red"}, "spec": spec});
             super::service(&serde_json::from_value(object).unwrap())

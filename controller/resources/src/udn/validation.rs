@@ -2,7 +2,7 @@
 
 use ipnet::IpNet;
 
-use super::scalar::{Rules, is_v4};
+use super::rule_checker::{RuleChecker, is_v4};
 use super::{
     ClusterUserDefinedNetworkSpec, CudnTopology, IpamConfig, IpamLifecycle, IpamMode, Layer2Config,
     Layer3Config, NetworkRole, NetworkSpec, Transport, UdnTopology, UserDefinedNetworkSpec, evpn,
@@ -23,7 +23,7 @@ pub(super) const JOIN_SUBNETS_ROLE: &str = "JoinSubnets is only supported for Pr
 impl UserDefinedNetworkSpec {
     /// Everything that an API server would refuse in this `spec`.
     pub fn violations(&self) -> Vec<Violation> {
-        let mut rules = Rules::default();
+        let mut rules = RuleChecker::default();
         let (layer3, layer2) = (
             self.topology == UdnTopology::Layer3,
             self.topology == UdnTopology::Layer2,
@@ -43,7 +43,7 @@ impl UserDefinedNetworkSpec {
 impl ClusterUserDefinedNetworkSpec {
     /// Everything that an API server would refuse in this `spec`.
     pub fn violations(&self) -> Vec<Violation> {
-        let mut rules = Rules::default();
+        let mut rules = RuleChecker::default();
         rules.found.extend(selector::violations(
             "spec.namespaceSelector",
             &self.namespace_selector,
@@ -100,7 +100,7 @@ impl NetworkSpec {
 }
 
 fn check_configs(
-    rules: &mut Rules,
+    rules: &mut RuleChecker,
     field: &str,
     layer3: Option<&Layer3Config>,
     layer2: Option<&Layer2Config>,
@@ -115,7 +115,7 @@ fn check_configs(
 
 /// The API asks for *exactly one* IPv6 range before it wants room for IPv6 packets; so do we.
 pub(super) fn check_mtu(
-    rules: &mut Rules,
+    rules: &mut RuleChecker,
     field: &str,
     mtu: Option<i32>,
     cidrs: &[IpNet],
@@ -135,7 +135,7 @@ pub(super) fn ipam_disabled(ipam: Option<&IpamConfig>) -> bool {
     ipam.is_some_and(|ipam| ipam.mode == Some(IpamMode::Disabled))
 }
 
-pub(super) fn check_ipam(rules: &mut Rules, field: &str, ipam: Option<&IpamConfig>) {
+pub(super) fn check_ipam(rules: &mut RuleChecker, field: &str, ipam: Option<&IpamConfig>) {
     let Some(IpamConfig { mode, lifecycle }) = ipam else {
         return;
     };
@@ -151,7 +151,7 @@ pub(super) fn check_ipam(rules: &mut Rules, field: &str, ipam: Option<&IpamConfi
     );
 }
 
-fn check_transport(rules: &mut Rules, field: &str, network: &NetworkSpec) {
+fn check_transport(rules: &mut RuleChecker, field: &str, network: &NetworkSpec) {
     let primary = network.role() == Some(NetworkRole::Primary);
     let layer3 = network.topology == CudnTopology::Layer3;
     let no_overlay = network.transport == Some(Transport::NoOverlay);
@@ -179,7 +179,7 @@ fn check_transport(rules: &mut Rules, field: &str, network: &NetworkSpec) {
     evpn::check(rules, field, network);
 }
 
-fn check_uplinks(rules: &mut Rules, field: &str, uplinks: &[String], network: &NetworkSpec) {
+fn check_uplinks(rules: &mut RuleChecker, field: &str, uplinks: &[String], network: &NetworkSpec) {
     rules.items(field, uplinks.len(), 1);
     for (index, uplink) in uplinks.iter().enumerate() {
         let field = format!("{field}[{index}]");

@@ -1,4 +1,4 @@
-//! From attachment definitions to networks.
+//! Networks of attachment definitions.
 
 use serde_json::json;
 
@@ -61,7 +61,7 @@ fn definitions_of_one_network_are_one_network() {
 }
 
 #[test]
-fn what_leads_nowhere_is_told_with_its_name() {
+fn definitions_without_a_network_have_problems() {
     let mut broken = nad("f", "broken", "f_broken", Some("9"), "");
     broken.spec.config = Some("{".to_owned());
     let nads = [
@@ -75,9 +75,9 @@ fn what_leads_nowhere_is_told_with_its_name() {
     ];
     let networks = super::networks(&nads, []);
     assert_eq!(networks.iter().count(), 1);
-    let told = problems(&networks);
+    let found = problems(&networks);
     assert_eq!(
-        told[..5],
+        found[..5],
         [
             "a/second: primary network already exist in namespace \"a\": a/red",
             "b/red: network cluster_udn_red is defined differently by a/red",
@@ -87,9 +87,9 @@ fn what_leads_nowhere_is_told_with_its_name() {
         ]
     );
     assert!(
-        told[5].starts_with("f/broken: spec.config: "),
+        found[5].starts_with("f/broken: spec.config: "),
         "{}",
-        told[5]
+        found[5]
     );
 }
 
@@ -145,7 +145,7 @@ fn with(
 }
 
 #[test]
-fn a_stranger_does_not_take_over_a_network() {
+fn a_definition_without_owner_does_not_take_over_a_network() {
     let red = |namespace| {
         nad(
             namespace,
@@ -155,11 +155,11 @@ fn a_stranger_does_not_take_over_a_network() {
             "10.0.0.0/16",
         )
     };
-    let stranger = |network: &str| nad("a", "x", network, Some("1"), "10.9.0.0/16");
-    for stranger in [
-        stranger("cluster_udn_red"),
-        // Made for a network, but not for this one.
-        made(stranger("cluster_udn_red")),
+    let unowned = |network: &str| nad("a", "x", network, Some("1"), "10.9.0.0/16");
+    for definition in [
+        unowned("cluster_udn_red"),
+        // Owned by another network.
+        made(unowned("cluster_udn_red")),
         with(made(red("a")), "name", "else".into()),
         with(
             nad("a", "x", "cluster_udn_red", Some("1"), "10.0.0.0/16"),
@@ -167,8 +167,8 @@ fn a_stranger_does_not_take_over_a_network() {
             1300.into(),
         ),
     ] {
-        let refused = nad_key(&stranger);
-        let networks = super::networks(&[stranger, made(red("b")), made(red("c"))], []);
+        let refused = nad_key(&definition);
+        let networks = super::networks(&[definition, made(red("b")), made(red("c"))], []);
         assert_eq!(networks.iter().count(), 1);
         let network = networks.by_name("cluster_udn_red").unwrap();
         assert_eq!(network.pod_subnets[0].to_string(), "10.0.0.0/16/24");
@@ -191,7 +191,7 @@ fn a_stranger_does_not_take_over_a_network() {
 }
 
 #[test]
-fn a_configuration_names_its_own_definition() {
+fn a_configuration_must_name_its_own_definition() {
     let nads = [
         with(
             nad("a", "red", "r", Some("1"), "10.0.0.0/16"),

@@ -1,0 +1,127 @@
+//! Detection of misspelled kinds and API groups in manifests.
+//!
+//! An ignored object counts as absent, and the rows of absent objects are removed from databases.
+//! So an object of an unknown kind is ignored only if its kind is probably spelled as intended.
+
+/// `apiVersion` and kind of the objects that Patchbay reads.
+const READ_KINDS: [(&str, &str); 8] = [
+    ("k8s.ovn.org/v1", "ClusterNetworkConnect"),
+    ("k8s.ovn.org/v1", "ClusterUserDefinedNetwork"),
+    ("k8s.ovn.org/v1", "UserDefinedNetwork"),
+    ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition"),
+    ("v1", "Namespace"),
+    ("v1", "Node"),
+    ("v1", "Service"),
+    ("v1", "List"),
+];
+
+/// Largest number of edits between a kind and a misspelling of it.
+const MAX_MISSPELLING_EDITS: usize = 3;
+
+/// Returns field and message for a kind that is probably a misspelling of a kind in
+/// [`READ_KINDS`]. `None`: ignore the object.
+pub(super) fn find_misspelling(group: &str, kind: &str) -> Option<(&'static str, String)> {
+    let (api_version, intended) = READ_KINDS
+        .into_iter()
+        .find(|read_kind| is_misspelling_of(*read_kind, group, kind))?;
+    Some(if kind == intended {
+        let message = format!("unknown version of kind {intended}, did you mean {api_version}?");
+        ("apiVersion", message)
+    } else {
+        let message = format!("unknown kind, did you mean {intended} of {api_version}?");
+        ("kind", message)
+    })
+}
+
+/// `true` when `kind` of `group` probably stands for the read kind.
+fn is_misspelling_of((api_version, read_kind): (&str, &str), group: &str, kind: &str) -> bool {
+    let (read_group, _) = api_version.rsplit_once('/').unwrap_or_default();
+    if read_group.is_empty() {
+        // Other API groups have kinds `Node` and `Service` as well. Their names contain a dot.
+        !group.contains('.')
+            && (kind == read_kind || group.is_empty() && is_similar(kind, read_kind))
+    } else {
+        is_similar(kind, read_kind)
+    }
+}
+
+/// `true` when `kind` differs from `read_kind` by letter case or by a few letters only.
+fn is_similar(kind: &str, read_kind: &str) -> bool {
+    let (kind, read_kind) = (kind.to_ascii_lowercase(), read_kind.to_ascii_lowercase());
+    let limit = (read_kind.len() / 4).min(MAX_MISSPELLING_EDITS);
+    edit_distance(kind.as_bytes(), read_kind.as_bytes()) <= limit
+}
+
+/// Levenshtein distance: the number of letters to insert, remove or replace.
+fn edit_distance(one: &[u8], other: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (line, letter) in one.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], line + 1);
+        for (column, wanted) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != wanted);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_edit_distance_counts_letters() {
+        for (one, other, expected) in [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("abc", "", 3),
+            ("node", "node", 0),
+            ("nod", "node", 1),
+            ("pod", "node", 2),
+            ("kitten", "sitting", 3),
+        ] {
+            let found = edit_distance(one.as_bytes(), other.as_bytes());
+            assert_eq!(found, expected, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn existing_kinds_of_other_projects_are_not_misspellings() {
+        let core = [
+            "ConfigMap",
+            "Endpoints",
+            "Event",
+            "Pod",
+            "Secret",
+            "ServiceAccount",
+        ];
+        for kind in core {
+            assert_eq!(find_misspelling("", kind), None, "{kind}");
+        }
+        let ovn_kubernetes = [
+            "AdminPolicyBasedExternalRoute",
+            "EgressFirewall",
+            "EgressIP",
+            "EgressQoS",
+            "EgressService",
+            "NetworkQoS",
+            "RouteAdvertisements",
+            "VTEP",
+        ];
+        for kind in ovn_kubernetes {
+            assert_eq!(find_misspelling("k8s.ovn.org", kind), None, "{kind}");
+        }
+        for (group, kind) in [
+            ("apps", "Deployment"),
+            ("serving.knative.dev", "Service"),
+            ("longhorn.io", "Node"),
+            ("discovery.k8s.io", "EndpointSlice"),
+            ("k8s.cni.cncf.io", "IPAMClaim"),
+            ("k8s.cni.cncf.io", "MultiNetworkPolicy"),
+            ("policy.networking.k8s.io", "ClusterNetworkPolicy"),
+        ] {
+            assert_eq!(find_misspelling(group, kind), None, "{group} {kind}");
+        }
+    }
+}
