@@ -20,7 +20,7 @@ fn the_report_counts_ports_and_routes() {
     let report = &reports["c"];
     assert!(report.is_complete());
     assert!(report.messages().is_empty());
-    let told: Vec<_> = report
+    let counts: Vec<_> = report
         .connected
         .iter()
         .map(|network| {
@@ -32,7 +32,7 @@ fn the_report_counts_ports_and_routes() {
             )
         })
         .collect();
-    assert_eq!(told, [("red", true, 2, 2), ("blue", true, 2, 2)]);
+    assert_eq!(counts, [("red", true, 2, 2), ("blue", true, 2, 2)]);
 }
 
 #[test]

@@ -54,9 +54,9 @@ proptest! {
                 // All rows of a connect with an unreadable annotation stay.
                 let left = change.transaction.as_ref().map(Transaction::operations);
                 prop_assert!(left.is_none(), "{event:?}: {left:?}");
-                let told = connect.report.as_ref().map(|report| format!("{report:?}"));
+                let report = connect.report.as_ref().map(|report| format!("{report:?}"));
                 let known = reports.get(&connect.connect).map(|report| format!("{report:?}"));
-                prop_assert_eq!(told, known, "{:?}", event);
+                prop_assert_eq!(report, known, "{:?}", event);
             }
         }
         let is_readable = world.inputs.connects.values().all(|input| input.connect.is_ok());
@@ -74,8 +74,8 @@ proptest! {
         let all_owned = ports.iter().all(|port| port.external_ids.contains_key(owner));
         // A port of another owner on a connect router is deleted with the router.
         let was_moved = |event: &Event| matches!(event, Event::Edit { what: Edit::PortsMoved, .. });
-        let somebody = |port: &LogicalRouterPort| port.external_ids.get(owner).is_some_and(|owner| owner == "somebody");
-        let all_owned = all_owned && !(events.iter().any(was_moved) && ports.iter().any(somebody));
+        let has_other_owner = |port: &LogicalRouterPort| port.external_ids.get(owner).is_some_and(|owner| owner == "has_other_owner");
+        let all_owned = all_owned && !(events.iter().any(was_moved) && ports.iter().any(has_other_owner));
         let local = world.inputs.nodes.get(ZONE);
         let has_id = local.is_none_or(|node| node.id.is_some());
         // What may be of a node that cannot be read stays, too.

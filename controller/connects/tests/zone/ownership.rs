@@ -43,7 +43,7 @@ fn a_port_of_another_owner_is_not_changed() {
         mac: "0a:58:00:00:00:01".to_owned(),
         external_ids: [(
             "k8s.ovn.org/owner-controller".to_owned(),
-            "somebody".to_owned(),
+            "another-owner".to_owned(),
         )]
         .into(),
         ..LogicalRouterPort::default()

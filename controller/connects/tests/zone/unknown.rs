@@ -46,7 +46,11 @@ fn rows_of_an_unknown_network_are_retained_until_it_returns() {
             let all = world.networks.clone();
             world.forget_network(network);
             let report = world.pass_of_c();
-            assert_eq!(report.skipped_networks.len(), 1, "it is told");
+            assert_eq!(
+                report.skipped_networks.len(),
+                1,
+                "the skipped network is reported"
+            );
             assert_eq!(state(&world), before, "{network} {connectivity:?}");
             world.controller.resync();
             world.pass();

@@ -33,7 +33,7 @@ fn links_are_retained_while_a_node_id_cannot_be_read() {
             lose_id(&mut world, node);
             let report = world.pass_of_c();
             assert_eq!(state(&world), before, "{node} {connectivity:?}");
-            assert!(!report.is_complete(), "it is told");
+            assert!(!report.is_complete(), "the obstacle is reported");
             world.controller.resync();
             world.pass();
             assert_eq!(state(&world), before, "{node} {connectivity:?}");

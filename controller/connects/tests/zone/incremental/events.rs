@@ -379,16 +379,16 @@ fn place(world: &mut World, network: &str, router: bool, is_there: bool) {
 /// Another owner inserts or deletes a port with the name of a connect port.
 fn foreign_port(world: &mut World, network: &str, is_there: bool) {
     let name = format!("rtocr-{network}_n1_c");
-    let ours = "k8s.ovn.org/owner-controller";
+    let owner_controller = "k8s.ovn.org/owner-controller";
     if !world.names::<LogicalRouterPort>().contains(&name) {
         return;
     }
     world.edit::<LogicalRouterPort>(&name, |port| {
         if is_there {
             port.external_ids
-                .insert(ours.to_owned(), "somebody".to_owned());
+                .insert(owner_controller.to_owned(), "another-owner".to_owned());
         } else {
-            port.external_ids.remove(ours);
+            port.external_ids.remove(owner_controller);
         }
     });
 }
