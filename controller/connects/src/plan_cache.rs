@@ -115,7 +115,7 @@ impl PlanCache {
     fn mark_database_changes(&mut self, touched: Touched) {
         for (connect, parts) in touched.parts {
             let state = self.connects.entry(connect);
-            let state = state.or_insert_with(ConnectState::new);
+            let state = state.or_default();
             // Sorted first, because `append` merges sorted sets in linear time.
             state.pending.parts.append(&mut BTreeSet::from_iter(parts));
         }
@@ -154,7 +154,7 @@ impl PlanCache {
     ) {
         for name in &changes.connects {
             let state = self.connects.entry((*name).to_owned());
-            let state = state.or_insert_with(ConnectState::new);
+            let state = state.or_default();
             let versions = (former.connects.get(*name), inputs.connects.get(*name));
             let (Some(old), Some(new)) = versions else {
                 state.pending.mark_everything();
