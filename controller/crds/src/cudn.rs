@@ -22,7 +22,7 @@ pub(super) fn refine(spec: &mut JSONSchemaProps) {
     uplinks(spec);
 }
 
-/// CEL: whether the network at this path is the primary one, as the member of its topology says.
+/// Expression in CEL: `true` if the network at this path has role `Primary`.
 fn primary(network: &str, topologies: &[(&str, &str)]) -> String {
     let each = topologies.iter().map(|(topology, member)| {
         format!(
@@ -120,8 +120,9 @@ fn evpn(network: &mut JSONSchemaProps) {
     }
 }
 
-/// Both halves are told apart by patterns before they are read as numbers: `int` fails on what is not one, and an API
-/// server knows no limit for the parts of a split text, so that patterns of those would cost too much.
+/// Adds the rules of a route target. Patterns check both numbers before `int` reads them, because
+/// `int` fails on other text. The patterns match the whole text, because an API server has no length
+/// limit for the parts of a split text and would estimate too high a cost.
 fn route_target(target: &mut JSONSchemaProps) {
     let [global, local] = ["int(self.split(':')[0])", "int(self.split(':')[1])"];
     target

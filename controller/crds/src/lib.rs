@@ -1,9 +1,9 @@
-//! Definitions of the resources, as an API server takes them.
+//! Definitions of the custom resources, for an API server.
 //!
-//! What a type can say of itself is derived from it: fields, types, enums, lengths and ranges. The modules here add
-//! the rest: rules in CEL with their messages, what may change, how lists merge. The same rules stand in Rust as
-//! `violations` and `transition_violations` of the types; tests hold the two against each other. Why there are two
-//! is told in `docs/design/crd.md`.
+//! Fields, types, enums, lengths and ranges are derived from the types of `patchbay-resources`. The
+//! modules here add rules in CEL with their messages, immutable fields, and the merge strategies of
+//! lists. The same rules are in Rust as `violations` and `transition_violations` of the types; tests
+//! compare the two. `docs/design/crd.md` gives the reason for both.
 
 mod cnc;
 mod cudn;

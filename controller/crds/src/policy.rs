@@ -7,24 +7,25 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use kube::core::ObjectMeta;
 
-/// Annotations of a `ClusterNetworkConnect` that only the cluster half writes.
+/// Annotations of a `ClusterNetworkConnect` that only the cluster manager writes.
 const CONNECT_SUBNET: &str = "k8s.ovn.org/network-connect-subnet";
 const ROUTER_TUNNEL_KEY: &str = "k8s.ovn.org/connect-router-tunnel-key";
 
-/// The user that OVN-Kubernetes' cluster manager is to an API server.
+/// User name of OVN-Kubernetes' cluster manager.
 pub const CLUSTER_MANAGER: &str = "system:serviceaccount:ovn-kubernetes:ovnkube-cluster-manager";
 
-/// The user that the zone half is to an API server, in the pods of `ovnkube-node`, and its namespace.
-const ZONES: &str = "system:serviceaccount:ovn-kubernetes:ovnkube-node";
+/// User name of the zone controller, in the pods of `ovnkube-node`.
+const ZONE_CONTROLLER_USER: &str = "system:serviceaccount:ovn-kubernetes:ovnkube-node";
+/// Namespace of OVN-Kubernetes, and of the reports.
 const NAMESPACE: &str = "ovn-kubernetes";
-/// Start of the names of what zones report into; the name of the zone's node follows. A node with a name for which that
-/// is too long has a digest in its place.
-const REPORT: &str = "patchbay-zone-";
-const LONGEST_NODE: usize = 253 - REPORT.len();
-/// What tokens of pods say about their node.
+/// Prefix of the name of a zone's report, which the name of the node follows.
+const REPORT_NAME_PREFIX: &str = "patchbay-zone-";
+/// Longest node name in bytes that fits into the name of a report. A digest replaces a longer one.
+const MAX_NODE_NAME_BYTES: usize = 253 - REPORT_NAME_PREFIX.len();
+/// Claim of a pod's token with the name of its node.
 const NODE_CLAIM: &str = "authentication.kubernetes.io/node-name";
 
-/// A policy and what puts it into force.
+/// A policy and its binding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdmissionPolicy {
     /// The policy.
@@ -33,7 +34,7 @@ pub struct AdmissionPolicy {
     pub binding: ValidatingAdmissionPolicyBinding,
 }
 
-/// The policies that belong to the definitions. `manager` is the user that the cluster half runs as.
+/// The policies that belong to the definitions. `manager` is the user name of the cluster manager.
 pub fn policies(manager: &str) -> [AdmissionPolicy; 3] {
     [
         connect_annotations(manager),
@@ -136,13 +137,13 @@ fn zone_reports() -> AdmissionPolicy {
     let extra = "request.userInfo.extra";
     let rules = [
         (
-            format!("object.metadata.name.startsWith('{REPORT}')"),
-            format!("Zone controllers may write only ConfigMaps named {REPORT}NODE."),
+            format!("object.metadata.name.startsWith('{REPORT_NAME_PREFIX}')"),
+            format!("Zone controllers may write only ConfigMaps named {REPORT_NAME_PREFIX}NODE."),
         ),
         (
             format!(
                 "!has({extra}) || !('{NODE_CLAIM}' in {extra}) || {extra}['{NODE_CLAIM}'].all(node, \
-                 size(node) > {LONGEST_NODE} || object.metadata.name == '{REPORT}' + node)"
+                 size(node) > {MAX_NODE_NAME_BYTES} || object.metadata.name == '{REPORT_NAME_PREFIX}' + node)"
             ),
             "A zone controller may write only the report of its own node.".to_owned(),
         ),
@@ -163,7 +164,7 @@ fn zone_reports() -> AdmissionPolicy {
         spec.match_conditions = Some(vec![MatchCondition {
             name: "zones".to_owned(),
             expression: format!(
-                "request.userInfo.username == '{ZONES}' && request.namespace == '{NAMESPACE}'"
+                "request.userInfo.username == '{ZONE_CONTROLLER_USER}' && request.namespace == '{NAMESPACE}'"
             ),
         }]);
     }

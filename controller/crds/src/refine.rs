@@ -13,10 +13,10 @@ pub(super) trait Refine {
     /// Each item of a list.
     fn item(&mut self) -> &mut JSONSchemaProps;
 
-    /// A rule of CEL, told at this part.
+    /// Adds a rule in CEL, whose violations name this part.
     fn rule(&mut self, cel: impl Into<String>, message: &str) -> &mut Self;
 
-    /// A rule of CEL, told at a member of this part: for rules that look at several members, and so stand above them.
+    /// Adds a rule in CEL that reads several members of this part. Its violations name one member.
     fn rule_at(&mut self, field: &str, cel: impl Into<String>, message: &str) -> &mut Self;
 
     /// A list that appliers own as a whole.

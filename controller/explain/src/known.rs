@@ -177,7 +177,7 @@ impl<'a> Known<'a> {
     fn without_subnet(&self) -> Reason {
         match &self.accepted {
             None => Reason::new(
-                "it has no connect subnet: the cluster-wide half has not looked at the connect",
+                "it has no connect subnet, because the cluster manager has not reconciled the connect yet",
                 of_connect(self.name),
                 Some(annotation(ConnectSubnetMap::ANNOTATION)),
             ),

@@ -193,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    /// What is told of a layer2 UDN and CUDN with these lines in their status.
+    /// Refusals of a layer2 UDN and CUDN with these lines in their status.
     fn told(message: &str) -> [Vec<String>; 2] {
         let status = json!({"conditions": [{
             "type": "NetworkCreated", "status": "False", "reason": "SyncError", "message": message,

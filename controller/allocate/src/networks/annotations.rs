@@ -1,4 +1,4 @@
-//! Annotations that the cluster half reads and writes.
+//! Annotations that the cluster manager reads and writes.
 
 use patchbay_resources::object::ObjectMeta;
 

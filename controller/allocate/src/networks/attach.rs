@@ -25,7 +25,7 @@ use patchbay_resources::udn::{
 
 /// Label of every attachment definition that was made for a custom resource.
 const USER_DEFINED_LABEL: &str = "k8s.ovn.org/user-defined-network";
-/// Keeps a network until nobody uses it any more.
+/// Finalizer of a network that pods may still use.
 const FINALIZER: &str = "k8s.ovn.org/user-defined-network-protection";
 /// Start of the annotations that are not copied from the custom resource.
 const MANAGED_ANNOTATIONS: &str = "k8s.ovn.org";
@@ -118,7 +118,7 @@ fn attach_udn(inventory: &mut Inventory, key: &ObjectKey, settings: &ClusterSett
     }
 }
 
-/// `known` is what the network's definitions said that are gone now.
+/// `known` has the annotations of the network's removed definitions.
 fn attach_cudn(
     inventory: &mut Inventory,
     key: &ObjectKey,
@@ -140,7 +140,7 @@ fn attach_cudn(
             message: "selects no namespace".into(),
         });
     }
-    // EVPN needs a fabric, its VTEPs and a routing daemon on every node: none of it is ours.
+    // EVPN needs a fabric, its VTEPs and a routing daemon on every node, which Patchbay does not have.
     let outcome = if cudn.object.spec.network.transport == Some(Transport::Evpn) {
         status::CudnOutcome::EvpnDisabled
     } else {
@@ -228,8 +228,7 @@ fn attach_namespace<T: InventoryKind>(
     if !is_controlled_by(&existing.object, &owner.object) {
         return Err(AttachError::Foreign(key));
     }
-    // What others have noted on the definition stays, and so does everything that is not ours to
-    // say.
+    // Annotations and fields of other programs stay.
     let meta = &mut existing.object.metadata;
     let noted = meta
         .annotations
@@ -314,8 +313,8 @@ fn is_controlled_by<T: InventoryKind>(nad: &NetworkAttachmentDefinition, object:
     })
 }
 
-/// Removes definitions that an earlier run has left for a custom resource that is not there any
-/// more. Definitions among the manifests stay: somebody wants them.
+/// Removes definitions of an earlier run whose custom resource no longer exists. Definitions in the
+/// manifests stay.
 fn remove_orphans(inventory: &mut Inventory) {
     let is_orphan = |nad: &Sourced<NetworkAttachmentDefinition>| {
         let (Origin::State(_), Some(owner)) = (&nad.origin, controller(&nad.object)) else {
@@ -342,8 +341,8 @@ fn remove_orphans(inventory: &mut Inventory) {
     }
 }
 
-/// Removes definitions from namespaces that their networks are not offered to any more. Returns
-/// what they said about their networks: one that is offered elsewhere is still the same.
+/// Removes definitions from namespaces that their networks no longer select. Returns the annotations
+/// with the networks' ids and keys, which definitions in other namespaces keep.
 fn remove_unselected(inventory: &mut Inventory) -> BTreeMap<ObjectKey, NetworkAnnotations> {
     let mut offered = BTreeMap::new();
     let mut left = BTreeMap::<ObjectKey, NetworkAnnotations>::new();

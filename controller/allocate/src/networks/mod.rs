@@ -27,14 +27,14 @@ use patchbay_resources::manifests::{Inventory, LoadError};
 
 /// Completes an inventory: nodes get ids, chassis ids, transit addresses and a subnet of every
 /// layer3 network; UDNs and CUDNs get attachment definitions with network ids and tunnel keys, and
-/// conditions that say how it went. `now` is the time of conditions that change. A node that has
-/// not told its chassis gets a UUID made from its name.
+/// conditions with the result. `now` is the time of conditions that change. A node without a chassis
+/// id gets a UUID made from its name.
 ///
-/// What is only odd is added to the warnings of the inventory.
+/// Oddities that are not errors become warnings of the inventory.
 ///
 /// # Errors
 /// [`LoadError`], if annotations cannot be read or contradict each other. The inventory is then
-/// half done.
+/// incomplete.
 pub fn resolve(
     inventory: &mut Inventory,
     settings: &ClusterSettings,

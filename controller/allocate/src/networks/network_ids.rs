@@ -14,7 +14,7 @@ use super::cni::user_defined_config;
 /// A network and its attachment definitions.
 struct Known {
     name: String,
-    /// The one that says what the network is comes first.
+    /// Keys of the definitions; the first one defines the network.
     nads: Vec<ObjectKey>,
     /// Whether the first one was made for the custom resource of the network.
     is_made: bool,

@@ -9,7 +9,7 @@ use super::annotations::{annotate, annotation_field};
 use patchbay_model::{IpFamily, NODE_SUBNETS, NetConf, Network, Node, SubnetPool, Topology, names};
 use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced};
 
-/// The default network's entry, which is not ours to touch.
+/// The default network's entry, which OVN-Kubernetes owns.
 const DEFAULT_NETWORK: &str = "default";
 
 /// The first node, by network, for which there was no subnet left.

@@ -80,7 +80,7 @@ fn shared_transit_addresses(
     let mut owners = BTreeMap::new();
     let mut problems = Vec::new();
     for (key, node) in nodes {
-        // What cannot be read has been told.
+        // Unreadable addresses are reported by `unreadable_transit_addresses`.
         let addresses =
             patchbay_model::transit_addresses(node.object.metadata.annotations.as_ref());
         for address in addresses.unwrap_or_default() {
@@ -170,7 +170,7 @@ fn problem(
     }
 }
 
-/// Chassis id of a node that has not told its own: a UUID of version 8 (RFC 9562) over the first
+/// Chassis id of a node without the annotation: a UUID of version 8 (RFC 9562) over the first
 /// bytes of the SHA-256 of its name, so that the same manifests give the same rows on every
 /// machine.
 fn invented_chassis_id(node: &str) -> String {

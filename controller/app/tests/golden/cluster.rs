@@ -1,4 +1,4 @@
-//! Scenarios of the cluster-wide half: a small API server around the controller.
+//! Scenarios of the cluster manager: a small API server around the allocation of CNCs.
 
 use std::collections::{BTreeMap, BTreeSet};
 

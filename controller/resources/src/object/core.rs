@@ -186,7 +186,7 @@ pub struct ServicePort {
 
 core_object!(Service, "services", true);
 
-/// A pod, as far as it says where it runs.
+/// A pod, with the fields that determine its node.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Pod {

@@ -1,4 +1,4 @@
-//! Attachment definitions that somebody has written by hand.
+//! Attachment definitions that users have written by hand.
 
 use super::{NAMESPACES, SHARED, networks, node, resolved};
 use crate::networks::annotations::annotation;
