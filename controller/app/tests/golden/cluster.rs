@@ -244,7 +244,7 @@ impl Cluster {
             self.connects.values(),
         );
         let report = controller.reconcile(&objects, &Time(now));
-        // Nothing is recorded of what is told beside the status.
+        // The recordings have no warnings.
         for outcome in report.outcomes {
             let connect = existing(&mut self.connects, &outcome.name)?;
             for (key, value) in outcome.annotations() {

@@ -1,8 +1,8 @@
-//! Recorded scenarios: what another implementation left behind, step by step, and what we leave behind.
+//! Scenarios recorded from OVN-Kubernetes, replayed step by step and compared.
 //!
-//! All `*.json` files of a folder are run: of `PATCHBAY_GOLDEN_DIR`, or of `cnc` beside this file. There is no list of
-//! exceptions. A scenario with a `quirk` records an oddity; where we differ from it on purpose, [`QUIRKS`] says by which rule, and
-//! how the scenarios end is kept in a snapshot, row by row.
+//! All `*.json` files of a folder are replayed: of `PATCHBAY_GOLDEN_DIR`, or of `cnc` beside this
+//! file. There is no list of exceptions. A scenario with a `quirk` records an oddity. [`QUIRKS`]
+//! names the rule by which Patchbay differs from it, and a snapshot has the resulting rows.
 
 mod cluster;
 mod report;

@@ -1,4 +1,4 @@
-//! What the runner found, and how it says so.
+//! Differences between recorded and replayed states, as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

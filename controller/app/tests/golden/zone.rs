@@ -18,7 +18,7 @@ use crate::report::{Difference, StepResult};
 use crate::scenario::{Scenario, Step};
 use northbound::Northbound;
 
-/// A scenario that never comes to rest is given up after so many passes.
+/// Passes after which a scenario that still changes rows fails.
 const MAX_PASSES: usize = 5;
 
 #[derive(Debug, Deserialize)]

@@ -1,4 +1,4 @@
-//! The worked example of two networks on two nodes, as far as it is ours.
+//! The worked example of two networks on two nodes: the rows that Patchbay writes.
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 mod addresses;
