@@ -59,7 +59,7 @@ pub(super) struct Crds {
 
 #[derive(Debug, Args)]
 pub(super) struct Demo {
-    /// Serve the database at punix:PATH or ptcp:PORT[:HOST] until Ctrl-C.
+    /// Serve the database at punix:PATH or `ptcp:PORT[:HOST]` until Ctrl-C.
     #[arg(long, value_name = "TARGET")]
     pub(super) listen: Option<String>,
 }

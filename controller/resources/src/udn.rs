@@ -1,6 +1,6 @@
 //! `UserDefinedNetwork` and `ClusterUserDefinedNetwork`, group `k8s.ovn.org`, version `v1`.
 //!
-//! What derives express of their definitions stands on the types, the rest in [`crd`](super::crd). What schema and
+//! What derives express of their definitions stands on the types, the rest in `patchbay-crds`. What schema and
 //! rules refuse is refused by [`UserDefinedNetworkSpec::violations`] and [`ClusterUserDefinedNetworkSpec::violations`];
 //! changes of an existing object by `transition_violations` of the same types. Values stand as the user wrote
 //! them: defaults are filled in where networks are rendered.

@@ -78,7 +78,7 @@ pub struct Config {
     /// `None` and zero: no probes, as everywhere in OVSDB. For unix sockets see
     /// [`unix_probe_interval`](Self::unix_probe_interval).
     pub probe_interval: Option<Duration>,
-    /// [`probe_interval`](Self::probe_interval) of unix sockets. A unix socket reports at once that
+    /// `probe_interval` of unix sockets. A unix socket reports at once that
     /// the server has exited, but not that it hangs. Default: `None`, as in OVSDB's own clients.
     pub unix_probe_interval: Option<Duration>,
     /// Minimum and maximum of the delay between two rounds of connection attempts: see
