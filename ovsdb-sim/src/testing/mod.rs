@@ -2,8 +2,8 @@
 //! them.
 //!
 //! All of them panic if a program is missing, with a message that names the package to install,
-//! because a test that cannot run must not pass. Only [`Release::trixie`], which needs more than
-//! installed packages, may be missing.
+//! because a test that cannot run must not pass. Only the releases that need more than installed
+//! packages, [`Release::trixie`] and [`Release::newest`], may be missing.
 //!
 //! ```no_run
 //! use ovsdb_sim::testing::{self, RealServer};
@@ -19,7 +19,7 @@ mod real_cluster;
 mod real_server;
 mod release;
 mod scratch_dir;
-mod trixie;
+mod suite;
 
 pub use program::{installed_nb_schema, nbctl, program, signal};
 pub use real_cluster::RealCluster;

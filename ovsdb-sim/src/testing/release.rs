@@ -5,7 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{program, trixie};
+use super::program;
+use super::suite::{SID, Suite, TRIXIE};
+
+/// Folders of a release's programs. Debian's `ovs-vswitchd` is in a folder of its own.
+const PROGRAM_FOLDERS: [&str; 3] = ["usr/bin", "usr/sbin", "usr/lib/openvswitch-switch"];
 
 /// Release of Open vSwitch and OVN, whose programs can be run.
 #[derive(Clone, Debug)]
@@ -14,8 +18,8 @@ pub struct Release {
     root: Option<SystemRoot>,
 }
 
-/// Folder with a complete system. Its programs run with its libraries, without a change of the root
-/// folder, so they need no privileges.
+/// Folder with programs and all their libraries. The programs run with those libraries, without a
+/// change of the root folder, so they need no privileges.
 #[derive(Clone, Debug)]
 struct SystemRoot {
     folder: PathBuf,
@@ -34,16 +38,32 @@ impl Release {
     /// The release of Debian 13 (trixie): OVS 3.5 with OVN 25.03. `None`: it is not available; the
     /// reason is on standard error, even if the test's output is captured.
     ///
-    /// The first call unpacks it below the target folder, which takes a minute or two and needs the
-    /// program `debootstrap` and root. The environment variable `PATCHBAY_TRIXIE` can name an
-    /// existing folder.
+    /// The first call downloads Debian's packages and unpacks them below the target folder. That
+    /// needs apt, a network and some seconds, and no privileges. The environment variable
+    /// `PATCHBAY_TRIXIE` can name an existing folder.
     ///
     /// # Panics
     ///
-    /// If `PATCHBAY_TRIXIE` names a folder without such a system.
+    /// If there is no such system in the folder.
     #[must_use]
     pub fn trixie() -> Option<Self> {
-        let root = SystemRoot::open(trixie::folder()?);
+        Self::unpacked(&TRIXIE)
+    }
+
+    /// The newest release, that of Debian's unstable suite (sid): at least OVS 4.0 with OVN 26.03.
+    /// `None`: it is not available, as in [`trixie`](Self::trixie). The environment variable is
+    /// `PATCHBAY_SID`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such system in the folder.
+    #[must_use]
+    pub fn newest() -> Option<Self> {
+        Self::unpacked(&SID)
+    }
+
+    fn unpacked(suite: &Suite) -> Option<Self> {
+        let root = SystemRoot::open(suite.folder()?.to_owned());
         Some(Self {
             root: Some(root.unwrap_or_else(|reason| panic!("{reason}"))),
         })
@@ -110,18 +130,20 @@ impl SystemRoot {
     /// # Errors
     /// They are missing.
     fn open(folder: PathBuf) -> Result<Self, String> {
-        let find = |parent: &str, fits: fn(&str) -> bool| {
-            fs::read_dir(folder.join(parent))
+        let find = |parent: &Path, fits: fn(&str) -> bool| {
+            fs::read_dir(parent)
                 .into_iter()
                 .flatten()
                 .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
                 .filter(|name| fits(name))
                 .min()
-                .map(|name| folder.join(parent).join(name))
+                .map(|name| parent.join(name))
         };
         let is_loader = |name: &str| name.starts_with("ld-linux") || name.starts_with("ld64");
-        let loader = find("lib64", is_loader).or_else(|| find("lib", is_loader));
-        let libraries = find("usr/lib", |name| name.contains("-linux-gnu"));
+        let libraries = find(&folder.join("usr/lib"), |name| name.contains("-linux-gnu"));
+        let loader = libraries
+            .as_deref()
+            .and_then(|libraries| find(libraries, is_loader));
         match (loader, libraries) {
             (Some(loader), Some(libraries)) => Ok(Self {
                 folder,
@@ -133,10 +155,34 @@ impl SystemRoot {
     }
 
     fn program(&self, name: &str) -> OsString {
-        let folders = ["usr/bin", "usr/sbin"];
-        let files = folders.map(|folder| self.folder.join(folder).join(name));
+        let files = PROGRAM_FOLDERS.map(|folder| self.folder.join(folder).join(name));
         let file = files.into_iter().find(|file| file.is_file());
         let file = file.unwrap_or_else(|| panic!("{} has no {name}", self.folder.display()));
         file.into_os_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_unpacked_releases_run() {
+        let major = |release: &Release| {
+            let version = release.version();
+            let (major, _) = version.split_once('.').unwrap();
+            major.parse::<u32>().unwrap()
+        };
+        if let Some(trixie) = Release::trixie() {
+            assert!(trixie.version().starts_with("3.5."));
+        }
+        if let Some(newest) = Release::newest() {
+            assert!(major(&newest) >= 4);
+            for name in ["ovn-northd", "ovn-controller", "ovs-vswitchd", "ovn-nbctl"] {
+                let output = newest.command(name).arg("--version").output().unwrap();
+                assert!(output.status.success(), "{name}: {output:?}");
+            }
+            assert!(newest.schema("ovn-sb").is_file() && newest.schema("vswitch").is_file());
+        }
     }
 }
