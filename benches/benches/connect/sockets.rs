@@ -23,6 +23,9 @@ use crate::changes::CONNECT_GOAL;
 const ROUNDS: usize = 4;
 /// Goal on ovsdb-server: ratio to the transaction alone.
 const RATIO_GOAL: f64 = 1.5;
+/// Maximum time for a reply of a server, far more than the slowest one needs.
+const REPLY_LIMIT: Duration = Duration::from_secs(120);
+
 /// Goal on ovsdb-sim: ratio of 1 s to the time of ovsdb-server for the 32K transaction of `--bench
 /// server`, 2.23 s, both on the machine on which the goal was set.
 const CONNECT_GOAL_RATIO: f64 = 1.0 / 2.23;
@@ -224,7 +227,7 @@ async fn measure_work(server: &Server, work: impl AsyncFnOnce() -> Result<()>) -
 
 /// Returns a replica of a server with the prerequisites.
 async fn open_prepared(server: &Server, size: ClusterSize) -> Result<Remote> {
-    let mut remote = Remote::open(&server.remote(), None).await?;
+    let mut remote = Remote::open(&server.remote(), None, REPLY_LIMIT).await?;
     let prerequisites = size.prerequisites(&remote.snapshot())?;
     remote.commit(prerequisites).await?;
     Ok(remote)

@@ -1,16 +1,18 @@
 //! Reconciliation of one zone's Northbound database with the objects of a cluster.
 
+mod error;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use thiserror::Error;
-
 use crate::Cluster;
-use crate::northbound::{CommitError, Northbound, ReconnectError};
+use crate::northbound::{CommitError, Northbound};
 use patchbay_connects::{ConnectReport, Inputs, ZoneController, ZonePlan};
 use patchbay_networks::{NetworkController, SkippedNetwork, ZoneNetworks};
-use patchbay_rows::{Counts, PlanError};
+use patchbay_rows::Counts;
 use patchbay_schemas::uuids::UuidSource;
+
+pub use error::ZoneError;
 
 /// Maximum number of attempts to commit a plan. After a rejected transaction the rows are planned
 /// again, because another client may have changed them concurrently.
@@ -45,48 +47,6 @@ pub struct ZoneOutcome {
     pub warnings: Vec<String>,
 }
 
-/// Failure of [`ZoneReconciler::reconcile`].
-///
-/// `subject` is the part of the plan that failed: `networks` or the name of a
-/// ClusterNetworkConnect.
-#[derive(Debug, Error)]
-pub enum ZoneError {
-    /// The planned rows do not fit the database: for example its schema lacks a column.
-    #[error("{subject}: {source}")]
-    Plan {
-        /// Part of the plan.
-        subject: String,
-        /// Error of the planner.
-        source: PlanError,
-    },
-    /// The transaction was rejected or not sent; it is not applied.
-    #[error("{subject}: {source}")]
-    Commit {
-        /// Part of the plan.
-        subject: String,
-        /// Error of the database or the client.
-        source: CommitError,
-    },
-    /// The reply was lost, and the database shows that the transaction is not applied.
-    #[error("{subject}: {reason}; the database shows that the transaction is not applied")]
-    NotApplied {
-        /// Part of the plan.
-        subject: String,
-        /// Failure of the connection.
-        reason: String,
-    },
-    /// The reply was lost, and the connection was not restored.
-    #[error("{subject}: {reason}; the transaction may be applied or not: {source}")]
-    Unknown {
-        /// Part of the plan.
-        subject: String,
-        /// Failure of the connection.
-        reason: String,
-        /// Failure of the reconnect.
-        source: ReconnectError,
-    },
-}
-
 impl<N> ZoneReconciler<N> {
     /// Creates a reconciler for the database of a zone, which is named for its node. `uuids` are
     /// the placeholders of new rows.
@@ -118,7 +78,8 @@ impl<N> ZoneReconciler<N> {
 
 impl<N: Northbound> ZoneReconciler<N> {
     /// Makes the rows of networks and connects what the objects of the cluster define. A rejected
-    /// transaction is planned and committed again, at most three times.
+    /// transaction is planned and committed again, at most three times. After a lost connection it
+    /// is planned and committed again for as long as the database comes back within its time limit.
     ///
     /// # Errors
     /// A plan does not fit the database, or a transaction is not applied: see [`ZoneError`].
@@ -198,9 +159,13 @@ impl<N: Northbound> ZoneReconciler<N> {
                     let next = self
                         .networks
                         .plan(zone_networks, &self.northbound.snapshot());
-                    let is_applied = next.is_ok_and(|change| change.transaction.is_none());
-                    warnings.push(check_outcome(is_applied, subject(), reason)?);
-                    break;
+                    if next.is_ok_and(|change| change.transaction.is_none()) {
+                        warnings.push(applied_warning(&subject(), &reason));
+                        break;
+                    }
+                }
+                Err(CommitError::NotSent(reason)) => {
+                    self.wait_for_database(subject(), reason).await?;
                 }
                 Err(source) => {
                     return Err(ZoneError::Commit {
@@ -213,7 +178,8 @@ impl<N: Northbound> ZoneReconciler<N> {
         Ok(warnings)
     }
 
-    /// Commits the rows of the connects, and plans again after rejected transactions.
+    /// Commits the rows of the connects, and plans again after rejected transactions and lost
+    /// connections.
     async fn commit_connects(
         &mut self,
         inputs: &Inputs,
@@ -224,10 +190,10 @@ impl<N: Northbound> ZoneReconciler<N> {
             let plan = self.plan_connects(inputs);
             let has_more = plan.has_more();
             match self.commit_plan(inputs, plan, outcome).await? {
-                None if has_more => {}
-                None => return Ok(()),
-                Some(error) if attempt == MAX_ATTEMPTS => return Err(error),
-                Some(error) => {
+                PlanEnd::Committed if !has_more => return Ok(()),
+                PlanEnd::Committed | PlanEnd::Interrupted => {}
+                PlanEnd::Rejected(error) if attempt == MAX_ATTEMPTS => return Err(error),
+                PlanEnd::Rejected(error) => {
                     tracing::info!(%error, attempt, "transaction rejected, planning again");
                     attempt += 1;
                 }
@@ -235,14 +201,14 @@ impl<N: Northbound> ZoneReconciler<N> {
         }
     }
 
-    /// Commits each transaction of a plan. Returns the error of the last rejected transaction.
+    /// Commits each transaction of a plan, until one is not applied because the connection was lost.
     async fn commit_plan(
         &mut self,
         inputs: &Inputs,
         plan: ZonePlan,
         outcome: &mut ZoneOutcome,
-    ) -> Result<Option<ZoneError>, ZoneError> {
-        let mut rejected = None;
+    ) -> Result<PlanEnd, ZoneError> {
+        let mut end = PlanEnd::Committed;
         for connect in plan.connects {
             let subject = || format!("ClusterNetworkConnect {}", connect.connect);
             let change = connect.change.map_err(|source| ZoneError::Plan {
@@ -261,7 +227,7 @@ impl<N: Northbound> ZoneReconciler<N> {
             match self.northbound.commit(transaction).await {
                 Ok(()) => {}
                 Err(source @ CommitError::Rejected(_)) => {
-                    rejected = Some(ZoneError::Commit {
+                    end = PlanEnd::Rejected(ZoneError::Commit {
                         subject: subject(),
                         source,
                     });
@@ -269,13 +235,19 @@ impl<N: Northbound> ZoneReconciler<N> {
                 }
                 Err(CommitError::Unknown(reason)) => {
                     self.wait_for_outcome(subject(), &reason).await?;
-                    let next = self.plan_connects(inputs);
                     // The next plan completes a partial change, whether it is applied or not.
                     if !change.more {
-                        let is_applied = next.is_done(&connect.connect);
-                        let warning = check_outcome(is_applied, subject(), reason)?;
+                        let next = self.plan_connects(inputs);
+                        if !next.is_done(&connect.connect) {
+                            return Ok(PlanEnd::Interrupted);
+                        }
+                        let warning = applied_warning(&subject(), &reason);
                         outcome.warnings.push(warning);
                     }
+                }
+                Err(CommitError::NotSent(reason)) => {
+                    self.wait_for_database(subject(), reason).await?;
+                    return Ok(PlanEnd::Interrupted);
                 }
                 Err(source) => {
                     return Err(ZoneError::Commit {
@@ -298,7 +270,21 @@ impl<N: Northbound> ZoneReconciler<N> {
             );
             *outcome.counts.entry(connect.connect).or_default() += change.counts;
         }
-        Ok(rejected)
+        Ok(end)
+    }
+
+    /// Waits until the snapshot follows the database, after a transaction that was not sent.
+    async fn wait_for_database(
+        &mut self,
+        subject: String,
+        reason: String,
+    ) -> Result<(), ZoneError> {
+        let waited = self.northbound.wait_for_outcome().await;
+        waited.map_err(|source| ZoneError::NotSent {
+            subject,
+            reason,
+            source,
+        })
     }
 
     /// Waits until the snapshot shows the outcome of a transaction whose reply was lost.
@@ -314,124 +300,20 @@ impl<N: Northbound> ZoneReconciler<N> {
     }
 }
 
-/// Returns a warning if the transaction whose reply was lost is applied, otherwise an error.
-fn check_outcome(is_applied: bool, subject: String, reason: String) -> Result<String, ZoneError> {
-    if is_applied {
-        Ok(format!(
-            "{subject}: {reason}; the database shows that the transaction is applied"
-        ))
-    } else {
-        Err(ZoneError::NotApplied { subject, reason })
-    }
+/// How the commit of a plan has ended.
+enum PlanEnd {
+    /// All transactions are committed.
+    Committed,
+    /// A transaction is not applied, because the connection was lost.
+    Interrupted,
+    /// Error of the last rejected transaction.
+    Rejected(ZoneError),
+}
+
+/// Returns the warning about a transaction whose reply was lost, and which is applied.
+fn applied_warning(subject: &str, reason: &str) -> String {
+    format!("{subject}: {reason}; the database shows that the transaction is applied")
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use jiff::Timestamp;
-    use patchbay_engine::db::Snapshot;
-    use patchbay_engine::txn::Transaction;
-    use patchbay_model::ClusterSettings;
-    use patchbay_resources::manifests::Inventory;
-    use patchbay_resources::object::Time;
-
-    use super::*;
-    use crate::northbound::Embedded;
-
-    /// Fate of one transaction.
-    #[derive(Clone, Copy)]
-    enum Fate {
-        Committed,
-        Rejected,
-        /// The transaction is committed and its reply is lost.
-        ReplyLost,
-        /// The transaction is lost before it is committed.
-        RequestLost,
-    }
-
-    /// A database behind a connection that fails as the test requests, transaction by transaction.
-    struct Unreliable {
-        database: Embedded,
-        fates: Vec<Fate>,
-        reconnects: bool,
-    }
-
-    impl Northbound for Unreliable {
-        fn snapshot(&self) -> Snapshot {
-            self.database.snapshot()
-        }
-
-        async fn commit(&mut self, transaction: Transaction) -> Result<(), CommitError> {
-            let lost = Err(CommitError::Unknown("lost".to_owned()));
-            match self.fates.pop().unwrap_or(Fate::Committed) {
-                Fate::Committed => self.database.commit(transaction).await,
-                Fate::Rejected => Err(CommitError::Rejected("refused".to_owned())),
-                Fate::RequestLost => lost,
-                Fate::ReplyLost => self.database.commit(transaction).await.and(lost),
-            }
-        }
-
-        async fn wait_for_outcome(&mut self) -> Result<(), ReconnectError> {
-            self.reconnects
-                .then_some(())
-                .ok_or(ReconnectError::Timeout(Duration::from_secs(1)))
-        }
-    }
-
-    /// Reconciles an empty database with an empty cluster, which has only the rows that all routers
-    /// share. Returns the warnings.
-    async fn reconcile_shared_rows(
-        fates: &[Fate],
-        reconnects: bool,
-    ) -> Result<Vec<String>, String> {
-        let northbound = Unreliable {
-            database: Embedded::new(1).unwrap(),
-            fates: fates.to_vec(),
-            reconnects,
-        };
-        let cluster = Cluster::from_inventory(
-            Inventory::default(),
-            ClusterSettings::default(),
-            Time(Timestamp::UNIX_EPOCH),
-        )
-        .unwrap();
-        let mut zone = ZoneReconciler::new("n", northbound, UuidSource::seeded(1));
-        let outcome = zone.reconcile(&cluster).await;
-        let outcome = outcome.map_err(|error| error.to_string())?;
-        // The Copp row, and nine meters with a band each.
-        assert_eq!(zone.northbound().snapshot().row_count(), 19);
-        assert!(zone.is_reconciled(&cluster));
-        Ok(outcome.warnings)
-    }
-
-    #[tokio::test]
-    async fn a_rejected_transaction_is_planned_again() {
-        let warnings = reconcile_shared_rows(&[Fate::Rejected; MAX_ATTEMPTS - 1], true).await;
-        assert_eq!(warnings, Ok(Vec::new()));
-        let error = reconcile_shared_rows(&[Fate::Rejected; MAX_ATTEMPTS], true).await;
-        assert_eq!(error, Err("networks: refused".to_owned()));
-    }
-
-    #[tokio::test]
-    async fn after_a_lost_connection_the_database_shows_the_outcome() {
-        assert_eq!(
-            reconcile_shared_rows(&[Fate::ReplyLost], true).await,
-            Ok(vec![
-                "networks: lost; the database shows that the transaction is applied".to_owned()
-            ])
-        );
-        assert_eq!(
-            reconcile_shared_rows(&[Fate::RequestLost], true).await,
-            Err(
-                "networks: lost; the database shows that the transaction is not applied".to_owned()
-            )
-        );
-        assert_eq!(
-            reconcile_shared_rows(&[Fate::RequestLost], false).await,
-            Err("networks: lost; the transaction may be applied or not: \
-                 the database did not come back within 1 s"
-                .to_owned())
-        );
-    }
-}
+mod tests;

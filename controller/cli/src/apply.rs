@@ -70,7 +70,14 @@ impl ApplySession {
                 continue;
             };
             wait_until_live(zone).await?;
-            let outcome = reconcile_zone(zone, cluster, console).await?;
+            let outcome = match reconcile_zone(zone, cluster, console).await {
+                Err(failure) if failure.is_timeout() => {
+                    // The next apply opens another connection, because this server does not reply.
+                    self.zones.remove(name);
+                    return Err(failure);
+                }
+                done => done?,
+            };
             report.add_zone(zone, outcome)?;
         }
         report.set_connected_conditions(cluster);
@@ -86,7 +93,8 @@ impl ApplySession {
         self.zones.retain(|name, _| names.contains(name));
         for (index, name) in names.iter().enumerate() {
             if !self.zones.contains_key(name) {
-                let zone = open_zone(name, index, &manifests.nb, &manifests.keys).await?;
+                let (keys, limit) = (&manifests.keys, manifests.limit);
+                let zone = open_zone(name, index, &manifests.nb, keys, limit).await?;
                 self.zones.insert(name.clone(), zone);
             }
         }

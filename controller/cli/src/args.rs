@@ -8,6 +8,7 @@ use super::keys::Keys;
 #[cfg(feature = "kubernetes")]
 use super::names;
 use super::ranges::ClusterRanges;
+use super::time_limit::TimeLimit;
 #[cfg(feature = "kubernetes")]
 use patchbay_crds::CLUSTER_MANAGER;
 
@@ -98,6 +99,8 @@ pub(super) struct Manifests {
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
     #[command(flatten)]
+    pub(super) limit: TimeLimit,
+    #[command(flatten)]
     pub(super) keys: Keys,
     #[command(flatten)]
     pub(super) ranges: ClusterRanges,
@@ -134,6 +137,8 @@ pub(super) struct Explain {
     /// The folder in which `apply --state` keeps annotations and status.
     #[arg(long, value_name = "DIR", requires = "paths")]
     pub(super) state: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) limit: TimeLimit,
     #[command(flatten)]
     pub(super) keys: Keys,
     #[command(flatten)]

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-#[cfg(feature = "kubernetes")]
-use std::time::Duration;
 
 use super::args::{self, Database, Explained, Format};
 use super::console::Console;
@@ -20,10 +18,6 @@ use patchbay_resources::manifests::Inventory;
 /// Number of zones to plan without `--zone`. Problems of a node show only in the zones of other
 /// nodes, so two zones show all problems.
 const PLANNED_ZONES: usize = 2;
-
-/// Maximum time without a byte from the API server during a reply.
-#[cfg(feature = "kubernetes")]
-const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 
 /// Prints the explanation of one object.
 pub(super) async fn explain(
@@ -42,7 +36,8 @@ pub(super) async fn explain(
     };
     let mut views = BTreeMap::new();
     for zone in select_zones(arguments, &cluster)? {
-        let mut reconciler = open_zone(&zone, 0, &database, &arguments.keys).await?;
+        let (keys, limit) = (&arguments.keys, arguments.limit);
+        let mut reconciler = open_zone(&zone, 0, &database, keys, limit).await?;
         if let Some(view) = zone_view(name, &cluster, &mut reconciler).await? {
             views.insert(zone, view);
         }
@@ -88,7 +83,8 @@ async fn read_cluster(
 /// Lists the objects of a running cluster.
 #[cfg(feature = "kubernetes")]
 async fn cluster_inventory(arguments: &args::Explain) -> Result<Inventory, Failure> {
-    crate::api_server::inventory(arguments.kubeconfig.as_deref(), SILENCE_LIMIT).await
+    let limit = arguments.limit.duration();
+    crate::api_server::inventory(arguments.kubeconfig.as_deref(), limit).await
 }
 
 /// Fails, because this build has no client of an API server.

@@ -41,11 +41,14 @@ pub(super) enum Failure {
     #[cfg(feature = "kubernetes")]
     #[error(transparent)]
     UnknownDefinition(#[from] UnknownDefinition),
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    #[error("zone {zone}: {source}")]
+    #[error("{source}{}", limit_hint(source.is_timeout()))]
+    Open {
+        #[from]
+        source: OpenError,
+    },
+    #[error("zone {zone}: {source}{}", limit_hint(source.is_timeout()))]
     Zone { zone: String, source: ZoneError },
-    #[error("zone {zone}: {source}")]
+    #[error("zone {zone}: {source}{}", limit_hint(source.is_timeout()))]
     Unreachable {
         zone: String,
         source: ReconnectError,
@@ -69,6 +72,22 @@ pub(super) enum Failure {
     Ended(String),
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+impl Failure {
+    /// `true` if a server has not replied, or has not come back, within `--timeout`.
+    pub(super) fn is_timeout(&self) -> bool {
+        matches!(self, Self::Zone { source, .. } if source.is_timeout())
+    }
+}
+
+/// Returns the text that follows an error if the limit of `--timeout` has ended.
+fn limit_hint(is_timeout: bool) -> &'static str {
+    if is_timeout {
+        " (--timeout sets the limit)"
+    } else {
+        ""
+    }
 }
 
 fn known_names(names: &[String]) -> String {

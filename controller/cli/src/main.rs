@@ -28,6 +28,7 @@ mod run;
 mod state;
 mod stop;
 mod text;
+mod time_limit;
 mod watch;
 mod zone_changes;
 mod zones;

@@ -24,10 +24,9 @@ pub(super) async fn plan(
     let (cluster, names) = complete_cluster(arguments, inventory, console)?;
     let mut zones = Vec::with_capacity(names.len());
     for (index, name) in names.iter().enumerate() {
-        let original = open_zone(name, index, &arguments.nb, &arguments.keys)
-            .await?
-            .northbound()
-            .snapshot();
+        let (keys, limit) = (&arguments.keys, arguments.limit);
+        let zone = open_zone(name, index, &arguments.nb, keys, limit).await?;
+        let original = zone.northbound().snapshot();
         let dry_run = DryRun::new(original).map_err(|error| Failure::DryRun {
             zone: name.clone(),
             message: error.to_string(),

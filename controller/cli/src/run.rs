@@ -75,7 +75,7 @@ fn config(arguments: &args::Run, namespace: String) -> Result<ControllerConfig, 
 
 fn remotes(text: &str) -> Result<Remotes, Failure> {
     text.parse()
-        .map_err(|error| Failure::Open(OpenError::Remote(error)))
+        .map_err(|error| Failure::from(OpenError::Remote(error)))
 }
 
 /// Returns the name of the pod or of the machine.

@@ -43,7 +43,12 @@ pub(super) async fn watch(manifests: &Manifests, console: &mut Console<'_>) -> R
                 false
             }
             // Errors in arguments are not retried.
-            Err(failure @ (Failure::Arguments(_) | Failure::Open(OpenError::Remote(_)))) => {
+            Err(
+                failure @ (Failure::Arguments(_)
+                | Failure::Open {
+                    source: OpenError::Remote(_),
+                }),
+            ) => {
                 return Err(failure);
             }
             Err(failure) => {

@@ -13,6 +13,7 @@ use super::args::{Database, Manifests};
 use super::console::Console;
 use super::failure::Failure;
 use super::keys::Keys;
+use super::time_limit::TimeLimit;
 
 /// The present time, for conditions that change in this run.
 pub(super) fn now() -> Time {
@@ -57,17 +58,18 @@ fn select_zones(arguments: &Manifests, nodes: Vec<String>) -> Result<Vec<String>
 /// the seed of an embedded database.
 ///
 /// # Errors
-/// The remote does not serve the database, or the embedded database cannot be started.
+/// The remote does not serve the database within the time limit, or the embedded database cannot be started.
 pub(super) async fn open_zone(
     zone: &str,
     index: usize,
     database: &Database,
     keys: &Keys,
+    limit: TimeLimit,
 ) -> Result<ZoneReconciler<NorthboundHandle>, Failure> {
     let northbound = match database {
         Database::Embedded => NorthboundHandle::Embedded(embedded(index)?),
         Database::Remote(remote) => {
-            NorthboundHandle::Remote(Remote::open(remote, keys.tls()).await?)
+            NorthboundHandle::Remote(Remote::open(remote, keys.tls(), limit.duration()).await?)
         }
     };
     Ok(ZoneReconciler::new(

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rand::seq::SliceRandom;
 use tokio::sync::{broadcast, mpsc, watch};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tracing::Instrument;
 use uuid::Uuid;
 
@@ -81,15 +81,66 @@ impl Driver {
         }
     }
 
+    /// Tries the remotes in rounds until one can be used, for at most `limit`. Ends at once if no
+    /// later round can succeed.
+    pub(super) async fn connect_within(
+        &mut self,
+        limit: Duration,
+    ) -> Result<(Connection, ReplicaReady), ConnectError> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let error = match self.connect_until(Some(deadline)).await {
+                Ok(connected) => return Ok(connected),
+                Err(error) => error,
+            };
+            if !error.attempts.iter().any(|one| one.error.is_transient()) {
+                return Err(error);
+            }
+            let delay = self.delay_after_round(&error);
+            if Instant::now() < deadline {
+                tracing::warn!(%error, retry_in = ?delay, "no remote can be used");
+                sleep_until(deadline.min(Instant::now() + delay)).await;
+            }
+            if Instant::now() >= deadline {
+                return Err(ConnectError {
+                    within: Some(limit),
+                    ..error
+                });
+            }
+        }
+    }
+
     /// Tries each remote once.
     pub(super) async fn connect(&mut self) -> Result<(Connection, ReplicaReady), ConnectError> {
+        self.connect_until(None).await
+    }
+
+    /// Tries each remote once. At the deadline the attempt in progress fails, and is the last one.
+    async fn connect_until(
+        &mut self,
+        deadline: Option<Instant>,
+    ) -> Result<(Connection, ReplicaReady), ConnectError> {
         let mut attempts = Vec::new();
         let config = self.config.clone();
         for remote in &self.remotes {
+            if !attempts.is_empty() && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                break;
+            }
             let metrics = &self.metrics;
             let retained = &mut self.retained;
-            match Connection::establish(&config, remote, &self.fence_lock, retained, metrics).await
-            {
+            let attempt =
+                Connection::establish(&config, remote, &self.fence_lock, retained, metrics);
+            let done = match deadline {
+                None => attempt.await,
+                Some(deadline) => match timeout_at(deadline, attempt).await {
+                    Ok(done) => done,
+                    Err(_) => Err(ConnectionFailure {
+                        remote: remote.clone(),
+                        error: SessionError::TimeLimit,
+                    }),
+                },
+            };
+            match done {
                 Ok((connection, live)) => {
                     tracing::info!(%remote, database = config.database, resync = ?live.resync,
                         "connected; the replica is live");
@@ -109,7 +160,18 @@ impl Driver {
         }
         Err(ConnectError {
             database: config.database.clone(),
+            within: None,
             attempts,
+        })
+    }
+
+    /// Chooses the delay after a round in which no remote could be used.
+    fn delay_after_round(&mut self, error: &ConnectError) -> Duration {
+        let electing = |failure: &Arc<ConnectionFailure>| failure.error.is_about_leadership();
+        with_jitter(if error.attempts.iter().any(electing) {
+            self.reconnect_delay.after_no_leader()
+        } else {
+            self.reconnect_delay.after_failure()
         })
     }
 
@@ -387,13 +449,7 @@ impl Driver {
             match refuse_transactions_while(self.connect(), &failure, queue, &metrics).await? {
                 Ok(connection) => return Some(connection),
                 Err(error) => {
-                    let electing =
-                        |failure: &Arc<ConnectionFailure>| failure.error.is_about_leadership();
-                    delay = with_jitter(if error.attempts.iter().any(electing) {
-                        self.reconnect_delay.after_no_leader()
-                    } else {
-                        self.reconnect_delay.after_failure()
-                    });
+                    delay = self.delay_after_round(&error);
                     tracing::warn!(%error, retry_in = ?delay, "no remote can be used");
                     self.emit(ConnectionEvent::Waiting(delay));
                     if let Some(last) = error.attempts.into_iter().last() {

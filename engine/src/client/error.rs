@@ -26,6 +26,10 @@ pub enum SessionError {
     /// Connecting exceeded [`Config::connect_timeout`](super::Config::connect_timeout).
     #[error("no connection within {0:?}")]
     ConnectTimeout(Duration),
+    /// The time limit of [`Client::connect_within`](super::Client::connect_within) ended before the
+    /// replica held the database.
+    #[error("not connected when the time limit ended")]
+    TimeLimit,
     /// The server closed the connection.
     #[error("the server closed the connection")]
     Closed,
@@ -109,6 +113,26 @@ impl SessionError {
             Self::NotLeader | Self::NotConnected | Self::Stale { .. }
         )
     }
+
+    /// True if a later attempt may succeed although nobody changes the configuration: the server
+    /// starts, comes back, or is elected.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            // Messages of TLS, such as a refused certificate, are invalid data.
+            Self::Io(error) | Self::Tls(TlsError::Handshake(error)) => !matches!(
+                error.kind(),
+                io::ErrorKind::PermissionDenied
+                    | io::ErrorKind::InvalidInput
+                    | io::ErrorKind::InvalidData
+            ),
+            Self::ConnectTimeout(_)
+            | Self::TimeLimit
+            | Self::Closed
+            | Self::Silent(_)
+            | Self::Canceled => true,
+            other => other.is_about_leadership(),
+        }
+    }
 }
 
 /// Failure of a connection, or of an attempt to connect.
@@ -123,11 +147,18 @@ pub struct ConnectionFailure {
 
 /// No remote could be used.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot use database {database}: {}", .attempts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+#[error(
+    "cannot use database {database}{}: {}",
+    within.map_or_else(String::new, |limit| format!(" within {} s", limit.as_secs_f64())),
+    attempts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+)]
 pub struct ConnectError {
     /// Configured database.
     pub database: String,
-    /// Failure of each remote, in the order of the attempts.
+    /// Time limit that has ended. `None`: no later attempt would have succeeded, or there was only
+    /// one.
+    pub within: Option<Duration>,
+    /// Failure of each remote in the last round, in the order of the attempts.
     pub attempts: Vec<Arc<ConnectionFailure>>,
 }
 

@@ -1,7 +1,7 @@
 //! The public handle of a client.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use patchbay_schemas::error::OvsdbError;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -47,11 +47,44 @@ impl Client {
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub async fn connect(mut config: Config) -> Result<Self, ConnectError> {
+    pub async fn connect(config: Config) -> Result<Self, ConnectError> {
+        Self::connect_for(config, None).await
+    }
+
+    /// Connects to the first remote that qualifies, and tries again for at most `limit` while a
+    /// server starts, comes back, or is elected. Returns once the replica holds the database.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use patchbay_engine::client::{Client, ConnectError, Config};
+    /// # async fn run(config: Config) -> Result<(), ConnectError> {
+    /// let client = Client::connect_within(config, Duration::from_secs(30)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// No remote can be used within the limit, or no later attempt can succeed: see
+    /// [`SessionError::is_transient`](super::SessionError::is_transient).
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn connect_within(config: Config, limit: Duration) -> Result<Self, ConnectError> {
+        Self::connect_for(config, Some(limit)).await
+    }
+
+    /// Connects within a limit. `None`: tries each remote once.
+    async fn connect_for(
+        mut config: Config,
+        limit: Option<Duration>,
+    ) -> Result<Self, ConnectError> {
         config.select_indexed_columns();
         let config = Arc::new(config);
         let mut driver = Driver::new(config.clone());
-        let (connection, live) = driver.connect().await?;
+        let (connection, live) = match limit {
+            None => driver.connect().await?,
+            Some(limit) => driver.connect_within(limit).await?,
+        };
         let snapshot = driver
             .first_snapshot()
             .expect("a connection begins with the contents of the database");

@@ -44,8 +44,9 @@ pub trait Northbound {
         transaction: Transaction,
     ) -> impl Future<Output = Result<(), CommitError>> + Send;
 
-    /// Waits after [`CommitError::Unknown`] until [`snapshot`](Self::snapshot) shows the outcome of
-    /// the transaction.
+    /// Waits after [`CommitError::Unknown`] and [`CommitError::NotSent`] until
+    /// [`snapshot`](Self::snapshot) shows the outcome of the transaction and follows the database
+    /// again.
     ///
     /// # Errors
     /// The connection to the database is not restored.
@@ -122,6 +123,13 @@ pub enum CommitError {
     /// The connection was lost before the reply: the transaction was committed, or it was not.
     #[error("{0}")]
     Unknown(String),
+    /// The server has not replied within this time: the transaction was committed, or it was not, or
+    /// it will be.
+    #[error(
+        "the server has not replied within {} s; the transaction may be applied or not",
+        .0.as_secs()
+    )]
+    NoReply(Duration),
 }
 
 /// The connection to a database was lost and is not restored.
@@ -134,4 +142,11 @@ pub enum ReconnectError {
     /// The client is closed.
     #[error(transparent)]
     Closed(#[from] ClientClosed),
+}
+
+impl ReconnectError {
+    /// `true` if the time limit has ended.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::Timeout(_))
+    }
 }

@@ -9,12 +9,14 @@ use patchbay_engine::client::{
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
 use thiserror::Error;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{BULK_ROWS, CommitError, DATABASE, Northbound, ReconnectError};
 
-/// Maximum time to wait for a reconnect, so that a command ends when its server is gone.
-const RECONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Minimum and maximum of the delay between two rounds of connection attempts. They are shorter than
+/// those of OVSDB's own clients, because a command waits for the connection.
+const RECONNECT_BACKOFF: (Duration, Duration) =
+    (Duration::from_millis(250), Duration::from_secs(2));
 
 /// Failure of [`Remote::open`].
 #[derive(Debug, Error)]
@@ -23,7 +25,7 @@ pub enum OpenError {
     /// The text is not a list of remotes.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// No remote serves the database.
+    /// No remote serves the database, or none within the time limit.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The client was closed right after it had connected.
@@ -31,11 +33,22 @@ pub enum OpenError {
     Ended(#[from] ClientClosed),
 }
 
+impl OpenError {
+    /// `true` if the time limit has ended.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::Connect(error) if error.within.is_some())
+    }
+}
+
 /// A client of a server, with a replica of its Northbound database.
 #[derive(Debug)]
 pub struct Remote {
     client: Client,
     events: ConnectionEvents,
+    /// Maximum time for a reply, and from the first failure to the next commit.
+    limit: Duration,
+    /// Time of the first failure since the last commit. `None`: nothing has failed since.
+    failing_since: Option<Instant>,
     unknown: Option<UnknownOutcome>,
 }
 
@@ -43,26 +56,36 @@ impl Remote {
     /// Connects to `unix:PATH`, `tcp:HOST:PORT`, `ssl:HOST:PORT` or several of them, separated by
     /// commas. `tls`: keys for `ssl:` remotes.
     ///
+    /// `limit` is the maximum time to wait for the server: until the database is read, for the reply
+    /// to a transaction, and after a lost connection until the next commit.
+    ///
     /// # Errors
-    /// `remotes` cannot be parsed, or no remote serves the database.
-    pub async fn open(remotes: &str, tls: Option<Tls>) -> Result<Self, OpenError> {
+    /// `remotes` cannot be parsed, or no remote serves the database within the limit.
+    pub async fn open(remotes: &str, tls: Option<Tls>, limit: Duration) -> Result<Self, OpenError> {
         let remotes: Remotes = remotes.parse()?;
         let mut config = Config::new(remotes, DATABASE);
         config.tls = tls;
         config.bulk_rows = Some(BULK_ROWS);
-        let client = Client::connect(config).await?;
+        config.backoff = RECONNECT_BACKOFF;
+        let client = Client::connect_within(config, limit).await?;
         Ok(Self {
             events: client.connection_events()?,
             client,
+            limit,
+            failing_since: None,
             unknown: None,
         })
     }
 
-    /// Waits until the replica is live, for at most 30 s.
+    /// Waits until the replica is live.
     ///
     /// # Errors
-    /// The replica is not live within that time, or the client is closed.
+    /// The replica is not live within the time limit, or the client is closed.
     pub async fn wait_until_live(&self) -> Result<(), ReconnectError> {
+        self.live_until(Instant::now() + self.limit).await
+    }
+
+    async fn live_until(&self, deadline: Instant) -> Result<(), ReconnectError> {
         // Subscribed before `is_live`, so that no event is missed in between.
         let mut events = self.client.connection_events()?;
         let live = async {
@@ -71,7 +94,8 @@ impl Remote {
             }
             Ok::<_, ClientClosed>(())
         };
-        within_reconnect_timeout(live).await
+        let waited = timeout_at(deadline, live).await;
+        Ok(waited.map_err(|_| ReconnectError::Timeout(self.limit))??)
     }
 
     /// Waits for the next resync after a lost connection: other clients may have changed the
@@ -97,30 +121,32 @@ impl Northbound for Remote {
     }
 
     async fn commit(&mut self, transaction: Transaction) -> Result<(), CommitError> {
-        match self.client.transact(transaction).await {
-            CommitOutcome::Committed(_) => Ok(()),
-            CommitOutcome::Rejected(error) => Err(CommitError::Rejected(error.to_string())),
-            CommitOutcome::NotSent(error) => Err(CommitError::NotSent(error.to_string())),
+        let Ok(outcome) = timeout(self.limit, self.client.transact(transaction)).await else {
+            return Err(CommitError::NoReply(self.limit));
+        };
+        let failed = match outcome {
+            CommitOutcome::Committed(_) => {
+                self.failing_since = None;
+                return Ok(());
+            }
+            CommitOutcome::Rejected(error) => return Err(CommitError::Rejected(error.to_string())),
+            CommitOutcome::NotSent(error) => CommitError::NotSent(error.to_string()),
             CommitOutcome::Unknown(unknown) => {
                 let error = CommitError::Unknown(unknown.to_string());
                 self.unknown = Some(unknown);
-                Err(error)
+                error
             }
-        }
+        };
+        self.failing_since.get_or_insert_with(Instant::now);
+        Err(failed)
     }
 
     async fn wait_for_outcome(&mut self) -> Result<(), ReconnectError> {
-        let Some(unknown) = self.unknown.take() else {
-            return Ok(());
-        };
-        let resync = self.client.wait_for_resync(&unknown);
-        within_reconnect_timeout(resync).await.map(|_| ())
+        let deadline = self.failing_since.unwrap_or_else(Instant::now) + self.limit;
+        if let Some(unknown) = self.unknown.take() {
+            let resync = timeout_at(deadline, self.client.wait_for_resync(&unknown)).await;
+            resync.map_err(|_| ReconnectError::Timeout(self.limit))??;
+        }
+        self.live_until(deadline).await
     }
-}
-
-async fn within_reconnect_timeout<T>(
-    wait: impl Future<Output = Result<T, ClientClosed>>,
-) -> Result<T, ReconnectError> {
-    let waited = timeout(RECONNECT_TIMEOUT, wait).await;
-    Ok(waited.map_err(|_| ReconnectError::Timeout(RECONNECT_TIMEOUT))??)
 }

@@ -9,6 +9,7 @@ mod explain;
 mod networks;
 mod output;
 mod server;
+mod server_failures;
 mod state;
 mod tls;
 mod watch;

@@ -1,17 +1,10 @@
 //! `patchbay apply` and `plan` on a real `ovsdb-server`.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::Shutdown;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use ovsdb_sim::testing::{RealServer, ScratchDir, installed_nb_schema, nbctl};
 
-use crate::command::{Run, example, example_text, patchbay, run, run_on, section};
+use crate::command::{example, example_text, run, run_on, section};
 use crate::demo::{ROUTER, is_as_documented};
 
 fn print(server: &RealServer, arguments: &[&str]) -> String {
@@ -193,7 +186,7 @@ fn nothing_is_kept_of_a_run_that_could_not_start() {
     let folder = ScratchDir::new();
     let (state, socket) = (folder.path().join("state"), folder.path().join("none"));
     let arguments = format!(
-        "apply --zone ovn-worker2 --nb unix:{} --state {}",
+        "apply --timeout 1 --zone ovn-worker2 --nb unix:{} --state {}",
         socket.display(),
         state.display()
     );
@@ -201,84 +194,4 @@ fn nothing_is_kept_of_a_run_that_could_not_start() {
     assert_eq!(failed.code, Some(1));
     assert!(failed.stderr.contains("none"), "{}", failed.stderr);
     assert!(!state.exists());
-}
-
-/// A way to a server that breaks once: when the first transaction has come, before it has reached the server.
-fn breaking_way(server: &Path, folder: &Path) -> PathBuf {
-    let place = folder.join("way");
-    let listener = UnixListener::bind(&place).unwrap();
-    let server = server.to_owned();
-    thread::spawn(move || {
-        for (turn, client) in listener.incoming().enumerate() {
-            let (client, server) = (client.unwrap(), UnixStream::connect(&server).unwrap());
-            let back = (server.try_clone().unwrap(), client.try_clone().unwrap());
-            thread::spawn(move || forward(back.0, back.1, None));
-            let end = (turn == 0).then_some(&b"\"transact\""[..]);
-            thread::spawn(move || forward(client, server, end));
-        }
-    });
-    place
-}
-
-/// Forwards until either side leaves or the text comes, which is not forwarded.
-fn forward(mut from: UnixStream, mut to: UnixStream, until: Option<&[u8]>) {
-    let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
-    while let Ok(length @ 1..) = from.read(&mut buffer) {
-        seen.extend_from_slice(&buffer[..length]);
-        let ends = until.is_some_and(|text| seen.windows(text.len()).any(|part| part == text));
-        if ends || to.write_all(&buffer[..length]).is_err() {
-            break;
-        }
-    }
-    // The other side may have left before.
-    let _ = from.shutdown(Shutdown::Both);
-    let _ = to.shutdown(Shutdown::Both);
-}
-
-/// What the command has left, which must end by itself.
-fn ended(mut child: Child, limit: Duration) -> Run {
-    let deadline = Instant::now() + limit;
-    while child.try_wait().unwrap().is_none() {
-        if Instant::now() > deadline {
-            child.kill().unwrap();
-            panic!("it does not end: {:?}", child.wait_with_output());
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    child.wait_with_output().unwrap().into()
-}
-
-#[test]
-fn a_connection_that_breaks_under_a_transaction_is_told_with_what_became_of_it() {
-    let server = RealServer::start([installed_nb_schema()]);
-    let folder = ScratchDir::new();
-    let way = breaking_way(server.socket(), folder.path());
-    let child = patchbay()
-        .args(["apply", "--zone", "ovn-worker2", "--nb"])
-        .arg(format!("unix:{}", way.display()))
-        .arg("-f")
-        .arg(example())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let failed = ended(child, Duration::from_secs(60));
-    assert_eq!((failed.code, &*failed.stdout), (Some(1), ""));
-    // Told by the client's own thread while the command waits.
-    assert!(
-        failed.stderr.contains("connection lost"),
-        "{}",
-        failed.stderr
-    );
-    assert!(!failed.stderr.contains('\u{1b}'), "{:?}", failed.stderr);
-    let last = failed.stderr.lines().last().unwrap();
-    assert!(
-        last.starts_with("error: zone ovn-worker2: networks: "),
-        "{last}"
-    );
-    assert!(
-        last.ends_with("the database shows that the transaction is not applied"),
-        "{last}"
-    );
-    assert_eq!(print(&server, &["show"]), "");
 }

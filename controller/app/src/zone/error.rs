@@ -1,0 +1,61 @@
+//! Failures of a zone's reconciliation.
+
+use patchbay_rows::PlanError;
+use thiserror::Error;
+
+use crate::northbound::{CommitError, ReconnectError};
+
+/// Failure of [`ZoneReconciler::reconcile`](super::ZoneReconciler::reconcile).
+///
+/// `subject` is the part of the plan that failed: `networks` or the name of a
+/// ClusterNetworkConnect.
+#[derive(Debug, Error)]
+pub enum ZoneError {
+    /// The planned rows do not fit the database: for example its schema lacks a column.
+    #[error("{subject}: {source}")]
+    Plan {
+        /// Part of the plan.
+        subject: String,
+        /// Error of the planner.
+        source: PlanError,
+    },
+    /// The transaction was rejected or not answered in time.
+    #[error("{subject}: {source}")]
+    Commit {
+        /// Part of the plan.
+        subject: String,
+        /// Error of the database or the client.
+        source: CommitError,
+    },
+    /// The connection was lost before the transaction was sent, and was not restored.
+    #[error("{subject}: {reason}; {source}")]
+    NotSent {
+        /// Part of the plan.
+        subject: String,
+        /// Failure of the connection.
+        reason: String,
+        /// Failure of the reconnect.
+        source: ReconnectError,
+    },
+    /// The reply was lost, and the connection was not restored.
+    #[error("{subject}: {reason}; the transaction may be applied or not: {source}")]
+    Unknown {
+        /// Part of the plan.
+        subject: String,
+        /// Failure of the connection.
+        reason: String,
+        /// Failure of the reconnect.
+        source: ReconnectError,
+    },
+}
+
+impl ZoneError {
+    /// `true` if the server has not replied, or has not come back, within the time limit.
+    pub fn is_timeout(&self) -> bool {
+        match self {
+            Self::Plan { .. } => false,
+            Self::Commit { source, .. } => matches!(source, CommitError::NoReply(_)),
+            Self::NotSent { source, .. } | Self::Unknown { source, .. } => source.is_timeout(),
+        }
+    }
+}

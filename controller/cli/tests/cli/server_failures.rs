@@ -1,0 +1,238 @@
+//! `patchbay apply` while its server hangs, restarts, elects a leader or loses connections.
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ovsdb_sim::testing::{RealCluster, RealServer, ScratchDir, installed_nb_schema, nbctl};
+use ovsdb_sim::{Fault, FaultRule, Loss, Sim};
+
+use crate::command::{Run, example, patchbay};
+
+/// Time in which a command must end: far more than any of these needs.
+const END_LIMIT: Duration = Duration::from_secs(60);
+
+/// Starts a command on the example, for the zone `ovn-worker2`.
+fn start(command: &str, remotes: &str) -> Child {
+    patchbay()
+        .args(command.split_whitespace())
+        .args(["--zone", "ovn-worker2", "--nb", remotes, "-f"])
+        .arg(example())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Waits until a command ends by itself.
+fn end(mut child: Child) -> Run {
+    let deadline = Instant::now() + END_LIMIT;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            panic!("it does not end: {:?}", child.wait_with_output());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    child.wait_with_output().unwrap().into()
+}
+
+/// Asserts that a command has ended with this error and nothing on standard output.
+#[track_caller]
+fn assert_failed(run: &Run, error: &str) {
+    assert_eq!((run.code, &*run.stdout), (Some(1), ""), "{}", run.stderr);
+    let last = run.stderr.lines().last().unwrap();
+    assert!(last.starts_with(error), "{}", run.stderr);
+    let hint = " (--timeout sets the limit)";
+    assert!(last.ends_with(hint), "{}", run.stderr);
+}
+
+#[test]
+fn a_server_that_never_answers_is_given_up_after_the_timeout() {
+    let folder = ScratchDir::new();
+    let socket = folder.path().join("nb.sock");
+    // The connection is established by the system, and nobody accepts it.
+    let _listener = UnixListener::bind(&socket).unwrap();
+    let remote = format!("unix:{}", socket.display());
+    for command in [
+        "apply -t 1",
+        "plan --timeout 1",
+        "explain cnc c --timeout 1",
+    ] {
+        let error = "error: cannot use database OVN_Northbound within 1 s: unix:";
+        assert_failed(&end(start(command, &remote)), error);
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_waited_for() {
+    let server = RealServer::start([installed_nb_schema()]);
+    let folder = ScratchDir::new();
+    let socket = folder.path().join("nb.sock");
+    let child = start("apply", &format!("unix:{}", socket.display()));
+    thread::sleep(Duration::from_millis(500));
+    std::os::unix::fs::symlink(server.socket(), &socket).unwrap();
+    let done = end(child);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("no remote can be used"),
+        "{}",
+        done.stderr
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_without_a_reply_is_given_up_after_the_timeout() {
+    let folder = ScratchDir::new();
+    let sim = Sim::builder().build().unwrap();
+    let target = format!("punix:{}", folder.path().join("nb.sock").display());
+    let listener = sim.listen(&target).await.unwrap();
+    sim.set_fault(FaultRule::from(Fault::LoseReply(Loss::Swallowed)))
+        .unwrap();
+    let child = start("apply --timeout 1", &listener.remote());
+    let error = "error: zone ovn-worker2: networks: the server has not replied within 1 s; the \
+                 transaction may be applied or not";
+    assert_failed(&end(child), error);
+}
+
+#[test]
+fn a_cluster_is_waited_for_while_it_elects_a_leader() {
+    let mut cluster = RealCluster::start(&installed_nb_schema(), 3);
+    cluster.kill(cluster.leader());
+    let done = end(start("apply", &cluster.remotes()));
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    let shown = nbctl(&cluster.remotes()).arg("show").output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(
+        shown.contains("connect_router_blue-green-connect"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_cluster_without_a_majority_is_given_up_after_the_timeout() {
+    let mut cluster = RealCluster::start(&installed_nb_schema(), 3);
+    let follower = (cluster.leader() + 1) % 3;
+    cluster.kill(cluster.leader());
+    cluster.kill(follower);
+    let failed = end(start("plan --timeout 2", &cluster.remotes()));
+    assert_failed(
+        &failed,
+        "error: cannot use database OVN_Northbound within 2 s: unix:",
+    );
+}
+
+/// Proxy of a server whose connections are cut after a number of bytes, one limit for each.
+struct Proxy {
+    remote: String,
+    _folder: ScratchDir,
+}
+
+impl Proxy {
+    /// Cuts connections after these numbers of bytes to the server, or to the client. Later
+    /// connections are not cut.
+    fn start(server: &Path, is_to_server: bool, limits: &'static [usize]) -> Self {
+        let folder = ScratchDir::new();
+        let socket = folder.path().join("proxy.sock");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let server = server.to_owned();
+        thread::spawn(move || {
+            let mut limits = limits.iter().copied();
+            for client in listener.incoming() {
+                let (client, server) = (client.unwrap(), UnixStream::connect(&server).unwrap());
+                let back = (server.try_clone().unwrap(), client.try_clone().unwrap());
+                let (to_server, to_client) = match (limits.next(), is_to_server) {
+                    (None, _) => (usize::MAX, usize::MAX),
+                    (Some(limit), true) => (limit, usize::MAX),
+                    (Some(limit), false) => (usize::MAX, limit),
+                };
+                thread::spawn(move || forward(back.0, back.1, to_client));
+                thread::spawn(move || forward(client, server, to_server));
+            }
+        });
+        Self {
+            remote: format!("unix:{}", socket.display()),
+            _folder: folder,
+        }
+    }
+}
+
+/// Forwards at most `left` bytes, until either side leaves.
+fn forward(mut from: UnixStream, mut to: UnixStream, mut left: usize) {
+    let mut buffer = [0; 4096];
+    while let Ok(length @ 1..) = from.read(&mut buffer) {
+        let length = length.min(left);
+        if to.write_all(&buffer[..length]).is_err() {
+            break;
+        }
+        left -= length;
+        if left == 0 {
+            break;
+        }
+    }
+    // The other side may have left before.
+    let _ = from.shutdown(Shutdown::Both);
+    let _ = to.shutdown(Shutdown::Both);
+}
+
+/// Numbers of bytes after which connections are cut: in the setup, in the transactions of the
+/// networks and of the connect, and between them. The schema has 70 kB.
+const CUTS_TO_SERVER: [&[usize]; 8] = [
+    &[1],
+    &[300],
+    &[900, 2_000],
+    &[5_000],
+    &[10_000, 10_000],
+    &[15_000],
+    &[20_000, 1],
+    &[30_000],
+];
+const CUTS_TO_CLIENT: [&[usize]; 8] = [
+    &[1],
+    &[10_000],
+    &[60_000, 5],
+    &[72_000],
+    &[75_000],
+    &[80_000, 80_000],
+    &[90_000],
+    &[100_000, 2, 2],
+];
+
+#[test]
+fn the_rows_are_the_same_wherever_connections_are_cut() {
+    let cuts = CUTS_TO_SERVER.map(|cuts| (true, cuts));
+    let cuts = cuts
+        .into_iter()
+        .chain(CUTS_TO_CLIENT.map(|cuts| (false, cuts)));
+    for (is_to_server, limits) in cuts {
+        let server = RealServer::start([installed_nb_schema()]);
+        let proxy = Proxy::start(server.socket(), is_to_server, limits);
+        let done = end(start("apply", &proxy.remote));
+        assert_eq!(
+            done.code,
+            Some(0),
+            "{is_to_server} {limits:?}: {}",
+            done.stderr
+        );
+        let planned = end(start("plan", &server.remote()));
+        assert_eq!(
+            planned.code,
+            Some(0),
+            "{is_to_server} {limits:?}: {planned:?}"
+        );
+    }
+}
+
+#[test]
+fn a_server_that_cuts_every_connection_is_given_up_after_the_timeout() {
+    const CUTS: &[usize] = &[10_000; 1_000];
+    let server = RealServer::start([installed_nb_schema()]);
+    let proxy = Proxy::start(server.socket(), true, CUTS);
+    let failed = end(start("apply --timeout 2", &proxy.remote));
+    assert_failed(&failed, "error: zone ovn-worker2: networks: ");
+    assert!(!failed.stderr.contains('\u{1b}'), "{:?}", failed.stderr);
+}
