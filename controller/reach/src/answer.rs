@@ -1,0 +1,192 @@
+//! Answers: what becomes of a packet.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use serde::Serialize;
+
+use crate::address::Mac;
+use crate::northbound::{Northbound, PortId};
+use crate::packet::{SOURCE_PORT, Transport};
+use crate::question::{Destination, Protocol, Question};
+use crate::resolve::NameError;
+use crate::trace::{End, Hop, Path, Source, Trace};
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It goes out of a machine's port, or into the tunnel to another chassis.
+    Reaches,
+    /// It goes out of a localnet port.
+    Leaves,
+    /// A router answers the echo request, and the answer gets back.
+    Answered,
+    /// It is dropped or rejected.
+    Dropped,
+    /// The sender gets no MAC address for the destination or its gateway.
+    Unanswered,
+}
+
+impl Verdict {
+    /// Word of the verdict.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reaches => "reaches",
+            Self::Leaves => "leaves",
+            Self::Answered => "answered",
+            Self::Dropped => "dropped",
+            Self::Unanswered => "unanswered",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Answer to a question.
+#[derive(Clone, Debug, Serialize)]
+pub struct Answer {
+    /// What becomes of the packet.
+    pub verdict: Verdict,
+    /// Port by which the packet goes out. `None`: it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub out: Option<String>,
+    /// Source address at the end. `None`: it is not translated, or the packet does not arrive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<IpAddr>,
+    /// Destination address at the end. `None`: it is not translated, or the packet does not arrive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dest: Option<IpAddr>,
+    /// Decisions on the way.
+    pub hops: Vec<Hop>,
+    /// Place of the end, in words.
+    pub at: String,
+    /// Choices that OVN leaves open: backends, equal routes, equal priorities. The answer is one of
+    /// several right ones if there are any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<String>,
+}
+
+/// Error: a question cannot be asked.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum QuestionError {
+    /// A name of the question is not in the database, or belongs to several rows.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// A text is no MAC address.
+    #[error("{0:?} is no MAC address")]
+    Mac(String),
+    /// The destination has no address of a family that the sender has.
+    #[error("{from} and {to} have no common address family")]
+    NoCommonFamily {
+        /// Name of the sender's port.
+        from: String,
+        /// Destination.
+        to: String,
+    },
+}
+
+impl Northbound {
+    /// Answers a question.
+    ///
+    /// # Errors
+    /// A name of the question is not known or not unique.
+    pub fn answer(&self, question: &Question) -> Result<Answer, QuestionError> {
+        let destination_name = match &question.destination {
+            Destination::Pod(name) => Some(name.as_str()),
+            _ => None,
+        };
+        let sender = self.find_sender(&question.sender, destination_name)?;
+        let addresses = self.find_destination(&question.destination, sender)?;
+        let port = self.switch_port(sender);
+        let has_family = |address: &&IpAddr| match question.sender.ip {
+            Some(own) => own.is_ipv4() == address.is_ipv4(),
+            None => port
+                .interfaces
+                .iter()
+                .flat_map(|interface| &interface.addresses)
+                .any(|own| own.address.is_ipv4() == address.is_ipv4()),
+        };
+        let is_given = matches!(question.destination, Destination::Address(_));
+        let destination = addresses
+            .iter()
+            .find(has_family)
+            .or(addresses.first().filter(|_| is_given))
+            .ok_or_else(|| QuestionError::NoCommonFamily {
+                from: port.name.clone(),
+                to: format!("{:?}", question.destination),
+            })?;
+        let mac = |text: &String| Mac::parse(text).ok_or_else(|| QuestionError::Mac(text.clone()));
+        let source = Source {
+            port: sender,
+            address: question.sender.ip,
+            mac: question.sender.mac.as_ref().map(mac).transpose()?,
+            target_mac: match &question.sender.mac_of {
+                Some(name) => Some(self.mac_of_router_port(name)?),
+                None => None,
+            },
+        };
+        Ok(self.trace(&source, *destination, question.protocol))
+    }
+
+    fn trace(&self, source: &Source, destination: IpAddr, protocol: Protocol) -> Answer {
+        let transport = match protocol {
+            Protocol::Icmp => Transport::Echo { is_reply: false },
+            Protocol::Tcp(destination) => Transport::Tcp {
+                source: SOURCE_PORT,
+                destination,
+            },
+            Protocol::Udp(destination) => Transport::Udp {
+                source: SOURCE_PORT,
+                destination,
+            },
+            Protocol::Sctp(destination) => Transport::Sctp {
+                source: SOURCE_PORT,
+                destination,
+            },
+        };
+        let mut path = Path::default();
+        let frame = match self.frame(source, destination, transport, &mut path) {
+            Ok(frame) => frame,
+            Err(end) => return self.compose(end, path, None, None),
+        };
+        let sent = frame.source();
+        let traced = Trace::run(self, source.port, frame.packet.clone(), path);
+        if traced.end.verdict != Verdict::Dropped
+            && let Some(at) = self.blocked_arp(&frame)
+        {
+            return self.compose(End::unanswered(at), traced.path, None, None);
+        }
+        let new_source = (Some(traced.source) != sent).then_some(traced.source);
+        let new_destination = (traced.destination != destination).then_some(traced.destination);
+        self.compose(traced.end, traced.path, new_source, new_destination)
+    }
+
+    fn compose(
+        &self,
+        end: End,
+        path: Path,
+        source: Option<IpAddr>,
+        dest: Option<IpAddr>,
+    ) -> Answer {
+        let arrives = matches!(end.verdict, Verdict::Reaches | Verdict::Leaves);
+        let out = match end.out {
+            Some(port) => Some(self.port_name(PortId::Switch(port)).to_owned()),
+            None if arrives => Some(end.at.clone()),
+            None => None,
+        };
+        Answer {
+            verdict: end.verdict,
+            out,
+            source: source.filter(|_| arrives),
+            dest: dest.filter(|_| arrives),
+            hops: path.hops,
+            at: end.at,
+            open: path.open,
+        }
+    }
+}

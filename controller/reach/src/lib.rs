@@ -1,0 +1,27 @@
+//! Path of a packet through the switches and routers of an OVN Northbound database.
+//!
+//! ```text
+//! snapshot of a database -> Northbound   index: rows that OVN has, parsed matches, notes
+//! Question               -> resolve      names of pods and services, for those who wrote them
+//!                        -> trace        sender, switches, routers: stage by stage
+//!                        -> Answer       verdict, port, translated addresses, hops
+//! ```
+//!
+//! The database alone answers: neither a southbound database nor OVN's programs are needed. The
+//! stages and their order are those of ovn-northd 26.03. See `docs/design/reach.md`.
+
+mod address;
+mod answer;
+mod expression;
+mod northbound;
+mod packet;
+mod question;
+mod resolve;
+mod trace;
+
+pub use address::{Mac, Prefix};
+pub use answer::{Answer, QuestionError, Verdict};
+pub use northbound::{Northbound, Note, RowRef};
+pub use question::{Destination, Protocol, ProtocolError, Question, Sender};
+pub use resolve::NameError;
+pub use trace::{Hop, HopKind};

@@ -1,0 +1,172 @@
+//! ACLs of a switch: its own and those of the port groups with a port on it.
+
+use std::collections::HashSet;
+
+use patchbay_schemas::nb::{self, AclAction, AclDirection};
+use uuid::Uuid;
+
+use super::note::{Notes, RowRef};
+use super::rows::option;
+use super::{Names, SwitchId};
+use crate::expression::Match;
+use crate::packet::Packet;
+
+/// Place of the pipeline in which ACLs are evaluated.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum AclPlace {
+    /// `from-lport`, before load balancing.
+    BeforeLoadBalancing,
+    /// `from-lport` with `apply-after-lb`.
+    AfterLoadBalancing,
+    /// `to-lport`.
+    Egress,
+}
+
+/// ACL with its parsed match.
+#[derive(Debug)]
+pub(crate) struct Acl {
+    pub(crate) row: RowRef,
+    pub(crate) name: Option<String>,
+    pub(crate) action: AclAction,
+    pub(crate) priority: i64,
+    pub(crate) tier: i64,
+    matches: Match,
+}
+
+/// ACLs that apply to a switch.
+#[derive(Debug, Default)]
+pub(crate) struct Acls {
+    /// ACLs by their places, ordered by tier, then by falling priority, then by UUID.
+    places: [Vec<Acl>; 3],
+    /// `true` if an ACL applies to the switch.
+    pub(crate) is_present: bool,
+    /// `true` if one of the ACLs has the action `allow-related`.
+    pub(crate) is_stateful: bool,
+    has_stateless: bool,
+}
+
+/// Outcome of the ACLs in one place.
+#[derive(Debug)]
+pub(crate) struct AclDecision<'a> {
+    /// The deciding ACL. `None`: no ACL decides.
+    pub(crate) acl: Option<&'a Acl>,
+    /// Another ACL of the same priority that decides differently. OVN leaves open which one counts.
+    pub(crate) contradiction: Option<&'a Acl>,
+}
+
+impl Acls {
+    /// Reads ACLs from their rows, each at most once.
+    pub(super) fn new<'a>(
+        rows: impl IntoIterator<Item = (Uuid, &'a nb::Acl)>,
+        switch: SwitchId,
+        names: &Names,
+        matches: &mut dyn FnMut(&str, RowRef) -> Option<Match>,
+        notes: &mut Notes,
+    ) -> Self {
+        let mut acls = Self::default();
+        let mut seen = HashSet::new();
+        for (uuid, row) in rows {
+            if seen.insert(uuid) {
+                acls.add(uuid, row, switch, names, matches, notes);
+            }
+        }
+        for place in &mut acls.places {
+            place.sort_by_key(|acl| (acl.tier, -acl.priority, acl.row.uuid));
+        }
+        acls
+    }
+
+    fn add(
+        &mut self,
+        uuid: Uuid,
+        row: &nb::Acl,
+        switch: SwitchId,
+        names: &Names,
+        matches: &mut dyn FnMut(&str, RowRef) -> Option<Match>,
+        notes: &mut Notes,
+    ) {
+        let reference = RowRef::new::<nb::Acl>(uuid);
+        self.is_present = true;
+        self.is_stateful |= row.action == AclAction::AllowRelated;
+        let Some(parsed) = matches(&row.r#match, reference) else {
+            return;
+        };
+        if let Some(group) = parsed.missing_group(switch, names) {
+            notes.add(
+                reference,
+                format!("port group {group} has no port on the switch of the ACL"),
+            );
+            return;
+        }
+        self.has_stateless |= row.action == AclAction::AllowStateless;
+        let place = match row.direction {
+            AclDirection::ToLport => AclPlace::Egress,
+            AclDirection::FromLport if option(&row.options, "apply-after-lb") => {
+                AclPlace::AfterLoadBalancing
+            }
+            AclDirection::FromLport => AclPlace::BeforeLoadBalancing,
+        };
+        self.places[place as usize].push(Acl {
+            row: reference,
+            name: row.name.clone(),
+            action: row.action,
+            priority: row.priority,
+            tier: row.tier,
+            matches: parsed,
+        });
+    }
+
+    /// The ACL that decides on a packet. In a tier the highest priority that matches counts; `pass`
+    /// leads to the next tier.
+    pub(crate) fn decide(&self, place: AclPlace, packet: &Packet) -> AclDecision<'_> {
+        let acls = &self.places[place as usize];
+        let mut rest = &acls[..];
+        while let Some(found) = rest.iter().position(|acl| acl.matches.matches(packet)) {
+            let acl = &rest[found];
+            let ties = rest[found + 1..]
+                .iter()
+                .take_while(|other| (other.tier, other.priority) == (acl.tier, acl.priority));
+            let contradiction = ties
+                .filter(|other| Outcome::of(other) != Outcome::of(acl))
+                .find(|other| other.matches.matches(packet));
+            if acl.action != AclAction::Pass {
+                let acl = Some(acl);
+                return AclDecision { acl, contradiction };
+            }
+            let next_tier = rest.iter().position(|other| other.tier > acl.tier);
+            rest = &rest[next_tier.unwrap_or(rest.len())..];
+        }
+        AclDecision {
+            acl: None,
+            contradiction: None,
+        }
+    }
+
+    /// `true` if an `allow-stateless` ACL of a direction matches. Its packets are not tracked.
+    pub(crate) fn is_stateless(&self, is_ingress: bool, packet: &Packet) -> bool {
+        let places = if is_ingress { 0..2 } else { 2..3 };
+        self.has_stateless
+            && self.places[places]
+                .iter()
+                .flatten()
+                .any(|acl| acl.action == AclAction::AllowStateless && acl.matches.matches(packet))
+    }
+}
+
+/// Effect of an ACL on the first packet of a connection.
+#[derive(Eq, PartialEq)]
+enum Outcome {
+    Allow,
+    Drop,
+    Pass,
+}
+
+impl Outcome {
+    fn of(acl: &Acl) -> Self {
+        match acl.action {
+            AclAction::Allow | AclAction::AllowRelated | AclAction::AllowStateless => Self::Allow,
+            AclAction::Drop | AclAction::Reject => Self::Drop,
+            AclAction::Pass => Self::Pass,
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! Building the index from rows.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::IpAddr;
+
+use foldhash::fast::RandomState;
+use patchbay_engine::db::Snapshot;
+use patchbay_schemas::nb::{self, NatType, StaticMacBinding};
+use patchbay_schemas::typed::Ref;
+use uuid::Uuid;
+
+use super::Northbound;
+use super::acl::Acls;
+use super::id::{PortId, RouterId, RouterPortId, SwitchId, SwitchPortId};
+use super::load_balancer::{Attached, LoadBalancers};
+use super::mark::Marks;
+use super::nat::read_rules;
+use super::note::{Notes, RowRef};
+use super::policy::Policies;
+use super::ports::Ports;
+use super::route::Routes;
+use super::router::{ForcedSnat, Link, Router, RouterKind};
+use super::rows::Tables;
+use super::switch::{Switch, SwitchPortKind};
+use crate::address::{Mac, Prefix};
+use crate::expression::{Match, Names};
+
+/// Longest link-local suffix of a prefix in `ipv6_prefix`, in bits of the prefix.
+const IPV6_PREFIX_LENGTH: u8 = 64;
+
+impl Northbound {
+    /// Builds the index of a snapshot.
+    ///
+    /// `chassis` names the chassis whose variables templates get. `None`: the chassis of a gateway
+    /// router, or the first one by name.
+    ///
+    /// Rows that OVN ignores are left out and noted.
+    pub fn new(snapshot: &Snapshot, chassis: Option<&str>) -> Self {
+        let mut notes = Notes::default();
+        let tables = Tables::read(snapshot, &mut notes);
+        let mut ports = Ports::default();
+        let switch_rows: Vec<_> = tables.switches.iter().collect();
+        let router_rows: Vec<_> = tables
+            .routers
+            .iter()
+            .filter(|(_, row)| row.enabled != Some(false))
+            .collect();
+        for (number, (_, row)) in switch_rows.iter().enumerate() {
+            ports.add_switch(SwitchId(number as u32), row, &tables, &mut notes);
+        }
+        for (number, (_, row)) in router_rows.iter().enumerate() {
+            ports.add_router(RouterId(number as u32), row, &tables, &mut notes);
+        }
+        ports.connect(&tables);
+        let kinds: Vec<_> = router_rows
+            .iter()
+            .enumerate()
+            .map(|(number, (_, row))| router_kind(row, &ports.of_routers[number], &ports, &tables))
+            .collect();
+        ports.set_router_tracking(&kinds, &tables);
+        let gateway_chassis = kinds.iter().find_map(|kind| match kind {
+            RouterKind::Gateway { chassis } => Some(chassis.as_str()),
+            RouterKind::Distributed { .. } => None,
+        });
+        let chassis = chassis.or(gateway_chassis);
+        let names = read_names(&tables, &ports, &kinds, chassis);
+        let has_enabled_port = |name: &str| {
+            matches!(ports.by_name.get(name), Some(PortId::Switch(port))
+                if ports.switch_ports[port.0 as usize].is_enabled)
+        };
+        let load_balancers = LoadBalancers::new(&tables, &names, &has_enabled_port, &mut notes);
+        let routers = build_routers(
+            &router_rows,
+            kinds,
+            &ports,
+            &tables,
+            &names,
+            &load_balancers,
+            &mut notes,
+        );
+        let mut switches = build_switches(
+            &switch_rows,
+            &ports,
+            &tables,
+            &names,
+            &load_balancers,
+            &mut notes,
+        );
+        if tables.global_option("install_ls_lb_from_router") {
+            for switch in &mut switches {
+                for (_, port) in &switch.router_ports {
+                    let router = ports.router_ports[port.0 as usize].router;
+                    switch
+                        .load_balancers
+                        .extend(&routers[router.0 as usize].load_balancers);
+                }
+            }
+        }
+        let static_macs = read_static_macs(&tables, &ports, &mut notes);
+        let mut northbound = Self {
+            switches,
+            routers,
+            switch_ports: ports.switch_ports,
+            router_ports: ports.router_ports,
+            names,
+            load_balancers,
+            static_macs,
+            drops_by_default: tables.global_option("default_acl_drop"),
+            notes: notes.0,
+        };
+        northbound.add_routable_addresses();
+        northbound
+    }
+
+    /// Adds routes to the addresses that a router announces to the other routers of its switches,
+    /// by `add_route` of NAT rules and load balancers.
+    fn add_routable_addresses(&mut self) {
+        let mut routes = Vec::new();
+        for router in &self.routers {
+            let addresses: Vec<IpAddr> = self.routable_addresses(router);
+            let announcing = router.ports.iter().filter(|port| {
+                matches!(router.kind, RouterKind::Gateway { .. })
+                    || router.kind.is_gateway_port(**port)
+            });
+            for port in announcing.filter(|_| !addresses.is_empty()) {
+                let Link::Switch(switch_port) = self.router_port(*port).link else {
+                    continue;
+                };
+                let switch = self.switch(self.switch_port(switch_port).switch);
+                let others = switch.router_ports.iter().map(|(_, other)| *other);
+                for other in others.filter(|other| other != port) {
+                    routes.extend(addresses.iter().map(|address| (other, *address)));
+                }
+            }
+        }
+        for (id, address) in routes {
+            let port = &self.router_ports[id.0 as usize];
+            let router = &mut self.routers[port.router.0 as usize];
+            router.routes.add_connected(id, port, Prefix::host(address));
+        }
+    }
+
+    fn routable_addresses(&self, router: &Router) -> Vec<IpAddr> {
+        let nats = router.nats.iter().filter(|nat| nat.is_routable);
+        let vips = self.load_balancers.routable(&router.load_balancers);
+        let mut addresses: Vec<_> = nats
+            .map(|nat| nat.external)
+            .chain(vips.map(|(_, vip)| vip.address))
+            .filter(IpAddr::is_ipv4)
+            .collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses
+    }
+}
+
+fn router_kind(
+    row: &nb::LogicalRouter,
+    ids: &[RouterPortId],
+    ports: &Ports,
+    tables: &Tables,
+) -> RouterKind {
+    if let Some(chassis) = row.options.get("chassis") {
+        return RouterKind::Gateway {
+            chassis: chassis.clone(),
+        };
+    }
+    let has_chassis = |id: &&RouterPortId| {
+        let uuid = ports.router_ports[id.0 as usize].uuid;
+        tables.router_ports.get(Ref::new(uuid)).is_some_and(|port| {
+            port.ha_chassis_group.is_some()
+                || tables
+                    .gateway_chassis
+                    .of(&port.gateway_chassis)
+                    .next()
+                    .is_some()
+        })
+    };
+    RouterKind::Distributed {
+        gateways: ids.iter().filter(has_chassis).copied().collect(),
+    }
+}
+
+fn read_names(
+    tables: &Tables,
+    ports: &Ports,
+    kinds: &[RouterKind],
+    chassis: Option<&str>,
+) -> Names {
+    let mut names = Names::default();
+    for (name, port) in &ports.by_name {
+        names.add_port(name, *port);
+        match port {
+            PortId::Switch(_) => names.add_resident(name.clone()),
+            PortId::Router(port) => {
+                let router = ports.router_ports[port.0 as usize].router;
+                if kinds[router.0 as usize].is_gateway_port(*port) {
+                    names.add_resident(format!("cr-{name}"));
+                }
+            }
+        }
+    }
+    for (_, set) in tables.address_sets.iter() {
+        names.add_address_set(&set.name, set.addresses.iter().map(String::as_str));
+    }
+    for (_, group) in tables.port_groups.iter() {
+        let members: Vec<_> = group
+            .ports
+            .iter()
+            .filter_map(|port| ports.by_uuid.get(&port.uuid))
+            .map(|id| (PortId::from(*id), ports.switch_ports[id.0 as usize].switch))
+            .collect();
+        names.add_group(&group.name, &members);
+        let addresses: Vec<_> = members
+            .iter()
+            .filter_map(|(id, _)| match id {
+                PortId::Switch(id) => Some(&ports.switch_ports[id.0 as usize]),
+                PortId::Router(_) => None,
+            })
+            .filter(|port| port.kind != SwitchPortKind::Router)
+            .flat_map(|port| &port.interfaces)
+            .flat_map(|interface| &interface.addresses)
+            .map(|address| address.address)
+            .collect();
+        for (suffix, is_ipv4) in [("_ip4", true), ("_ip6", false)] {
+            let texts: Vec<_> = addresses
+                .iter()
+                .filter(|address| address.is_ipv4() == is_ipv4)
+                .map(IpAddr::to_string)
+                .collect();
+            let name = format!("{}{suffix}", group.name);
+            names.add_address_set(&name, texts.iter().map(String::as_str));
+        }
+    }
+    names.set_variables(tables.template_variables(chassis));
+    names
+}
+
+fn build_routers(
+    rows: &[&(Uuid, nb::LogicalRouter)],
+    kinds: Vec<RouterKind>,
+    ports: &Ports,
+    tables: &Tables,
+    names: &Names,
+    load_balancers: &LoadBalancers,
+    notes: &mut Notes,
+) -> Vec<Router> {
+    let mut routers = Vec::with_capacity(rows.len());
+    for (((_, row), kind), ids) in rows.iter().zip(kinds).zip(&ports.of_routers) {
+        let own = ports.router_ports_of(ids);
+        let networks = || {
+            own.iter()
+                .flat_map(|(id, port)| port.networks.iter().map(move |own| (*id, own)))
+        };
+        let nats = read_rules(tables.nats.of(&row.nat), &kind, &own, tables, names, notes);
+        let forced = ForcedSnat::new(&row.options);
+        let snat_addresses = nats
+            .iter()
+            .filter(|nat| nat.kind == NatType::Snat)
+            .map(|nat| nat.external)
+            .chain(forced.load_balanced.iter().copied())
+            .chain(forced.translated.iter().copied())
+            .collect();
+        routers.push(Router {
+            name: row.name.clone(),
+            ports: ids.clone(),
+            own_addresses: networks().map(|(id, own)| (own.address, id)).collect(),
+            broadcasts: networks().filter_map(|(_, own)| own.broadcast()).collect(),
+            routes: Routes::new(
+                tables.static_routes.of(&row.static_routes),
+                &own,
+                tables,
+                notes,
+            ),
+            policies: Policies::new(
+                tables.policies.of(&row.policies),
+                &own,
+                tables,
+                names,
+                notes,
+            ),
+            nats,
+            snat_addresses,
+            load_balancers: load_balancers.attached(
+                tables,
+                &row.load_balancer,
+                &row.load_balancer_group,
+            ),
+            forced,
+            kind,
+        });
+    }
+    routers
+}
+
+fn build_switches(
+    rows: &[&(Uuid, nb::LogicalSwitch)],
+    ports: &Ports,
+    tables: &Tables,
+    names: &Names,
+    load_balancers: &LoadBalancers,
+    notes: &mut Notes,
+) -> Vec<Switch> {
+    // ACLs of the port groups that have a port on a switch.
+    let mut group_acls: Vec<Vec<Ref<nb::Acl>>> = vec![Vec::new(); rows.len()];
+    for (_, group) in tables.port_groups.iter() {
+        let switches: HashSet<SwitchId> = group
+            .ports
+            .iter()
+            .filter_map(|port| ports.by_uuid.get(&port.uuid))
+            .map(|id| ports.switch_ports[id.0 as usize].switch)
+            .collect();
+        for switch in switches {
+            group_acls[switch.0 as usize].extend(&group.acls);
+        }
+    }
+    // One parsed match for all switches on which an ACL is.
+    let mut parsed: HashMap<Uuid, Option<Match>, RandomState> = HashMap::default();
+    let mut match_notes = Notes::default();
+    let mut find_match = |text: &str, row: RowRef| {
+        let cached = parsed.entry(row.uuid).or_insert_with(|| {
+            let result = Match::parse_nested(text, names);
+            result
+                .map_err(|error| match_notes.add(row, format!("bad match: {error}")))
+                .ok()
+        });
+        cached.clone()
+    };
+    let mut switches = Vec::with_capacity(rows.len());
+    for (number, (_, row)) in rows.iter().enumerate() {
+        let id = SwitchId(number as u32);
+        let acl_rows = tables.acls.of(row.acls.iter().chain(&group_acls[number]));
+        let acls = Acls::new(acl_rows, id, names, &mut find_match, notes);
+        let marks = Marks::new(tables.qos.of(&row.qos_rules), id, names, notes);
+        let attached =
+            load_balancers.attached(tables, &row.load_balancer, &row.load_balancer_group);
+        switches.push(build_switch(
+            row,
+            &ports.of_switches[number],
+            ports,
+            acls,
+            marks,
+            attached,
+        ));
+    }
+    notes.0.append(&mut match_notes.0);
+    switches
+}
+
+fn build_switch(
+    row: &nb::LogicalSwitch,
+    ids: &[SwitchPortId],
+    ports: &Ports,
+    acls: Acls,
+    marks: Marks,
+    load_balancers: Attached,
+) -> Switch {
+    let mut switch = Switch {
+        name: row.name.clone(),
+        external_ids: row.external_ids.clone(),
+        subnets: read_subnets(&row.other_config),
+        by_mac: HashMap::default(),
+        by_address: HashMap::default(),
+        router_ports: Vec::new(),
+        unknown: Vec::new(),
+        acls,
+        marks,
+        load_balancers,
+    };
+    for id in ids {
+        let port = &ports.switch_ports[id.0 as usize];
+        if port.is_unknown && port.is_enabled {
+            switch.unknown.push(*id);
+        }
+        let is_indirect = port.kind == SwitchPortKind::Indirect;
+        for interface in port.interfaces.iter().filter(|_| !is_indirect) {
+            let own = interface.addresses.iter().map(|address| address.address);
+            for address in own.chain([interface.mac.link_local().into()]) {
+                let places = switch.by_address.entry(address).or_default();
+                if !places.contains(&(*id, interface.mac)) {
+                    places.push((*id, interface.mac));
+                }
+            }
+        }
+        let macs: Vec<Mac> = match port.peer {
+            Some(PortId::Router(peer)) => {
+                switch.router_ports.push((*id, peer));
+                let mac = ports.router_ports[peer.0 as usize].mac;
+                let proxy = port.proxy.as_ref().map(|proxy| proxy.mac);
+                std::iter::once(mac)
+                    .chain(proxy.filter(|proxy| *proxy != Mac::ZERO && *proxy != mac))
+                    .collect()
+            }
+            _ if is_indirect => Vec::new(),
+            _ => port
+                .interfaces
+                .iter()
+                .map(|interface| interface.mac)
+                .collect(),
+        };
+        for mac in macs {
+            let places = switch.by_mac.entry(mac).or_default();
+            if !places.contains(id) {
+                places.push(*id);
+            }
+        }
+    }
+    switch
+}
+
+fn read_subnets(other_config: &BTreeMap<String, String>) -> Vec<Prefix> {
+    let subnet = other_config
+        .get("subnet")
+        .and_then(|text| Prefix::parse(text));
+    let prefix = other_config
+        .get("ipv6_prefix")
+        .and_then(|text| Prefix::parse(text));
+    let prefix = prefix.map(|prefix| Prefix {
+        length: IPV6_PREFIX_LENGTH,
+        ..prefix
+    });
+    subnet.into_iter().chain(prefix).collect()
+}
+
+fn read_static_macs(
+    tables: &Tables,
+    ports: &Ports,
+    notes: &mut Notes,
+) -> HashMap<(RouterPortId, IpAddr), Mac, RandomState> {
+    let mut macs = HashMap::default();
+    for (uuid, row) in tables.static_mac_bindings.iter() {
+        let port = ports.by_name.get(&row.logical_port);
+        match (port, row.ip.parse(), Mac::parse(&row.mac)) {
+            (Some(PortId::Router(port)), Ok(address), Some(mac)) => {
+                macs.insert((*port, address), mac);
+            }
+            _ => notes.add(
+                RowRef::new::<StaticMacBinding>(*uuid),
+                "bad logical_port, ip or mac",
+            ),
+        }
+    }
+    macs
+}

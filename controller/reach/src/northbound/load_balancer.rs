@@ -1,0 +1,317 @@
+//! Load balancers: VIPs, backends, and the datapaths that they are attached to.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
+
+use foldhash::fast::RandomState;
+use patchbay_schemas::nb::{self, LoadBalancerProtocol};
+use patchbay_schemas::typed::Ref;
+use uuid::Uuid;
+
+use super::Names;
+use super::id::LoadBalancerId;
+use super::note::{Notes, RowRef};
+use super::rows::{Tables, option};
+use crate::address::Prefix;
+use crate::packet::{IpPacket, Transport};
+
+/// Load balancer.
+#[derive(Debug)]
+pub(crate) struct LoadBalancer {
+    pub(crate) row: RowRef,
+    pub(crate) name: String,
+    /// External ids, by which services are found.
+    pub(crate) external_ids: BTreeMap<String, String>,
+    protocol: LoadBalancerProtocol,
+    pub(crate) vips: Vec<Vip>,
+    pub(crate) skips_snat: bool,
+    /// Source addresses of connections from a backend to itself.
+    pub(crate) hairpin_sources: Vec<IpAddr>,
+    pub(crate) responder: Responder,
+    /// `true` if other routers get routes to the VIPs.
+    pub(crate) is_routable: bool,
+}
+
+/// Which VIPs a router answers ARP and ND requests for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Responder {
+    /// VIPs in a network of the router.
+    Reachable,
+    All,
+    None,
+}
+
+/// Virtual address and its backends.
+#[derive(Debug)]
+pub(crate) struct Vip {
+    pub(crate) address: IpAddr,
+    /// `None`: all protocols and ports.
+    pub(crate) port: Option<u16>,
+    /// Backends that get connections; the port is 0 if the packet's port stays.
+    pub(crate) backends: Vec<(IpAddr, u16)>,
+    /// `true` if clients are told that there are no backends.
+    pub(crate) rejects: bool,
+    /// `true` if the VIP came from a template.
+    pub(crate) is_template: bool,
+}
+
+/// All load balancers, with an index of their VIPs.
+#[derive(Debug, Default)]
+pub(crate) struct LoadBalancers {
+    all: Vec<LoadBalancer>,
+    ids: HashMap<Uuid, LoadBalancerId, RandomState>,
+    by_address: HashMap<IpAddr, Vec<(LoadBalancerId, usize)>, RandomState>,
+}
+
+/// Load balancers of a switch or router.
+#[derive(Debug, Default)]
+pub(crate) struct Attached {
+    ids: HashSet<LoadBalancerId, RandomState>,
+    /// `true` if one of the load balancers has a VIP.
+    pub(crate) has_vip: bool,
+}
+
+impl LoadBalancers {
+    pub(super) fn new(
+        tables: &Tables,
+        names: &Names,
+        has_enabled_port: &dyn Fn(&str) -> bool,
+        notes: &mut Notes,
+    ) -> Self {
+        let mut balancers = Self::default();
+        for (uuid, row) in tables.load_balancers.iter() {
+            let balancer = LoadBalancer::new(*uuid, row, tables, names, has_enabled_port, notes);
+            let id = LoadBalancerId(balancers.all.len() as u32);
+            balancers.ids.insert(*uuid, id);
+            for (place, vip) in balancer.vips.iter().enumerate() {
+                let places = balancers.by_address.entry(vip.address).or_default();
+                places.push((id, place));
+            }
+            balancers.all.push(balancer);
+        }
+        balancers
+    }
+
+    pub(crate) fn get(&self, id: LoadBalancerId) -> &LoadBalancer {
+        &self.all[id.0 as usize]
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &LoadBalancer> {
+        self.all.iter()
+    }
+
+    /// The load balancers of a datapath, own ones and those of its groups.
+    pub(super) fn attached(
+        &self,
+        tables: &Tables,
+        own: &BTreeSet<Ref<nb::LoadBalancer>>,
+        groups: &BTreeSet<Ref<nb::LoadBalancerGroup>>,
+    ) -> Attached {
+        let mut attached = Attached::default();
+        let members = tables.load_balancer_groups.of(groups);
+        let of_groups = members.flat_map(|(_, group)| &group.load_balancer);
+        for reference in own.iter().chain(of_groups) {
+            if let Some(id) = self.ids.get(&reference.uuid) {
+                attached.ids.insert(*id);
+                attached.has_vip |= !self.get(*id).vips.is_empty();
+            }
+        }
+        attached
+    }
+
+    /// VIPs of a datapath that match a packet, those with a port first.
+    pub(crate) fn find(
+        &self,
+        attached: &Attached,
+        packet: &IpPacket,
+    ) -> Vec<(&LoadBalancer, &Vip)> {
+        let Some(places) = self.by_address.get(&packet.destination) else {
+            return Vec::new();
+        };
+        let candidates = || {
+            places
+                .iter()
+                .filter(|(id, _)| attached.ids.contains(id))
+                .map(|(id, place)| {
+                    let balancer = self.get(*id);
+                    (balancer, &balancer.vips[*place])
+                })
+        };
+        let exact: Vec<_> = candidates()
+            .filter(|(balancer, vip)| balancer.serves(vip, packet.transport))
+            .collect();
+        if !exact.is_empty() {
+            return exact;
+        }
+        candidates().filter(|(_, vip)| vip.port.is_none()).collect()
+    }
+
+    /// VIPs of a datapath with an address.
+    pub(crate) fn at<'a>(
+        &'a self,
+        attached: &'a Attached,
+        address: IpAddr,
+    ) -> impl Iterator<Item = (&'a LoadBalancer, &'a Vip)> {
+        let places = self.by_address.get(&address).into_iter().flatten();
+        places
+            .filter(|(id, _)| attached.ids.contains(id))
+            .map(|(id, place)| {
+                let balancer = self.get(*id);
+                (balancer, &balancer.vips[*place])
+            })
+    }
+
+    /// VIPs of a datapath whose addresses other routers get routes to.
+    pub(super) fn routable<'a>(
+        &'a self,
+        attached: &'a Attached,
+    ) -> impl Iterator<Item = (&'a LoadBalancer, &'a Vip)> {
+        attached
+            .ids
+            .iter()
+            .map(|id| self.get(*id))
+            .filter(|balancer| balancer.is_routable)
+            .flat_map(|balancer| balancer.vips.iter().map(move |vip| (balancer, vip)))
+    }
+}
+
+impl Attached {
+    /// Adds the load balancers of another datapath.
+    pub(super) fn extend(&mut self, other: &Self) {
+        self.ids.extend(&other.ids);
+        self.has_vip |= other.has_vip;
+    }
+}
+
+impl LoadBalancer {
+    fn new(
+        uuid: Uuid,
+        row: &nb::LoadBalancer,
+        tables: &Tables,
+        names: &Names,
+        has_enabled_port: &dyn Fn(&str) -> bool,
+        notes: &mut Notes,
+    ) -> Self {
+        let reference = RowRef::new::<nb::LoadBalancer>(uuid);
+        let is_template = option(&row.options, "template");
+        let checked: HashSet<&str> = tables
+            .health_checks
+            .of(&row.health_check)
+            .map(|(_, check)| check.vip.as_str())
+            .collect();
+        let is_distributed = option(&row.options, "distributed");
+        let mut vips = Vec::with_capacity(row.vips.len());
+        for (key, value) in &row.vips {
+            let parsed = if is_template {
+                parse_vip(
+                    &names.expand_templates(key),
+                    &names.expand_templates(value),
+                    true,
+                )
+            } else {
+                parse_vip(key, value, false)
+            };
+            let Some(mut vip) = parsed else {
+                notes.add(reference, format!("bad VIP {key} with backends {value}"));
+                continue;
+            };
+            let is_checked = checked.contains(key.as_str()) && !is_template;
+            if is_checked || is_distributed {
+                vip.backends.retain(|(address, _)| {
+                    mapped_port(&row.ip_port_mappings, *address)
+                        .is_some_and(|port| !is_checked || has_enabled_port(port))
+                });
+            }
+            vip.is_template = is_template && key.contains('^');
+            vip.rejects = option(&row.options, "reject");
+            vips.push(vip);
+        }
+        let responder = match row.options.get("neighbor_responder").map(String::as_str) {
+            Some("all") => Responder::All,
+            Some("none") => Responder::None,
+            Some("reachable") if !is_template => Responder::Reachable,
+            _ if is_template => Responder::None,
+            _ => Responder::Reachable,
+        };
+        let hairpin_sources = row.options.get("hairpin_snat_ip").map(|text| {
+            let words = text.split_ascii_whitespace();
+            words.map_while(|word| word.parse().ok()).collect()
+        });
+        Self {
+            row: reference,
+            name: row.name.clone(),
+            external_ids: row.external_ids.clone(),
+            protocol: row.protocol.unwrap_or(LoadBalancerProtocol::Tcp),
+            vips,
+            skips_snat: option(&row.options, "skip_snat"),
+            hairpin_sources: hairpin_sources.unwrap_or_default(),
+            responder,
+            is_routable: option(&row.options, "add_route") && !is_template,
+        }
+    }
+
+    /// Name, or the UUID if the load balancer has none.
+    pub(crate) fn label(&self) -> String {
+        if self.name.is_empty() {
+            self.row.uuid.to_string()
+        } else {
+            self.name.clone()
+        }
+    }
+
+    /// `true` if the VIP has a port and the packet is for it.
+    fn serves(&self, vip: &Vip, transport: Transport) -> bool {
+        let is_protocol = matches!(
+            (self.protocol, transport),
+            (LoadBalancerProtocol::Tcp, Transport::Tcp { .. })
+                | (LoadBalancerProtocol::Udp, Transport::Udp { .. })
+                | (LoadBalancerProtocol::Sctp, Transport::Sctp { .. })
+        );
+        is_protocol && vip.port == Some(transport.destination_port())
+    }
+}
+
+/// Parses a VIP and its backends. `None`: OVN ignores the VIP.
+fn parse_vip(key: &str, value: &str, is_template: bool) -> Option<Vip> {
+    let (address, port) = parse_endpoint(key)?;
+    let mut backends = Vec::new();
+    for text in value.split(',').filter(|text| !text.is_empty()) {
+        let (backend, backend_port) = parse_endpoint(text.trim())?;
+        let is_same_kind = backend.is_ipv4() == address.is_ipv4()
+            && (is_template || (backend_port != 0) == (port != 0));
+        backends.push(is_same_kind.then_some((backend, backend_port))?);
+    }
+    Some(Vip {
+        address,
+        port: (port != 0).then_some(port),
+        backends,
+        rejects: false,
+        is_template: false,
+    })
+}
+
+/// Parses `ADDRESS` or `ADDRESS:PORT`, with brackets around an IPv6 address. The port is 0 if there
+/// is none.
+fn parse_endpoint(text: &str) -> Option<(IpAddr, u16)> {
+    if let Ok(endpoint) = text.parse::<SocketAddr>() {
+        return Some((endpoint.ip(), endpoint.port()));
+    }
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|text| text.strip_suffix(']'));
+    let address = bare.unwrap_or(text).parse().ok()?;
+    Some((address, 0))
+}
+
+/// The switch port of a backend in `ip_port_mappings`, whose values are `PORT:SOURCE[:ZONE]`.
+fn mapped_port(mappings: &BTreeMap<String, String>, backend: IpAddr) -> Option<&str> {
+    let value = mappings.iter().find_map(|(key, value)| {
+        let key = key.trim_start_matches('[').trim_end_matches(']');
+        (Prefix::parse(key)?.address == backend).then_some(value)
+    })?;
+    let port = match value.strip_prefix('"') {
+        Some(quoted) => quoted.split_once('"')?.0,
+        None => value.split(':').next()?,
+    };
+    (!port.is_empty()).then_some(port)
+}

@@ -1,0 +1,123 @@
+//! Index of a Northbound database: what the rows mean, ready to be asked.
+
+mod acl;
+mod build;
+mod id;
+mod load_balancer;
+mod mark;
+mod nat;
+mod neighbor;
+mod note;
+mod policy;
+mod ports;
+mod route;
+mod router;
+mod rows;
+mod switch;
+
+pub(crate) use acl::{Acl, AclPlace};
+pub(crate) use id::{PortId, RouterId, RouterPortId, SwitchId, SwitchPortId};
+pub(crate) use load_balancer::{LoadBalancer, LoadBalancers, Responder, Vip};
+pub(crate) use nat::{Nat, NatEffect};
+pub(crate) use neighbor::Neighbor;
+pub use note::{Note, RowRef};
+pub(crate) use policy::{Policy, PolicyAction};
+pub(crate) use route::RouteKind;
+pub(crate) use router::{Link, Router, RouterKind, RouterPort};
+pub(crate) use switch::{Switch, SwitchPort, SwitchPortKind};
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use foldhash::fast::RandomState;
+
+use crate::address::Mac;
+use crate::expression::Names;
+
+/// Index of a Northbound database.
+///
+/// It is built once from a snapshot, in O(rows) and their references, and answers any number of
+/// questions.
+///
+/// ```
+/// use patchbay_engine::db::Database;
+/// use patchbay_engine::txn::TxnBuilder;
+/// use patchbay_reach::{Destination, Northbound, Protocol, Question, Sender, Verdict};
+/// use patchbay_schemas::nb::{self, LogicalSwitch, LogicalSwitchPort};
+///
+/// let mut database = Database::new(nb::schema());
+/// let mut txn = TxnBuilder::new(&database.snapshot());
+/// let mut ports = std::collections::BTreeSet::new();
+/// for number in 1..=2 {
+///     ports.insert(txn.insert(&LogicalSwitchPort {
+///         name: format!("vm{number}"),
+///         addresses: [format!("0a:00:00:00:00:0{number} 10.0.0.{number}")].into(),
+///         ..Default::default()
+///     })?);
+/// }
+/// let other_config = [("subnet".to_owned(), "10.0.0.0/24".to_owned())].into();
+/// txn.insert(&LogicalSwitch { name: "sw0".into(), ports, other_config, ..Default::default() })?;
+/// database.transact(txn.finish().operations())?;
+///
+/// let northbound = Northbound::new(&database.snapshot(), None);
+/// let answer = northbound.answer(&Question {
+///     sender: Sender::port("vm1"),
+///     destination: Destination::Address("10.0.0.2".parse()?),
+///     protocol: Protocol::Tcp(80),
+/// })?;
+/// assert_eq!((answer.verdict, answer.out.as_deref()), (Verdict::Reaches, Some("vm2")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Northbound {
+    pub(crate) switches: Vec<Switch>,
+    pub(crate) routers: Vec<Router>,
+    switch_ports: Vec<SwitchPort>,
+    router_ports: Vec<RouterPort>,
+    pub(crate) names: Names,
+    pub(crate) load_balancers: LoadBalancers,
+    static_macs: HashMap<(RouterPortId, IpAddr), Mac, RandomState>,
+    /// `true` if packets that no ACL allows are dropped, on switches with ACLs.
+    pub(crate) drops_by_default: bool,
+    notes: Vec<Note>,
+}
+
+impl Northbound {
+    /// Rows, or parts of rows, that OVN ignores.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// Number of switch ports.
+    pub fn port_count(&self) -> usize {
+        self.switch_ports.len()
+    }
+
+    pub(crate) fn switch(&self, id: SwitchId) -> &Switch {
+        &self.switches[id.0 as usize]
+    }
+
+    pub(crate) fn router(&self, id: RouterId) -> &Router {
+        &self.routers[id.0 as usize]
+    }
+
+    pub(crate) fn switch_port(&self, id: SwitchPortId) -> &SwitchPort {
+        &self.switch_ports[id.0 as usize]
+    }
+
+    pub(crate) fn router_port(&self, id: RouterPortId) -> &RouterPort {
+        &self.router_ports[id.0 as usize]
+    }
+
+    pub(crate) fn switch_ports(&self) -> impl Iterator<Item = (SwitchPortId, &SwitchPort)> {
+        let ports = self.switch_ports.iter().enumerate();
+        ports.map(|(number, port)| (SwitchPortId(number as u32), port))
+    }
+
+    pub(crate) fn port_name(&self, port: PortId) -> &str {
+        match port {
+            PortId::Switch(port) => &self.switch_port(port).name,
+            PortId::Router(port) => &self.router_port(port).name,
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! NAT rules of a router.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use patchbay_schemas::nb::{self, NatType};
+use patchbay_schemas::typed::Ref;
+use uuid::Uuid;
+
+use super::id::RouterPortId;
+use super::note::{Notes, RowRef};
+use super::router::RouterPort;
+use super::rows::{Tables, option};
+use super::{Names, RouterKind};
+use crate::address::{Mac, Prefix, bits};
+use crate::expression::{Match, ValueSet};
+use crate::packet::Packet;
+
+/// Priority of a rule with a match, without the one of its row.
+const MATCH_PRIORITY: i64 = 300;
+/// Priority of a DNAT rule without a match.
+const DNAT_PRIORITY: i64 = 100;
+/// Advantage of SNAT rules of a distributed router over those of a gateway router.
+const DISTRIBUTED_SNAT_BONUS: i64 = 128;
+/// Advantage of the exempted addresses of a rule over the rule.
+const EXEMPTED_BONUS: i64 = 2;
+
+/// NAT rule that OVN has.
+#[derive(Debug)]
+pub(crate) struct Nat {
+    pub(crate) row: RowRef,
+    pub(crate) kind: NatType,
+    pub(crate) external: IpAddr,
+    pub(crate) logical: Prefix,
+    /// Gateway port at which a distributed router translates. `None`: all ports.
+    pub(crate) gateway: Option<RouterPortId>,
+    /// MAC address of the external address, if a distributed router translates where the machine
+    /// is. `None`: the router port's.
+    pub(crate) distributed_mac: Option<Mac>,
+    /// `true` if other routers get a route to the external address.
+    pub(crate) is_routable: bool,
+    /// `true` if the machine's port exists on some chassis, or does not matter.
+    is_resident: bool,
+    matches: Option<Match>,
+    row_priority: i64,
+    /// Addresses on the other side for which the rule holds. `None`: all.
+    allowed: Option<Arc<ValueSet>>,
+    /// Addresses on the other side for which the rule does not hold.
+    exempted: Option<Arc<ValueSet>>,
+}
+
+impl Nat {
+    /// Reads a rule. The error is the reason why OVN ignores it.
+    pub(super) fn new(
+        uuid: Uuid,
+        row: &nb::Nat,
+        kind: &RouterKind,
+        ports: &[(RouterPortId, &RouterPort)],
+        tables: &Tables,
+        names: &Names,
+    ) -> Result<Self, String> {
+        let external = Prefix::parse(&row.external_ip)
+            .ok_or_else(|| format!("bad external_ip {}", row.external_ip))?;
+        let mac = match &row.external_mac {
+            Some(text) => Some(Mac::parse(text).ok_or_else(|| format!("bad external_mac {text}"))?),
+            None => None,
+        };
+        if row.allowed_ext_ips.is_some() && row.exempted_ext_ips.is_some() {
+            return Err("allowed_ext_ips and exempted_ext_ips exclude each other".to_owned());
+        }
+        let logical = Prefix::parse(&row.logical_ip)
+            .filter(|logical| logical.address.is_ipv4() == external.address.is_ipv4())
+            .filter(|logical| row.r#type == NatType::Snat || logical.is_host())
+            .ok_or_else(|| format!("bad logical_ip {}", row.logical_ip))?;
+        let gateway = gateway_port(row, external.address, kind, ports)?;
+        let matches = if row.r#match.is_empty() {
+            None
+        } else {
+            let parsed = Match::parse_nested(&row.r#match, names)
+                .map_err(|error| format!("bad match: {error}"))?;
+            if let Some(group) = parsed.first_group(names) {
+                return Err(format!("routers do not know port group {group}"));
+            }
+            Some(parsed)
+        };
+        let distributed = match (&row.logical_port, mac) {
+            (Some(port), Some(mac)) if gateway.is_some() && row.r#type == NatType::DnatAndSnat => {
+                Some((port, mac))
+            }
+            _ => None,
+        };
+        let address_set = |reference: Option<Ref<nb::AddressSet>>| {
+            let set = tables.address_sets.get(reference?)?;
+            names.address_set(&set.name).map(Arc::clone)
+        };
+        Ok(Self {
+            row: RowRef::new::<nb::Nat>(uuid),
+            kind: row.r#type,
+            external: external.address,
+            logical,
+            gateway,
+            distributed_mac: distributed.map(|(_, mac)| mac),
+            is_routable: row.r#type != NatType::Snat && option(&row.options, "add_route"),
+            is_resident: distributed.is_none_or(|(port, _)| names.is_resident(port)),
+            matches,
+            row_priority: row.priority,
+            allowed: address_set(row.allowed_ext_ips),
+            exempted: address_set(row.exempted_ext_ips),
+        })
+    }
+
+    pub(crate) fn translates_destination(&self) -> bool {
+        self.kind != NatType::Snat
+    }
+
+    pub(crate) fn translates_source(&self) -> bool {
+        self.kind != NatType::Dnat
+    }
+
+    /// `true` if the rule works on some chassis.
+    pub(crate) fn is_resident(&self) -> bool {
+        self.is_resident
+    }
+
+    /// Priority of the translation of destinations.
+    fn dnat_priority(&self) -> i64 {
+        match self.matches {
+            Some(_) => MATCH_PRIORITY + self.row_priority,
+            None => DNAT_PRIORITY,
+        }
+    }
+
+    /// Priority of the translation of sources.
+    fn snat_priority(&self) -> i64 {
+        match (&self.matches, self.gateway) {
+            (Some(_), _) => MATCH_PRIORITY + self.row_priority,
+            (None, None) => i64::from(self.logical.length) + 1,
+            (None, Some(_)) => i64::from(self.logical.length) + 1 + DISTRIBUTED_SNAT_BONUS,
+        }
+    }
+
+    /// The effect of the rule on the destination of a packet that came in by a port.
+    pub(crate) fn dnat(
+        &self,
+        packet: &Packet,
+        source: IpAddr,
+        destination: IpAddr,
+        input: RouterPortId,
+    ) -> Option<NatEffect<'_>> {
+        let applies = self.translates_destination()
+            && self.is_resident
+            && destination == self.external
+            && self.gateway.is_none_or(|gateway| gateway == input);
+        self.effect(applies, self.dnat_priority(), packet, source)
+    }
+
+    /// The effect of the rule on the source of a packet that goes out by a port.
+    pub(crate) fn snat(
+        &self,
+        packet: &Packet,
+        source: IpAddr,
+        destination: IpAddr,
+        output: RouterPortId,
+    ) -> Option<NatEffect<'_>> {
+        let applies = self.translates_source()
+            && self.is_resident
+            && self.logical.contains(source)
+            && self.gateway.is_none_or(|gateway| gateway == output);
+        self.effect(applies, self.snat_priority(), packet, destination)
+    }
+
+    /// The effect of the rule, if it applies, with the address on the other side of the packet.
+    fn effect(
+        &self,
+        applies: bool,
+        priority: i64,
+        packet: &Packet,
+        other: IpAddr,
+    ) -> Option<NatEffect<'_>> {
+        let has = |set: &Arc<ValueSet>| set.contains(bits(other));
+        if !applies || self.allowed.as_ref().is_some_and(|allowed| !has(allowed)) {
+            return None;
+        }
+        if self.exempted.as_ref().is_some_and(has) {
+            return Some(NatEffect {
+                priority: priority + EXEMPTED_BONUS,
+                nat: self,
+                is_exempted: true,
+            });
+        }
+        let is_match = self.matches.as_ref().is_none_or(|own| own.matches(packet));
+        is_match.then_some(NatEffect {
+            priority,
+            nat: self,
+            is_exempted: false,
+        })
+    }
+}
+
+/// Effect of a NAT rule on a packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NatEffect<'a> {
+    pub(crate) priority: i64,
+    pub(crate) nat: &'a Nat,
+    /// `true` if the rule leaves the packet as it is.
+    pub(crate) is_exempted: bool,
+}
+
+/// Reads the rules of a router.
+pub(super) fn read_rules<'a>(
+    rows: impl IntoIterator<Item = (Uuid, &'a nb::Nat)>,
+    kind: &RouterKind,
+    ports: &[(RouterPortId, &RouterPort)],
+    tables: &Tables,
+    names: &Names,
+    notes: &mut Notes,
+) -> Vec<Nat> {
+    let mut rules = Vec::new();
+    for (uuid, row) in rows {
+        match Nat::new(uuid, row, kind, ports, tables, names) {
+            Ok(rule) => rules.push(rule),
+            Err(reason) => notes.add(RowRef::new::<nb::Nat>(uuid), reason),
+        }
+    }
+    rules
+}
+
+/// The gateway port of a rule: the named one, the only one, or the one with a network that has the
+/// external address. `Ok(None)`: the router has none.
+fn gateway_port(
+    row: &nb::Nat,
+    external: IpAddr,
+    kind: &RouterKind,
+    ports: &[(RouterPortId, &RouterPort)],
+) -> Result<Option<RouterPortId>, String> {
+    let gateways = match kind {
+        RouterKind::Distributed { gateways } => gateways,
+        RouterKind::Gateway { .. } => &Vec::new(),
+    };
+    if let Some(reference) = row.gateway_port {
+        let named = ports
+            .iter()
+            .find(|(id, port)| port.uuid == reference.uuid && gateways.contains(id));
+        return match named {
+            Some((id, _)) => Ok(Some(*id)),
+            None => Err("gateway_port is no distributed gateway port of the router".to_owned()),
+        };
+    }
+    match gateways[..] {
+        [] => Ok(None),
+        [only] => Ok(Some(only)),
+        _ => ports
+            .iter()
+            .find(|(id, port)| gateways.contains(id) && port.network_of(external).is_some())
+            .map(|(id, _)| Some(*id))
+            .ok_or_else(|| "external_ip is in no network of a gateway port".to_owned()),
+    }
+}

@@ -1,0 +1,157 @@
+//! MAC addresses of IP addresses: who answers an ARP or ND request on a switch.
+
+use std::net::IpAddr;
+
+use super::{Link, Northbound, PortId, Responder, Router, RouterPortId, Switch, SwitchPortId};
+use crate::address::Mac;
+
+/// Who has an IP address on a switch.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Neighbor {
+    /// A port of the switch, or a router behind one.
+    Known { port: SwitchPortId, mac: Mac },
+    /// A machine that the database does not know may have the address.
+    Outside,
+    /// Nobody answers.
+    Nobody,
+}
+
+/// MAC address of a next hop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NextHopMac {
+    /// Zero: the address of a machine that the database does not know.
+    pub(crate) mac: Mac,
+    /// `true` if the database has the address, so that no router has to learn it.
+    pub(crate) is_known: bool,
+    /// Number of other neighbours that have the IP address.
+    pub(crate) others: usize,
+}
+
+impl Northbound {
+    /// The neighbour that answers for an address on a switch, and the number of others that
+    /// answer, too. `asking` is the switch port of the asker.
+    pub(crate) fn neighbor(
+        &self,
+        switch: &Switch,
+        asking: SwitchPortId,
+        address: IpAddr,
+    ) -> (Neighbor, usize) {
+        let is_router = matches!(self.switch_port(asking).peer, Some(PortId::Router(_)));
+        let mut found: Vec<(SwitchPortId, Mac)> = Vec::new();
+        let of_ports = switch.by_address.get(&address).into_iter().flatten();
+        found.extend(of_ports.filter(|(port, _)| *port != asking || !is_router));
+        if found.is_empty() {
+            let others = switch
+                .router_ports
+                .iter()
+                .filter(|(port, _)| *port != asking);
+            for (port, router_port) in others {
+                let mac = self.answer_of_router(*router_port, address);
+                found.extend(mac.map(|mac| (*port, mac)));
+            }
+        }
+        if found.is_empty() && !is_router {
+            found.extend(self.answer_of_proxy(switch, address));
+        }
+        match found[..] {
+            [(port, mac), ..] => (Neighbor::Known { port, mac }, found.len() - 1),
+            [] if switch.unknown.iter().any(|port| *port != asking) => (Neighbor::Outside, 0),
+            [] => (Neighbor::Nobody, 0),
+        }
+    }
+
+    /// The MAC address with which a router answers on a port for an address of the port, of NAT
+    /// rules and of load balancers. `None`: it does not answer.
+    fn answer_of_router(&self, id: RouterPortId, address: IpAddr) -> Option<Mac> {
+        let port = self.router_port(id);
+        if !port.is_enabled {
+            return None;
+        }
+        if port.has_address(address) {
+            return Some(port.mac);
+        }
+        let router = self.router(port.router);
+        let is_gateway = router.kind.is_gateway_port(id);
+        let nat = router.nats.iter().find(|nat| nat.external == address);
+        if let Some(nat) = nat {
+            if is_gateway && nat.gateway == Some(id) && nat.distributed_mac.is_some() {
+                return nat.distributed_mac.filter(|_| nat.is_resident());
+            }
+            return Some(port.mac);
+        }
+        self.answers_for_vip(router, address).then_some(port.mac)
+    }
+
+    fn answers_for_vip(&self, router: &Router, address: IpAddr) -> bool {
+        let is_reachable = || {
+            router
+                .ports
+                .iter()
+                .any(|port| self.router_port(*port).network_of(address).is_some())
+        };
+        let mut vips = self.load_balancers.at(&router.load_balancers, address);
+        vips.any(|(balancer, _)| match balancer.responder {
+            Responder::All => true,
+            Responder::None => false,
+            Responder::Reachable => is_reachable(),
+        })
+    }
+
+    /// The switch port that answers for an address by `arp_proxy`, and its MAC address.
+    fn answer_of_proxy(&self, switch: &Switch, address: IpAddr) -> Option<(SwitchPortId, Mac)> {
+        switch.router_ports.iter().find_map(|(id, router_port)| {
+            let proxy = self.switch_port(*id).proxy.as_ref()?;
+            let answers = proxy
+                .addresses
+                .iter()
+                .any(|network| network.contains(address));
+            let mac = if proxy.mac == Mac::ZERO {
+                self.router_port(*router_port).mac
+            } else {
+                proxy.mac
+            };
+            answers.then_some((*id, mac))
+        })
+    }
+
+    /// The neighbour that a router finds for a next hop behind a port. `None`: nobody answers.
+    pub(crate) fn next_hop(&self, id: RouterPortId, address: IpAddr) -> Option<NextHopMac> {
+        let port = self.router_port(id);
+        let learned = NextHopMac {
+            mac: Mac::ZERO,
+            is_known: false,
+            others: 0,
+        };
+        let found = match port.link {
+            Link::Switch(switch_port) => {
+                let switch = self.switch(self.switch_port(switch_port).switch);
+                match self.neighbor(switch, switch_port, address) {
+                    (Neighbor::Known { mac, .. }, others) => Some(NextHopMac {
+                        mac,
+                        is_known: true,
+                        others,
+                    }),
+                    (Neighbor::Outside, _) => Some(learned),
+                    (Neighbor::Nobody, _) => None,
+                }
+            }
+            Link::Router(peer) => self.answer_of_router(peer, address).map(|mac| NextHopMac {
+                mac,
+                is_known: true,
+                others: 0,
+            }),
+            Link::Remote => Some(learned),
+            Link::Missing => None,
+        };
+        if let Some(known) = found.filter(|found| found.is_known) {
+            return Some(known);
+        }
+        match self.static_macs.get(&(id, address)) {
+            Some(mac) => Some(NextHopMac {
+                mac: *mac,
+                ..learned
+            }),
+            None => found,
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Policies of a router.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+
+use patchbay_schemas::nb::{LogicalRouterPolicy, LogicalRouterPolicyAction};
+use uuid::Uuid;
+
+use super::Names;
+use super::id::RouterPortId;
+use super::note::{Notes, RowRef};
+use super::route::{is_down, output_port};
+use super::router::RouterPort;
+use super::rows::Tables;
+use crate::expression::Match;
+use crate::packet::Packet;
+
+/// Policy that OVN has.
+#[derive(Debug)]
+pub(crate) struct Policy {
+    pub(crate) row: RowRef,
+    pub(crate) priority: i64,
+    /// Chain of the policy; empty for the one that packets begin with. `None`: every chain, because
+    /// OVN does not look at the chain of a policy with several next hops.
+    chain: Option<String>,
+    pub(crate) action: PolicyAction,
+    /// Mark for the packet. `None`: unchanged.
+    pub(crate) mark: Option<u32>,
+    matches: Match,
+}
+
+/// Action of a policy.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum PolicyAction {
+    Allow,
+    Drop,
+    /// Next hops with their output ports: any of them.
+    Reroute(Vec<(IpAddr, RouterPortId)>),
+    /// Another chain.
+    Jump(String),
+}
+
+/// Policies of a router by falling priority.
+#[derive(Debug, Default)]
+pub(crate) struct Policies(Vec<Policy>);
+
+impl Policies {
+    pub(super) fn new<'a>(
+        rows: impl IntoIterator<Item = (Uuid, &'a LogicalRouterPolicy)>,
+        ports: &[(RouterPortId, &RouterPort)],
+        tables: &Tables,
+        names: &Names,
+        notes: &mut Notes,
+    ) -> Self {
+        let rows: Vec<_> = rows.into_iter().collect();
+        let chains: HashSet<&str> = rows
+            .iter()
+            .filter_map(|(_, row)| row.chain.as_deref())
+            .filter(|chain| !chain.is_empty())
+            .collect();
+        let mut policies = Vec::with_capacity(rows.len());
+        for (uuid, row) in &rows {
+            let reference = RowRef::new::<LogicalRouterPolicy>(*uuid);
+            match policy(row, reference, &chains, ports, tables, names) {
+                Ok(policy) => policies.push(policy),
+                Err(reason) => notes.add(reference, reason),
+            }
+        }
+        policies.sort_by_key(|policy| (-policy.priority, policy.row.uuid));
+        Self(policies)
+    }
+
+    /// The policy that decides on a packet in a chain, and another one of the same priority with
+    /// another action. OVN leaves open which of the two counts.
+    pub(crate) fn decide(
+        &self,
+        chain: &str,
+        packet: &Packet,
+    ) -> Option<(&Policy, Option<&Policy>)> {
+        let mut matching = self.0.iter().filter(|policy| {
+            policy.chain.as_deref().is_none_or(|own| own == chain) && policy.matches.matches(packet)
+        });
+        let first = matching.next()?;
+        let contradiction = matching
+            .take_while(|other| other.priority == first.priority)
+            .find(|other| other.action != first.action || other.mark != first.mark);
+        Some((first, contradiction))
+    }
+}
+
+/// Reads a policy. The error is the reason why OVN ignores it.
+fn policy(
+    row: &LogicalRouterPolicy,
+    reference: RowRef,
+    chains: &HashSet<&str>,
+    ports: &[(RouterPortId, &RouterPort)],
+    tables: &Tables,
+    names: &Names,
+) -> Result<Policy, String> {
+    if row
+        .nexthop
+        .as_ref()
+        .is_some_and(|next_hop| !next_hop.is_empty())
+    {
+        return Err("the column nexthop is obsolete".to_owned());
+    }
+    let action = match row.action {
+        LogicalRouterPolicyAction::Allow => PolicyAction::Allow,
+        LogicalRouterPolicyAction::Drop => PolicyAction::Drop,
+        LogicalRouterPolicyAction::Jump => {
+            let target = row.jump_chain.as_deref().unwrap_or_default();
+            if !chains.contains(target) {
+                return Err(format!("there is no chain {target:?}"));
+            }
+            PolicyAction::Jump(target.to_owned())
+        }
+        LogicalRouterPolicyAction::Reroute => PolicyAction::Reroute(next_hops(row, ports, tables)?),
+    };
+    let is_multipath = matches!(action, PolicyAction::Reroute(_)) && row.nexthops.len() > 1;
+    let chain = row.chain.clone().unwrap_or_default();
+    let chain = (!is_multipath).then_some(chain);
+    let parsed = if chains.is_empty() || is_multipath {
+        Match::parse(&row.r#match, names)
+    } else {
+        Match::parse_nested(&row.r#match, names)
+    };
+    let matches = parsed.map_err(|error| format!("bad match: {error}"))?;
+    if let Some(group) = matches.first_group(names) {
+        return Err(format!("routers do not know port group {group}"));
+    }
+    let mark = row
+        .options
+        .get("pkt_mark")
+        .and_then(|mark| mark.parse().ok());
+    Ok(Policy {
+        row: reference,
+        priority: row.priority,
+        chain,
+        mark: mark.filter(|mark| *mark != 0 && action != PolicyAction::Drop),
+        action,
+        matches,
+    })
+}
+
+fn next_hops(
+    row: &LogicalRouterPolicy,
+    ports: &[(RouterPortId, &RouterPort)],
+    tables: &Tables,
+) -> Result<Vec<(IpAddr, RouterPortId)>, String> {
+    if row.output_port.is_some() && row.nexthops.len() != 1 {
+        return Err("output_port needs exactly one next hop".to_owned());
+    }
+    let output = row
+        .output_port
+        .and_then(|port| tables.router_ports.get(port));
+    let output = output.map(|port| port.name.as_str());
+    let sessions: Vec<_> = tables.bfd.of(&row.bfd_sessions).collect();
+    let mut valid = Vec::new();
+    for text in &row.nexthops {
+        let Ok(next_hop) = text.parse::<IpAddr>() else {
+            continue;
+        };
+        let Some(port) = output_port(output, Some(next_hop), next_hop.is_ipv4(), ports) else {
+            continue;
+        };
+        let port_name = ports
+            .iter()
+            .find(|(id, _)| *id == port)
+            .map(|(_, port)| &port.name);
+        let session = sessions
+            .iter()
+            .find(|(_, bfd)| bfd.dst_ip == *text && Some(&bfd.logical_port) == port_name);
+        if session.is_none_or(|(_, bfd)| !is_down(bfd)) {
+            valid.push((next_hop, port));
+        }
+    }
+    let mut families = valid.iter().map(|(next_hop, _)| next_hop.is_ipv4());
+    match families.next() {
+        None => Err("no port of the router leads to a next hop".to_owned()),
+        Some(first) if families.any(|family| family != first) => {
+            Err("the next hops have different address families".to_owned())
+        }
+        Some(_) => Ok(valid),
+    }
+}

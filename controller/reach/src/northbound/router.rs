@@ -1,0 +1,161 @@
+//! Routers and their ports.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::IpAddr;
+
+use foldhash::fast::RandomState;
+use patchbay_schemas::nb;
+use uuid::Uuid;
+
+use super::id::{RouterId, RouterPortId, SwitchPortId};
+use super::load_balancer::Attached;
+use super::nat::Nat;
+use super::policy::Policies;
+use super::route::Routes;
+use crate::address::{Mac, Prefix};
+
+/// Router.
+#[derive(Debug)]
+pub(crate) struct Router {
+    pub(crate) name: String,
+    pub(crate) kind: RouterKind,
+    pub(crate) ports: Vec<RouterPortId>,
+    /// Ports by their own addresses, link-local ones included.
+    pub(crate) own_addresses: HashMap<IpAddr, RouterPortId, RandomState>,
+    /// Broadcast addresses of the networks.
+    pub(crate) broadcasts: HashSet<IpAddr, RandomState>,
+    pub(crate) routes: Routes,
+    pub(crate) policies: Policies,
+    pub(crate) nats: Vec<Nat>,
+    /// Addresses that the router puts in place of sources.
+    pub(crate) snat_addresses: HashSet<IpAddr, RandomState>,
+    pub(crate) load_balancers: Attached,
+    pub(crate) forced: ForcedSnat,
+}
+
+/// Where a router works.
+#[derive(Debug)]
+pub(crate) enum RouterKind {
+    /// On the chassis of `options:chassis`.
+    Gateway { chassis: String },
+    /// On all chassis; its gateway ports work on those of their `gateway_chassis`.
+    Distributed { gateways: Vec<RouterPortId> },
+}
+
+/// Sources that replace those of translated packets, from the options of a gateway router.
+#[derive(Debug, Default)]
+pub(crate) struct ForcedSnat {
+    /// `lb_force_snat_ip=router_ip`
+    pub(crate) load_balanced_by_port: bool,
+    /// Addresses of `lb_force_snat_ip`.
+    pub(crate) load_balanced: Vec<IpAddr>,
+    /// Addresses of `dnat_force_snat_ip`.
+    pub(crate) translated: Vec<IpAddr>,
+}
+
+/// Router port.
+#[derive(Debug)]
+pub(crate) struct RouterPort {
+    pub(crate) uuid: Uuid,
+    pub(crate) name: String,
+    pub(crate) router: RouterId,
+    pub(crate) mac: Mac,
+    /// Networks: IPv4 in the order of their texts, then IPv6, then the link-local one.
+    pub(crate) networks: Vec<Prefix>,
+    pub(crate) is_enabled: bool,
+    pub(crate) link: Link,
+    pub(crate) route_table: Option<String>,
+}
+
+/// Other end of a router port.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Link {
+    Switch(SwitchPortId),
+    Router(RouterPortId),
+    /// The port is on another chassis.
+    Remote,
+    /// Packets are lost.
+    Missing,
+}
+
+impl RouterKind {
+    pub(crate) fn is_gateway_port(&self, port: RouterPortId) -> bool {
+        matches!(self, Self::Distributed { gateways } if gateways.contains(&port))
+    }
+
+    /// `true` if the router has a chassis or a gateway port, without which NAT rules do nothing.
+    pub(crate) fn is_centralized(&self) -> bool {
+        match self {
+            Self::Gateway { .. } => true,
+            Self::Distributed { gateways } => !gateways.is_empty(),
+        }
+    }
+}
+
+impl ForcedSnat {
+    pub(super) fn new(options: &BTreeMap<String, String>) -> Self {
+        let addresses = |key| {
+            let text = options.get(key).map(String::as_str).unwrap_or_default();
+            let words = text.split_ascii_whitespace();
+            words
+                .map_while(|word| word.parse().ok())
+                .collect::<Vec<IpAddr>>()
+        };
+        Self {
+            load_balanced_by_port: options
+                .get("lb_force_snat_ip")
+                .is_some_and(|value| value == "router_ip"),
+            load_balanced: addresses("lb_force_snat_ip"),
+            translated: addresses("dnat_force_snat_ip"),
+        }
+    }
+}
+
+impl RouterPort {
+    /// Reads a port. `None`: its MAC address is invalid, and OVN ignores the port.
+    pub(super) fn new(uuid: Uuid, row: &nb::LogicalRouterPort, router: RouterId) -> Option<Self> {
+        let mac = Mac::parse(row.mac.trim())?;
+        let parsed: Vec<_> = row
+            .networks
+            .iter()
+            .filter_map(|text| Prefix::parse(text))
+            .collect();
+        let (mut networks, others): (Vec<_>, Vec<_>) = parsed
+            .into_iter()
+            .partition(|network| network.address.is_ipv4());
+        networks.extend(others);
+        networks.push(Prefix {
+            address: mac.link_local().into(),
+            length: 64,
+        });
+        let is_remote = row.options.contains_key("requested-chassis");
+        Some(Self {
+            uuid,
+            name: row.name.clone(),
+            router,
+            mac,
+            networks,
+            is_enabled: row.enabled != Some(false),
+            link: if is_remote {
+                Link::Remote
+            } else {
+                Link::Missing
+            },
+            route_table: row.options.get("route_table").cloned(),
+        })
+    }
+
+    /// The network that has an address. `None`: the port has no such network.
+    pub(crate) fn network_of(&self, address: IpAddr) -> Option<&Prefix> {
+        self.networks
+            .iter()
+            .find(|network| network.contains(address))
+    }
+
+    /// `true` if the port has an address.
+    pub(crate) fn has_address(&self, address: IpAddr) -> bool {
+        self.networks
+            .iter()
+            .any(|network| network.address == address)
+    }
+}

@@ -1,0 +1,137 @@
+//! Typed rows of the tables that decide on packets.
+
+use std::collections::{BTreeMap, HashMap};
+
+use foldhash::fast::RandomState;
+use patchbay_engine::db::Snapshot;
+use patchbay_schemas::nb::{
+    Acl, AddressSet, Bfd, ChassisTemplateVar, GatewayChassis, LoadBalancer, LoadBalancerGroup,
+    LoadBalancerHealthCheck, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
+    LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Nat, NbGlobal, PortGroup, QoS,
+    StaticMacBinding,
+};
+use patchbay_schemas::typed::{Ref, TableRow};
+use uuid::Uuid;
+
+use super::note::{Notes, RowRef};
+
+/// Rows of a table by their UUIDs, in the order of the UUIDs.
+#[derive(Debug)]
+pub(super) struct Rows<T> {
+    sorted: Vec<(Uuid, T)>,
+    places: HashMap<Uuid, usize, RandomState>,
+}
+
+impl<T: TableRow> Rows<T> {
+    fn read(snapshot: &Snapshot, notes: &mut Notes) -> Self {
+        let table = snapshot.typed::<T>();
+        let mut sorted = Vec::with_capacity(table.len());
+        for row in table.rows() {
+            match table.read(row) {
+                Ok(typed) => sorted.push((row.uuid, typed)),
+                Err(error) => notes.add(RowRef::new::<T>(row.uuid), error.to_string()),
+            }
+        }
+        sorted.sort_unstable_by_key(|(uuid, _)| *uuid);
+        let places = sorted
+            .iter()
+            .enumerate()
+            .map(|(place, (uuid, _))| (*uuid, place))
+            .collect();
+        Self { sorted, places }
+    }
+
+    /// The row that a reference names. `None`: a replica lacks it.
+    pub(super) fn get(&self, reference: Ref<T>) -> Option<&T> {
+        let place = self.places.get(&reference.uuid)?;
+        Some(&self.sorted[*place].1)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(Uuid, T)> {
+        self.sorted.iter()
+    }
+
+    /// The rows that references name, without those that a replica lacks.
+    pub(super) fn of<'a>(
+        &'a self,
+        references: impl IntoIterator<Item = &'a Ref<T>>,
+    ) -> impl Iterator<Item = (Uuid, &'a T)> {
+        references
+            .into_iter()
+            .filter_map(|reference| Some((reference.uuid, self.get(*reference)?)))
+    }
+}
+
+/// Rows of all tables that decide on packets.
+#[derive(Debug)]
+pub(super) struct Tables {
+    pub(super) acls: Rows<Acl>,
+    pub(super) address_sets: Rows<AddressSet>,
+    pub(super) bfd: Rows<Bfd>,
+    pub(super) gateway_chassis: Rows<GatewayChassis>,
+    pub(super) health_checks: Rows<LoadBalancerHealthCheck>,
+    pub(super) load_balancers: Rows<LoadBalancer>,
+    pub(super) load_balancer_groups: Rows<LoadBalancerGroup>,
+    pub(super) nats: Rows<Nat>,
+    pub(super) policies: Rows<LogicalRouterPolicy>,
+    pub(super) port_groups: Rows<PortGroup>,
+    pub(super) qos: Rows<QoS>,
+    pub(super) router_ports: Rows<LogicalRouterPort>,
+    pub(super) routers: Rows<LogicalRouter>,
+    pub(super) static_mac_bindings: Rows<StaticMacBinding>,
+    pub(super) static_routes: Rows<LogicalRouterStaticRoute>,
+    pub(super) switch_ports: Rows<LogicalSwitchPort>,
+    pub(super) switches: Rows<LogicalSwitch>,
+    template_variables: Rows<ChassisTemplateVar>,
+    globals: Rows<NbGlobal>,
+}
+
+impl Tables {
+    pub(super) fn read(snapshot: &Snapshot, notes: &mut Notes) -> Self {
+        Self {
+            acls: Rows::read(snapshot, notes),
+            address_sets: Rows::read(snapshot, notes),
+            bfd: Rows::read(snapshot, notes),
+            gateway_chassis: Rows::read(snapshot, notes),
+            health_checks: Rows::read(snapshot, notes),
+            load_balancers: Rows::read(snapshot, notes),
+            load_balancer_groups: Rows::read(snapshot, notes),
+            nats: Rows::read(snapshot, notes),
+            policies: Rows::read(snapshot, notes),
+            port_groups: Rows::read(snapshot, notes),
+            qos: Rows::read(snapshot, notes),
+            router_ports: Rows::read(snapshot, notes),
+            routers: Rows::read(snapshot, notes),
+            static_mac_bindings: Rows::read(snapshot, notes),
+            static_routes: Rows::read(snapshot, notes),
+            switch_ports: Rows::read(snapshot, notes),
+            switches: Rows::read(snapshot, notes),
+            template_variables: Rows::read(snapshot, notes),
+            globals: Rows::read(snapshot, notes),
+        }
+    }
+
+    /// A boolean option of the database. OVN compares with `true` without regard to case.
+    pub(super) fn global_option(&self, key: &str) -> bool {
+        self.globals
+            .iter()
+            .any(|(_, global)| option(&global.options, key))
+    }
+
+    /// Variables of templates: those of `chassis`, or of the chassis first by name.
+    pub(super) fn template_variables(&self, chassis: Option<&str>) -> BTreeMap<String, String> {
+        let rows = || self.template_variables.iter().map(|(_, row)| row);
+        let named = chassis.and_then(|chassis| rows().find(|row| row.chassis == chassis));
+        named
+            .or_else(|| rows().min_by_key(|row| &row.chassis))
+            .map(|row| row.variables.clone())
+            .unwrap_or_default()
+    }
+}
+
+/// A boolean option: `true` if the value is `true`, without regard to case.
+pub(super) fn option(options: &BTreeMap<String, String>, key: &str) -> bool {
+    options
+        .get(key)
+        .is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}

@@ -1,0 +1,184 @@
+//! Switches and their ports.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+
+use foldhash::fast::RandomState;
+use patchbay_schemas::nb;
+
+use super::acl::Acls;
+use super::id::{PortId, RouterPortId, SwitchId, SwitchPortId};
+use super::load_balancer::Attached;
+use super::mark::Marks;
+use crate::address::{Interface, Mac, Prefix};
+use crate::packet::{IpPacket, Packet, Payload};
+
+/// Switch.
+#[derive(Debug)]
+pub(crate) struct Switch {
+    pub(crate) name: String,
+    pub(crate) external_ids: BTreeMap<String, String>,
+    /// Networks of `other_config`.
+    pub(crate) subnets: Vec<Prefix>,
+    pub(crate) by_mac: HashMap<Mac, Vec<SwitchPortId>, RandomState>,
+    /// Ports, with the MAC addresses of the interfaces that have the address.
+    pub(crate) by_address: HashMap<IpAddr, Vec<(SwitchPortId, Mac)>, RandomState>,
+    pub(crate) router_ports: Vec<(SwitchPortId, RouterPortId)>,
+    /// Ports that get packets for unknown MAC addresses.
+    pub(crate) unknown: Vec<SwitchPortId>,
+    pub(crate) acls: Acls,
+    pub(crate) marks: Marks,
+    pub(crate) load_balancers: Attached,
+}
+
+/// Switch port.
+#[derive(Debug)]
+pub(crate) struct SwitchPort {
+    pub(crate) name: String,
+    pub(crate) switch: SwitchId,
+    pub(crate) kind: SwitchPortKind,
+    pub(crate) is_enabled: bool,
+    pub(crate) external_ids: BTreeMap<String, String>,
+    /// MAC and IP addresses; for a port to a router with the address `router`, the router port's.
+    pub(crate) interfaces: Vec<Interface>,
+    pub(crate) is_unknown: bool,
+    /// Addresses that the port may use. Empty: all.
+    pub(crate) security: Vec<Interface>,
+    /// Router port or other switch port behind this port.
+    pub(crate) peer: Option<PortId>,
+    /// Networks for which the port answers ARP and ND requests, with its MAC address.
+    pub(crate) proxy: Option<Interface>,
+    /// `enable_router_port_acl` of a port to a gateway port.
+    pub(crate) tracks_router: bool,
+}
+
+/// Type of a switch port.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum SwitchPortKind {
+    /// A machine, or `localport`.
+    Machine,
+    /// A machine on another chassis.
+    Remote,
+    Router,
+    /// `localnet`, `l2gateway` or `vtep`: a network that OVN does not know.
+    Outside,
+    /// A port of another switch.
+    Switch,
+    /// `external` or `virtual`: addresses that no port of the type itself delivers.
+    Indirect,
+}
+
+impl SwitchPortKind {
+    /// The kind that a value of the column `type` stands for.
+    pub(super) fn of(name: &str) -> Self {
+        match name {
+            "remote" => Self::Remote,
+            "router" => Self::Router,
+            "localnet" | "l2gateway" | "vtep" => Self::Outside,
+            "switch" => Self::Switch,
+            "external" | "virtual" => Self::Indirect,
+            _ => Self::Machine,
+        }
+    }
+}
+
+impl SwitchPort {
+    pub(super) fn new(row: &nb::LogicalSwitchPort, switch: SwitchId) -> Self {
+        let kind = SwitchPortKind::of(&row.r#type);
+        let addresses = row.addresses.iter().filter_map(|text| {
+            let is_dynamic = text.split_ascii_whitespace().any(|word| word == "dynamic");
+            let dynamic = row.dynamic_addresses.as_ref().filter(|_| is_dynamic);
+            dynamic.or((!is_dynamic).then_some(text))
+        });
+        let interfaces = addresses
+            .filter_map(|text| Interface::parse(text))
+            .collect();
+        let security = row
+            .port_security
+            .iter()
+            .filter_map(|text| Interface::parse(text));
+        Self {
+            name: row.name.clone(),
+            switch,
+            kind,
+            is_enabled: row.enabled != Some(false),
+            external_ids: row.external_ids.clone(),
+            interfaces,
+            is_unknown: row.addresses.contains("unknown") || kind == SwitchPortKind::Switch,
+            security: security.collect(),
+            peer: None,
+            proxy: row
+                .options
+                .get("arp_proxy")
+                .and_then(|text| parse_proxy(text)),
+            tracks_router: false,
+        }
+    }
+
+    /// `true` if packets from this port, and to it, are not sent to connection tracking by ACLs.
+    pub(crate) fn skips_tracking(&self) -> bool {
+        match self.kind {
+            SwitchPortKind::Router => !self.tracks_router,
+            SwitchPortKind::Outside | SwitchPortKind::Switch => true,
+            _ => false,
+        }
+    }
+
+    /// `true` if the port may send a packet.
+    pub(crate) fn may_send(&self, packet: &Packet) -> bool {
+        if self.security.is_empty() {
+            return true;
+        }
+        let own = self
+            .security
+            .iter()
+            .find(|own| own.mac == packet.eth_source);
+        own.is_some_and(|own| match &packet.payload {
+            Payload::Arp(arp) => {
+                arp.source_mac == own.mac
+                    && (!own
+                        .addresses
+                        .iter()
+                        .any(|address| address.address.is_ipv4())
+                        || own.has(arp.source.into()))
+            }
+            Payload::Ip(ip) => is_own(own, ip.source) || own.mac.link_local() == ip.source,
+        })
+    }
+
+    /// `true` if the port may receive a packet: its own MAC and IP addresses only.
+    pub(crate) fn may_receive(&self, packet: &Packet) -> bool {
+        if self.security.is_empty() {
+            return true;
+        }
+        let own = self
+            .security
+            .iter()
+            .find(|own| own.mac == packet.eth_destination);
+        own.is_some_and(|own| match &packet.payload {
+            Payload::Arp(_) => true,
+            Payload::Ip(IpPacket { destination, .. }) => is_own(own, *destination),
+        })
+    }
+}
+
+/// `true` if an interface of the column `port_security` allows an address.
+fn is_own(own: &Interface, address: IpAddr) -> bool {
+    own.addresses.is_empty()
+        || own.has(address)
+        || matches!(address, IpAddr::V6(address) if address == own.mac.link_local()
+            && own.addresses.iter().any(|address| address.address.is_ipv6()))
+}
+
+/// Parses `arp_proxy`: `[MAC] NETWORK...`. Without a MAC address it is zero. `None`: bad option.
+fn parse_proxy(text: &str) -> Option<Interface> {
+    if let Some(interface) = Interface::parse(text) {
+        return Some(interface);
+    }
+    let words = text.split_ascii_whitespace();
+    let addresses: Vec<_> = words.map_while(Prefix::parse).collect();
+    (!addresses.is_empty()).then_some(Interface {
+        mac: Mac::ZERO,
+        addresses,
+    })
+}

@@ -1,0 +1,209 @@
+//! Names of pods and services, as OVN-Kubernetes and Kube-OVN write them into the database.
+
+use std::net::IpAddr;
+
+use crate::address::Mac;
+use crate::northbound::{Northbound, PortId, SwitchPort, SwitchPortId};
+use crate::question::{Destination, Sender};
+
+/// Key of the network of a switch port or load balancer.
+const NETWORK_KEY: &str = "k8s.ovn.org/network";
+/// Key of the service of a load balancer.
+const OWNER_KEY: &str = "k8s.ovn.org/owner";
+/// Key of the kind of that owner.
+const KIND_KEY: &str = "k8s.ovn.org/kind";
+
+/// Error: a name is not in the database, or not unique.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum NameError {
+    /// There is no such port, pod or service.
+    #[error("the database has no {kind} {name}")]
+    Unknown {
+        /// Kind of the name.
+        kind: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A pod has several ports, and the other end does not tell which is meant.
+    #[error("pod {pod} has several ports: {}; name one of them", .ports.join(", "))]
+    Ambiguous {
+        /// The pod.
+        pod: String,
+        /// Names of its ports.
+        ports: Vec<String>,
+    },
+    /// A question has no sender.
+    #[error("the question names no sender: expected port or pod")]
+    NoSender,
+}
+
+impl Northbound {
+    /// The switch port of a sender. If a pod has several, `other` is the pod at the other end, whose
+    /// network tells them apart.
+    pub(crate) fn find_sender(
+        &self,
+        sender: &Sender,
+        other: Option<&str>,
+    ) -> Result<SwitchPortId, NameError> {
+        match (&sender.port, &sender.pod) {
+            (Some(port), _) => self.find_port(port),
+            (None, Some(pod)) => {
+                let ports = self.find_pod(pod)?;
+                let others = other.and_then(|other| self.find_pod(other).ok());
+                self.choose(pod, &ports, |network| {
+                    others.as_ref().is_some_and(|others| {
+                        others.iter().any(|port| self.network_of(*port) == network)
+                    })
+                })
+            }
+            (None, None) => Err(NameError::NoSender),
+        }
+    }
+
+    /// Addresses of a destination, as a sender sees it.
+    pub(crate) fn find_destination(
+        &self,
+        destination: &Destination,
+        sender: SwitchPortId,
+    ) -> Result<Vec<IpAddr>, NameError> {
+        let own_network = self.network_of(sender);
+        match destination {
+            Destination::Address(address) => Ok(vec![*address]),
+            Destination::Port(name) => Ok(addresses(self.switch_port(self.find_port(name)?))),
+            Destination::Pod(pod) => {
+                let ports = self.find_pod(pod)?;
+                let port = self.choose(pod, &ports, |network| network == own_network)?;
+                Ok(addresses(self.switch_port(port)))
+            }
+            Destination::Service(service) => self.find_service(service, own_network),
+        }
+    }
+
+    pub(crate) fn find_port(&self, name: &str) -> Result<SwitchPortId, NameError> {
+        match self.names.port(name) {
+            Some(PortId::Switch(port)) => Ok(port),
+            _ => Err(unknown("switch port", name)),
+        }
+    }
+
+    /// MAC address of a router port.
+    pub(crate) fn mac_of_router_port(&self, name: &str) -> Result<Mac, NameError> {
+        match self.names.port(name) {
+            Some(PortId::Router(port)) => Ok(self.router_port(port).mac),
+            _ => Err(unknown("router port", name)),
+        }
+    }
+
+    /// Switch ports of a pod, as `NAMESPACE/NAME`, in the order of their names.
+    ///
+    /// OVN-Kubernetes names them `NAMESPACE_NAME`, on other networks than the default one with a
+    /// prefix; Kube-OVN names them `NAME.NAMESPACE`, with a suffix for attached networks.
+    fn find_pod(&self, pod: &str) -> Result<Vec<SwitchPortId>, NameError> {
+        let Some((namespace, name)) = pod.split_once('/') else {
+            return Err(unknown("pod", pod));
+        };
+        let suffix = format!("{namespace}_{name}");
+        let is_of_pod = |port: &SwitchPort| {
+            let ids = &port.external_ids;
+            if ids.get("pod").is_some_and(|value| value == pod) {
+                return true;
+            }
+            let is_marked = ids.get("pod").is_some_and(|value| value == "true")
+                && ids.get("namespace").is_some_and(|value| value == namespace);
+            match port.name.strip_suffix(&suffix) {
+                Some("") => true,
+                Some(prefix) => is_marked && prefix.ends_with('_'),
+                None => false,
+            }
+        };
+        let mut ports: Vec<_> = self
+            .switch_ports()
+            .filter(|(_, port)| is_of_pod(port))
+            .map(|(id, _)| id)
+            .collect();
+        ports.sort_by_key(|id| &self.switch_port(*id).name);
+        if ports.is_empty() {
+            return Err(unknown("pod", pod));
+        }
+        Ok(ports)
+    }
+
+    /// The port of a pod that is meant: the only one, or the only one on a wanted network.
+    fn choose(
+        &self,
+        pod: &str,
+        ports: &[SwitchPortId],
+        is_wanted: impl Fn(Option<&str>) -> bool,
+    ) -> Result<SwitchPortId, NameError> {
+        if let [only] = ports[..] {
+            return Ok(only);
+        }
+        let mut wanted = ports
+            .iter()
+            .filter(|port| is_wanted(self.network_of(**port)));
+        match (wanted.next(), wanted.next()) {
+            (Some(port), None) => Ok(*port),
+            _ => Err(NameError::Ambiguous {
+                pod: pod.to_owned(),
+                ports: ports
+                    .iter()
+                    .map(|id| self.switch_port(*id).name.clone())
+                    .collect(),
+            }),
+        }
+    }
+
+    /// VIPs of the load balancers of a service, those on the sender's network first.
+    fn find_service(
+        &self,
+        service: &str,
+        own_network: Option<&str>,
+    ) -> Result<Vec<IpAddr>, NameError> {
+        let mut vips: Vec<(bool, IpAddr)> = self
+            .load_balancers
+            .iter()
+            .filter(|balancer| {
+                let ids = &balancer.external_ids;
+                ids.get(OWNER_KEY).is_some_and(|owner| owner == service)
+                    && ids.get(KIND_KEY).is_none_or(|kind| kind == "Service")
+            })
+            .flat_map(|balancer| {
+                let network = balancer.external_ids.get(NETWORK_KEY).map(String::as_str);
+                let is_other = network != own_network;
+                balancer.vips.iter().map(move |vip| (is_other, vip.address))
+            })
+            .collect();
+        vips.sort_unstable();
+        vips.dedup();
+        if vips.is_empty() {
+            return Err(unknown("service", service));
+        }
+        Ok(vips.into_iter().map(|(_, address)| address).collect())
+    }
+
+    /// Network of a switch port: that of the port or of its switch. `None`: the default one.
+    pub(crate) fn network_of(&self, port: SwitchPortId) -> Option<&str> {
+        let port = self.switch_port(port);
+        let switch = self.switch(port.switch);
+        let network = port.external_ids.get(NETWORK_KEY);
+        network
+            .or(switch.external_ids.get(NETWORK_KEY))
+            .map(String::as_str)
+    }
+}
+
+fn unknown(kind: &'static str, name: &str) -> NameError {
+    NameError::Unknown {
+        kind,
+        name: name.to_owned(),
+    }
+}
+
+/// IP addresses of a switch port.
+fn addresses(port: &SwitchPort) -> Vec<IpAddr> {
+    let interfaces = port.interfaces.iter();
+    interfaces
+        .flat_map(|interface| &interface.addresses)
+        .map(|address| address.address)
+        .collect()
+}

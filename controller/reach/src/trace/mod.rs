@@ -1,0 +1,206 @@
+//! Trace of one packet from switch to router to switch, stage by stage.
+
+mod egress;
+mod path;
+mod router;
+mod router_output;
+mod sender;
+mod switch;
+
+pub(crate) use path::{End, Path};
+pub use path::{Hop, HopKind};
+pub(crate) use sender::Source;
+
+use std::net::IpAddr;
+
+use crate::answer::Verdict;
+use crate::northbound::{Link, Northbound, PortId, RouterId, RouterPortId, SwitchPortId};
+use crate::packet::{IpPacket, Packet, Payload};
+
+/// Routers that a packet crosses at most: its time to live.
+const ROUTERS_MAX: usize = 64;
+/// Switches and routers that a packet crosses at most. Chains of switches have no time to live.
+const HOPS_MAX: usize = 256;
+
+/// Where a packet enters a switch or router.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Entry {
+    Switch(SwitchPortId),
+    Router {
+        port: RouterPortId,
+        /// `true` if the router sent the packet to itself, because the destination is one of its
+        /// own external addresses.
+        is_looped: bool,
+    },
+}
+
+/// Result of a switch or router.
+pub(crate) enum Step {
+    Next(Entry),
+    End(End),
+}
+
+/// Packet on its way, and what happened to it.
+pub(crate) struct Trace<'a> {
+    northbound: &'a Northbound,
+    sender: SwitchPortId,
+    packet: Packet,
+    path: Path,
+    /// Router that answered an echo request. `None`: the packet is still a request.
+    answered_by: Option<RouterId>,
+    /// Translated sources: router, new source, former source. Answers are translated back.
+    sources: Vec<(RouterId, IpAddr, IpAddr)>,
+    routers: usize,
+}
+
+/// Outcome of a trace.
+pub(crate) struct Traced {
+    pub(crate) end: End,
+    pub(crate) path: Path,
+    pub(crate) source: IpAddr,
+    pub(crate) destination: IpAddr,
+}
+
+impl<'a> Trace<'a> {
+    /// Follows a packet that a switch port sends.
+    pub(crate) fn run(
+        northbound: &'a Northbound,
+        sender: SwitchPortId,
+        packet: Packet,
+        path: Path,
+    ) -> Traced {
+        let sent = match &packet.payload {
+            Payload::Ip(ip) => (ip.source, ip.destination),
+            Payload::Arp(arp) => (arp.source.into(), arp.target.into()),
+        };
+        let mut trace = Self {
+            northbound,
+            sender,
+            packet,
+            path,
+            answered_by: None,
+            sources: Vec::new(),
+            routers: 0,
+        };
+        let end = trace.follow();
+        let (source, destination) = match &trace.packet.payload {
+            Payload::Ip(ip) => (ip.source, ip.destination),
+            Payload::Arp(_) => sent,
+        };
+        Traced {
+            end,
+            path: trace.path,
+            source,
+            destination,
+        }
+    }
+
+    fn follow(&mut self) -> End {
+        let mut entry = Entry::Switch(self.sender);
+        for _ in 0..HOPS_MAX {
+            let step = match entry {
+                Entry::Switch(port) => self.cross_switch(port),
+                Entry::Router { port, is_looped } => {
+                    self.routers += 1;
+                    if self.routers > ROUTERS_MAX {
+                        break;
+                    }
+                    self.cross_router(port, is_looped)
+                }
+            };
+            match step {
+                Ok(Step::Next(next)) => entry = next,
+                Ok(Step::End(end)) => return self.judge_answer(end),
+                Err(end) => return end,
+            }
+        }
+        End::dropped("hop limit: the packet runs in a circle")
+    }
+
+    /// Replaces the outcome of an echo reply by that of its request.
+    fn judge_answer(&self, end: End) -> End {
+        let Some(router) = self.answered_by else {
+            return end;
+        };
+        let name = &self.northbound.router(router).name;
+        if end.verdict != Verdict::Dropped && end.out == Some(self.sender) {
+            return End {
+                verdict: Verdict::Answered,
+                out: None,
+                at: format!("router {name}"),
+            };
+        }
+        let at = match end.verdict {
+            Verdict::Dropped => end.at,
+            _ => format!("the answer of router {name} does not get back"),
+        };
+        End::dropped(at)
+    }
+
+    /// The IP packet.
+    ///
+    /// # Errors
+    /// The packet is an ARP packet, which no router forwards.
+    fn ip(&self) -> Result<&IpPacket, End> {
+        match &self.packet.payload {
+            Payload::Ip(ip) => Ok(ip),
+            Payload::Arp(_) => Err(End::dropped("not an IP packet")),
+        }
+    }
+
+    fn ip_mut(&mut self) -> Result<&mut IpPacket, End> {
+        match &mut self.packet.payload {
+            Payload::Ip(ip) => Ok(ip),
+            Payload::Arp(_) => Err(End::dropped("not an IP packet")),
+        }
+    }
+
+    /// Delivers a packet behind a switch port.
+    fn deliver(&mut self, port: SwitchPortId) -> Step {
+        use crate::northbound::SwitchPortKind::{
+            Indirect, Machine, Outside, Remote, Router, Switch,
+        };
+        let target = self.northbound.switch_port(port);
+        let end = |verdict| {
+            Step::End(End {
+                verdict,
+                out: Some(port),
+                at: target.name.clone(),
+            })
+        };
+        match (target.kind, target.peer) {
+            (Machine | Remote, _) => end(Verdict::Reaches),
+            (Outside, _) => end(Verdict::Leaves),
+            (Router, Some(PortId::Router(port))) => Step::Next(Entry::Router {
+                port,
+                is_looped: false,
+            }),
+            (Switch, Some(PortId::Switch(port))) => Step::Next(Entry::Switch(port)),
+            (Router | Switch | Indirect, _) => Step::End(End::dropped(format!(
+                "switch port {} leads nowhere",
+                target.name
+            ))),
+        }
+    }
+
+    /// Delivers a packet behind a router port.
+    fn deliver_from_router(&mut self, port: RouterPortId) -> Step {
+        let own = self.northbound.router_port(port);
+        match own.link {
+            Link::Switch(port) => Step::Next(Entry::Switch(port)),
+            Link::Router(port) => Step::Next(Entry::Router {
+                port,
+                is_looped: false,
+            }),
+            Link::Remote => Step::End(End {
+                verdict: Verdict::Reaches,
+                out: None,
+                at: own.name.clone(),
+            }),
+            Link::Missing => Step::End(End::dropped(format!(
+                "router port {} leads nowhere",
+                own.name
+            ))),
+        }
+    }
+}

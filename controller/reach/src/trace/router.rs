@@ -1,0 +1,411 @@
+//! Ingress pipeline of a router: admission, own addresses, DNAT, load balancing, routes, policies.
+
+use std::net::IpAddr;
+
+use super::{End, Step, Trace};
+use crate::northbound::{LoadBalancer, RouteKind};
+use crate::northbound::{NatEffect, Policy, PolicyAction, Router, RouterPort, RouterPortId, Vip};
+use crate::packet::{IpPacket, Transport};
+
+/// Priority of a VIP with a port, among translations of destinations.
+const VIP_WITH_PORT_PRIORITY: i64 = 120;
+/// Priority of a VIP without a port.
+const VIP_PRIORITY: i64 = 110;
+/// Chains of policies that a packet goes through at most.
+const CHAINS_MAX: usize = 64;
+
+/// Where a router sends a packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NextHop {
+    pub(super) output: RouterPortId,
+    pub(super) address: IpAddr,
+}
+
+/// What a router did to the destination of a packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Translated {
+    /// `true` if a load balancer without `skip_snat` chose the destination.
+    pub(super) is_balanced: bool,
+    /// `true` if a load balancer with `skip_snat` chose the destination.
+    pub(super) skips_snat: bool,
+    /// `true` if a NAT rule of a gateway router translated the destination.
+    pub(super) is_dnat: bool,
+}
+
+impl Trace<'_> {
+    /// Sends the packet through the router of the port by which it comes in.
+    pub(super) fn cross_router(
+        &mut self,
+        input: RouterPortId,
+        is_looped: bool,
+    ) -> Result<Step, End> {
+        let northbound = self.northbound;
+        let port = northbound.router_port(input);
+        let router = northbound.router(port.router);
+        self.packet.input = input.into();
+        self.packet.output = None;
+        self.packet.is_tracked = false;
+        self.admit(router, port, input)?;
+        self.receive(router, port, is_looped)?;
+        self.untranslate(port);
+        let translated = self.translate_destination(router, input)?;
+        let routed = self.route(router, port, input)?;
+        let next_hop = self.apply_policies(router, routed)?;
+        self.leave_router(router, input, next_hop, translated)
+    }
+
+    /// Admits packets for the MAC address of the port, or for one that NAT rules give to it.
+    fn admit(
+        &mut self,
+        router: &Router,
+        port: &RouterPort,
+        input: RouterPortId,
+    ) -> Result<(), End> {
+        if !port.is_enabled {
+            return Err(self.refuse(
+                router,
+                "lr_in_admission",
+                format!("port {} is disabled", port.name),
+            ));
+        }
+        let mac = self.packet.eth_destination;
+        let proxy = match port.link {
+            crate::northbound::Link::Switch(switch_port) => self
+                .northbound
+                .switch_port(switch_port)
+                .proxy
+                .as_ref()
+                .map(|proxy| proxy.mac),
+            _ => None,
+        };
+        let is_admitted = mac == port.mac
+            || proxy == Some(mac)
+            || router.kind.is_gateway_port(input)
+                && router.nats.iter().any(|nat| {
+                    nat.gateway == Some(input)
+                        && nat.distributed_mac == Some(mac)
+                        && nat.is_resident()
+                });
+        if is_admitted {
+            return Ok(());
+        }
+        let reason = format!("MAC address {mac} is not that of port {}", port.name);
+        Err(self.refuse(router, "lr_in_admission", reason))
+    }
+
+    /// Stage `lr_in_ip_input`: forbidden addresses, and packets for the router itself.
+    fn receive(&mut self, router: &Router, port: &RouterPort, is_looped: bool) -> Result<(), End> {
+        const STAGE: &str = "lr_in_ip_input";
+        let IpPacket {
+            source,
+            destination,
+            transport,
+        } = self.ip()?.clone();
+        let is_from_snat = |nat: &crate::northbound::Nat| {
+            nat.translates_source()
+                && !nat.translates_destination()
+                && nat.external == source
+                && nat.gateway.is_some()
+                && nat.gateway.map(Into::into) == Some(self.packet.input)
+        };
+        if router.nats.iter().any(is_from_snat) {
+            return Ok(());
+        }
+        let is_own_source = source.is_ipv4()
+            && (router.own_addresses.contains_key(&source) || router.broadcasts.contains(&source));
+        if is_own_source && !is_looped {
+            let reason = format!("source {source} belongs to the router");
+            return Err(self.refuse(router, STAGE, reason));
+        }
+        if is_forbidden(source, destination) {
+            let reason = format!("{source} or {destination} is not routed");
+            return Err(self.refuse(router, STAGE, reason));
+        }
+        let vips = self
+            .northbound
+            .load_balancers
+            .at(&router.load_balancers, destination);
+        let vips: Vec<(&LoadBalancer, &Vip)> = vips.collect();
+        if vips.iter().any(|(_, vip)| vip.is_template) {
+            return Ok(());
+        }
+        let Some(owner) = router.own_addresses.get(&destination) else {
+            return if destination.is_multicast() {
+                Err(self.refuse(
+                    router,
+                    STAGE,
+                    format!("{destination} is a multicast address"),
+                ))
+            } else {
+                Ok(())
+            };
+        };
+        if transport == (Transport::Echo { is_reply: false }) {
+            let decision = format!(
+                "{destination} of port {} answers",
+                self.northbound.port_name((*owner).into())
+            );
+            self.path.router(&router.name, STAGE, None, decision);
+            self.answered_by = Some(port.router);
+            let ip = self.ip_mut()?;
+            std::mem::swap(&mut ip.source, &mut ip.destination);
+            ip.transport = Transport::Echo { is_reply: true };
+            return Ok(());
+        }
+        if !router.kind.is_centralized() {
+            let reason = format!("{destination} belongs to the router, which rejects");
+            return Err(self.refuse(router, STAGE, reason));
+        }
+        let may_be_translated = router.forced.load_balanced_by_port
+            && matches!(router.kind, crate::northbound::RouterKind::Gateway { .. })
+            || router.snat_addresses.contains(&destination)
+            || !vips.is_empty();
+        if may_be_translated {
+            return Ok(());
+        }
+        Err(self.refuse(
+            router,
+            STAGE,
+            format!("{destination} belongs to the router"),
+        ))
+    }
+
+    /// Gives an answer the destination that the router replaced in the request.
+    fn untranslate(&mut self, port: &RouterPort) {
+        if self.answered_by.is_none() {
+            return;
+        }
+        let Ok(destination) = self.ip().map(|ip| ip.destination) else {
+            return;
+        };
+        let former = self
+            .sources
+            .iter()
+            .find(|(router, new, _)| *router == port.router && *new == destination);
+        if let Some((_, _, former)) = former.copied()
+            && let Ok(ip) = self.ip_mut()
+        {
+            ip.destination = former;
+        }
+    }
+
+    /// Stage `lr_in_dnat`: NAT rules and load balancers.
+    fn translate_destination(
+        &mut self,
+        router: &Router,
+        input: RouterPortId,
+    ) -> Result<Translated, End> {
+        const STAGE: &str = "lr_in_dnat";
+        let northbound = self.northbound;
+        let ip = self.ip()?.clone();
+        let vips = northbound.load_balancers.find(&router.load_balancers, &ip);
+        let vip_priority = match vips.first() {
+            Some((_, vip)) if vip.port.is_some() => VIP_WITH_PORT_PRIORITY,
+            Some(_) => VIP_PRIORITY,
+            None => i64::MIN,
+        };
+        let packet = &self.packet;
+        let effects = router.nats.iter().filter(|_| router.kind.is_centralized());
+        let effects = effects.filter_map(|nat| nat.dnat(packet, ip.source, ip.destination, input));
+        let (effect, tie) = strongest(effects);
+        if let Some(effect) = effect.filter(|effect| effect.priority >= vip_priority) {
+            if tie.is_some() || effect.priority == vip_priority {
+                let address = ip.destination;
+                self.path.leave_open(format!(
+                    "several rules translate {address} on {}",
+                    router.name
+                ));
+            }
+            if effect.is_exempted {
+                return Ok(Translated::default());
+            }
+            let address = effect.nat.logical.address;
+            let decision = format!("NAT {}: destination {address}", effect.nat.kind);
+            self.path
+                .router(&router.name, STAGE, Some(effect.nat.row), decision);
+            self.ip_mut()?.destination = address;
+            let is_dnat = matches!(router.kind, crate::northbound::RouterKind::Gateway { .. });
+            return Ok(Translated {
+                is_dnat,
+                ..Translated::default()
+            });
+        }
+        let Some((balancer, vip)) = vips.first().copied() else {
+            return Ok(Translated::default());
+        };
+        let label = format!("load balancer {}", balancer.label());
+        if vips.len() > 1 {
+            self.path.leave_open(format!(
+                "{} load balancers of {} have the VIP {}",
+                vips.len(),
+                router.name,
+                vip.address
+            ));
+        }
+        let Some((backend, port)) = vip.backends.first().copied() else {
+            let verb = if vip.rejects { "rejects" } else { "drops" };
+            let decision = format!("{label} has no backends and {verb}");
+            self.path
+                .router(&router.name, STAGE, Some(balancer.row), decision.clone());
+            return Err(End::dropped(format!("{decision} on {}", router.name)));
+        };
+        if vip.backends.len() > 1 {
+            let count = vip.backends.len();
+            self.path
+                .leave_open(format!("{label} has {count} backends"));
+        }
+        let decision = format!("{label}: backend {backend}");
+        self.path
+            .router(&router.name, STAGE, Some(balancer.row), decision);
+        let ip = self.ip_mut()?;
+        ip.destination = backend;
+        if port != 0 {
+            ip.transport.set_destination_port(port);
+        }
+        Ok(Translated {
+            is_balanced: !balancer.skips_snat,
+            skips_snat: balancer.skips_snat,
+            is_dnat: false,
+        })
+    }
+
+    /// Stage `lr_in_ip_routing`.
+    fn route(
+        &mut self,
+        router: &Router,
+        port: &RouterPort,
+        input: RouterPortId,
+    ) -> Result<NextHop, End> {
+        const STAGE: &str = "lr_in_ip_routing";
+        let ip = self.ip()?;
+        let destination = ip.destination;
+        let routes = router.routes.find(ip, input, port.route_table.as_deref());
+        let Some(first) = routes.first() else {
+            let decision = format!("no route to {destination}");
+            self.path.router(&router.name, STAGE, None, decision);
+            return Err(End::dropped(format!("no route on {}", router.name)));
+        };
+        let label = match first.kind {
+            RouteKind::Connected => format!("connected network {}", first.prefix),
+            RouteKind::Destination => format!("route {}", first.prefix),
+            RouteKind::Source => format!("route src-ip {}", first.prefix),
+        };
+        // One route that drops makes the whole group of equal routes drop.
+        if let Some(discard) = routes.iter().find(|route| route.output.is_none()) {
+            let decision = format!("{label}: discard");
+            self.path
+                .router(&router.name, STAGE, Some(discard.row), decision);
+            return Err(End::dropped(format!("{label} on {}", router.name)));
+        }
+        if routes.len() > 1 {
+            let count = routes.len();
+            self.path.leave_open(format!(
+                "{count} equal routes for {} on {}",
+                first.prefix, router.name
+            ));
+        }
+        let Some(output) = first.output else {
+            return Err(End::dropped(format!("{label} on {}", router.name)));
+        };
+        let address = first.next_hop.unwrap_or(destination);
+        let name = &self.northbound.router_port(output).name;
+        let decision = format!("{label}: next hop {address} by port {name}");
+        self.path
+            .router(&router.name, STAGE, Some(first.row), decision);
+        Ok(NextHop { output, address })
+    }
+
+    /// Stage `lr_in_policy`.
+    fn apply_policies(&mut self, router: &Router, routed: NextHop) -> Result<NextHop, End> {
+        const STAGE: &str = "lr_in_policy";
+        self.packet.output = Some(routed.output.into());
+        let mut chain = "";
+        for _ in 0..CHAINS_MAX {
+            let Some((policy, contradiction)) = router.policies.decide(chain, &self.packet) else {
+                return Ok(routed);
+            };
+            let label = format!("policy {} on {}", policy.priority, router.name);
+            if contradiction.is_some() {
+                self.path.leave_open(format!(
+                    "several policies of priority {} match on {}",
+                    policy.priority, router.name
+                ));
+            }
+            if let Some(mark) = policy.mark {
+                self.packet.mark = mark;
+            }
+            match &policy.action {
+                PolicyAction::Allow => {
+                    self.note_policy(router, policy, "allow");
+                    return Ok(routed);
+                }
+                PolicyAction::Drop => {
+                    self.note_policy(router, policy, "drop");
+                    return Err(End::dropped(label));
+                }
+                PolicyAction::Jump(target) => {
+                    self.note_policy(router, policy, &format!("jump to chain {target}"));
+                    chain = target;
+                }
+                PolicyAction::Reroute(next_hops) => {
+                    let Some((address, output)) = next_hops.first().copied() else {
+                        return Ok(routed);
+                    };
+                    if next_hops.len() > 1 {
+                        let count = next_hops.len();
+                        self.path
+                            .leave_open(format!("{label} has {count} next hops"));
+                    }
+                    let name = &self.northbound.router_port(output).name;
+                    let decision = format!("reroute to {address} by port {name}");
+                    self.note_policy(router, policy, &decision);
+                    return Ok(NextHop { output, address });
+                }
+            }
+        }
+        let end = End::dropped(format!("policies on {} run in a circle", router.name));
+        self.path.router(&router.name, STAGE, None, end.at.clone());
+        Err(end)
+    }
+
+    fn note_policy(&mut self, router: &Router, policy: &Policy, action: &str) {
+        let decision = format!("policy {}: {action}", policy.priority);
+        self.path
+            .router(&router.name, "lr_in_policy", Some(policy.row), decision);
+    }
+
+    /// Records the end of the packet in a router.
+    pub(super) fn refuse(&mut self, router: &Router, stage: &'static str, reason: String) -> End {
+        let at = format!("{reason} on {}", router.name);
+        self.path.router(&router.name, stage, None, reason);
+        End::dropped(at)
+    }
+}
+
+/// The effect with the highest priority, and another one with the same priority.
+pub(super) fn strongest<'a>(
+    effects: impl Iterator<Item = NatEffect<'a>>,
+) -> (Option<NatEffect<'a>>, Option<NatEffect<'a>>) {
+    let (mut best, mut tie): (Option<NatEffect<'a>>, _) = (None, None);
+    for effect in effects {
+        match &best {
+            Some(own) if own.priority > effect.priority => {}
+            Some(own) if own.priority == effect.priority => tie = Some(effect),
+            _ => (best, tie) = (Some(effect), None),
+        }
+    }
+    (best, tie)
+}
+
+/// `true` if routers drop packets with these addresses.
+fn is_forbidden(source: IpAddr, destination: IpAddr) -> bool {
+    let (IpAddr::V4(source), IpAddr::V4(destination)) = (source, destination) else {
+        return false;
+    };
+    source.is_multicast()
+        || source.is_broadcast()
+        || source.is_loopback()
+        || destination.is_loopback()
+        || source.octets()[0] == 0
+        || destination.octets()[0] == 0
+}

@@ -1,0 +1,190 @@
+//! Resolution of the next hop and egress pipeline of a router.
+
+use std::net::IpAddr;
+
+use super::router::{NextHop, Translated, strongest};
+use super::{End, Entry, Step, Trace};
+use crate::northbound::{Router, RouterKind, RouterPortId};
+
+/// Priority with which `skip_snat` keeps the source.
+const SKIP_PRIORITY: i64 = 120;
+/// Priority of `lb_force_snat_ip=router_ip`.
+const FORCE_BY_PORT_PRIORITY: i64 = 110;
+/// Priority of the addresses of `lb_force_snat_ip` and `dnat_force_snat_ip`.
+const FORCE_PRIORITY: i64 = 100;
+/// Largest number of a network that `lb_force_snat_ip=router_ip` tells apart.
+const NETWORK_NUMBER_MAX: usize = 15;
+
+impl Trace<'_> {
+    /// Sends the packet out of a router.
+    pub(super) fn leave_router(
+        &mut self,
+        router: &Router,
+        input: RouterPortId,
+        next_hop: NextHop,
+        translated: Translated,
+    ) -> Result<Step, End> {
+        let northbound = self.northbound;
+        let port = northbound.router_port(next_hop.output);
+        self.packet.output = Some(next_hop.output.into());
+        self.packet.eth_source = port.mac;
+        self.resolve(router, input, next_hop)?;
+        self.translate_source(router, next_hop, translated)?;
+        let destination = self.ip()?.destination;
+        let is_external = router.nats.iter().any(|nat| {
+            nat.external == destination && nat.gateway == Some(next_hop.output) && nat.is_resident()
+        });
+        if is_external {
+            let decision = format!("{destination} is an address of NAT: the packet comes in again");
+            self.path
+                .router(&router.name, "lr_out_egr_loop", None, decision);
+            let packet = &mut self.packet;
+            std::mem::swap(&mut packet.eth_source, &mut packet.eth_destination);
+            return Ok(Step::Next(Entry::Router {
+                port: next_hop.output,
+                is_looped: true,
+            }));
+        }
+        if !port.is_enabled {
+            let reason = format!("port {} is disabled", port.name);
+            return Err(self.refuse(router, "lr_out_delivery", reason));
+        }
+        Ok(self.deliver_from_router(next_hop.output))
+    }
+
+    /// Stage `lr_in_arp_resolve`: the MAC address of the next hop.
+    fn resolve(
+        &mut self,
+        router: &Router,
+        input: RouterPortId,
+        next_hop: NextHop,
+    ) -> Result<(), End> {
+        const STAGE: &str = "lr_in_arp_resolve";
+        let NextHop { output, address } = next_hop;
+        let destination = self.ip()?.destination;
+        let of_gateway = || router.nats.iter().filter(|nat| nat.gateway == Some(output));
+        if input == output && of_gateway().any(|nat| nat.external == destination) {
+            let reason = format!("{destination} of NAT was not translated");
+            return Err(self.refuse(router, STAGE, reason));
+        }
+        if let Some(nat) = of_gateway().find(|nat| nat.external == address) {
+            let mac = self.northbound.router_port(output).mac;
+            self.packet.eth_destination = nat.distributed_mac.unwrap_or(mac);
+            return Ok(());
+        }
+        if router.own_addresses.contains_key(&address) {
+            let reason = format!("{address} belongs to the router");
+            return Err(self.refuse(router, STAGE, reason));
+        }
+        let Some(next) = self.northbound.next_hop(output, address) else {
+            let reason = format!("nobody answers ARP or ND for {address}");
+            return Err(self.refuse(router, STAGE, reason));
+        };
+        // Untranslated packets for an address of SNAT or of a VIP that is the router's, too.
+        if !next.is_known && router.own_addresses.contains_key(&destination) {
+            let reason = format!("{destination} belongs to the router");
+            return Err(self.refuse(router, STAGE, reason));
+        }
+        if next.others > 0 {
+            let count = next.others + 1;
+            self.path
+                .leave_open(format!("{count} neighbours have the address {address}"));
+        }
+        self.packet.eth_destination = next.mac;
+        Ok(())
+    }
+
+    /// Stage `lr_out_snat`.
+    fn translate_source(
+        &mut self,
+        router: &Router,
+        next_hop: NextHop,
+        translated: Translated,
+    ) -> Result<(), End> {
+        const STAGE: &str = "lr_out_snat";
+        let ip = self.ip()?;
+        let (source, destination) = (ip.source, ip.destination);
+        let packet = &self.packet;
+        let effects = router.nats.iter().filter(|_| router.kind.is_centralized());
+        let effects =
+            effects.filter_map(|nat| nat.snat(packet, source, destination, next_hop.output));
+        let (effect, tie) = strongest(effects);
+        let priority = effect.map_or(i64::MIN, |effect| effect.priority);
+        if translated.skips_snat && priority <= SKIP_PRIORITY {
+            return Ok(());
+        }
+        if let Some((forced, forced_priority)) =
+            self.forced_source(router, next_hop, translated, source)
+            && forced_priority >= priority
+        {
+            let decision = format!("forced source {forced}");
+            self.path.router(&router.name, STAGE, None, decision);
+            return self.replace_source(next_hop, forced);
+        }
+        let Some(effect) = effect.filter(|effect| !effect.is_exempted) else {
+            return Ok(());
+        };
+        if let Some(tie) = tie
+            && tie.nat.external != effect.nat.external
+        {
+            self.path.leave_open(format!(
+                "several rules translate source {source} on {}",
+                router.name
+            ));
+        }
+        let external = effect.nat.external;
+        let decision = format!("NAT {}: source {external}", effect.nat.kind);
+        self.path
+            .router(&router.name, STAGE, Some(effect.nat.row), decision);
+        if let Some(mac) = effect.nat.distributed_mac {
+            self.packet.eth_source = mac;
+        }
+        self.replace_source(next_hop, external)
+    }
+
+    fn replace_source(&mut self, next_hop: NextHop, new: IpAddr) -> Result<(), End> {
+        let router = self.northbound.router_port(next_hop.output).router;
+        let former = self.ip()?.source;
+        self.sources.push((router, new, former));
+        self.ip_mut()?.source = new;
+        Ok(())
+    }
+
+    /// The source that the options of a gateway router force on translated packets, with its
+    /// priority.
+    fn forced_source(
+        &self,
+        router: &Router,
+        next_hop: NextHop,
+        translated: Translated,
+        source: IpAddr,
+    ) -> Option<(IpAddr, i64)> {
+        if !matches!(router.kind, RouterKind::Gateway { .. }) {
+            return None;
+        }
+        let is_family = |address: &&IpAddr| address.is_ipv4() == source.is_ipv4();
+        let forced = &router.forced;
+        if translated.is_balanced && forced.load_balanced_by_port {
+            let port = self.northbound.router_port(next_hop.output);
+            let mut own = port.networks.iter().filter(|network| {
+                is_family(&&network.address)
+                    && !matches!(network.address, IpAddr::V6(own) if own.is_unicast_link_local())
+            });
+            let first = own.clone().next()?;
+            let network = own
+                .by_ref()
+                .take(NETWORK_NUMBER_MAX + 1)
+                .find(|network| network.contains(next_hop.address));
+            return Some((network.unwrap_or(first).address, FORCE_BY_PORT_PRIORITY));
+        }
+        let addresses = match translated {
+            Translated {
+                is_balanced: true, ..
+            } => &forced.load_balanced,
+            Translated { is_dnat: true, .. } => &forced.translated,
+            _ => return None,
+        };
+        let address = addresses.iter().find(is_family)?;
+        Some((*address, FORCE_PRIORITY))
+    }
+}

@@ -1,0 +1,326 @@
+//! The sender: its source address, and the MAC address to which it sends.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::switch::{blocks, is_router};
+use super::{End, HopKind, Path};
+use crate::address::Mac;
+use crate::northbound::{
+    AclPlace, Neighbor, Northbound, PortId, Switch, SwitchPortId, SwitchPortKind,
+};
+use crate::packet::{Arp, IpPacket, Packet, Payload, Transport};
+use crate::trace::Hop;
+
+/// MAC address of a machine that the database does not know.
+const OUTSIDE_MAC: Mac = Mac::new([0x02, 0, 0, 0, 0, 0xff]);
+
+/// Sending port with the addresses that a question gives.
+pub(crate) struct Source {
+    pub(crate) port: SwitchPortId,
+    /// `None`: the port's own address of the destination's family.
+    pub(crate) address: Option<IpAddr>,
+    /// `None`: the port's own MAC address, or one outside.
+    pub(crate) mac: Option<Mac>,
+    /// MAC address to which the sender sends. `None`: what ARP or ND finds.
+    pub(crate) target_mac: Option<Mac>,
+}
+
+/// Frame that a sender sends, and the neighbour to which it goes.
+pub(crate) struct Frame {
+    pub(crate) packet: Packet,
+    /// Address that the sender resolved, and the port that answered. `None`: the MAC address was
+    /// given, or belongs to a machine outside.
+    resolved: Option<(IpAddr, SwitchPortId)>,
+}
+
+impl Frame {
+    /// Source address. `None`: not an IP packet.
+    pub(crate) fn source(&self) -> Option<IpAddr> {
+        match &self.packet.payload {
+            Payload::Ip(ip) => Some(ip.source),
+            Payload::Arp(_) => None,
+        }
+    }
+}
+
+impl Northbound {
+    /// The frame that a port sends to a destination.
+    ///
+    /// # Errors
+    /// The sender gets no MAC address for the destination or for its gateway.
+    pub(crate) fn frame(
+        &self,
+        source: &Source,
+        destination: IpAddr,
+        transport: Transport,
+        path: &mut Path,
+    ) -> Result<Frame, End> {
+        let port = self.switch_port(source.port);
+        let switch = self.switch(port.switch);
+        let own = port.interfaces.iter().find_map(|interface| {
+            let mut addresses = interface.addresses.iter().map(|address| address.address);
+            let address = addresses.find(|address| address.is_ipv4() == destination.is_ipv4())?;
+            Some((address, interface.mac))
+        });
+        let address = source
+            .address
+            .or(own.map(|(address, _)| address))
+            .ok_or_else(|| {
+                let family = if destination.is_ipv4() {
+                    "IPv4"
+                } else {
+                    "IPv6"
+                };
+                End::unanswered(format!("port {} has no {family} address", port.name))
+            })?;
+        let own_mac = own
+            .map(|(_, mac)| mac)
+            .or_else(|| port.interfaces.first().map(|interface| interface.mac));
+        let eth_source = source.mac.or(own_mac).unwrap_or(OUTSIDE_MAC);
+        let (eth_destination, resolved) = match source.target_mac {
+            Some(mac) => (mac, None),
+            None if port.kind == SwitchPortKind::Outside => {
+                self.resolve_outside(switch, source.port, address, destination, path)?
+            }
+            None => self.resolve_inside(switch, source.port, address, destination, path)?,
+        };
+        let payload = Payload::Ip(IpPacket {
+            source: address,
+            destination,
+            transport,
+        });
+        Ok(Frame {
+            packet: Packet {
+                eth_source,
+                eth_destination,
+                payload,
+                input: source.port.into(),
+                output: None,
+                mark: 0,
+                dscp: 0,
+                is_tracked: false,
+            },
+            resolved,
+        })
+    }
+
+    /// MAC address to which a machine on a switch sends.
+    fn resolve_inside(
+        &self,
+        switch: &Switch,
+        asking: SwitchPortId,
+        source: IpAddr,
+        destination: IpAddr,
+        path: &mut Path,
+    ) -> Result<(Mac, Option<(IpAddr, SwitchPortId)>), End> {
+        let networks = || {
+            let of_routers = switch
+                .router_ports
+                .iter()
+                .flat_map(|(_, port)| self.router_port(*port).networks.iter());
+            of_routers.chain(&switch.subnets)
+        };
+        let is_on_link =
+            networks().any(|network| network.contains(source) && network.contains(destination));
+        let has_network = networks().any(|network| network.contains(source));
+        let (neighbor, others) = self.neighbor(switch, asking, destination);
+        let is_near = !has_network && matches!(neighbor, Neighbor::Known { .. });
+        let (neighbor, others, target) = if is_on_link || is_near {
+            (neighbor, others, destination)
+        } else {
+            let gateway = self.gateway(switch, source, path);
+            let gateway = gateway.ok_or_else(|| {
+                let reason = if switch.router_ports.is_empty() {
+                    "no router on the switch".to_owned()
+                } else {
+                    format!("no router on the switch is in the network of {source}")
+                };
+                End::unanswered(reason)
+            })?;
+            let (neighbor, others) = self.neighbor(switch, asking, gateway);
+            (neighbor, others, gateway)
+        };
+        if others > 0 {
+            path.leave_open(format!(
+                "{} neighbours have the address {target}",
+                others + 1
+            ));
+        }
+        let what = if target == destination {
+            "neighbour"
+        } else {
+            "gateway"
+        };
+        let (mac, resolved) = match neighbor {
+            Neighbor::Known { port, mac } => (mac, Some((target, port))),
+            Neighbor::Outside => (Mac::ZERO, None),
+            Neighbor::Nobody => return Err(End::unanswered(format!("ARP/ND for {target}"))),
+        };
+        let mac_text = match neighbor {
+            Neighbor::Outside => "a machine outside".to_owned(),
+            _ => mac.to_string(),
+        };
+        path.hops.push(Hop {
+            kind: HopKind::Switch,
+            name: switch.name.clone(),
+            stage: "ls_in_arp_rsp",
+            decision: format!("{what} {target} is {mac_text}"),
+            row: None,
+        });
+        Ok((mac, resolved))
+    }
+
+    /// MAC address to which a machine outside sends: the owner's of the destination, or that of the
+    /// router in its network.
+    fn resolve_outside(
+        &self,
+        switch: &Switch,
+        asking: SwitchPortId,
+        source: IpAddr,
+        destination: IpAddr,
+        path: &mut Path,
+    ) -> Result<(Mac, Option<(IpAddr, SwitchPortId)>), End> {
+        if let (Neighbor::Known { mac, .. }, _) = self.neighbor(switch, asking, destination) {
+            return Ok((mac, None));
+        }
+        let is_near = switch
+            .router_ports
+            .iter()
+            .flat_map(|(_, port)| &self.router_port(*port).networks)
+            .chain(&switch.subnets)
+            .any(|network| network.contains(destination));
+        if is_near {
+            return Err(End::unanswered(format!("ARP/ND for {destination}")));
+        }
+        let gateway = self.gateway(switch, source, path).and_then(|gateway| {
+            match self.neighbor(switch, asking, gateway).0 {
+                Neighbor::Known { mac, .. } => Some(mac),
+                _ => None,
+            }
+        });
+        let only = switch
+            .router_ports
+            .first()
+            .map(|(_, port)| self.router_port(*port).mac);
+        match gateway.or(only) {
+            Some(mac) => Ok((mac, None)),
+            None => Err(End::unanswered(format!("ARP/ND for {destination}"))),
+        }
+    }
+
+    /// Address of the router port on a switch whose network has an address.
+    fn gateway(&self, switch: &Switch, source: IpAddr, path: &mut Path) -> Option<IpAddr> {
+        let mut gateways = switch.router_ports.iter().filter_map(|(_, port)| {
+            self.router_port(*port)
+                .network_of(source)
+                .map(|network| network.address)
+        });
+        let first = gateways.next()?;
+        let others = gateways.count();
+        if others > 0 {
+            path.leave_open(format!(
+                "{} routers are in the network of {source}",
+                others + 1
+            ));
+        }
+        Some(first)
+    }
+
+    /// The place where ACLs stop the ARP request of a frame's sender or the reply. `None`: the
+    /// sender gets the MAC address.
+    pub(crate) fn blocked_arp(&self, frame: &Frame) -> Option<String> {
+        let (IpAddr::V4(target), port) = frame.resolved? else {
+            return None;
+        };
+        let Payload::Ip(IpPacket {
+            source: IpAddr::V4(source),
+            ..
+        }) = frame.packet.payload
+        else {
+            return None;
+        };
+        let PortId::Switch(sender) = frame.packet.input else {
+            return None;
+        };
+        let asking = self.switch_port(sender);
+        let switch = self.switch(asking.switch);
+        if !switch.acls.is_present {
+            return None;
+        }
+        let requests = Exchange {
+            source,
+            source_mac: frame.packet.eth_source,
+            target,
+            target_mac: frame.packet.eth_destination,
+        };
+        let responder = self.switch_port(port);
+        // OVN answers in place of a port whose addresses it knows.
+        let has_responder = !responder.is_unknown
+            && (!is_router(responder.peer)
+                || responder
+                    .interfaces
+                    .iter()
+                    .any(|own| own.has(target.into())));
+        let drops = self.drops_by_default;
+        let ingress = [AclPlace::BeforeLoadBalancing, AclPlace::AfterLoadBalancing];
+        let mut steps = Vec::new();
+        steps.extend(ingress.map(|place| (place, requests.packet(false, sender, None))));
+        if has_responder {
+            let reply = requests.packet(true, sender, Some(sender));
+            steps.push((AclPlace::Egress, reply));
+        } else {
+            let request = requests.packet(false, sender, Some(port));
+            steps.push((AclPlace::Egress, request));
+            steps.extend(ingress.map(|place| (place, requests.packet(true, port, None))));
+            let reply = requests.packet(true, port, Some(sender));
+            steps.push((AclPlace::Egress, reply));
+        }
+        steps
+            .into_iter()
+            .find_map(|(place, packet)| blocks(switch, place, &packet, drops))
+            .map(|at| format!("ARP for {target}: {at}"))
+    }
+}
+
+/// Addresses of an ARP request and its reply.
+struct Exchange {
+    source: Ipv4Addr,
+    source_mac: Mac,
+    target: Ipv4Addr,
+    target_mac: Mac,
+}
+
+impl Exchange {
+    fn packet(&self, is_reply: bool, input: SwitchPortId, output: Option<SwitchPortId>) -> Packet {
+        let broadcast = Mac::new([0xff; 6]);
+        let (arp, eth_source, eth_destination) = if is_reply {
+            let arp = Arp {
+                is_reply,
+                source: self.target,
+                source_mac: self.target_mac,
+                target: self.source,
+                target_mac: self.source_mac,
+            };
+            (arp, self.target_mac, self.source_mac)
+        } else {
+            let arp = Arp {
+                is_reply,
+                source: self.source,
+                source_mac: self.source_mac,
+                target: self.target,
+                target_mac: Mac::ZERO,
+            };
+            (arp, self.source_mac, broadcast)
+        };
+        Packet {
+            eth_source,
+            eth_destination,
+            payload: Payload::Arp(arp),
+            input: input.into(),
+            output: output.map(PortId::from),
+            mark: 0,
+            dscp: 0,
+            is_tracked: false,
+        }
+    }
+}

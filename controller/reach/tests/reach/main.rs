@@ -1,0 +1,6 @@
+//! Questions about recorded and written databases, through the public API.
+
+#![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
+
+mod recorded;
+mod support;
