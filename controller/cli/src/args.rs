@@ -8,6 +8,7 @@ use super::keys::Keys;
 #[cfg(feature = "kubernetes")]
 use super::names;
 use super::ranges::ClusterRanges;
+use super::reach_args::Reach;
 use super::time_limit::TimeLimit;
 #[cfg(feature = "kubernetes")]
 use patchbay_crds::CLUSTER_MANAGER;
@@ -34,6 +35,10 @@ pub(super) enum Command {
     /// Explain for each selected network and each node whether it is connected; if it is not,
     /// show the reason and the field to correct.
     Explain(Explain),
+    /// Follow the first packet of a connection through the switches and routers of a Northbound
+    /// database, and show the row that stops it. Exit status: 0 it arrives, 2 it is stopped, 1
+    /// error.
+    Reach(Box<Reach>),
     #[cfg(feature = "kubernetes")]
     /// Run the controller on a Kubernetes API until Ctrl-C or SIGTERM.
     Run(Run),

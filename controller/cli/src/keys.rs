@@ -6,7 +6,7 @@ use clap::Args;
 use patchbay_engine::client::Tls;
 
 /// PEM files for `ssl:` remotes, with the flags of OVN's programs. All three are required together.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(super) struct Keys {
     /// PEM file with the private key for ssl:HOST:PORT remotes.
     #[arg(short = 'p', long, value_name = "FILE", requires_all = ["certificate", "ca_cert"])]

@@ -23,6 +23,10 @@ mod names;
 mod output;
 mod plan;
 mod ranges;
+mod reach;
+mod reach_args;
+mod reach_source;
+mod reach_text;
 #[cfg(feature = "kubernetes")]
 mod run;
 mod state;
@@ -51,6 +55,9 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Exit status of `plan` if rows would change.
 const EXIT_CHANGES: u8 = 2;
+
+/// Exit status of `reach` if the packet does not arrive.
+const EXIT_STOPPED: u8 = 2;
 
 /// Log filter if `RUST_LOG` is not set. kube-client is off because callers log failed requests.
 const DEFAULT_LOG_FILTER: &str = "warn,kube_client=off";
@@ -121,6 +128,10 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
             Command::Run(arguments) => run::run(&arguments, console).await,
             #[cfg(feature = "kubernetes")]
             Command::Crds(arguments) => crds::crds(&arguments, console),
+            Command::Reach(arguments) => {
+                let arrives = reach::reach(&arguments, console).await?;
+                return Ok(ExitCode::from(if arrives { 0 } else { EXIT_STOPPED }));
+            }
             Command::Plan(arguments) => {
                 let is_unchanged = plan::plan(&arguments, console).await?;
                 return Ok(ExitCode::from(if is_unchanged { 0 } else { EXIT_CHANGES }));

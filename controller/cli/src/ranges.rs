@@ -7,7 +7,7 @@ use super::failure::Failure;
 use patchbay_model::{ClusterSettings, IpFamily};
 
 /// Address ranges of the cluster. No connect subnet may overlap with them.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(super) struct ClusterRanges {
     /// Range of the cluster IPs of services, at most one per IP family. The families of these
     /// ranges are the IP families of the cluster, and connects with connectivity `ServiceNetwork`

@@ -13,6 +13,7 @@
 mod address;
 mod answer;
 mod expression;
+mod matrix;
 mod northbound;
 mod packet;
 mod question;
@@ -21,6 +22,7 @@ mod trace;
 
 pub use address::{Mac, Prefix};
 pub use answer::{Answer, QuestionError, Verdict};
+pub use matrix::{Cell, Matrix};
 pub use northbound::{Northbound, Note, RowRef};
 pub use question::{Destination, Protocol, ProtocolError, Question, Sender};
 pub use resolve::NameError;

@@ -8,6 +8,7 @@ mod errors;
 mod explain;
 mod networks;
 mod output;
+mod reach;
 mod server;
 mod server_failures;
 mod state;

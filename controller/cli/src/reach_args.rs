@@ -1,0 +1,131 @@
+//! Flags of `patchbay reach`.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, ValueEnum};
+
+use super::args::Format;
+use super::keys::Keys;
+use super::ranges::ClusterRanges;
+use super::time_limit::TimeLimit;
+use patchbay_reach::{Destination, Protocol, Sender};
+
+#[derive(Debug, Args)]
+#[command(
+    group = ArgGroup::new("what").args(["from", "matrix", "questions"]).required(true),
+    group = ArgGroup::new("database").args(["nb", "file", "paths"]).required(true)
+)]
+pub(super) struct Reach {
+    /// Sender: a pod (NAMESPACE/NAME) or the name of a switch port.
+    #[arg(long, value_name = "SENDER", requires = "to")]
+    pub(super) from: Option<String>,
+    /// Destination: an IP address, a pod (NAMESPACE/NAME), a service (service/NAMESPACE/NAME) or
+    /// the name of a switch port.
+    #[arg(long, value_name = "DESTINATION", requires = "from")]
+    pub(super) to: Option<String>,
+    /// Source address of the packet, for a sender behind a localnet port.
+    #[arg(long, value_name = "ADDRESS", requires = "from")]
+    pub(super) source: Option<IpAddr>,
+    /// Protocol of the packet. Default: tcp with --port, otherwise icmp.
+    #[arg(long, value_enum, value_name = "PROTOCOL")]
+    pub(super) proto: Option<ProtocolName>,
+    /// Destination port of the packet.
+    #[arg(long, value_name = "PORT")]
+    pub(super) port: Option<u16>,
+    /// Print a table of all pairs: of networks, or of pods.
+    #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, default_missing_value = "networks")]
+    pub(super) matrix: Option<MatrixKind>,
+    /// Answer the questions of a JSON file, or - for standard input: a list of `{id, from: {pod or
+    /// port}, to: {pod, port, service or ip}, protocol: "tcp 80"}`.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["proto", "port"])]
+    pub(super) questions: Option<PathBuf>,
+    /// The Northbound database: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT, or several remotes,
+    /// separated by commas.
+    #[arg(long, value_name = "REMOTE")]
+    pub(super) nb: Option<String>,
+    /// A standalone database file. It is only read.
+    #[arg(long, value_name = "FILE")]
+    pub(super) file: Option<PathBuf>,
+    /// Manifests whose rows `apply` would write into an empty database: files, folders with *.yaml,
+    /// *.yml and *.json files, or - for standard input.
+    #[arg(short = 'f', long = "filename", value_name = "PATH", num_args = 1..)]
+    pub(super) paths: Vec<PathBuf>,
+    /// The zone of the manifests: the name of its node. Default: the first node.
+    #[arg(long, value_name = "NODE", requires = "paths")]
+    pub(super) zone: Option<String>,
+    /// The chassis whose variables templates of load balancers get. Default: that of a gateway
+    /// router.
+    #[arg(long, value_name = "CHASSIS")]
+    pub(super) chassis: Option<String>,
+    /// Output format.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    pub(super) output: Format,
+    #[command(flatten)]
+    pub(super) limit: TimeLimit,
+    #[command(flatten)]
+    pub(super) keys: Keys,
+    #[command(flatten)]
+    pub(super) ranges: ClusterRanges,
+}
+
+/// Protocols of packets.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(super) enum ProtocolName {
+    /// Echo request.
+    Icmp,
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+}
+
+/// Pairs of a table.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(super) enum MatrixKind {
+    /// Networks, each with one of its pods.
+    Networks,
+    /// Pods.
+    Pods,
+}
+
+impl Reach {
+    /// Protocol of `--proto` and `--port`. The error is a message for the user.
+    pub(super) fn protocol(&self) -> Result<Protocol, String> {
+        match (self.proto, self.port) {
+            (None | Some(ProtocolName::Icmp), None) => Ok(Protocol::Icmp),
+            (None | Some(ProtocolName::Tcp), Some(port)) => Ok(Protocol::Tcp(port)),
+            (Some(ProtocolName::Udp), Some(port)) => Ok(Protocol::Udp(port)),
+            (Some(ProtocolName::Sctp), Some(port)) => Ok(Protocol::Sctp(port)),
+            (Some(ProtocolName::Icmp), Some(_)) => Err("icmp has no --port".to_owned()),
+            (Some(_), None) => Err("tcp, udp and sctp need a --port".to_owned()),
+        }
+    }
+
+    /// The sender of `--from`. A name with a slash is a pod's, because ports of OVN-Kubernetes and
+    /// Kube-OVN have none.
+    pub(super) fn sender(&self, name: &str) -> Sender {
+        let mut sender = if name.contains('/') {
+            Sender::pod(name)
+        } else {
+            Sender::port(name)
+        };
+        sender.ip = self.source;
+        sender
+    }
+}
+
+/// The destination of `--to`.
+pub(super) fn parse_destination(text: &str) -> Destination {
+    if let Ok(address) = text.parse() {
+        return Destination::Address(address);
+    }
+    let service = text.strip_prefix("service/").or(text.strip_prefix("svc/"));
+    match service {
+        Some(service) => Destination::Service(service.to_owned()),
+        None if text.contains('/') => Destination::Pod(text.to_owned()),
+        None => Destination::Port(text.to_owned()),
+    }
+}

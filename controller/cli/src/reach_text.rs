@@ -1,0 +1,127 @@
+//! Answers of `patchbay reach` as text.
+
+use std::io::{self, Write};
+use std::net::IpAddr;
+
+use patchbay_reach::{Answer, Matrix, Verdict};
+
+use super::reach::NumberedAnswer;
+
+/// Writes the path hop by hop, the choices that OVN leaves open, and the verdict.
+pub(super) fn write_answer(output: &mut dyn Write, answer: &Answer) -> io::Result<()> {
+    let mut last = None;
+    let width = answer.hops.iter().map(|hop| hop.stage.len()).max();
+    let width = width.unwrap_or_default();
+    for hop in &answer.hops {
+        let datapath = (hop.kind, &hop.name);
+        if last != Some(datapath) {
+            writeln!(output, "{} {}", hop.kind, hop.name)?;
+            last = Some(datapath);
+        }
+        write!(output, "    {:width$}  {}", hop.stage, hop.decision)?;
+        match &hop.row {
+            Some(row) => writeln!(output, "  [{} {}]", row.table, row.uuid)?,
+            None => writeln!(output)?,
+        }
+    }
+    if !answer.hops.is_empty() {
+        writeln!(output)?;
+    }
+    for choice in &answer.open {
+        writeln!(output, "open: {choice}")?;
+    }
+    writeln!(output, "{}", describe(answer))
+}
+
+/// The verdict in a line.
+fn describe(answer: &Answer) -> String {
+    let end = match (answer.verdict, &answer.out) {
+        (Verdict::Reaches | Verdict::Leaves, Some(out)) => out,
+        _ => &answer.at,
+    };
+    let translated = |name, address: Option<IpAddr>| {
+        address.map_or_else(String::new, |address| format!(", {name} {address}"))
+    };
+    let source = translated("source", answer.source);
+    let destination = translated("destination", answer.dest);
+    format!("{}: {end}{source}{destination}", answer.verdict)
+}
+
+/// Writes one line for each answer.
+pub(super) fn write_answers(output: &mut dyn Write, answers: &[NumberedAnswer]) -> io::Result<()> {
+    for numbered in answers {
+        let id = match &numbered.id {
+            serde_json::Value::String(id) => id.clone(),
+            other => other.to_string(),
+        };
+        match (&numbered.answer, &numbered.error) {
+            (Some(answer), _) => {
+                let open = if answer.open.is_empty() {
+                    ""
+                } else {
+                    " (open)"
+                };
+                writeln!(output, "{id}: {}{open}", describe(answer))?;
+            }
+            (None, error) => {
+                writeln!(
+                    output,
+                    "{id}: error: {}",
+                    error.as_deref().unwrap_or_default()
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes a table with one row for each sender, and the reasons of pairs that are not connected.
+pub(super) fn write_matrix(output: &mut dyn Write, matrix: &Matrix) -> io::Result<()> {
+    writeln!(output, "from \\ to, {}\n", matrix.protocol)?;
+    let cell_text = |row: usize, column: usize| match &matrix.rows[row][column] {
+        None => "-",
+        Some(cell) if cell.connected => "connected",
+        Some(cell) if cell.verdict == Verdict::Reaches => "elsewhere",
+        Some(cell) => cell.verdict.as_str(),
+    };
+    let first = matrix
+        .names
+        .iter()
+        .map(String::len)
+        .max()
+        .unwrap_or_default();
+    let widths: Vec<_> = matrix
+        .names
+        .iter()
+        .map(|name| name.len().max("unanswered".len()))
+        .collect();
+    let cells = |cells: &mut dyn Iterator<Item = &str>| {
+        let padded = cells
+            .zip(&widths)
+            .map(|(cell, width)| format!("  {cell:width$}"));
+        padded.collect::<String>()
+    };
+    let header = cells(&mut matrix.names.iter().map(String::as_str));
+    writeln!(output, "{:first$}{}", "", header.trim_end())?;
+    for (row, name) in matrix.names.iter().enumerate() {
+        let verdicts = cells(&mut (0..matrix.names.len()).map(|column| cell_text(row, column)));
+        writeln!(output, "{name:first$}{}", verdicts.trim_end())?;
+    }
+    let stopped = matrix
+        .rows
+        .iter()
+        .flatten()
+        .flatten()
+        .filter(|cell| !cell.connected);
+    for (number, cell) in stopped.enumerate() {
+        if number == 0 {
+            writeln!(output)?;
+        }
+        writeln!(
+            output,
+            "{} -> {}: {}: {}",
+            cell.from, cell.to, cell.verdict, cell.at
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,236 @@
+//! `patchbay reach`: paths, tables and files of questions.
+
+use std::path::{Path, PathBuf};
+
+use ovsdb_sim::Sim;
+use patchbay_engine::txn::{BuildError, TxnBuilder};
+use patchbay_schemas::nb::{
+    Acl, AclAction, AclDirection, LogicalRouter, LogicalRouterPolicy, LogicalRouterPolicyAction,
+    LogicalRouterPort, LogicalSwitch, LogicalSwitchPort,
+};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::command::{Run, example, patchbay, run};
+
+/// Adds a switch with two pods and a port to the router port `rp-NAME`. Returns the router port.
+fn add_switch(
+    txn: &mut TxnBuilder,
+    name: &str,
+    third_byte: u8,
+    acl: Option<Acl>,
+) -> Result<patchbay_schemas::typed::Ref<LogicalRouterPort>, BuildError> {
+    let mut ports = std::collections::BTreeSet::new();
+    for host in [10, 11] {
+        ports.insert(
+            txn.insert(&LogicalSwitchPort {
+                name: format!("{name}_pod{host}"),
+                addresses: [format!(
+                    "0a:00:00:00:0{third_byte}:{host} 10.0.{third_byte}.{host}"
+                )]
+                .into(),
+                external_ids: [
+                    ("pod".into(), "true".into()),
+                    ("namespace".into(), name.into()),
+                ]
+                .into(),
+                ..Default::default()
+            })?,
+        );
+    }
+    ports.insert(txn.insert(&LogicalSwitchPort {
+        name: format!("sp-{name}"),
+        r#type: "router".into(),
+        addresses: ["router".into()].into(),
+        options: [("router-port".into(), format!("rp-{name}"))].into(),
+        ..Default::default()
+    })?);
+    let acls = match acl {
+        Some(acl) => [txn.insert(&acl)?].into(),
+        None => [].into(),
+    };
+    txn.insert(&LogicalSwitch {
+        name: name.into(),
+        ports,
+        acls,
+        ..Default::default()
+    })?;
+    txn.insert(&LogicalRouterPort {
+        name: format!("rp-{name}"),
+        mac: format!("0a:00:00:00:ff:0{third_byte}"),
+        networks: [format!("10.0.{third_byte}.1/24")].into(),
+        ..Default::default()
+    })
+}
+
+/// Writes a database file: three switches at a router; `green` takes no TCP port 22, and a policy
+/// stops packets for `red`.
+fn database(folder: &TempDir) -> PathBuf {
+    let path = folder.path().join("nb.db");
+    let sim = Sim::builder()
+        .seed(7)
+        .journal(&path)
+        .rows("OVN_Northbound", |txn| {
+            let acl = Acl {
+                direction: AclDirection::ToLport,
+                action: AclAction::Drop,
+                priority: 1000,
+                r#match: "tcp.dst == 22".into(),
+                name: Some("no-ssh".into()),
+                ..Default::default()
+            };
+            let broken = LogicalRouterPolicy {
+                priority: 9,
+                r#match: "ip4.dst ==".into(),
+                ..Default::default()
+            };
+            let stop = LogicalRouterPolicy {
+                priority: 1500,
+                r#match: "ip4.dst == 10.0.3.0/24".into(),
+                action: LogicalRouterPolicyAction::Drop,
+                ..Default::default()
+            };
+            let router = LogicalRouter {
+                name: "lr0".into(),
+                ports: [
+                    add_switch(txn, "blue", 1, None)?,
+                    add_switch(txn, "green", 2, Some(acl))?,
+                    add_switch(txn, "red", 3, None)?,
+                ]
+                .into(),
+                policies: [txn.insert(&stop)?, txn.insert(&broken)?].into(),
+                ..Default::default()
+            };
+            txn.insert(&router)?;
+            Ok(())
+        })
+        .build()
+        .unwrap();
+    drop(sim);
+    path
+}
+
+fn reach(database: &Path, arguments: &str) -> Run {
+    let mut command = patchbay();
+    command.arg("reach").arg("--file").arg(database);
+    command
+        .args(arguments.split_whitespace())
+        .output()
+        .unwrap()
+        .into()
+}
+
+#[test]
+fn a_path_is_printed_hop_by_hop() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = database(&folder);
+    let arrived = reach(&file, "--from blue/pod10 --to green/pod11 --port 80");
+    assert_eq!(arrived.code, Some(0), "{}", arrived.stderr);
+    assert!(
+        arrived.stderr.contains("OVN ignores Logical_Router_Policy"),
+        "{}",
+        arrived.stderr
+    );
+    insta::assert_snapshot!(arrived.stdout);
+}
+
+#[test]
+fn the_row_that_stops_a_packet_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = database(&folder);
+    let dropped = reach(
+        &file,
+        "--from blue_pod10 --to 10.0.2.11 --proto tcp --port 22",
+    );
+    assert_eq!(dropped.code, Some(2));
+    let last = dropped.stdout.lines().last().unwrap();
+    assert_eq!(last, "dropped: ACL to-lport 1000 (no-ssh) on switch green");
+    let dropped = reach(&file, "--from blue_pod10 --to red/pod10 -o json");
+    assert_eq!(dropped.code, Some(2));
+    let answer: Value = serde_json::from_str(&dropped.stdout).unwrap();
+    assert_eq!(answer["verdict"], "dropped");
+    assert_eq!(answer["at"], "policy 1500 on lr0");
+    let hop = answer["hops"].as_array().unwrap().last().unwrap();
+    assert_eq!(hop["row"]["table"], "Logical_Router_Policy");
+    let unanswered = reach(&file, "--from blue_pod10 --to 10.0.1.77");
+    assert_eq!(unanswered.code, Some(2));
+    assert!(
+        unanswered
+            .stdout
+            .ends_with("unanswered: ARP/ND for 10.0.1.77\n")
+    );
+}
+
+#[test]
+fn tables_have_all_pairs() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = database(&folder);
+    let networks = reach(&file, "--matrix --port 22");
+    assert_eq!(networks.code, Some(0), "{}", networks.stderr);
+    insta::assert_snapshot!(networks.stdout);
+    let pods = reach(&file, "--matrix pods -o json");
+    let pods: Value = serde_json::from_str(&pods.stdout).unwrap();
+    assert_eq!(pods["names"].as_array().unwrap().len(), 6);
+    assert_eq!(pods["rows"][0][0], Value::Null);
+    assert_eq!(pods["rows"][0][1]["connected"], true);
+    assert_eq!(pods["rows"][0][4]["at"], "policy 1500 on lr0");
+}
+
+#[test]
+fn questions_of_a_file_are_answered_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = database(&folder);
+    let questions = folder.path().join("questions.json");
+    let text = r#"[
+        {"id": "b", "from": {"pod": "blue/pod10"}, "to": {"pod": "blue/pod11"}, "protocol": "tcp 80"},
+        {"id": 1, "from": {"port": "blue_pod10"}, "to": {"ip": "10.0.1.1"}, "protocol": "icmp"},
+        {"id": "x", "from": {"pod": "blue/none"}, "to": {"ip": "10.0.1.1"}, "protocol": "udp 53"}]"#;
+    std::fs::write(&questions, text).unwrap();
+    let arguments = format!("--questions {} -o json", questions.display());
+    let answers = reach(&file, &arguments);
+    assert_eq!(answers.code, Some(0), "{}", answers.stderr);
+    let answers: Value = serde_json::from_str(&answers.stdout).unwrap();
+    assert_eq!(answers[0]["id"], "b");
+    assert_eq!(answers[0]["out"], "blue_pod11");
+    assert_eq!(answers[1]["verdict"], "answered");
+    assert_eq!(answers[2]["error"], "the database has no pod blue/none");
+    assert_eq!(answers[2]["verdict"], Value::Null);
+}
+
+#[test]
+fn manifests_make_the_database() {
+    let from = "k8s-cluster_udn_blue.network_ovn-worker2";
+    let arguments = format!("reach --zone ovn-worker2 --from {from} --to 103.103.2.1");
+    let answered = run(&arguments, &[&example()]);
+    assert_eq!(
+        answered.code,
+        Some(0),
+        "{}{}",
+        answered.stdout,
+        answered.stderr
+    );
+    assert!(
+        answered.stdout.contains("answered: router"),
+        "{}",
+        answered.stdout
+    );
+}
+
+#[test]
+fn flags_that_do_not_fit_together_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = database(&folder);
+    let refused = reach(&file, "--from blue_pod10 --to 10.0.1.1 --proto udp");
+    assert_eq!(refused.code, Some(1));
+    assert_eq!(refused.stderr, "error: tcp, udp and sctp need a --port\n");
+    let refused = reach(&file, "--from blue/pod --to 10.0.1.1");
+    assert!(
+        refused
+            .stderr
+            .ends_with("error: the database has no pod blue/pod\n"),
+        "{}",
+        refused.stderr
+    );
+    let refused = run("reach --from a --to 10.0.0.1", &[]);
+    assert!(refused.stderr.contains("--file"), "{}", refused.stderr);
+}
