@@ -5,6 +5,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use crate::address::Mac;
 use crate::northbound::PortId;
 
+/// Time to live of a packet when it is sent.
+pub(crate) const TIME_TO_LIVE: u8 = 64;
+/// Time to live of an answer of a router.
+pub(crate) const ANSWER_TIME_TO_LIVE: u8 = 255;
 /// Source port of every traced TCP, UDP and SCTP packet.
 pub(crate) const SOURCE_PORT: u16 = 40000;
 
@@ -20,6 +24,8 @@ pub(crate) struct Packet {
     pub(crate) output: Option<PortId>,
     /// `pkt.mark`
     pub(crate) mark: u32,
+    /// `ip.ttl`
+    pub(crate) time_to_live: u8,
     /// `ip.dscp`
     pub(crate) dscp: u8,
     /// `true` if the switch sent the packet to connection tracking. It is the first packet of its

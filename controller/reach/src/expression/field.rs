@@ -57,8 +57,6 @@ pub(crate) enum Condition {
 const NEW_AND_TRACKED: u128 = 0b10_0001;
 /// SYN in `tcp.flags`.
 const TCP_SYN: u128 = 2;
-/// Time to live of a packet; OVN's decrements are not modelled in matches.
-const TTL: u128 = 64;
 
 impl Field {
     /// The value in a packet; 0 if the packet has no such field.
@@ -92,7 +90,7 @@ impl Field {
             (Self::Destination, _) => bits(ip.destination),
             (Self::IpProtocol, transport) => transport.number(ip.source.is_ipv4()).into(),
             (Self::Dscp, _) => packet.dscp.into(),
-            (Self::Ttl, _) => TTL,
+            (Self::Ttl, _) => packet.time_to_live.into(),
             (Self::IcmpType, Transport::Echo { is_reply }) => {
                 match (ip.source.is_ipv4(), is_reply) {
                     (true, false) => 8,

@@ -41,12 +41,21 @@ pub(crate) struct Nat {
     pub(crate) is_routable: bool,
     /// `true` if the machine's port exists on some chassis, or does not matter.
     is_resident: bool,
-    matches: Option<Match>,
+    matches: NatMatch,
     row_priority: i64,
     /// Addresses on the other side for which the rule holds. `None`: all.
     allowed: Option<Arc<ValueSet>>,
     /// Addresses on the other side for which the rule does not hold.
     exempted: Option<Arc<ValueSet>>,
+}
+
+/// Condition of the column `match`.
+#[derive(Debug)]
+enum NatMatch {
+    Always,
+    If(Match),
+    /// The match is bad.
+    Never,
 }
 
 impl Nat {
@@ -58,6 +67,7 @@ impl Nat {
         ports: &[(RouterPortId, &RouterPort)],
         tables: &Tables,
         names: &Names,
+        notes: &mut Notes,
     ) -> Result<Self, String> {
         let external = Prefix::parse(&row.external_ip)
             .ok_or_else(|| format!("bad external_ip {}", row.external_ip))?;
@@ -73,15 +83,22 @@ impl Nat {
             .filter(|logical| row.r#type == NatType::Snat || logical.is_host())
             .ok_or_else(|| format!("bad logical_ip {}", row.logical_ip))?;
         let gateway = gateway_port(row, external.address, kind, ports)?;
-        let matches = if row.r#match.is_empty() {
-            None
-        } else {
-            let parsed = Match::parse_nested(&row.r#match, names)
-                .map_err(|error| format!("bad match: {error}"))?;
-            if let Some(group) = parsed.first_group(names) {
-                return Err(format!("routers do not know port group {group}"));
+        // A bad match leaves the address with the router, although nothing is translated.
+        let parsed = (!row.r#match.is_empty()).then(|| Match::parse_nested(&row.r#match, names));
+        let reference = RowRef::new::<nb::Nat>(uuid);
+        let matches = match parsed {
+            None => NatMatch::Always,
+            Some(Ok(parsed)) => match parsed.first_group(names) {
+                None => NatMatch::If(parsed),
+                Some(group) => {
+                    notes.add(reference, format!("routers do not know port group {group}"));
+                    NatMatch::Never
+                }
+            },
+            Some(Err(error)) => {
+                notes.add(reference, format!("bad match: {error}"));
+                NatMatch::Never
             }
-            Some(parsed)
         };
         let distributed = match (&row.logical_port, mac) {
             (Some(port), Some(mac)) if gateway.is_some() && row.r#type == NatType::DnatAndSnat => {
@@ -94,7 +111,7 @@ impl Nat {
             names.address_set(&set.name).map(Arc::clone)
         };
         Ok(Self {
-            row: RowRef::new::<nb::Nat>(uuid),
+            row: reference,
             kind: row.r#type,
             external: external.address,
             logical,
@@ -125,17 +142,19 @@ impl Nat {
     /// Priority of the translation of destinations.
     fn dnat_priority(&self) -> i64 {
         match self.matches {
-            Some(_) => MATCH_PRIORITY + self.row_priority,
-            None => DNAT_PRIORITY,
+            NatMatch::Always => DNAT_PRIORITY,
+            NatMatch::If(_) | NatMatch::Never => MATCH_PRIORITY + self.row_priority,
         }
     }
 
     /// Priority of the translation of sources.
     fn snat_priority(&self) -> i64 {
         match (&self.matches, self.gateway) {
-            (Some(_), _) => MATCH_PRIORITY + self.row_priority,
-            (None, None) => i64::from(self.logical.length) + 1,
-            (None, Some(_)) => i64::from(self.logical.length) + 1 + DISTRIBUTED_SNAT_BONUS,
+            (NatMatch::Always, None) => i64::from(self.logical.length) + 1,
+            (NatMatch::Always, Some(_)) => {
+                i64::from(self.logical.length) + 1 + DISTRIBUTED_SNAT_BONUS
+            }
+            (NatMatch::If(_) | NatMatch::Never, _) => MATCH_PRIORITY + self.row_priority,
         }
     }
 
@@ -188,7 +207,11 @@ impl Nat {
                 is_exempted: true,
             });
         }
-        let is_match = self.matches.as_ref().is_none_or(|own| own.matches(packet));
+        let is_match = match &self.matches {
+            NatMatch::Always => true,
+            NatMatch::If(own) => own.matches(packet),
+            NatMatch::Never => false,
+        };
         is_match.then_some(NatEffect {
             priority,
             nat: self,
@@ -217,7 +240,7 @@ pub(super) fn read_rules<'a>(
 ) -> Vec<Nat> {
     let mut rules = Vec::new();
     for (uuid, row) in rows {
-        match Nat::new(uuid, row, kind, ports, tables, names) {
+        match Nat::new(uuid, row, kind, ports, tables, names, notes) {
             Ok(rule) => rules.push(rule),
             Err(reason) => notes.add(RowRef::new::<nb::Nat>(uuid), reason),
         }

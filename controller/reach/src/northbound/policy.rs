@@ -48,20 +48,15 @@ impl Policies {
     pub(super) fn new<'a>(
         rows: impl IntoIterator<Item = (Uuid, &'a LogicalRouterPolicy)>,
         ports: &[(RouterPortId, &RouterPort)],
+        chains: &HashSet<&str>,
         tables: &Tables,
         names: &Names,
         notes: &mut Notes,
     ) -> Self {
-        let rows: Vec<_> = rows.into_iter().collect();
-        let chains: HashSet<&str> = rows
-            .iter()
-            .filter_map(|(_, row)| row.chain.as_deref())
-            .filter(|chain| !chain.is_empty())
-            .collect();
-        let mut policies = Vec::with_capacity(rows.len());
-        for (uuid, row) in &rows {
-            let reference = RowRef::new::<LogicalRouterPolicy>(*uuid);
-            match policy(row, reference, &chains, ports, tables, names) {
+        let mut policies = Vec::new();
+        for (uuid, row) in rows {
+            let reference = RowRef::new::<LogicalRouterPolicy>(uuid);
+            match policy(row, reference, chains, ports, tables, names) {
                 Ok(policy) => policies.push(policy),
                 Err(reason) => notes.add(reference, reason),
             }
@@ -86,6 +81,15 @@ impl Policies {
             .find(|other| other.action != first.action || other.mark != first.mark);
         Some((first, contradiction))
     }
+}
+
+/// Names of the chains. ovn-northd has one list for all routers.
+pub(super) fn chain_names(tables: &Tables) -> HashSet<&str> {
+    let chains = tables
+        .policies
+        .iter()
+        .filter_map(|(_, row)| row.chain.as_deref());
+    chains.filter(|chain| !chain.is_empty()).collect()
 }
 
 /// Reads a policy. The error is the reason why OVN ignores it.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::{End, Step, Trace};
 use crate::northbound::{LoadBalancer, RouteKind};
 use crate::northbound::{NatEffect, Policy, PolicyAction, Router, RouterPort, RouterPortId, Vip};
-use crate::packet::{IpPacket, Transport};
+use crate::packet::{ANSWER_TIME_TO_LIVE, IpPacket, Transport};
 
 /// Priority of a VIP with a port, among translations of destinations.
 const VIP_WITH_PORT_PRIORITY: i64 = 120;
@@ -50,6 +50,7 @@ impl Trace<'_> {
         self.untranslate(port);
         let translated = self.translate_destination(router, input)?;
         let routed = self.route(router, port, input)?;
+        self.packet.time_to_live = self.packet.time_to_live.saturating_sub(1);
         let next_hop = self.apply_policies(router, routed)?;
         self.leave_router(router, input, next_hop, translated)
     }
@@ -147,6 +148,7 @@ impl Trace<'_> {
             );
             self.path.router(&router.name, STAGE, None, decision);
             self.answered_by = Some(port.router);
+            self.packet.time_to_live = ANSWER_TIME_TO_LIVE;
             let ip = self.ip_mut()?;
             std::mem::swap(&mut ip.source, &mut ip.destination);
             ip.transport = Transport::Echo { is_reply: true };
@@ -290,6 +292,14 @@ impl Trace<'_> {
             RouteKind::Destination => format!("route {}", first.prefix),
             RouteKind::Source => format!("route src-ip {}", first.prefix),
         };
+        // OVN's own flow that drops packets without a route has the priority 0, too.
+        if first.kind == RouteKind::Source && first.prefix.length == 0 {
+            self.path.leave_open(format!(
+                "{label} on {} counts as little as no route",
+                router.name
+            ));
+            return Err(self.refuse(router, STAGE, format!("no route to {destination}")));
+        }
         // One route that drops makes the whole group of equal routes drop.
         if let Some(discard) = routes.iter().find(|route| route.output.is_none()) {
             let decision = format!("{label}: discard");

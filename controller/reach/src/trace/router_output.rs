@@ -111,6 +111,8 @@ impl Trace<'_> {
         let (effect, tie) = strongest(effects);
         let priority = effect.map_or(i64::MIN, |effect| effect.priority);
         if translated.skips_snat && priority <= SKIP_PRIORITY {
+            let decision = format!("skip_snat of the load balancer keeps source {source}");
+            self.path.router(&router.name, STAGE, None, decision);
             return Ok(());
         }
         if let Some((forced, forced_priority)) =

@@ -8,7 +8,7 @@ use crate::address::Mac;
 use crate::northbound::{
     AclPlace, Neighbor, Northbound, PortId, Switch, SwitchPortId, SwitchPortKind,
 };
-use crate::packet::{Arp, IpPacket, Packet, Payload, Transport};
+use crate::packet::{Arp, IpPacket, Packet, Payload, TIME_TO_LIVE, Transport};
 use crate::trace::Hop;
 
 /// MAC address of a machine that the database does not know.
@@ -97,6 +97,7 @@ impl Northbound {
                 input: source.port.into(),
                 output: None,
                 mark: 0,
+                time_to_live: TIME_TO_LIVE,
                 dscp: 0,
                 is_tracked: false,
             },
@@ -319,6 +320,7 @@ impl Exchange {
             input: input.into(),
             output: output.map(PortId::from),
             mark: 0,
+            time_to_live: TIME_TO_LIVE,
             dscp: 0,
             is_tracked: false,
         }

@@ -2,5 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
+mod differential;
 mod recorded;
 mod support;

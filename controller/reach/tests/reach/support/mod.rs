@@ -26,6 +26,7 @@ pub(crate) fn database(request: &str) -> Database {
     let mut decoded = decode_transaction(reader, &schema, &mut strings, &mut uuids);
     match database.execute(&mut decoded, &Access::unrestricted()) {
         Execution::Committed { .. } => database,
-        other => panic!("{other:?}"),
+        Execution::Failed { results, error } => panic!("operation {}: {error}", results.len()),
+        Execution::Waiting { .. } => panic!("the request waits"),
     }
 }

@@ -1,0 +1,53 @@
+//! Rows of a `transact` request.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+/// Operations of a request.
+#[derive(Default)]
+pub(crate) struct Rows {
+    operations: Vec<Value>,
+}
+
+impl Rows {
+    /// Inserts a row and returns its name in the request.
+    pub(crate) fn insert(&mut self, table: &str, row: impl Into<Value>) -> String {
+        let name = format!("row{}", self.operations.len());
+        let row: Value = row.into();
+        let operation = json!({"op": "insert", "table": table, "uuid-name": name, "row": row});
+        self.operations.push(operation);
+        name
+    }
+
+    /// The request, in the notation of RFC 7047.
+    pub(crate) fn request(self) -> String {
+        let mut request = vec![json!("OVN_Northbound")];
+        request.extend(self.operations);
+        Value::Array(request).to_string()
+    }
+}
+
+/// A set of references.
+pub(crate) fn references(names: &[String]) -> Value {
+    let names: Vec<_> = names
+        .iter()
+        .map(|name| json!(["named-uuid", name]))
+        .collect();
+    json!(["set", names])
+}
+
+/// A set of strings.
+pub(crate) fn set<T: AsRef<str>>(texts: &[T]) -> Value {
+    let texts: BTreeSet<_> = texts.iter().map(AsRef::as_ref).collect();
+    json!(["set", texts])
+}
+
+/// A map of strings.
+pub(crate) fn map<K: AsRef<str>, V: AsRef<str>>(pairs: &[(K, V)]) -> Value {
+    let pairs: Vec<_> = pairs
+        .iter()
+        .map(|(key, value)| [key.as_ref(), value.as_ref()])
+        .collect();
+    json!(["map", pairs])
+}

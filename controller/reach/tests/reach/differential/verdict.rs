@@ -1,0 +1,70 @@
+//! Outcome of a packet in the output of ovn-trace.
+
+/// Blocks whose packets are not the traced one: requests and errors that a router sends.
+const OTHER_PACKETS: [&str; 8] = [
+    "arp",
+    "nd_ns",
+    "icmp4",
+    "icmp6",
+    "icmp4_error",
+    "icmp6_error",
+    "tcp_reset",
+    "sctp_abort",
+];
+
+/// Where the packet of a trace goes.
+#[derive(Debug, Default)]
+pub(crate) struct TraceOutcome {
+    /// Names of the ports by which the packet goes out.
+    pub(crate) outputs: Vec<String>,
+    /// Source that was put in its place. `None`: the source stays.
+    pub(crate) source: Option<String>,
+    /// `true` if a router made an answer of the packet.
+    pub(crate) is_answer: bool,
+}
+
+impl TraceOutcome {
+    /// Reads the output of `ovn-trace --minimal`.
+    pub(crate) fn read(text: &str) -> Self {
+        let mut outcome = Self::default();
+        let mut others = 0;
+        let mut depth = 0;
+        for line in text.lines().map(str::trim) {
+            if let Some(block) = line.strip_suffix('{') {
+                let name = block.split(['(', ' ']).next().unwrap_or_default();
+                let is_other = OTHER_PACKETS.contains(&name) || name == "reject";
+                if others > 0 || is_other {
+                    others += 1;
+                }
+                depth += 1;
+            }
+            if others == 0 {
+                outcome.read_line(line);
+            }
+            if line.starts_with('}') {
+                depth -= 1;
+                others = usize::max(others, 1) - 1;
+            }
+        }
+        assert_eq!(depth, 0, "{text}");
+        outcome
+    }
+
+    fn read_line(&mut self, line: &str) {
+        if let Some(port) = line.strip_prefix("output(\"") {
+            let port = port.split('"').next().unwrap_or_default();
+            self.outputs.push(port.to_owned());
+        }
+        for prefix in [
+            "ct_snat(ip4.src=",
+            "ct_snatin_czone(ip4.src=",
+            "/* nat(src=",
+        ] {
+            if let Some((_, rest)) = line.split_once(prefix) {
+                let source = rest.split(')').next().unwrap_or_default();
+                self.source = Some(source.to_owned());
+            }
+        }
+        self.is_answer |= line.starts_with("icmp4.type = 0");
+    }
+}
