@@ -1,5 +1,6 @@
 //! Random databases and packets: answers compared with ovn-northd and ovn-trace.
 
+mod expressions;
 mod ovn;
 mod random;
 mod rows;
@@ -71,7 +72,7 @@ fn random_questions_have_the_answers_of_ovn() {
         "{} questions, {} open, {} arrive",
         tally.asked, tally.open, tally.arrived
     );
-    assert!(tally.arrived * 10 > tally.asked, "too few packets arrive");
+    assert!(tally.arrived * 50 > tally.asked, "too few packets arrive");
     assert!(
         tally.wrong.is_empty(),
         "{} of {} answers are wrong ({SEED_VARIABLE}={seed}):\n{}",

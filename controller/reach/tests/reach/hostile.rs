@@ -1,0 +1,253 @@
+//! Databases that somebody broke: nothing panics, and what OVN ignores is noted.
+
+use patchbay_reach::{Destination, Northbound, Protocol, Question, Sender, Verdict};
+use serde_json::{Value, json};
+
+use crate::support::northbound;
+
+fn request(operations: Vec<Value>) -> String {
+    let mut request = vec![json!("OVN_Northbound")];
+    request.extend(operations);
+    Value::Array(request).to_string()
+}
+
+fn insert(table: &str, name: &str, row: &Value) -> Value {
+    json!({"op": "insert", "table": table, "uuid-name": name, "row": row})
+}
+
+/// A switch with the machines `a` and `b` and these ACLs.
+fn switch_with_acls(matches: &[&str]) -> Northbound {
+    let mut operations = vec![
+        insert(
+            "Logical_Switch_Port",
+            "a",
+            &json!({"name": "a", "addresses": "0a:00:00:00:00:01 10.0.0.1"}),
+        ),
+        insert(
+            "Logical_Switch_Port",
+            "b",
+            &json!({"name": "b", "addresses": "0a:00:00:00:00:02 10.0.0.2"}),
+        ),
+    ];
+    let mut acls = Vec::new();
+    for (number, text) in matches.iter().enumerate() {
+        let name = format!("acl{number}");
+        let row =
+            json!({"direction": "to-lport", "priority": number, "action": "drop", "match": text});
+        operations.push(insert("ACL", &name, &row));
+        acls.push(json!(["named-uuid", name]));
+    }
+    let row = json!({"name": "sw", "acls": ["set", acls],
+        "ports": ["set", [["named-uuid", "a"], ["named-uuid", "b"]]],
+        "other_config": ["map", [["subnet", "10.0.0.0/24"]]]});
+    operations.push(insert("Logical_Switch", "sw", &row));
+    northbound(&request(operations))
+}
+
+fn ask(northbound: &Northbound, from: &str, to: &str) -> (Verdict, String) {
+    let question = Question {
+        sender: Sender::port(from),
+        destination: Destination::Address(to.parse().unwrap()),
+        protocol: Protocol::Tcp(80),
+    };
+    let answer = northbound.answer(&question).unwrap();
+    (answer.verdict, answer.at)
+}
+
+#[test]
+fn matches_that_ovn_rejects_are_ignored_and_noted() {
+    let deep = format!("{}ip4{}", "(".repeat(101), ")".repeat(101));
+    let deepest = format!("{}ip6{}", "(".repeat(98), ")".repeat(98));
+    let endless = "(".repeat(1_000_000);
+    let long_name = format!("inport == \"{}\"", "x".repeat(1_000_000));
+    let long_set = format!("tcp.dst == {{{}}}", "1, ".repeat(300_000));
+    let texts = [
+        "ip4 &&",
+        "tcp.dst == ",
+        "inport == @none",
+        "ip4.src == $none",
+        "\u{1}",
+        "ip4.src == 'é'",
+        "\"\\ud800\"",
+        "tcp.dst == 1/",
+        "^",
+        "$",
+        "@",
+        "{",
+        &deep,
+        &endless,
+    ];
+    let bad = switch_with_acls(&texts);
+    assert_eq!(bad.notes().len(), texts.len(), "{:#?}", bad.notes());
+    assert_eq!(ask(&bad, "a", "10.0.0.2").0, Verdict::Reaches);
+    let good = switch_with_acls(&[&deepest, &long_name, &long_set]);
+    assert!(good.notes().is_empty(), "{:#?}", good.notes());
+    assert_eq!(ask(&good, "a", "10.0.0.2").0, Verdict::Reaches);
+}
+
+#[test]
+fn rows_with_bad_addresses_are_ignored_and_noted() {
+    let operations = vec![
+        insert(
+            "Logical_Switch_Port",
+            "a",
+            &json!({"name": "a", "addresses": ["set",
+            ["x", "", "0a:00:00:00:00:01 10.0.0.1/99", "0a:00:00:00:00:01 10.0.0.1 ?", "dynamic"]]}),
+        ),
+        insert(
+            "Logical_Switch_Port",
+            "r",
+            &json!({"name": "r", "type": "router",
+            "options": ["map", [["router-port", "rp"]]]}),
+        ),
+        insert(
+            "Logical_Switch_Port",
+            "lost",
+            &json!({"name": "lost", "type": "router",
+            "options": ["map", [["router-port", "nothing"]]]}),
+        ),
+        insert(
+            "Logical_Switch",
+            "sw",
+            &json!({"name": "sw", "other_config": ["map", [["subnet", "?"]]],
+            "ports": ["set", [["named-uuid", "a"], ["named-uuid", "r"], ["named-uuid", "lost"]]]}),
+        ),
+        insert(
+            "Logical_Router_Port",
+            "rp",
+            &json!({"name": "rp", "mac": "0a:00:00:00:00:ff",
+            "networks": ["set", ["10.0.0.254/24", "10.0.0.0/x", "?"]]}),
+        ),
+        insert(
+            "Logical_Router_Port",
+            "bad",
+            &json!({"name": "bad", "mac": "?", "networks": "10.9.0.1/24"}),
+        ),
+        insert(
+            "Logical_Router_Static_Route",
+            "r1",
+            &json!({"ip_prefix": "?", "nexthop": "10.0.0.1"}),
+        ),
+        insert(
+            "Logical_Router_Static_Route",
+            "r2",
+            &json!({"ip_prefix": "0.0.0.0/0", "nexthop": "10.0.0.1/24"}),
+        ),
+        insert(
+            "Logical_Router_Static_Route",
+            "r3",
+            &json!({"ip_prefix": "0.0.0.0/0", "nexthop": "9.9.9.9"}),
+        ),
+        insert(
+            "Logical_Router_Policy",
+            "p1",
+            &json!({"priority": 1, "match": "1", "action": "reroute"}),
+        ),
+        insert(
+            "Logical_Router_Policy",
+            "p2",
+            &json!({"priority": 1, "match": "1", "action": "jump"}),
+        ),
+        insert(
+            "NAT",
+            "n1",
+            &json!({"type": "snat", "external_ip": "?", "logical_ip": "10.0.0.0/24"}),
+        ),
+        insert(
+            "NAT",
+            "n2",
+            &json!({"type": "dnat", "external_ip": "1.1.1.1", "logical_ip": "10.0.0.0/24"}),
+        ),
+        insert(
+            "Load_Balancer",
+            "lb",
+            &json!({"name": "lb", "vips": ["map",
+            [["?", "10.0.0.1:80"], ["10.96.0.1:80", "?"], ["10.96.0.2", "10.0.0.1:80"]]]}),
+        ),
+        insert(
+            "Logical_Router",
+            "lr",
+            &json!({"name": "lr",
+            "ports": ["set", [["named-uuid", "rp"], ["named-uuid", "bad"]]],
+            "static_routes": ["set", [["named-uuid", "r1"], ["named-uuid", "r2"], ["named-uuid", "r3"]]],
+            "policies": ["set", [["named-uuid", "p1"], ["named-uuid", "p2"]]],
+            "nat": ["set", [["named-uuid", "n1"], ["named-uuid", "n2"]]],
+            "load_balancer": ["named-uuid", "lb"]}),
+        ),
+        insert(
+            "Static_MAC_Binding",
+            "m",
+            &json!({"logical_port": "none", "ip": "?", "mac": "?"}),
+        ),
+    ];
+    let northbound = northbound(&request(operations));
+    // Two networks, one port, three routes, two policies, two NAT rules, three VIPs, one binding.
+    assert_eq!(northbound.notes().len(), 14, "{:#?}", northbound.notes());
+    assert_eq!(
+        ask(&northbound, "a", "8.8.8.8"),
+        (Verdict::Dropped, "no route on lr".into())
+    );
+}
+
+#[test]
+fn packets_in_a_circle_are_dropped() {
+    let router = |name: &str, other: &str, host: u8| {
+        let address = format!("100.64.0.{host}/24");
+        let mac = format!("0a:00:00:00:01:0{host}");
+        let next_hop = format!("100.64.0.{}", 3 - host);
+        vec![
+            insert(
+                "Logical_Router_Port",
+                name,
+                &json!({"name": name, "mac": mac, "networks": address, "peer": other}),
+            ),
+            insert(
+                "Logical_Router_Static_Route",
+                &format!("{name}route"),
+                &json!({"ip_prefix": "0.0.0.0/0", "nexthop": next_hop}),
+            ),
+        ]
+    };
+    let mut operations = [router("x", "y", 1), router("y", "x", 2)].concat();
+    operations.extend([
+        insert(
+            "Logical_Router_Port",
+            "rp",
+            &json!({"name": "rp", "mac": "0a:00:00:00:00:ff",
+            "networks": "10.0.0.254/24"}),
+        ),
+        insert(
+            "Logical_Router",
+            "r1",
+            &json!({"name": "r1", "static_routes": ["named-uuid", "xroute"],
+            "ports": ["set", [["named-uuid", "x"], ["named-uuid", "rp"]]]}),
+        ),
+        insert(
+            "Logical_Router",
+            "r2",
+            &json!({"name": "r2", "static_routes": ["named-uuid", "yroute"],
+            "ports": ["named-uuid", "y"]}),
+        ),
+        insert(
+            "Logical_Switch_Port",
+            "a",
+            &json!({"name": "a", "addresses": "0a:00:00:00:00:01 10.0.0.1"}),
+        ),
+        insert(
+            "Logical_Switch_Port",
+            "r",
+            &json!({"name": "r", "type": "router",
+            "addresses": "router", "options": ["map", [["router-port", "rp"]]]}),
+        ),
+        insert(
+            "Logical_Switch",
+            "sw",
+            &json!({"name": "sw",
+            "ports": ["set", [["named-uuid", "a"], ["named-uuid", "r"]]]}),
+        ),
+    ]);
+    let northbound = northbound(&request(operations));
+    let (verdict, at) = ask(&northbound, "a", "8.8.8.8");
+    assert_eq!(verdict, Verdict::Dropped);
+    assert!(at.starts_with("hop limit"), "{at}");
+}
