@@ -69,6 +69,12 @@ impl Release {
         })
     }
 
+    /// Folder with the programs. `None`: the installed release.
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
+        self.root.as_ref().map(|root| &*root.folder)
+    }
+
     /// A command that runs a program, such as `ovsdb-server`, still without arguments.
     ///
     /// # Panics

@@ -1,0 +1,122 @@
+//! Folder of a lab: sockets and logs, in a subfolder for each node.
+
+use std::env;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Beginning of the names of labs' folders.
+const PREFIX: &str = "patchbay-lab-";
+/// File that the process of a lab keeps locked.
+const LOCK: &str = "lock";
+/// Maximum length of a unix socket's path in bytes: `sun_path` without its last zero.
+const MAX_SOCKET_PATH: usize = 107;
+/// Length of the longest path of a socket in the folder, such as `/n99/ovs-vswitchd.1234567.ctl`.
+const LONGEST_SOCKET: usize = 40;
+
+/// Error: a folder for a lab cannot be made.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FolderError {
+    /// A file or folder cannot be created.
+    #[error("{}: {source}", .path.display())]
+    Create {
+        /// Path of the file or folder.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
+    /// Sockets in the folder would have paths that are too long.
+    #[error(
+        "{}: the path has {} bytes; sockets inside need one of at most {} bytes, so set TMPDIR to \
+         a shorter path",
+        .0.display(), .0.as_os_str().len(), MAX_SOCKET_PATH - LONGEST_SOCKET
+    )]
+    TooLong(PathBuf),
+}
+
+/// Folder of a lab. Dropping it removes it with its content.
+///
+/// The folder of a lab that was killed has a lock which nobody holds. The next lab removes it.
+#[derive(Debug)]
+pub(crate) struct LabFolder {
+    folder: tempfile::TempDir,
+    _lock: File,
+}
+
+impl LabFolder {
+    /// Creates a folder below the system's temporary folder.
+    pub(crate) fn create() -> Result<Self, FolderError> {
+        let parent = env::temp_dir();
+        remove_abandoned(&parent);
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent);
+        let folder = folder.map_err(|source| FolderError::Create {
+            path: parent.join(PREFIX),
+            source,
+        })?;
+        if folder.path().as_os_str().len() > MAX_SOCKET_PATH - LONGEST_SOCKET {
+            return Err(FolderError::TooLong(folder.path().to_owned()));
+        }
+        let path = folder.path().join(LOCK);
+        let lock = File::create(&path).and_then(|file| file.lock().map(|()| file));
+        match lock {
+            Ok(lock) => Ok(Self {
+                folder,
+                _lock: lock,
+            }),
+            Err(source) => Err(FolderError::Create { path, source }),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Creates the folder of a node. `number` counts from 1; names would be too long for sockets.
+    pub(crate) fn node(&self, number: usize) -> Result<PathBuf, FolderError> {
+        let path = self.path().join(format!("n{number}"));
+        match fs::create_dir(&path) {
+            Ok(()) => Ok(path),
+            Err(source) => Err(FolderError::Create { path, source }),
+        }
+    }
+}
+
+/// Removes folders of labs whose process has ended. A folder without a lock file may be in the
+/// making, so it stays.
+fn remove_abandoned(parent: &Path) {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    for entry in entries {
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        let path = entry.path();
+        let is_abandoned = File::open(path.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_ok());
+        if is_abandoned && let Err(error) = fs::remove_dir_all(&path) {
+            tracing::debug!(path = %path.display(), %error, "cannot remove an abandoned folder");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_of_a_killed_lab_is_removed_and_that_of_a_running_one_stays() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = |name: &str| {
+            let path = parent.path().join(format!("{PREFIX}{name}"));
+            fs::create_dir(&path).unwrap();
+            (File::create(path.join(LOCK)).unwrap(), path)
+        };
+        let ((killed, killed_path), (running, running_path)) = (folder("a"), folder("b"));
+        drop(killed);
+        running.lock().unwrap();
+        remove_abandoned(parent.path());
+        assert!(!killed_path.exists());
+        assert!(running_path.exists());
+    }
+}

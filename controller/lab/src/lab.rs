@@ -1,0 +1,458 @@
+//! A running lab: nodes, pods and the wires between them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+use patchbay_app::Cluster;
+use patchbay_app::zone::{ZoneError, ZoneReconciler};
+use patchbay_engine::db::Snapshot;
+use patchbay_resources::conversion;
+use patchbay_resources::manifests::ObjectKey;
+use patchbay_schemas::uuids::UuidSource;
+use thiserror::Error;
+
+use super::databases::{DatabaseError, NodeDatabase};
+use super::folder::{FolderError, LabFolder};
+use super::node::{CABLE_SOCKET, Device, Node, NodeError, NodeId};
+use super::pods::{self, Pod, PodName};
+use super::process::{ProgramError, Spawner, environment};
+use super::release::Release;
+use super::standalone;
+use super::wire::cable::{Cable, CableQuality};
+use super::wire::endpoint::{Asker, Endpoint, EndpointConfig};
+use super::wire::flight::Flights;
+
+/// Error: a lab cannot be started, or cannot follow its manifests.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum LabError {
+    /// The folder of the lab.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The thread that starts programs.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+    /// The manifests contain no node.
+    #[error("the manifests contain no Node, so there is nothing to run")]
+    NoNode,
+    /// A node has no chassis id.
+    #[error("node {0} has no chassis id")]
+    NoChassis(String),
+    /// A node cannot be started or does not follow.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// A database of a node.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    /// Rows of Patchbay.
+    #[error("zone {zone}: {source}")]
+    Zone {
+        /// Name of the zone.
+        zone: String,
+        /// The error.
+        source: ZoneError,
+    },
+    /// There is no node of this name.
+    #[error("node {name} not found; the nodes are {}", .known.join(", "))]
+    NoSuchNode {
+        /// The name.
+        name: String,
+        /// Names of all nodes.
+        known: Vec<String>,
+    },
+}
+
+/// Nodes of real OVN with pods and wires. Dropping it ends all of its programs and removes its
+/// folder.
+#[derive(Debug)]
+pub struct Lab {
+    release: Release,
+    zones: BTreeMap<String, Zone>,
+    pods: Vec<LabPod>,
+    /// Warnings of the last apply, one line each.
+    warnings: Vec<String>,
+    cable: Cable,
+    flights: Arc<Flights>,
+    /// Number of the next device, and of its endpoint.
+    next_device: usize,
+    /// Number of the next node.
+    next_node: usize,
+    spawner: Spawner,
+    /// Dropped last, because programs write into it until they end.
+    folder: LabFolder,
+}
+
+/// Node with the reconciler of its zone.
+#[derive(Debug)]
+struct Zone {
+    node: Node,
+    reconciler: ZoneReconciler<NodeDatabase>,
+}
+
+/// Pod with its device and its end of the wire.
+#[derive(Debug)]
+struct LabPod {
+    pod: Pod,
+    device: Device,
+    endpoint: Endpoint,
+}
+
+impl Lab {
+    /// Starts a node for each node of the cluster, with the rows of its networks, connects and
+    /// pods. Returns when packets flow.
+    ///
+    /// # Errors
+    /// The cluster has no node, a program does not start, or rows do not fit its databases.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn start(release: Release, cluster: &Cluster) -> Result<Self, LabError> {
+        let flights = Arc::<Flights>::default();
+        let mut lab = Self {
+            folder: LabFolder::create()?,
+            spawner: Spawner::start().map_err(LabError::Thread)?,
+            release,
+            zones: BTreeMap::new(),
+            pods: Vec::new(),
+            warnings: Vec::new(),
+            cable: Cable::new(flights.clone()),
+            flights,
+            next_device: 1,
+            next_node: 1,
+        };
+        lab.apply(cluster).await?;
+        Ok(lab)
+    }
+
+    /// Makes nodes, rows and pods those of the cluster. Returns when packets flow accordingly.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start). The next apply completes what an error has left undone.
+    pub async fn apply(&mut self, cluster: &Cluster) -> Result<(), LabError> {
+        self.warnings.clone_from(&cluster.warnings);
+        let ids = self.node_ids(cluster)?;
+        let started = self.create_nodes(&ids).await?;
+        for zone in self.zones.values() {
+            zone.node.write_chassis(&ids)?;
+        }
+        self.write_rows(cluster).await?;
+        self.start_nodes(&ids, &started).await?;
+        self.sync().await
+    }
+
+    /// Identities of the cluster's nodes. A node keeps its number.
+    fn node_ids(&mut self, cluster: &Cluster) -> Result<Vec<NodeId>, LabError> {
+        let names = cluster.zones();
+        if names.is_empty() {
+            return Err(LabError::NoNode);
+        }
+        let mut ids = Vec::new();
+        for name in names {
+            let object = cluster.inventory.nodes.get(&ObjectKey::cluster(&*name));
+            let node = object.map(|node| conversion::node(&node.object).0);
+            let chassis = node.and_then(|node| node.chassis_id);
+            let Some(chassis) = chassis else {
+                return Err(LabError::NoChassis(name));
+            };
+            let known = self.zones.get(&name).map(|zone| zone.node.id.number);
+            let number = known.unwrap_or_else(|| {
+                self.next_node += 1;
+                self.next_node - 1
+            });
+            ids.push(NodeId {
+                name,
+                number,
+                chassis,
+            });
+        }
+        Ok(ids)
+    }
+
+    /// Creates the nodes that are new, and removes those that are gone or have another chassis.
+    /// Returns the names of the new ones.
+    async fn create_nodes(&mut self, ids: &[NodeId]) -> Result<Vec<String>, LabError> {
+        let cable = &self.cable;
+        let mut removed = Vec::new();
+        self.zones.retain(|_, zone| {
+            let stays = ids.contains(&zone.node.id);
+            if !stays {
+                cable.disconnect(zone.node.id.number);
+                removed.push(zone.node.id.clone());
+            }
+            stays
+        });
+        self.pods
+            .retain(|pod| removed.iter().all(|node| node.name != pod.pod.node));
+        let mut created = Vec::new();
+        for id in ids {
+            if self.zones.contains_key(&id.name) {
+                continue;
+            }
+            let mut id = id.clone();
+            if removed.iter().any(|node| node.number == id.number) {
+                // The folder of the node's first life is still there.
+                id.number = self.next_node;
+                self.next_node += 1;
+            }
+            let folder = self.folder.node(id.number)?;
+            let node = Node::create(id.clone(), folder, &self.release).await?;
+            let northbound = node.databases.northbound.clone();
+            let uuids = UuidSource::seeded(id.number as u64);
+            let reconciler = ZoneReconciler::new(&*id.name, northbound, uuids);
+            created.push(id.name.clone());
+            self.zones.insert(id.name, Zone { node, reconciler });
+        }
+        Ok(created)
+    }
+
+    /// Writes the rows of networks, connects and pods, and connects the pods.
+    async fn write_rows(&mut self, cluster: &Cluster) -> Result<(), LabError> {
+        for (name, zone) in &mut self.zones {
+            let outcome = zone.reconciler.reconcile(cluster).await;
+            let outcome = outcome.map_err(|source| LabError::Zone {
+                zone: name.clone(),
+                source,
+            })?;
+            let skipped = outcome.skipped_networks.iter();
+            self.warnings.extend(skipped.map(|skipped| {
+                format!(
+                    "zone {name}: network {}: {}",
+                    skipped.network, skipped.reason
+                )
+            }));
+            self.warnings.extend(outcome.warnings);
+            for (connect, report) in &outcome.reports {
+                self.warnings
+                    .extend(report.messages().iter().map(|message| {
+                        format!("zone {name}: ClusterNetworkConnect {connect}: {message}")
+                    }));
+            }
+        }
+        self.place_pods(cluster);
+        let pods: Vec<Pod> = self.pods().cloned().collect();
+        let zones = self.zones.values();
+        let chassis = zones.map(|zone| (zone.node.id.name.clone(), zone.node.id.chassis.clone()));
+        let chassis = chassis.collect();
+        for (name, zone) in &mut self.zones {
+            let northbound = &zone.node.databases.northbound;
+            standalone::write(northbound, name, cluster, &pods, &chassis)?;
+            let devices = self.pods.iter().filter(|pod| pod.pod.node == *name);
+            let devices: Vec<Device> = devices.map(|pod| pod.device.clone()).collect();
+            zone.node.write_devices(&devices)?;
+        }
+        Ok(())
+    }
+
+    /// Gives each pod addresses, a device and an endpoint. An unchanged pod keeps them.
+    fn place_pods(&mut self, cluster: &Cluster) {
+        let requests = pods::default_requests(cluster);
+        let zones: BTreeMap<String, Snapshot> = self
+            .zones
+            .iter()
+            .map(|(name, zone)| (name.clone(), zone.reconciler.northbound().snapshot()))
+            .collect();
+        let earlier: Vec<Pod> = self.pods().cloned().collect();
+        let (pods, unplaced) = pods::place(&requests, cluster, &zones, &earlier);
+        let unplaced = unplaced.iter();
+        self.warnings
+            .extend(unplaced.map(|pod| format!("Pod {}: {}", pod.pod, pod.reason)));
+        let mut kept: BTreeMap<PodName, LabPod> = std::mem::take(&mut self.pods)
+            .into_iter()
+            .map(|pod| (pod.pod.name.clone(), pod))
+            .collect();
+        for pod in pods {
+            if let Some(same) = kept.remove(&pod.name)
+                && same.pod == pod
+            {
+                same.endpoint.forget_neighbours();
+                self.pods.push(same);
+            } else if let Some(zone) = self.zones.get(&pod.node) {
+                let number = self.next_device;
+                self.next_device += 1;
+                let device = Device {
+                    name: format!("p{number}"),
+                    port: pod.port.clone(),
+                };
+                let config = EndpointConfig {
+                    number,
+                    mac: pod.mac,
+                    addresses: pod.addresses.clone(),
+                    gateways: pod.gateways.clone(),
+                };
+                let socket = device.socket(&zone.node.folder);
+                let endpoint = Endpoint::start(config, socket, self.flights.clone());
+                self.pods.push(LabPod {
+                    pod,
+                    device,
+                    endpoint,
+                });
+            }
+        }
+    }
+
+    /// Starts the programs of new nodes, and tells all switches where the other nodes are.
+    async fn start_nodes(&mut self, ids: &[NodeId], started: &[String]) -> Result<(), LabError> {
+        if started.is_empty() {
+            return Ok(());
+        }
+        let (release, spawner, cable) = (&self.release, &self.spawner, &self.cable);
+        let zones = self.zones.values_mut();
+        try_join_all(zones.map(|zone| async move {
+            let node = &mut zone.node;
+            if started.contains(&node.id.name) {
+                cable.connect(node.id.number, node.folder.join(CABLE_SOCKET));
+                node.start(release, spawner).await?;
+            }
+            node.write_neighbours(ids).await
+        }))
+        .await?;
+        Ok(())
+    }
+
+    /// Waits until all switches forward packets as the databases say. A node without ovn-northd or
+    /// ovn-controller is not waited for.
+    ///
+    /// # Errors
+    /// A program has ended, or does not follow within a minute.
+    pub async fn sync(&mut self) -> Result<(), LabError> {
+        let zones = self.zones.values_mut();
+        try_join_all(zones.map(|zone| zone.node.sync())).await?;
+        Ok(())
+    }
+
+    /// Fails if a program has ended by itself.
+    ///
+    /// # Errors
+    /// The program, its exit status and the end of its log.
+    pub fn check_programs(&mut self) -> Result<(), ProgramError> {
+        let mut zones = self.zones.values_mut();
+        zones.try_for_each(|zone| zone.node.check())
+    }
+
+    /// The release of OVN.
+    pub fn release(&self) -> &Release {
+        &self.release
+    }
+
+    /// Folder with a subfolder for each node.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Warnings of the last apply, one line each.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The pods, in the order in which they were asked for.
+    pub fn pods(&self) -> impl Iterator<Item = &Pod> {
+        self.pods.iter().map(|pod| &pod.pod)
+    }
+
+    /// Names of the nodes.
+    pub fn nodes(&self) -> impl Iterator<Item = &str> {
+        self.zones.keys().map(String::as_str)
+    }
+
+    /// Running programs of a node with their process ids.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn programs(&self, node: &str) -> Result<Vec<(&'static str, u32)>, LabError> {
+        Ok(self.zone(node)?.node.running().collect())
+    }
+
+    /// Snapshot of a node's Northbound database.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn northbound(&self, node: &str) -> Result<Snapshot, LabError> {
+        Ok(self.zone(node)?.reconciler.northbound().snapshot())
+    }
+
+    /// Environment variables with which the programs of OVN and Open vSwitch reach a node.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn environment(&self, node: &str) -> Result<Vec<(&'static str, String)>, LabError> {
+        let node = &self.zone(node)?.node;
+        let folders = environment(&node.folder).into_iter();
+        let folders = folders.map(|(name, path)| (name, path.display().to_string()));
+        let remotes = ["OVN_NB_DB", "OVN_SB_DB"].map(|name| (name, node.remote()));
+        Ok(folders.chain(remotes).collect())
+    }
+
+    /// Sets the quality of the cable between two nodes.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn set_cable(&self, one: &str, other: &str, quality: CableQuality) -> Result<(), LabError> {
+        let (one, other) = (self.zone(one)?, self.zone(other)?);
+        let (one, other) = (one.node.id.number, other.node.id.number);
+        self.cable.set_quality(one, other, quality);
+        Ok(())
+    }
+
+    /// Kills a program of a node. Returns `false` if it does not run.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub async fn kill(&mut self, node: &str, program: &str) -> Result<bool, LabError> {
+        let known = self.zones.keys().cloned().collect();
+        let zone = self
+            .zones
+            .get_mut(node)
+            .ok_or_else(|| LabError::NoSuchNode {
+                name: node.to_owned(),
+                known,
+            })?;
+        Ok(zone.node.kill(program).await)
+    }
+
+    fn zone(&self, node: &str) -> Result<&Zone, LabError> {
+        self.zones.get(node).ok_or_else(|| LabError::NoSuchNode {
+            name: node.to_owned(),
+            known: self.zones.keys().cloned().collect(),
+        })
+    }
+
+    /// The pod of this name, with a handle that asks questions.
+    pub(crate) fn asker(&self, pod: &PodName) -> Option<(&Pod, Asker)> {
+        let found = self.pods.iter().find(|known| known.pod.name == *pod)?;
+        Some((&found.pod, found.endpoint.asker()))
+    }
+
+    /// The pod with the endpoint of this number.
+    pub(crate) fn pod_of_endpoint(&self, number: usize) -> Option<&Pod> {
+        let mut pods = self.pods.iter();
+        let found = pods.find(|pod| pod.endpoint.config().number == number)?;
+        Some(&found.pod)
+    }
+
+    /// Name of the node with this number.
+    pub(crate) fn node_name(&self, number: usize) -> Option<&str> {
+        let mut zones = self.zones.iter();
+        let found = zones.find(|(_, zone)| zone.node.id.number == number)?;
+        Some(found.0)
+    }
+
+    /// Pods that have this address.
+    pub fn pods_with_address(&self, address: IpAddr) -> impl Iterator<Item = &Pod> {
+        self.pods()
+            .filter(move |pod| pod.ips().any(|ip| ip == address))
+    }
+
+    /// Writes all frames of a pod to a packet capture from now on.
+    ///
+    /// # Errors
+    /// The file cannot be created.
+    pub fn capture(&self, pod: &PodName, path: &Path) -> io::Result<()> {
+        let found = self.pods.iter().find(|known| known.pod.name == *pod);
+        let found = found.ok_or_else(|| io::Error::other(format!("there is no pod {pod}")))?;
+        found.endpoint.capture(path)
+    }
+}

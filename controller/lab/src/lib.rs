@@ -1,0 +1,48 @@
+//! Nodes of real OVN in a folder: packets between pods, without Kubernetes and without root.
+//!
+//! ```text
+//! node    NB, SB and Open vSwitch's database (this process), ovn-northd, ovs-vswitchd with its
+//!         userspace datapath, ovn-controller
+//! pod     a dummy device of the switch; a task of this process holds the other end of its wire
+//! cable   tasks that hand Geneve packets from node to node
+//! ```
+//!
+//! A lab proves with packets what rows only promise. `docs/lab.md` is its guide.
+//!
+//! ```no_run
+//! use patchbay_app::Cluster;
+//! use patchbay_lab::{Lab, Protocol, Release};
+//!
+//! # async fn check(cluster: &Cluster) -> Result<(), Box<dyn std::error::Error>> {
+//! let release = Release::find(Some("ovn/sid".as_ref()))?;
+//! let lab = Lab::start(release, cluster).await?;
+//! let (blue, green) = (lab.find_pod("blue-1")?, lab.find_pod("green-3")?);
+//! let answer = lab.ask(&blue, &green, Protocol::Icmp, None).await?;
+//! assert!(answer.verdict.is_reached(), "{}", answer.verdict);
+//! # Ok(())
+//! # }
+//! ```
+
+mod appctl;
+mod databases;
+mod folder;
+mod lab;
+mod node;
+mod pods;
+mod process;
+mod questions;
+mod release;
+mod standalone;
+mod underlay;
+mod wire;
+
+pub use appctl::AppctlError;
+pub use databases::DatabaseError;
+pub use folder::FolderError;
+pub use lab::{Lab, LabError};
+pub use node::NodeError;
+pub use pods::{Pod, PodName};
+pub use process::ProgramError;
+pub use questions::{Answer, Passage, Protocol, ProtocolError, QuestionError, Verdict};
+pub use release::{Release, ReleaseError, Version};
+pub use wire::cable::CableQuality;

@@ -1,0 +1,478 @@
+//! A node: its databases in this process, and ovn-northd, ovs-vswitchd and ovn-controller.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures_util::future::select_all;
+use patchbay_engine::db::Snapshot;
+use patchbay_engine::txn::TxnBuilder;
+use patchbay_schemas::nb::NbGlobal;
+use patchbay_schemas::typed::Column as _;
+use patchbay_schemas::wire::Mutator;
+use thiserror::Error;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::appctl::{self, AppctlError};
+use super::databases::{DatabaseError, Databases, Lookup, SOCKET, rows, text, texts, value_of};
+use super::process::{Program, ProgramError, Spawner};
+use super::release::{PROGRAMS, Release, ReleaseError};
+use super::underlay;
+
+/// Maximum time until a program has done what it was asked, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Socket of ovs-vswitchd for commands, in the folder of a node.
+const SWITCH_CONTROL: &str = "ovs-vswitchd.ctl";
+/// Socket of the wire between the nodes, in the folder of a node.
+pub(crate) const CABLE_SOCKET: &str = "eth0.sock";
+/// MTU in bytes of the wire between the nodes, so that tunnel packets fit.
+const CABLE_MTU: i64 = 9000;
+
+/// Error: a node cannot be started or does not follow.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// A database of the node.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    /// A program of the node.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// A command to a program of the node.
+    #[error("{node}: {source}")]
+    Appctl {
+        /// Name of the node.
+        node: String,
+        /// The error.
+        source: AppctlError,
+    },
+    /// The release lacks a program.
+    #[error(transparent)]
+    Release(#[from] ReleaseError),
+    /// A program has not done its work in time.
+    #[error("{node}: after {} s still waiting {wait}", PATIENCE.as_secs())]
+    Timeout {
+        /// Name of the node.
+        node: String,
+        /// What was waited for.
+        wait: &'static str,
+    },
+}
+
+/// Identity of a node.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct NodeId {
+    /// Name of the node, of its zone and of its host.
+    pub(crate) name: String,
+    /// Number in this lab, from 1.
+    pub(crate) number: usize,
+    /// Chassis name in the rows.
+    pub(crate) chassis: String,
+}
+
+/// Device of a pod on a node's switch.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Device {
+    /// Name of the device and of its socket in the folder of the node.
+    pub(crate) name: String,
+    /// Name of the logical switch port.
+    pub(crate) port: String,
+}
+
+impl Device {
+    /// Socket of the device in the folder of its node.
+    pub(crate) fn socket(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}.sock", self.name))
+    }
+}
+
+/// Running node.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) id: NodeId,
+    pub(crate) folder: PathBuf,
+    pub(crate) databases: Databases,
+    /// ovn-northd, ovs-vswitchd, ovn-controller, as far as they run.
+    programs: Vec<Program>,
+    /// UUID of the integration bridge in Open vSwitch's database.
+    bridge: Uuid,
+    /// Ports of the devices in Open vSwitch's database.
+    devices: BTreeMap<String, Uuid>,
+}
+
+impl Node {
+    /// Makes the databases with the rows that have to be there before a program starts.
+    pub(crate) async fn create(
+        id: NodeId,
+        folder: PathBuf,
+        release: &Release,
+    ) -> Result<Self, NodeError> {
+        let databases = Databases::create(release, &folder).await?;
+        let bridge = write_switch(&databases, &id, &folder)?;
+        databases.northbound.change(|txn| {
+            txn.insert(&NbGlobal {
+                name: id.name.clone(),
+                ..NbGlobal::default()
+            })?;
+            Ok(())
+        })?;
+        Ok(Self {
+            id,
+            folder,
+            databases,
+            programs: Vec::new(),
+            bridge,
+            devices: BTreeMap::new(),
+        })
+    }
+
+    /// Makes the chassis of all nodes those of the Southbound database. `nodes` contains this one.
+    pub(crate) fn write_chassis(&self, nodes: &[NodeId]) -> Result<(), DatabaseError> {
+        self.databases.southbound.change(|txn| {
+            let snapshot = txn.snapshot().clone();
+            for node in nodes {
+                let is_known = value_of::<String>(&snapshot, "Chassis", "name", |row| {
+                    row.get::<String>("name").as_ref() == Some(&node.chassis)
+                });
+                if is_known.is_some() {
+                    continue;
+                }
+                let encap = txn.insert_row(
+                    "Encap",
+                    [
+                        ("type", text("geneve")),
+                        ("ip", text(underlay::address(node.number).to_string())),
+                        ("options", texts([("csum", "true")])),
+                        ("chassis_name", text(&node.chassis)),
+                    ],
+                )?;
+                let is_own = node.name == self.id.name;
+                let remote = texts([("is-remote", "true")]);
+                let chassis = txn.insert_row(
+                    "Chassis",
+                    [
+                        ("name", text(&node.chassis)),
+                        ("hostname", text(&node.name)),
+                        ("encaps", rows([encap])),
+                        ("other_config", if is_own { texts([]) } else { remote }),
+                    ],
+                )?;
+                if is_own {
+                    // ovn-northd counts the chassis of which this row exists when it says how far
+                    // all of them are.
+                    txn.insert_row(
+                        "Chassis_Private",
+                        [("name", text(&node.chassis)), ("chassis", rows([chassis]))],
+                    )?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Starts the programs and configures the wire between the nodes.
+    pub(crate) async fn start(
+        &mut self,
+        release: &Release,
+        spawner: &Spawner,
+    ) -> Result<(), NodeError> {
+        self.start_northd(release, spawner).await?;
+        let control = format!("--unixctl={}", self.folder.join(SWITCH_CONTROL).display());
+        let database = self.remote();
+        self.start_program(
+            release,
+            spawner,
+            "ovs-vswitchd",
+            [
+                // `override` would replace tunnel devices by dummies as well.
+                "--enable-dummy=system",
+                "--disable-system",
+                "--disable-system-route",
+                &control,
+                &database,
+            ],
+        )
+        .await?;
+        let switch = self.databases.switch.clone();
+        let configured = switch.wait_until(|snapshot| {
+            let value = |column| value_of::<i64>(snapshot, "Open_vSwitch", column, |_| true);
+            value("cur_cfg").is_some_and(|now| Some(now) == value("next_cfg"))
+        });
+        self.wait("for ovs-vswitchd to configure its bridges", configured)
+            .await?;
+        let address = underlay::address(self.id.number).to_string();
+        let with_prefix = format!("{address}/{}", underlay::PREFIX_LENGTH);
+        self.appctl("netdev-dummy/ip4addr", &["br-phys", &with_prefix])
+            .await?;
+        self.appctl("ovs/route/add", &[underlay::NETWORK, "br-phys"])
+            .await?;
+        self.start_program(release, spawner, "ovn-controller", [database.as_str()])
+            .await
+    }
+
+    /// Starts ovn-northd.
+    pub(crate) async fn start_northd(
+        &mut self,
+        release: &Release,
+        spawner: &Spawner,
+    ) -> Result<(), NodeError> {
+        let remote = self.remote();
+        let [northbound, southbound] =
+            ["nb", "sb"].map(|database| format!("--ovn{database}-db={remote}"));
+        let arguments = [northbound.as_str(), southbound.as_str()];
+        self.start_program(release, spawner, "ovn-northd", arguments)
+            .await
+    }
+
+    /// Tells the switch the Ethernet addresses of the other nodes.
+    pub(crate) async fn write_neighbours(&self, nodes: &[NodeId]) -> Result<(), NodeError> {
+        for node in nodes.iter().filter(|node| node.name != self.id.name) {
+            let address = underlay::address(node.number).to_string();
+            let mac = underlay::format_mac(underlay::mac(node.number));
+            self.appctl("tnl/neigh/set", &["br-phys", &address, &mac])
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Makes these devices those of the switch, beside the device of the wire between the nodes.
+    pub(crate) fn write_devices(&mut self, wanted: &[Device]) -> Result<(), DatabaseError> {
+        let Self {
+            databases,
+            devices,
+            folder,
+            bridge,
+            ..
+        } = self;
+        let mut added = Vec::new();
+        databases.switch.change(|txn| {
+            for device in wanted.iter().filter(|d| !devices.contains_key(&d.name)) {
+                let socket = format!("punix:{}", device.socket(folder).display());
+                let interface = txn.insert_row(
+                    "Interface",
+                    [
+                        ("name", text(&device.name)),
+                        ("external_ids", texts([("iface-id", &device.port)])),
+                        ("options", texts([("pstream", &socket)])),
+                    ],
+                )?;
+                let port = txn.insert_row(
+                    "Port",
+                    [
+                        ("name", text(&device.name)),
+                        ("interfaces", rows([interface])),
+                    ],
+                )?;
+                txn.mutate_row("Bridge", *bridge, "ports", Mutator::Insert, rows([port]))?;
+                added.push((device.name.clone(), port));
+            }
+            let removed = devices
+                .iter()
+                .filter(|(name, _)| wanted.iter().all(|device| device.name != **name))
+                .map(|(_, port)| *port);
+            let removed: Vec<Uuid> = removed.collect();
+            if !removed.is_empty() {
+                let removed = rows(removed);
+                txn.mutate_row("Bridge", *bridge, "ports", Mutator::Delete, removed)?;
+            }
+            Ok(())
+        })?;
+        devices.retain(|name, _| wanted.iter().any(|device| device.name == *name));
+        devices.extend(added);
+        Ok(())
+    }
+
+    /// Waits until the switch forwards packets as the Northbound database says. A node whose
+    /// programs were killed is not waited for.
+    pub(crate) async fn sync(&mut self) -> Result<(), NodeError> {
+        if self.programs.len() < PROGRAMS.len() {
+            return Ok(());
+        }
+        let switch = self.databases.switch.clone();
+        let names: Vec<String> = self.devices.keys().cloned().collect();
+        let installed = switch.wait_until(|snapshot| are_installed(snapshot, &names));
+        self.wait("for ovn-controller to claim the ports of pods", installed)
+            .await?;
+        let northbound = self.databases.northbound.clone();
+        let mut wanted = 0;
+        northbound.change(|txn| {
+            let snapshot = txn.snapshot().clone();
+            for row in snapshot.typed::<NbGlobal>().iter().flatten() {
+                wanted = row.1.nb_cfg + 1;
+                txn.set(row.0, NbGlobal::NB_CFG, wanted)?;
+            }
+            Ok(())
+        })?;
+        let done = northbound.wait_until(|snapshot| {
+            let rows = snapshot.typed::<NbGlobal>();
+            rows.iter().flatten().all(|(_, row)| row.hv_cfg >= wanted)
+        });
+        self.wait("for flows of ovn-northd and ovn-controller", done)
+            .await?;
+        // The switch would use cached flows of before for up to half a second.
+        self.appctl("revalidator/purge", &[]).await?;
+        Ok(())
+    }
+
+    /// Sends a command to ovs-vswitchd.
+    pub(crate) async fn appctl(
+        &self,
+        command: &str,
+        arguments: &[&str],
+    ) -> Result<String, NodeError> {
+        let socket = self.folder.join(SWITCH_CONTROL);
+        appctl::call(&socket, command, arguments)
+            .await
+            .map_err(|source| NodeError::Appctl {
+                node: self.id.name.clone(),
+                source,
+            })
+    }
+
+    /// Kills a program. Returns `false` if it does not run.
+    pub(crate) async fn kill(&mut self, program: &str) -> bool {
+        let found = self.programs.iter().position(|p| p.name() == program);
+        let Some(place) = found else { return false };
+        self.programs.remove(place).kill().await;
+        true
+    }
+
+    /// Names of the running programs, each with its process id.
+    pub(crate) fn running(&self) -> impl Iterator<Item = (&'static str, u32)> {
+        self.programs
+            .iter()
+            .filter_map(|p| Some((p.name(), p.id()?)))
+    }
+
+    /// Fails if a program has ended by itself.
+    pub(crate) fn check(&mut self) -> Result<(), ProgramError> {
+        self.programs.iter_mut().try_for_each(Program::check)
+    }
+
+    /// Remote of all databases.
+    pub(crate) fn remote(&self) -> String {
+        format!("unix:{}", self.folder.join(SOCKET).display())
+    }
+
+    async fn start_program<const N: usize>(
+        &mut self,
+        release: &Release,
+        spawner: &Spawner,
+        name: &'static str,
+        arguments: [&str; N],
+    ) -> Result<(), NodeError> {
+        let mut command = release.command(name)?;
+        let common = ["-vconsole:info", "-vsyslog:off", "-vfile:off", "--pidfile"];
+        command.extend(common.into_iter().chain(arguments).map(OsString::from));
+        let node = &self.id.name;
+        let program = Program::start(spawner, name, node, &self.folder, command).await?;
+        self.programs.push(program);
+        Ok(())
+    }
+
+    /// Waits for a state, or for the end of a program, for a limited time.
+    async fn wait(
+        &mut self,
+        wait: &'static str,
+        state: impl Future<Output = ()>,
+    ) -> Result<(), NodeError> {
+        let programs = &mut self.programs;
+        let ended = select_all(programs.iter_mut().map(|program| Box::pin(program.ended())));
+        let first = async {
+            tokio::select! {
+                () = state => Ok(()),
+                (error, ..) = ended => Err(NodeError::from(error)),
+            }
+        };
+        timeout(PATIENCE, first).await.unwrap_or_else(|_| {
+            Err(NodeError::Timeout {
+                node: self.id.name.clone(),
+                wait,
+            })
+        })
+    }
+}
+
+/// `true` if ovn-controller has installed the flows of these devices.
+fn are_installed(snapshot: &Snapshot, names: &[String]) -> bool {
+    names.iter().all(|name| {
+        let ids = value_of::<BTreeMap<String, String>>(
+            snapshot,
+            "Interface",
+            "external_ids",
+            |row: &Lookup<'_>| row.get::<String>("name").as_ref() == Some(name),
+        );
+        ids.is_some_and(|ids| {
+            ids.get("ovn-installed")
+                .is_some_and(|value| value == "true")
+        })
+    })
+}
+
+/// Writes the configuration of a switch: the integration bridge, the bridge of the wire between the
+/// nodes, and the settings of ovn-controller. Returns the UUID of the integration bridge.
+fn write_switch(databases: &Databases, id: &NodeId, folder: &Path) -> Result<Uuid, DatabaseError> {
+    let remote = format!("unix:{}", folder.join(SOCKET).display());
+    let socket = format!("punix:{}", folder.join(CABLE_SOCKET).display());
+    let address = underlay::address(id.number).to_string();
+    let mac = underlay::format_mac(underlay::mac(id.number));
+    let mut integration = Uuid::nil();
+    databases.switch.change(|txn| {
+        let port = |txn: &mut TxnBuilder, name: &str, values| {
+            let mut interface: Vec<(&str, _)> = values;
+            interface.push(("name", text(name)));
+            let interface = txn.insert_row("Interface", interface)?;
+            let values = [("name", text(name)), ("interfaces", rows([interface]))];
+            txn.insert_row("Port", values)
+        };
+        let internal = || vec![("type", text("internal"))];
+        let own = port(txn, "br-int", internal())?;
+        integration = txn.insert_row(
+            "Bridge",
+            [
+                ("name", text("br-int")),
+                ("ports", rows([own])),
+                ("fail_mode", text("secure")),
+                ("other_config", texts([("disable-in-band", "true")])),
+            ],
+        )?;
+        let own = port(txn, "br-phys", internal())?;
+        let cable = vec![
+            ("options", texts([("pstream", &socket)])),
+            ("mtu_request", CABLE_MTU.to_datum()),
+        ];
+        let cable = port(txn, "eth0", cable)?;
+        let physical = txn.insert_row(
+            "Bridge",
+            [
+                ("name", text("br-phys")),
+                ("ports", rows([own, cable])),
+                ("other_config", texts([("hwaddr", &mac)])),
+            ],
+        )?;
+        txn.insert_row(
+            "Open_vSwitch",
+            [
+                ("bridges", rows([integration, physical])),
+                ("next_cfg", 1_i64.to_datum()),
+                (
+                    "external_ids",
+                    texts([
+                        ("system-id", &id.chassis),
+                        ("hostname", &id.name),
+                        ("ovn-remote", &remote),
+                        ("ovn-encap-type", "geneve"),
+                        ("ovn-encap-ip", &address),
+                        // Without it ovn-controller makes no tunnels to chassis of other zones.
+                        ("ovn-is-interconn", "true"),
+                        ("ovn-monitor-all", "true"),
+                    ]),
+                ),
+            ],
+        )?;
+        Ok(())
+    })?;
+    Ok(integration)
+}

@@ -1,0 +1,395 @@
+//! Programs and schemas of a release of OVN and Open vSwitch.
+
+use std::env;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use patchbay_schemas::error::OvsdbError;
+use patchbay_schemas::schema::DatabaseSchema;
+use thiserror::Error;
+
+/// Programs that run on each node.
+pub(crate) const PROGRAMS: [&str; 3] = ["ovn-northd", "ovs-vswitchd", "ovn-controller"];
+/// Folders of programs below a folder with unpacked packages, or below the prefix of a build.
+const PROGRAM_FOLDERS: [&str; 5] = [
+    "usr/bin",
+    "usr/sbin",
+    "usr/lib/openvswitch-switch",
+    "bin",
+    "sbin",
+];
+/// Folders with programs that the `PATH` of users often lacks.
+const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+/// Folders of schemas below a root folder.
+const SCHEMA_FOLDERS: [&str; 6] = [
+    "usr/share/ovn",
+    "usr/share/openvswitch",
+    "usr/local/share/ovn",
+    "usr/local/share/openvswitch",
+    "share/ovn",
+    "share/openvswitch",
+];
+/// Oldest release in which ovn-northd binds ports of type `remote` to the requested chassis.
+const OLDEST: Version = Version::new(23, 9, 0);
+/// First release with remote router ports, which join layer3 networks of several nodes.
+const LAYER3_ACROSS_NODES: Version = Version::new(25, 3, 0);
+/// First release that commits packets to conntrack which the ACL action `pass` lets through.
+const SERVICES_ONLY: Version = Version::new(25, 3, 1);
+
+/// Version of a release, such as 25.03.1.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Version {
+    major: u16,
+    minor: u16,
+    patch: u16,
+}
+
+impl Version {
+    /// The version with these numbers.
+    pub const fn new(major: u16, minor: u16, patch: u16) -> Self {
+        Self {
+            major,
+            minor,
+            patch,
+        }
+    }
+
+    /// Reads `25.03.1` or `3.5.0`; a suffix is ignored. `None`: the text has no version.
+    fn parse(text: &str) -> Option<Self> {
+        let mut numbers = text.split(|c: char| !c.is_ascii_digit());
+        let mut next = || numbers.next()?.parse().ok();
+        Some(Self::new(next()?, next()?, next().unwrap_or(0)))
+    }
+}
+
+impl fmt::Display for Version {
+    /// Prints the minor number of OVN, whose major number is a year, with two digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            major,
+            minor,
+            patch,
+        } = self;
+        if *major >= 20 {
+            write!(f, "{major}.{minor:02}.{patch}")
+        } else {
+            write!(f, "{major}.{minor}.{patch}")
+        }
+    }
+}
+
+/// Error: the programs or schemas of a release cannot be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ReleaseError {
+    /// A program is missing.
+    #[error(
+        "{program} not found in {place}; `patchbay lab fetch` unpacks OVN into a folder for `--ovn`"
+    )]
+    NoProgram {
+        /// Name of the program.
+        program: &'static str,
+        /// The searched folder or path variable.
+        place: String,
+    },
+    /// A schema is missing.
+    #[error("{schema}.ovsschema not found in {place}")]
+    NoSchema {
+        /// Name of the schema.
+        schema: &'static str,
+        /// The searched root folder.
+        place: String,
+    },
+    /// A schema cannot be read.
+    #[error("{}: {source}", .path.display())]
+    ReadSchema {
+        /// Path of the schema.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
+    /// A schema cannot be parsed.
+    #[error("{}: {source}", .path.display())]
+    ParseSchema {
+        /// Path of the schema.
+        path: PathBuf,
+        /// The error.
+        source: OvsdbError,
+    },
+    /// A program does not print its version.
+    #[error("cannot read the version of {program}: {reason}")]
+    NoVersion {
+        /// Path of the program.
+        program: String,
+        /// Its output, or the error.
+        reason: String,
+    },
+    /// The programs of OVN are of two releases.
+    #[error(
+        "ovn-northd is of OVN {northd} and ovn-controller of OVN {controller}; both have to be of \
+         one release"
+    )]
+    Mixed {
+        /// Version of ovn-northd.
+        northd: Version,
+        /// Version of ovn-controller.
+        controller: Version,
+    },
+    /// The release lacks what a lab needs.
+    #[error("OVN {0} is too old: a lab needs OVN {OLDEST}, and 25.03 for layer3 across nodes")]
+    TooOld(Version),
+}
+
+/// Programs and schemas of one release of OVN, with the Open vSwitch beside it.
+#[derive(Clone, Debug)]
+pub struct Release {
+    programs: Programs,
+    ovn: Version,
+    ovs: Version,
+    northbound: Arc<DatabaseSchema>,
+    southbound: Arc<DatabaseSchema>,
+    switch: Arc<DatabaseSchema>,
+}
+
+/// Location of the programs.
+#[derive(Clone, Debug)]
+enum Programs {
+    /// Programs of the system.
+    Installed(Vec<PathBuf>),
+    /// Programs below a folder.
+    Folder {
+        folder: PathBuf,
+        /// Dynamic linker and libraries of the folder. `None`: those of the system.
+        loader: Option<Loader>,
+    },
+}
+
+/// Dynamic linker with its libraries. Programs that it starts need no change of the root folder.
+#[derive(Clone, Debug)]
+struct Loader {
+    program: PathBuf,
+    libraries: PathBuf,
+}
+
+impl Release {
+    /// Finds a release in a folder with unpacked packages or a build's prefix. `None`: the
+    /// installed release.
+    ///
+    /// # Errors
+    /// A program or schema is missing or unusable, the programs are of two releases, or the
+    /// release is too old.
+    pub fn find(folder: Option<&Path>) -> Result<Self, ReleaseError> {
+        let programs = if let Some(folder) = folder {
+            Programs::Folder {
+                loader: find_loader(folder),
+                folder: folder.to_owned(),
+            }
+        } else {
+            let path = env::var_os("PATH").unwrap_or_default();
+            let folders = env::split_paths(&path).chain(SYSTEM_FOLDERS.map(PathBuf::from));
+            Programs::Installed(folders.collect())
+        };
+        let [northd, switch, controller] = PROGRAMS.map(|program| programs.version_of(program));
+        let (northd, ovs, controller) = (northd?, switch?, controller?);
+        if northd != controller {
+            return Err(ReleaseError::Mixed { northd, controller });
+        }
+        if northd < OLDEST {
+            return Err(ReleaseError::TooOld(northd));
+        }
+        Ok(Self {
+            ovn: northd,
+            ovs,
+            northbound: programs.schema("ovn-nb")?,
+            southbound: programs.schema("ovn-sb")?,
+            switch: programs.schema("vswitch")?,
+            programs,
+        })
+    }
+
+    /// Version of OVN.
+    pub fn ovn_version(&self) -> Version {
+        self.ovn
+    }
+
+    /// Version of Open vSwitch.
+    pub fn ovs_version(&self) -> Version {
+        self.ovs
+    }
+
+    /// Connections that packets cannot use with this release, one sentence each.
+    pub fn limits(&self) -> Vec<String> {
+        let limits = [
+            (
+                LAYER3_ACROSS_NODES,
+                "packets to and from layer3 networks do not cross nodes in a ClusterNetworkConnect",
+            ),
+            (
+                SERVICES_ONLY,
+                "connectivity for services only loses TCP and ICMP inside the connected networks",
+            ),
+        ];
+        let limits = limits.into_iter().filter(|(first, _)| self.ovn < *first);
+        limits
+            .map(|(first, limit)| format!("OVN {} before {first}: {limit}", self.ovn))
+            .collect()
+    }
+
+    /// `true` if packets of a connect cross nodes from and to layer3 networks.
+    pub fn has_layer3_across_nodes(&self) -> bool {
+        self.ovn >= LAYER3_ACROSS_NODES
+    }
+
+    /// Program and first arguments of a command, such as `ovn-trace`.
+    ///
+    /// # Errors
+    /// The release does not have the program.
+    pub fn command(&self, program: &'static str) -> Result<Vec<OsString>, ReleaseError> {
+        self.programs.command(program)
+    }
+
+    /// Schema of the Northbound database.
+    pub(crate) fn northbound(&self) -> &Arc<DatabaseSchema> {
+        &self.northbound
+    }
+
+    /// Schema of the Southbound database.
+    pub(crate) fn southbound(&self) -> &Arc<DatabaseSchema> {
+        &self.southbound
+    }
+
+    /// Schema of Open vSwitch's database.
+    pub(crate) fn switch(&self) -> &Arc<DatabaseSchema> {
+        &self.switch
+    }
+}
+
+impl Programs {
+    fn command(&self, program: &'static str) -> Result<Vec<OsString>, ReleaseError> {
+        let is_file = |path: &PathBuf| path.is_file();
+        let found = match self {
+            Self::Installed(folders) => folders.iter().map(|f| f.join(program)).find(is_file),
+            Self::Folder { folder, .. } => PROGRAM_FOLDERS
+                .iter()
+                .map(|parent| folder.join(parent).join(program))
+                .find(is_file),
+        };
+        let Some(path) = found else {
+            let place = self.place("PATH");
+            return Err(ReleaseError::NoProgram { program, place });
+        };
+        let mut command = Vec::new();
+        if let Self::Folder {
+            loader: Some(loader),
+            ..
+        } = self
+        {
+            command.extend([
+                loader.program.clone().into(),
+                "--library-path".into(),
+                loader.libraries.clone().into(),
+            ]);
+        }
+        command.push(path.into());
+        Ok(command)
+    }
+
+    fn version_of(&self, program: &'static str) -> Result<Version, ReleaseError> {
+        let words = self.command(program)?;
+        let error = |reason: String| ReleaseError::NoVersion {
+            program: words
+                .last()
+                .map_or(program.into(), |path| path.to_string_lossy().into_owned()),
+            reason,
+        };
+        let output = Command::new(&words[0])
+            .args(&words[1..])
+            .arg("--version")
+            .output()
+            .map_err(|source| error(source.to_string()))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let version = text
+            .lines()
+            .next()
+            .and_then(|line| Version::parse(line.split(' ').next_back()?));
+        version.ok_or_else(|| {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            error(format!("{text}{errors}").trim().to_owned())
+        })
+    }
+
+    fn schema(&self, schema: &'static str) -> Result<Arc<DatabaseSchema>, ReleaseError> {
+        let root = match self {
+            Self::Installed(_) => Path::new("/"),
+            Self::Folder { folder, .. } => folder,
+        };
+        let file = format!("{schema}.ovsschema");
+        let mut files = SCHEMA_FOLDERS.iter().map(|f| root.join(f).join(&file));
+        let Some(path) = files.find(|path| path.is_file()) else {
+            let place = self.place("/usr/share");
+            return Err(ReleaseError::NoSchema { schema, place });
+        };
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(source) => return Err(ReleaseError::ReadSchema { path, source }),
+        };
+        match DatabaseSchema::parse(&text) {
+            Ok(schema) => Ok(Arc::new(schema)),
+            Err(source) => Err(ReleaseError::ParseSchema { path, source }),
+        }
+    }
+
+    /// Name of the searched place for messages.
+    fn place(&self, installed: &str) -> String {
+        match self {
+            Self::Installed(_) => installed.to_owned(),
+            Self::Folder { folder, .. } => folder.display().to_string(),
+        }
+    }
+}
+
+/// Finds the dynamic linker of unpacked packages.
+fn find_loader(folder: &Path) -> Option<Loader> {
+    let libraries = fs::read_dir(folder.join("usr/lib")).ok()?;
+    let mut libraries = libraries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.to_string_lossy().ends_with("-linux-gnu"));
+    let libraries = libraries.next()?;
+    let program = fs::read_dir(&libraries)
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("ld-linux") || name.starts_with("ld64")
+        })?;
+    Some(Loader { program, libraries })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_ovn_and_of_open_vswitch_are_read_and_printed() {
+        let versions = ["26.03.1", "25.03.0", "3.5.0", "4.0.90"];
+        for text in versions {
+            assert_eq!(Version::parse(text).unwrap().to_string(), text);
+        }
+        assert_eq!(Version::parse("24.09.2-dev"), Some(Version::new(24, 9, 2)));
+        assert_eq!(Version::parse("Switch)"), None);
+        assert!(Version::new(25, 3, 0) < Version::new(25, 3, 1));
+    }
+
+    #[test]
+    fn an_empty_folder_has_no_release() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = Release::find(Some(folder.path())).unwrap_err().to_string();
+        assert!(error.starts_with("ovn-northd not found in /"), "{error}");
+        assert!(error.contains("`patchbay lab fetch`"), "{error}");
+    }
+}

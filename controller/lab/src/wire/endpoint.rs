@@ -1,0 +1,524 @@
+//! A pod on a wire: answers ARP, neighbour discovery, ICMP echo, UDP and TCP, and asks questions.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ipnet::IpNet;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::flight::{Arrival, Event, FIRST_CLIENT_PORT, Flights, Seen, Token, lock};
+use super::frames;
+use super::packet::{
+    Arp, BROADCAST, Body, Echo, Frame, IpPacket, Mac, Payload, Tcp, Udp, neighbour_request,
+    tcp_flag,
+};
+use super::pcap::Pcap;
+
+/// TTL and hop limit of packets that pods send, as of Linux.
+pub(crate) const TTL: u8 = 64;
+/// Time for a neighbour to answer before it is asked again.
+const NEIGHBOUR_TIMEOUT: Duration = Duration::from_millis(200);
+/// Number of times that a neighbour is asked.
+const NEIGHBOUR_ATTEMPTS: u8 = 3;
+
+/// What a question asks with.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Knock {
+    Echo,
+    Udp(u16),
+    Tcp(u16),
+}
+
+/// Result of the packets of a question.
+#[derive(Clone, Debug)]
+pub(crate) struct Knocked {
+    pub(crate) result: KnockResult,
+    /// Time from the last packet to the answer, or of the whole wait.
+    pub(crate) time: Duration,
+    pub(crate) attempts: u8,
+    pub(crate) seen: Seen,
+}
+
+/// Result of a question as the asking pod sees it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum KnockResult {
+    Reply {
+        ttl: u8,
+    },
+    Refused(String),
+    /// Nobody answers for the address, or for the gateway, on the wire.
+    NoNeighbour(IpAddr),
+    /// The pod has no address of the family.
+    NoAddress,
+    Silence,
+}
+
+/// Identity of a pod on a wire.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct EndpointConfig {
+    /// Number in the lab.
+    pub(crate) number: usize,
+    pub(crate) mac: Mac,
+    /// Addresses with the length of their subnet.
+    pub(crate) addresses: Vec<IpNet>,
+    pub(crate) gateways: Vec<IpAddr>,
+}
+
+/// Pod on a wire. Its task ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    station: Arc<Station>,
+    task: JoinHandle<()>,
+}
+
+/// The part of an endpoint that its task shares.
+#[derive(Debug)]
+struct Station {
+    config: EndpointConfig,
+    flights: Arc<Flights>,
+    outgoing: mpsc::UnboundedSender<Vec<u8>>,
+    neighbours: Mutex<HashMap<IpAddr, Mac>>,
+    learned: Notify,
+    capture: Mutex<Option<Pcap>>,
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Endpoint {
+    /// Connects to the device at a socket as soon as it exists.
+    pub(crate) fn start(config: EndpointConfig, socket: PathBuf, flights: Arc<Flights>) -> Self {
+        let (outgoing, frames) = mpsc::unbounded_channel();
+        let station = Arc::new(Station {
+            config,
+            flights,
+            outgoing,
+            neighbours: Mutex::default(),
+            learned: Notify::new(),
+            capture: Mutex::default(),
+        });
+        let own = station.clone();
+        let task = tokio::spawn(async move {
+            frames::exchange(&socket, frames, |frame| own.receive(frame)).await;
+        });
+        Self { station, task }
+    }
+
+    pub(crate) fn config(&self) -> &EndpointConfig {
+        &self.station.config
+    }
+
+    /// Forgets the Ethernet addresses of other stations.
+    pub(crate) fn forget_neighbours(&self) {
+        lock(&self.station.neighbours).clear();
+    }
+
+    /// Writes all frames to a file from now on.
+    pub(crate) fn capture(&self, path: &Path) -> io::Result<()> {
+        let capture = Pcap::create(path)?;
+        *lock(&self.station.capture) = Some(capture);
+        Ok(())
+    }
+
+    /// A handle that asks questions.
+    pub(crate) fn asker(&self) -> Asker {
+        Asker(self.station.clone())
+    }
+}
+
+/// Handle of an endpoint that asks questions.
+#[derive(Clone, Debug)]
+pub(crate) struct Asker(Arc<Station>);
+
+impl Asker {
+    /// Sends packets until one is answered. `attempts`: number of packets, `patience`: time for the
+    /// answer to each.
+    pub(crate) async fn ask(
+        &self,
+        to: IpAddr,
+        knock: Knock,
+        attempts: u8,
+        patience: Duration,
+    ) -> Knocked {
+        let station = &*self.0;
+        let nothing = |result| Knocked {
+            result,
+            time: Duration::ZERO,
+            attempts: 0,
+            seen: Seen::default(),
+        };
+        let Some(source) = station.source(to) else {
+            return nothing(KnockResult::NoAddress);
+        };
+        let hop = station.next_hop(source, to);
+        let Some(mac) = station.resolve(source.addr(), hop).await else {
+            return nothing(KnockResult::NoNeighbour(hop));
+        };
+        let (token, mut events) = station.flights.begin(station.config.number);
+        let mut result = KnockResult::Silence;
+        let (mut time, mut sent) = (Duration::ZERO, 0);
+        while sent < attempts && result == KnockResult::Silence {
+            station.flights.turn().await;
+            let start = Instant::now();
+            sent += 1;
+            station.send_ip(mac, source.addr(), to, first_packet(token, knock));
+            let event = timeout_at(start + patience, events.recv()).await;
+            time = start.elapsed();
+            match event {
+                Ok(Some(Event::Reply { ttl })) => result = KnockResult::Reply { ttl },
+                Ok(Some(Event::Refused(reason))) => result = KnockResult::Refused(reason),
+                Ok(None) | Err(_) => {}
+            }
+        }
+        Knocked {
+            result,
+            time,
+            attempts: sent,
+            seen: station.flights.end(token),
+        }
+    }
+}
+
+fn first_packet(token: Token, knock: Knock) -> Body {
+    match knock {
+        Knock::Echo => Body::Echo(Echo {
+            is_request: true,
+            id: (token.0 >> 16) as u16,
+            sequence: token.0 as u16,
+            data: token.data(),
+        }),
+        Knock::Udp(port) => Body::Udp(Udp {
+            source_port: token.client_port(),
+            destination_port: port,
+            data: token.data(),
+        }),
+        Knock::Tcp(port) => Body::Tcp(Tcp {
+            source_port: token.client_port(),
+            destination_port: port,
+            sequence: token.0,
+            flags: tcp_flag::SYN,
+            ..Tcp::default()
+        }),
+    }
+}
+
+impl Station {
+    /// The own address in the family of another one.
+    fn source(&self, to: IpAddr) -> Option<IpNet> {
+        let mut addresses = self.config.addresses.iter().copied();
+        addresses.find(|own| own.addr().is_ipv4() == to.is_ipv4())
+    }
+
+    /// The address itself if it is in the own subnet, else the gateway.
+    fn next_hop(&self, source: IpNet, to: IpAddr) -> IpAddr {
+        if source.contains(&to) {
+            return to;
+        }
+        let mut gateways = self.config.gateways.iter().copied();
+        gateways
+            .find(|gateway| gateway.is_ipv4() == to.is_ipv4())
+            .unwrap_or(to)
+    }
+
+    /// Asks for the Ethernet address of a station on the wire.
+    async fn resolve(&self, source: IpAddr, hop: IpAddr) -> Option<Mac> {
+        for _ in 0..NEIGHBOUR_ATTEMPTS {
+            if let Some(mac) = lock(&self.neighbours).get(&hop) {
+                return Some(*mac);
+            }
+            self.flights.turn().await;
+            self.send(&neighbour_request(self.config.mac, source, hop));
+            let known = async {
+                loop {
+                    let learned = self.learned.notified();
+                    if let Some(mac) = lock(&self.neighbours).get(&hop).copied() {
+                        return mac;
+                    }
+                    learned.await;
+                }
+            };
+            if let Ok(mac) = timeout(NEIGHBOUR_TIMEOUT, known).await {
+                return Some(mac);
+            }
+        }
+        None
+    }
+
+    fn send_ip(&self, mac: Mac, source: IpAddr, destination: IpAddr, body: Body) {
+        self.send(&Frame {
+            destination: mac,
+            source: self.config.mac,
+            payload: Payload::Ip(IpPacket {
+                source,
+                destination,
+                ttl: TTL,
+                body,
+            }),
+        });
+    }
+
+    fn send(&self, frame: &Frame) {
+        let bytes = frame.encode();
+        self.record(&bytes);
+        // The task ends only with the endpoint.
+        let _ = self.outgoing.send(bytes);
+    }
+
+    fn record(&self, bytes: &[u8]) {
+        let mut capture = lock(&self.capture);
+        if let Some(Err(error)) = capture.as_mut().map(|file| file.append(bytes)) {
+            tracing::warn!(%error, "a packet capture ends");
+            *capture = None;
+        }
+    }
+
+    fn is_own(&self, address: IpAddr) -> bool {
+        self.config
+            .addresses
+            .iter()
+            .any(|own| own.addr() == address)
+    }
+
+    fn learn(&self, address: IpAddr, mac: Mac) {
+        lock(&self.neighbours).insert(address, mac);
+        self.learned.notify_waiters();
+    }
+
+    fn receive(&self, bytes: &[u8]) {
+        self.record(bytes);
+        let Some(frame) = Frame::decode(bytes) else {
+            return;
+        };
+        let is_group = frame.destination[0] & 1 == 1;
+        if !is_group && frame.destination != self.config.mac {
+            return;
+        }
+        match frame.payload {
+            Payload::Arp(arp) => self.receive_arp(&arp),
+            Payload::Ip(packet) => self.receive_ip(frame.source, packet),
+            Payload::Other => {}
+        }
+    }
+
+    fn receive_arp(&self, arp: &Arp) {
+        if !arp.is_request {
+            self.learn(arp.sender.into(), arp.sender_mac);
+        } else if self.is_own(arp.target.into()) {
+            self.send(&Frame {
+                destination: arp.sender_mac,
+                source: self.config.mac,
+                payload: Payload::Arp(Arp {
+                    is_request: false,
+                    sender_mac: self.config.mac,
+                    sender: arp.target,
+                    target_mac: arp.sender_mac,
+                    target: arp.sender,
+                }),
+            });
+        }
+    }
+
+    fn receive_ip(&self, from: Mac, packet: IpPacket) {
+        let number = self.config.number;
+        match &packet.body {
+            Body::Solicitation { target, .. } if self.is_own((*target).into()) => {
+                let advertisement = Body::Advertisement {
+                    target: *target,
+                    mac: self.config.mac,
+                };
+                let frame = Frame {
+                    destination: from,
+                    source: self.config.mac,
+                    payload: Payload::Ip(IpPacket {
+                        source: (*target).into(),
+                        destination: packet.source,
+                        ttl: 255,
+                        body: advertisement,
+                    }),
+                };
+                return self.send(&frame);
+            }
+            Body::Advertisement { target, mac } => {
+                // An advertisement without the option has the address of its frame.
+                let mac = if *mac == Mac::default() { from } else { *mac };
+                return self.learn((*target).into(), mac);
+            }
+            Body::Error { reason, quoted } => {
+                let reason = format!("{reason}, says {}", packet.source);
+                return self.flights.report_error(quoted, number, reason);
+            }
+            _ => {}
+        }
+        if !self.is_own(packet.destination) {
+            return;
+        }
+        let token = Token::of(&packet);
+        let arrival = Arrival {
+            endpoint: number,
+            ttl: packet.ttl,
+        };
+        let reply = Event::Reply { ttl: packet.ttl };
+        let (source, destination) = (packet.source, packet.destination);
+        let answer = |body| self.send_ip(from, destination, source, body);
+        match packet.body {
+            Body::Echo(echo) if echo.is_request => {
+                self.arrive(token, arrival);
+                answer(Body::Echo(Echo {
+                    is_request: false,
+                    ..echo
+                }));
+            }
+            Body::Udp(udp) if udp.destination_port < FIRST_CLIENT_PORT => {
+                self.arrive(token, arrival);
+                answer(Body::Udp(Udp {
+                    source_port: udp.destination_port,
+                    destination_port: udp.source_port,
+                    data: udp.data,
+                }));
+            }
+            Body::Tcp(tcp) if tcp.destination_port < FIRST_CLIENT_PORT => {
+                if tcp.flags & tcp_flag::SYN != 0 {
+                    self.arrive(token, arrival);
+                }
+                serve(tcp).map(Body::Tcp).into_iter().for_each(answer);
+            }
+            Body::Echo(_) | Body::Udp(_) => self.reply(token, reply),
+            Body::Tcp(tcp) => self.receive_as_client(from, (source, destination), &tcp, reply),
+            _ => {}
+        }
+    }
+
+    fn arrive(&self, token: Option<Token>, arrival: Arrival) {
+        if let Some(token) = token {
+            self.flights.note_arrival(token, arrival);
+        }
+    }
+
+    fn reply(&self, token: Option<Token>, event: Event) {
+        if let Some(token) = token {
+            self.flights.report(token, self.config.number, event);
+        }
+    }
+
+    /// Continues a connection of this pod: sends data when it is accepted, reports the answer when
+    /// the data comes back, and closes the connection.
+    fn receive_as_client(
+        &self,
+        mac: Mac,
+        (source, destination): (IpAddr, IpAddr),
+        tcp: &Tcp,
+        reply: Event,
+    ) {
+        let number = self.config.number;
+        let packet = IpPacket {
+            source,
+            destination,
+            ttl: TTL,
+            body: Body::Tcp(tcp.clone()),
+        };
+        let token = Token::of(&packet);
+        let Some(token) = token.filter(|token| self.flights.is_asked_by(*token, number)) else {
+            return;
+        };
+        if tcp.flags & tcp_flag::RST != 0 {
+            let reason = format!("connection reset, says {source}");
+            return self.flights.report(token, number, Event::Refused(reason));
+        }
+        let is_accepted = tcp.flags & tcp_flag::SYN != 0;
+        let length = if is_accepted {
+            1
+        } else {
+            tcp.data.len() as u32
+        };
+        let next = Tcp {
+            source_port: tcp.destination_port,
+            destination_port: tcp.source_port,
+            sequence: tcp.acknowledgement,
+            acknowledgement: tcp.sequence.wrapping_add(length),
+            ..Tcp::default()
+        };
+        let next = if is_accepted {
+            Tcp {
+                flags: tcp_flag::PSH | tcp_flag::ACK,
+                data: token.data(),
+                ..next
+            }
+        } else {
+            self.flights.report(token, number, reply);
+            Tcp {
+                flags: tcp_flag::FIN | tcp_flag::ACK,
+                ..next
+            }
+        };
+        self.send_ip(mac, destination, source, Body::Tcp(next));
+    }
+}
+
+/// Answer of a server that accepts every connection and sends all data back. It follows from the
+/// segment alone. `None`: the segment needs no answer.
+fn serve(tcp: Tcp) -> Option<Tcp> {
+    let answer = Tcp {
+        source_port: tcp.destination_port,
+        destination_port: tcp.source_port,
+        ..Tcp::default()
+    };
+    if tcp.flags & tcp_flag::RST != 0 {
+        None
+    } else if tcp.flags & tcp_flag::SYN != 0 {
+        Some(Tcp {
+            sequence: !tcp.sequence,
+            acknowledgement: tcp.sequence.wrapping_add(1),
+            flags: tcp_flag::SYN | tcp_flag::ACK,
+            ..answer
+        })
+    } else if tcp.flags & tcp_flag::FIN != 0 {
+        Some(Tcp {
+            sequence: tcp.acknowledgement,
+            acknowledgement: tcp.sequence.wrapping_add(1),
+            flags: tcp_flag::FIN | tcp_flag::ACK,
+            ..answer
+        })
+    } else if tcp.data.is_empty() {
+        None
+    } else {
+        Some(Tcp {
+            sequence: tcp.acknowledgement,
+            acknowledgement: tcp.sequence.wrapping_add(tcp.data.len() as u32),
+            flags: tcp_flag::PSH | tcp_flag::ACK,
+            data: tcp.data,
+            ..answer
+        })
+    }
+}
+
+/// Answer to an ARP request on the cable, where node addresses are known. `None`: the frame is no
+/// request for a known address.
+pub(crate) fn answer_arp(frame: &[u8], mac_of: impl Fn(IpAddr) -> Option<Mac>) -> Option<Vec<u8>> {
+    let frame = Frame::decode(frame)?;
+    let Payload::Arp(arp) = frame.payload else {
+        return None;
+    };
+    (arp.is_request && frame.destination == BROADCAST).then_some(())?;
+    let mac = mac_of(arp.target.into())?;
+    let reply = Frame {
+        destination: arp.sender_mac,
+        source: mac,
+        payload: Payload::Arp(Arp {
+            is_request: false,
+            sender_mac: mac,
+            sender: arp.target,
+            target_mac: arp.sender_mac,
+            target: arp.sender,
+        }),
+    };
+    Some(reply.encode())
+}

@@ -1,0 +1,226 @@
+//! Packets under way: which question a packet belongs to, and where it was seen.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use super::packet::{Body, Echo, IpPacket, Tcp, Udp, tcp_flag};
+
+/// Beginning of the data of every packet that asks.
+pub(crate) const MARK: &[u8; 8] = b"patchbay";
+/// First port that pods ask from; the ports below answer.
+pub(crate) const FIRST_CLIENT_PORT: u16 = 49_152;
+/// Number of ports that pods ask from.
+const CLIENT_PORTS: u32 = 16_384;
+/// Interval between new flows: a dummy device queues 100 frames, and a switch needs up to 2 ms for
+/// the first packet of a flow.
+const FLOW_INTERVAL: Duration = Duration::from_millis(2);
+
+/// Number that identifies the packets of a question.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) struct Token(pub(crate) u32);
+
+impl Token {
+    /// Port from which a question with this token is asked.
+    pub(crate) fn client_port(self) -> u16 {
+        FIRST_CLIENT_PORT + (self.0 % CLIENT_PORTS) as u16
+    }
+
+    /// Data of the question's packets.
+    pub(crate) fn data(self) -> Vec<u8> {
+        let mut data = MARK.to_vec();
+        data.extend(self.0.to_be_bytes());
+        data
+    }
+
+    fn of_data(data: &[u8]) -> Option<Self> {
+        let token = data.strip_prefix(MARK)?.first_chunk::<4>()?;
+        Some(Self(u32::from_be_bytes(*token)))
+    }
+
+    /// Reads the token of a packet that asks or answers. `None`: the packet has none.
+    pub(crate) fn of(packet: &IpPacket) -> Option<Self> {
+        match &packet.body {
+            Body::Echo(Echo { id, sequence, .. }) => {
+                Some(Self(u32::from(*id) << 16 | u32::from(*sequence)))
+            }
+            Body::Udp(Udp { data, .. }) => Self::of_data(data),
+            Body::Tcp(Tcp {
+                sequence,
+                acknowledgement,
+                flags,
+                data,
+                ..
+            }) => match (flags & tcp_flag::SYN != 0, flags & tcp_flag::ACK != 0) {
+                (true, false) => Some(Self(*sequence)),
+                // A reset answers the first segment like an accepting segment does.
+                (true, true) => Some(Self(acknowledgement.wrapping_sub(1))),
+                (false, true) if flags & tcp_flag::RST != 0 => {
+                    Some(Self(acknowledgement.wrapping_sub(1)))
+                }
+                _ => Self::of_data(data),
+            },
+            _ => None,
+        }
+    }
+
+    /// Reads the token of a packet that an ICMP error quotes. UDP packets have it in data that may
+    /// be missing, so it is searched by the port among the questions under way.
+    fn of_quoted(quoted: &[u8], flights: &HashMap<u32, Flight>) -> Option<Self> {
+        let packet = IpPacket::decode(quoted)?;
+        match &packet.body {
+            Body::Tcp(tcp) => Some(Self(tcp.sequence)),
+            Body::Udp(udp) => Self::of(&packet).or_else(|| {
+                let mut tokens = flights.keys().copied().map(Self);
+                tokens.find(|token| token.client_port() == udp.source_port)
+            }),
+            _ => Self::of(&packet),
+        }
+    }
+}
+
+/// Event of a question.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// The asking pod got the answer.
+    Reply { ttl: u8 },
+    /// The asking pod got a refusal.
+    Refused(String),
+}
+
+/// Arrival of a question at a pod.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Arrival {
+    /// Number of the pod's endpoint.
+    pub(crate) endpoint: usize,
+    /// TTL or hop limit at the arrival.
+    pub(crate) ttl: u8,
+}
+
+/// Passage of a packet between two nodes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Passage {
+    /// Number of the sending node.
+    pub(crate) from: usize,
+    /// Number of the receiving node.
+    pub(crate) to: usize,
+    /// Geneve's virtual network identifier.
+    pub(crate) vni: u32,
+    /// `true`: the cable lost the packet.
+    pub(crate) is_lost: bool,
+}
+
+/// A question under way.
+#[derive(Debug)]
+struct Flight {
+    endpoint: usize,
+    events: mpsc::UnboundedSender<Event>,
+    seen: Seen,
+}
+
+/// Where the packets of a question were seen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) arrivals: Vec<Arrival>,
+    pub(crate) passages: Vec<Passage>,
+}
+
+/// All questions under way in a lab.
+#[derive(Debug)]
+pub(crate) struct Flights {
+    open: Mutex<HashMap<u32, Flight>>,
+    next: AtomicU32,
+    /// Time of the next new flow.
+    slot: Mutex<Instant>,
+}
+
+impl Default for Flights {
+    fn default() -> Self {
+        Self {
+            open: Mutex::default(),
+            next: AtomicU32::new(1),
+            slot: Mutex::new(Instant::now()),
+        }
+    }
+}
+
+impl Flights {
+    /// Waits for its turn, so that the switches get at most 500 new flows in a second.
+    pub(crate) async fn turn(&self) {
+        let turn = {
+            let mut slot = lock(&self.slot);
+            let turn = (*slot).max(Instant::now());
+            *slot = turn + FLOW_INTERVAL;
+            turn
+        };
+        sleep_until(turn).await;
+    }
+
+    /// Begins a question of an endpoint.
+    pub(crate) fn begin(&self, endpoint: usize) -> (Token, mpsc::UnboundedReceiver<Event>) {
+        let (events, received) = mpsc::unbounded_channel();
+        let token = self.next.fetch_add(1, Ordering::Relaxed);
+        let flight = Flight {
+            endpoint,
+            events,
+            seen: Seen::default(),
+        };
+        lock(&self.open).insert(token, flight);
+        (Token(token), received)
+    }
+
+    /// Ends a question, and returns where its packets were seen.
+    pub(crate) fn end(&self, token: Token) -> Seen {
+        let flight = lock(&self.open).remove(&token.0);
+        flight.map(|flight| flight.seen).unwrap_or_default()
+    }
+
+    /// `true` if the endpoint has asked this question.
+    pub(crate) fn is_asked_by(&self, token: Token, endpoint: usize) -> bool {
+        let flights = lock(&self.open);
+        flights
+            .get(&token.0)
+            .is_some_and(|flight| flight.endpoint == endpoint)
+    }
+
+    /// Reports an event to the endpoint that asks. Events of other endpoints are dropped.
+    pub(crate) fn report(&self, token: Token, endpoint: usize, event: Event) {
+        let flights = lock(&self.open);
+        let flight = flights.get(&token.0);
+        if let Some(flight) = flight.filter(|flight| flight.endpoint == endpoint) {
+            // The question may have been dropped.
+            let _ = flight.events.send(event);
+        }
+    }
+
+    /// Reports an ICMP error about a packet that the endpoint has sent.
+    pub(crate) fn report_error(&self, quoted: &[u8], endpoint: usize, reason: String) {
+        let token = Token::of_quoted(quoted, &lock(&self.open));
+        if let Some(token) = token {
+            self.report(token, endpoint, Event::Refused(reason));
+        }
+    }
+
+    /// Notes the arrival of a question.
+    pub(crate) fn note_arrival(&self, token: Token, arrival: Arrival) {
+        if let Some(flight) = lock(&self.open).get_mut(&token.0) {
+            flight.seen.arrivals.push(arrival);
+        }
+    }
+
+    /// Notes that a packet of a question or of its answer is between two nodes.
+    pub(crate) fn note_passage(&self, token: Token, passage: Passage) {
+        if let Some(flight) = lock(&self.open).get_mut(&token.0) {
+            flight.seen.passages.push(passage);
+        }
+    }
+}
+
+/// Locks a mutex. The values stay consistent when a thread panics, because each change is one call.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,11 @@
+//! The other ends of the switches' devices: pods, and the cable between the nodes.
+//!
+//! A dummy device of Open vSwitch listens on a unix socket and exchanges frames, each after its
+//! length as two bytes. One task per device holds the other end.
+
+pub(crate) mod cable;
+pub(crate) mod endpoint;
+pub(crate) mod flight;
+pub(crate) mod frames;
+pub(crate) mod packet;
+pub(crate) mod pcap;

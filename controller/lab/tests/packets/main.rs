@@ -1,0 +1,9 @@
+//! Packets between pods on real OVN: what rows promise, and what spoiled rows break.
+//!
+//! The tests need OVN 25.03 or newer, which is unpacked into the target folder once. Where it
+//! cannot be had they are skipped, with a line on standard error.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests, too, may stop a test")]
+
+mod connects;
+mod support;

@@ -1,0 +1,94 @@
+//! Labs of the tests.
+
+use jiff::Timestamp;
+use ovsdb_sim::testing;
+use patchbay_app::Cluster;
+use patchbay_lab::{Lab, Protocol, Release};
+use patchbay_model::ClusterSettings;
+use patchbay_resources::object::Time;
+
+/// The newest release of OVN. `None`: it cannot be had, as standard error says.
+pub(crate) fn release() -> Option<Release> {
+    let unpacked = testing::Release::newest()?;
+    let release = Release::find(unpacked.folder()).unwrap();
+    assert!(release.has_layer3_across_nodes(), "{release:?}");
+    Some(release)
+}
+
+/// The cluster of manifests.
+pub(crate) fn cluster(manifests: &str) -> Cluster {
+    Cluster::from_manifests(
+        &["-".into()],
+        &mut manifests.as_bytes(),
+        None,
+        ClusterSettings::default(),
+        Time(Timestamp::UNIX_EPOCH),
+    )
+    .unwrap()
+}
+
+/// Three nodes, and the namespace and the network of each entry `(name, topology, cidr)`.
+pub(crate) fn manifests(networks: &[(&str, &str, &str)]) -> String {
+    let mut text = String::new();
+    for node in ["n1", "n2", "n3"] {
+        text += "apiVersion: v1\nkind: Node\nmetadata:\n  name: ";
+        text += node;
+        text += "\n---\n";
+    }
+    for (name, topology, cidr) in networks {
+        let spec = match *topology {
+            "Layer3" => format!("layer3: {{role: Primary, subnets: [{{cidr: {cidr}}}]}}"),
+            _ => format!("layer2: {{role: Primary, subnets: [\"{cidr}\"]}}"),
+        };
+        let network = format!(
+            "apiVersion: v1
+kind: Namespace
+metadata:
+  name: {name}
+  labels: {{network: {name}, k8s.ovn.org/primary-user-defined-network: \"\"}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata:
+  name: {name}
+  labels: {{tenant: {name}}}
+spec:
+  namespaceSelector: {{matchLabels: {{network: {name}}}}}
+  network:
+    topology: {topology}
+    {spec}
+---
+"
+        );
+        text += &network;
+    }
+    text
+}
+
+/// A ClusterNetworkConnect of networks, which [`manifests`] has given labels.
+pub(crate) fn connect(name: &str, networks: &[&str], range: &str, connectivity: &str) -> String {
+    let networks = networks.join(", ");
+    format!(
+        "apiVersion: k8s.ovn.org/v1
+kind: ClusterNetworkConnect
+metadata:
+  name: {name}
+spec:
+  connectSubnets: [{{cidr: {range}, networkPrefix: 24}}]
+  connectivity: [{connectivity}]
+  networkSelectors:
+  - networkSelectionType: ClusterUserDefinedNetworks
+    clusterUserDefinedNetworkSelector:
+      networkSelector:
+        matchExpressions: [{{key: tenant, operator: In, values: [{networks}]}}]
+---
+"
+    )
+}
+
+/// The verdict of a question as text.
+pub(crate) async fn ask(lab: &Lab, from: &str, to: &str, protocol: Protocol) -> String {
+    let (from, to) = (lab.find_pod(from).unwrap(), lab.find_pod(to).unwrap());
+    let answer = lab.ask(&from, &to, protocol, None).await.unwrap();
+    answer.verdict.to_string()
+}
