@@ -1,6 +1,7 @@
 //! Networks on the row engine: which parts there are, and the rows of each.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
@@ -28,7 +29,7 @@ impl NetworkController {
     /// A controller that takes the placeholders of new rows from `uuids`.
     pub fn new(uuids: UuidSource) -> Self {
         Self {
-            engine: Engine::new("patchbay: networks", uuids),
+            engine: Engine::new(uuids),
         }
     }
 
@@ -42,7 +43,7 @@ impl NetworkController {
         networks: &ZoneNetworks,
         snapshot: &Snapshot,
     ) -> Result<Change, PlanError> {
-        self.engine.plan(networks, snapshot)
+        self.engine.plan(networks, snapshot).into_change()
     }
 }
 
@@ -70,12 +71,21 @@ type Rows = PartRows<()>;
 impl Capability for Topologies {
     type Part = Part;
     type Inputs = ZoneNetworks;
+    type Group = ();
     type Report = ();
+    type SharedKey = Infallible;
+    type Shared = ();
 
     fn declare(layout: &mut Layout<Part>) -> Self {
         Self {
             tables: Tables::declare(layout),
         }
+    }
+
+    fn group(&self, _: &Part) {}
+
+    fn comment(&self, (): &()) -> String {
+        "patchbay: networks".to_owned()
     }
 
     fn parts(&self, cell: &NetworkCell, inputs: &ZoneNetworks, part: &mut dyn FnMut(Part)) {
@@ -108,6 +118,10 @@ impl Capability for Topologies {
         }
     }
 
+    fn shared(&self, key: &Infallible, _: &Reader<'_, Self>) {
+        match *key {}
+    }
+
     fn rows(&self, part: &Part, reader: &Reader<'_, Self>, rows: &mut Rows) {
         match part {
             Part::Shared => self.shared(rows),
@@ -125,9 +139,9 @@ impl Capability for Topologies {
 
 /// The inputs, of which the part reads a network and the zone's node.
 fn read_network<'a>(reader: &Reader<'a, Topologies>, network: &Arc<str>) -> &'a ZoneNetworks {
-    let inputs = reader.read(NetworkCell::Zone);
-    reader.read(NetworkCell::Node(inputs.zone().clone()));
-    reader.read(NetworkCell::Network(network.clone()))
+    let inputs = reader.read(&NetworkCell::Zone);
+    reader.read(&NetworkCell::Node(inputs.zone().clone()));
+    reader.read(&NetworkCell::Network(network.clone()))
 }
 
 impl Topologies {
@@ -210,7 +224,7 @@ impl Topologies {
     ) {
         let tables = &self.tables;
         read_network(reader, network);
-        let inputs = reader.read(NetworkCell::Node(node.clone()));
+        let inputs = reader.read(&NetworkCell::Node(node.clone()));
         let Some(made) = inputs.remote_rows(network, node) else {
             return;
         };
@@ -228,7 +242,7 @@ impl Topologies {
     /// the networks'.
     fn departed(&self, node: &Arc<str>, reader: &Reader<'_, Self>, rows: &mut Rows) {
         let tables = &self.tables;
-        let is_there = reader.read(NetworkCell::Node(node.clone())).has_node(node);
+        let is_there = reader.read(&NetworkCell::Node(node.clone())).has_node(node);
         let names = if is_there {
             HashSet::new()
         } else {
@@ -252,7 +266,7 @@ impl Topologies {
 
 /// Names of the routers and switches that the networks have in the zone.
 fn made_names(reader: &Reader<'_, Topologies>) -> HashSet<String> {
-    let inputs = reader.read(NetworkCell::Networks);
+    let inputs = reader.read(&NetworkCell::Networks);
     let networks = inputs.networks();
     let made = networks.filter_map(|network| inputs.network_rows(network)?.ok());
     let mut names = HashSet::new();

@@ -16,7 +16,7 @@ pub trait Inputs: Clone {
     type Cell: Clone + Debug + Eq + Hash;
 
     /// Calls `changed` for each cell that differs from an earlier version. `None`: for each cell
-    /// that there is.
+    /// because of which there are parts.
     fn diff(&self, earlier: Option<&Self>, changed: &mut dyn FnMut(Self::Cell));
 }
 
@@ -27,15 +27,29 @@ pub trait Inputs: Clone {
 /// again.
 pub trait Capability {
     /// Key of a part: rows that are computed and compared together. Parts are evaluated in their
-    /// order. If several want the same row, the first of them has it.
+    /// order. If several want the same row or claim the same value, the first of them has it.
     type Part: Clone + Debug + Eq + Hash + Ord;
+    /// Parts whose changes are one transaction, such as those of one object of the user. A
+    /// transaction that the database refuses holds no other group back. `()`: one group.
+    type Group: Clone + Debug + Ord;
     /// What rows follow from.
     type Inputs: Inputs;
     /// What is to be known about a part besides its rows, such as why it has none.
-    type Report: Debug;
+    type Report: Debug + PartialEq;
+    /// Key of a value that many parts read. [`Infallible`](std::convert::Infallible): there is
+    /// none.
+    type SharedKey: Clone + Debug + Eq + Hash;
+    /// Value that many parts read. It is computed once.
+    type Shared: Debug + PartialEq;
 
     /// Declares the tables.
     fn declare(layout: &mut Layout<Self::Part>) -> Self;
+
+    /// Returns the group of a part. It never changes.
+    fn group(&self, part: &Self::Part) -> Self::Group;
+
+    /// Returns the comment that a group's transactions carry into the server's log.
+    fn comment(&self, group: &Self::Group) -> String;
 
     /// Calls `part` for each part that exists because of a cell.
     ///
@@ -51,6 +65,12 @@ pub trait Capability {
     /// Returns `true` if the inputs still have what a part is about. A part that has neither this
     /// nor rows is forgotten.
     fn exists(&self, part: &Self::Part, inputs: &Self::Inputs) -> bool;
+
+    /// Computes a shared value: a pure function of its key and of cells, rows and other shared
+    /// values that it reads through the reader.
+    fn shared(&self, key: &Self::SharedKey, reader: &Reader<'_, Self>) -> Self::Shared
+    where
+        Self: Sized;
 
     /// Computes the rows of a part.
     fn rows(&self, part: &Self::Part, reader: &Reader<'_, Self>, rows: &mut PartRows<Self::Report>)

@@ -1,5 +1,6 @@
 //! Result of a plan.
 
+use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 use patchbay_engine::txn::{BuildError, Transaction};
@@ -43,7 +44,29 @@ impl AddAssign for Counts {
     }
 }
 
-/// Changes of one plan.
+/// Changes of one plan, by group. Their transactions do not depend on each other.
+#[derive(Clone, Debug)]
+pub struct Plan<G> {
+    /// Groups with something to do. An error concerns only its group; the next plan evaluates the
+    /// group's parts again.
+    pub changes: BTreeMap<G, Result<Change, PlanError>>,
+    /// `true` if the engine has evaluated every part, and nothing is known of earlier reports.
+    pub is_first: bool,
+}
+
+impl Plan<()> {
+    /// Change of the only group.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the rows.
+    pub fn into_change(mut self) -> Result<Change, PlanError> {
+        self.changes
+            .remove(&())
+            .unwrap_or_else(|| Ok(Change::default()))
+    }
+}
+
+/// Changes of one group.
 #[derive(Clone, Debug, Default)]
 pub struct Change {
     /// Transaction; `None`: nothing is to be done.

@@ -6,7 +6,7 @@ use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::row::Row;
 
-use crate::table::ResolvedTable;
+use crate::resolved::ResolvedTable;
 
 /// What a column of an existing row should hold.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -1,95 +1,103 @@
-//! What parts have read, recorded while they read it.
+//! Sources that parts and shared values have read, recorded while they read them.
+//!
+//! A source is a hash of 63 bits, and so is a claim. Two sources of one hash make a part pending
+//! once too often. Two claims of one hash would refuse one of them: among 100,000 claims that
+//! happens once in two thousand million starts.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::Hash;
+use std::ops::RangeInclusive;
 
 use foldhash::fast::RandomState;
 
-use crate::index::RowKey;
 use crate::parts::PartId;
-use crate::table::TablePlace;
+use crate::shared::SharedId;
 
-/// Something that parts read and that can change.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Source<C> {
-    /// A piece of the inputs.
-    Cell(C),
-    /// Rows of an identity: which there are, and their managed columns.
-    Key(RowKey),
+/// Something that can be read and can change: a cell of the inputs, rows of an identity, a report,
+/// a shared value, or a claimed value. The lowest bit is not used.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Source(u64);
+
+impl Source {
+    /// Source of a hash that tells sources of all kinds apart.
+    pub(crate) fn new(hash: u64) -> Self {
+        Self(hash << 1)
+    }
 }
 
-/// Cells and identities, and the parts that have read them, both ways. Cells are few and long and
-/// have many readers; identities are many and short, and most have one reader.
+/// A part or a shared value.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) enum Node {
+    Part(PartId),
+    Shared(SharedId),
+}
+
+/// A source that was read, and in the lowest bit, whether the part claims it.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Read(u64);
+
+impl Read {
+    pub(crate) fn new(source: Source, is_claimed: bool) -> Self {
+        Self(source.0 | u64::from(is_claimed))
+    }
+
+    fn source(self) -> Source {
+        Source(self.0 & !1)
+    }
+
+    fn is_claimed(self) -> bool {
+        self.0 & 1 == 1
+    }
+}
+
+/// Sources and their readers, both ways. Most sources have one reader.
 #[derive(Debug)]
-pub(crate) struct Dependencies<C> {
-    cell_ids: HashMap<C, CellId, RandomState>,
-    /// For each number of a cell. Those without readers are used again.
-    cells: Vec<Option<(C, HashSet<PartId, RandomState>)>>,
-    free_cells: Vec<CellId>,
-    keys: HashMap<RowKey, KeyReaders, RandomState>,
-    /// For each part.
-    reads: Vec<Reads>,
+pub(crate) struct Dependencies<P> {
+    sources: HashMap<Source, Readers, RandomState>,
+    parts: Vec<Box<[Read]>>,
+    shared: Vec<Box<[Read]>>,
+    /// Ranges of parts whose rows a node has read.
+    ranges: Vec<(Node, RangeInclusive<P>)>,
 }
 
-/// Number of a cell.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-struct CellId(u32);
+/// A reader of a source in 30 bits. The lower bits tell whether it is a shared value and whether it
+/// claims the source.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+struct SourceReader(u32);
 
-/// What one part has read, sorted.
-#[derive(Debug, Default)]
-struct Reads {
-    cells: Box<[CellId]>,
-    keys: Box<[KeyRead]>,
-}
+impl SourceReader {
+    fn new(node: Node, is_claimed: bool) -> Self {
+        let (id, is_shared) = match node {
+            Node::Part(part) => (part.0, false),
+            Node::Shared(shared) => (shared.0, true),
+        };
+        Self(id << 2 | u32::from(is_shared) << 1 | u32::from(is_claimed))
+    }
 
-/// An identity that a part has read, in the room of a [`RowKey`].
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-struct KeyRead {
-    table: TablePlace,
-    /// `true` if the part wants a row of this identity.
-    is_wanted: bool,
-    hash: u64,
-}
-
-impl KeyRead {
-    fn key(self) -> RowKey {
-        RowKey {
-            table: self.table,
-            hash: self.hash,
+    fn node(self) -> Node {
+        if self.0 & 2 == 0 {
+            Node::Part(PartId(self.0 >> 2))
+        } else {
+            Node::Shared(SharedId(self.0 >> 2))
         }
     }
-}
 
-/// A part that has read an identity, and in the lowest bit, whether it wants a row of it.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-struct KeyReader(u32);
-
-impl KeyReader {
-    fn new(part: PartId, is_wanted: bool) -> Self {
-        Self(part.0 << 1 | u32::from(is_wanted))
-    }
-
-    fn part(self) -> PartId {
-        PartId(self.0 >> 1)
-    }
-
-    fn wants(self) -> bool {
+    fn claims(self) -> bool {
         self.0 & 1 == 1
     }
 }
 
 #[derive(Debug)]
-enum KeyReaders {
-    One(KeyReader),
+enum Readers {
+    One(SourceReader),
     #[expect(
         clippy::box_collection,
         reason = "few of many: the others are half as long for it"
     )]
-    Many(Box<HashSet<KeyReader, RandomState>>),
+    Many(Box<HashSet<SourceReader, RandomState>>),
 }
 
-impl KeyReaders {
-    fn iter(&self) -> impl Iterator<Item = KeyReader> {
+impl Readers {
+    fn iter(&self) -> impl Iterator<Item = SourceReader> {
         let (one, many) = match self {
             Self::One(reader) => (Some(*reader), None),
             Self::Many(readers) => (None, Some(readers)),
@@ -98,7 +106,7 @@ impl KeyReaders {
         one.into_iter().chain(many.copied())
     }
 
-    fn add(&mut self, reader: KeyReader) {
+    fn add(&mut self, reader: SourceReader) {
         match self {
             Self::One(have) if *have == reader => {}
             Self::One(have) => {
@@ -111,7 +119,7 @@ impl KeyReaders {
     }
 
     /// Removes a reader. Returns `true` if none is left.
-    fn remove(&mut self, reader: KeyReader) -> bool {
+    fn remove(&mut self, reader: SourceReader) -> bool {
         match self {
             Self::One(have) => *have == reader,
             Self::Many(readers) => {
@@ -122,133 +130,107 @@ impl KeyReaders {
     }
 }
 
-impl<C> Default for Dependencies<C> {
+impl<P> Default for Dependencies<P> {
     fn default() -> Self {
         Self {
-            cell_ids: HashMap::default(),
-            cells: Vec::new(),
-            free_cells: Vec::new(),
-            keys: HashMap::default(),
-            reads: Vec::new(),
+            sources: HashMap::default(),
+            parts: Vec::new(),
+            shared: Vec::new(),
+            ranges: Vec::new(),
         }
     }
 }
 
-impl<C: Clone + Eq + Hash> Dependencies<C> {
-    /// Parts that have read a cell.
-    pub(crate) fn readers_of_cell(&self, cell: &C) -> impl Iterator<Item = PartId> {
-        let id = self.cell_ids.get(cell);
-        let found = id.and_then(|id| self.cells[id.0 as usize].as_ref());
-        found.into_iter().flat_map(|(_, readers)| readers).copied()
+impl<P: Ord> Dependencies<P> {
+    /// Readers of a source. A node that also claims it comes twice.
+    pub(crate) fn readers(&self, source: Source) -> impl Iterator<Item = Node> {
+        let readers = self.sources.get(&source).into_iter();
+        readers.flat_map(Readers::iter).map(SourceReader::node)
     }
 
-    /// Parts that have read an identity.
-    pub(crate) fn readers_of_key(&self, key: RowKey) -> impl Iterator<Item = PartId> {
-        let readers = self.keys.get(&key).into_iter();
-        readers.flat_map(KeyReaders::iter).map(KeyReader::part)
+    /// Parts that claim a source.
+    pub(crate) fn claimants(&self, source: Source) -> impl Iterator<Item = PartId> {
+        let readers = self.sources.get(&source).into_iter();
+        let claimants = readers.flat_map(Readers::iter).filter(|one| one.claims());
+        claimants.filter_map(|reader| match reader.node() {
+            Node::Part(part) => Some(part),
+            Node::Shared(_) => None,
+        })
     }
 
-    /// Parts that want a row of an identity.
-    pub(crate) fn claimants(&self, key: RowKey) -> impl Iterator<Item = PartId> {
-        let readers = self.keys.get(&key).into_iter().flat_map(KeyReaders::iter);
-        readers.filter(|reader| reader.wants()).map(KeyReader::part)
+    /// Returns `true` if some node has read the rows of a range of parts.
+    pub(crate) fn has_ranges(&self) -> bool {
+        !self.ranges.is_empty()
     }
 
-    /// Replaces what a part has read. Sources with `true` are identities of rows that it wants.
-    /// Returns the identities that it does not want any more.
+    /// Nodes that have read the rows of a part among those of a range.
+    pub(crate) fn readers_of_rows(&self, part: &P) -> impl Iterator<Item = Node> {
+        let ranges = self.ranges.iter();
+        let found = ranges.filter(move |(_, range)| range.contains(part));
+        found.map(|(node, _)| *node)
+    }
+
+    /// Replaces what a node has read. Returns the sources that it does not claim any more.
     pub(crate) fn record(
         &mut self,
-        part: PartId,
-        sources: impl IntoIterator<Item = (Source<C>, bool)>,
-    ) -> Vec<RowKey> {
-        let (mut cells, mut keys) = (Vec::new(), Vec::new());
-        for (source, is_wanted) in sources {
-            match source {
-                Source::Cell(cell) => cells.push(self.add_cell(cell, part)),
-                Source::Key(key) => {
-                    self.add_key(key, KeyReader::new(part, is_wanted));
-                    keys.push(KeyRead {
-                        table: key.table,
-                        is_wanted,
-                        hash: key.hash,
-                    });
-                }
+        node: Node,
+        mut reads: Vec<Read>,
+        ranges: Vec<RangeInclusive<P>>,
+    ) -> Vec<Source> {
+        if !(ranges.is_empty() && self.ranges.is_empty()) {
+            self.ranges.retain(|(reader, _)| *reader != node);
+            let ranges = ranges.into_iter().map(|range| (node, range));
+            self.ranges.extend(ranges);
+        }
+        reads.sort_unstable();
+        reads.dedup();
+        let place = self.reads(node);
+        if **place == *reads {
+            return Vec::new();
+        }
+        let former = std::mem::take(place);
+        for read in &reads {
+            if former.binary_search(read).is_err() {
+                let reader = SourceReader::new(node, read.is_claimed());
+                let readers = self.sources.entry(read.source());
+                readers.or_insert(Readers::One(reader)).add(reader);
             }
         }
-        cells.sort_unstable();
-        cells.dedup();
-        keys.sort_unstable();
-        keys.dedup();
-        let place = part.0 as usize;
-        if self.reads.len() <= place {
-            self.reads.resize_with(place + 1, Reads::default);
-        }
-        let reads = Reads {
-            cells: cells.into(),
-            keys: keys.into(),
-        };
-        let former = std::mem::replace(&mut self.reads[place], reads);
-        self.drop_former(part, &former)
-    }
-
-    /// Forgets what a part has read before and not again.
-    fn drop_former(&mut self, part: PartId, former: &Reads) -> Vec<RowKey> {
-        let place = part.0 as usize;
-        for cell in &former.cells {
-            if self.reads[place].cells.binary_search(cell).is_err() {
-                self.remove_cell(*cell, part);
-            }
-        }
-        let mut released = Vec::new();
-        for read in &former.keys {
-            if self.reads[place].keys.binary_search(read).is_ok() {
-                continue;
-            }
-            if read.is_wanted {
-                released.push(read.key());
-            }
-            let reader = KeyReader::new(part, read.is_wanted);
-            let readers = self.keys.get_mut(&read.key());
-            if readers.is_some_and(|readers| readers.remove(reader)) {
-                self.keys.remove(&read.key());
-            }
-        }
+        let released = self.drop_former(node, &former, &reads);
+        *self.reads(node) = reads.into();
         released
     }
 
-    fn add_key(&mut self, key: RowKey, reader: KeyReader) {
-        let readers = self.keys.entry(key).or_insert(KeyReaders::One(reader));
-        readers.add(reader);
-    }
-
-    fn add_cell(&mut self, cell: C, part: PartId) -> CellId {
-        if let Some(id) = self.cell_ids.get(&cell) {
-            if let Some((_, readers)) = &mut self.cells[id.0 as usize] {
-                readers.insert(part);
-            }
-            return *id;
-        }
-        let id = self.free_cells.pop().unwrap_or_else(|| {
-            self.cells.push(None);
-            CellId(u32::try_from(self.cells.len() - 1).unwrap_or(u32::MAX))
-        });
-        self.cell_ids.insert(cell.clone(), id);
-        self.cells[id.0 as usize] = Some((cell, HashSet::from_iter([part])));
-        id
-    }
-
-    fn remove_cell(&mut self, id: CellId, part: PartId) {
-        let cell = &mut self.cells[id.0 as usize];
-        let Some((_, readers)) = cell else {
-            return;
+    /// What a node has read, sorted.
+    fn reads(&mut self, node: Node) -> &mut Box<[Read]> {
+        let (nodes, place) = match node {
+            Node::Part(part) => (&mut self.parts, part.0 as usize),
+            Node::Shared(shared) => (&mut self.shared, shared.0 as usize),
         };
-        readers.remove(&part);
-        if readers.is_empty()
-            && let Some((cell, _)) = cell.take()
-        {
-            self.cell_ids.remove(&cell);
-            self.free_cells.push(id);
+        if nodes.len() <= place {
+            nodes.resize_with(place + 1, Box::default);
         }
+        &mut nodes[place]
+    }
+
+    /// Forgets what a node has read before and not again.
+    fn drop_former(&mut self, node: Node, former: &[Read], reads: &[Read]) -> Vec<Source> {
+        let mut released = Vec::new();
+        for read in former {
+            if reads.binary_search(read).is_ok() {
+                continue;
+            }
+            let source = read.source();
+            if read.is_claimed() {
+                released.push(source);
+            }
+            let reader = SourceReader::new(node, read.is_claimed());
+            let readers = self.sources.get_mut(&source);
+            if readers.is_some_and(|readers| readers.remove(reader)) {
+                self.sources.remove(&source);
+            }
+        }
+        released
     }
 }
 
@@ -258,32 +240,36 @@ mod tests {
 
     #[test]
     fn a_source_knows_its_readers_until_they_stop_reading_it() {
-        let mut dependencies = Dependencies::<&str>::default();
+        let mut dependencies = Dependencies::<u8>::default();
         let [one, two] = [PartId(1), PartId(2)];
-        let key = RowKey {
-            table: TablePlace(0),
-            hash: 7,
-        };
-        dependencies.record(one, [(Source::Cell("a"), false), (Source::Key(key), true)]);
-        dependencies.record(two, [(Source::Cell("a"), false), (Source::Key(key), false)]);
-        let of_cell = |dependencies: &Dependencies<_>| {
-            let mut readers: Vec<PartId> = dependencies.readers_of_cell(&"a").collect();
-            readers.sort_unstable();
+        let value = Node::Shared(SharedId(1));
+        let [cell, key] = [Source::new(1), Source::new(2)];
+        let read = |source| Read::new(source, false);
+        let claim = |source| Read::new(source, true);
+        dependencies.record(Node::Part(one), vec![read(cell), claim(key)], Vec::new());
+        dependencies.record(Node::Part(two), vec![read(cell), read(key)], Vec::new());
+        dependencies.record(value, vec![read(cell)], vec![3..=5]);
+        let readers = |dependencies: &Dependencies<_>, source| {
+            let mut readers: Vec<Node> = dependencies.readers(source).collect();
+            readers.sort_by_key(|node| format!("{node:?}"));
             readers
         };
-        let of_key = |dependencies: &Dependencies<_>| -> Vec<PartId> {
-            dependencies.readers_of_key(key).collect()
-        };
-        assert_eq!(of_cell(&dependencies), [one, two]);
+        let parts = [Node::Part(one), Node::Part(two)];
+        assert_eq!(
+            readers(&dependencies, cell),
+            [&parts[..], &[value]].concat()
+        );
+        assert_eq!(readers(&dependencies, key), parts);
         let claimants: Vec<PartId> = dependencies.claimants(key).collect();
         assert_eq!(claimants, [one]);
-        let released = dependencies.record(one, [(Source::Cell("b"), false)]);
+        let of_rows = |part| dependencies.readers_of_rows(&part).collect::<Vec<_>>();
+        assert_eq!((of_rows(2), of_rows(5)), (vec![], vec![value]));
+        let released = dependencies.record(Node::Part(one), vec![read(cell)], Vec::new());
         assert_eq!(released, [key]);
-        assert_eq!(of_cell(&dependencies), [two]);
-        assert_eq!(of_key(&dependencies), [two]);
-        dependencies.record(two, []);
-        dependencies.record(one, []);
-        assert!(dependencies.cell_ids.is_empty() && dependencies.keys.is_empty());
-        assert_eq!(dependencies.free_cells.len(), dependencies.cells.len());
+        assert_eq!(readers(&dependencies, key), parts[1..]);
+        for node in [parts[0], parts[1], value] {
+            dependencies.record(node, Vec::new(), Vec::new());
+        }
+        assert!(dependencies.sources.is_empty() && !dependencies.has_ranges());
     }
 }

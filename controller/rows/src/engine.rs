@@ -1,5 +1,6 @@
 //! The engine: one pass after the other.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
@@ -10,12 +11,15 @@ use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::uuids::UuidSource;
 
 use crate::capability::{Capability, Inputs};
-use crate::change::{Change, PlanError};
-use crate::dependencies::Dependencies;
+use crate::change::Plan;
+use crate::dependencies::{Dependencies, Node};
 use crate::evaluation::{Evaluation, Refused};
 use crate::index::Index;
 use crate::parts::{PartId, Parts};
-use crate::reader::CellOf;
+use crate::reader::{Reader, Scene};
+use crate::reports::{ChangedReport, Reports};
+use crate::shared::{SharedId, SharedValues};
+use crate::steps::Step;
 use crate::table::Layout;
 use crate::writer::{Writer, drop_waiting};
 
@@ -31,7 +35,6 @@ pub const TRANSACTION_ROWS: usize = 250_000;
 pub struct Engine<C: Capability> {
     capability: C,
     layout: Layout<C::Part>,
-    comment: String,
     uuids: UuidSource,
     transaction_rows: usize,
     memory: Option<Memory<C>>,
@@ -43,10 +46,11 @@ struct Memory<C: Capability> {
     inputs: C::Inputs,
     index: Index<C::Part>,
     parts: Parts<C::Part>,
-    dependencies: Dependencies<CellOf<C>>,
+    dependencies: Dependencies<C::Part>,
+    shared: RefCell<SharedValues<C>>,
     /// Parts whose rows may not be as they should be.
     pending: HashSet<PartId, RandomState>,
-    reports: BTreeMap<C::Part, C::Report>,
+    reports: Reports<C>,
     refused: BTreeMap<C::Part, Vec<Refused<C::Part>>>,
 }
 
@@ -54,20 +58,18 @@ impl<C: Capability> fmt::Debug for Engine<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = self.memory.as_ref().map(|memory| memory.parts.len());
         f.debug_struct("Engine")
-            .field("comment", &self.comment)
             .field("parts", &parts)
             .finish_non_exhaustive()
     }
 }
 
 impl<C: Capability> Engine<C> {
-    /// An engine that has seen nothing. Its transactions carry the comment into the server's log.
-    pub fn new(comment: impl Into<String>, uuids: UuidSource) -> Self {
+    /// An engine that has seen nothing.
+    pub fn new(uuids: UuidSource) -> Self {
         let mut layout = Layout::default();
         Self {
             capability: C::declare(&mut layout),
             layout,
-            comment: comment.into(),
             uuids,
             transaction_rows: TRANSACTION_ROWS,
             memory: None,
@@ -76,7 +78,8 @@ impl<C: Capability> Engine<C> {
     }
 
     /// Sets the number of rows that a transaction changes at most, but at least one. Larger changes
-    /// take several plans ([`Change::more`]).
+    /// take several plans ([`Change::more`](crate::Change::more)). Steps that stay together may
+    /// exceed it.
     #[must_use]
     pub fn with_transaction_rows(mut self, rows: usize) -> Self {
         self.transaction_rows = rows;
@@ -91,68 +94,40 @@ impl<C: Capability> Engine<C> {
     /// Plans what makes the database right for these inputs.
     ///
     /// A transaction that is not committed is planned again.
-    ///
-    /// # Errors
-    /// The database's schema cannot express the rows. The next plan evaluates the same parts again.
-    pub fn plan(&mut self, inputs: &C::Inputs, snapshot: &Snapshot) -> Result<Change, PlanError> {
+    pub fn plan(&mut self, inputs: &C::Inputs, snapshot: &Snapshot) -> Plan<C::Group> {
         let followed = self.memory.take().and_then(|mut memory| {
             let is_known = memory.follow(&self.capability, inputs, snapshot);
             is_known.then_some(memory)
         });
+        let is_first = followed.is_none();
         let memory = followed
             .unwrap_or_else(|| Memory::new(&self.capability, &self.layout, inputs, snapshot));
         let memory = self.memory.insert(memory);
+        memory.refresh_shared(&self.capability);
         self.evaluated = 0;
+        let mut plan = Plan {
+            changes: BTreeMap::new(),
+            is_first,
+        };
         if memory.pending.is_empty() {
-            return Ok(Change::default());
+            return plan;
         }
-        let pending = memory.pending.iter().copied();
-        let mut evaluation = Evaluation::new(
-            &self.capability,
-            &memory.inputs,
-            &memory.index,
-            &memory.parts,
-            &mut memory.dependencies,
-            pending,
-        );
-        let mut empty = Vec::new();
-        while let Some(evaluated) = evaluation.next() {
-            self.evaluated += 1;
-            let part = evaluated.part;
-            if evaluated.is_empty {
-                empty.push(part);
-            }
-            let Some(key) = memory.parts.get(part) else {
+        let (steps, evaluated) = memory.evaluate(&self.capability);
+        self.evaluated = evaluated;
+        for (group, mut steps) in memory.by_group(&self.capability, steps) {
+            drop_waiting(&memory.index.layout, &mut steps);
+            if steps.is_empty() {
                 continue;
-            };
-            match evaluated.report {
-                Some(report) => {
-                    memory.reports.insert(key.clone(), report);
-                }
-                None => {
-                    memory.reports.remove(key);
-                }
             }
-            if evaluated.refused.is_empty() {
-                memory.refused.remove(key);
-            } else {
-                memory.refused.insert(key.clone(), evaluated.refused);
-            }
-        }
-        let mut steps = evaluation.finish();
-        drop_waiting(&memory.index.layout, &mut steps);
-        let busy = steps.iter().map(|step| step.part).collect();
-        let change = if steps.is_empty() {
-            Change::default()
-        } else {
+            memory.pending.extend(steps.iter().map(|step| step.part));
             let (seed, _) = self.uuids.next_uuid().as_u64_pair();
             let txn = TxnBuilder::with_uuids(snapshot, UuidSource::seeded(seed));
             let writer = Writer::new(&memory.index.layout, snapshot, txn);
-            writer.write(steps, self.transaction_rows, &self.comment)?
-        };
-        memory.pending = busy;
-        memory.forget(&self.capability, empty);
-        Ok(change)
+            let comment = self.capability.comment(&group);
+            let change = writer.write(steps, self.transaction_rows, &comment);
+            plan.changes.insert(group, change);
+        }
+        plan
     }
 
     /// Number of parts that the last plan evaluated.
@@ -165,9 +140,32 @@ impl<C: Capability> Engine<C> {
         self.memory.as_ref().map_or(0, |memory| memory.parts.len())
     }
 
+    /// Number of shared values that are remembered.
+    pub fn shared_count(&self) -> usize {
+        let memory = self.memory.as_ref();
+        memory.map_or(0, |memory| memory.shared.borrow().len())
+    }
+
+    /// What is to be known about a part.
+    pub fn report(&self, part: &C::Part) -> Option<&C::Report> {
+        let memory = self.memory.as_ref()?;
+        memory.reports.get(memory.parts.find(part)?)
+    }
+
     /// What is to be known about parts, in their order.
     pub fn reports(&self) -> impl Iterator<Item = (&C::Part, &C::Report)> {
-        self.memory.iter().flat_map(|memory| &memory.reports)
+        let memory = self.memory.iter();
+        let reports = memory.flat_map(|memory| {
+            let parts = memory.parts.iter();
+            parts.filter_map(|(part, id)| Some((part, memory.reports.get(id)?)))
+        });
+        reports.collect::<BTreeMap<_, _>>().into_iter()
+    }
+
+    /// Reports that the last plan changed. After the first plan ([`Plan::is_first`]) all of them.
+    pub fn changed_reports(&self) -> &[ChangedReport<C::Part, C::Report>] {
+        let memory = self.memory.as_ref();
+        memory.map_or(&[], |memory| &memory.reports.changed)
     }
 
     /// Parts of which some rows are not made, in their order, and why.
@@ -188,7 +186,7 @@ impl<C: Capability> Memory<C> {
         let mut parts = Parts::default();
         let index = Index::new(layout, snapshot, &mut parts);
         // Parts that own rows are all parts so far.
-        let mut pending: HashSet<PartId, RandomState> = parts.ids().collect();
+        let mut pending: HashSet<PartId, RandomState> = parts.iter().map(|(_, id)| id).collect();
         inputs.diff(None, &mut |cell| {
             capability.parts(&cell, inputs, &mut |part| {
                 pending.insert(parts.id(part));
@@ -199,14 +197,16 @@ impl<C: Capability> Memory<C> {
             index,
             parts,
             dependencies: Dependencies::default(),
+            shared: RefCell::default(),
             pending,
-            reports: BTreeMap::new(),
+            reports: Reports::default(),
             refused: BTreeMap::new(),
         }
     }
 
     /// Notes the parts that may not be as they should be. Returns `false` if they are not known.
     fn follow(&mut self, capability: &C, inputs: &C::Inputs, snapshot: &Snapshot) -> bool {
+        self.reports.changed.clear();
         if !Arc::ptr_eq(self.index.snapshot().schema(), snapshot.schema()) {
             return false;
         }
@@ -214,40 +214,198 @@ impl<C: Capability> Memory<C> {
             return false;
         };
         let touched = self.index.follow(snapshot, &changes, &mut self.parts);
-        self.pending.extend(touched.parts);
+        let shared = self.shared.get_mut();
+        let mut mark = |node| mark(node, &mut self.pending, shared);
+        for part in touched.parts {
+            mark(Node::Part(part));
+            if self.dependencies.has_ranges()
+                && let Some(part) = self.parts.get(part)
+            {
+                self.dependencies.readers_of_rows(part).for_each(&mut mark);
+            }
+        }
         for key in touched.keys {
-            self.pending.extend(self.dependencies.readers_of_key(key));
+            let readers = self.dependencies.readers(key.source());
+            readers.for_each(&mut mark);
         }
         let earlier = std::mem::replace(&mut self.inputs, inputs.clone());
-        let Self {
-            parts,
-            dependencies,
-            pending,
-            ..
-        } = self;
+        let layout = &self.index.layout;
+        let (parts, dependencies) = (&mut self.parts, &self.dependencies);
         inputs.diff(Some(&earlier), &mut |cell| {
-            capability.parts(&cell, inputs, &mut |part| {
-                pending.insert(parts.id(part));
-            });
-            pending.extend(dependencies.readers_of_cell(&cell));
+            capability.parts(&cell, inputs, &mut |part| mark(Node::Part(parts.id(part))));
+            let readers = dependencies.readers(layout.cell_source(&cell));
+            readers.for_each(&mut mark);
         });
         true
     }
 
-    /// Forgets parts without rows that the inputs do not have any more.
-    fn forget(&mut self, capability: &C, empty: Vec<PartId>) {
-        for part in empty {
-            let Some(key) = self.parts.get(part) else {
+    fn scene<'a>(&'a self, capability: &'a C) -> Scene<'a, C> {
+        Scene {
+            capability,
+            inputs: &self.inputs,
+            index: &self.index,
+            parts: &self.parts,
+            dependencies: &self.dependencies,
+            reports: &self.reports,
+            shared: &self.shared,
+        }
+    }
+
+    /// Computes outdated shared values again. The readers of those that differ are pending or
+    /// outdated, too. Values of which many others are made have low numbers and come first.
+    fn refresh_shared(&mut self, capability: &C) {
+        while let Some(id) = self.shared.get_mut().outdated.pop_first() {
+            let Some(key) = self.shared.get_mut().key(id).cloned() else {
                 continue;
             };
-            if capability.exists(key, &self.inputs) {
+            let source = self.index.layout.shared_source(&key);
+            if self.dependencies.readers(source).next().is_none() {
+                self.forget_shared(id);
                 continue;
             }
-            self.reports.remove(key);
-            self.refused.remove(key);
-            self.dependencies.record(part, []);
-            self.pending.remove(&part);
+            let reader = Reader::new(self.scene(capability), None);
+            let value = capability.shared(&key, &reader);
+            let reads = reader.into_reads();
+            self.dependencies
+                .record(Node::Shared(id), reads.sources, reads.ranges);
+            self.record_fresh();
+            let shared = self.shared.get_mut();
+            if shared.replace(id, value) {
+                for node in self.dependencies.readers(source) {
+                    mark(node, &mut self.pending, shared);
+                }
+            }
+        }
+    }
+
+    /// Records what new shared values have read.
+    fn record_fresh(&mut self) {
+        for (id, reads) in std::mem::take(&mut self.shared.get_mut().fresh) {
+            self.dependencies
+                .record(Node::Shared(id), reads.sources, reads.ranges);
+        }
+    }
+
+    fn forget_shared(&mut self, id: SharedId) {
+        self.shared.get_mut().forget(id);
+        self.dependencies
+            .record(Node::Shared(id), Vec::new(), Vec::new());
+    }
+
+    /// Evaluates the pending parts, and leaves none pending. Returns the steps of all of them, and
+    /// how many they were.
+    fn evaluate(&mut self, capability: &C) -> (Vec<Step>, usize) {
+        let mut evaluation = Evaluation::new(std::mem::take(&mut self.pending), &self.parts);
+        let mut count = 0;
+        let mut empty = Vec::new();
+        while let Some((key, part)) =
+            evaluation.next_part(&self.index, &self.parts, &self.dependencies)
+        {
+            count += 1;
+            let evaluated = evaluation.evaluate((part, &key), self.scene(capability));
+            self.record_fresh();
+            let reads = evaluated.reads;
+            let released = self
+                .dependencies
+                .record(Node::Part(part), reads.sources, reads.ranges);
+            if evaluated.is_empty {
+                empty.push(part);
+            }
+            let claimants = released
+                .into_iter()
+                .flat_map(|source| self.dependencies.claimants(source));
+            claimants.for_each(|part| evaluation.queue_later(part, &self.parts));
+            if self.reports.set((part, &key), evaluated.report) {
+                let source = self.index.layout.report_source(&key);
+                for node in self.dependencies.readers(source) {
+                    if let Node::Part(part) = node {
+                        evaluation.queue_later(part, &self.parts);
+                    }
+                }
+            }
+            if evaluated.refused.is_empty() {
+                self.refused.remove(&key);
+            } else {
+                self.refused.insert(key, evaluated.refused);
+            }
+        }
+        let steps = evaluation.finish(&self.index);
+        self.forget(capability, empty);
+        (steps, count)
+    }
+
+    /// Steps of each group, in the order in which parts were evaluated.
+    fn by_group(&self, capability: &C, steps: Vec<Step>) -> BTreeMap<C::Group, Vec<Step>> {
+        let mut groups = BTreeMap::<C::Group, Vec<Step>>::new();
+        let mut run: Vec<Step> = Vec::new();
+        let mut group = None;
+        for step in steps {
+            if run.last().is_none_or(|last| last.part != step.part) {
+                let next = self.parts.get(step.part).map(|part| capability.group(part));
+                if next != group {
+                    if let Some(group) = group.take() {
+                        groups.entry(group).or_default().append(&mut run);
+                    }
+                    group = next;
+                }
+            }
+            run.push(step);
+        }
+        if let Some(group) = group {
+            groups.entry(group).or_default().append(&mut run);
+        }
+        groups
+    }
+
+    /// Forgets parts without rows that the inputs do not have any more, and then shared values that
+    /// no part reads.
+    fn forget(&mut self, capability: &C, empty: Vec<PartId>) {
+        let mut is_changed = false;
+        for part in empty {
+            let Some(key) = self.parts.get(part).cloned() else {
+                continue;
+            };
+            if capability.exists(&key, &self.inputs) {
+                continue;
+            }
+            self.reports.set((part, &key), None);
+            self.refused.remove(&key);
+            self.dependencies
+                .record(Node::Part(part), Vec::new(), Vec::new());
             self.parts.forget(part);
+            is_changed = true;
+        }
+        while std::mem::take(&mut is_changed) {
+            for id in self.shared.get_mut().ids() {
+                let shared = self.shared.get_mut();
+                let source = shared
+                    .key(id)
+                    .map(|key| self.index.layout.shared_source(key));
+                let mut readers = source
+                    .into_iter()
+                    .flat_map(|of| self.dependencies.readers(of));
+                if readers.next().is_none() {
+                    drop(readers);
+                    self.forget_shared(id);
+                    is_changed = true;
+                }
+            }
+        }
+    }
+}
+
+/// Marks a part pending, or a shared value outdated.
+fn mark<C: Capability>(
+    node: Node,
+    pending: &mut HashSet<PartId, RandomState>,
+    shared: &mut SharedValues<C>,
+) {
+    match node {
+        Node::Part(part) => {
+            pending.insert(part);
+        }
+        Node::Shared(id) => {
+            shared.outdated.insert(id);
         }
     }
 }

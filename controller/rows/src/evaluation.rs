@@ -3,18 +3,20 @@
 use std::collections::{BTreeMap, HashSet};
 
 use foldhash::fast::RandomState;
+use patchbay_schemas::datum::Datum;
 use patchbay_schemas::row::Row;
 use smol_str::SmolStr;
 use uuid::Uuid;
 
 use crate::capability::Capability;
-use crate::dependencies::{Dependencies, Source};
+use crate::dependencies::{Dependencies, Read, Source};
 use crate::index::{Index, OwnedRow, RowKey};
 use crate::part_rows::{PartRows, WantedRow};
 use crate::parts::{PartId, Parts};
-use crate::reader::{CellOf, Reader};
+use crate::reader::{Reader, Reads, Scene};
+use crate::resolved::ResolvedTable;
 use crate::steps::{Action, Membership, NewRow, Step, Target};
-use crate::table::{Holding, Owner, Phases};
+use crate::table::{Holding, Owner, Phase, Phases};
 
 /// Reason why a wanted row is not made.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -27,16 +29,11 @@ pub struct Refused<P> {
 }
 
 /// One pass over pending parts.
-pub(crate) struct Evaluation<'a, C: Capability> {
-    pub(crate) capability: &'a C,
-    pub(crate) inputs: &'a C::Inputs,
-    pub(crate) index: &'a Index<C::Part>,
-    pub(crate) parts: &'a Parts<C::Part>,
-    pub(crate) dependencies: &'a mut Dependencies<CellOf<C>>,
+pub(crate) struct Evaluation<C: Capability> {
     /// Parts to be evaluated. What parts leave to others makes those pending; they come later in
     /// the order.
-    pub(crate) queue: BTreeMap<C::Part, PartId>,
-    pub(crate) steps: Vec<Step>,
+    queue: BTreeMap<C::Part, PartId>,
+    steps: Vec<Step>,
     /// Rows that stay.
     kept: HashSet<Uuid, RandomState>,
     evaluated: HashSet<PartId, RandomState>,
@@ -46,30 +43,34 @@ pub(crate) struct Evaluation<'a, C: Capability> {
 
 /// Outcome of one part.
 pub(crate) struct Evaluated<C: Capability> {
-    pub(crate) part: PartId,
+    pub(crate) reads: Reads<C>,
     pub(crate) report: Option<C::Report>,
     pub(crate) refused: Vec<Refused<C::Part>>,
     /// `true` if the part wants no rows and has none.
     pub(crate) is_empty: bool,
 }
 
-impl<'a, C: Capability> Evaluation<'a, C> {
-    pub(crate) fn new(
-        capability: &'a C,
-        inputs: &'a C::Inputs,
-        index: &'a Index<C::Part>,
-        parts: &'a Parts<C::Part>,
-        dependencies: &'a mut Dependencies<CellOf<C>>,
-        pending: impl Iterator<Item = PartId>,
-    ) -> Self {
+/// The part that is evaluated, and its rows.
+struct Current<'a, P> {
+    part: PartId,
+    key: &'a P,
+    owned: &'a [OwnedRow],
+}
+
+/// A wanted row beside the row of the database that is to be it.
+struct Match<'a> {
+    wanted: &'a WantedRow,
+    row: &'a Row,
+    held_by: &'a [(Holding, Target)],
+    holds: &'a [(Holding, Target)],
+}
+
+impl<C: Capability> Evaluation<C> {
+    pub(crate) fn new(pending: impl IntoIterator<Item = PartId>, parts: &Parts<C::Part>) -> Self {
+        let pending = pending.into_iter();
         let queue = pending.filter_map(|id| Some((parts.get(id)?.clone(), id)));
         Self {
             queue: queue.collect(),
-            capability,
-            inputs,
-            index,
-            parts,
-            dependencies,
             steps: Vec::new(),
             kept: HashSet::default(),
             evaluated: HashSet::default(),
@@ -77,81 +78,97 @@ impl<'a, C: Capability> Evaluation<'a, C> {
         }
     }
 
-    /// Evaluates the next pending part.
-    pub(crate) fn next(&mut self) -> Option<Evaluated<C>> {
+    /// Takes the next pending part.
+    pub(crate) fn next_part(
+        &mut self,
+        index: &Index<C::Part>,
+        parts: &Parts<C::Part>,
+        dependencies: &Dependencies<C::Part>,
+    ) -> Option<(C::Part, PartId)> {
         if self.queue.is_empty() {
-            self.queue_claimants_of_rest();
+            self.queue_claimants_of_rest(index, parts, dependencies);
         }
         let (key, part) = self.queue.pop_first()?;
         self.evaluated.insert(part);
-        let reader = Reader::<C>::new(self.inputs, self.index, part);
+        Some((key, part))
+    }
+
+    /// Evaluates a part.
+    pub(crate) fn evaluate(
+        &mut self,
+        (part, key): (PartId, &C::Part),
+        scene: Scene<'_, C>,
+    ) -> Evaluated<C> {
+        let reader = Reader::new(scene, Some((part, key)));
         let mut rows = PartRows::new();
-        self.capability.rows(&key, &reader, &mut rows);
-        let mut read = reader.read.into_inner();
-        let owned: Vec<OwnedRow> = self.index.owned(part).collect();
+        scene.capability.rows(key, &reader, &mut rows);
+        let mut reads = reader.into_reads();
+        for source in &reads.claims {
+            self.claim((part, key), *source, scene);
+        }
+        let owned: Vec<OwnedRow> = scene.index.owned(part).collect();
         let is_empty = owned.is_empty() && rows.wanted.is_empty();
         self.kept.extend(rows.kept);
+        let current = Current {
+            part,
+            key,
+            owned: &owned,
+        };
         let mut refused = Vec::new();
         for wanted in rows.wanted {
-            if let Err(reason) = self.settle((part, &key), wanted, &mut read) {
+            if let Err(reason) = self.settle(&current, wanted, scene, &mut reads.sources) {
                 refused.push(reason);
             }
         }
         self.rest
             .extend(owned.iter().filter(|row| !self.kept.contains(&row.uuid)));
-        for released in self.dependencies.record(part, read) {
-            self.release(released);
-        }
-        Some(Evaluated {
-            part,
+        Evaluated {
+            reads,
             report: rows.report,
             refused,
             is_empty,
-        })
+        }
     }
 
     /// Removes the rows that no part has asked for. Returns the steps of the whole pass.
-    pub(crate) fn finish(mut self) -> Vec<Step> {
+    pub(crate) fn finish(mut self, index: &Index<C::Part>) -> Vec<Step> {
         for owned in std::mem::take(&mut self.rest) {
             if !self.kept.contains(&owned.uuid) {
-                self.remove(owned);
+                self.remove(owned, index);
             }
         }
         self.steps
     }
 
-    /// Another part may have what one part does not want any more.
-    fn release(&mut self, key: RowKey) {
-        let claimants: Vec<PartId> = self.dependencies.claimants(key).collect();
-        for part in claimants {
-            self.queue_later(part);
-        }
-    }
-
-    fn queue_later(&mut self, part: PartId) {
+    pub(crate) fn queue_later(&mut self, part: PartId, parts: &Parts<C::Part>) {
         if !self.evaluated.contains(&part)
-            && let Some(key) = self.parts.get(part)
+            && let Some(key) = parts.get(part)
         {
             self.queue.insert(key.clone(), part);
         }
     }
 
     /// Makes parts pending that want the identity of a row that is about to go: it may be theirs.
-    fn queue_claimants_of_rest(&mut self) {
+    fn queue_claimants_of_rest(
+        &mut self,
+        index: &Index<C::Part>,
+        parts: &Parts<C::Part>,
+        dependencies: &Dependencies<C::Part>,
+    ) {
         let mut claimants = Vec::new();
         for owned in self
             .rest
             .iter()
             .filter(|row| !self.kept.contains(&row.uuid))
         {
-            let row = self.index.row(owned.table, owned.uuid);
-            let keys = row.map(|row| self.index.keys_of(owned.table, row));
+            let row = index.row(owned.table, owned.uuid);
+            let keys = row.map(|row| index.keys_of(owned.table, row));
             for key in keys.into_iter().flatten() {
-                claimants.extend(self.dependencies.claimants(key));
+                claimants.extend(dependencies.claimants(key.source()));
             }
         }
         for part in claimants {
-            self.queue_later(part);
+            self.queue_later(part, parts);
         }
     }
 
@@ -159,17 +176,18 @@ impl<'a, C: Capability> Evaluation<'a, C> {
     /// is to be done.
     fn settle(
         &mut self,
-        (part, key): (PartId, &C::Part),
+        current: &Current<'_, C::Part>,
         wanted: WantedRow,
-        read: &mut Vec<(Source<CellOf<C>>, bool)>,
+        scene: Scene<'_, C>,
+        reads: &mut Vec<Read>,
     ) -> Result<(), Refused<C::Part>> {
-        let index = self.index;
+        let index = scene.index;
         let table = index.layout.table(wanted.table);
         let mut target = |holding: Holding, name: &SmolStr, is_holder: bool| {
             let spec = index.layout.holding(holding).spec;
             let table = if is_holder { spec.holder } else { spec.held };
             let (key, row) = index.named(table, name);
-            read.push((Source::Key(key), false));
+            reads.push(Read::new(key.source(), false));
             let target = row.map_or(Target::New(key), |row| Target::There(row.uuid));
             (holding, target)
         };
@@ -195,19 +213,28 @@ impl<'a, C: Capability> Evaluation<'a, C> {
         });
         let mut existing = None;
         if let Some(row_key) = row_key {
-            read.push((Source::Key(row_key), true));
-            if let Some(first) = self.claim(part, key, row_key) {
+            reads.push(Read::new(row_key.source(), true));
+            if let Some(first) = self.claim((current.part, current.key), row_key.source(), scene) {
                 let table = table.name;
-                let first = Some(first);
+                let first = Some(first.clone());
                 return Err(Refused { table, first });
             }
-            existing = self.choose(row_key, &wanted)?;
+            existing = self.choose(row_key, &wanted, index)?;
+        } else if table.identity.is_in_part {
+            existing = self.choose_in_part(current.owned, &wanted, index);
         }
-        let phases = wanted.phases.unwrap_or(table.phases);
         if let Some(row) = existing {
             self.kept.insert(row.uuid);
-            self.compare(part, &wanted, row, phases, &held_by, &holds);
+            let matched = Match {
+                wanted: &wanted,
+                row,
+                held_by: &held_by,
+                holds: &holds,
+            };
+            self.compare(current.part, &matched, index);
         } else {
+            let phases = wanted.phases.unwrap_or(table.phases);
+            let together = wanted.together;
             let row = NewRow {
                 table: wanted.table,
                 key: row_key,
@@ -215,30 +242,56 @@ impl<'a, C: Capability> Evaluation<'a, C> {
                 held_by,
                 holds,
             };
-            self.step(part, phases.come, Action::Insert(row));
+            self.step(current.part, (phases.come, together), Action::Insert(row));
         }
         Ok(())
     }
 
-    /// Returns the part that has the first claim on a row, if that is another one.
-    fn claim(&mut self, part: PartId, key: &C::Part, row: RowKey) -> Option<C::Part> {
-        let others = self.dependencies.claimants(row);
-        let others: Vec<PartId> = others.filter(|other| *other != part).collect();
-        let first = others
-            .iter()
-            .filter_map(|other| self.parts.get(*other))
-            .min();
-        if let Some(first) = first.filter(|first| *first < key) {
-            return Some(first.clone());
+    /// Claims a source for a part. Returns the part that has it, if that is another one. Otherwise,
+    /// if the claim is new, the other claimants are pending.
+    fn claim<'a>(
+        &mut self,
+        (part, key): (PartId, &C::Part),
+        source: Source,
+        scene: Scene<'a, C>,
+    ) -> Option<&'a C::Part> {
+        let mut others: Vec<PartId> = scene.dependencies.claimants(source).collect();
+        let count = others.len();
+        others.retain(|other| *other != part);
+        let is_new = others.len() == count;
+        let keys = others.iter().filter_map(|other| scene.parts.get(*other));
+        let first = keys.min().filter(|first| *first < key);
+        if first.is_none() && is_new {
+            for other in others {
+                self.queue_later(other, scene.parts);
+            }
         }
-        for other in others {
-            self.queue_later(other);
-        }
-        None
+        first
     }
 
-    fn choose(&self, key: RowKey, wanted: &WantedRow) -> Result<Option<&'a Row>, Refused<C::Part>> {
-        let index = self.index;
+    /// Row of the part that is to be the wanted one: of several the one that is right already.
+    fn choose_in_part<'a>(
+        &self,
+        owned: &[OwnedRow],
+        wanted: &WantedRow,
+        index: &'a Index<C::Part>,
+    ) -> Option<&'a Row> {
+        let table = index.layout.table(wanted.table);
+        let id = table.wanted_external_id(&wanted.data);
+        let candidates = owned
+            .iter()
+            .filter(|row| row.table == wanted.table && !self.kept.contains(&row.uuid))
+            .filter_map(|row| Some(&**index.row(row.table, row.uuid)?))
+            .filter(|row| table.external_id(row) == id);
+        candidates.min_by_key(|row| (table.differs(row, &wanted.data), row.uuid))
+    }
+
+    fn choose<'a>(
+        &self,
+        key: RowKey,
+        wanted: &WantedRow,
+        index: &'a Index<C::Part>,
+    ) -> Result<Option<&'a Row>, Refused<C::Part>> {
         let table = index.layout.table(wanted.table);
         let values = || table.identity.values(&wanted.data);
         let mut is_taken = false;
@@ -270,26 +323,16 @@ impl<'a, C: Capability> Evaluation<'a, C> {
     }
 
     /// Notes what is to be done about an existing row.
-    fn compare(
-        &mut self,
-        part: PartId,
-        wanted: &WantedRow,
-        row: &Row,
-        phases: Phases,
-        held_by: &[(Holding, Target)],
-        holds: &[(Holding, Target)],
-    ) {
-        let index = self.index;
+    fn compare(&mut self, part: PartId, matched: &Match<'_>, index: &Index<C::Part>) {
+        let Match {
+            wanted,
+            row,
+            held_by,
+            holds,
+        } = *matched;
         let table = index.layout.table(wanted.table);
-        let columns: Vec<_> = table.differences(row, &wanted.data).collect();
-        if !columns.is_empty() {
-            let action = Action::Update {
-                table: wanted.table,
-                row: row.uuid,
-                columns,
-            };
-            self.step(part, phases.change, action);
-        }
+        let phases = wanted.phases.unwrap_or(table.phases);
+        self.update(part, matched, phases, table);
         let this = Target::There(row.uuid);
         let holders = held_by
             .iter()
@@ -308,7 +351,8 @@ impl<'a, C: Capability> Evaluation<'a, C> {
                     holder,
                     held,
                 };
-                self.step(part, phases.come, Action::Attach(membership));
+                let place = (phases.come, wanted.together);
+                self.step(part, place, Action::Attach(membership));
             }
         }
         for holding in table.held_by.iter().copied() {
@@ -326,16 +370,53 @@ impl<'a, C: Capability> Evaluation<'a, C> {
                         held: row.uuid,
                         goes: false,
                     };
-                    self.step(part, phases.go, action);
+                    self.step(part, (phases.go, None), action);
                 }
             }
         }
     }
 
-    fn remove(&mut self, owned: OwnedRow) {
-        let index = self.index;
+    /// Notes how the columns of an existing row change. A staged column grows with the others, and
+    /// shrinks later.
+    fn update(&mut self, part: PartId, matched: &Match<'_>, phases: Phases, table: &ResolvedTable) {
+        let Match { wanted, row, .. } = *matched;
+        let mut columns: Vec<_> = table.differences(row, &wanted.data).collect();
+        let staged = columns
+            .iter()
+            .position(|(name, ..)| table.staged == Some(*name));
+        let mut shrinks = None;
+        if let Some((name, have, wanted)) = staged.map(|place| columns.swap_remove(place)) {
+            let union = match (&have, &wanted) {
+                (Datum::Set(have), Datum::Set(wanted)) => {
+                    let atoms = have.iter().chain(wanted).cloned();
+                    Datum::Set(atoms.collect())
+                }
+                _ => wanted.clone(),
+            };
+            if union != have {
+                columns.push((name, have, union.clone()));
+            }
+            if union != wanted {
+                shrinks = Some((name, union, wanted));
+            }
+        }
+        let update = |columns| Action::Update {
+            table: wanted.table,
+            row: row.uuid,
+            columns,
+        };
+        if !columns.is_empty() {
+            let place = (phases.change, wanted.together);
+            self.step(part, place, update(columns));
+        }
+        if let Some(shrinks) = shrinks {
+            self.step(part, (phases.go, None), update(vec![shrinks]));
+        }
+    }
+
+    fn remove(&mut self, owned: OwnedRow, index: &Index<C::Part>) {
         let table = index.layout.table(owned.table);
-        let phase = table.phases.go;
+        let place = (table.phases.go, None);
         for holding in table.held_by.iter().copied() {
             for holder in index.holders(holding).of(owned.uuid) {
                 let action = Action::Detach {
@@ -344,7 +425,7 @@ impl<'a, C: Capability> Evaluation<'a, C> {
                     held: owned.uuid,
                     goes: true,
                 };
-                self.step(owned.part, phase, action);
+                self.step(owned.part, place, action);
             }
         }
         if table.is_root {
@@ -352,13 +433,14 @@ impl<'a, C: Capability> Evaluation<'a, C> {
                 table: owned.table,
                 row: owned.uuid,
             };
-            self.step(owned.part, phase, action);
+            self.step(owned.part, place, action);
         }
     }
 
-    fn step(&mut self, part: PartId, phase: crate::table::Phase, action: Action) {
+    fn step(&mut self, part: PartId, (phase, together): (Phase, Option<u32>), action: Action) {
         self.steps.push(Step {
             phase,
+            together,
             part,
             action,
         });

@@ -28,6 +28,8 @@ pub(crate) struct WantedRow {
     pub(crate) holds: Vec<(Holding, SmolStr)>,
     /// `None`: those of the table.
     pub(crate) phases: Option<Phases>,
+    /// Number of the steps that stay together.
+    pub(crate) together: Option<u32>,
 }
 
 /// A wanted row that was just added.
@@ -52,6 +54,7 @@ impl<R> PartRows<R> {
             held_by: Vec::new(),
             holds: Vec::new(),
             phases: None,
+            together: None,
         });
         Added(&mut self.wanted[place])
     }
@@ -84,6 +87,13 @@ impl Added<'_> {
     /// Sets other phases than those of the table.
     pub fn phases(&mut self, phases: Phases) -> &mut Self {
         self.0.phases = Some(phases);
+        self
+    }
+
+    /// Keeps the row's steps in one transaction with those of other rows that have the same phase
+    /// and number. They come after the phase's other steps.
+    pub fn together(&mut self, number: u32) -> &mut Self {
+        self.0.together = Some(number);
         self
     }
 }

@@ -42,6 +42,11 @@ impl<P: Clone + Eq + Hash> Parts<P> {
         id
     }
 
+    /// Number of a part that is known.
+    pub(crate) fn find(&self, part: &P) -> Option<PartId> {
+        self.ids.get(part).copied()
+    }
+
     pub(crate) fn get(&self, id: PartId) -> Option<&P> {
         self.keys.get(id.0 as usize)?.as_ref()
     }
@@ -53,8 +58,8 @@ impl<P: Clone + Eq + Hash> Parts<P> {
         }
     }
 
-    pub(crate) fn ids(&self) -> impl Iterator<Item = PartId> {
-        self.ids.values().copied()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&P, PartId)> {
+        self.ids.iter().map(|(part, id)| (part, *id))
     }
 
     pub(crate) fn len(&self) -> usize {

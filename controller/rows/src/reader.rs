@@ -1,30 +1,70 @@
-//! How a part reads inputs and database: everything it reads is recorded.
+//! How a part or a shared value reads inputs and database: everything it reads is recorded.
 
 use std::cell::RefCell;
+use std::fmt;
+use std::hash::Hash;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use patchbay_schemas::typed::{Ref, TableRow, TypeError};
 use smol_str::SmolStr;
 use uuid::Uuid;
 
 use crate::capability::{Capability, Inputs};
-use crate::dependencies::Source;
+use crate::dependencies::{Dependencies, Read, Source};
 use crate::index::{Index, OwnedRow};
-use crate::parts::PartId;
+use crate::parts::{PartId, Parts};
+use crate::reports::Reports;
+use crate::shared::SharedValues;
 use crate::table::{Holding, RowView, Table};
 
 pub(crate) type CellOf<C> = <<C as Capability>::Inputs as Inputs>::Cell;
 
-/// Inputs and database as one part sees them.
-#[derive(Debug)]
+/// Inputs and database as one part or shared value sees them.
 pub struct Reader<'a, C: Capability> {
-    pub(crate) inputs: &'a C::Inputs,
-    pub(crate) index: &'a Index<C::Part>,
-    pub(crate) part: PartId,
-    /// What was read so far; some of it several times.
-    pub(crate) read: RefCell<Vec<(Source<CellOf<C>>, bool)>>,
+    pub(crate) scene: Scene<'a, C>,
+    /// The part that reads; `None`: a shared value.
+    part: Option<(PartId, &'a C::Part)>,
+    reads: RefCell<Reads<C>>,
 }
 
-/// A row that belongs to the part, as its content shows.
+/// Everything that can be read.
+pub(crate) struct Scene<'a, C: Capability> {
+    pub(crate) capability: &'a C,
+    pub(crate) inputs: &'a C::Inputs,
+    pub(crate) index: &'a Index<C::Part>,
+    pub(crate) parts: &'a Parts<C::Part>,
+    pub(crate) dependencies: &'a Dependencies<C::Part>,
+    pub(crate) reports: &'a Reports<C>,
+    pub(crate) shared: &'a RefCell<SharedValues<C>>,
+}
+
+impl<C: Capability> Clone for Scene<'_, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C: Capability> Copy for Scene<'_, C> {}
+
+/// What was read so far; some of it several times.
+pub(crate) struct Reads<C: Capability> {
+    pub(crate) sources: Vec<Read>,
+    pub(crate) claims: Vec<Source>,
+    pub(crate) ranges: Vec<RangeInclusive<C::Part>>,
+}
+
+impl<C: Capability> Default for Reads<C> {
+    fn default() -> Self {
+        Self {
+            sources: Vec::new(),
+            claims: Vec::new(),
+            ranges: Vec::new(),
+        }
+    }
+}
+
+/// A row that belongs to a part, as its content shows.
 #[derive(Clone, Copy, Debug)]
 pub struct PartRow<'a> {
     pub(crate) owned: OwnedRow,
@@ -43,35 +83,117 @@ impl<'a> PartRow<'a> {
     }
 }
 
+impl<C: Capability> fmt::Debug for Reader<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader")
+            .field("part", &self.part)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'a, C: Capability> Reader<'a, C> {
-    pub(crate) fn new(inputs: &'a C::Inputs, index: &'a Index<C::Part>, part: PartId) -> Self {
+    pub(crate) fn new(scene: Scene<'a, C>, part: Option<(PartId, &'a C::Part)>) -> Self {
         Self {
-            inputs,
-            index,
+            scene,
             part,
-            read: RefCell::default(),
+            reads: RefCell::default(),
         }
     }
 
-    /// The inputs, of which the part reads this cell and no other.
-    pub fn read(&self, cell: CellOf<C>) -> &'a C::Inputs {
-        self.record(Source::Cell(cell), false);
-        self.inputs
+    pub(crate) fn into_reads(self) -> Reads<C> {
+        self.reads.into_inner()
+    }
+
+    /// The inputs, of which this cell is read and no other.
+    pub fn read(&self, cell: &CellOf<C>) -> &'a C::Inputs {
+        self.record(self.scene.index.layout.cell_source(cell));
+        self.scene.inputs
+    }
+
+    /// A value that many parts read. It is computed when it is first read, and again when something
+    /// changed that it has read. Only if the new value differs, its readers are pending.
+    pub fn shared(&self, key: &C::SharedKey) -> Arc<C::Shared> {
+        let Scene {
+            capability,
+            index,
+            shared,
+            ..
+        } = self.scene;
+        self.record(index.layout.shared_source(key));
+        if let Some(value) = shared.borrow().get(key) {
+            return value.clone();
+        }
+        let reader = Self::new(self.scene, None);
+        let value = Arc::new(capability.shared(key, &reader));
+        let reads = reader.into_reads();
+        shared.borrow_mut().add(key.clone(), value.clone(), reads);
+        value
+    }
+
+    /// Claims a value, such as a tunnel key in one router. Returns the part that has it, if that is
+    /// another one: the first in the order of all parts that claim it.
+    ///
+    /// `space` tells values of different kinds apart. A shared value cannot claim.
+    pub fn claim(&self, space: &'static str, value: impl Hash) -> Option<&'a C::Part> {
+        self.claim_source(self.scene.index.layout.claim_source(space, value))
+    }
+
+    /// Claims the row of an identity that is one text, as a part does that wants this row. Returns
+    /// the part that has it, if that is another one.
+    pub fn claim_row<T>(&self, table: Table<T>, name: &str) -> Option<&'a C::Part> {
+        let (key, _) = self.scene.index.named(table.place, &SmolStr::new(name));
+        self.claim_source(key.source())
+    }
+
+    fn claim_source(&self, source: Source) -> Option<&'a C::Part> {
+        let (part, key) = self.part?;
+        let mut reads = self.reads.borrow_mut();
+        reads.sources.push(Read::new(source, true));
+        reads.claims.push(source);
+        let claimants = self.scene.dependencies.claimants(source);
+        let others = claimants.filter(|other| *other != part);
+        let first = others
+            .filter_map(|other| self.scene.parts.get(other))
+            .min()?;
+        (first < key).then_some(first)
+    }
+
+    /// The report of a part that comes before this one in the order of parts. A changed report makes
+    /// its readers pending in the same pass.
+    pub fn report(&self, part: &C::Part) -> Option<&'a C::Report> {
+        debug_assert!(
+            self.part.is_some_and(|(_, key)| part < key),
+            "only parts read reports, those of parts before them"
+        );
+        self.record(self.scene.index.layout.report_source(part));
+        self.scene.reports.get(self.scene.parts.find(part)?)
     }
 
     /// The row whose identity is one text (mostly its name), whoever owns it. Of several it is the
     /// first by UUID.
     pub fn row<T>(&self, table: Table<T>, name: &str) -> Option<RowView<'a>> {
-        let (key, row) = self.index.named(table.place, &SmolStr::new(name));
-        self.record(Source::Key(key), false);
-        Some(self.index.view(table.place, row?))
+        let index = self.scene.index;
+        let (key, row) = index.named(table.place, &SmolStr::new(name));
+        self.record(key.source());
+        Some(index.view(table.place, row?))
+    }
+
+    /// All rows whose identity is one text, by UUID.
+    pub fn rows<T>(&self, table: Table<T>, name: &str) -> impl Iterator<Item = RowView<'a>> {
+        let index = self.scene.index;
+        let (key, rows) = index.all_named(table.place, &SmolStr::new(name));
+        self.record(key.source());
+        let rows = rows.into_iter();
+        rows.filter_map(move |uuid| {
+            let row = index.row(table.place, uuid)?;
+            Some(index.view(table.place, row))
+        })
     }
 
     /// References to all rows whose identity is one text, by UUID.
-    pub fn rows<T: TableRow>(&self, table: Table<T>, name: &str) -> Vec<Ref<T>> {
-        let (key, rows) = self.index.all_named(table.place, &SmolStr::new(name));
-        self.record(Source::Key(key), false);
-        rows.into_iter().map(Ref::new).collect()
+    pub fn references<T: TableRow>(&self, table: Table<T>, name: &str) -> Vec<Ref<T>> {
+        let rows = self.rows(table, name);
+        rows.map(|row| Ref::new(row.uuid())).collect()
     }
 
     /// A row as a typed row, with the managed columns.
@@ -85,36 +207,77 @@ impl<'a, C: Capability> Reader<'a, C> {
         })
     }
 
-    /// Rows of the database that belong to the part.
-    pub fn owned(&self) -> impl Iterator<Item = PartRow<'a>> {
-        let (index, part) = (self.index, self.part);
-        index.owned(part).filter_map(move |owned| {
-            let row = index.row(owned.table, owned.uuid)?;
-            let view = index.view(owned.table, row);
-            Some(PartRow { owned, view })
-        })
+    /// Rows of the database that belong to the part. A shared value has none.
+    pub fn owned(&self) -> impl Iterator<Item = PartRow<'a>> + use<'a, C> {
+        let index = self.scene.index;
+        let part = self.part.map(|(part, _)| part);
+        part.into_iter().flat_map(|part| rows_of(index, part))
     }
 
-    /// Rows that hold a row of the part.
+    /// Rows of the database that belong to parts of a range, by part. It takes as long as there are
+    /// parts of any kind.
+    pub fn owned_in(
+        &self,
+        range: RangeInclusive<C::Part>,
+    ) -> impl Iterator<Item = (&'a C::Part, PartRow<'a>)> + use<'a, C> {
+        let Scene { index, parts, .. } = self.scene;
+        let mut found: Vec<(&C::Part, PartId)> = parts
+            .iter()
+            .filter(|(part, _)| range.contains(part))
+            .collect();
+        found.sort_unstable();
+        self.reads.borrow_mut().ranges.push(range);
+        let found = found.into_iter();
+        found.flat_map(|(part, id)| rows_of(index, id).map(move |row| (part, row)))
+    }
+
+    /// Rows that hold a row of a part.
     pub fn holders(&self, holding: Holding, row: PartRow<'_>) -> impl Iterator<Item = RowView<'a>> {
-        let index = self.index;
+        let index = self.scene.index;
         let holder = index.layout.holding(holding).spec.holder;
         let holders: Vec<Uuid> = index.holders(holding).of(row.owned.uuid).collect();
-        holders.into_iter().filter_map(move |uuid| {
-            let row = index.row(holder, uuid)?;
-            Some(index.view(holder, row))
-        })
+        let holders = holders
+            .into_iter()
+            .filter_map(|uuid| Some(index.view(holder, index.row(holder, uuid)?)));
+        // A holder may get another name.
+        let holders: Vec<RowView<'a>> = holders.collect();
+        for key in holders
+            .iter()
+            .flat_map(|row| index.keys_of(holder, row.row))
+        {
+            self.record(key.source());
+        }
+        holders.into_iter()
     }
 
     /// Returns `true` if the database's schema has this column.
     pub fn has_column<T>(&self, table: Table<T>, column: &str) -> bool {
-        let columns = &self.index.layout.table(table.place).columns;
+        let columns = &self.scene.index.layout.table(table.place).columns;
         columns
             .iter()
             .any(|(name, id, _)| *name == column && id.is_some())
     }
 
-    pub(crate) fn record(&self, source: Source<CellOf<C>>, is_wanted: bool) {
-        self.read.borrow_mut().push((source, is_wanted));
+    /// Returns `true` if the database's schema allows a text in a column.
+    pub fn allows<T: TableRow>(&self, column: &str, text: &str) -> bool {
+        self.scene.index.allows(T::TABLE, column, text)
     }
+
+    pub(crate) fn record(&self, source: Source) {
+        self.reads
+            .borrow_mut()
+            .sources
+            .push(Read::new(source, false));
+    }
+}
+
+fn rows_of<P: Clone + Eq + Hash>(
+    index: &Index<P>,
+    part: PartId,
+) -> impl Iterator<Item = PartRow<'_>> {
+    index.owned(part).filter_map(move |owned| {
+        let row = index.row(owned.table, owned.uuid)?;
+        let view = index.view(owned.table, row);
+        Some(PartRow { owned, view })
+    })
 }

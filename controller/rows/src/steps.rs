@@ -11,6 +11,8 @@ use crate::table::{Holding, Phase, TablePlace};
 #[derive(Debug)]
 pub(crate) struct Step {
     pub(crate) phase: Phase,
+    /// Steps of one phase and number stay together.
+    pub(crate) together: Option<u32>,
     /// The part that is not as it should be.
     pub(crate) part: PartId,
     pub(crate) action: Action,

@@ -2,19 +2,14 @@
 //! managed.
 
 use std::fmt;
-use std::hash::BuildHasher;
 use std::marker::PhantomData;
 
-use foldhash::fast::RandomState;
-use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::{Datum, Map};
 use patchbay_schemas::row::Row;
-use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableId};
 use patchbay_schemas::typed::{Field, TableRow};
-use smol_str::SmolStr;
 use uuid::Uuid;
 
-use crate::columns::Rule;
+use crate::resolved::ResolvedTable;
 
 /// Content by which a row is recognised as a wanted one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -26,6 +21,9 @@ pub enum Identity {
     /// Values of these columns among the rows of one holder. Without columns: a holder has one such
     /// row.
     InHolder(&'static [&'static str]),
+    /// Value of this key of column `external_ids` among the rows of the part that wants it. No other
+    /// part can want the row, and no name leads to it.
+    InPart(&'static str),
 }
 
 impl Identity {
@@ -116,6 +114,8 @@ pub(crate) struct TableSpec<P> {
     pub(crate) is_shared: bool,
     pub(crate) phases: Phases,
     pub(crate) owner: Option<OwnerOf<P>>,
+    /// Column that grows before it shrinks.
+    pub(crate) staged: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -146,6 +146,7 @@ impl<P> Layout<P> {
             is_shared: false,
             phases: Phases::default(),
             owner: None,
+            staged: None,
         });
         Declared {
             layout: self,
@@ -201,7 +202,7 @@ pub struct Declared<'l, P, T> {
     table: Table<T>,
 }
 
-impl<P, T> Declared<'_, P, T> {
+impl<P, T: TableRow> Declared<'_, P, T> {
     fn spec(&mut self) -> &mut TableSpec<P> {
         &mut self.layout.tables[self.table.place.index()]
     }
@@ -228,208 +229,17 @@ impl<P, T> Declared<'_, P, T> {
         self
     }
 
+    /// Lets a set column of existing rows grow in the phase in which rows change, and shrink in the
+    /// phase in which they go. In one transaction it is one change.
+    #[must_use]
+    pub fn staged<C>(mut self, column: Field<T, C>) -> Self {
+        self.spec().staged = Some(column.name());
+        self
+    }
+
     /// Returns the table.
     pub fn declare(self) -> Table<T> {
         self.table
-    }
-}
-
-/// A [`Layout`] with the columns of one database schema.
-#[derive(Debug)]
-pub(crate) struct Resolved {
-    pub(crate) tables: Vec<ResolvedTable>,
-    pub(crate) holdings: Vec<ResolvedHolding>,
-    pub(crate) hasher: RandomState,
-}
-
-#[derive(Debug)]
-pub(crate) struct ResolvedTable {
-    pub(crate) name: &'static str,
-    /// `None`: the schema has no such table.
-    pub(crate) id: Option<TableId>,
-    pub(crate) is_root: bool,
-    pub(crate) phases: Phases,
-    /// Managed columns, in the order of the row type.
-    pub(crate) columns: Vec<(&'static str, Option<ColumnId>, Rule)>,
-    pub(crate) identity: ResolvedIdentity,
-    pub(crate) name_column: Option<ColumnId>,
-    pub(crate) external_ids: Option<ColumnId>,
-    /// Holdings whose column is in this table.
-    pub(crate) holds: Vec<Holding>,
-    /// Holdings whose members are rows of this table.
-    pub(crate) held_by: Vec<Holding>,
-}
-
-#[derive(Debug)]
-pub(crate) struct ResolvedIdentity {
-    pub(crate) is_in_holder: bool,
-    /// For each column: its place in the row type and in the database.
-    columns: Vec<(usize, ColumnId)>,
-    external_id: Option<&'static str>,
-    /// Place of the unique index over exactly the identity's columns.
-    pub(crate) unique_index: Option<usize>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ResolvedHolding {
-    pub(crate) spec: HoldingSpec,
-    pub(crate) column: Option<ColumnId>,
-    /// `true` if the column holds at most one row.
-    pub(crate) is_single: bool,
-}
-
-impl Resolved {
-    pub(crate) fn new<P>(layout: &Layout<P>, schema: &DatabaseSchema) -> Self {
-        let holdings: Vec<ResolvedHolding> = layout
-            .holdings
-            .iter()
-            .map(|spec| {
-                let holder = layout.tables[spec.holder.index()].name;
-                let table = schema.table_by_name(holder).map(|(_, table)| table);
-                let column = table.and_then(|table| table.column_id(spec.column));
-                let ty = table.zip(column).map(|(table, id)| table.column_type(id));
-                ResolvedHolding {
-                    spec: *spec,
-                    column,
-                    is_single: ty.is_some_and(|ty| ty.max == 1),
-                }
-            })
-            .collect();
-        let tables = (0..).zip(&layout.tables).map(|(place, spec)| {
-            let place = TablePlace(place);
-            let found = schema.table_by_name(spec.name);
-            let column = |name: &str| found.and_then(|(_, table)| table.column_id(name));
-            let of = |is_it: &dyn Fn(&HoldingSpec) -> bool| -> Vec<Holding> {
-                let places = (0..).zip(&holdings);
-                let these = places.filter(|(_, holding)| is_it(&holding.spec));
-                these.map(|(place, _)| Holding(place)).collect()
-            };
-            let holds = of(&|holding| holding.holder == place);
-            let rule = |name: &str| {
-                let is_holding = |holding: &Holding| {
-                    let spec = &holdings[holding.index()].spec;
-                    spec.column == name
-                };
-                match spec.is_shared {
-                    _ if holds.iter().any(is_holding) => Rule::Leave,
-                    true => Rule::Extend,
-                    false => Rule::Replace,
-                }
-            };
-            let columns = spec.columns.iter();
-            ResolvedTable {
-                name: spec.name,
-                id: found.map(|(id, _)| id),
-                is_root: found.is_none_or(|(_, table)| table.is_root),
-                phases: spec.phases,
-                columns: columns
-                    .map(|name| (*name, column(name), rule(name)))
-                    .collect(),
-                identity: ResolvedIdentity::new(spec, schema),
-                name_column: column("name"),
-                external_ids: column("external_ids"),
-                held_by: of(&|holding| holding.held == place),
-                holds,
-            }
-        });
-        Self {
-            tables: tables.collect(),
-            hasher: RandomState::default(),
-            holdings,
-        }
-    }
-
-    pub(crate) fn table(&self, place: TablePlace) -> &ResolvedTable {
-        &self.tables[place.index()]
-    }
-
-    pub(crate) fn holding(&self, holding: Holding) -> &ResolvedHolding {
-        &self.holdings[holding.index()]
-    }
-
-    /// Key of a wanted row: its identity among all rows of the table, or, for
-    /// [`Identity::InHolder`], within a holder.
-    pub(crate) fn wanted_key(&self, place: TablePlace, wanted: &[Datum]) -> Option<u64> {
-        let identity = &self.table(place).identity;
-        if let Some(key) = identity.external_id {
-            let columns = &self.table(place).columns;
-            let at = columns
-                .iter()
-                .position(|(name, ..)| *name == "external_ids")?;
-            return Some(self.hash_text(wanted[at].as_map()?.get_str(key)?));
-        }
-        let columns = identity.columns.iter();
-        Some(self.hash(columns.map(|(at, _)| &wanted[*at])))
-    }
-
-    /// Key of a row of the database, as in [`wanted_key`](Self::wanted_key).
-    pub(crate) fn row_key(&self, place: TablePlace, row: &Row) -> Option<u64> {
-        let table = self.table(place);
-        if let Some(key) = table.identity.external_id {
-            return Some(self.hash_text(table.external_ids(row)?.get_str(key)?));
-        }
-        let columns = table.identity.columns.iter();
-        Some(self.hash(columns.filter_map(|(_, column)| row.values.get(*column))))
-    }
-
-    /// Key of the row whose identity is one text.
-    pub(crate) fn text_key(&self, place: TablePlace, text: &SmolStr) -> u64 {
-        if self.table(place).identity.external_id.is_some() {
-            return self.hash_text(text);
-        }
-        self.hash([&Datum::scalar(Atom::String(text.clone()))].into_iter())
-    }
-
-    /// Key of a row within a holder.
-    pub(crate) fn key_in_holder(&self, holding: Holding, holder: Uuid, key: u64) -> u64 {
-        self.hasher.hash_one((holding.0, holder, key))
-    }
-
-    fn hash_text(&self, text: &str) -> u64 {
-        self.hasher.hash_one(text)
-    }
-
-    fn hash<'d>(&self, data: impl Iterator<Item = &'d Datum>) -> u64 {
-        data.fold(0, |key, datum| self.hasher.hash_one((key, datum)))
-    }
-}
-
-impl ResolvedIdentity {
-    fn new<P>(spec: &TableSpec<P>, schema: &DatabaseSchema) -> Self {
-        let (names, external_id): (&[&str], _) = match spec.identity {
-            Identity::Columns(names) | Identity::InHolder(names) => (names, None),
-            Identity::ExternalId(key) => (&[], Some(key)),
-        };
-        let is_in_holder = matches!(spec.identity, Identity::InHolder(_));
-        let table = schema.table_by_name(spec.name).map(|(_, table)| table);
-        let column = |name: &&str| {
-            let at = spec.columns.iter().position(|column| column == name)?;
-            Some((at, table?.column_id(name)?))
-        };
-        let columns: Vec<(usize, ColumnId)> = names.iter().filter_map(column).collect();
-        let ids: Vec<ColumnId> = columns.iter().map(|(_, id)| *id).collect();
-        let unique_index = table.and_then(|table| {
-            let mut indexes = table.indexes.iter();
-            indexes.position(|index| !is_in_holder && !ids.is_empty() && *index == ids)
-        });
-        Self {
-            is_in_holder,
-            columns,
-            external_id,
-            unique_index,
-        }
-    }
-
-    /// Values of a wanted row in the columns of the identity.
-    pub(crate) fn values(&self, wanted: &[Datum]) -> Vec<Datum> {
-        let columns = self.columns.iter();
-        columns.map(|(at, _)| wanted[*at].clone()).collect()
-    }
-}
-
-impl ResolvedTable {
-    fn external_ids<'r>(&self, row: &'r Row) -> Option<&'r Map> {
-        row.values.get(self.external_ids?)?.as_map()
     }
 }
 

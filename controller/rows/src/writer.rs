@@ -13,8 +13,9 @@ use uuid::Uuid;
 use crate::change::{Change, Counts, PlanError};
 use crate::columns::Rule;
 use crate::index::RowKey;
+use crate::resolved::Resolved;
 use crate::steps::{Action, Membership, NewRow, Step, Target};
-use crate::table::{Holding, Resolved, TablePlace};
+use crate::table::{Holding, TablePlace};
 
 type Keyed<V> = HashMap<RowKey, V, RandomState>;
 
@@ -32,7 +33,12 @@ pub(crate) struct Writer<'a> {
     changed: HashSet<Uuid, RandomState>,
     deleted: HashSet<Uuid, RandomState>,
     dissolved: HashSet<Uuid, RandomState>,
+    /// Changes of rows with a staged column: the last step of a row decides.
+    staged: BTreeMap<(TablePlace, Uuid), Vec<ColumnChange>>,
 }
+
+/// Name, present value and wanted value of a column.
+type ColumnChange = (&'static str, Datum, Datum);
 
 /// Drops steps that cannot be taken, because they refer to rows that neither are there nor come:
 /// they wait for them.
@@ -79,6 +85,7 @@ impl<'a> Writer<'a> {
             changed: HashSet::default(),
             deleted: HashSet::default(),
             dissolved: HashSet::default(),
+            staged: BTreeMap::new(),
         }
     }
 
@@ -90,7 +97,7 @@ impl<'a> Writer<'a> {
         limit: usize,
         comment: &str,
     ) -> Result<Change, PlanError> {
-        steps.sort_by_key(|step| step.phase);
+        steps.sort_by_key(|step| (step.phase, step.together));
         let inserts = (0..)
             .zip(&steps)
             .filter_map(|(place, step)| match &step.action {
@@ -101,13 +108,20 @@ impl<'a> Writer<'a> {
         let mut steps: Vec<Option<Step>> = steps.into_iter().map(Some).collect();
         let mut taken = 0;
         let mut more = false;
+        let mut last = None;
         for place in 0..steps.len() {
-            if taken >= limit.max(1) && steps[place].is_some() {
+            let Some(step) = &steps[place] else {
+                continue;
+            };
+            let batch = step.together.map(|number| (step.phase, number));
+            if taken >= limit.max(1) && (batch.is_none() || batch != last) {
                 more = true;
                 break;
             }
+            last = batch;
             taken += self.take(place, &mut steps, &inserts)?;
         }
+        self.write_staged()?;
         self.write_rows()?;
         Ok(Change {
             more,
@@ -139,9 +153,10 @@ impl<'a> Writer<'a> {
                 row,
                 columns,
             } => {
-                let name = self.layout.table(table).name;
-                if self.txn.update_row(name, row, columns)? {
-                    self.changed.insert(row);
+                if self.layout.table(table).staged.is_some() {
+                    self.stage((table, row), columns);
+                } else {
+                    self.update((table, row), columns)?;
                 }
             }
             Action::Attach(membership) => self.attach(membership),
@@ -165,6 +180,36 @@ impl<'a> Writer<'a> {
             }
         }
         Ok(taken)
+    }
+
+    fn update(
+        &mut self,
+        (table, row): (TablePlace, Uuid),
+        columns: Vec<ColumnChange>,
+    ) -> Result<(), PlanError> {
+        let name = self.layout.table(table).name;
+        if self.txn.update_row(name, row, columns)? {
+            self.changed.insert(row);
+        }
+        Ok(())
+    }
+
+    /// Adds changes to those of earlier steps of the row.
+    fn stage(&mut self, row: (TablePlace, Uuid), columns: Vec<ColumnChange>) {
+        let changes = self.staged.entry(row).or_default();
+        for (name, have, wanted) in columns {
+            match changes.iter_mut().find(|(of, ..)| *of == name) {
+                Some((.., last)) => *last = wanted,
+                None => changes.push((name, have, wanted)),
+            }
+        }
+    }
+
+    fn write_staged(&mut self) -> Result<(), PlanError> {
+        for (row, columns) in std::mem::take(&mut self.staged) {
+            self.update(row, columns)?;
+        }
+        Ok(())
     }
 
     fn insert(&mut self, mut row: NewRow) {

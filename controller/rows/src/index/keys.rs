@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use foldhash::fast::RandomState;
 use uuid::Uuid;
 
+use crate::dependencies::Source;
 use crate::table::TablePlace;
 
 /// Identity of a row in short: its table and a hash. Lookups of existing rows compare the identity
@@ -13,6 +14,14 @@ use crate::table::TablePlace;
 pub(crate) struct RowKey {
     pub(crate) table: TablePlace,
     pub(crate) hash: u64,
+}
+
+impl RowKey {
+    /// The identity as a source that parts read.
+    pub(crate) fn source(self) -> Source {
+        let table = (u64::from(self.table.0) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Source::new(self.hash ^ table)
+    }
 }
 
 /// Maps keys to rows.

@@ -10,7 +10,7 @@
 mod holders;
 mod keys;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -20,12 +20,13 @@ use patchbay_engine::db::{RowChange, Snapshot};
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::row::Row;
-use patchbay_schemas::schema::TableId;
+use patchbay_schemas::schema::{Constraint, TableId};
 use smol_str::SmolStr;
 use uuid::Uuid;
 
 use crate::parts::{PartId, Parts};
-use crate::table::{Holding, Layout, Owner, OwnerOf, Resolved, RowView, TablePlace};
+use crate::resolved::Resolved;
+use crate::table::{Holding, Layout, Owner, OwnerOf, RowView, TablePlace};
 use holders::Holders;
 use keys::Keys;
 pub(crate) use keys::RowKey;
@@ -122,16 +123,27 @@ impl<P: Clone + Eq + Hash> Index<P> {
     ) -> Touched {
         self.snapshot = snapshot.clone();
         let mut touched = Touched::default();
-        let mut moved = BTreeSet::new();
+        let mut gained = Vec::new();
+        let mut moved = Vec::new();
         for change in changes {
             let places = self.places.get(&change.table).cloned().unwrap_or_default();
             for place in places {
                 let (old, new) = (change.old.as_deref(), change.new.as_deref());
-                self.follow_owner(place, old, new, parts, &mut touched);
+                self.follow_owner(place, old, new, parts, (&mut touched, &mut gained));
                 self.follow_keys(place, old, new, &mut touched);
                 moved.extend(self.follow_members(place, old, new, &mut touched));
             }
         }
+        self.add_owned(gained);
+        // New rows are touched already.
+        let new = changes.iter().filter(|change| change.old.is_none());
+        let new: HashSet<Uuid, RandomState> = new
+            .filter(|_| !moved.is_empty())
+            .filter_map(|change| Some(change.new.as_ref()?.uuid))
+            .collect();
+        moved.retain(|(_, row)| !new.contains(row));
+        moved.sort_unstable();
+        moved.dedup();
         for (place, row) in moved {
             self.touch_moved(place, row, parts, &mut touched);
         }
@@ -194,6 +206,18 @@ impl<P: Clone + Eq + Hash> Index<P> {
         (key, rows.map(|row| row.uuid).collect())
     }
 
+    /// Returns `true` if the schema allows a text in a column of a table.
+    pub(crate) fn allows(&self, table: &str, column: &str, text: &str) -> bool {
+        let Some((_, table)) = self.snapshot.schema().table_by_name(table) else {
+            return false;
+        };
+        let column = table.column_id(column).map(|id| table.column_type(id));
+        column.is_some_and(|column| match &column.key.constraint {
+            Constraint::Enum(allowed) => allowed.contains(&Atom::from(text)),
+            _ => true,
+        })
+    }
+
     /// Rows of an identity. `values` are its columns' values.
     pub(crate) fn find(
         &self,
@@ -239,7 +263,7 @@ impl<P: Clone + Eq + Hash> Index<P> {
         old: Option<&Row>,
         new: Option<&Row>,
         parts: &mut Parts<P>,
-        touched: &mut Touched,
+        (touched, gained): (&mut Touched, &mut Vec<OwnedRow>),
     ) {
         if self.owners[place.index()].is_none() {
             return;
@@ -254,6 +278,9 @@ impl<P: Clone + Eq + Hash> Index<P> {
             let (Some(row), Some(part)) = (row, part) else {
                 continue;
             };
+            if is_same && is_new {
+                continue;
+            }
             let part = parts.id(part);
             touched.parts.push(part);
             let owned = OwnedRow {
@@ -263,13 +290,21 @@ impl<P: Clone + Eq + Hash> Index<P> {
             };
             match (is_same, is_new) {
                 (true, _) => {}
-                (false, true) => {
-                    self.owned.insert(owned);
-                }
+                (false, true) => gained.push(owned),
                 (false, false) => {
+                    self.add_owned(std::mem::take(gained));
                     self.owned.remove(&owned);
                 }
             }
+        }
+    }
+
+    /// Adds rows of parts: few one by one, many by a merge that costs one pass over all rows.
+    fn add_owned(&mut self, gained: Vec<OwnedRow>) {
+        if gained.len() < self.owned.len() / 16 {
+            self.owned.extend(gained);
+        } else {
+            self.owned.append(&mut gained.into_iter().collect());
         }
     }
 

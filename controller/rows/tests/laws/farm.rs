@@ -10,16 +10,19 @@ use patchbay_rows::{
     Table,
 };
 use patchbay_schemas::nb::{
-    Copp, LoadBalancerGroup, LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute,
-    LogicalSwitch,
+    AddressSet, Copp, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
+    LogicalRouterStaticRoute, LogicalSwitch,
 };
 use patchbay_schemas::typed::Ref;
+
+use crate::plots::{MADE, Terms};
 
 /// A router of a site.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Site {
     pub(crate) key: u8,
     pub(crate) has_group: bool,
+    pub(crate) members: u8,
 }
 
 /// A node with which all sites have a link.
@@ -76,6 +79,8 @@ pub(crate) enum Part {
     Shared,
     Site(u8),
     Link(u8, u8),
+    Policies(u8),
+    Tally(u8),
 }
 
 #[derive(Debug)]
@@ -84,10 +89,13 @@ pub(crate) struct Farming {
     routers: Table<LogicalRouter>,
     ports: Table<LogicalRouterPort>,
     routes: Table<LogicalRouterStaticRoute>,
+    pub(crate) policies: Table<LogicalRouterPolicy>,
+    pub(crate) sets: Table<AddressSet>,
     groups: Table<LoadBalancerGroup>,
     router_copp: Holding,
     router_ports: Holding,
     router_routes: Holding,
+    pub(crate) router_policies: Holding,
     switch_groups: Holding,
 }
 
@@ -102,6 +110,9 @@ pub(crate) fn port_name(site: u8, node: u8) -> String {
 
 fn owner(row: &RowView<'_>) -> Owner<Part> {
     let number = |key| row.external_id(key).and_then(|text| text.parse().ok());
+    if let (Some("policies"), Some(site)) = (row.external_id("kind"), number("site")) {
+        return Owner::Part(Part::Policies(site));
+    }
     match (row.external_id("owner"), number("site"), number("node")) {
         (Some("farm"), Some(site), Some(node)) => Owner::Part(Part::Link(site, node)),
         (Some("farm"), Some(site), None) => Owner::Part(Part::Site(site)),
@@ -114,7 +125,10 @@ fn owner(row: &RowView<'_>) -> Owner<Part> {
 impl Capability for Farming {
     type Part = Part;
     type Inputs = Farm;
+    type Group = Option<u8>;
     type Report = String;
+    type SharedKey = Terms;
+    type Shared = u8;
 
     fn declare(layout: &mut Layout<Part>) -> Self {
         let phases = |come, go| Phases {
@@ -138,6 +152,17 @@ impl Capability for Farming {
             .phases(phases(4, 0))
             .owned_by(owner)
             .declare();
+        let policies = layout
+            .table(Identity::InPart("id"))
+            .phases(phases(5, 0))
+            .owned_by(owner)
+            .declare();
+        let sets = layout
+            .table(Identity::NAME)
+            .staged(AddressSet::ADDRESSES)
+            .phases(phases(0, 6))
+            .owned_by(owner)
+            .declare();
         let groups = layout.table(Identity::NAME).shared().declare();
         let switches = layout
             .table::<LogicalSwitch>(Identity::NAME)
@@ -148,18 +173,40 @@ impl Capability for Farming {
             router_ports: layout.exclusive_holding(routers, LogicalRouter::PORTS, ports),
             router_routes: layout.exclusive_holding(routers, LogicalRouter::STATIC_ROUTES, routes),
             switch_groups: layout.holding(switches, LogicalSwitch::LOAD_BALANCER_GROUP, groups),
+            router_policies: layout.exclusive_holding(routers, LogicalRouter::POLICIES, policies),
             copps,
             routers,
             ports,
             routes,
+            policies,
+            sets,
             groups,
         }
+    }
+
+    fn group(&self, part: &Part) -> Option<u8> {
+        match part {
+            Part::Shared => None,
+            Part::Site(site) | Part::Link(site, _) | Part::Policies(site) | Part::Tally(site) => {
+                Some(*site)
+            }
+        }
+    }
+
+    fn comment(&self, group: &Option<u8>) -> String {
+        format!("farm {group:?}")
+    }
+
+    fn shared(&self, key: &Terms, reader: &Reader<'_, Self>) -> u8 {
+        Self::terms(*key, reader)
     }
 
     fn parts(&self, cell: &Cell, inputs: &Farm, part: &mut dyn FnMut(Part)) {
         match cell {
             Cell::Site(site) => {
                 part(Part::Site(*site));
+                part(Part::Policies(*site));
+                part(Part::Tally(*site));
                 inputs
                     .nodes
                     .keys()
@@ -176,7 +223,9 @@ impl Capability for Farming {
     fn exists(&self, part: &Part, inputs: &Farm) -> bool {
         match part {
             Part::Shared => true,
-            Part::Site(site) => inputs.sites.contains_key(site),
+            Part::Site(site) | Part::Policies(site) | Part::Tally(site) => {
+                inputs.sites.contains_key(site)
+            }
             Part::Link(site, node) => {
                 inputs.sites.contains_key(site) && inputs.nodes.contains_key(node)
             }
@@ -197,13 +246,15 @@ impl Capability for Farming {
             }
             Part::Site(site) => self.site(*site, reader, rows),
             Part::Link(site, node) => self.link(*site, *node, reader, rows),
+            Part::Policies(site) => self.policies(*site, reader, rows),
+            Part::Tally(site) => Self::tally(*site, reader, rows),
         }
     }
 }
 
 impl Farming {
     fn site(&self, number: u8, reader: &Reader<'_, Self>, rows: &mut PartRows<String>) {
-        let Some(site) = reader.read(Cell::Site(number)).sites.get(&number) else {
+        let Some(site) = reader.read(&Cell::Site(number)).sites.get(&number) else {
             return;
         };
         let ids = [("owner", "farm".to_owned()), ("site", number.to_string())];
@@ -215,6 +266,7 @@ impl Farming {
         };
         rows.put(self.routers, &router)
             .holds(self.router_copp, "shared");
+        self.set(number, site, rows);
         if site.has_group {
             let group = LoadBalancerGroup {
                 name: format!("group{number}"),
@@ -228,14 +280,19 @@ impl Farming {
     }
 
     fn link(&self, site: u8, node: u8, reader: &Reader<'_, Self>, rows: &mut PartRows<String>) {
-        let inputs = reader.read(Cell::Site(site));
+        let inputs = reader.read(&Cell::Site(site));
         if !inputs.sites.contains_key(&site) {
             return;
         }
-        let Some(facts) = reader.read(Cell::Node(node)).nodes.get(&node) else {
+        let Some(facts) = reader.read(&Cell::Node(node)).nodes.get(&node) else {
             return;
         };
-        let setting = reader.read(Cell::Setting).setting;
+        if let Some(first) = reader.claim("address", (site, facts.address)) {
+            rows.report(format!("address {} is that of {first:?}", facts.address));
+            return;
+        }
+        rows.report(MADE.to_owned());
+        let terms = reader.shared(&Terms::OfSite(site));
         let router = format!("router{site}");
         let ids = [
             ("owner", "farm".to_owned()),
@@ -245,7 +302,7 @@ impl Farming {
         let ids = ids.map(|(key, value)| (key.to_owned(), value));
         let port = LogicalRouterPort {
             name: port_name(site, node),
-            mac: format!("{}:{}", facts.address, setting),
+            mac: format!("{}:{terms}", facts.address),
             external_ids: ids.clone().into(),
             ..LogicalRouterPort::default()
         };
