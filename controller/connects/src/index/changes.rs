@@ -103,12 +103,15 @@ impl Index {
                 (connect, policies)
             }
             TableKind::Acl | TableKind::AddressSet => (identity.owner(row)?, Some(Part::Isolation)),
-            // Groups have no external ids; the name contains the owner.
+            // Groups have no external ids; the name contains the owner. The prefix alone names none.
             TableKind::Group => {
                 let connect = identity
                     .name(row)
                     .strip_prefix(LOAD_BALANCER_GROUP_PREFIX)?;
-                (connect, Some(Part::Services))
+                (
+                    Some(connect).filter(|connect| !connect.is_empty())?,
+                    Some(Part::Services),
+                )
             }
             TableKind::Switch | TableKind::LoadBalancer | TableKind::Copp => return None,
         };
