@@ -9,64 +9,78 @@ use patchbay_model::condition::{ConditionReport, ConditionStatus};
 /// Condition type.
 pub const CONNECTED: &str = "Connected";
 
-/// Number of zones listed by name for one message; further ones are counted.
+/// Number of zones or nodes listed by name for one message; further ones are counted.
 const MAX_NAMED_ZONES: usize = 3;
-/// Maximum number of obstacles and of notices in the condition message; further ones are counted.
+/// Maximum number of messages of each kind in the condition message; further ones are counted.
 const MAX_MESSAGES: usize = 20;
 
 /// Reports of all zones about one connect.
 #[derive(Clone, Debug, Default)]
 pub struct ZoneReports<'a> {
-    /// Names and summaries of zones that have reported the connect's current generation.
+    /// Names and summaries of running zones that have reported the connect's current version, for
+    /// the current nodes and networks.
     pub current: Vec<(&'a str, &'a ZoneSummary)>,
-    /// Zones whose last report is about an earlier generation.
+    /// Zones whose last report is about another version of the connect, or about other nodes or
+    /// networks.
     pub outdated: Vec<&'a str>,
     /// Zones that have never reported the connect.
     pub silent: Vec<&'a str>,
+    /// Zones that have reported the connect and do not run any more.
+    pub expired: Vec<&'a str>,
+    /// Names and summaries of zones in `outdated` and `expired` that have reported the connect's
+    /// current version. Their obstacles count, because most of them do not depend on what has
+    /// changed since.
+    pub former: Vec<(&'a str, &'a ZoneSummary)>,
+    /// Nodes whose zone has never reported any connect. What OVN-Kubernetes has not written for
+    /// them yet is no failure.
+    pub joining: BTreeSet<&'a str>,
+    /// Nodes that OVN does not manage. They have no zone.
+    pub unmanaged: Vec<&'a str>,
 }
 
 impl<'a> ZoneReports<'a> {
     /// True if no zone has reported the connect.
     pub fn is_empty(&self) -> bool {
-        self.current.is_empty() && self.outdated.is_empty()
+        self.current.is_empty() && self.outdated.is_empty() && self.expired.is_empty()
     }
 
-    /// Distinct obstacles of all current reports.
+    /// Distinct obstacles of all reports that count.
     pub fn obstacles(&self) -> BTreeSet<&'a str> {
-        let summaries = self.current.iter().map(|(_, summary)| *summary);
-        summaries
-            .flat_map(|summary| &summary.obstacles)
-            .map(String::as_str)
-            .collect()
+        self.skipped().by_text.into_keys().collect()
     }
 
     /// Returns the condition.
     ///
-    /// Reports about an earlier generation do not count. Notices are listed in the message and do
-    /// not change the status.
+    /// Reports about an earlier version of the connect do not count. Notices are listed in the
+    /// message and do not change the status.
     pub fn condition(&self) -> ConditionReport {
-        let skipped = ZoneMessages::of(&self.current, |summary| (&summary.obstacles, summary.more));
-        let noted = ZoneMessages::of(&self.current, |summary| {
-            (&summary.notices, summary.more_notices)
-        });
+        let skipped = self.skipped();
         let mut parts = Vec::new();
-        if !self.current.is_empty() || (self.outdated.is_empty() && self.silent.is_empty()) {
+        if !self.current.is_empty() || (self.is_empty() && self.silent.is_empty()) {
             parts.push(self.counts());
         }
         let is_complete = skipped.is_empty();
         parts.extend(skipped.format_parts("skipped"));
-        if !self.outdated.is_empty() {
-            parts.push(format!(
-                "not up to date in {}",
-                format_zones(&self.outdated)
-            ));
+        for (label, zones) in [
+            ("not up to date in", &self.outdated),
+            ("no report yet from", &self.silent),
+            ("no sign of life from", &self.expired),
+        ] {
+            if !zones.is_empty() {
+                parts.push(format!("{label} {}", format_zones(zones)));
+            }
         }
-        if !self.silent.is_empty() {
-            parts.push(format!("no report yet from {}", format_zones(&self.silent)));
+        parts.extend(self.awaited().format_parts("waiting"));
+        parts.extend(self.noted().format_parts("noted"));
+        if !self.unmanaged.is_empty() {
+            let nodes = abbreviate_list(&self.unmanaged, MAX_NAMED_ZONES);
+            let plural = plural(self.unmanaged.len());
+            parts.push(format!("without OVN annotations: node{plural} {nodes}"));
         }
-        parts.extend(noted.format_parts("noted"));
         let (status, reason) = if !is_complete {
             (ConditionStatus::False, "SomethingSkipped")
+        } else if !self.expired.is_empty() {
+            (ConditionStatus::Unknown, "ZonesNotRunning")
         } else if !self.silent.is_empty() {
             (ConditionStatus::Unknown, "ZonesSilent")
         } else if !self.outdated.is_empty() {
@@ -82,34 +96,73 @@ impl<'a> ZoneReports<'a> {
         }
     }
 
-    /// Formats the numbers of networks, ports and zones. Zones may connect different numbers of
-    /// networks; those with the fewest are listed.
+    /// Obstacles, and nodes with incomplete annotations that are not joining.
+    fn skipped(&self) -> ZoneMessages<'a> {
+        let mut messages = ZoneMessages::default();
+        for (zone, summary) in self.counted() {
+            messages.add(zone, summary.obstacles.iter(), summary.more);
+            let pending = summary.pending_nodes.iter();
+            let pending = pending.filter(|(node, _)| !self.joining.contains(node.as_str()));
+            // Nodes that are left out may be joining ones, too.
+            let more = if self.joining.is_empty() {
+                summary.more_pending_nodes
+            } else {
+                0
+            };
+            messages.add(zone, pending.map(|(_, message)| message), more);
+        }
+        messages
+    }
+
+    /// Joining nodes with incomplete annotations.
+    fn awaited(&self) -> ZoneMessages<'a> {
+        let mut messages = ZoneMessages::default();
+        for (zone, summary) in self.counted() {
+            let pending = summary.pending_nodes.iter();
+            let pending = pending.filter(|(node, _)| self.joining.contains(node.as_str()));
+            messages.add(zone, pending.map(|(_, message)| message), 0);
+        }
+        messages
+    }
+
+    fn noted(&self) -> ZoneMessages<'a> {
+        let mut messages = ZoneMessages::default();
+        for (zone, summary) in &self.current {
+            messages.add(zone, summary.notices.iter(), summary.more_notices);
+        }
+        messages
+    }
+
+    /// Reports whose obstacles count.
+    fn counted(&self) -> impl Iterator<Item = (&'a str, &'a ZoneSummary)> {
+        self.current.iter().chain(&self.former).copied()
+    }
+
+    /// Formats the numbers of networks, ports and zones. Every zone has all ports of the connect
+    /// router. Zones may connect different numbers of networks; those with the fewest are listed.
     fn counts(&self) -> String {
         let summaries = || self.current.iter().map(|(_, summary)| *summary);
-        let networks = || summaries().map(|summary| summary.networks);
-        let (least, most) = (
-            networks().min().unwrap_or_default(),
-            networks().max().unwrap_or_default(),
-        );
-        let mut networks = format_count(most, "network");
-        let mut fewest = String::new();
-        if least < most {
-            networks = format!("{least} to {networks}");
-            let zones = self.current.iter().copied();
-            let zones = zones.filter(|(_, summary)| summary.networks == least);
-            let zones: Vec<&str> = zones.map(|(zone, _)| zone).collect();
-            fewest = format!(", fewest in {}", format_zones(&zones));
-        }
-        let ports = summaries().map(|summary| summary.ports).sum();
-        format!(
-            "connected: {networks} with {} in {}{fewest}",
-            format_count(ports, "port"),
-            format_count(self.current.len(), "zone")
-        )
+        let networks = format_range(summaries().map(|summary| summary.networks), "network");
+        let ports = format_range(summaries().map(|summary| summary.ports), "port");
+        let least = summaries().map(|summary| summary.networks).min();
+        let zones = self.current.iter().copied();
+        let fewest = zones.filter(|(_, summary)| Some(summary.networks) == least);
+        let fewest: Vec<&str> = fewest.map(|(zone, _)| zone).collect();
+        let fewest = if fewest.len() < self.current.len() {
+            format!(", fewest in {}", format_zones(&fewest))
+        } else {
+            String::new()
+        };
+        let zones = match self.current.len() {
+            count @ (0 | 1) => format_count(count, "zone"),
+            count => format!("each of {count} zones"),
+        };
+        format!("connected: {networks} with {ports} in {zones}{fewest}")
     }
 }
 
 /// Distinct messages, each with the zones that reported it.
+#[derive(Default)]
 struct ZoneMessages<'a> {
     by_text: BTreeMap<&'a str, Vec<&'a str>>,
     /// Number of messages that zones left out of their summaries.
@@ -117,19 +170,12 @@ struct ZoneMessages<'a> {
 }
 
 impl<'a> ZoneMessages<'a> {
-    fn of(
-        summaries: &[(&'a str, &'a ZoneSummary)],
-        messages_of: impl Fn(&'a ZoneSummary) -> (&'a Vec<String>, usize),
-    ) -> Self {
-        let (mut by_text, mut more) = (BTreeMap::<&str, Vec<&str>>::new(), 0);
-        for (zone, summary) in summaries {
-            let (messages, left_out) = messages_of(summary);
-            more += left_out;
-            for message in messages {
-                by_text.entry(message).or_default().push(zone);
-            }
+    /// Adds the messages of a zone, which has left out `more` others.
+    fn add(&mut self, zone: &'a str, messages: impl Iterator<Item = &'a String>, more: usize) {
+        self.more += more;
+        for message in messages {
+            self.by_text.entry(message).or_default().push(zone);
         }
-        Self { by_text, more }
     }
 
     fn is_empty(&self) -> bool {
@@ -155,169 +201,28 @@ impl<'a> ZoneMessages<'a> {
 }
 
 fn format_zones(zones: &[&str]) -> String {
-    let plural = if zones.len() == 1 { "" } else { "s" };
+    let plural = plural(zones.len());
     format!("zone{plural} {}", abbreviate_list(zones, MAX_NAMED_ZONES))
 }
 
 fn format_count(number: usize, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
+    format!("{number} {noun}{}", plural(number))
+}
+
+/// Formats the smallest and the largest of several numbers, or the number that all are.
+fn format_range(numbers: impl Iterator<Item = usize> + Clone, noun: &str) -> String {
+    let least = numbers.clone().min().unwrap_or_default();
+    let most = format_count(numbers.max().unwrap_or_default(), noun);
+    if most == format_count(least, noun) {
+        most
+    } else {
+        format!("{least} to {most}")
+    }
+}
+
+const fn plural(number: usize) -> &'static str {
+    if number == 1 { "" } else { "s" }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::report::{ConnectReport, ConnectedNetwork, HeldReason, NetworkSkip, SkippedNetwork};
-
-    fn complete() -> ZoneSummary {
-        let network = ConnectedNetwork {
-            owner: "layer3_1".parse().unwrap(),
-            network: "red".to_owned(),
-            is_local: true,
-            ports: 2,
-            routes: 2,
-        };
-        ZoneSummary::from(&ConnectReport {
-            connected: vec![network],
-            ..ConnectReport::default()
-        })
-    }
-
-    fn condition_of(
-        current: &[(&str, &ZoneSummary)],
-        outdated: &[&str],
-        silent: &[&str],
-    ) -> ConditionReport {
-        let reports = ZoneReports {
-            current: current.to_vec(),
-            outdated: outdated.to_vec(),
-            silent: silent.to_vec(),
-        };
-        reports.condition()
-    }
-
-    #[test]
-    fn the_condition_lists_counts_and_skipped_networks() {
-        let complete = complete();
-        let condition = condition_of(&[("n1", &complete)], &[], &[]);
-        assert_eq!(condition.status, ConditionStatus::True);
-        assert_eq!(
-            condition.message,
-            "connected: 1 network with 2 ports in 1 zone"
-        );
-        let held = ZoneSummary::from(&ConnectReport::held(HeldReason::NoTunnelKey));
-        let condition = condition_of(&[("n1", &complete), ("n2", &held)], &[], &[]);
-        assert_eq!(condition.status, ConditionStatus::False);
-        assert_eq!(
-            condition.message,
-            "connected: 0 to 1 network with 2 ports in 2 zones, fewest in zone n2; \
-             skipped: zone n2: the connect router has no tunnel key yet"
-        );
-    }
-
-    #[test]
-    fn equal_messages_of_several_zones_are_listed_once() {
-        let skipped = ["layer3_1", "layer3_2", "layer3_3"].map(|owner| SkippedNetwork {
-            owner: owner.parse().unwrap(),
-            network: None,
-            reason: NetworkSkip::Unknown,
-        });
-        let report = ConnectReport {
-            skipped_networks: skipped.into(),
-            ..ConnectReport::default()
-        };
-        let summary = ZoneSummary::short(&report, 1);
-        let names: Vec<String> = (1..=5).map(|number| format!("n{number}")).collect();
-        let zones: Vec<_> = names.iter().map(|name| (name.as_str(), &summary)).collect();
-        assert_eq!(
-            condition_of(&zones, &[], &[]).message,
-            "connected: 0 networks with 0 ports in 5 zones; \
-             skipped: zones n1, n2, n3 and 2 more: network layer3_1: the network is not known; and 10 more"
-        );
-    }
-
-    #[test]
-    fn messages_above_the_maximum_are_counted() {
-        let obstacles = (0..100).map(|number| format!("obstacle {number:03}"));
-        let summary = ZoneSummary {
-            obstacles: obstacles.collect(),
-            ..ZoneSummary::default()
-        };
-        let message = condition_of(&[("n1", &summary), ("n2", &summary)], &[], &[]).message;
-        let end = "; zones n1, n2: obstacle 019; and 160 more";
-        assert!(message.ends_with(end), "{message}");
-    }
-
-    #[test]
-    fn zones_without_a_report_make_the_condition_unknown() {
-        let condition = condition_of(&[("n1", &complete())], &[], &["n2", "n3"]);
-        assert_eq!(
-            (condition.status, condition.reason),
-            (ConditionStatus::Unknown, "ZonesSilent")
-        );
-        assert_eq!(
-            condition.message,
-            "connected: 1 network with 2 ports in 1 zone; no report yet from zones n2, n3"
-        );
-    }
-
-    #[test]
-    fn outdated_reports_do_not_count() {
-        let complete = complete();
-        let condition = condition_of(&[("n1", &complete)], &["n2"], &[]);
-        assert_eq!(
-            (condition.status, condition.reason),
-            (ConditionStatus::Unknown, "ZonesNotUpToDate")
-        );
-        assert_eq!(
-            condition.message,
-            "connected: 1 network with 2 ports in 1 zone; not up to date in zone n2"
-        );
-        let condition = condition_of(&[], &["n1", "n2"], &[]);
-        assert_eq!(condition.message, "not up to date in zones n1, n2");
-        // An obstacle in one zone makes the condition false, whatever the others report.
-        let held = ZoneSummary::from(&ConnectReport::held(HeldReason::NoTunnelKey));
-        let condition = condition_of(&[("n1", &held)], &["n2"], &["n3"]);
-        assert_eq!(condition.status, ConditionStatus::False);
-        assert_eq!(
-            condition.message,
-            "connected: 0 networks with 0 ports in 1 zone; \
-             skipped: zone n1: the connect router has no tunnel key yet; \
-             not up to date in zone n2; no report yet from zone n3"
-        );
-    }
-
-    #[test]
-    fn notices_are_listed_and_do_not_change_the_status() {
-        let mut odd = complete();
-        odd.notices = vec!["network red: odd".to_owned()];
-        odd.more_notices = 2;
-        let complete = complete();
-        let condition = condition_of(&[("n1", &odd), ("n2", &odd), ("n3", &complete)], &[], &[]);
-        assert_eq!(condition.status, ConditionStatus::True);
-        assert_eq!(
-            condition.message,
-            "connected: 1 network with 6 ports in 3 zones; \
-             noted: zones n1, n2: network red: odd; and 4 more"
-        );
-        odd.obstacles = vec!["network blue: bad".to_owned()];
-        let condition = condition_of(&[("n1", &odd)], &["n2"], &[]);
-        assert_eq!(condition.status, ConditionStatus::False);
-        assert_eq!(
-            condition.message,
-            "connected: 1 network with 2 ports in 1 zone; skipped: zone n1: network blue: bad; \
-             not up to date in zone n2; noted: zone n1: network red: odd; and 2 more"
-        );
-    }
-
-    #[test]
-    fn zones_with_the_fewest_networks_are_listed() {
-        let complete = complete();
-        let none = ZoneSummary::default();
-        let zones = [("n1", &complete), ("n2", &none), ("n3", &complete)];
-        assert_eq!(
-            condition_of(&zones, &[], &[]).message,
-            "connected: 0 to 1 network with 4 ports in 3 zones, fewest in zone n2"
-        );
-    }
-}
+mod tests;

@@ -20,6 +20,8 @@ pub(super) struct NodeIds {
     without: BTreeSet<String>,
     /// Names of nodes whose id annotation cannot be read.
     unreadable: BTreeSet<String>,
+    /// Names of nodes without any annotation of OVN.
+    unmanaged: BTreeSet<String>,
 }
 
 /// Creation time and name; the node with the lowest rank owns the id.
@@ -36,6 +38,9 @@ impl NodeIds {
             self.without.insert(node.name.clone());
             if node.has_unknown_id() {
                 self.unreadable.insert(node.name.clone());
+            }
+            if node.is_unmanaged {
+                self.unmanaged.insert(node.name.clone());
             }
             return;
         };
@@ -56,6 +61,7 @@ impl NodeIds {
         let Some(id) = node.id else {
             self.without.remove(&node.name);
             self.unreadable.remove(&node.name);
+            self.unmanaged.remove(&node.name);
             return;
         };
         if let Some(others) = self.others.get_mut(&id) {
@@ -98,6 +104,8 @@ impl NodeIds {
         let without = self.without.iter().map(|node| {
             let skip = if self.unreadable.contains(node) {
                 NodeSkip::UnreadableId
+            } else if self.unmanaged.contains(node) {
+                NodeSkip::Unmanaged
             } else {
                 NodeSkip::NoId
             };

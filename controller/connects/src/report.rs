@@ -1,5 +1,7 @@
 //! Connected and skipped networks of a CNC in one zone, with the reasons.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use thiserror::Error;
 
 use patchbay_model::abbreviation::abbreviate_list;
@@ -7,6 +9,9 @@ use patchbay_model::{ConnectError, OwnerKey, PointToPointError, TunnelKeyError};
 
 /// Number of networks that a notice lists by name; further ones are counted.
 const MAX_NAMED_NETWORKS: usize = 10;
+/// Number of networks that the message about a pending node lists by name; further ones are
+/// counted.
+const MAX_NAMED_PENDING: usize = 3;
 
 /// Reason why a pass changes no row of a connect.
 #[derive(Debug, Error)]
@@ -65,6 +70,10 @@ pub enum NetworkSkip {
 /// Reason why a network is not connected on one node.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum NodeSkip {
+    /// The node has no annotation of OVN: it runs Windows or a virtual kubelet, or it is joining.
+    /// It does not prevent the connect from being complete.
+    #[error("OVN does not manage the node: it has no id, no chassis id and no subnets")]
+    Unmanaged,
     /// The cluster manager has not allocated an id to the node yet.
     #[error("the node has no id yet")]
     NoId,
@@ -100,6 +109,13 @@ pub enum NodeSkip {
     /// The node's subnet annotation cannot be read. Existing routes are retained.
     #[error("the node's subnets cannot be read")]
     UnreadableSubnets,
+}
+
+impl NodeSkip {
+    /// True if OVN-Kubernetes is going to write what is missing, as it does while a node joins.
+    pub const fn is_pending(&self) -> bool {
+        matches!(self, Self::NoId | Self::NoChassis | Self::NoSubnet)
+    }
 }
 
 /// Irregularity that prevents no connection.
@@ -199,6 +215,25 @@ pub struct SkippedNode {
     pub reason: NodeSkip,
 }
 
+impl SkippedNode {
+    fn message(&self) -> String {
+        let Self {
+            network,
+            node,
+            reason,
+        } = self;
+        match node {
+            Some(node) => format!("network {network}, node {node}: {reason}"),
+            None => format!("network {network}: {reason}"),
+        }
+    }
+
+    /// Name of the node, if OVN-Kubernetes is going to write what is missing.
+    fn pending_node(&self) -> Option<&str> {
+        self.node.as_deref().filter(|_| self.reason.is_pending())
+    }
+}
+
 /// Result of one connect in one zone.
 #[derive(Debug, Default)]
 pub struct ConnectReport {
@@ -232,42 +267,88 @@ impl ConnectReport {
         }
     }
 
-    /// True if every network is connected on every node.
+    /// True if every network is connected on every node that OVN manages.
     pub fn is_complete(&self) -> bool {
-        self.held.is_none() && self.skipped_networks.is_empty() && self.skipped_nodes.is_empty()
+        self.obstacle_count() == 0
     }
 
-    /// Number of obstacles: reasons, skipped networks and skipped nodes.
+    /// Number of obstacles: reasons, skipped networks and skipped nodes that OVN manages.
     pub fn obstacle_count(&self) -> usize {
-        usize::from(self.held.is_some()) + self.skipped_networks.len() + self.skipped_nodes.len()
+        usize::from(self.held.is_some())
+            + self.skipped_networks.len()
+            + self.managed_skipped_nodes().count()
+    }
+
+    /// Skipped nodes that OVN manages.
+    fn managed_skipped_nodes(&self) -> impl Iterator<Item = &SkippedNode> {
+        self.skipped_nodes
+            .iter()
+            .filter(|skipped| skipped.reason != NodeSkip::Unmanaged)
+    }
+
+    /// Nodes that OVN does not manage, by name.
+    pub fn unmanaged_nodes(&self) -> BTreeSet<&str> {
+        self.skipped_nodes
+            .iter()
+            .filter(|skipped| skipped.reason == NodeSkip::Unmanaged)
+            .filter_map(|skipped| skipped.node.as_deref())
+            .collect()
     }
 
     /// Obstacles as messages: at most one for each network and each node of each network.
     pub fn obstacles(&self) -> impl Iterator<Item = String> {
+        let nodes = self.managed_skipped_nodes().map(SkippedNode::message);
+        self.zone_obstacles().chain(nodes)
+    }
+
+    /// Obstacles other than skipped nodes, as messages.
+    fn zone_obstacles(&self) -> impl Iterator<Item = String> {
         let held = self.held.iter().map(ToString::to_string);
         let networks = self.skipped_networks.iter().map(|skipped| {
             let name = skipped.network.as_ref();
             let name = name.map_or_else(|| skipped.owner.to_string(), Clone::clone);
             format!("network {name}: {}", skipped.reason)
         });
-        let nodes = self.skipped_nodes.iter().map(|skipped| {
-            let SkippedNode {
-                network,
-                node,
-                reason,
-            } = skipped;
-            match node {
-                Some(node) => format!("network {network}, node {node}: {reason}"),
-                None => format!("network {network}: {reason}"),
-            }
-        });
-        held.chain(networks).chain(nodes)
+        held.chain(networks)
     }
 
-    /// Obstacles, then notices, as messages.
+    /// Obstacles that OVN-Kubernetes does not remove on its own, as messages.
+    pub(super) fn lasting_obstacles(&self) -> impl Iterator<Item = String> {
+        let nodes = self.managed_skipped_nodes();
+        let nodes = nodes.filter(|skipped| skipped.pending_node().is_none());
+        self.zone_obstacles().chain(nodes.map(SkippedNode::message))
+    }
+
+    /// Nodes whose annotations are not complete yet, each with one message for all networks.
+    pub(super) fn pending_nodes(&self) -> BTreeMap<String, String> {
+        let mut networks = BTreeMap::<&str, BTreeMap<String, Vec<&str>>>::new();
+        for skipped in &self.skipped_nodes {
+            if let Some(node) = skipped.pending_node() {
+                let reasons = networks.entry(node).or_default();
+                let reason = reasons.entry(skipped.reason.to_string()).or_default();
+                reason.push(&skipped.network);
+            }
+        }
+        let message = |node: &str, reasons: BTreeMap<String, Vec<&str>>| {
+            let reasons = reasons.into_iter().map(|(reason, networks)| {
+                let plural = if networks.len() == 1 { "" } else { "s" };
+                let networks = abbreviate_list(&networks, MAX_NAMED_PENDING);
+                format!("network{plural} {networks}, node {node}: {reason}")
+            });
+            reasons.collect::<Vec<_>>().join("; ")
+        };
+        networks
+            .into_iter()
+            .map(|(node, reasons)| (node.to_owned(), message(node, reasons)))
+            .collect()
+    }
+
+    /// Obstacles, then notices and nodes that OVN does not manage, as messages.
     pub fn messages(&self) -> Vec<String> {
         let notices = self.notices.iter().map(ToString::to_string);
-        self.obstacles().chain(notices).collect()
+        let unmanaged = self.unmanaged_nodes().into_iter();
+        let unmanaged = unmanaged.map(|node| format!("node {node}: {}", NodeSkip::Unmanaged));
+        self.obstacles().chain(notices).chain(unmanaged).collect()
     }
 }
 
@@ -323,5 +404,56 @@ mod tests {
         assert!(!held.is_complete());
         assert_eq!(held.messages().len(), 1);
         assert!(ConnectReport::default().is_complete());
+    }
+
+    fn skipped(network: &str, node: &str, reason: NodeSkip) -> SkippedNode {
+        SkippedNode {
+            network: network.to_owned(),
+            node: Some(node.to_owned()),
+            reason,
+        }
+    }
+
+    #[test]
+    fn a_node_that_ovn_does_not_manage_is_noted() {
+        let report = ConnectReport {
+            skipped_nodes: vec![
+                skipped("blue", "win-1", NodeSkip::Unmanaged),
+                skipped("red", "win-1", NodeSkip::Unmanaged),
+            ],
+            ..ConnectReport::default()
+        };
+        assert!(report.is_complete());
+        assert_eq!(
+            report.messages(),
+            [
+                "node win-1: OVN does not manage the node: it has no id, no chassis id and no subnets"
+            ]
+        );
+    }
+
+    #[test]
+    fn pending_nodes_have_one_message_for_all_networks() {
+        let report = ConnectReport {
+            skipped_nodes: vec![
+                skipped("blue", "n1", NodeSkip::NoChassis),
+                skipped("red", "n1", NodeSkip::NoChassis),
+                skipped("red", "n2", NodeSkip::NoSubnet),
+                skipped("red", "n3", NodeSkip::UnreadableId),
+            ],
+            ..ConnectReport::default()
+        };
+        let pending: Vec<String> = report.pending_nodes().into_values().collect();
+        assert_eq!(
+            pending,
+            [
+                "networks blue, red, node n1: the node has no chassis id yet",
+                "network red, node n2: the node has no subnet of the network yet",
+            ]
+        );
+        assert_eq!(
+            report.lasting_obstacles().collect::<Vec<_>>(),
+            ["network red, node n3: the node's id cannot be read"]
+        );
     }
 }

@@ -1,5 +1,7 @@
 //! Summary of a connect in one zone, as zones publish it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::report::{ConnectReport, Notice};
@@ -25,6 +27,12 @@ pub struct ZoneSummary {
     pub obstacles: Vec<String>,
     /// Number of obstacles left out.
     pub more: usize,
+    /// Messages about nodes whose annotations are not complete yet, by node.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub pending_nodes: BTreeMap<String, String>,
+    /// Number of pending nodes left out.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more_pending_nodes: usize,
     /// Messages about irregularities that prevent no connection.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
@@ -38,8 +46,10 @@ impl From<&ConnectReport> for ZoneSummary {
         Self {
             networks: report.connected.len(),
             ports: report.connected.iter().map(|network| network.ports).sum(),
-            obstacles: report.obstacles().collect(),
+            obstacles: report.lasting_obstacles().collect(),
             more: 0,
+            pending_nodes: report.pending_nodes(),
+            more_pending_nodes: 0,
             notices: report.notices.iter().map(Notice::lasting).collect(),
             more_notices: 0,
         }
@@ -47,13 +57,25 @@ impl From<&ConnectReport> for ZoneSummary {
 }
 
 impl ZoneSummary {
-    /// Summarizes a report with at most `most` obstacles and `most` notices, and truncates long
-    /// messages.
+    /// Summarizes a report with at most `most` obstacles, pending nodes and notices each, and
+    /// truncates long messages.
     pub fn short(report: &ConnectReport, most: usize) -> Self {
         let mut summary = Self::from(report);
         summary.more = cut(&mut summary.obstacles, most);
+        summary.more_pending_nodes = summary.pending_nodes.len().saturating_sub(most);
+        if let Some(first) = summary.pending_nodes.keys().nth(most).cloned() {
+            summary.pending_nodes.split_off(&first);
+        }
         summary.more_notices = cut(&mut summary.notices, most);
         summary
+    }
+
+    /// True if every network is connected on every node that OVN manages.
+    pub fn is_complete(&self) -> bool {
+        self.obstacles.is_empty()
+            && self.more == 0
+            && self.pending_nodes.is_empty()
+            && self.more_pending_nodes == 0
     }
 }
 

@@ -18,7 +18,7 @@ pub const CLUSTER_MANAGER: &str = "system:serviceaccount:ovn-kubernetes:ovnkube-
 const ZONE_CONTROLLER_USER: &str = "system:serviceaccount:ovn-kubernetes:ovnkube-node";
 /// Namespace of OVN-Kubernetes, and of the reports.
 const NAMESPACE: &str = "ovn-kubernetes";
-/// Prefix of the name of a zone's report, which the name of the node follows.
+/// Prefix of the name of a zone's report and lease, which the name of the node follows.
 const REPORT_NAME_PREFIX: &str = "patchbay-zone-";
 /// Longest node name in bytes that fits into the name of a report. A digest replaces a longer one.
 const MAX_NODE_NAME_BYTES: usize = 253 - REPORT_NAME_PREFIX.len();
@@ -131,21 +131,23 @@ fn namespace_label() -> AdmissionPolicy {
     )
 }
 
-/// Which `ConfigMap`s zones write. Roles cannot name what is to be created, so that one node's token would reach all of the
-/// namespace, and what other zones report.
+/// `ConfigMap`s and leases that zones write. A role cannot limit the names of objects that are
+/// created, so without this policy the token of one node would reach all of the namespace.
 fn zone_reports() -> AdmissionPolicy {
     let extra = "request.userInfo.extra";
     let rules = [
         (
             format!("object.metadata.name.startsWith('{REPORT_NAME_PREFIX}')"),
-            format!("Zone controllers may write only ConfigMaps named {REPORT_NAME_PREFIX}NODE."),
+            format!(
+                "Zone controllers may write only ConfigMaps and Leases named {REPORT_NAME_PREFIX}NODE."
+            ),
         ),
         (
             format!(
                 "!has({extra}) || !('{NODE_CLAIM}' in {extra}) || {extra}['{NODE_CLAIM}'].all(node, \
                  size(node) > {MAX_NODE_NAME_BYTES} || object.metadata.name == '{REPORT_NAME_PREFIX}' + node)"
             ),
-            "A zone controller may write only the report of its own node.".to_owned(),
+            "A zone controller may write only the report and the lease of its own node.".to_owned(),
         ),
     ];
     let validations = rules.map(|(expression, message)| Validation {
@@ -161,6 +163,19 @@ fn zone_reports() -> AdmissionPolicy {
         validations.into(),
     );
     if let Some(spec) = &mut made.policy.spec {
+        if let Some(MatchResources {
+            resource_rules: Some(rules),
+            ..
+        }) = &mut spec.match_constraints
+        {
+            let leases = rules.iter().map(|rule| NamedRuleWithOperations {
+                api_groups: Some(vec!["coordination.k8s.io".to_owned()]),
+                resources: Some(vec!["leases".to_owned()]),
+                ..rule.clone()
+            });
+            let leases: Vec<_> = leases.collect();
+            rules.extend(leases);
+        }
         spec.match_conditions = Some(vec![MatchCondition {
             name: "zones".to_owned(),
             expression: format!(

@@ -94,9 +94,10 @@ impl<'a> Known<'a> {
             }
         }
         let connected = nodes.iter().filter(|node| node.connected).count();
+        let managed = self.nodes.iter().filter(|(node, _)| !node.is_unmanaged);
         let state = if connected == 0 {
             NetworkState::NotConnected
-        } else if connected < nodes.len() {
+        } else if connected < managed.count() {
             NetworkState::Partly
         } else {
             NetworkState::Connected
@@ -202,6 +203,13 @@ impl<'a> Known<'a> {
         of_zone: &BTreeSet<Reason>,
         is_possible: bool,
     ) -> NodeExplanation {
+        if node.is_unmanaged {
+            return NodeExplanation {
+                node: node.name.clone(),
+                connected: false,
+                reasons: vec![self.of_node(&NodeSkip::Unmanaged, &node.name)],
+            };
+        }
         let mut reasons = of_zone.clone();
         let is_layer3 = network.topology == Topology::Layer3;
         // A zone does not report what other zones lack, and only some zones are read.

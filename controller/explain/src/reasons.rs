@@ -107,6 +107,10 @@ impl Reason {
         let (object, field) = match reason {
             NodeSkip::NoId | NodeSkip::UnreadableId | NodeSkip::SharedId(_) => on_node(NODE_ID),
             NodeSkip::NoChassis => on_node(NODE_CHASSIS_ID),
+            NodeSkip::Unmanaged => match node {
+                Some(node) => (format!("Node {node}"), None),
+                None => (of_connect(connect), None),
+            },
             NodeSkip::NoSubnet | NodeSkip::UnreadableSubnets => on_node(NODE_SUBNETS),
             NodeSkip::Address(_) | NodeSkip::TunnelKey(_) | NodeSkip::SharedTunnelKey { .. } => {
                 (of_connect(connect), Some("spec.connectSubnets".to_owned()))

@@ -17,12 +17,15 @@ use super::connect_writer::ConnectWriter;
 use super::debounce::{ChangeSource, debounce, sleep_or_forever, sleep_until_or_forever};
 use super::event_throttle::EventThrottle;
 use super::events::EventSender;
+use super::input_digest::NodeDigests;
 use super::leader_election::LeaderTerm;
-use super::outcome_writer::{OutcomeWriter, RetryLater};
+use super::node_subnets::NetworkNumbers;
+use super::outcome_writer::{OutcomeWriter, RetryLater, ZoneKnowledge};
 use super::projections::{WatchedConnect, WatchedNode};
 use super::store::{StoreReader, WatchEnded};
 use super::write_overlay::{WriteOverlay, has_caught_up};
-use super::zone_reports::WatchedZoneReport;
+use super::zone_liveness::{ZoneLiveness, ZoneState};
+use super::zone_reports::{WatchedZoneReport, ZoneNode};
 use patchbay_allocate::connects::{ClusterController, ClusterObjects};
 use patchbay_engine::backoff::Backoff;
 use patchbay_model::{ClusterSettings, NodeId};
@@ -61,12 +64,14 @@ impl ChangeSource for CommonSources {
     }
 }
 
-/// The objects that the cluster manager watches: also node ids and the zones' reports.
+/// The objects that the cluster manager watches: also nodes, and the zones' reports and leases.
 #[derive(Clone, Debug)]
 pub(super) struct ClusterManagerSources {
     pub(super) common: CommonSources,
     pub(super) nodes: StoreReader<Arc<WatchedNode>>,
     pub(super) reports: StoreReader<Option<Arc<WatchedZoneReport>>>,
+    /// Times of renewal of the zones' leases.
+    pub(super) leases: StoreReader<String>,
 }
 
 /// The cluster manager. It is active while this process is the leader.
@@ -74,6 +79,10 @@ pub(super) struct ClusterManagerSources {
 pub(super) struct ClusterManagerTask {
     pub(super) settings: ClusterSettings,
     pub(super) sources: ClusterManagerSources,
+    /// The numbers of networks in the nodes' packed subnets.
+    pub(super) network_numbers: NetworkNumbers,
+    /// Namespace of the zones' leases.
+    pub(super) namespace: String,
     pub(super) writer: ConnectWriter,
     pub(super) events: EventSender,
     pub(super) term: watch::Receiver<Option<LeaderTerm>>,
@@ -109,8 +118,15 @@ struct LeaderLoop<'a> {
     task: &'a ClusterManagerTask,
     sources: CommonSources,
     nodes: StoreReader<Arc<WatchedNode>>,
-    /// Node ids of the last reconciliation.
-    node_ids: BTreeMap<String, Option<NodeId>>,
+    /// The nodes of the last reconciliation, by name.
+    cluster_nodes: BTreeMap<String, ClusterNode>,
+    node_digests: NodeDigests,
+    leases: StoreReader<String>,
+    liveness: ZoneLiveness,
+    /// When to look at the leases again.
+    next_check: Instant,
+    /// States of the zones at the last reconciliation.
+    zone_states: Vec<ZoneState>,
     reports: StoreReader<Option<Arc<WatchedZoneReport>>>,
     /// The zones' reports that conditions are computed from. `None`: not known yet.
     ///
@@ -131,7 +147,12 @@ impl<'a> LeaderLoop<'a> {
             task,
             sources: task.sources.common.clone(),
             nodes: task.sources.nodes.clone(),
-            node_ids: BTreeMap::new(),
+            cluster_nodes: BTreeMap::new(),
+            node_digests: NodeDigests::new(task.network_numbers.clone()),
+            leases: task.sources.leases.clone(),
+            liveness: ZoneLiveness::new(task.namespace.clone(), task.timing.zone_lease.duration),
+            next_check: Instant::now(),
+            zone_states: Vec::new(),
             reports: task.sources.reports.clone(),
             collected_reports: None,
             reports_due: None,
@@ -165,20 +186,27 @@ impl<'a> LeaderLoop<'a> {
         }
     }
 
-    /// Waits for a reason to reconcile: a change of the common sources, another set of nodes or
-    /// node ids, new reports that are due, or a suppressed event that is due.
+    /// Waits for a reason to reconcile: a change of the common sources, a change of nodes from which
+    /// rows follow, new reports that are due, a zone that stops or starts, or a suppressed event
+    /// that is due.
     async fn wait_for_work(&mut self) -> Result<(), WatchEnded> {
-        let timing = &self.task.timing;
+        let task = self.task;
+        let timing = &task.timing;
         loop {
             let (due, event_due) = (self.reports_due, self.event_throttle.next_due());
             tokio::select! {
                 changed = self.sources.changed() => {
                     changed?;
-                    return debounce(timing, &mut self.sources).await;
+                    return debounce(timing, self).await;
                 }
                 changed = self.nodes.changed() => {
                     changed?;
-                    if node_ids(&self.nodes.objects()) != self.node_ids {
+                    if self.update_nodes() {
+                        return debounce(timing, self).await;
+                    }
+                }
+                () = tokio::time::sleep_until(self.next_check) => {
+                    if self.update_zone_states() {
                         return Ok(());
                     }
                 }
@@ -200,6 +228,35 @@ impl<'a> LeaderLoop<'a> {
                 }
             }
         }
+    }
+
+    /// Updates the nodes. Returns `true` if rows or conditions follow from the difference.
+    fn update_nodes(&mut self) -> bool {
+        let nodes = self.nodes.objects();
+        let listed = nodes.values().map(|seen| {
+            let node = ClusterNode {
+                id: seen.node.id,
+                is_unmanaged: seen.node.is_unmanaged,
+            };
+            (seen.node.name.clone(), node)
+        });
+        let listed = listed.collect();
+        let is_changed = self.node_digests.update(nodes) || self.cluster_nodes != listed;
+        self.cluster_nodes = listed;
+        is_changed
+    }
+
+    /// Updates the states of all nodes' zones. Returns `true` if one differs.
+    fn update_zone_states(&mut self) -> bool {
+        self.next_check = Instant::now() + self.task.timing.zone_lease.check_interval;
+        if self.leases.is_ready() {
+            self.liveness.observe(&self.leases.objects());
+        }
+        let nodes = self.cluster_nodes.keys();
+        let states = nodes.map(|node| self.liveness.state_of(node)).collect();
+        let is_changed = self.zone_states != states;
+        self.zone_states = states;
+        is_changed
     }
 
     /// Waits until the watch has seen everything that a former leader has written. Without that,
@@ -239,22 +296,26 @@ impl<'a> LeaderLoop<'a> {
             self.sources.nads.objects(),
             self.sources.namespaces.objects(),
         );
+        let networks = patchbay_resources::conversion::networks(values(&nads), values(&namespaces));
+        self.update_nodes();
+        self.update_zone_states();
+        let owners = connects.values().flat_map(|seen| &seen.owners);
+        let connected = owners.filter_map(|owner| networks.by_id(owner.network_id));
+        let connected = connected.map(|network| network.name.clone());
+        self.node_digests.set_connected(connected.collect());
         let report = {
-            let networks =
-                patchbay_resources::conversion::networks(values(&nads), values(&namespaces));
             let readable: Vec<_> = connects
                 .values()
                 .map(|seen| self.overlay.with_last_valid_spec(seen))
                 .collect();
-            self.node_ids = node_ids(&self.nodes.objects());
-            let ids = self.node_ids.iter();
+            let ids = self.cluster_nodes.iter();
             let objects = ClusterObjects::new(
                 &networks,
                 values(&nads),
                 values(&namespaces),
                 readable.iter().map(AsRef::as_ref),
             )
-            .with_nodes(ids.filter_map(|(name, id)| Some((name.as_str(), (*id)?))));
+            .with_nodes(ids.filter_map(|(name, node)| Some((name.as_str(), node.id?))));
             self.controller.reconcile(&objects, &now)
         };
         let warnings = report.warnings.iter().map(ToString::to_string).collect();
@@ -272,12 +333,22 @@ impl<'a> LeaderLoop<'a> {
             });
         self.event_throttle
             .retain(|connect| connects.contains_key(connect));
+        let zone_nodes = self.cluster_nodes.iter().zip(&self.zone_states);
+        let zone_nodes = zone_nodes.map(|((name, node), state)| ZoneNode {
+            name,
+            is_unmanaged: node.is_unmanaged,
+            state: *state,
+        });
         let mut outcome_writer = OutcomeWriter {
             task: self.task,
             overlay: &mut self.overlay,
             event_throttle: &mut self.event_throttle,
-            nodes: &self.node_ids,
-            zones: zones.as_ref(),
+            zones: ZoneKnowledge {
+                nodes: zone_nodes.collect(),
+                reports: zones.as_ref(),
+                node_digests: &self.node_digests,
+                networks: &networks,
+            },
             now: &now,
         };
         let mut later = None;
@@ -300,9 +371,22 @@ impl<'a> LeaderLoop<'a> {
     }
 }
 
-fn node_ids(nodes: &OrdMap<ObjectKey, Arc<WatchedNode>>) -> BTreeMap<String, Option<NodeId>> {
-    let ids = nodes.values().map(|seen| &seen.node);
-    ids.map(|node| (node.name.clone(), node.id)).collect()
+/// A node, as far as the cluster manager uses it.
+#[derive(Debug, PartialEq)]
+struct ClusterNode {
+    id: Option<NodeId>,
+    is_unmanaged: bool,
+}
+
+impl ChangeSource for LeaderLoop<'_> {
+    type Error = WatchEnded;
+
+    async fn changed(&mut self) -> Result<(), WatchEnded> {
+        tokio::select! {
+            changed = self.sources.changed() => changed,
+            changed = self.nodes.changed() => changed,
+        }
+    }
 }
 
 fn values<V>(objects: &OrdMap<ObjectKey, Arc<V>>) -> impl Iterator<Item = &V> {

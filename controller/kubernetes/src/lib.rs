@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! watches -> stores -+-> cluster manager -> annotations, status, events  (the leader)
-//!                    |         ^ zones' reports (ConfigMaps)
+//!                    |         ^ zones' reports (ConfigMaps) and signs of life (leases)
 //!                    +-> zone controller -> Northbound transactions      (one process per zone)
 //! ```
 //!
@@ -19,8 +19,9 @@
 //! | `ClusterNetworkConnect` | both | spec, status, two annotations |
 //! | `NetworkAttachmentDefinition` | both | configuration, ids, labels, owner |
 //! | `Namespace` | both | labels |
-//! | `Node` | both | id, chassis and subnets; in the cluster manager the id |
+//! | `Node` | both | id, chassis and subnets |
 //! | `ConfigMap`, with the label of zones | cluster manager | a zone's report |
+//! | `Lease`, with the label of zones | cluster manager | the time of its renewal |
 //! | `Service` | zone | protocols, if it has a cluster IP |
 //! | `Pod`, with dynamic allocation of networks | zone | its node |
 //! | `EgressIP`, with dynamic allocation of networks | zone | namespaces and nodes; optional kind |
@@ -46,6 +47,7 @@
 //! | zone controller | when the Northbound client is closed |
 //! | Northbound session of the engine's client | with its last handle |
 //! | writer of the zone's report | with the zone controller |
+//! | renewal of the zone's lease | with the zone controller |
 //! | writer of events | with the cluster manager |
 //!
 //! [`run()`] fails if the zone controller or a task that never ends has ended. Dropping its future
@@ -64,6 +66,7 @@ mod debounce;
 mod egress_ips;
 mod event_throttle;
 mod events;
+mod input_digest;
 mod inventory;
 mod leader_election;
 mod list_watch;
@@ -78,12 +81,15 @@ mod tolerant_object;
 mod write_overlay;
 mod zone_controller;
 mod zone_inputs;
+mod zone_lease;
+mod zone_liveness;
 mod zone_log;
 mod zone_reports;
 
 pub use client::client;
 pub use config::{
     ClusterManagerConfig, ControllerConfig, LeaseConfig, Timing, ZoneControllerConfig,
+    ZoneLeaseTiming,
 };
 pub use inventory::{ListError, list_inventory};
 pub use run::{RunError, run};

@@ -58,8 +58,7 @@ impl PackedSubnets {
     /// These subnets plus those of `networks` from `others`.
     pub(super) fn merged_with(&self, others: &Self, networks: &HashMap<u32, &String>) -> Self {
         let mut bytes = self.0.to_vec();
-        let mut rest = &*others.0;
-        while let Some((number, subnet)) = take_entry(&mut rest) {
+        for (number, subnet) in others.entries() {
             if networks.contains_key(&number) {
                 put_number(number, &mut bytes);
                 put_subnet(subnet, &mut bytes);
@@ -68,11 +67,16 @@ impl PackedSubnets {
         Self(bytes.into())
     }
 
+    /// All subnets, each with the number of its network.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (u32, IpNet)> {
+        let mut rest = &*self.0;
+        std::iter::from_fn(move || take_entry(&mut rest))
+    }
+
     /// Unpacks the subnets of `networks`, by network name.
     pub(super) fn unpack(&self, networks: &HashMap<u32, &String>) -> BTreeMap<String, Vec<IpNet>> {
         let mut found = BTreeMap::<String, Vec<IpNet>>::new();
-        let mut rest = &*self.0;
-        while let Some((number, subnet)) = take_entry(&mut rest) {
+        for (number, subnet) in self.entries() {
             if let Some(network) = networks.get(&number) {
                 found.entry((*network).clone()).or_default().push(subnet);
             }

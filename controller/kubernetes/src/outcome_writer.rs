@@ -12,12 +12,13 @@ use super::cluster_manager::ClusterManagerTask;
 use super::connect_writer::{ManagedAnnotation, WriteError, managed_part};
 use super::event_throttle::EventThrottle;
 use super::events::EventReason;
+use super::input_digest::NodeDigests;
 use super::projections::WatchedConnect;
 use super::write_overlay::WriteOverlay;
-use super::zone_reports::{self, WatchedZoneReport};
+use super::zone_reports::{self, CollectedReports, WatchedZoneReport, ZoneNode};
 use patchbay_allocate::connects::{ACCEPTED, CncOutcome, with_condition};
-use patchbay_connects::{CONNECTED, ZoneReports};
-use patchbay_model::NodeId;
+use patchbay_connects::CONNECTED;
+use patchbay_model::Networks;
 use patchbay_model::condition::{ConditionReport, ConditionStatus};
 use patchbay_resources::cnc::{ClusterNetworkConnect, ClusterNetworkConnectStatus};
 
@@ -26,11 +27,30 @@ pub(super) struct OutcomeWriter<'a> {
     pub(super) task: &'a ClusterManagerTask,
     pub(super) overlay: &'a mut WriteOverlay,
     pub(super) event_throttle: &'a mut EventThrottle,
-    pub(super) nodes: &'a BTreeMap<String, Option<NodeId>>,
-    /// The zones' reports by zone. `None`: not known yet.
-    pub(super) zones: Option<&'a BTreeMap<&'a str, &'a WatchedZoneReport>>,
+    pub(super) zones: ZoneKnowledge<'a>,
     /// The time of the reconciliation.
     pub(super) now: &'a Time,
+}
+
+/// What the leader knows of the zones.
+pub(super) struct ZoneKnowledge<'a> {
+    pub(super) nodes: Vec<ZoneNode<'a>>,
+    /// The zones' reports by zone. `None`: not known yet.
+    pub(super) reports: Option<&'a BTreeMap<&'a str, &'a WatchedZoneReport>>,
+    pub(super) node_digests: &'a NodeDigests,
+    pub(super) networks: &'a Networks,
+}
+
+impl<'a> ZoneKnowledge<'a> {
+    /// The reports of all zones about one ClusterNetworkConnect. `None`: not known yet.
+    fn reports_about(&self, connect: &WatchedConnect) -> Option<CollectedReports<'a>> {
+        let reports = self.reports?;
+        let inputs = self.node_digests.digest_of(&connect.owners, self.networks);
+        let nodes = self.nodes.iter().copied();
+        Some(zone_reports::reports_about(
+            connect, &inputs, nodes, reports,
+        ))
+    }
 }
 
 /// A write failed and is to be retried.
@@ -103,15 +123,12 @@ impl OutcomeWriter<'_> {
             ),
             None => outcome.status,
         };
-        let (zones, nodes) = (self.zones, self.nodes);
-        let reports = zones.map(|zones| {
-            let nodes = nodes.keys().map(String::as_str);
-            zone_reports::reports_about(&latest, nodes, zones)
-        });
+        let reports = self.zones.reports_about(&latest);
         let status = self.with_connected_condition(&latest.object, status, reports.as_ref());
         let is_written = self.write_status(&latest, &status).await?;
         if let Some(reports) = reports.filter(|_| is_written) {
-            self.emit_connected_event(&latest.object, &status, &reports.obstacles());
+            let obstacles = reports.reports.obstacles();
+            self.emit_connected_event(&latest.object, &status, &obstacles);
         }
         if is_rejected {
             return Err(RetryLater::REJECTED);
@@ -122,21 +139,30 @@ impl OutcomeWriter<'_> {
     /// Adds the condition `Connected` to a status.
     ///
     /// Without any report so far there is no condition. While the reports are not known, the
-    /// condition stays as it is.
+    /// condition stays as it is. It does not become true while it is not known whether all zones
+    /// run, because a former leader may have seen that one does not.
     fn with_connected_condition(
         &self,
         object: &ClusterNetworkConnect,
         status: ClusterNetworkConnectStatus,
-        reports: Option<&ZoneReports<'_>>,
+        collected: Option<&CollectedReports<'_>>,
     ) -> ClusterNetworkConnectStatus {
-        let Some(reports) = reports else {
+        let Some(collected) = collected else {
             return status;
         };
-        if reports.is_empty() && condition(&status, CONNECTED).is_none() {
+        let reports = &collected.reports;
+        let before = condition(&status, CONNECTED);
+        if reports.is_empty() && before.is_none() {
+            return status;
+        }
+        let report = reports.condition();
+        let becomes_true = report.status == ConditionStatus::True
+            && before.is_none_or(|before| before.status != report.status.as_str());
+        if becomes_true && collected.is_unobserved {
             return status;
         }
         let generation = object.metadata.generation;
-        with_condition(Some(&status), reports.condition(), generation, self.now)
+        with_condition(Some(&status), report, generation, self.now)
     }
 
     /// Writes the status if it differs. Returns `true` if the object has the status now.

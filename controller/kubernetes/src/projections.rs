@@ -14,7 +14,9 @@ use super::node_subnets::{NetworkNumbers, PackedSubnets};
 use super::tolerant_object::TolerantObject;
 use patchbay_model::ClusterIpService;
 use patchbay_model::TUNNEL_KEYS;
-use patchbay_model::{self, ConnectSubnetMap, NETWORK_ID, NETWORK_NAME, ROUTER_TUNNEL_KEY};
+use patchbay_model::{
+    self, ConnectSubnetMap, NETWORK_ID, NETWORK_NAME, OwnerKey, ROUTER_TUNNEL_KEY,
+};
 use patchbay_resources::cnc::{
     ClusterNetworkConnect, ClusterNetworkConnectSpec, ClusterNetworkConnectStatus,
 };
@@ -30,6 +32,8 @@ pub(super) struct WatchedConnect {
     pub(super) spec_error: Option<String>,
     /// The version from which rows are derived.
     pub(super) revision: ConnectRevision,
+    /// Owner keys of the networks in the subnet annotation; empty if it cannot be decoded.
+    pub(super) owners: Vec<OwnerKey>,
 }
 
 /// A node as a watch has delivered it.
@@ -39,7 +43,7 @@ pub(super) struct WatchedNode {
     pub(super) uid: Option<String>,
     /// The node, without its subnets.
     pub(super) node: patchbay_model::Node,
-    /// The node's subnets; empty in a process without a zone controller.
+    /// The node's subnets.
     pub(super) subnets: PackedSubnets,
     /// Annotations that cannot be decoded.
     pub(super) errors: Vec<UnreadableAnnotation>,
@@ -69,11 +73,10 @@ pub(super) fn project_namespace(object: MetadataOnly<Namespace>) -> Arc<Namespac
     })
 }
 
-/// Projects a node to what its annotations contain about OVN. `networks` is `None` in a process
-/// without a zone controller; subnets are dropped then.
+/// Projects a node to what its annotations contain about OVN.
 pub(super) fn project_node(
     object: MetadataOnly<Node>,
-    networks: Option<&NetworkNumbers>,
+    networks: &NetworkNumbers,
 ) -> Arc<WatchedNode> {
     let uid = object.metadata.uid.clone();
     let object = Node {
@@ -81,12 +84,12 @@ pub(super) fn project_node(
         ..Node::default()
     };
     let (mut node, errors) = patchbay_resources::conversion::node(&object);
-    let subnets = networks.map(|networks| networks.pack(&node.subnets));
+    let subnets = networks.pack(&node.subnets);
     node.subnets.clear();
     Arc::new(WatchedNode {
         uid,
         node,
-        subnets: subnets.unwrap_or_default(),
+        subnets,
         errors: errors
             .iter()
             .map(|error| UnreadableAnnotation {
@@ -165,8 +168,12 @@ pub(super) fn project_connect(
         ),
         ..ObjectMeta::default()
     };
+    let annotations = object.metadata.annotations.as_ref();
+    let subnets = annotations.and_then(|annotations| annotations.get(ConnectSubnetMap::ANNOTATION));
+    let subnets = ConnectSubnetMap::parse(subnets.map_or("", String::as_str));
     Arc::new(WatchedConnect {
         revision: ConnectRevision::of(&object.metadata),
+        owners: subnets.map_or_else(|_| Vec::new(), |(subnets, _)| subnets.owners().collect()),
         object,
         spec_error,
     })
@@ -194,7 +201,7 @@ mod tests {
         let read = |annotations: serde_json::Value| {
             let object = json!({"metadata": {"name": "n1", "annotations": annotations}});
             let networks = NetworkNumbers::default();
-            project_node(serde_json::from_value(object).unwrap(), Some(&networks))
+            project_node(serde_json::from_value(object).unwrap(), &networks)
         };
         let ovn = json!({NODE_ID: "2", NODE_SUBNETS: r#"{"red":["10.1.2.0/24"]}"#});
         let mut more = ovn.clone();

@@ -5,12 +5,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
 use patchbay_resources::object::ConfigMap;
 
 use super::api::Api;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::api_error;
 use super::config::Timing;
@@ -18,6 +20,9 @@ use super::projections::{WatchedConnect, WatchedNode};
 use super::store::{StoreReader, WatchEnded};
 use super::zone_reports::{ConnectSummary, ZoneReport, config_map_name, report_config_map};
 use patchbay_resources::manifests::ObjectKey;
+
+/// Age of a node up to which it counts as new. Images are loaded and pods started meanwhile.
+const NEW_NODE_AGE: Duration = Duration::from_secs(600);
 
 /// Field manager of the zones' `ConfigMap`s.
 const FIELD_MANAGER: &str = "patchbay-zone";
@@ -44,7 +49,7 @@ impl ReportSource {
         tokio::select! {
             changed = self.reports.changed() => changed.map_err(|_| WatchEnded),
             changed = self.is_unreachable.changed() => changed.map_err(|_| WatchEnded),
-            // The report names each current version, so it changes with them.
+            // The report names all objects.
             changed = self.connects.changed(), if is_unreachable => changed,
             changed = self.nodes.changed(), if is_unreachable => changed,
         }
@@ -88,10 +93,16 @@ impl ReportPublisher {
         let api = Api::<ConfigMap>::namespaced(self.client.clone(), &self.namespace);
         let mut written = ZoneReport::default();
         let mut backoff = self.timing.retry_backoff();
+        let join_end = Instant::now() + self.timing.join_grace_period;
+        let mut has_joined = false;
         loop {
-            match tokio::time::timeout(self.timing.report_refresh_interval, self.source.changed())
-                .await
-            {
+            let rest = join_end.duration_since(Instant::now());
+            let limit = if has_joined || rest.is_zero() {
+                self.timing.report_refresh_interval
+            } else {
+                rest
+            };
+            match tokio::time::timeout(limit, self.source.changed()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return,
                 Err(_) => written = ZoneReport::default(),
@@ -103,6 +114,10 @@ impl ReportPublisher {
                 if report == written || report.node_uid.is_none() {
                     break;
                 }
+                if !has_joined && !report.is_complete() && self.is_joining(join_end) {
+                    break;
+                }
+                has_joined = true;
                 match self.write(&api, &report).await {
                     Ok(()) => {
                         backoff.reset();
@@ -117,6 +132,19 @@ impl ReportPublisher {
                 }
             }
         }
+    }
+
+    /// `true` until `join_end` if the zone's node is new. Its first report waits for what
+    /// OVN-Kubernetes has not created yet, so that a joining node is not reported as a failure.
+    fn is_joining(&mut self, join_end: Instant) -> bool {
+        let nodes = self.source.nodes.objects();
+        let node = nodes.get(&ObjectKey::cluster(&self.source.zone));
+        let created = node.and_then(|node| node.node.created);
+        let is_new = created.is_some_and(|created| {
+            let age = Timestamp::now().duration_since(created);
+            age < SignedDuration::try_from(NEW_NODE_AGE).unwrap_or(SignedDuration::MAX)
+        });
+        is_new && Instant::now() < join_end
     }
 
     /// The delay before a report is written: between half the interval and all of it, by a hash of

@@ -27,6 +27,7 @@ use super::report_publisher::{ReportPublisher, ReportSource};
 use super::store::{StoreReader, store};
 use super::zone_controller::ZoneControllerTask;
 use super::zone_inputs::{ActivitySources, ZoneSources};
+use super::zone_lease::{self, ZoneLeaseRenewer};
 use super::zone_reports::{self, ZoneReport};
 
 /// A task has ended that should run forever.
@@ -64,10 +65,9 @@ pub async fn run(
         namespaces: tasks.watch(&client, projections::project_namespace),
     };
     let network_numbers = NetworkNumbers::default();
-    // Only the zone controller uses the nodes' subnets.
-    let numbers = zone.is_some().then(|| network_numbers.clone());
+    let numbers = network_numbers.clone();
     let nodes = tasks.watch(&client, move |object| {
-        projections::project_node(object, numbers.as_ref())
+        projections::project_node(object, &numbers)
     });
     let (stopping, stopped) = channel::channel(false);
     let mut elector_tasks = JoinSet::new();
@@ -75,7 +75,7 @@ pub async fn run(
     if let Some(settings) = cluster {
         let (events, publisher) = event_channel(client.clone(), identity.clone(), timing);
         publishers.spawn(publisher);
-        let (elector, term) = LeaderElector::new(client.clone(), settings.lease, identity);
+        let (elector, term) = LeaderElector::new(client.clone(), settings.lease, identity.clone());
         elector_tasks.spawn(elector.run(stopped));
         let task = ClusterManagerTask {
             settings: settings.settings,
@@ -88,7 +88,15 @@ pub async fn run(
                     zone_reports::SELECTOR,
                     zone_reports::project_report,
                 ),
+                leases: tasks.watch_labelled(
+                    &client,
+                    &namespace,
+                    zone_reports::SELECTOR,
+                    zone_lease::project_lease,
+                ),
             },
+            network_numbers: network_numbers.clone(),
+            namespace: namespace.clone(),
             writer: ConnectWriter::new(client.clone(), timing.request_timeout, term.clone()),
             events,
             term,
@@ -99,6 +107,15 @@ pub async fn run(
     if let Some(settings) = zone {
         let (report_sender, report_receiver) = channel::channel(ZoneReport::default());
         let (is_unreachable, unreachable) = channel::channel(false);
+        let renewer = ZoneLeaseRenewer {
+            client: client.clone(),
+            namespace: namespace.clone(),
+            zone: settings.zone.clone(),
+            identity,
+            nodes: nodes.clone(),
+            timing,
+        };
+        publishers.spawn(renewer.run());
         let publisher = ReportPublisher {
             client: client.clone(),
             namespace,

@@ -65,7 +65,7 @@ impl ZoneControllerTask {
             timing,
         } = self;
         let work = ZoneReconciler {
-            inputs: ZoneInputs::new(&config),
+            inputs: ZoneInputs::new(&config, sources.network_numbers.clone()),
             zone: config.zone,
             sources,
             report_sender,
@@ -219,8 +219,12 @@ impl ZoneReconciler {
         Ok(complete)
     }
 
-    /// Publishes the zone's report.
+    /// Publishes the zone's report. A node that has never had an id is joining, and has none.
     fn publish_report(&self) {
+        let is_first = self.report_sender.borrow().node_uid.is_none();
+        if is_first && !self.inputs.has_id(&self.zone) {
+            return;
+        }
         let report = ZoneReport {
             node_uid: self.inputs.node_uid(&self.zone),
             connects: self.summaries.clone(),
@@ -300,8 +304,8 @@ impl ZoneReconciler {
     /// Declares that the last summary also holds for the current version of the object.
     fn renew_summary(&mut self, connect: &str) {
         let summary = self.summaries.get_mut(connect);
-        if let (Some(summary), Some(seen)) = (summary, self.inputs.connect(connect)) {
-            summary.renew(seen);
+        if let (Some(summary), Some((seen, inputs))) = (summary, self.inputs.connect(connect)) {
+            summary.renew(seen, inputs);
         }
     }
 
@@ -312,8 +316,8 @@ impl ZoneReconciler {
             self.renew_summary(connect);
             return;
         }
-        if let Some(seen) = self.inputs.connect(connect) {
-            let summary = ConnectSummary::new(seen, report);
+        if let Some((seen, inputs)) = self.inputs.connect(connect) {
+            let summary = ConnectSummary::new(seen, inputs, report);
             self.summaries.insert(connect.to_owned(), summary);
         }
         let before = last.map(|last| last.log.clone()).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! The inputs of the zone controller, updated from the differences of watched objects.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use imbl::OrdMap;
@@ -12,6 +12,7 @@ use super::cluster_manager::CommonSources;
 use super::config::ZoneControllerConfig;
 use super::debounce::ChangeSource;
 use super::egress_ips::{EgressNodes, WatchedEgressIp};
+use super::input_digest::{InputDigest, NodeDigests};
 use super::node_subnets::NetworkNumbers;
 use super::projections::{WatchedConnect, WatchedNode};
 use super::store::{StoreReader, WatchEnded};
@@ -115,10 +116,13 @@ pub(super) struct ZoneInputs {
     connected: BTreeSet<String>,
     /// Problems of `NetworkAttachmentDefinition`s that have been logged.
     problems: BTreeSet<String>,
+    node_digests: NodeDigests,
+    /// Digest of the nodes and networks of each ClusterNetworkConnect, by name.
+    digests: BTreeMap<String, InputDigest>,
 }
 
 impl ZoneInputs {
-    pub(super) fn new(config: &ZoneControllerConfig) -> Self {
+    pub(super) fn new(config: &ZoneControllerConfig, numbers: NetworkNumbers) -> Self {
         Self {
             inputs: Inputs {
                 zone: config.zone.clone(),
@@ -136,6 +140,8 @@ impl ZoneInputs {
             egress: EgressNodes::default(),
             connected: BTreeSet::new(),
             problems: BTreeSet::new(),
+            node_digests: NodeDigests::new(numbers),
+            digests: BTreeMap::new(),
         }
     }
 
@@ -146,8 +152,10 @@ impl ZoneInputs {
             self.namespaces.clone(),
             self.connects.clone(),
         );
+        let networks_before = self.inputs.networks.clone();
         self.update_networks(&mut sources.common);
         self.update_connects(sources.common.connects.objects());
+        let are_connects_unchanged = self.connects.ptr_eq(&before.2);
         if let Some(activity) = &mut sources.activity {
             let pods = activity.pods.objects();
             let (nads, namespaces, connects) = before;
@@ -176,6 +184,13 @@ impl ZoneInputs {
         }
         self.connected = connected;
         let nodes = sources.nodes.objects();
+        self.node_digests.set_connected(self.connected.clone());
+        let are_digests_unchanged = !self.node_digests.update(nodes.clone())
+            && are_connects_unchanged
+            && Arc::ptr_eq(&networks_before, &self.inputs.networks);
+        if !are_digests_unchanged {
+            self.update_digests();
+        }
         let nodes = self.readable_nodes.update(nodes, &sources.network_numbers);
         self.update_nodes(nodes, &sources.network_numbers);
         let services = sources.services.objects();
@@ -187,16 +202,31 @@ impl ZoneInputs {
         &self.inputs
     }
 
-    /// A ClusterNetworkConnect by name.
-    pub(super) fn connect(&self, name: &str) -> Option<&WatchedConnect> {
-        let key = ObjectKey::cluster(name);
-        self.connects.get(&key).map(AsRef::as_ref)
+    /// A ClusterNetworkConnect by name, with the digest of its nodes and networks.
+    pub(super) fn connect(&self, name: &str) -> Option<(&WatchedConnect, &InputDigest)> {
+        let connect = self.connects.get(&ObjectKey::cluster(name))?;
+        Some((connect, self.digests.get(name)?))
+    }
+
+    /// `true` if a node has an id, without which nothing is connected in its zone.
+    pub(super) fn has_id(&self, node: &str) -> bool {
+        let node = self.inputs.nodes.get(node);
+        node.is_some_and(|node| node.id.is_some())
     }
 
     /// The UID of a node.
     pub(super) fn node_uid(&self, name: &str) -> Option<String> {
         let node = self.nodes.get(&ObjectKey::cluster(name))?;
         node.uid.clone()
+    }
+
+    fn update_digests(&mut self) {
+        let digests = self.connects.iter().map(|(key, connect)| {
+            let networks = &self.inputs.networks;
+            let digest = self.node_digests.digest_of(&connect.owners, networks);
+            (key.name.clone(), digest)
+        });
+        self.digests = digests.collect();
     }
 
     fn update_networks(&mut self, sources: &mut CommonSources) {

@@ -4,6 +4,10 @@
 //! A condition per zone would be thousands on each ClusterNetworkConnect, and everyone who watches
 //! those would see each change. A zone writes its `ConfigMap` only when its report changes, and
 //! only the leader watches them.
+//!
+//! A report is about one version of the ClusterNetworkConnect, and about the nodes and networks that
+//! the zone has seen ([`InputDigest`]). It counts only while the zone renews its lease
+//! ([`ZoneState`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,13 +19,15 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::connect_revision::ConnectRevision;
+use super::input_digest::InputDigest;
 use super::projections::WatchedConnect;
+use super::zone_liveness::ZoneState;
 use patchbay_connects::{ConnectReport, ZoneReports, ZoneSummary};
 
 /// Label selector of all zones' `ConfigMap`s.
 pub(super) const SELECTOR: &str = "app.kubernetes.io/component=patchbay-zone";
-const LABEL_KEY: &str = "app.kubernetes.io/component";
-const LABEL_VALUE: &str = "patchbay-zone";
+pub(super) const LABEL_KEY: &str = "app.kubernetes.io/component";
+pub(super) const LABEL_VALUE: &str = "patchbay-zone";
 /// Prefix of the `ConfigMap`s' names; the node's name follows.
 const NAME_PREFIX: &str = "patchbay-zone-";
 /// Longest name of an object, in bytes.
@@ -40,15 +46,24 @@ pub(super) struct ConnectSummary {
     /// controller.
     #[serde(default)]
     revision: Option<ConnectRevision>,
+    /// Digest of the nodes and networks that the report is about. `None`: written by an earlier
+    /// version of the zone controller.
+    #[serde(default)]
+    inputs: Option<InputDigest>,
+    /// `true` if the zone's database is unreachable, whatever the version of the object.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_unreachable: bool,
     #[serde(flatten)]
     summary: ZoneSummary,
 }
 
 impl ConnectSummary {
-    pub(super) fn new(seen: &WatchedConnect, report: &ConnectReport) -> Self {
+    pub(super) fn new(seen: &WatchedConnect, inputs: &InputDigest, report: &ConnectReport) -> Self {
         Self {
             uid: seen.object.metadata.uid.clone(),
             revision: Some(seen.revision.clone()),
+            inputs: Some(inputs.clone()),
+            is_unreachable: false,
             summary: ZoneSummary::short(report, MAX_SENTENCES),
         }
     }
@@ -59,7 +74,9 @@ impl ConnectSummary {
         let before = before.filter(|before| before.uid == seen.object.metadata.uid);
         Self {
             uid: seen.object.metadata.uid.clone(),
-            revision: Some(seen.revision.clone()),
+            revision: None,
+            inputs: None,
+            is_unreachable: true,
             summary: ZoneSummary {
                 networks: before.map_or(0, |before| before.summary.networks),
                 ports: before.map_or(0, |before| before.summary.ports),
@@ -69,10 +86,11 @@ impl ConnectSummary {
         }
     }
 
-    /// Declares that the report also holds for the current version.
-    pub(super) fn renew(&mut self, seen: &WatchedConnect) {
+    /// Declares that the report also holds for the current version, and for these inputs.
+    pub(super) fn renew(&mut self, seen: &WatchedConnect, inputs: &InputDigest) {
         self.uid.clone_from(&seen.object.metadata.uid);
         self.revision = Some(seen.revision.clone());
+        self.inputs = Some(inputs.clone());
     }
 }
 
@@ -84,6 +102,14 @@ pub(super) struct ZoneReport {
     pub(super) node_uid: Option<String>,
     /// Reports about `ClusterNetworkConnect`s, by name.
     pub(super) connects: BTreeMap<String, ConnectSummary>,
+}
+
+impl ZoneReport {
+    /// `true` if everything is connected.
+    pub(super) fn is_complete(&self) -> bool {
+        let mut summaries = self.connects.values();
+        summaries.all(|connect| connect.summary.is_complete())
+    }
 }
 
 /// A zone's report as a watch has delivered it.
@@ -163,29 +189,73 @@ pub(super) fn config_map_name(zone: &str) -> String {
     format!("{NAME_PREFIX}{:032x}", u128::from_be_bytes(first))
 }
 
-/// Selects the reports of the given nodes' zones about one ClusterNetworkConnect. A report without
-/// a revision counts as outdated.
+/// A node of the cluster, and the state of its zone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ZoneNode<'a> {
+    /// Name of the node, and of the zone.
+    pub(super) name: &'a str,
+    /// `true` if OVN does not manage the node, so that there is no zone.
+    pub(super) is_unmanaged: bool,
+    pub(super) state: ZoneState,
+}
+
+/// Reports of all zones about one ClusterNetworkConnect.
+#[derive(Debug, Default)]
+pub(super) struct CollectedReports<'a> {
+    pub(super) reports: ZoneReports<'a>,
+    /// `true` if it is not known yet of some zone whether it runs.
+    pub(super) is_unobserved: bool,
+}
+
+/// Selects the reports of the given nodes' zones about one ClusterNetworkConnect. `inputs` is the
+/// digest of the present nodes and networks. A report without a revision counts as outdated.
 pub(super) fn reports_about<'a>(
     connect: &WatchedConnect,
-    nodes: impl Iterator<Item = &'a str>,
+    inputs: &InputDigest,
+    nodes: impl Iterator<Item = ZoneNode<'a>>,
     reports: &'a BTreeMap<&'a str, &'a WatchedZoneReport>,
-) -> ZoneReports<'a> {
+) -> CollectedReports<'a> {
     let meta = &connect.object.metadata;
     let name = meta.name.as_deref().unwrap_or_default();
-    let mut about = ZoneReports::default();
-    for zone in nodes {
-        let summary = reports
-            .get(zone)
-            .and_then(|report| report.connects.get(name));
-        match summary.filter(|summary| summary.uid == meta.uid) {
-            Some(summary) if summary.revision.as_ref() == Some(&connect.revision) => {
-                about.current.push((zone, &summary.summary));
-            }
-            Some(_) => about.outdated.push(zone),
-            None => about.silent.push(zone),
+    let mut collected = CollectedReports::default();
+    let about = &mut collected.reports;
+    for ZoneNode {
+        name: zone,
+        is_unmanaged,
+        state,
+    } in nodes
+    {
+        if is_unmanaged {
+            about.unmanaged.push(zone);
+            continue;
+        }
+        let report = reports.get(zone);
+        if report.is_none() {
+            about.joining.insert(zone);
+        }
+        let connect_summary = report
+            .and_then(|report| report.connects.get(name))
+            .filter(|summary| summary.uid == meta.uid);
+        let Some(summary) = connect_summary else {
+            about.silent.push(zone);
+            continue;
+        };
+        let is_current = summary.revision.as_ref() == Some(&connect.revision);
+        let is_up_to_date = is_current && summary.inputs.as_ref() == Some(inputs);
+        if state == ZoneState::NotRunning {
+            about.expired.push(zone);
+        } else if is_up_to_date || summary.is_unreachable {
+            collected.is_unobserved |= state == ZoneState::Unobserved;
+            about.current.push((zone, &summary.summary));
+            continue;
+        } else {
+            about.outdated.push(zone);
+        }
+        if is_current || summary.is_unreachable {
+            about.former.push((zone, &summary.summary));
         }
     }
-    about
+    collected
 }
 
 #[cfg(test)]
@@ -224,7 +294,7 @@ mod tests {
             skipped_networks: skipped.collect(),
             ..ConnectReport::default()
         };
-        let summary = ConnectSummary::new(&connect("u", 1), &report);
+        let summary = ConnectSummary::new(&connect("u", 1), &InputDigest::default(), &report);
         assert_eq!(
             (summary.summary.obstacles.len(), summary.summary.more),
             (5, 2)
@@ -263,7 +333,8 @@ mod tests {
     fn a_report_counts_for_its_own_revision_only() {
         let report = ConnectReport::default();
         let report_about = |seen: &WatchedConnect| {
-            let object = written(&[("c", ConnectSummary::new(seen, &report))]);
+            let summary = ConnectSummary::new(seen, &InputDigest::default(), &report);
+            let object = written(&[("c", summary)]);
             seen_report(object)
         };
         let seen = connect("u", 2);
@@ -281,11 +352,62 @@ mod tests {
             ("n4", &*old),
         ];
         let reports = reports.into();
-        let about = reports_about(&seen, ["n1", "n2", "n3", "n4", "n5"].into_iter(), &reports);
-        let current: Vec<&str> = about.current.iter().map(|(zone, _)| *zone).collect();
-        assert_eq!(current, ["n1"]);
+        let nodes = ["n1", "n2", "n3", "n4", "n5"].map(running);
+        let inputs = InputDigest::default();
+        let about = reports_about(&seen, &inputs, nodes.into_iter(), &reports).reports;
+        assert_eq!(names(&about.current), ["n1"]);
         assert_eq!(about.outdated, ["n2", "n4"]);
         assert_eq!(about.silent, ["n3", "n5"]);
+        assert_eq!(about.joining, ["n5"].into());
+    }
+
+    fn running(name: &str) -> ZoneNode<'_> {
+        ZoneNode {
+            name,
+            is_unmanaged: false,
+            state: ZoneState::Running,
+        }
+    }
+
+    fn names<'a>(summaries: &[(&'a str, &ZoneSummary)]) -> Vec<&'a str> {
+        summaries.iter().map(|(zone, _)| *zone).collect()
+    }
+
+    #[test]
+    fn a_report_counts_for_the_present_inputs_of_a_running_zone_only() {
+        let seen = connect("u", 1);
+        let [present, other]: [InputDigest; 2] =
+            ["1", "2"].map(|digest| serde_json::from_value(json!(digest)).unwrap());
+        let report = ConnectReport::default();
+        let report_about = |inputs| {
+            let summary = ConnectSummary::new(&seen, inputs, &report);
+            seen_report(written(&[("c", summary)]))
+        };
+        let (current, former) = (report_about(&present), report_about(&other));
+        let lost = ConnectSummary::unreachable(&seen, None);
+        let lost = seen_report(written(&[("c", lost)]));
+        let reports = [
+            ("n1", &*current),
+            ("n2", &*former),
+            ("n3", &*current),
+            ("n4", &*lost),
+        ];
+        let reports = reports.into();
+        let mut nodes = ["n1", "n2", "n3", "n4", "n5"].map(running);
+        nodes[2].state = ZoneState::NotRunning;
+        nodes[4].is_unmanaged = true;
+        let collected = reports_about(&seen, &present, nodes.into_iter(), &reports);
+        assert!(!collected.is_unobserved);
+        let about = collected.reports;
+        assert_eq!(names(&about.current), ["n1", "n4"]);
+        assert_eq!(about.outdated, ["n2"]);
+        assert_eq!(about.expired, ["n3"]);
+        assert_eq!(names(&about.former), ["n2", "n3"]);
+        assert_eq!(about.unmanaged, ["n5"]);
+        assert!(about.silent.is_empty() && about.joining.is_empty());
+        nodes[0].state = ZoneState::Unobserved;
+        let collected = reports_about(&seen, &present, nodes.into_iter(), &reports);
+        assert!(collected.is_unobserved);
     }
 
     fn seen_report(object: ConfigMap) -> Arc<WatchedZoneReport> {
@@ -293,12 +415,13 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_without_its_database_reports_about_the_current_revision() {
-        let mut before = ConnectSummary::new(&connect("u", 1), &ConnectReport::default());
+    fn a_zone_without_its_database_reports_about_every_version() {
+        let (inputs, report) = (InputDigest::default(), ConnectReport::default());
+        let mut before = ConnectSummary::new(&connect("u", 1), &inputs, &report);
         before.summary.networks = 2;
         let now = connect("u", 2);
         let lost = ConnectSummary::unreachable(&now, Some(&before));
-        assert_eq!(lost.revision.as_ref(), Some(&now.revision));
+        assert!(lost.is_unreachable);
         assert_eq!(
             (lost.summary.networks, &*lost.summary.obstacles),
             (2, &[UNREACHABLE_OBSTACLE.to_owned()][..])

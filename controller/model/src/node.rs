@@ -96,6 +96,10 @@ pub struct Node {
     pub subnets: BTreeMap<String, Vec<IpNet>>,
     /// Annotations that cannot be read.
     pub unreadable: UnreadableAnnotations,
+    /// True if the node has neither an id nor a chassis id nor subnets, so that nothing shows that
+    /// OVN runs there. Nodes with Windows or a virtual kubelet stay so; a joining node is so for a
+    /// while.
+    pub is_unmanaged: bool,
 }
 
 /// Annotations of a node that cannot be read.
@@ -187,6 +191,8 @@ impl Node {
             error(NODE_SUBNETS, reason);
         }
         let chassis_id = annotation(NODE_CHASSIS_ID).cloned();
+        let ovn_annotations = [NODE_ID, NODE_CHASSIS_ID, NODE_SUBNETS];
+        let is_unmanaged = ovn_annotations.iter().all(|key| annotation(key).is_none());
         let node = Self {
             name,
             created,
@@ -194,6 +200,7 @@ impl Node {
             chassis_id,
             subnets,
             unreadable: unreadable_annotations(&errors),
+            is_unmanaged,
         };
         (node, errors)
     }
@@ -286,6 +293,24 @@ mod tests {
         assert_eq!(node.subnets_of("blue_l3").len(), 2);
         assert_eq!(node.subnets_of("default").len(), 1);
         assert!(node.subnets_of("other").is_empty());
+    }
+
+    #[test]
+    fn any_annotation_of_ovn_shows_that_a_node_is_managed() {
+        let is_unmanaged = |annotations: &[(&str, &str)]| read(annotations).0.is_unmanaged;
+        assert!(is_unmanaged(&[]));
+        assert!(is_unmanaged(&[
+            (NODE_ID, ""),
+            (NODE_TRANSIT_ADDRESSES, "{}")
+        ]));
+        for (key, value) in [
+            (NODE_ID, "2"),
+            (NODE_ID, "two"),
+            (NODE_CHASSIS_ID, "c1"),
+            (NODE_SUBNETS, "{}"),
+        ] {
+            assert!(!is_unmanaged(&[(key, value)]), "{key}");
+        }
     }
 
     #[test]

@@ -165,9 +165,28 @@ fn zones_write_reports_of_their_own() {
         assert_eq!(created, updated);
         created
     };
+    let constraints = policy
+        .policy
+        .spec
+        .as_ref()
+        .unwrap()
+        .match_constraints
+        .as_ref();
+    let rules = constraints.unwrap().resource_rules.as_ref().unwrap();
+    let resources: Vec<_> = rules
+        .iter()
+        .map(|rule| json!([rule.api_groups, rule.resources]))
+        .collect();
+    assert_eq!(
+        resources,
+        [
+            json!([[""], ["configmaps"]]),
+            json!([["coordination.k8s.io"], ["leases"]]),
+        ]
+    );
     let ours = |extra: Value, name: &str| write(zones, "ovn-kubernetes", extra, name);
-    let other = "Zone controllers may write only ConfigMaps named patchbay-zone-NODE.";
-    let foreign = "A zone controller may write only the report of its own node.";
+    let other = "Zone controllers may write only ConfigMaps and Leases named patchbay-zone-NODE.";
+    let foreign = "A zone controller may write only the report and the lease of its own node.";
     let of_node = |node: &str| json!({"authentication.kubernetes.io/node-name": [node]});
     for unknown in [json!(null), json!({"x": ["y"]})] {
         assert!(ours(unknown.clone(), "patchbay-zone-n1").is_empty());

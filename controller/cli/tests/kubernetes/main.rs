@@ -27,4 +27,5 @@ mod testbed;
 mod unresponsive_server;
 mod zone_controller;
 mod zone_database;
+mod zone_liveness;
 mod zone_reports;

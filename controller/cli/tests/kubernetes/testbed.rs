@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease as LeaseObject;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{
+    DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
+};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Config as ClientConfig, Resource, ResourceExt};
@@ -19,7 +22,7 @@ use patchbay_allocate::networks::resolve;
 use patchbay_crds as crd;
 use patchbay_kubernetes::{
     ClusterManagerConfig, ControllerConfig, LeaseConfig, RunError, Timing, ZoneControllerConfig,
-    run,
+    ZoneLeaseTiming, run,
 };
 use patchbay_model::{ClusterSettings, IpFamily};
 use patchbay_resources::manifests::{Inventory, read_manifests};
@@ -93,6 +96,10 @@ pub(crate) struct Testbed {
     pub(crate) repeat: Duration,
     /// Time for which reports are collected.
     pub(crate) report: Duration,
+    /// Time without renewals from which a zone counts as not running.
+    pub(crate) zone_lease: Duration,
+    /// Time that the zone of a new node has for its first report.
+    pub(crate) join: Duration,
     _alone: Option<(User, MutexGuard<'static, ()>)>,
 }
 
@@ -122,6 +129,8 @@ impl Testbed {
             idle: Timing::default().watch_idle_timeout,
             repeat: Timing::default().report_refresh_interval,
             report: Duration::from_millis(50),
+            zone_lease: Duration::from_secs(60),
+            join: Duration::ZERO,
             _alone: Some((user, REAL.lock().await)),
         };
         bed.define_resources().await;
@@ -147,6 +156,8 @@ impl Testbed {
             idle: Timing::default().watch_idle_timeout,
             repeat: Timing::default().report_refresh_interval,
             report: Duration::from_millis(50),
+            zone_lease: Duration::from_secs(60),
+            join: Duration::ZERO,
             _alone: None,
         }
     }
@@ -381,6 +392,12 @@ impl Testbed {
                 watch_idle_timeout: self.idle,
                 report_interval: self.report,
                 report_refresh_interval: self.repeat,
+                zone_lease: ZoneLeaseTiming {
+                    renew_interval: Duration::from_millis(100),
+                    duration: self.zone_lease,
+                    check_interval: Duration::from_millis(20),
+                },
+                join_grace_period: self.join,
             },
         };
         // A client of its own, like another process, with the rights of the service accounts.
@@ -425,6 +442,7 @@ impl Testbed {
                 ListParams::default().labels("app.kubernetes.io/component=patchbay-zone");
             reports.delete_collection(&delete, &of_zones).await.unwrap();
             let leases = Api::<LeaseObject>::namespaced(self.client.clone(), NAMESPACE);
+            leases.delete_collection(&delete, &of_zones).await.unwrap();
             if leases.get_opt(LEASE).await.unwrap().is_some() {
                 leases.delete(LEASE, &delete).await.unwrap();
             }
@@ -513,6 +531,93 @@ pub(crate) async fn eventually<T>(what: &str, mut found: impl AsyncFnMut() -> Op
     };
     let found = tokio::time::timeout(Duration::from_secs(120), attempts).await;
     found.unwrap_or_else(|_| panic!("timed out waiting: {what}"))
+}
+
+/// Runs the zone controllers of all nodes.
+pub(crate) async fn run_zones(bed: &Testbed) -> Vec<(Running, Zone)> {
+    let mut zones = Vec::new();
+    for (key, _) in bed.inventory.nodes.iter() {
+        if bed.nodes().get_opt(&key.name).await.unwrap().is_some() {
+            let zone = bed.zone(&key.name).await;
+            zones.push((bed.run_zone(&zone), zone));
+        }
+    }
+    zones
+}
+
+/// Waits until the condition has this status, contains `text`, and is about the current generation.
+pub(crate) async fn until_connected(bed: &Testbed, status: &str, text: &str) {
+    let what = format!("Connected is {status}: {text}");
+    let attempts = async {
+        let mut last = None;
+        loop {
+            let connect = bed.connected().await;
+            let condition = condition(&connect, "Connected");
+            if let Some((found, message)) = &condition
+                && *found == status
+                && message.contains(text)
+                && observes(&connect)
+            {
+                return;
+            }
+            if condition != last {
+                println!("Connected: {condition:?}");
+                last = condition;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let found = tokio::time::timeout(Duration::from_secs(120), attempts).await;
+    found.unwrap_or_else(|_| panic!("timed out waiting: {what}"));
+}
+
+/// `true` if the condition is about the current generation.
+fn observes(connect: &ClusterNetworkConnect) -> bool {
+    let conditions = &connect.status.as_ref().unwrap().conditions;
+    let condition = conditions.iter().find(|one| one.type_ == "Connected");
+    condition.unwrap().observed_generation == connect.metadata.generation
+}
+
+/// Records the statuses of the condition `Connected`.
+pub(crate) struct ConditionWatch {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Vec<String>>,
+}
+
+impl ConditionWatch {
+    pub(crate) async fn begin(bed: &Testbed) -> Self {
+        let status = |connect: &ClusterNetworkConnect| {
+            condition(connect, "Connected").map(|(status, _)| status)
+        };
+        let first = bed.connected().await;
+        let version = first.resource_version().unwrap();
+        let mut seen: Vec<String> = status(&first).into_iter().collect();
+        let (stop, mut stopped) = oneshot::channel();
+        let connects = bed.connects();
+        let task = tokio::spawn(async move {
+            let params = WatchParams::default();
+            let mut events = std::pin::pin!(connects.watch(&params, &version).await.unwrap());
+            loop {
+                let event = tokio::select! {
+                    event = events.next() => event,
+                    _ = &mut stopped => return seen,
+                };
+                if let Some(Ok(WatchEvent::Modified(connect))) = event
+                    && let Some(status) = status(&connect)
+                    && seen.last() != Some(&status)
+                {
+                    seen.push(status);
+                }
+            }
+        });
+        Self { stop, task }
+    }
+
+    /// The statuses that differ from the one before.
+    pub(crate) async fn end(self) -> Vec<String> {
+        self.stop.send(()).unwrap();
+        self.task.await.unwrap()
+    }
 }
 
 /// The example's ClusterNetworkConnect.

@@ -2,25 +2,15 @@
 
 use std::time::Duration;
 
-use crate::stored::ClusterNetworkConnect;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::testbed::{CONNECT, NAMESPACE, Running, Testbed, ZONE, condition, eventually};
-use crate::zone_database::Zone;
-
-/// Runs the zone controllers of all nodes.
-async fn run_zones(bed: &Testbed) -> Vec<(Running, Zone)> {
-    let mut zones = Vec::new();
-    for (key, _) in bed.inventory.nodes.iter() {
-        let zone = bed.zone(&key.name).await;
-        zones.push((bed.run_zone(&zone), zone));
-    }
-    zones
-}
+use crate::testbed::{
+    CONNECT, NAMESPACE, Testbed, ZONE, condition, eventually, run_zones, until_connected,
+};
 
 async fn edit(bed: &Testbed, spec: &Value) {
     let patch = Patch::Merge(json!({"spec": spec}));
@@ -29,25 +19,6 @@ async fn edit(bed: &Testbed, spec: &Value) {
         .patch(CONNECT, &params, &patch)
         .await
         .unwrap();
-}
-
-/// Waits until the condition has this status, contains `text`, and is about the current generation.
-async fn until_connected(bed: &Testbed, status: &str, text: &str) {
-    let what = format!("Connected is {status}: {text}");
-    eventually(&what, async || {
-        let connect = bed.connected().await;
-        let (found, message) = condition(&connect, "Connected")?;
-        let is_expected = found == status && message.contains(text) && observes(&connect);
-        is_expected.then_some(())
-    })
-    .await;
-}
-
-/// `true` if the condition is about the current generation.
-fn observes(connect: &ClusterNetworkConnect) -> bool {
-    let conditions = &connect.status.as_ref().unwrap().conditions;
-    let condition = conditions.iter().find(|one| one.type_ == "Connected");
-    condition.unwrap().observed_generation == connect.metadata.generation
 }
 
 #[tokio::test]
@@ -67,8 +38,11 @@ async fn the_reports_of_all_zones_become_one_condition() {
         let (status, start) = (
             if reported == all { "True" } else { "Unknown" },
             format!(
-                "connected: 2 networks with {} ports in {reported} zone",
-                6 * reported
+                "connected: 2 networks with 6 ports in {}",
+                match reported {
+                    1 => "1 zone".to_owned(),
+                    _ => format!("each of {reported} zones"),
+                }
             ),
         );
         let what = format!("{reported} zones have reported");
@@ -84,7 +58,7 @@ async fn the_reports_of_all_zones_become_one_condition() {
     if bed.api.is_some() {
         eventually("an event about it", async || {
             let events = bed.events().await;
-            let note = "connected: 2 networks with 18 ports in 3 zones";
+            let note = "connected: 2 networks with 6 ports in each of 3 zones";
             let expected = ("Connected".to_owned(), note.to_owned());
             events.contains(&expected).then_some(())
         })
@@ -101,7 +75,7 @@ async fn the_reports_of_all_zones_become_one_condition() {
             .filter(|(status, message)| status == "False" && message.contains("zones "))
     })
     .await;
-    let expected = "skipped: zones ovn-control-plane, ovn-worker: network cluster_udn_blue-network, node ovn-worker2: the node has no chassis id yet; ";
+    let expected = "skipped: zones ovn-control-plane, ovn-worker: networks cluster_udn_blue-network, cluster_udn_green-network, node ovn-worker2: the node has no chassis id yet";
     assert!(message.contains(expected), "{message}");
     for (running, _) in zones {
         running.stop().await;
@@ -144,23 +118,23 @@ async fn reports_about_an_older_version_do_not_count() {
     let cluster = bed.run_cluster("one");
     let mut zones = run_zones(&bed).await;
     bed.connect().await;
-    until_connected(&bed, "True", "2 networks with 18 ports in 3 zones").await;
+    until_connected(&bed, "True", "2 networks with 6 ports in each of 3 zones").await;
 
     // One zone's controller is killed, so the change has no effect there.
     let (controller, zone) = zones.pop().unwrap();
     controller.kill().await;
-    let missing = format!("in 2 zones; not up to date in zone {}", zone.name);
+    let missing = format!("in each of 2 zones; not up to date in zone {}", zone.name);
     edit(&bed, &json!({"connectivity": ["ServiceNetwork"]})).await;
     until_connected(&bed, "Unknown", &missing).await;
     let controller = bed.run_zone(&zone);
-    until_connected(&bed, "True", "2 networks with 18 ports in 3 zones").await;
+    until_connected(&bed, "True", "2 networks with 6 ports in each of 3 zones").await;
 
     // Networks come and go without a new generation.
     controller.kill().await;
     bed.label_nad("green", &json!({"app": null})).await;
     until_connected(&bed, "Unknown", &missing).await;
     let controller = bed.run_zone(&zone);
-    until_connected(&bed, "True", "1 network with 9 ports in 3 zones").await;
+    until_connected(&bed, "True", "1 network with 3 ports in each of 3 zones").await;
 
     // A change without effect on the database is reported, too.
     edit(
@@ -168,13 +142,13 @@ async fn reports_about_an_older_version_do_not_count() {
         &json!({"connectivity": ["ServiceNetwork", "PodNetwork"]}),
     )
     .await;
-    until_connected(&bed, "True", "in 3 zones").await;
+    until_connected(&bed, "True", "in each of 3 zones").await;
     edit(
         &bed,
         &json!({"connectivity": ["PodNetwork", "ServiceNetwork"]}),
     )
     .await;
-    until_connected(&bed, "True", "in 3 zones").await;
+    until_connected(&bed, "True", "in each of 3 zones").await;
 
     controller.stop().await;
     for (controller, _) in zones {
@@ -192,7 +166,7 @@ async fn an_edit_causes_one_update_to_unknown_and_one_to_true() {
     let cluster = bed.run_cluster("one");
     let zones = run_zones(&bed).await;
     bed.connect().await;
-    until_connected(&bed, "True", "2 networks with 18 ports in 3 zones").await;
+    until_connected(&bed, "True", "2 networks with 6 ports in each of 3 zones").await;
     let written = |bed: &Testbed| {
         let requests = bed.api().requests().into_iter();
         let statuses = requests.filter(|one| one.writes_connect() && one.path.ends_with("/status"));
@@ -208,7 +182,7 @@ async fn an_edit_causes_one_update_to_unknown_and_one_to_true() {
         bed.label_nad("green", &json!({"round": round.to_string()}))
             .await;
     }
-    until_connected(&bed, "True", "2 networks with 18 ports in 3 zones").await;
+    until_connected(&bed, "True", "2 networks with 6 ports in each of 3 zones").await;
     assert_eq!(written(&bed), before + 2);
     for (controller, _) in zones {
         controller.stop().await;
@@ -264,13 +238,13 @@ async fn oddities_are_reported_although_everything_is_connected() {
     let cluster = bed.run_cluster("one");
     let zones = run_zones(&bed).await;
     bed.connect().await;
-    until_connected(&bed, "True", "2 networks with 18 ports in 3 zones").await;
+    until_connected(&bed, "True", "2 networks with 6 ports in each of 3 zones").await;
     // The same networks in another range.
     let mut other = crate::testbed::connect();
     other.metadata.name = Some("other".to_owned());
     "192.170.0.0/16".clone_into(&mut other.spec.connect_subnets[0].cidr);
     bed.create(&other).await;
-    let expected = "18 ports in 3 zones; noted: zones ovn-control-plane, ovn-worker, ovn-worker2: connect other also joins networks \
+    let expected = "6 ports in each of 3 zones; noted: zones ovn-control-plane, ovn-worker, ovn-worker2: connect other also joins networks \
                 cluster_udn_blue-network, cluster_udn_green-network: the path";
     until_connected(&bed, "True", expected).await;
     for (controller, _) in zones {
@@ -301,7 +275,7 @@ async fn zones_that_come_and_go_cause_no_events() {
     let cluster = bed.run_cluster("one");
     let mut zones = run_zones(&bed).await;
     bed.connect().await;
-    until_connected(&bed, "True", "2 networks with 18 ports in 3 zones").await;
+    until_connected(&bed, "True", "2 networks with 6 ports in each of 3 zones").await;
     eventually("an event about it", async || {
         (connected_events(&bed).await > 0).then_some(())
     })
@@ -316,10 +290,10 @@ async fn zones_that_come_and_go_cause_no_events() {
         controller.stop().await;
         let delete = DeleteParams::default();
         bed.nodes().delete(&node, &delete).await.unwrap();
-        until_connected(&bed, "True", "2 networks with 8 ports in 2 zones").await;
+        until_connected(&bed, "True", "2 networks with 4 ports in each of 2 zones").await;
         bed.create(&object).await;
         zones.push((bed.run_zone(&zone), zone));
-        until_connected(&bed, "True", "2 networks with 18 ports in 3 zones").await;
+        until_connected(&bed, "True", "2 networks with 6 ports in each of 3 zones").await;
     }
     // A flapping state does not cause an event each time.
     let chassis = "k8s.ovn.org/node-chassis-id";
@@ -331,7 +305,7 @@ async fn zones_that_come_and_go_cause_no_events() {
             let patch = Patch::Merge(json!({"metadata": {"annotations": {chassis: value}}}));
             let params = PatchParams::default();
             bed.nodes().patch(&node, &params, &patch).await.unwrap();
-            until_connected(&bed, status, "in 3 zones").await;
+            until_connected(&bed, status, "in each of 3 zones").await;
         }
     }
     assert!((before..=3).contains(&connected_events(&bed).await));

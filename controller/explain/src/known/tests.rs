@@ -141,7 +141,8 @@ fn what_the_only_database_lacks_is_told_for_all_nodes() {
 
 #[test]
 fn what_only_the_node_of_the_only_database_lacks_says_nothing_of_others() {
-    let nodes = vec![ready("n1"), node("n2", &json!({}))];
+    let chassis = json!({"k8s.ovn.org/node-chassis-id": "n2"});
+    let nodes = vec![ready("n1"), node("n2", &chassis)];
     let (state, reasons, of_nodes) = explained("layer2", nodes, |network| {
         let reason = Some(SkipReason::NoNodeId);
         vec![("n2", without_router(network, reason))]
@@ -185,6 +186,18 @@ fn what_keeps_a_network_from_having_rows_is_the_reason() {
         [
             "n1: the node has no chassis id yet -> Node n1: metadata.annotations[k8s.ovn.org/node-chassis-id]"
         ]
+    );
+}
+
+#[test]
+fn a_node_without_ovn_is_named_and_does_not_count() {
+    let nodes = vec![ready("n1"), node("win-1", &json!({}))];
+    let explained = explained("layer3", nodes, |network| vec![("n1", connected(network))]);
+    let reason = "win-1: OVN does not manage the node: it has no id, no chassis id and no subnets \
+                  -> Node win-1";
+    assert_eq!(
+        explained,
+        (NetworkState::Connected, vec![], vec![reason.to_owned()])
     );
 }
 

@@ -1,5 +1,6 @@
 //! Objects, their versions, and their history.
 
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -80,7 +81,8 @@ impl Storage {
         object["kind"] = resource.kind.into();
         let meta = &mut object["metadata"];
         meta["uid"] = format!("00000000-0000-4000-8000-{:012}", self.uids).into();
-        meta["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
+        let created = Timestamp::from_second(Timestamp::now().as_second()).unwrap();
+        meta["creationTimestamp"] = created.to_string().into();
         meta["generation"] = 1.into();
         meta["name"] = key.1.clone().into();
         if resource.namespaced {

@@ -1,0 +1,153 @@
+//! The lease of a zone: its zone controller renews it as a sign of life.
+//!
+//! A lease is small and separate from the zone's report, as the leases of kubelets are separate
+//! from the status of their nodes. Only the leader watches it. The lease is not released at the
+//! end, so that a quick restart is no outage.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::core::ObjectMeta;
+use kube::{Api, Client};
+use patchbay_resources::object::{Node, Object};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::api_error;
+use super::config::Timing;
+use super::projections::WatchedNode;
+use super::store::StoreReader;
+use super::zone_reports::{LABEL_KEY, LABEL_VALUE, config_map_name};
+use patchbay_resources::manifests::ObjectKey;
+
+/// A `Lease`, as far as the leader reads it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WatchedLease {
+    metadata: patchbay_resources::object::ObjectMeta,
+    spec: WatchedLeaseSpec,
+}
+
+/// Specification of a `Lease`, as far as the leader reads it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WatchedLeaseSpec {
+    renew_time: Option<String>,
+}
+
+impl Object for WatchedLease {
+    const GROUP: &'static str = "coordination.k8s.io";
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "Lease";
+    const PLURAL: &'static str = "leases";
+    const NAMESPACED: bool = true;
+
+    fn meta(&self) -> &patchbay_resources::object::ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut patchbay_resources::object::ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+/// Projects a zone's lease to the text of its time of renewal, which is only compared.
+pub(super) fn project_lease(lease: WatchedLease) -> String {
+    lease.spec.renew_time.unwrap_or_default()
+}
+
+/// Renews the lease of a zone.
+pub(super) struct ZoneLeaseRenewer {
+    pub(super) client: Client,
+    pub(super) namespace: String,
+    pub(super) zone: String,
+    /// Unique name of this process.
+    pub(super) identity: String,
+    pub(super) nodes: StoreReader<Arc<WatchedNode>>,
+    pub(super) timing: Timing,
+}
+
+impl ZoneLeaseRenewer {
+    /// Renews the lease forever.
+    pub(super) async fn run(mut self) {
+        let api = Api::<Lease>::namespaced(self.client.clone(), &self.namespace);
+        let mut backoff = self.timing.retry_backoff();
+        loop {
+            let wait = match timeout(self.timing.request_timeout, self.renew(&api)).await {
+                Ok(Ok(())) => {
+                    backoff.reset();
+                    self.timing.zone_lease.renew_interval
+                }
+                Ok(Err(error)) => {
+                    let description = api_error::describe(&error);
+                    tracing::warn!(error = description, "cannot renew the zone's lease");
+                    self.retry_delay(backoff.jittered(), api_error::retry_after(&error))
+                }
+                Err(_) => {
+                    let error = api_error::NO_ANSWER;
+                    tracing::warn!(error, "cannot renew the zone's lease");
+                    self.retry_delay(backoff.jittered(), None)
+                }
+            };
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// The delay before a failed renewal is repeated: at most the interval of renewals, unless the
+    /// API server asks for more.
+    fn retry_delay(&self, backoff: Duration, retry_after: Option<Duration>) -> Duration {
+        let delay = backoff.min(self.timing.zone_lease.renew_interval);
+        delay.max(retry_after.unwrap_or_default())
+    }
+
+    /// Renews the lease, and creates it if there is none. Without the zone's node there is none.
+    async fn renew(&mut self, api: &Api<Lease>) -> kube::Result<()> {
+        let name = config_map_name(&self.zone);
+        let renewed = MicroTime(Timestamp::now());
+        let patch = json!({"spec": {"holderIdentity": self.identity, "renewTime": renewed}});
+        let renewal = api
+            .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
+            .await;
+        match renewal {
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                match self.make_lease(name, renewed) {
+                    Some(lease) => api.create(&PostParams::default(), &lease).await.map(drop),
+                    None => Ok(()),
+                }
+            }
+            renewal => renewal.map(drop),
+        }
+    }
+
+    /// The lease, which the zone's node owns. `None`: the node is not known yet.
+    fn make_lease(&mut self, name: String, renewed: MicroTime) -> Option<Lease> {
+        let nodes = self.nodes.objects();
+        let node = nodes.get(&ObjectKey::cluster(&self.zone))?;
+        let owner = json!([{
+            "apiVersion": Node::api_version(),
+            "kind": Node::KIND,
+            "name": self.zone,
+            "uid": node.uid,
+        }]);
+        let duration = self.timing.zone_lease.duration.as_secs().max(1);
+        Some(Lease {
+            metadata: ObjectMeta {
+                name: Some(name),
+                labels: Some([(LABEL_KEY.to_owned(), LABEL_VALUE.to_owned())].into()),
+                owner_references: serde_json::from_value(owner).ok(),
+                ..ObjectMeta::default()
+            },
+            spec: Some(LeaseSpec {
+                holder_identity: Some(self.identity.clone()),
+                lease_duration_seconds: i32::try_from(duration).ok(),
+                renew_time: Some(renewed),
+                ..LeaseSpec::default()
+            }),
+        })
+    }
+}
