@@ -241,7 +241,7 @@ impl<'a> LeaderLoop<'a> {
             (seen.node.name.clone(), node)
         });
         let listed = listed.collect();
-        let is_changed = self.node_digests.update(nodes) || self.cluster_nodes != listed;
+        let is_changed = self.node_digests.update(&nodes) || self.cluster_nodes != listed;
         self.cluster_nodes = listed;
         is_changed
     }

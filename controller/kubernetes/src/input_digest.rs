@@ -72,16 +72,16 @@ impl NodeDigests {
             connected,
             ..Self::new(self.numbers.clone())
         };
-        self.update(nodes);
+        self.update(&nodes);
     }
 
     /// Replaces the nodes. Returns `true` if a digest has changed.
-    pub(super) fn update(&mut self, nodes: OrdMap<ObjectKey, Arc<WatchedNode>>) -> bool {
+    pub(super) fn update(&mut self, nodes: &OrdMap<ObjectKey, Arc<WatchedNode>>) -> bool {
         let connected = self.numbers.numbers_of(&self.connected);
         let connected: BTreeSet<u32> = connected.into_keys().collect();
         let before = (self.identities, self.subnets.clone());
         let former = std::mem::replace(&mut self.nodes, nodes.clone());
-        for change in former.diff(&nodes) {
+        for change in former.diff(nodes) {
             let (old, new) = match change {
                 DiffItem::Add(_, new) => (None, Some(new)),
                 DiffItem::Update { old, new } => (Some(old.1), Some(new.1)),
@@ -165,7 +165,7 @@ fn identity_digest(node: &WatchedNode) -> u128 {
     digest.update(format!(
         "{:?} {:?} {id:?} {:?} {unreadable:?}",
         node.name,
-        node.created.map(|created| created.as_second()),
+        node.created.map(jiff::Timestamp::as_second),
         node.chassis_id,
     ));
     u128::from_be_bytes(first_bytes(digest))

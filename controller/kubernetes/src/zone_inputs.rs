@@ -185,7 +185,7 @@ impl ZoneInputs {
         self.connected = connected;
         let nodes = sources.nodes.objects();
         self.node_digests.set_connected(self.connected.clone());
-        let are_digests_unchanged = !self.node_digests.update(nodes.clone())
+        let are_digests_unchanged = !self.node_digests.update(&nodes)
             && are_connects_unchanged
             && Arc::ptr_eq(&networks_before, &self.inputs.networks);
         if !are_digests_unchanged {

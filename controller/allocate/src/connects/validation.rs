@@ -66,8 +66,8 @@ pub(super) struct SharedNetworks {
     pub(super) networks: String,
 }
 
-/// Checks the selected networks, by name, and the ranges of a connect. Returns all errors, in the
-/// order of the checks and then of the names.
+/// Checks the selected networks, by name, and the ranges of a connect. Returns all overlaps, in the
+/// order of the checks and then of the names; without an overlap, the errors of IP families.
 pub(super) fn validate(
     settings: &ClusterSettings,
     connect: &[IpNet],
@@ -77,7 +77,10 @@ pub(super) fn validate(
     cluster_ranges(&mut errors, settings, connect);
     network_ranges(&mut errors, connect, networks);
     pod_subnets(&mut errors, networks);
-    families(&mut errors, settings, connect, networks);
+    // As in OVN-Kubernetes, an overlap is reported first.
+    if errors.is_empty() {
+        families(&mut errors, settings, connect, networks);
+    }
     errors
 }
 

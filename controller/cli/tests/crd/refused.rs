@@ -391,7 +391,7 @@ pub(crate) const CLUSTER_NETWORKS: &[Case] = &[
     refused(
         "{namespaceSelector: {}, network: {topology: Layer2, layer2: {role: Primary, subnets: [10.0.0.0/16]}},
           uplinks: [eth0, eth1]}",
-        &["uplinks: Too many: 2: must have at most 1 items"],
+        &["uplinks: Too many: 2: must have at most 1 item"],
     ),
     change(
         "{namespaceSelector: {}, network: {topology: Localnet, localnet: {role: Secondary, physicalNetworkName: phys,

@@ -101,9 +101,10 @@ fn list(schema: &Value, items: &[Value], path: &str, findings: &mut Findings) {
     if let Some(most) = schema["maxItems"].as_u64()
         && count > most
     {
+        let noun = if most == 1 { "item" } else { "items" };
         findings.block(
             path,
-            format!("Too many: {count}: must have at most {most} items"),
+            format!("Too many: {count}: must have at most {most} {noun}"),
         );
     }
     for (index, item) in items.iter().enumerate() {

@@ -37,7 +37,7 @@ fn network(name: &str, id: i64) -> Network {
 fn digests_of(nodes: &Nodes, numbers: &NetworkNumbers) -> NodeDigests {
     let mut digests = NodeDigests::new(numbers.clone());
     digests.set_connected(["red".to_owned()].into());
-    digests.update(nodes.clone());
+    digests.update(nodes);
     digests
 }
 
@@ -65,7 +65,7 @@ fn the_digest_follows_everything_that_rows_follow_from() {
         ("n2", json!({NODE_ID: "x", NODE_CHASSIS_ID: "c3"})),
     ] {
         put(&mut nodes, &numbers, name, &annotations);
-        assert!(kept.update(nodes.clone()));
+        assert!(kept.update(&nodes));
         let digest = kept.digest_of(&owners, &networks);
         // A process that has seen other versions before computes the same digest.
         assert_eq!(
@@ -76,7 +76,7 @@ fn the_digest_follows_everything_that_rows_follow_from() {
         all.push(digest);
     }
     nodes.remove(&ObjectKey::cluster("n2"));
-    assert!(kept.update(nodes.clone()));
+    assert!(kept.update(&nodes));
     assert_eq!(kept.digest_of(&owners, &networks), all[0]);
     let mut changed = network("red", 1);
     changed.pod_subnets.push(PodSubnet {
@@ -113,7 +113,7 @@ fn the_digest_ignores_what_no_row_follows_from() {
         "win-1",
         &json!({"kubernetes.io/os": "windows"}),
     );
-    assert!(!digests.update(nodes));
+    assert!(!digests.update(&nodes));
     assert_eq!(digests.digest_of(&owners, &networks), before);
     let mut renamed = network("red", 1);
     renamed.namespaces = ["a".to_owned()].into();
@@ -138,7 +138,7 @@ fn a_newly_connected_network_is_added() {
     let both: BTreeSet<String> = ["red".to_owned(), "blue".to_owned()].into();
     let mut early = NodeDigests::new(numbers.clone());
     early.set_connected(both.clone());
-    early.update(nodes.clone());
+    early.update(&nodes);
     let mut late = digests_of(&nodes, &numbers);
     assert_ne!(
         late.digest_of(&owners, &networks),

@@ -43,10 +43,11 @@ impl RuleChecker {
     /// The number of items of a list.
     pub(super) fn items(&mut self, field: &str, count: usize, most: usize) {
         self.check(count > 0, field, "should have at least 1 items");
+        let noun = if most == 1 { "item" } else { "items" };
         self.check(
             count <= most,
             field,
-            format!("Too many: {count}: must have at most {most} items"),
+            format!("Too many: {count}: must have at most {most} {noun}"),
         );
     }
 

@@ -260,7 +260,7 @@ fn transports_and_uplinks() {
     assert_eq!(
         texts(&spec.violations()),
         [
-            "spec.uplinks: Too many: 2: must have at most 1 items",
+            "spec.uplinks: Too many: 2: must have at most 1 item",
             "spec.uplinks[1]: should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'",
             "spec.uplinks: spec.uplinks is supported only for primary Layer2 and Layer3 networks",
         ]
