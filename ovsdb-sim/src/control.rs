@@ -1,5 +1,11 @@
 //! The control API: JSON-RPC 2.0 over HTTP and WebSocket, beside OVSDB's own JSON-RPC 1.0.
+//!
+//! Methods that read a database run on threads of their own, because they may wait for it and
+//! because a long answer takes time.
 
+mod request_guard;
+
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -13,6 +19,8 @@ use crate::fault::{ConnectionId, FaultId, FaultRule, FaultStatus};
 use crate::model::Role;
 use crate::served_database::ServedDatabase;
 use crate::sim::Sim;
+
+use request_guard::RequestGuard;
 
 /// Counters of a simulator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,16 +51,16 @@ pub struct DatabaseStats {
 pub trait ControlApi {
     /// Prints OVN_Northbound like `ovn-nbctl show`: all of it, or the switch or router with a name
     /// or UUID.
-    #[method(name = "show")]
+    #[method(name = "show", blocking)]
     fn show(&self, name: Option<String>) -> RpcResult<String>;
 
     /// Returns all rows of a database in RFC 7047 notation: an object of tables, each an object of
     /// rows by UUID.
-    #[method(name = "dump")]
+    #[method(name = "dump", blocking)]
     fn dump(&self, database: Option<String>) -> RpcResult<serde_json::Value>;
 
     /// Returns the simulator's counters.
-    #[method(name = "stats")]
+    #[method(name = "stats", blocking)]
     fn stats(&self) -> RpcResult<SimStats>;
 
     /// Returns the open connections, in the order in which they were made.
@@ -73,12 +81,12 @@ pub trait ControlApi {
 
     /// Changes the server's role in a database's cluster. See
     /// [`SimDatabase::set_role`](crate::SimDatabase::set_role).
-    #[method(name = "set_role")]
+    #[method(name = "set_role", blocking)]
     fn set_role(&self, role: Role, database: Option<String>) -> RpcResult<()>;
 
     /// Removes all transactions but the last from a database's history. See
     /// [`SimDatabase::truncate_history`](crate::SimDatabase::truncate_history).
-    #[method(name = "truncate_history")]
+    #[method(name = "truncate_history", blocking)]
     fn truncate_history(&self, database: Option<String>) -> RpcResult<()>;
 
     /// Gives the server another id and returns it. See [`Sim::new_server_id`].
@@ -245,12 +253,48 @@ impl ControlServer {
 }
 
 impl Sim {
-    /// Serves the control API (JSON-RPC 2.0 over HTTP and WebSocket).
+    /// Serves the control API (JSON-RPC 2.0 over HTTP and WebSocket) at a loopback address.
+    ///
+    /// Requests of web pages are refused: those with an `Origin`, and those whose `Host` is neither
+    /// `localhost` nor a loopback address.
     ///
     /// # Errors
-    /// The address cannot be bound.
-    pub async fn serve_control(&self, address: SocketAddr) -> std::io::Result<ControlServer> {
-        let listener = jsonrpsee::server::Server::builder().build(address).await?;
+    /// The address cannot be bound, or is not a loopback address.
+    pub async fn serve_control(&self, address: SocketAddr) -> io::Result<ControlServer> {
+        if !address.ip().is_loopback() {
+            let error = format!("{address} is not a loopback address: it needs a token");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
+        }
+        self.start_control(address, RequestGuard::new(None)).await
+    }
+
+    /// Serves the control API at any address. Requests must have the header
+    /// `Authorization: Bearer TOKEN`; those with an `Origin` are refused.
+    ///
+    /// # Errors
+    /// The address cannot be bound, or the token is empty.
+    pub async fn serve_control_with_token(
+        &self,
+        address: SocketAddr,
+        token: &str,
+    ) -> io::Result<ControlServer> {
+        if token.is_empty() {
+            let error = "the token of the control API is empty";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
+        }
+        self.start_control(address, RequestGuard::new(Some(token)))
+            .await
+    }
+
+    async fn start_control(
+        &self,
+        address: SocketAddr,
+        guard: RequestGuard,
+    ) -> io::Result<ControlServer> {
+        let listener = jsonrpsee::server::Server::builder()
+            .set_http_middleware(tower::ServiceBuilder::new().layer(guard))
+            .build(address)
+            .await?;
         let address = listener.local_addr()?;
         let control = Control { sim: self.clone() };
         let handle = listener.start(control.into_rpc());

@@ -1,18 +1,23 @@
 //! The program `ovsdb-sim`: a server with the simulator alone.
 
+mod log_writer;
+mod panic;
+
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
 use mimalloc::MiMalloc;
-use ovsdb_sim::{Log, Model, Remotes, Sim, SimBuilder};
+use ovsdb_sim::{ControlServer, Log, Model, Remotes, Sim, SimBuilder};
 use patchbay_schemas::schema::{DatabaseSchema, is_id};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
+
+use log_writer::{LogFlush, LogWriter};
 
 /// Allocator for millions of small requests, rows and replies, which several threads make.
 #[global_allocator]
@@ -89,6 +94,13 @@ struct Args {
     #[arg(long, value_name = "IP:PORT")]
     control: Option<SocketAddr>,
 
+    /// Require the token in this file from users of the control API
+    ///
+    /// Requests need the header `Authorization: Bearer TOKEN`. Without a token, the control API is
+    /// served at loopback addresses only.
+    #[arg(long, value_name = "FILE", requires = "control")]
+    control_token: Option<PathBuf>,
+
     /// Draw all UUIDs from this seed, the same ones in every run
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
@@ -111,7 +123,8 @@ impl From<ModelArg> for Model {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let log = init_log();
+    panic::abort_on_panic();
+    let (log, _log_flush) = init_log()?;
     let Args {
         listen,
         unixctl,
@@ -120,6 +133,7 @@ async fn main() -> anyhow::Result<()> {
         journal,
         model,
         control,
+        control_token,
         seed,
     } = Args::parse();
     let mut builder = Sim::builder().model(model.into());
@@ -167,8 +181,7 @@ async fn main() -> anyhow::Result<()> {
     };
     let _control = match control {
         Some(address) => {
-            let control = sim
-                .serve_control(address)
+            let control = serve_control(&sim, address, control_token.as_deref())
                 .await
                 .with_context(|| format!("control API at {address}"))?;
             print_line(&format!("control API on http://{}", control.address()));
@@ -186,27 +199,52 @@ async fn main() -> anyhow::Result<()> {
 
 /// Initializes the log: to standard error, with the level of `RUST_LOG` or `warn`. `vlog/set` can
 /// change the level.
-fn init_log() -> Log {
+///
+/// # Errors
+/// The thread that writes the log cannot be started.
+fn init_log() -> std::io::Result<(Log, LogFlush)> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
     let level = filter.max_level_hint().unwrap_or(LevelFilter::TRACE);
+    let (writer, flush) = LogWriter::start(std::io::stderr())?;
     let subscriber = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
+        .with_writer(move || writer.clone())
         .with_ansi(is_coloured())
+        // Reporting an internal error panics if standard error cannot be written.
+        .log_internal_errors(false)
         .with_env_filter(filter)
         .with_filter_reloading();
     let filter = subscriber.reload_handle();
     subscriber.init();
-    Log::new(level, move |directives| {
+    let log = Log::new(level, move |directives| {
         if let Err(error) = filter.reload(EnvFilter::new(directives)) {
             tracing::error!(%error, directives, "cannot set the log level");
         }
-    })
+    });
+    Ok((log, flush))
 }
 
 /// True if log messages are coloured: on a terminal without `NO_COLOR` (<https://no-color.org>).
 fn is_coloured() -> bool {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     std::io::stderr().is_terminal() && !no_color
+}
+
+/// Serves the control API, with the token in a file if there is one.
+async fn serve_control(
+    sim: &Sim,
+    address: SocketAddr,
+    token: Option<&Path>,
+) -> std::io::Result<ControlServer> {
+    match token {
+        Some(path) => {
+            let token = std::fs::read_to_string(path).map_err(|error| {
+                let message = format!("cannot read {}: {error}", path.display());
+                std::io::Error::new(error.kind(), message)
+            })?;
+            sim.serve_control_with_token(address, token.trim()).await
+        }
+        None => sim.serve_control(address).await,
+    }
 }
 
 /// Prints and flushes a line, because the parent process may wait for it.

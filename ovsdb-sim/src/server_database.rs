@@ -69,7 +69,7 @@ fn row_condition(own: &DatabaseSchema, name: &str) -> Option<(TableId, Condition
         function: Function::Equal,
         argument: Datum::scalar(name),
     };
-    Some((id, Condition(vec![has_name])))
+    Some((id, Condition::new(vec![has_name])))
 }
 
 /// The operation that deletes the row of a database.

@@ -86,12 +86,12 @@ impl Filter {
                 argument: clause.argument.clone(),
             })
         });
-        let mut condition = Condition(clauses.collect());
-        if condition.0.is_empty() {
+        let mut clauses: Vec<_> = clauses.collect();
+        if clauses.is_empty() {
             // A monitor without clauses reports all rows.
-            condition.0.push(Clause::Bool(false));
+            clauses.push(Clause::Bool(false));
         }
-        condition
+        Condition::new(clauses)
     }
 }
 

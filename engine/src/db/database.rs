@@ -252,6 +252,41 @@ impl Database {
         transaction: &mut DecodedTransaction,
         access: &Access<'_>,
     ) -> Execution {
+        self.execute_recorded(transaction, access, |_, _| Ok(()))
+    }
+
+    /// Executes and commits a transaction like [`execute`](Self::execute), if `record` accepts its
+    /// changes. `record` is called with the operations and the changes before anything is
+    /// published, and not for a transaction that changes no rows.
+    ///
+    /// A writer of a log calls this, so that a commit that cannot be written needs no undoing.
+    ///
+    /// ```
+    /// use patchbay_engine::db::{Access, Database, Execution};
+    /// use patchbay_engine::txn::TxnBuilder;
+    /// use patchbay_schemas::error::OvsdbError;
+    /// use patchbay_schemas::nb::{self, LogicalSwitch};
+    /// use patchbay_schemas::wire::DecodedTransaction;
+    ///
+    /// let mut database = Database::new(nb::schema());
+    /// let mut txn = TxnBuilder::new(&database.snapshot());
+    /// txn.insert(&LogicalSwitch { name: "sw0".into(), ..Default::default() })?;
+    /// let operations = txn.finish().operations().to_vec();
+    /// let mut transaction =
+    ///     DecodedTransaction { total: operations.len(), operations, failure: None };
+    ///
+    /// let full = |_: &[_], _: &_| Err(OvsdbError::new("I/O error", "No space left on device"));
+    /// let executed = database.execute_recorded(&mut transaction, &Access::unrestricted(), full);
+    /// assert!(matches!(executed, Execution::Failed { .. }));
+    /// assert_eq!(database.snapshot().row_count(), 0);
+    /// # Ok::<(), patchbay_engine::txn::BuildError>(())
+    /// ```
+    pub fn execute_recorded(
+        &mut self,
+        transaction: &mut DecodedTransaction,
+        access: &Access<'_>,
+        record: impl FnOnce(&[Operation], &ChangeSet) -> Result<(), OvsdbError>,
+    ) -> Execution {
         let mut results = Vec::with_capacity(transaction.operations.len());
         let schema = self.schema.clone();
         let base = self.snapshot.clone();
@@ -268,6 +303,11 @@ impl Database {
             return Execution::Failed { results, error };
         }
         let (changes, strong_deltas) = commit.into_changes(&mut self.uuids);
+        if !changes.rows.is_empty()
+            && let Err(error) = record(&transaction.operations, &changes)
+        {
+            return Execution::Failed { results, error };
+        }
         // The writer must hold the only handle on shared parts to change them in place.
         drop(overlay);
         drop(base);

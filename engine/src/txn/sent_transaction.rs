@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;
-use patchbay_schemas::wire::{Clause, Condition, Operation};
+use patchbay_schemas::wire::{Condition, Operation};
 use uuid::Uuid;
 
 use super::transaction::Transaction;
@@ -78,11 +78,7 @@ impl Transaction {
 /// Calls `visit` for each value in an operation.
 fn for_each_datum(operation: &mut Operation, visit: &mut impl FnMut(&mut Datum)) {
     let clauses = |condition: &mut Condition, visit: &mut dyn FnMut(&mut Datum)| {
-        for clause in &mut condition.0 {
-            if let Clause::Column { argument, .. } = clause {
-                visit(argument);
-            }
-        }
+        condition.arguments_mut().for_each(visit);
     };
     match operation {
         Operation::Insert { row, .. } => row.values_mut().for_each(visit),

@@ -302,7 +302,7 @@ impl TxnBuilder {
             function: Function::Equal,
             argument: value.to_datum(),
         };
-        self.expect_no_row(T::TABLE, Condition(vec![clause]))
+        self.expect_no_row(T::TABLE, Condition::new(vec![clause]))
     }
 
     /// Reads a row with the changes of the transaction up to this point, for instance an increased

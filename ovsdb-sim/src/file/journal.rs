@@ -2,18 +2,20 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use patchbay_engine::db::{ChangeSet, Database, Snapshot};
 use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::row::Row;
-use patchbay_schemas::schema::{ColumnId, DatabaseSchema};
-use patchbay_schemas::wire::{Condition, InsertRow, Operation};
+use patchbay_schemas::schema::DatabaseSchema;
+use patchbay_schemas::wire::Operation;
 
 use super::lock_file::LockFile;
 use super::{DatabaseFile, FileError, record, writer};
+
+/// Mode of a new file, less the umask: databases have secrets, such as keys of tunnels.
+const FILE_MODE: u32 = 0o640;
 
 /// Journal of a database. While it is open, it is locked against other journals and against
 /// ovsdb-server.
@@ -99,7 +101,7 @@ impl Journal {
         };
         self.log.write(text, durable).map_err(|error| {
             let path = self.path.display();
-            tracing::error!(%path, %error, "cannot write a transaction: rolling it back");
+            tracing::error!(%path, %error, "cannot write a transaction, which fails");
             OvsdbError::new("I/O error", format!("{path}: write failed ({error})"))
         })
     }
@@ -144,7 +146,11 @@ impl RecordLog {
     fn create(path: &Path, snapshot: &Snapshot) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         let mut log = Self {
-            file: options.write(true).create_new(true).open(path)?,
+            file: options
+                .write(true)
+                .create_new(true)
+                .mode(FILE_MODE)
+                .open(path)?,
             end: 0,
             has_tail: false,
         };
@@ -220,36 +226,4 @@ impl UnreadJournal {
 fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as i64)
-}
-
-/// Makes the operations that roll a commit back. Only the versions of the rows differ afterwards.
-pub(crate) fn inverse(changes: &ChangeSet) -> Vec<Operation> {
-    let inverse = changes.rows.iter().filter_map(|change| {
-        let (table, uuid) = (change.table, change.uuid());
-        let values = |old: &Row| {
-            (0..)
-                .map(ColumnId)
-                .zip(old.values.iter().cloned())
-                .collect()
-        };
-        match (&change.old, &change.new) {
-            (None, None) => None,
-            (None, Some(_)) => Some(Operation::Delete {
-                table,
-                condition: Condition::uuid(uuid),
-            }),
-            (Some(old), Some(_)) => Some(Operation::Update {
-                table,
-                condition: Condition::uuid(uuid),
-                row: values(old),
-            }),
-            (Some(old), None) => Some(Operation::Insert {
-                table,
-                uuid,
-                given: None,
-                row: InsertRow::from_values(&old.values),
-            }),
-        }
-    });
-    inverse.collect()
 }

@@ -29,7 +29,7 @@ mod sources;
 mod writer;
 
 pub use damage::Damage;
-pub(crate) use journal::{Journal, inverse};
+pub(crate) use journal::Journal;
 pub(crate) use reader::DatabaseFile;
 pub use sources::InitialDatabasesError;
 pub(crate) use sources::{DatabaseSource, InitialDatabases};

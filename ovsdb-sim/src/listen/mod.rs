@@ -14,7 +14,7 @@ use crate::target::{PassiveTarget, RemoteError};
 pub(crate) use endpoint::Endpoints;
 use endpoint::{Endpoint, EndpointState};
 #[cfg(feature = "unixctl")]
-pub(crate) use socket::{pause_after_accept_error, remove_stale_socket};
+pub(crate) use socket::{bind_unix, pause_after_accept_error, remove_stale_socket};
 
 /// Listening socket. Dropping it stops accepting connections and removes a unix socket's file. Open
 /// connections stay open.

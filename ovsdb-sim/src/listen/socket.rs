@@ -1,9 +1,14 @@
 //! Listening sockets.
 
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::time::Duration;
 
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket,
+};
+use nix::sys::stat::{Mode, fchmod};
 use tokio::net::{TcpListener, UnixListener};
 
 use crate::target::PassiveTarget;
@@ -22,11 +27,27 @@ impl ListeningSocket {
         Ok(match target {
             PassiveTarget::Unix(path) => {
                 remove_stale_socket(path)?;
-                Self::Unix(UnixListener::bind(path)?)
+                Self::Unix(bind_unix(path)?)
             }
             PassiveTarget::Tcp(address) => Self::Tcp(TcpListener::bind(address).await?),
         })
     }
+}
+
+/// Binds a unix socket whose file has the mode of ovsdb-server's sockets: 0770 less the umask.
+pub(crate) fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    let socket = socket(
+        AddressFamily::Unix,
+        SockType::Stream,
+        SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
+        None,
+    )?;
+    // Before the file exists, so that it has no other mode at any time: on Linux, the file gets the
+    // mode of the socket.
+    fchmod(&socket, Mode::S_IRWXU | Mode::S_IRWXG)?;
+    bind(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
+    listen(&socket, Backlog::MAXCONN)?;
+    UnixListener::from_std(socket.into())
 }
 
 /// Logs the error of an `accept` and pauses.

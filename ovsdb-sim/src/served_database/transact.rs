@@ -7,12 +7,12 @@ use patchbay_engine::db::{Access, ChangeSet, DatabaseError, Execution, Operation
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::{DatabaseSchema, TableId};
-use patchbay_schemas::wire::DecodedTransaction;
+use patchbay_schemas::wire::{DecodedTransaction, Operation};
 use tokio::time::Instant;
 
 use crate::chunk::Chunk;
 use crate::fault::Loss;
-use crate::file;
+use crate::file::Journal;
 use crate::reply;
 use crate::session_handle::SessionHandle;
 
@@ -131,12 +131,20 @@ impl ServedDatabase {
             let error = OvsdbError::new("unknown schema", details);
             return Err(DatabaseError::Commit(error));
         }
-        match state.database.execute(transaction, &Access::unrestricted()) {
+        let schema = own.clone();
+        let journal = &mut state.journal;
+        let record = |operations: &[Operation], changes: &ChangeSet| {
+            append_to_journal(journal.as_mut(), &schema, operations, changes)
+        };
+        let access = Access::unrestricted();
+        match state
+            .database
+            .execute_recorded(transaction, &access, record)
+        {
             Execution::Committed { results, changes } => {
                 if !changes.rows.is_empty() {
-                    state
-                        .publish_commit(transaction, &changes)
-                        .map_err(DatabaseError::Commit)?;
+                    state.count_commit(&changes);
+                    state.notify_monitors(&changes);
                     self.retry_waiting(state, changed_tables(&changes));
                 }
                 Ok((results, changes))
@@ -176,45 +184,49 @@ impl ServedDatabase {
         };
         // Execution takes rows out of a transaction. Without a leader it is executed once more.
         let copy = (!state.role.is_connected()).then(|| transaction.clone());
-        let execution = state.database.execute(transaction, &access);
+        let mut needs_leader = false;
+        let schema = state.database.schema().clone();
+        let journal = &mut state.journal;
+        let record = |operations: &[Operation], changes: &ChangeSet| {
+            // As on a real member, only the execution shows that a transaction needs the leader.
+            if copy.is_some() {
+                needs_leader = true;
+                return Err(OvsdbError::new("not leader", "the cluster has no leader"));
+            }
+            if let Some(error) = session.faults().commit_failure(session.id()) {
+                return Err(error);
+            }
+            append_to_journal(journal.as_mut(), &schema, operations, changes)
+        };
+        let execution = state
+            .database
+            .execute_recorded(transaction, &access, record);
+        if let Some(copy) = copy
+            && needs_leader
+        {
+            *transaction = copy;
+            return RunOutcome::Waits { deadline: None };
+        }
         let (results, error, changed) = match execution {
             Execution::Committed { results, changes } => {
-                // A client gets updates about its own changes before the reply.
                 let changed = changed_tables(&changes);
-                if let Some(copy) = copy
-                    && !changed.is_empty()
-                {
-                    // As on a real member, only the execution shows that a transaction needs the
-                    // leader.
-                    state.roll_back(&changes);
-                    *transaction = copy;
-                    return RunOutcome::Waits { deadline: None };
+                // A client gets updates about its own changes before the reply.
+                if !changed.is_empty() && state.publish_client_commit(session, &changes).is_some() {
+                    return RunOutcome::Finished {
+                        changed,
+                        reply: None,
+                    };
                 }
-                let published = if changed.is_empty() {
-                    Ok(None)
-                } else {
-                    state.publish_client_commit(session, transaction, &changes)
-                };
-                match published {
-                    Ok(None) => (results, None, changed),
-                    Ok(Some(_)) => {
-                        return RunOutcome::Finished {
-                            changed,
-                            reply: None,
-                        };
-                    }
-                    Err(error) => (results, Some(error), BTreeSet::new()),
-                }
+                (results, None, changed)
             }
             Execution::Failed { results, error } => (results, Some(error), BTreeSet::new()),
             Execution::Waiting {
                 deadline_ms: deadline,
             } => return RunOutcome::Waits { deadline },
         };
-        let schema = state.database.schema();
         let total = transaction.total;
         let limit = session.outbox().limit();
-        let reply = reply::transaction(id, schema, &results, error.as_ref(), total, limit);
+        let reply = reply::transaction(id, &schema, &results, error.as_ref(), total, limit);
         if reply.is_none() {
             tracing::warn!(limit, "a reply is too long: closing the connection");
             session.outbox().cut_off();
@@ -224,39 +236,15 @@ impl ServedDatabase {
 }
 
 impl DatabaseState {
-    /// Appends a non-empty commit to the journal, then to the history, then notifies monitors.
-    ///
-    /// # Errors
-    /// The journal could not be written. The commit has been rolled back.
-    fn publish_commit(
-        &mut self,
-        transaction: &DecodedTransaction,
-        changes: &ChangeSet,
-    ) -> Result<(), OvsdbError> {
-        self.record_commit(transaction, changes)?;
-        self.notify_monitors(changes);
-        Ok(())
-    }
-
-    /// Publishes a client's commit like [`publish_commit`](Self::publish_commit), with the faults
-    /// of its connection. Returns the injected loss of the reply, if there is one.
-    ///
-    /// # Errors
-    /// A fault refuses the commit, or the journal could not be written. The commit has been rolled
-    /// back.
+    /// Publishes a client's commit, with the faults of its connection. Returns the injected loss of
+    /// the reply, if there is one.
     fn publish_client_commit(
         &mut self,
         session: &SessionHandle,
-        transaction: &DecodedTransaction,
         changes: &ChangeSet,
-    ) -> Result<Option<Loss>, OvsdbError> {
-        let faults = session.faults();
-        if let Some(error) = faults.commit_failure(session.id()) {
-            self.roll_back(changes);
-            return Err(error);
-        }
-        self.record_commit(transaction, changes)?;
-        let loss = faults.loss(session.id());
+    ) -> Option<Loss> {
+        self.count_commit(changes);
+        let loss = session.faults().loss(session.id());
         if loss == Some(Loss::Crashed) {
             session.outbox().cut_off();
         }
@@ -264,44 +252,36 @@ impl DatabaseState {
         if loss == Some(Loss::Disconnected) {
             session.outbox().close();
         }
-        Ok(loss)
+        loss
     }
 
-    /// Appends a commit to the journal and the history.
-    ///
-    /// # Errors
-    /// The journal could not be written. The commit has been rolled back.
-    fn record_commit(
-        &mut self,
-        transaction: &DecodedTransaction,
-        changes: &ChangeSet,
-    ) -> Result<(), OvsdbError> {
-        let schema = self.database.schema();
-        if let Some(journal) = &mut self.journal
-            && let Err(error) = journal.append(schema, &transaction.operations, changes)
-        {
-            self.roll_back(changes);
-            return Err(error);
-        }
+    /// Counts a commit that is in the journal, and appends it to the history.
+    fn count_commit(&mut self, changes: &ChangeSet) {
         self.commits.send_modify(|commits| *commits += 1);
         if let Some(history) = &mut self.history {
             history.record(changes);
         }
-        Ok(())
     }
 
     fn notify_monitors(&mut self, changes: &ChangeSet) {
         let id = self.last_id();
         self.monitors.publish(self.database.schema(), changes, id);
     }
+}
 
-    /// Rolls back a commit that is not published.
-    fn roll_back(&mut self, changes: &ChangeSet) {
-        if let Err(error) = self.database.transact(&file::inverse(changes)) {
-            let database = &self.database.schema().name;
-            tracing::error!(database, %error, "cannot roll back a failed transaction");
-        }
-    }
+/// Appends a commit to the journal, if there is one, before it is published.
+///
+/// # Errors
+/// The journal could not be written. The transaction fails.
+fn append_to_journal(
+    journal: Option<&mut Journal>,
+    schema: &DatabaseSchema,
+    operations: &[Operation],
+    changes: &ChangeSet,
+) -> Result<(), OvsdbError> {
+    journal.map_or(Ok(()), |journal| {
+        journal.append(schema, operations, changes)
+    })
 }
 
 /// The tables with changed rows.

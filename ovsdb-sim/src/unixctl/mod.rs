@@ -70,7 +70,7 @@ impl Sim {
     ) -> io::Result<Unixctl> {
         let path = path.into();
         listen::remove_stale_socket(&path)?;
-        let listener = UnixListener::bind(&path)?;
+        let listener = listen::bind_unix(&path)?;
         let exit = Arc::new(Notify::new());
         let shared = SharedState {
             commands: Commands::new(self.server().clone(), remotes.clone(), log),

@@ -8,5 +8,7 @@ mod given;
 mod journal;
 mod load;
 mod locks;
+mod modes;
 mod servers;
 mod steps;
+mod unwritable_log;

@@ -9,6 +9,7 @@ use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use triomphe::ThinArc;
 
+use super::Set;
 use super::key_lists::{KeyList, share_keys};
 use crate::atom::Atom;
 use crate::json::write;
@@ -195,6 +196,87 @@ impl Map {
             .collect();
         *self = Self::from_sorted(rest);
         Some(removed)
+    }
+
+    /// Adds the pairs of `other` whose keys this map does not contain.
+    pub fn insert_missing(&mut self, other: &Self) {
+        match &mut self.0 {
+            Repr::Empty => *self = other.clone(),
+            Repr::Tree(pairs) => {
+                for (key, value) in other {
+                    if !pairs.contains_key(key) {
+                        pairs.insert(key.clone(), value.clone());
+                    }
+                }
+            }
+            Repr::Short(values) => {
+                let own = keys_of(values);
+                let is_missing = |(key, _): &(&Atom, &Atom)| own.binary_search(key).is_err();
+                let missing: Vec<_> = other.iter().filter(is_missing).collect();
+                if !missing.is_empty() {
+                    let mut all: Vec<(&Atom, &Atom)> = own.iter().zip(&values.slice).collect();
+                    all.extend(missing);
+                    all.sort_by_key(|(key, _)| *key);
+                    let all = all
+                        .into_iter()
+                        .map(|(key, value)| (key.clone(), value.clone()));
+                    *self = Self::from_sorted(all.collect());
+                }
+            }
+        }
+    }
+
+    /// Removes the pairs that `other` contains with the same value.
+    pub fn remove_pairs(&mut self, other: &Self) {
+        let found: Vec<Atom> = if other.len() < self.len() {
+            let found = other
+                .iter()
+                .filter(|(key, value)| self.get(key) == Some(*value));
+            found.map(|(key, _)| key.clone()).collect()
+        } else {
+            let found = self
+                .iter()
+                .filter(|(key, value)| other.get(key) == Some(*value));
+            found.map(|(key, _)| key.clone()).collect()
+        };
+        self.remove_present(&found);
+    }
+
+    /// Removes the pairs with these keys.
+    pub fn remove_keys(&mut self, keys: &Set) {
+        let found: Vec<Atom> = if keys.len() < self.len() {
+            keys.iter()
+                .filter(|key| self.get(key).is_some())
+                .cloned()
+                .collect()
+        } else {
+            let found = self.iter().filter(|(key, _)| keys.contains(key));
+            found.map(|(key, _)| key.clone()).collect()
+        };
+        self.remove_present(&found);
+    }
+
+    /// Removes keys that the map contains, in their order.
+    fn remove_present(&mut self, keys: &[Atom]) {
+        if keys.is_empty() {
+            return;
+        }
+        if let Repr::Tree(pairs) = &mut self.0
+            && pairs.len() > keys.len() + MAX_SHORT_LEN / 2
+        {
+            for key in keys {
+                pairs.remove(key);
+            }
+            return;
+        }
+        let mut removed = keys.iter().peekable();
+        let rest = self
+            .iter()
+            .filter(|(key, _)| removed.next_if(|removed| removed == key).is_none());
+        let rest = rest
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        *self = Self::from_sorted(rest);
     }
 
     /// Calls `changed(key, old, new)` for each key that was added, removed, or has another value.

@@ -147,6 +147,39 @@ impl Set {
         true
     }
 
+    /// Removes all elements of `other`.
+    pub fn remove_all(&mut self, other: &Self) {
+        let found: Vec<Atom> = if other.len() < self.len() {
+            other
+                .iter()
+                .filter(|atom| self.contains(atom))
+                .cloned()
+                .collect()
+        } else {
+            self.iter()
+                .filter(|atom| other.contains(atom))
+                .cloned()
+                .collect()
+        };
+        if found.is_empty() {
+            return;
+        }
+        let left = self.len() - found.len();
+        if left > MAX_SLICE_LEN / 2
+            && let Some(atoms) = self.as_tree_mut()
+        {
+            for atom in &found {
+                atoms.remove(atom);
+            }
+            return;
+        }
+        let mut removed = found.iter().peekable();
+        let rest = self
+            .iter()
+            .filter(|atom| removed.next_if(|removed| removed == atom).is_none());
+        *self = Self::from_sorted(rest.cloned().collect());
+    }
+
     /// Adds all elements of `other`.
     pub fn extend(&mut self, other: &Self) {
         if let Some(atoms) = self.as_tree_mut() {

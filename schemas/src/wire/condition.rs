@@ -1,5 +1,9 @@
 //! `<condition>` (RFC 7047 section 5.1), including the boolean clauses of ovsdb-server.
 
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+
 use uuid::Uuid;
 
 use crate::atom::AtomType;
@@ -9,6 +13,7 @@ use crate::json::{Reader, ValueKind};
 use crate::row::Row;
 use crate::schema::{ColumnId, ColumnType, TableSchema};
 
+use super::condition_index::{AllClauses, AnyClauses};
 use super::notation::NotationReader;
 use super::triple::decode_triple;
 
@@ -119,14 +124,54 @@ pub enum Clause {
 /// Clauses of which a row must satisfy all in operations, and at least one in monitors.
 ///
 /// Without clauses, all rows satisfy the condition in both cases.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Condition(pub Vec<Clause>);
+#[derive(Clone, Default)]
+pub struct Condition {
+    clauses: Vec<Clause>,
+    /// Indexes of a long condition, made when the first row is compared with all clauses.
+    indexes: OnceLock<Arc<Indexes>>,
+}
+
+#[derive(Default)]
+struct Indexes {
+    all: OnceLock<AllClauses>,
+    any: OnceLock<AnyClauses>,
+}
+
+/// Number of clauses that are compared one by one. A row that satisfies them, or none of them in a
+/// monitor, is compared with the index of all clauses, if there are more.
+const UNINDEXED_CLAUSES: usize = 8;
 
 impl Condition {
+    /// Returns the condition of these clauses.
+    pub fn new(clauses: Vec<Clause>) -> Self {
+        Self {
+            clauses,
+            indexes: OnceLock::new(),
+        }
+    }
+
+    /// Returns the arguments of the clauses for modification.
+    pub fn arguments_mut(&mut self) -> impl Iterator<Item = &mut Datum> {
+        self.indexes = OnceLock::new();
+        self.clauses.iter_mut().filter_map(|clause| match clause {
+            Clause::Column { argument, .. } => Some(argument),
+            Clause::Bool(_) => None,
+        })
+    }
+
+    fn indexes(&self) -> &Indexes {
+        self.indexes.get_or_init(Arc::default)
+    }
+
+    /// Returns the clauses.
+    pub fn clauses(&self) -> &[Clause] {
+        &self.clauses
+    }
+
     /// Returns the condition that selects the row with this UUID.
     pub fn uuid(uuid: Uuid) -> Self {
         let argument = Datum::scalar(uuid);
-        Self(vec![Clause::Column {
+        Self::new(vec![Clause::Column {
             column: ColumnId::UUID,
             function: Function::Equal,
             argument,
@@ -136,7 +181,7 @@ impl Condition {
     /// Returns the UUID of the only row that can satisfy all clauses. `None`: no clause selects one
     /// row by UUID.
     pub fn as_uuid(&self) -> Option<Uuid> {
-        self.0.iter().find_map(|clause| match clause {
+        self.clauses.iter().find_map(|clause| match clause {
             Clause::Column {
                 column: ColumnId::UUID,
                 function: Function::Equal | Function::Includes,
@@ -148,16 +193,34 @@ impl Condition {
 
     /// True if a row satisfies all clauses.
     pub fn matches_all(&self, row: &Row) -> bool {
-        self.0.iter().all(|clause| clause.matches(row))
+        let Some((first, rest)) = self.clauses.split_at_checked(UNINDEXED_CLAUSES) else {
+            return self.clauses.iter().all(|clause| clause.matches(row));
+        };
+        if !first.iter().all(|clause| clause.matches(row)) {
+            return false;
+        }
+        rest.is_empty() || {
+            let index = || AllClauses::new(&self.clauses);
+            self.indexes().all.get_or_init(index).matches(row)
+        }
     }
 
     /// True if a monitor with this condition reports a row: the row satisfies at least one clause,
     /// or there are no clauses.
     pub fn matches_any(&self, row: &Row) -> bool {
-        self.0.is_empty()
-            || self.0.iter().any(|clause| {
-                clause.matches(row) && !(*clause == Clause::Bool(true) && self.hides_true())
-            })
+        let matches = |clause: &Clause| {
+            clause.matches(row) && !(*clause == Clause::Bool(true) && self.hides_true())
+        };
+        let Some((first, rest)) = self.clauses.split_at_checked(UNINDEXED_CLAUSES) else {
+            return self.clauses.is_empty() || self.clauses.iter().any(matches);
+        };
+        if first.iter().any(matches) {
+            return true;
+        }
+        !rest.is_empty() && {
+            let index = || AnyClauses::new(&self.clauses, self.hides_true());
+            self.indexes().any.get_or_init(index).matches(row)
+        }
     }
 
     /// True if a monitor ignores clauses that are `true`.
@@ -170,7 +233,7 @@ impl Condition {
             Clause::Bool(_) => true,
         };
         let is_false = |clause: &&Clause| **clause == Clause::Bool(false);
-        self.0.iter().all(is_looked_up) && self.0.iter().filter(is_false).count() > 1
+        self.clauses.iter().all(is_looked_up) && self.clauses.iter().filter(is_false).count() > 1
     }
 
     /// Decodes an array of clauses. The caller has checked that the next value is an array.
@@ -185,7 +248,7 @@ impl Condition {
                 clauses.push(Clause::decode(reader, table, notation)?);
             }
         }
-        Ok(Self(clauses))
+        Ok(Self::new(clauses))
     }
 
     /// Appends the array of clauses; `write` appends their arguments.
@@ -196,7 +259,7 @@ impl Condition {
         write: &dyn Fn(&Datum, &mut Vec<u8>),
     ) {
         out.push(b'[');
-        for (i, clause) in self.0.iter().enumerate() {
+        for (i, clause) in self.clauses.iter().enumerate() {
             if i > 0 {
                 out.push(b',');
             }
@@ -221,6 +284,27 @@ impl Condition {
             }
         }
         out.push(b']');
+    }
+}
+
+/// Conditions are equal if their clauses are.
+impl PartialEq for Condition {
+    fn eq(&self, other: &Self) -> bool {
+        self.clauses == other.clauses
+    }
+}
+
+impl Eq for Condition {}
+
+impl Hash for Condition {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.clauses.hash(state);
+    }
+}
+
+impl fmt::Debug for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Condition").field(&self.clauses).finish()
     }
 }
 

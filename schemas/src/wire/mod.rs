@@ -5,6 +5,7 @@
 
 mod column_order;
 mod condition;
+mod condition_index;
 mod encode;
 mod monitor;
 mod mutation;

@@ -389,7 +389,7 @@ impl MonitorTable {
                 out.extend_from_slice(b",\"select\":");
                 select.write_json(out);
             }
-            if i == 0 && version != MonitorVersion::V1 && !self.condition.0.is_empty() {
+            if i == 0 && version != MonitorVersion::V1 && !self.condition.clauses().is_empty() {
                 out.extend_from_slice(b",\"where\":");
                 self.condition
                     .write_json(table, out, &|datum, out| datum.write_json(out));

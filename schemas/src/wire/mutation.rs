@@ -189,32 +189,16 @@ impl Mutation {
             Mutator::Insert => {
                 match (&mut *value, &self.argument) {
                     (Datum::Set(set), Datum::Set(argument)) => set.extend(argument),
-                    (Datum::Map(map), Datum::Map(argument)) => {
-                        for (key, new) in argument {
-                            if map.get(key).is_none() {
-                                map.insert(key.clone(), new.clone());
-                            }
-                        }
-                    }
+                    (Datum::Map(map), Datum::Map(argument)) => map.insert_missing(argument),
                     _ => {}
                 }
                 check_count(value, ty)
             }
             Mutator::Delete => {
                 match (&mut *value, &self.argument) {
-                    (Datum::Set(set), Datum::Set(argument)) => argument.iter().for_each(|atom| {
-                        set.remove(atom);
-                    }),
-                    (Datum::Map(map), Datum::Map(argument)) => {
-                        for (key, old) in argument {
-                            if map.get(key) == Some(old) {
-                                map.remove(key);
-                            }
-                        }
-                    }
-                    (Datum::Map(map), Datum::Set(keys)) => keys.iter().for_each(|key| {
-                        map.remove(key);
-                    }),
+                    (Datum::Set(set), Datum::Set(argument)) => set.remove_all(argument),
+                    (Datum::Map(map), Datum::Map(argument)) => map.remove_pairs(argument),
+                    (Datum::Map(map), Datum::Set(keys)) => map.remove_keys(keys),
                     (Datum::Set(_), Datum::Map(_)) => {}
                 }
                 check_count(value, ty)

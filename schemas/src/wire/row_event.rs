@@ -118,10 +118,14 @@ impl MonitorTable {
     /// Returns the columns whose changes are events: the requested columns, and those of the
     /// condition.
     fn watched(&self) -> impl Iterator<Item = ColumnId> {
-        let of_condition = self.condition.0.iter().filter_map(|clause| match clause {
-            Clause::Column { column, .. } => Some(*column),
-            Clause::Bool(_) => None,
-        });
+        let of_condition = self
+            .condition
+            .clauses()
+            .iter()
+            .filter_map(|clause| match clause {
+                Clause::Column { column, .. } => Some(*column),
+                Clause::Bool(_) => None,
+            });
         self.columns
             .iter()
             .map(|(column, _)| *column)

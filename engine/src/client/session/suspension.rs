@@ -27,7 +27,7 @@ impl Session {
         if monitor.version == MonitorVersion::V1
             || monitor.change.is_some()
             || matches!(self.incoming, IncomingMessage::Rows(_))
-            || tables.any(|table| !table.condition.0.is_empty())
+            || tables.any(|table| !table.condition.clauses().is_empty())
         {
             return false;
         }

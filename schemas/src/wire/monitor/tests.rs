@@ -71,7 +71,7 @@ fn each_request_has_its_own_select_and_the_first_condition_is_used() {
     assert_eq!(requests.select, Select::ALL);
     assert_eq!(requests.condition, Condition::default());
     let (requests, _) = table(r#"{"T": [{"columns": [], "where": [true]}, {"where": [false]}]}"#);
-    assert_eq!(requests.condition, Condition(vec![Clause::Bool(true)]));
+    assert_eq!(requests.condition, Condition::new(vec![Clause::Bool(true)]));
 }
 
 #[test]
