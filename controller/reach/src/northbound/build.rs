@@ -16,7 +16,7 @@ use super::load_balancer::{Attached, LoadBalancers};
 use super::mark::Marks;
 use super::nat::read_rules;
 use super::note::{Notes, RowRef};
-use super::policy::{Policies, chain_names};
+use super::policy::Policies;
 use super::ports::Ports;
 use super::route::Routes;
 use super::router::{ForcedSnat, Link, Router, RouterKind};
@@ -246,7 +246,6 @@ fn build_routers(
     notes: &mut Notes,
 ) -> Vec<Router> {
     let mut routers = Vec::with_capacity(rows.len());
-    let chains = chain_names(tables);
     for (((_, row), kind), ids) in rows.iter().zip(kinds).zip(&ports.of_routers) {
         let own = ports.router_ports_of(ids);
         let networks = || {
@@ -276,7 +275,6 @@ fn build_routers(
             policies: Policies::new(
                 tables.policies.of(&row.policies),
                 &own,
-                &chains,
                 tables,
                 names,
                 notes,

@@ -48,15 +48,17 @@ impl Policies {
     pub(super) fn new<'a>(
         rows: impl IntoIterator<Item = (Uuid, &'a LogicalRouterPolicy)>,
         ports: &[(RouterPortId, &RouterPort)],
-        chains: &HashSet<&str>,
         tables: &Tables,
         names: &Names,
         notes: &mut Notes,
     ) -> Self {
+        let rows: Vec<_> = rows.into_iter().collect();
+        let chains = rows.iter().filter_map(|(_, row)| row.chain.as_deref());
+        let chains: HashSet<&str> = chains.filter(|chain| !chain.is_empty()).collect();
         let mut policies = Vec::new();
         for (uuid, row) in rows {
             let reference = RowRef::new::<LogicalRouterPolicy>(uuid);
-            match policy(row, reference, chains, ports, tables, names) {
+            match policy(row, reference, &chains, ports, tables, names) {
                 Ok(policy) => policies.push(policy),
                 Err(reason) => notes.add(reference, reason),
             }
@@ -83,15 +85,6 @@ impl Policies {
     }
 }
 
-/// Names of the chains. ovn-northd has one list for all routers.
-pub(super) fn chain_names(tables: &Tables) -> HashSet<&str> {
-    let chains = tables
-        .policies
-        .iter()
-        .filter_map(|(_, row)| row.chain.as_deref());
-    chains.filter(|chain| !chain.is_empty()).collect()
-}
-
 /// Reads a policy. The error is the reason why OVN ignores it.
 fn policy(
     row: &LogicalRouterPolicy,
@@ -114,7 +107,7 @@ fn policy(
         LogicalRouterPolicyAction::Jump => {
             let target = row.jump_chain.as_deref().unwrap_or_default();
             if !chains.contains(target) {
-                return Err(format!("there is no chain {target:?}"));
+                return Err(format!("no policy of the router is in chain {target:?}"));
             }
             PolicyAction::Jump(target.to_owned())
         }
@@ -136,11 +129,12 @@ fn policy(
         .options
         .get("pkt_mark")
         .and_then(|mark| mark.parse().ok());
+    let is_marking = matches!(action, PolicyAction::Allow | PolicyAction::Reroute(_));
     Ok(Policy {
         row: reference,
         priority: row.priority,
         chain,
-        mark: mark.filter(|mark| *mark != 0 && action != PolicyAction::Drop),
+        mark: mark.filter(|mark| *mark != 0 && is_marking),
         action,
         matches,
     })

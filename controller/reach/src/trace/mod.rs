@@ -114,6 +114,7 @@ impl<'a> Trace<'a> {
                 Err(end) => return end,
             }
         }
+        self.path.cut_repetition();
         End::dropped("hop limit: the packet runs in a circle")
     }
 

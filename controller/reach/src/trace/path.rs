@@ -115,6 +115,14 @@ impl Path {
         });
     }
 
+    /// Removes the hops behind the first repetition of the last one.
+    pub(crate) fn cut_repetition(&mut self) {
+        let last = self.hops.last();
+        if let Some(first) = self.hops.iter().position(|hop| Some(hop) == last) {
+            self.hops.truncate(first + 1);
+        }
+    }
+
     /// Records a choice that OVN leaves open.
     pub(crate) fn leave_open(&mut self, choice: String) {
         self.open.push(choice);

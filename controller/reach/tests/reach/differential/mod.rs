@@ -1,8 +1,11 @@
 //! Random databases and packets: answers compared with ovn-northd and ovn-trace.
 
 mod expressions;
+mod family;
+mod matches;
 mod ovn;
 mod random;
+mod routers;
 mod rows;
 mod topology;
 mod verdict;
@@ -15,6 +18,7 @@ use patchbay_reach::{Answer, Destination, Northbound, Protocol, Question, Sender
 use serde_json::json;
 
 use crate::support::database;
+use family::to_ipv6;
 use ovn::Ovn;
 use random::Random;
 use rows::{Rows, map};
@@ -173,11 +177,21 @@ fn question(topology: &Topology, random: &mut Random) -> Option<Asked> {
             )
         }
     };
-    let packet = format!(
+    let mut packet = format!(
         "inport == \"{port}\" && eth.src == {} && eth.dst == {} && ip4.src == {source} && \
          ip4.dst == {destination} && ip.ttl == 64 && {header}",
         macs.0, macs.1
     );
+    let (mut sender, mut destination, mut arp) = (sender, destination, arp);
+    if topology.is_ipv6 {
+        packet = to_ipv6(&packet);
+        destination = to_ipv6(&destination);
+        sender.ip = sender
+            .ip
+            .map(|ip| to_ipv6(&ip.to_string()).parse().unwrap());
+        // ACLs let neighbour discovery pass.
+        arp = None;
+    }
     let destination = Destination::Address(destination.parse().unwrap());
     Some(Asked {
         question: Question {
@@ -214,9 +228,8 @@ fn compare(northbound: &Northbound, ovn: &mut Ovn, asked: &Asked, tally: &mut Ta
     if is_right(&answer, &outcome, &asked.question, gets_mac) {
         return;
     }
-    // ovn-trace compares the port of a VIP with that of the packet, even if the VIP has none.
-    let is_hairpin = answer.hops.iter().any(|hop| hop.stage == "ls_in_hairpin");
-    if is_hairpin && asked.question.protocol != Protocol::Tcp(80) {
+    // ovn-trace compares the port of a packet with that of any VIP with the address in the database.
+    if answer.hops.iter().any(|hop| hop.stage == "ls_in_hairpin") {
         return;
     }
     if !answer.open.is_empty() {

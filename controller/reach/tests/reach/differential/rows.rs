@@ -20,6 +20,18 @@ impl Rows {
         name
     }
 
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// Rewrites all strings of the rows from `start` on.
+    pub(crate) fn rewrite(&mut self, start: usize, convert: impl Fn(&str) -> String) {
+        for operation in &mut self.operations[start..] {
+            rewrite(&mut operation["row"], &convert);
+        }
+    }
+
     /// The request, in the notation of RFC 7047.
     pub(crate) fn request(self) -> String {
         let mut request = vec![json!("OVN_Northbound")];
@@ -50,4 +62,16 @@ pub(crate) fn map<K: AsRef<str>, V: AsRef<str>>(pairs: &[(K, V)]) -> Value {
         .map(|(key, value)| [key.as_ref(), value.as_ref()])
         .collect();
     json!(["map", pairs])
+}
+
+/// Rewrites the strings of a value. Names of rows have no dots, so that they stay.
+fn rewrite(value: &mut Value, convert: &impl Fn(&str) -> String) {
+    match value {
+        Value::String(text) => *text = convert(text),
+        Value::Array(values) => values.iter_mut().for_each(|value| rewrite(value, convert)),
+        Value::Object(members) => members
+            .values_mut()
+            .for_each(|value| rewrite(value, convert)),
+        _ => {}
+    }
 }

@@ -55,16 +55,13 @@ impl TraceOutcome {
             let port = port.split('"').next().unwrap_or_default();
             self.outputs.push(port.to_owned());
         }
-        for prefix in [
-            "ct_snat(ip4.src=",
-            "ct_snatin_czone(ip4.src=",
-            "/* nat(src=",
-        ] {
+        for prefix in ["ct_snat(ip4.src=", "ct_snat(ip6.src="] {
             if let Some((_, rest)) = line.split_once(prefix) {
                 let source = rest.split(')').next().unwrap_or_default();
                 self.source = Some(source.to_owned());
             }
         }
-        self.is_answer |= line.starts_with("icmp4.type = 0");
+        self.is_answer |=
+            line.starts_with("icmp4.type = 0") || line.starts_with("icmp6.type = 129");
     }
 }

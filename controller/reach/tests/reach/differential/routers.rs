@@ -1,0 +1,290 @@
+//! Random routers: routes, policies, NAT rules, ways outside.
+
+use serde_json::{Value, json};
+
+use super::random::Random;
+use super::rows::{Rows, map, references, set};
+use super::topology::{Exit, Topology, some_of};
+
+impl Topology {
+    pub(super) fn router(
+        &mut self,
+        random: &mut Random,
+        rows: &mut Rows,
+        exit: Exit,
+        mut ports: Vec<String>,
+        balancers: &[String],
+        external_set: &str,
+    ) {
+        let mut routes = Vec::new();
+        let mut nats = Vec::new();
+        if exit == Exit::GatewayPort {
+            ports.push(self.external_port(rows, true));
+            routes.push(json!({"ip_prefix": "0.0.0.0/0", "nexthop": "172.18.0.1"}));
+            nats = self.nats(random, rows, true, external_set);
+        }
+        if exit == Exit::GatewayRouter {
+            ports.push(self.gateway_router(random, rows, balancers, external_set));
+            let policy = if random.chance(30) {
+                "src-ip"
+            } else {
+                "dst-ip"
+            };
+            let prefix = if policy == "src-ip" {
+                "10.0.0.0/8"
+            } else {
+                "0.0.0.0/0"
+            };
+            let route = json!({"ip_prefix": prefix, "nexthop": "100.64.0.2", "policy": policy});
+            routes.push(route);
+        }
+        for _ in 0..random.below(4) {
+            routes.push(self.random_route(random));
+        }
+        let routes: Vec<_> = routes
+            .into_iter()
+            .map(|route| rows.insert("Logical_Router_Static_Route", route))
+            .collect();
+        let mut policies = Vec::new();
+        for _ in 0..random.below(4) {
+            let policy = self.policy(random, rows, &mut policies);
+            policies.push(policy);
+        }
+        if random.chance(30) {
+            let row = json!({"name": self.name("rpr"), "mac": "0a:aa:00:00:00:01",
+                "networks": "30.0.0.1/24", "options": map(&[("requested-chassis", "far")])});
+            ports.push(rows.insert("Logical_Router_Port", row));
+            self.destinations.push("30.0.0.9".to_owned());
+        }
+        let own = some_of(random, balancers);
+        rows.insert(
+            "Logical_Router",
+            json!({"name": self.name("lr"), "ports": references(&ports),
+                "static_routes": references(&routes), "policies": references(&policies),
+                "nat": references(&nats), "load_balancer": references(&own)}),
+        );
+    }
+
+    fn next_hop(&self, random: &mut Random) -> String {
+        let choices = [
+            random.pick(&self.machines).address.clone(),
+            random.pick(&self.machines).address.clone(),
+            "172.18.0.1".to_owned(),
+            "100.64.0.2".to_owned(),
+            "30.0.0.7".to_owned(),
+            "10.1.0.200".to_owned(),
+            "9.9.9.9".to_owned(),
+        ];
+        random.pick(&choices).clone()
+    }
+
+    fn random_route(&self, random: &mut Random) -> Value {
+        const PREFIXES: [&str; 7] = [
+            "20.0.0.0/16",
+            "20.0.0.5",
+            "8.8.8.0/24",
+            "10.2.0.0/24",
+            "10.2.0.10/32",
+            "10.0.0.0/8",
+            "0.0.0.0/0",
+        ];
+        let next_hop = if random.chance(10) {
+            "discard".to_owned()
+        } else {
+            self.next_hop(random)
+        };
+        let policy = if random.chance(30) {
+            "src-ip"
+        } else {
+            "dst-ip"
+        };
+        let table = if random.chance(20) { "rtb" } else { "" };
+        json!({"ip_prefix": random.pick(&PREFIXES), "nexthop": next_hop, "policy": policy,
+            "route_table": table})
+    }
+
+    fn policy(
+        &mut self,
+        random: &mut Random,
+        rows: &mut Rows,
+        chained: &mut Vec<String>,
+    ) -> String {
+        let matches = if random.chance(30) {
+            let index = 1 + random.below(3);
+            format!("inport == \"{}\" && ip4", self.name(&format!("rp{index}")))
+        } else {
+            // Chains of other routers decide whether ovn-northd puts a match in parentheses.
+            self.ip_match(random).replace("// to the end", "")
+        };
+        let mut row = json!({"priority": self.next_priority(random), "match": matches});
+        match random.below(5) {
+            0 => row["action"] = json!("allow"),
+            1 => row["action"] = json!("drop"),
+            2 => {
+                row["action"] = json!("jump");
+                row["jump_chain"] = json!("chain");
+            }
+            _ => {
+                row["action"] = json!("reroute");
+                let next_hops = [self.next_hop(random), self.next_hop(random)];
+                let count = if random.chance(20) { 2 } else { 1 };
+                row["nexthops"] = set(&next_hops[..count]);
+            }
+        }
+        // ovn-northd knows a chain of another router only if it has read that router before.
+        if row["action"] == "jump" {
+            let target = json!({"priority": 0, "match": "1", "action": "allow", "chain": "chain"});
+            chained.push(rows.insert("Logical_Router_Policy", target));
+        } else if random.chance(20) {
+            row["chain"] = json!("chain");
+        }
+        if random.chance(20) {
+            row["options"] = map(&[("pkt_mark", "5")]);
+        }
+        rows.insert("Logical_Router_Policy", row)
+    }
+
+    /// External switch and the router port on it.
+    fn external_port(&mut self, rows: &mut Rows, is_gateway: bool) -> String {
+        let localnet = self.name("ln");
+        let router_port = self.name("rpx");
+        let number: usize = self.prefix[1..].parse().unwrap();
+        let mac = format!("0a:{number:02x}:00:00:ff:01");
+        let near = json!({"name": self.name("near"), "addresses": "0a:bb:00:00:00:01 172.18.0.60"});
+        self.destinations.push("172.18.0.60".to_owned());
+        let ports = [
+            rows.insert("Logical_Switch_Port", near),
+            rows.insert(
+                "Logical_Switch_Port",
+                json!({"name": localnet, "type": "localnet", "addresses": "unknown",
+                    "options": map(&[("network_name", "phys")])}),
+            ),
+            rows.insert(
+                "Logical_Switch_Port",
+                json!({"name": self.name("spx"), "type": "router", "addresses": "router",
+                    "options": map(&[("router-port", &router_port)])}),
+            ),
+        ];
+        rows.insert(
+            "Logical_Switch",
+            json!({"name": self.name("ext"), "ports": references(&ports)}),
+        );
+        let mut row = json!({"name": router_port, "mac": mac, "networks": "172.18.0.2/24"});
+        if is_gateway {
+            let chassis = rows.insert(
+                "Gateway_Chassis",
+                json!({"name": self.name("gc"), "chassis_name": "c1", "priority": 1}),
+            );
+            row["gateway_chassis"] = references(&[chassis]);
+        }
+        self.outside = Some((localnet, mac));
+        self.destinations.push("172.18.0.1".to_owned());
+        rows.insert("Logical_Router_Port", row)
+    }
+
+    /// Gateway router behind a join switch or as peer. Returns the distributed router's port.
+    fn gateway_router(
+        &mut self,
+        random: &mut Random,
+        rows: &mut Rows,
+        balancers: &[String],
+        external_set: &str,
+    ) -> String {
+        let is_peer = random.chance(50);
+        let names = [self.name("rpj"), self.name("gpj")];
+        let number: usize = self.prefix[1..].parse().unwrap();
+        let mut ports = Vec::new();
+        let mut switch_ports = Vec::new();
+        for (index, name) in names.iter().enumerate() {
+            let mac = format!("0a:{number:02x}:00:00:fe:{index:02x}");
+            let network = format!("100.64.0.{}/24", index + 1);
+            let mut row = json!({"name": name, "mac": mac, "networks": network});
+            if is_peer {
+                row["peer"] = json!(names[1 - index]);
+            } else {
+                switch_ports.push(rows.insert(
+                    "Logical_Switch_Port",
+                    json!({"name": format!("{name}-sp"), "type": "router", "addresses": "router",
+                        "options": map(&[("router-port", name)])}),
+                ));
+            }
+            ports.push(rows.insert("Logical_Router_Port", row));
+        }
+        if !is_peer {
+            rows.insert(
+                "Logical_Switch",
+                json!({"name": self.name("join"), "ports": references(&switch_ports)}),
+            );
+        }
+        let gateway_ports = [ports[1].clone(), self.external_port(rows, false)];
+        let routes = [("10.0.0.0/8", "100.64.0.1"), ("0.0.0.0/0", "172.18.0.1")]
+            .map(|(prefix, next_hop)| json!({"ip_prefix": prefix, "nexthop": next_hop}))
+            .map(|route| rows.insert("Logical_Router_Static_Route", route));
+        let mut options = vec![("chassis", "c1")];
+        match random.below(3) {
+            0 => options.push(("lb_force_snat_ip", "router_ip")),
+            1 => options.push(("lb_force_snat_ip", "100.64.0.9")),
+            _ => {}
+        }
+        if random.chance(30) {
+            options.push(("dnat_force_snat_ip", "100.64.0.8"));
+        }
+        let nats = self.nats(random, rows, false, external_set);
+        let own = some_of(random, balancers);
+        rows.insert(
+            "Logical_Router",
+            json!({"name": self.name("gr"), "ports": references(&gateway_ports),
+                "static_routes": references(&routes), "nat": references(&nats),
+                "load_balancer": references(&own), "options": map(&options)}),
+        );
+        ports.swap_remove(0)
+    }
+
+    fn nats(
+        &mut self,
+        random: &mut Random,
+        rows: &mut Rows,
+        is_distributed: bool,
+        external_set: &str,
+    ) -> Vec<String> {
+        let mut nats = Vec::new();
+        for index in 0..random.below(4) {
+            let machine = random.pick(&self.machines).clone();
+            let external = format!("172.18.0.1{index}");
+            let mut row = match random.below(3) {
+                0 => json!({"type": "snat", "external_ip": external,
+                    "logical_ip": format!("10.{}.0.0/24", 1 + random.below(3))}),
+                1 if is_distributed => {
+                    self.destinations
+                        .extend([external.clone(), external.clone()]);
+                    let mut row = json!({"type": "dnat_and_snat", "external_ip": external,
+                        "logical_ip": machine.address});
+                    if random.chance(50) {
+                        row["logical_port"] = json!(machine.port);
+                        row["external_mac"] = json!(format!("0a:ee:00:00:00:0{index}"));
+                    }
+                    row
+                }
+                1 => json!({"type": "snat", "external_ip": external,
+                    "logical_ip": machine.address}),
+                _ => {
+                    self.destinations
+                        .extend([external.clone(), external.clone()]);
+                    json!({"type": "dnat", "external_ip": external,
+                        "logical_ip": machine.address})
+                }
+            };
+            if random.chance(20) {
+                row["match"] = json!(self.ip_match(random));
+                row["priority"] = json!(self.next_priority(random));
+            }
+            match random.below(6) {
+                0 => row["allowed_ext_ips"] = references(&[external_set.to_owned()]),
+                1 => row["exempted_ext_ips"] = references(&[external_set.to_owned()]),
+                _ => {}
+            }
+            nats.push(rows.insert("NAT", row));
+        }
+        nats
+    }
+}
