@@ -100,9 +100,10 @@ impl<C: Capability> Engine<C> {
             is_known.then_some(memory)
         });
         let is_first = followed.is_none();
-        let memory = followed
-            .unwrap_or_else(|| Memory::new(&self.capability, &self.layout, inputs, snapshot));
-        let memory = self.memory.insert(memory);
+        let memory = self.memory.insert(
+            followed
+                .unwrap_or_else(|| Memory::new(&self.capability, &self.layout, inputs, snapshot)),
+        );
         memory.refresh_shared(&self.capability);
         self.evaluated = 0;
         let mut plan = Plan {

@@ -191,23 +191,25 @@ impl<C: Capability> Evaluation<C> {
             let target = row.map_or(Target::New(key), |row| Target::There(row.uuid));
             (holding, target)
         };
-        let held_by = wanted.held_by.iter();
-        let held_by: Vec<(Holding, Target)> = held_by
+        let held_by: Vec<(Holding, Target)> = wanted
+            .held_by
+            .iter()
             .map(|(holding, name)| target(*holding, name, true))
             .collect();
-        let holds = wanted.holds.iter();
-        let holds: Vec<(Holding, Target)> = holds
+        let holds: Vec<(Holding, Target)> = wanted
+            .holds
+            .iter()
             .map(|(holding, name)| target(*holding, name, false))
             .collect();
-        let hash = index.layout.wanted_key(wanted.table, &wanted.data);
-        let hash = match held_by.first() {
-            _ if !table.identity.is_in_holder => hash,
+        let identity = index.layout.wanted_key(wanted.table, &wanted.data);
+        let key = match held_by.first() {
+            _ if !table.identity.is_in_holder => identity,
             Some((holding, Target::There(holder))) => {
-                hash.map(|hash| index.layout.key_in_holder(*holding, *holder, hash))
+                identity.map(|hash| index.layout.key_in_holder(*holding, *holder, hash))
             }
             _ => None,
         };
-        let row_key = hash.map(|hash| RowKey {
+        let row_key = key.map(|hash| RowKey {
             table: wanted.table,
             hash,
         });
@@ -295,13 +297,14 @@ impl<C: Capability> Evaluation<C> {
         let table = index.layout.table(wanted.table);
         let values = || table.identity.values(&wanted.data);
         let mut is_taken = false;
-        let candidates = index.find(key, values).filter(|row| {
-            let is_same = table.identity.is_in_holder
-                || index.layout.row_key(wanted.table, row)
-                    == index.layout.wanted_key(wanted.table, &wanted.data);
-            is_same && !self.kept.contains(&row.uuid)
-        });
-        let candidates: Vec<&Row> = candidates
+        let candidates: Vec<&Row> = index
+            .find(key, values)
+            .filter(|row| {
+                let is_same = table.identity.is_in_holder
+                    || index.layout.row_key(wanted.table, row)
+                        == index.layout.wanted_key(wanted.table, &wanted.data);
+                is_same && !self.kept.contains(&row.uuid)
+            })
             .filter(|row| {
                 let is_foreign = matches!(index.owner(wanted.table, row), Owner::Other);
                 is_taken |= is_foreign;

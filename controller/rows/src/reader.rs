@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use patchbay_schemas::typed::{Ref, TableRow, TypeError};
 use smol_str::SmolStr;
-use uuid::Uuid;
 
 use crate::capability::{Capability, Inputs};
 use crate::dependencies::{Dependencies, Read, Source};
@@ -227,20 +226,21 @@ impl<'a, C: Capability> Reader<'a, C> {
             .collect();
         found.sort_unstable();
         self.reads.borrow_mut().ranges.push(range);
-        let found = found.into_iter();
-        found.flat_map(|(part, id)| rows_of(index, id).map(move |row| (part, row)))
+        found
+            .into_iter()
+            .flat_map(|(part, id)| rows_of(index, id).map(move |row| (part, row)))
     }
 
     /// Rows that hold a row of a part.
     pub fn holders(&self, holding: Holding, row: PartRow<'_>) -> impl Iterator<Item = RowView<'a>> {
         let index = self.scene.index;
         let holder = index.layout.holding(holding).spec.holder;
-        let holders: Vec<Uuid> = index.holders(holding).of(row.owned.uuid).collect();
-        let holders = holders
-            .into_iter()
-            .filter_map(|uuid| Some(index.view(holder, index.row(holder, uuid)?)));
+        let holders: Vec<RowView<'a>> = index
+            .holders(holding)
+            .of(row.owned.uuid)
+            .filter_map(|uuid| Some(index.view(holder, index.row(holder, uuid)?)))
+            .collect();
         // A holder may get another name.
-        let holders: Vec<RowView<'a>> = holders.collect();
         for key in holders
             .iter()
             .flat_map(|row| index.keys_of(holder, row.row))

@@ -80,8 +80,8 @@ impl Step {
         };
         let of_rows = rows
             .into_iter()
-            .flat_map(|row| row.held_by.iter().chain(&row.holds));
-        let of_rows = of_rows.map(|(_, target)| *target);
+            .flat_map(|row| row.held_by.iter().chain(&row.holds))
+            .map(|(_, target)| *target);
         let of_membership = membership
             .into_iter()
             .flat_map(|held| [held.holder, held.held]);

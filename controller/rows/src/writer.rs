@@ -44,11 +44,13 @@ type ColumnChange = (&'static str, Datum, Datum);
 /// they wait for them.
 pub(crate) fn drop_waiting(layout: &Resolved, steps: &mut Vec<Step>) {
     loop {
-        let new = steps.iter().filter_map(|step| match &step.action {
-            Action::Insert(row) => row.key,
-            _ => None,
-        });
-        let new: HashSet<RowKey, RandomState> = new.collect();
+        let new: HashSet<RowKey, RandomState> = steps
+            .iter()
+            .filter_map(|step| match &step.action {
+                Action::Insert(row) => row.key,
+                _ => None,
+            })
+            .collect();
         let is_known = |target: &Target| match target {
             Target::There(_) => true,
             Target::New(key) => new.contains(key),
@@ -98,13 +100,13 @@ impl<'a> Writer<'a> {
         comment: &str,
     ) -> Result<Change, PlanError> {
         steps.sort_by_key(|step| (step.phase, step.together));
-        let inserts = (0..)
+        let inserts: Keyed<usize> = (0..)
             .zip(&steps)
             .filter_map(|(place, step)| match &step.action {
                 Action::Insert(row) => Some((row.key?, place)),
                 _ => None,
-            });
-        let inserts: Keyed<usize> = inserts.collect();
+            })
+            .collect();
         let mut steps: Vec<Option<Step>> = steps.into_iter().map(Some).collect();
         let mut taken = 0;
         let mut more = false;
@@ -253,19 +255,22 @@ impl<'a> Writer<'a> {
             let mut data = row.data;
             let mut references = Vec::new();
             for holding in &table.holds {
-                let Some(gained) = self.gains.remove(&(*holding, uuid)) else {
+                let Some(rows) = self.gains.remove(&(*holding, uuid)) else {
                     continue;
                 };
                 let resolved = self.layout.holding(*holding);
-                let gained = Datum::Set(Set::from_vec(gained));
+                let gained = Datum::Set(Set::from_vec(rows));
                 let mut columns = table.columns.iter();
                 match columns.position(|(name, ..)| *name == resolved.spec.column) {
                     Some(place) => data[place] = gained,
                     None => references.push((resolved.spec.column, resolved.column, gained)),
                 }
             }
-            let columns = table.columns.iter().zip(data);
-            let columns = columns.map(|((name, id, _), value)| (*name, *id, value));
+            let columns = table
+                .columns
+                .iter()
+                .zip(data)
+                .map(|((name, id, _), value)| (*name, *id, value));
             if let Some(id) = table.id {
                 let values = columns.chain(references);
                 self.txn.insert_reserved(uuid, id, values)?;

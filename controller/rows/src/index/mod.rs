@@ -136,9 +136,9 @@ impl<P: Clone + Eq + Hash> Index<P> {
         }
         self.add_owned(gained);
         // New rows are touched already.
-        let new = changes.iter().filter(|change| change.old.is_none());
-        let new: HashSet<Uuid, RandomState> = new
-            .filter(|_| !moved.is_empty())
+        let new: HashSet<Uuid, RandomState> = changes
+            .iter()
+            .filter(|change| change.old.is_none() && !moved.is_empty())
             .filter_map(|change| Some(change.new.as_ref()?.uuid))
             .collect();
         moved.retain(|(_, row)| !new.contains(row));
@@ -201,9 +201,11 @@ impl<P: Clone + Eq + Hash> Index<P> {
         let hash = self.layout.text_key(table, name);
         let key = RowKey { table, hash };
         let values = || vec![Datum::scalar(Atom::String(name.clone()))];
-        let rows = self.find(key, values);
-        let rows = rows.filter(|row| self.layout.row_key(table, row) == Some(hash));
-        (key, rows.map(|row| row.uuid).collect())
+        let rows = self
+            .find(key, values)
+            .filter(|row| self.layout.row_key(table, row) == Some(hash))
+            .map(|row| row.uuid);
+        (key, rows.collect())
     }
 
     /// Returns `true` if the schema allows a text in a column of a table.
@@ -230,9 +232,12 @@ impl<P: Clone + Eq + Hash> Index<P> {
         let by_index = rows
             .zip(unique)
             .and_then(|(rows, index)| rows.find(index, &values()));
-        let by_key = unique.is_none().then(|| self.keys.get(key));
-        let by_key = by_key.into_iter().flatten();
-        let by_key = by_key.filter_map(move |row| rows?.get(row));
+        let by_key = unique
+            .is_none()
+            .then(|| self.keys.get(key))
+            .into_iter()
+            .flatten()
+            .filter_map(move |row| rows?.get(row));
         by_index.into_iter().chain(by_key)
     }
 
@@ -352,15 +357,13 @@ impl<P: Clone + Eq + Hash> Index<P> {
             }
             return;
         }
-        let key = |hash| RowKey { table, hash };
-        let (old_key, new_key) = (old_key.map(key), new_key.map(key));
-        if resolved.identity.unique_index.is_some() {
-            if is_changed {
-                touched.keys.extend(old_key.into_iter().chain(new_key));
-            }
-            return;
+        let in_table = |hash| RowKey { table, hash };
+        let (old, new) = (old_key.map(in_table), new_key.map(in_table));
+        if resolved.identity.unique_index.is_none() {
+            self.change_key(old, new, uuid, is_changed, touched);
+        } else if is_changed {
+            touched.keys.extend(old.into_iter().chain(new));
         }
-        self.change_key(old_key, new_key, uuid, is_changed, touched);
     }
 
     fn change_key(
