@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use patchbay_schemas::typed::{Ref, TableRow, TypeError};
+use patchbay_schemas::typed::{TableRow, TypeError};
 use smol_str::SmolStr;
 
 use crate::capability::{Capability, Inputs};
@@ -189,12 +189,6 @@ impl<'a, C: Capability> Reader<'a, C> {
         })
     }
 
-    /// References to all rows whose identity is one text, by UUID.
-    pub fn references<T: TableRow>(&self, table: Table<T>, name: &str) -> Vec<Ref<T>> {
-        let rows = self.rows(table, name);
-        rows.map(|row| Ref::new(row.uuid())).collect()
-    }
-
     /// A row as a typed row, with the managed columns.
     ///
     /// # Errors
@@ -256,11 +250,6 @@ impl<'a, C: Capability> Reader<'a, C> {
         columns
             .iter()
             .any(|(name, id, _)| *name == column && id.is_some())
-    }
-
-    /// Returns `true` if the database's schema allows a text in a column.
-    pub fn allows<T: TableRow>(&self, column: &str, text: &str) -> bool {
-        self.scene.index.allows(T::TABLE, column, text)
     }
 
     pub(crate) fn record(&self, source: Source) {

@@ -20,7 +20,7 @@ use patchbay_engine::db::{RowChange, Snapshot};
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::row::Row;
-use patchbay_schemas::schema::{Constraint, TableId};
+use patchbay_schemas::schema::TableId;
 use smol_str::SmolStr;
 use uuid::Uuid;
 
@@ -206,18 +206,6 @@ impl<P: Clone + Eq + Hash> Index<P> {
             .filter(|row| self.layout.row_key(table, row) == Some(hash))
             .map(|row| row.uuid);
         (key, rows.collect())
-    }
-
-    /// Returns `true` if the schema allows a text in a column of a table.
-    pub(crate) fn allows(&self, table: &str, column: &str, text: &str) -> bool {
-        let Some((_, table)) = self.snapshot.schema().table_by_name(table) else {
-            return false;
-        };
-        let column = table.column_id(column).map(|id| table.column_type(id));
-        column.is_some_and(|column| match &column.key.constraint {
-            Constraint::Enum(allowed) => allowed.contains(&Atom::from(text)),
-            _ => true,
-        })
     }
 
     /// Rows of an identity. `values` are its columns' values.

@@ -30,6 +30,8 @@ pub(crate) struct Site {
 pub(crate) struct Node {
     pub(crate) address: u8,
     pub(crate) routes: u8,
+    /// `true`: the rows of its links stay as they are.
+    pub(crate) is_frozen: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -87,7 +89,7 @@ pub(crate) enum Part {
 pub(crate) struct Farming {
     copps: Table<Copp>,
     routers: Table<LogicalRouter>,
-    ports: Table<LogicalRouterPort>,
+    pub(crate) ports: Table<LogicalRouterPort>,
     routes: Table<LogicalRouterStaticRoute>,
     pub(crate) policies: Table<LogicalRouterPolicy>,
     pub(crate) sets: Table<AddressSet>,
@@ -287,6 +289,9 @@ impl Farming {
         let Some(facts) = reader.read(&Cell::Node(node)).nodes.get(&node) else {
             return;
         };
+        if facts.is_frozen {
+            return self.frozen_link(reader, rows);
+        }
         if let Some(first) = reader.claim("address", (site, facts.address)) {
             rows.report(format!("address {} is that of {first:?}", facts.address));
             return;

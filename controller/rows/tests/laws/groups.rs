@@ -7,7 +7,7 @@ use std::sync::Arc;
 use patchbay_schemas::nb::{AddressSet, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort};
 use patchbay_schemas::typed::Ref;
 
-use crate::farm::{Node, Part, Site};
+use crate::farm::{Node, Part, Site, port_name};
 use crate::{Event, World, large};
 
 /// Asserts that all policies of a site have one priority, because their steps stay together.
@@ -25,7 +25,7 @@ pub(crate) fn assert_whole(policies: &[(Ref<LogicalRouterPolicy>, LogicalRouterP
 }
 
 fn node(number: u8, address: u8) -> Event {
-    Event::Node(number, Some(Node { address, routes: 0 }))
+    Event::Node(number, Some(crate::node(address, 0)))
 }
 
 fn site(number: u8, key: u8, members: u8) -> Event {
@@ -196,4 +196,53 @@ fn changed_reports_are_told_with_the_former_ones() {
     };
     assert_eq!(former(1), Some(None));
     assert_eq!(former(2), Some(Some("made".to_owned())));
+}
+
+#[test]
+fn a_row_is_found_by_its_id_within_its_part() {
+    let mut world = World::new(usize::MAX);
+    world.happen(&site(0, 1, 0));
+    for number in 0..4 {
+        world.happen(&node(number, number));
+    }
+    world.settle();
+    let matches = |world: &World| -> Vec<(Ref<LogicalRouterPolicy>, String)> {
+        let policies = world.rows::<LogicalRouterPolicy>().into_iter();
+        policies
+            .map(|(row, policy)| (row, policy.r#match))
+            .collect()
+    };
+    let before = matches(&world);
+    assert_eq!(before.len(), 4);
+    world.happen(&site(0, 2, 0));
+    world.settle();
+    assert_eq!(matches(&world), before);
+}
+
+#[test]
+fn a_kept_row_keeps_its_name_from_later_parts() {
+    assert_eq!(port_name(0, 3), port_name(1, 0));
+    let mut world = World::new(usize::MAX);
+    world.happen(&site(0, 0, 0));
+    world.happen(&node(3, 1));
+    world.settle();
+    let frozen = Node {
+        is_frozen: true,
+        ..crate::node(9, 0)
+    };
+    world.happen(&Event::Node(3, Some(frozen)));
+    world.happen(&site(1, 0, 0));
+    world.happen(&node(0, 2));
+    world.settle();
+    let refused = |world: &World| {
+        let mut refused = world.engine.refused();
+        refused.any(|(part, _)| *part == Part::Link(1, 0))
+    };
+    assert!(refused(&world));
+    let ports = world.rows::<LogicalRouterPort>();
+    let kept = ports.iter().find(|(_, port)| port.name == port_name(0, 3));
+    assert_eq!(kept.unwrap().1.mac, "1:0");
+    world.happen(&Event::Node(3, None));
+    world.settle();
+    assert!(!refused(&world));
 }

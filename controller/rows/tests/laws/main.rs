@@ -90,7 +90,14 @@ fn input_event() -> impl Strategy<Value = Event> {
         has_group,
         members,
     });
-    let node = (0..4_u8, 0..3_u8).prop_map(|(address, routes)| Node { address, routes });
+    let node =
+        (0..4_u8, 0..3_u8, prop::bool::weighted(0.2)).prop_map(|(address, routes, is_frozen)| {
+            Node {
+                address,
+                routes,
+                is_frozen,
+            }
+        });
     prop_oneof![
         3 => (0..4_u8, prop::option::weighted(0.7, site)).prop_map(|(n, site)| Event::Site(n, site)),
         4 => (0..5_u8, prop::option::weighted(0.7, node)).prop_map(|(n, node)| Event::Node(n, node)),
@@ -431,6 +438,12 @@ proptest! {
                 world.settle();
             }
         }
+        // Rows of frozen links remember the way.
+        let nodes: Vec<u8> = world.inputs.nodes.keys().copied().collect();
+        for number in nodes {
+            let node = Node::clone(&world.inputs.nodes[&number]);
+            world.happen(&Event::Node(number, Some(Node { is_frozen: false, ..node })));
+        }
         world.settle();
         let mut straight = World::new(usize::MAX);
         straight.inputs = world.inputs.clone();
@@ -444,6 +457,14 @@ proptest! {
     }
 }
 
+fn node(address: u8, routes: u8) -> Node {
+    Node {
+        address,
+        routes,
+        is_frozen: false,
+    }
+}
+
 fn large(sites: u8, nodes: u8) -> World {
     let mut world = World::new(usize::MAX);
     for number in 0..sites {
@@ -452,7 +473,7 @@ fn large(sites: u8, nodes: u8) -> World {
     for number in 0..nodes {
         let routes = 1;
         let address = number;
-        world.happen(&Event::Node(number, Some(Node { address, routes })));
+        world.happen(&Event::Node(number, Some(node(address, routes))));
     }
     world.settle();
     world
@@ -463,11 +484,7 @@ fn the_number_of_evaluated_parts_follows_the_change() {
     for (sites, nodes) in [(2, 20), (2, 200), (20, 200)] {
         let mut world = large(sites, nodes);
         assert!(world.engine.part_count() > usize::from(sites) * usize::from(nodes));
-        let node = Node {
-            address: 250,
-            routes: 0,
-        };
-        world.happen(&Event::Node(nodes, Some(node)));
+        world.happen(&Event::Node(nodes, Some(node(250, 0))));
         world.pass(false);
         assert_eq!(world.engine.evaluated_parts(), sites.into());
         // What was written is looked at once.
@@ -499,9 +516,8 @@ fn what_is_gone_is_forgotten() {
 fn the_first_of_two_parts_has_a_row_whoever_came_first() {
     assert_eq!(port_name(0, 3), port_name(1, 0));
     let mut world = World::new(usize::MAX);
-    let node = |address| Some(Node { address, routes: 0 });
     world.happen(&Event::Site(1, Some(Site::default())));
-    world.happen(&Event::Node(0, node(5)));
+    world.happen(&Event::Node(0, Some(node(5, 0))));
     world.settle();
     let owner = |world: &World| {
         let mut ports = world.rows::<LogicalRouterPort>().into_iter();
@@ -511,10 +527,10 @@ fn the_first_of_two_parts_has_a_row_whoever_came_first() {
     assert_eq!(owner(&world), "1");
     world.inputs.sites.insert(0, Arc::default());
     world.inputs.nodes.remove(&0);
-    world.happen(&Event::Node(3, node(6)));
+    world.happen(&Event::Node(3, Some(node(6, 0))));
     world.settle();
     assert_eq!(owner(&world), "0");
-    world.happen(&Event::Node(0, node(5)));
+    world.happen(&Event::Node(0, Some(node(5, 0))));
     world.settle();
     assert_eq!(owner(&world), "0");
     assert!(

@@ -29,6 +29,18 @@ impl Farming {
         }
     }
 
+    /// A link keeps its rows, and the names of its ports from links after it.
+    pub(crate) fn frozen_link(&self, reader: &Reader<'_, Self>, rows: &mut PartRows<String>) {
+        for row in reader.owned() {
+            let is_taken =
+                row.is_of(self.ports) && reader.claim_row(self.ports, row.view().name()).is_some();
+            if !is_taken {
+                rows.keep(row);
+            }
+        }
+        rows.report("frozen".to_owned());
+    }
+
     /// An address set of the site: a bit of `members` for each address.
     pub(crate) fn set(&self, number: u8, site: &Site, rows: &mut PartRows<String>) {
         let addresses = (0..8).filter(|bit| site.members & 1 << bit != 0);
