@@ -44,6 +44,8 @@ pub struct DatabaseStats {
     pub commits: u64,
     /// Number of monitors of all sessions.
     pub monitors: usize,
+    /// Longest time in milliseconds that a request has waited for other requests.
+    pub longest_wait_ms: u64,
 }
 
 /// Methods of the control API.
@@ -177,6 +179,7 @@ impl ControlApiServer for Control {
                 rows: database.snapshot().row_count(),
                 commits: database.commit_count(),
                 monitors: database.state().monitors.len(),
+                longest_wait_ms: database.longest_wait().as_millis() as u64,
             })
             .collect();
         Ok(SimStats {

@@ -77,6 +77,7 @@ mod in_process;
 mod limits;
 mod listen;
 mod locks;
+mod long_work;
 mod model;
 mod monitors;
 mod outbox;

@@ -206,6 +206,11 @@ impl Monitors {
         removed
     }
 
+    /// The number of different requests of monitors.
+    pub(crate) fn group_count(&self) -> usize {
+        self.groups.len()
+    }
+
     /// The number of monitors.
     #[cfg(any(feature = "control-api", feature = "unixctl"))]
     pub(crate) fn len(&self) -> usize {

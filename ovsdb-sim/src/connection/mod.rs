@@ -39,6 +39,7 @@ pub(crate) async fn serve<S, G>(
     let registration = Registration {
         server: &server,
         session: &handle,
+        has_left: false,
     };
     let Some(guard) = register(handle.id()) else {
         return;
@@ -61,7 +62,8 @@ pub(crate) async fn serve<S, G>(
         }
         _ = handle.outbox().wait_for_end() => {}
     }
-    drop((registration, guard));
+    registration.end().await;
+    drop(guard);
     // A client that does not read its replies, or does not close the connection, must not keep it.
     let close_timeout = if handle.outbox().wait_for_end().await {
         CLOSE_TIMEOUT
@@ -110,11 +112,21 @@ where
 struct Registration<'a> {
     server: &'a Server,
     session: &'a SessionHandle,
+    /// True if the session has left the databases.
+    has_left: bool,
+}
+
+impl Registration<'_> {
+    /// Ends the registration without waiting for a database in the way of other tasks.
+    async fn end(mut self) {
+        self.server.leave_databases(self.session.id()).await;
+        self.has_left = true;
+    }
 }
 
 impl Drop for Registration<'_> {
     fn drop(&mut self) {
-        self.server.disconnect(self.session.id());
+        self.server.disconnect(self.session.id(), self.has_left);
         self.session.outbox().close();
     }
 }

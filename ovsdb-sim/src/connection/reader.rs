@@ -1,16 +1,21 @@
 //! The reader of a connection.
 
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use patchbay_schemas::json::{Framer, Json};
 use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::wire::{Message, Reply};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::chunk::Chunk;
 use crate::fault::Direction;
+use crate::long_work::LONG_TEXT_BYTES;
 use crate::request::{self, Request};
 use crate::session::{DecodeContext, IncomingRequest, Session, SessionError};
 
@@ -18,6 +23,14 @@ use crate::session::{DecodeContext, IncomingRequest, Session, SessionError};
 const MAX_UNWRITTEN_BYTES: usize = 1 << 20;
 /// Bytes that are read from the socket at once.
 const SOCKET_READ_BYTES: usize = 1 << 18;
+
+/// Capacity in bytes that the buffer of an idle connection keeps.
+const IDLE_BUFFER_BYTES: usize = 1 << 10;
+
+thread_local! {
+    /// Bytes that the connections of a thread read before they keep them.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Probe interval of a connection, which may change: after this time of silence the client must
 /// answer an `echo`. `None`: there are no probes.
@@ -29,6 +42,30 @@ async fn wait_for_silence(interval: Option<Duration>) {
         Some(interval) => sleep(interval).await,
         None => std::future::pending().await,
     }
+}
+
+/// Appends received bytes to a buffer, and returns their number: 0 at the end of the stream.
+///
+/// While a connection is idle, it has no memory for bytes that are to come. Only a long message is
+/// read into its own buffer.
+async fn read_some(
+    input: &mut (impl AsyncRead + Unpin),
+    buffer: &mut Vec<u8>,
+) -> std::io::Result<usize> {
+    if buffer.len() >= SOCKET_READ_BYTES {
+        buffer.reserve(SOCKET_READ_BYTES);
+        return input.read_buf(buffer).await;
+    }
+    poll_fn(|context| {
+        SCRATCH.with_borrow_mut(|scratch| {
+            scratch.resize(SOCKET_READ_BYTES, 0);
+            let mut read = ReadBuf::new(scratch);
+            ready!(Pin::new(&mut *input).poll_read(context, &mut read))?;
+            buffer.extend_from_slice(read.filled());
+            Poll::Ready(Ok(read.filled().len()))
+        })
+    })
+    .await
 }
 
 /// Reads and executes requests until the connection ends.
@@ -59,11 +96,13 @@ pub(super) async fn read_requests(
                         params,
                         id,
                         streamed,
+                        is_long: text.as_text().bytes().len() > LONG_TEXT_BYTES,
                     }
-                    .answer(&mut context);
+                    .answer(&mut context)
+                    .await;
                 }
                 Message::Notification { method, params } if method == "cancel" => {
-                    request::cancel(session, params);
+                    request::cancel(session, params).await;
                 }
                 Message::Notification { .. } => {}
                 Message::Reply(Reply { id, outcome: Ok(_) }) if id == Json::string("echo") => {}
@@ -81,11 +120,13 @@ pub(super) async fn read_requests(
             .await;
         faults.wait_while_reading_is_stopped(session.id()).await;
         let buffer = framer.buffer_mut();
-        buffer.reserve(SOCKET_READ_BYTES);
+        if buffer.is_empty() && buffer.capacity() > IDLE_BUFFER_BYTES {
+            *buffer = Vec::new();
+        }
         let interval = *probe_interval.borrow_and_update();
         let count = tokio::select! {
             biased;
-            count = input.read_buf(buffer) => count?,
+            count = read_some(input, buffer) => count?,
             () = wait_for_silence(interval) => {
                 if is_probed {
                     return Err(SessionError::Inactive);

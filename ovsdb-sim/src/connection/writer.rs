@@ -8,6 +8,7 @@ use tokio::time::sleep_until;
 
 use crate::chunk::Chunk;
 use crate::fault::Direction;
+use crate::long_work::run;
 use crate::outbox::Batch;
 use crate::session_handle::SessionHandle;
 
@@ -21,15 +22,19 @@ const UPDATE_BATCH_DELAY: Duration = Duration::from_millis(1);
 /// call.
 const WRITE_BATCH_BYTES: usize = 1 << 16;
 
+/// Number of collected rows from which their encoding is long work.
+const LONG_COLLECTED_ROWS: usize = 1_000;
+
 /// Writes a session's outbox to its client until the session or the connection ends.
 pub(super) async fn write_outbox(session: Arc<SessionHandle>, mut output: impl AsyncWrite + Unpin) {
-    let mut batch = Vec::with_capacity(WRITE_BATCH_BYTES);
+    let mut batch = Vec::new();
     let mut pacer = UpdatePacer::new();
     while let Some((next, urgent)) = session.outbox().take().await {
         let chunks = match next {
             Batch::Chunks(chunks) => chunks,
             Batch::Collected(changes) => {
-                let chunks = changes.encode();
+                let is_long = changes.row_count() > LONG_COLLECTED_ROWS;
+                let chunks = run(is_long, || changes.encode());
                 let len = chunks.iter().map(|chunk| chunk.bytes().len()).sum();
                 session.outbox().add_encoded_bytes(len);
                 chunks
@@ -60,7 +65,8 @@ pub(super) async fn write_outbox(session: Arc<SessionHandle>, mut output: impl A
         if !write(&session, &mut output, &batch).await {
             return;
         }
-        batch.clear();
+        // An idle connection keeps no memory for what is to be written.
+        batch = Vec::new();
         if !urgent && !pacer.take_credit() {
             session.outbox().delay_updates(UPDATE_BATCH_DELAY).await;
         }

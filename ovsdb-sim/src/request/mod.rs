@@ -12,8 +12,9 @@ use uuid::Uuid;
 
 use crate::limits::resources_exhausted;
 use crate::locks::LockMode;
+use crate::long_work::run;
 use crate::reply;
-use crate::served_database::ServedDatabase;
+use crate::served_database::{DatabaseState, ServedDatabase};
 use crate::session::{DecodeContext, Session, StreamedTransaction};
 use crate::update::MonitorSpec;
 
@@ -26,6 +27,8 @@ pub(crate) struct Request<'a> {
     pub(crate) id: Json,
     /// Transaction that was decoded while the request was received.
     pub(crate) streamed: Option<StreamedTransaction>,
+    /// True if the text is so long that its decoding is long work.
+    pub(crate) is_long: bool,
 }
 
 /// Success of a method.
@@ -51,11 +54,11 @@ impl From<OvsdbError> for MethodError {
 
 impl Request<'_> {
     /// Executes the request and sends the reply.
-    pub(crate) fn answer(mut self, context: &mut DecodeContext) {
+    pub(crate) async fn answer(mut self, context: &mut DecodeContext) {
         let faults = self.session.server().faults();
         let executed = match faults.refusal(self.session.id(), self.method) {
             Some(error) => Err(error.into()),
-            None => self.execute(context),
+            None => self.execute(context).await,
         };
         let reply = match executed {
             Ok(MethodResult::SentElsewhere) => return,
@@ -68,20 +71,33 @@ impl Request<'_> {
         self.session.reply(reply);
     }
 
-    fn execute(&mut self, context: &mut DecodeContext) -> Result<MethodResult, MethodError> {
+    async fn execute(&mut self, context: &mut DecodeContext) -> Result<MethodResult, MethodError> {
+        let is_long = self.is_long;
         let is_conditional = ["monitor_cond", "monitor_cond_since"].contains(&self.method);
         match self.method {
             _ if is_conditional && !self.session.server().supports_monitor_cond() => {
                 Err(MethodError::Text("unknown method"))
             }
-            "echo" => Ok(json_result(&self.params_json())),
-            "transact" => self.transact(context),
-            "convert" => self.convert(),
-            "monitor" => self.monitor(MonitorVersion::V1, context),
-            "monitor_cond" => self.monitor(MonitorVersion::V2, context),
-            "monitor_cond_since" => self.monitor(MonitorVersion::V3, context),
-            "monitor_cond_change" => self.monitor_cond_change(context).map(|()| empty_object()),
-            "monitor_cancel" => self.monitor_cancel(),
+            "echo" => Ok(run(is_long, || json_result(&self.params_json()))),
+            "transact" => self.transact(context).await,
+            "convert" => self.convert().await,
+            "monitor" => self.monitor(MonitorVersion::V1, context).await,
+            "monitor_cond" => self.monitor(MonitorVersion::V2, context).await,
+            "monitor_cond_since" => self.monitor(MonitorVersion::V3, context).await,
+            "monitor_cond_change" => {
+                let Some(database) = self.monitored_database() else {
+                    return self.monitor_cond_change(context).map(|()| empty_object());
+                };
+                let change = || self.monitor_cond_change(context).map(|()| empty_object());
+                let is_long = |state: &DatabaseState| is_long || state.is_large();
+                database.in_turn(is_long, change).await
+            }
+            "monitor_cancel" => {
+                let Some(database) = self.monitored_database() else {
+                    return self.monitor_cancel();
+                };
+                database.in_turn(|_| false, || self.monitor_cancel()).await
+            }
             "list_dbs" => Ok(self.list_dbs()),
             "get_schema" => self.get_schema(),
             "get_server_id" => Ok(json_result(&Json::string(
@@ -146,7 +162,22 @@ impl Request<'_> {
         Ok(json_result(&database.schema().to_json()))
     }
 
-    fn transact(&mut self, context: &mut DecodeContext) -> Result<MethodResult, MethodError> {
+    /// Finds the database of the monitor that the first parameter names.
+    fn monitored_database(&self) -> Option<Arc<ServedDatabase>> {
+        let mut params = self.params;
+        params.enter_array();
+        if !params.next_element() {
+            return None;
+        }
+        let name = self
+            .session
+            .monitors()
+            .get(&Json::read(&mut params))?
+            .clone();
+        self.session.server().database(&name)
+    }
+
+    async fn transact(&mut self, context: &mut DecodeContext) -> Result<MethodResult, MethodError> {
         let streamed = self.streamed.take();
         let (database, params) = match self.database() {
             // The database was removed meanwhile. The error needs the request's text, which is
@@ -161,13 +192,19 @@ impl Request<'_> {
         } = streamed.unwrap_or_else(|| {
             let schema = database.schema();
             let (strings, uuids) = (&mut context.strings, &mut context.uuids);
+            let decode = || decode_transaction(params, &schema, strings, uuids);
             StreamedTransaction {
-                transaction: decode_transaction(params, &schema, strings, uuids),
+                transaction: run(self.is_long, decode),
                 schema,
             }
         });
-        let session = self.session.handle();
-        database.transact(session, self.id.clone(), transaction, &schema);
+        let (session, id) = (self.session.handle(), self.id.clone());
+        // Another schema's tables are not this one's; such a transaction is canceled.
+        let is_long = |state: &DatabaseState| {
+            self.is_long || !state.has_schema(&schema) || state.is_long(&transaction)
+        };
+        let turn = database.begin_turn(is_long).await;
+        turn.work(|| database.transact(session, id, transaction, &schema));
         Ok(MethodResult::SentElsewhere)
     }
 
@@ -179,7 +216,12 @@ impl Request<'_> {
         Ok(())
     }
 
-    fn convert(&self) -> Result<MethodResult, MethodError> {
+    async fn convert(&self) -> Result<MethodResult, MethodError> {
+        let (database, _) = self.database()?;
+        database.in_turn(|_| true, || self.convert_in_turn()).await
+    }
+
+    fn convert_in_turn(&self) -> Result<MethodResult, MethodError> {
         let (database, mut params) = self.database()?;
         self.check_id()?;
         if array_len(self.params) != 2 {
@@ -214,7 +256,18 @@ impl Request<'_> {
         Ok(MethodResult::SentElsewhere)
     }
 
-    fn monitor(
+    async fn monitor(
+        &self,
+        version: MonitorVersion,
+        context: &mut DecodeContext,
+    ) -> Result<MethodResult, MethodError> {
+        let (database, _) = self.database()?;
+        let is_long = |state: &DatabaseState| self.is_long || state.is_large();
+        let begin = || self.monitor_in_turn(version, context);
+        database.in_turn(is_long, begin).await
+    }
+
+    fn monitor_in_turn(
         &self,
         version: MonitorVersion,
         context: &mut DecodeContext,
@@ -361,19 +414,21 @@ impl Request<'_> {
 
 /// Executes a `cancel` notification (RFC 7047 §4.1.4). Only clients that are aware of changes get a
 /// reply to the canceled transaction.
-pub(crate) fn cancel(session: &Session, mut params: Reader<'_>) {
+pub(crate) async fn cancel(session: &Session, mut params: Reader<'_>) {
     params.enter_array();
     if !params.next_element() {
         return;
     }
     let id = Json::read(&mut params);
-    if session.is_waiting(&id) {
-        session
-            .server()
-            .databases()
-            .all()
-            .values()
-            .any(|database| database.cancel(session.id(), &id));
+    if !session.is_waiting(&id) {
+        return;
+    }
+    let databases = session.server().databases().all();
+    for database in databases.values() {
+        let cancel = || database.cancel(session.id(), &id);
+        if database.in_turn(|_| false, cancel).await {
+            return;
+        }
     }
 }
 

@@ -43,6 +43,7 @@ impl ServedDatabase {
             history.restart(&snapshot);
         }
         drop(snapshot);
+        self.set_schema(state.database.schema());
         // Not a transaction, but those who watch commits must read the content again.
         state.commits.send_modify(|_| {});
         let mut canceled = state.cancel_all();

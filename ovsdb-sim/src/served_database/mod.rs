@@ -8,6 +8,7 @@
 //! | `conversion.rs` | `convert` |
 //! | `cluster_role.rs` | leader, follower or disconnected member of a cluster |
 //! | `removal.rs`, `cancellation.rs` | end of the database, of its monitors and waiting transactions |
+//! | `turns.rs` | turns of the sessions, long requests |
 //! | `server_row.rs` | the database's row in `_Server` |
 
 mod cancellation;
@@ -16,6 +17,7 @@ mod conversion;
 mod removal;
 mod server_row;
 mod transact;
+mod turns;
 mod waiting;
 mod waiting_queue;
 
@@ -38,9 +40,13 @@ use crate::update::NetChanges;
 pub use cluster_role::NotClustered;
 pub(crate) use conversion::without_ephemeral_columns;
 use server_row::ServerRow;
+use turns::Turns;
 use waiting_queue::WaitingQueue;
 
 /// Database with everything that depends on its commits.
+///
+/// A session takes its [turn](Self::turn) before it uses the state. Others, such as the server's
+/// owner, only lock the state.
 ///
 /// **Lock order.** A thread that holds several locks has taken them in this order:
 ///
@@ -49,7 +55,8 @@ use waiting_queue::WaitingQueue;
 /// 3. the content of a row in `_Server` ([`ServerRow`]),
 /// 4. the state of one database,
 /// 5. the server's lock table,
-/// 6. the waiting request ids of a session, faults, and outboxes.
+/// 6. the schema of a database,
+/// 7. the waiting request ids of a session, faults, and outboxes.
 ///
 /// So the database's state must not be locked when its row in `_Server` is written or when its
 /// monitors are removed from their sessions.
@@ -60,6 +67,9 @@ pub(crate) struct ServedDatabase {
     server_row: Option<ServerRow>,
     /// The server's lock table, for `assert` operations.
     locks: Arc<Mutex<Locks>>,
+    /// Schema of the database, which is read without waiting for the state.
+    schema: Mutex<Arc<DatabaseSchema>>,
+    turns: Turns,
     state: Mutex<DatabaseState>,
 }
 
@@ -113,6 +123,7 @@ impl ServedDatabase {
         locks: Arc<Mutex<Locks>>,
     ) -> Self {
         let name = database.schema().name.clone();
+        let schema = Mutex::new(database.schema().clone());
         let state = DatabaseState {
             database,
             journal,
@@ -127,6 +138,8 @@ impl ServedDatabase {
             name,
             server_row,
             locks,
+            schema,
+            turns: Turns::default(),
             state: Mutex::new(state),
         }
     }
@@ -135,8 +148,16 @@ impl ServedDatabase {
         &self.name
     }
 
+    /// The schema. This does not wait for a transaction that is being executed.
     pub(crate) fn schema(&self) -> Arc<DatabaseSchema> {
-        self.state().database.schema().clone()
+        // Each change is one assignment.
+        let schema = self.schema.lock();
+        schema.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_schema(&self, schema: &Arc<DatabaseSchema>) {
+        let mut own = self.schema.lock().unwrap_or_else(PoisonError::into_inner);
+        own.clone_from(schema);
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {

@@ -15,6 +15,7 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep_until;
 
 use crate::limits::resources_exhausted;
+use crate::long_work::run_long;
 use crate::session_id::SessionId;
 
 use super::transact::{ClientTransaction, RunOutcome};
@@ -64,7 +65,7 @@ impl ServedDatabase {
     /// The number of waiting transactions.
     #[cfg(feature = "unixctl")]
     pub(crate) fn waiting_count(&self) -> usize {
-        self.state().waiting.len()
+        self.state().waiting.count_all()
     }
 
     /// Adds a transaction to the queue, or replies with an error if its session has too many there.
@@ -165,7 +166,8 @@ impl ServedDatabase {
             let (database, session, id) = (self.clone(), client.session.id(), client.id.clone());
             let task = tokio::spawn(async move {
                 sleep_until(at).await;
-                database.retry_at_deadline(session, &id);
+                let _turn = database.turn().await;
+                run_long(|| database.retry_at_deadline(session, &id));
             });
             Some(DeadlineTimer {
                 deadline,

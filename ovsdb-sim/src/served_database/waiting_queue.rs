@@ -106,8 +106,7 @@ impl WaitingQueue {
     }
 
     /// The number of transactions.
-    #[cfg(feature = "unixctl")]
-    pub(super) fn len(&self) -> usize {
+    pub(super) fn count_all(&self) -> usize {
         self.transactions.len()
     }
 

@@ -230,11 +230,24 @@ impl Server {
         session
     }
 
-    /// Unregisters a session and releases what it holds.
-    pub(crate) fn disconnect(&self, session: SessionId) {
+    /// Removes a session's monitors and waiting transactions, when it is the session's turn.
+    pub(crate) async fn leave_databases(&self, session: SessionId) {
+        for database in self.databases.all().values() {
+            let leave = || database.remove_session(session);
+            database.in_turn(|_| false, leave).await;
+        }
+    }
+
+    /// Unregisters a session and releases what it holds. `has_left`: it has
+    /// [left the databases](Self::leave_databases).
+    pub(crate) fn disconnect(&self, session: SessionId, has_left: bool) {
         self.sessions.remove(&session);
         self.faults.remove_connection(session);
-        self.release(session);
+        if has_left {
+            self.release_locks(session);
+        } else {
+            self.release(session);
+        }
         self.session_ended.notify_waiters();
     }
 
@@ -244,6 +257,11 @@ impl Server {
         for database in self.databases.all().values() {
             database.remove_session(session);
         }
+        self.release_locks(session);
+    }
+
+    /// Gives a session's locks to the next sessions.
+    fn release_locks(&self, session: SessionId) {
         let owners = self.lock_table().remove_session(session);
         for (lock, owner) in owners {
             if let Some(owner) = self.session(owner) {
