@@ -20,6 +20,20 @@ pub(crate) struct RouterPortId(pub(super) u32);
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(crate) struct LoadBalancerId(pub(super) u32);
 
+#[cfg(test)]
+impl SwitchId {
+    pub(crate) fn for_test(number: u32) -> Self {
+        Self(number)
+    }
+}
+
+#[cfg(test)]
+impl SwitchPortId {
+    pub(crate) fn for_test(number: u32) -> Self {
+        Self(number)
+    }
+}
+
 /// Port of a switch or of a router.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(crate) enum PortId {

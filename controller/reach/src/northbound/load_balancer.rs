@@ -315,3 +315,41 @@ fn mapped_port(mappings: &BTreeMap<String, String>, backend: IpAddr) -> Option<&
     };
     (!port.is_empty()).then_some(port)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vip_and_its_backends_are_of_one_kind() {
+        let vip = parse_vip("10.96.0.1:80", "10.0.0.1:8080, 10.0.0.2:81", false).unwrap();
+        assert_eq!((vip.port, vip.backends.len()), (Some(80), 2));
+        let vip = parse_vip("[fd00::1]:80", "[fd01::1]:8080", false).unwrap();
+        assert_eq!(vip.backends, [("fd01::1".parse().unwrap(), 8080)]);
+        let vip = parse_vip("10.96.0.1", "", false).unwrap();
+        assert_eq!((vip.port, vip.backends.len()), (None, 0));
+        for (key, value) in [
+            ("?", ""),
+            ("10.96.0.1:80", "10.0.0.1"),
+            ("10.96.0.1", "10.0.0.1:80"),
+            ("10.96.0.1:80", "[fd00::1]:80"),
+            ("10.96.0.1:80", "10.0.0.1:80,?"),
+            ("10.96.0.1:99999", ""),
+        ] {
+            assert!(parse_vip(key, value, false).is_none(), "{key} {value}");
+        }
+    }
+
+    #[test]
+    fn the_port_of_a_backend_is_before_the_source_of_its_checks() {
+        let mappings = [
+            ("10.0.0.1".to_owned(), "vm1:10.0.0.254".to_owned()),
+            ("[fd00::1]".to_owned(), "\"vm:2\":[fd00::fe]".to_owned()),
+        ];
+        let mappings = mappings.into();
+        let port = |backend: &str| mapped_port(&mappings, backend.parse().unwrap());
+        assert_eq!(port("10.0.0.1"), Some("vm1"));
+        assert_eq!(port("fd00::1"), Some("vm:2"));
+        assert_eq!(port("10.0.0.2"), None);
+    }
+}
