@@ -48,8 +48,12 @@ impl PlanCache {
         for node in inputs.nodes.values() {
             nodes.add(node);
         }
-        let names = inputs.connects.keys().map(String::as_str);
-        let names: BTreeSet<&str> = names.chain(index.owners()).collect();
+        let names: BTreeSet<&str> = inputs
+            .connects
+            .keys()
+            .map(String::as_str)
+            .chain(index.owners())
+            .collect();
         let connects = names
             .into_iter()
             .map(|name| (name.to_owned(), ConnectState::new()));
@@ -114,8 +118,7 @@ impl PlanCache {
 
     fn mark_database_changes(&mut self, touched: Touched) {
         for (connect, parts) in touched.parts {
-            let state = self.connects.entry(connect);
-            let state = state.or_default();
+            let state = self.connects.entry(connect).or_default();
             // Sorted first, because `append` merges sorted sets in linear time.
             state.pending.parts.append(&mut BTreeSet::from_iter(parts));
         }
@@ -124,11 +127,14 @@ impl PlanCache {
                 state.pending.mark_everything();
             }
             let places = |name: &str| touched.router_and_switch_names.contains(name);
-            let members = state.members().filter(|member| {
-                !touched.router_and_switch_names.is_empty()
-                    && (places(&member.router) || places(&member.switch))
-            });
-            let members: Vec<NetworkId> = members.map(|member| member.id).collect();
+            let members: Vec<NetworkId> = state
+                .members()
+                .filter(|member| {
+                    !touched.router_and_switch_names.is_empty()
+                        && (places(&member.router) || places(&member.switch))
+                })
+                .map(|member| member.id)
+                .collect();
             let serves = state
                 .members()
                 .any(|member| touched.load_balancers.contains(&member.name));
@@ -153,8 +159,7 @@ impl PlanCache {
         changes: &InputChanges<'_>,
     ) {
         for name in &changes.connects {
-            let state = self.connects.entry((*name).to_owned());
-            let state = state.or_default();
+            let state = self.connects.entry((*name).to_owned()).or_default();
             let versions = (former.connects.get(*name), inputs.connects.get(*name));
             let (Some(old), Some(new)) = versions else {
                 state.pending.mark_everything();
@@ -183,9 +188,11 @@ impl PlanCache {
             {
                 state.pending.parts.insert(Part::Services);
             }
-            let members = state.members();
-            let moved = members.filter(|member| changes.activity.contains(&*member.name));
-            let moved: Vec<NetworkId> = moved.map(|member| member.id).collect();
+            let moved: Vec<NetworkId> = state
+                .members()
+                .filter(|member| changes.activity.contains(&*member.name))
+                .map(|member| member.id)
+                .collect();
             for network in moved {
                 state.pending.mark_network(network);
             }
@@ -230,12 +237,12 @@ impl PlanCache {
                         ids.map(|id| Part::Link(LinkId::layer3(member.id, id)))
                     })
                     .collect();
-                let retained: Vec<NetworkId> = if same_id {
+                let networks_of_rows: Vec<NetworkId> = if same_id {
                     Vec::new()
                 } else {
                     state.retained().collect()
                 };
-                let retained = retained.into_iter().flat_map(|network| {
+                let retained = networks_of_rows.into_iter().flat_map(|network| {
                     let ids = ids.into_iter().flatten();
                     ids.map(move |id| Part::Link(LinkId::layer3(network, id)))
                 });

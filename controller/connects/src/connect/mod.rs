@@ -332,14 +332,14 @@ impl ConnectState {
         connect: &Connect,
         context: &PlanContext<'_>,
     ) -> bool {
-        let facts = self.links[&id];
-        if let Some(skip) = self.find_conflict(id, facts, link, connect, context) {
+        let claimed = self.links[&id];
+        if let Some(skip) = self.find_conflict(id, claimed, link, connect, context) {
             self.skips.insert(id, skip);
             return false;
         }
         let facts = LinkFacts {
             is_made: true,
-            ..facts
+            ..claimed
         };
         self.update_counts(id, facts, true);
         self.links.insert(id, facts);

@@ -14,9 +14,11 @@ impl ConnectState {
         connect: &Connect,
         context: &PlanContext<'_>,
     ) -> ConnectReport {
-        let unknown_owners = connect.unknown_owners.iter();
-        let unknown_owners = unknown_owners.map(|error| Notice::UnknownOwner(error.to_string()));
-        let mut notices: Vec<Notice> = unknown_owners.collect();
+        let mut notices: Vec<Notice> = connect
+            .unknown_owners
+            .iter()
+            .map(|error| Notice::UnknownOwner(error.to_string()))
+            .collect();
         notices.extend_from_slice(&self.service_notices);
         notices.extend_from_slice(&self.shared_notices);
         ConnectReport {
@@ -104,8 +106,8 @@ impl ConnectState {
 
     /// Reason why a link has no route.
     fn without_subnet(&self, id: LinkId, context: &PlanContext<'_>) -> NodeSkip {
-        let node = NodeId::try_new(id.index.into()).ok();
-        let node = node.and_then(|node| context.nodes.owner(node));
+        let node_id = NodeId::try_new(id.index.into()).ok();
+        let node = node_id.and_then(|id| context.nodes.owner(id));
         let member = self.members.get(&id.network);
         let is_unreadable = node.zip(member).is_some_and(|(node, member)| {
             member.topology == Topology::Layer3 && node.has_unknown_subnets_of(&member.name)
@@ -125,8 +127,8 @@ impl ConnectState {
     ) -> (NetworkId, SkippedNode) {
         let member = self.members.get(&id.network);
         let is_layer3 = member.is_some_and(|member| member.topology == Topology::Layer3);
-        let node = NodeId::try_new(id.index.into()).ok();
-        let node = node.and_then(|node| context.nodes.owner(node));
+        let node_id = NodeId::try_new(id.index.into()).ok();
+        let node = node_id.and_then(|id| context.nodes.owner(id));
         let skipped = SkippedNode {
             network: member.map_or_else(String::new, |member| member.name.clone()),
             node: node.filter(|_| is_layer3).map(|node| node.name.clone()),

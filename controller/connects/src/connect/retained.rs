@@ -49,13 +49,15 @@ impl ConnectState {
 
     /// Networks whose rows are retained.
     pub(crate) fn retained(&self) -> impl Iterator<Item = NetworkId> {
-        let unknown = self.unknown.iter();
-        let unknown = unknown.filter(|(_, (_, reason))| matches!(reason, NetworkSkip::Unknown));
+        let unknown = self
+            .unknown
+            .iter()
+            .filter(|(_, (_, reason))| matches!(reason, NetworkSkip::Unknown))
+            .map(|(owner, _)| owner.network_id);
         let held = self
             .members
             .values()
             .filter(|member| waits_for_local_id(member));
-        let unknown = unknown.map(|(owner, _)| owner.network_id);
         unknown.chain(held.map(|member| member.id))
     }
 
@@ -166,8 +168,10 @@ impl ConnectState {
                     continue;
                 }
                 found.linked.insert(network);
-                let port = index.get(row.kind, row.uuid);
-                let Some(port) = port.filter(|_| row.kind == TableKind::Port) else {
+                if row.kind != TableKind::Port {
+                    continue;
+                }
+                let Some(port) = index.get(row.kind, row.uuid) else {
                     continue;
                 };
                 // The identity of a port ends with the name of its router.

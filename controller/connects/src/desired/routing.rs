@@ -30,8 +30,8 @@ pub(crate) fn routes(member: &Member, link: &Link<'_>) -> Vec<RouteRow> {
             let mut external_ids = rows.external_ids(link.attachment);
             if place > 0 {
                 // The identity covers one subnet of a family. Further subnets are appended to it.
-                let id = external_ids.get_str(key::ID).unwrap_or_default();
-                let id = format!("{id}:{subnet}");
+                let first = external_ids.get_str(key::ID).unwrap_or_default();
+                let id = format!("{first}:{subnet}");
                 external_ids.insert(key::ID.into(), id.into());
             }
             routes.push(RouteRow {

@@ -41,12 +41,15 @@ pub(crate) fn services<'m>(
     };
     let mut notices = Vec::new();
     for member in members.filter(|member| member.is_connected()) {
-        let found = context.index.load_balancers(&member.name);
-        rows.group.load_balancer.extend(found.into_iter().flatten());
+        let load_balancers = context.index.load_balancers(&member.name);
+        let group = &mut rows.group;
+        group
+            .load_balancer
+            .extend(load_balancers.into_iter().flatten());
         if !member.is_active_here {
             continue;
         }
-        let found = found.map_or(0, BTreeSet::len);
+        let found = load_balancers.map_or(0, BTreeSet::len);
         let expected = expected_load_balancers(member, context);
         if found != expected {
             notices.push(Notice::LoadBalancers {

@@ -10,7 +10,7 @@ use patchbay_schemas::row::Row;
 use patchbay_schemas::typed::Ref;
 use uuid::Uuid;
 
-use super::{Holders, IdentityColumns, Index, Owned, TableKind, Touched};
+use super::{ColumnHolders, IdentityColumns, Index, Owned, TableKind, Touched};
 use crate::desired::COPP;
 use crate::part::{LinkId, Part};
 
@@ -179,10 +179,10 @@ impl Index {
             if let (Some(row), Some(name)) = (new, new_name) {
                 names.entry(name.to_owned()).or_default().insert(row.uuid);
             }
-            let names = [old_name, new_name].into_iter().flatten();
+            let changed = [old_name, new_name].into_iter().flatten();
             touched
                 .router_and_switch_names
-                .extend(names.map(str::to_owned));
+                .extend(changed.map(str::to_owned));
         }
         if kind == TableKind::Router {
             // A connect router that lost its owner is found by its name.
@@ -192,7 +192,7 @@ impl Index {
                 }
             }
         }
-        let columns: &mut [(TableKind, &mut Holders)] = match kind {
+        let columns: &mut [(TableKind, &mut ColumnHolders)] = match kind {
             TableKind::Router => &mut [
                 (TableKind::Port, &mut self.ports),
                 (TableKind::Policy, &mut self.policies),

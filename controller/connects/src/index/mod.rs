@@ -33,7 +33,7 @@ use uuid::Uuid;
 
 use super::part::Part;
 use super::reconcile::ReferenceColumn;
-pub(super) use holders::Holders;
+pub(super) use holders::ColumnHolders;
 pub(super) use identity::IdentityColumns;
 pub(super) use owned::{Owned, OwnedParts};
 pub(super) use table_kind::TableKind;
@@ -54,11 +54,11 @@ pub(super) struct Index {
     tables: [IndexedTable; TableKind::ALL.len()],
     kinds: HashMap<TableId, TableKind, RandomState>,
     owned: BTreeMap<String, BTreeSet<Owned>>,
-    pub(super) ports: Holders,
-    pub(super) policies: Holders,
-    pub(super) routes: Holders,
-    pub(super) acls: Holders,
-    pub(super) groups: Holders,
+    pub(super) ports: ColumnHolders,
+    pub(super) policies: ColumnHolders,
+    pub(super) routes: ColumnHolders,
+    pub(super) acls: ColumnHolders,
+    pub(super) groups: ColumnHolders,
     /// Router rows by name. OVN does not require unique names; the row with the lowest UUID
     /// is used.
     routers: HashMap<String, BTreeSet<Uuid>, RandomState>,
@@ -86,9 +86,9 @@ impl Index {
             .into_iter()
             .filter_map(|kind| Some((tables[kind as usize].id?, kind)));
         let in_router =
-            |column| Holders::new(ReferenceColumn::of::<LogicalRouter>(snapshot, column));
+            |column| ColumnHolders::new(ReferenceColumn::of::<LogicalRouter>(snapshot, column));
         let in_switch =
-            |column| Holders::new(ReferenceColumn::of::<LogicalSwitch>(snapshot, column));
+            |column| ColumnHolders::new(ReferenceColumn::of::<LogicalSwitch>(snapshot, column));
         let mut index = Self {
             snapshot: snapshot.clone(),
             kinds: ids.collect(),

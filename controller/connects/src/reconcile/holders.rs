@@ -29,6 +29,10 @@ impl ReferenceColumn {
         }
     }
 
+    pub(crate) fn id(self) -> Option<ColumnId> {
+        self.column
+    }
+
     /// References of a row in this column.
     pub(crate) fn set(self, holder: &Row) -> Option<&Set> {
         holder.values.get(self.column?)?.as_set()

@@ -9,9 +9,9 @@ use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::ColumnId;
 use uuid::Uuid;
 
-/// Maps held rows to the rows that hold them.
+/// Maps held rows to the rows that hold them, by one column of one table.
 #[derive(Debug)]
-pub(crate) struct Holders {
+pub struct Holders {
     column: Option<ColumnId>,
     /// Most rows have one holder.
     first: HashMap<Uuid, Uuid, RandomState>,
@@ -19,7 +19,8 @@ pub(crate) struct Holders {
 }
 
 impl Holders {
-    pub(super) fn new(column: Option<ColumnId>) -> Self {
+    /// Holders by a column of references. `None`: the schema has no such column, so no row is held.
+    pub fn new(column: Option<ColumnId>) -> Self {
         Self {
             column,
             first: HashMap::default(),
@@ -28,22 +29,18 @@ impl Holders {
     }
 
     /// Holders of a row.
-    pub(crate) fn of(&self, held: Uuid) -> impl Iterator<Item = Uuid> {
+    pub fn of(&self, held: Uuid) -> impl Iterator<Item = Uuid> {
         let others = self.others.get(&held).into_iter().flatten();
         self.first.get(&held).into_iter().chain(others).copied()
     }
 
     /// Returns `true` if one row holds another.
-    pub(crate) fn has(&self, holder: Uuid, held: Uuid) -> bool {
+    pub fn has(&self, holder: Uuid, held: Uuid) -> bool {
         self.of(held).any(|have| have == holder)
     }
 
     /// Follows a change of a holder. Returns the rows that it lost, and those that it gained.
-    pub(super) fn follow(
-        &mut self,
-        old: Option<&Row>,
-        new: Option<&Row>,
-    ) -> (Vec<Uuid>, Vec<Uuid>) {
+    pub fn follow(&mut self, old: Option<&Row>, new: Option<&Row>) -> (Vec<Uuid>, Vec<Uuid>) {
         let (mut lost, mut gained) = (Vec::new(), Vec::new());
         let Some(holder) = old.or(new).map(|row| row.uuid) else {
             return (lost, gained);

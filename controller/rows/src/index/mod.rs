@@ -27,7 +27,7 @@ use uuid::Uuid;
 use crate::parts::{PartId, Parts};
 use crate::resolved::Resolved;
 use crate::table::{Holding, Layout, Owner, OwnerOf, RowView, TablePlace};
-use holders::Holders;
+pub use holders::Holders;
 use keys::Keys;
 pub(crate) use keys::RowKey;
 

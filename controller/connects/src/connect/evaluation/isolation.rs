@@ -26,13 +26,13 @@ impl<'a> Evaluation<'a, '_> {
         let managed = self.managed;
         let names = index.identity(TableKind::AddressSet);
         for set in &rows.address_sets {
-            let candidates = there.iter().filter(|(kind, row)| {
-                *kind == TableKind::AddressSet && names.name(row) == set.name
-            });
             // An address set that lost its owner is found by its name, which is unique.
-            let ownerless = index.address_set(&SmolStr::new(&set.name));
-            let ownerless = ownerless.filter(|row| !names.has_owner(row));
-            let candidates: Vec<&'a Row> = candidates
+            let ownerless = index
+                .address_set(&SmolStr::new(&set.name))
+                .filter(|row| !names.has_owner(row));
+            let candidates: Vec<&'a Row> = there
+                .iter()
+                .filter(|(kind, row)| *kind == TableKind::AddressSet && names.name(row) == set.name)
                 .map(|(_, row)| *row)
                 .chain(ownerless.map(AsRef::as_ref))
                 .collect();
@@ -125,8 +125,8 @@ impl<'a> Evaluation<'a, '_> {
             self.step(Phase::Isolate, None, Action::Grow { upsert, meanwhile });
             return Ok(());
         };
-        let have = self.context.index.snapshot().typed::<AddressSet>();
-        let have = have.read(existing)?;
+        let snapshot = self.context.index.snapshot();
+        let have = snapshot.typed::<AddressSet>().read(existing)?;
         let mut meanwhile = upsert.wanted.clone();
         meanwhile.addresses.extend(have.addresses.iter().cloned());
         let shrinks = meanwhile.addresses != upsert.wanted.addresses;

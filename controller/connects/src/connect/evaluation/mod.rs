@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::ConnectState;
 use crate::desired::{self, Link, PlanContext};
-use crate::index::{Holders, Owned, TableKind};
+use crate::index::{ColumnHolders, Owned, TableKind};
 use crate::part::{LinkId, Part};
 use crate::reconcile::{Action, Child, Columns, ManagedColumns, Phase, Step, TargetRouter, Upsert};
 use patchbay_model::external_ids::key;
@@ -186,7 +186,7 @@ impl<'a, 'c> Evaluation<'a, 'c> {
         candidates: impl Iterator<Item = &'a Row>,
         wanted: T,
         router: TargetRouter<'a>,
-        holders: &Holders,
+        holders: &ColumnHolders,
     ) -> Option<Child<'a, T>> {
         let (upsert, differs) = self.match_existing(columns, candidates, wanted);
         let at = router.row().map(|row| row.uuid);

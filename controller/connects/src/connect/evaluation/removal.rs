@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 use super::Evaluation;
-use crate::index::{Holders, TableKind};
+use crate::index::{ColumnHolders, TableKind};
 use crate::reconcile::{Action, Phase};
 
 impl<'a> Evaluation<'a, '_> {
@@ -59,7 +59,13 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    fn remove(&mut self, kind: TableKind, row: Uuid, phase: Phase, holders: Option<&'a Holders>) {
+    fn remove(
+        &mut self,
+        kind: TableKind,
+        row: Uuid,
+        phase: Phase,
+        holders: Option<&'a ColumnHolders>,
+    ) {
         let held_in = match kind {
             TableKind::Acl | TableKind::Group => TableKind::Switch,
             _ => TableKind::Router,
