@@ -90,6 +90,7 @@ mod server_database;
 mod session;
 mod session_handle;
 mod session_id;
+mod session_monitors;
 mod sim;
 mod sim_database;
 mod target;

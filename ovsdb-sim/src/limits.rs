@@ -17,6 +17,8 @@ pub struct Limits {
     pub locks: usize,
     /// Number of monitors that one connection may have, of all databases together.
     pub monitors: usize,
+    /// Bytes of the requests for the monitors of one connection: their ids, columns and conditions.
+    pub monitor_bytes: usize,
     /// Number of waiting transactions that one connection may have in one database.
     pub waiting_transactions: usize,
 }
@@ -29,6 +31,7 @@ impl Default for Limits {
             connections: 4096,
             locks: 1 << 16,
             monitors: 1 << 16,
+            monitor_bytes: 1 << 26,
             waiting_transactions: 1 << 16,
         }
     }

@@ -1,6 +1,6 @@
 //! The part of a session that its server, databases and other sessions use.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::hash::RandomState;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +15,7 @@ use crate::limits::Limits;
 use crate::outbox::Outbox;
 use crate::reply;
 use crate::session_id::SessionId;
+use crate::session_monitors::SessionMonitors;
 
 /// Upper bound of an injected delay; `Instant + MAX_FAULT_DELAY` cannot overflow.
 const MAX_FAULT_DELAY: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
@@ -29,8 +30,7 @@ pub(crate) struct SessionHandle {
     outbox: Outbox,
     faults: Arc<Faults>,
     limits: Arc<Limits>,
-    /// Database names of the session's monitors, by monitor id.
-    monitors: Mutex<HashMap<Json, String, RandomState>>,
+    monitors: Mutex<SessionMonitors>,
     /// Request ids of the session's waiting transactions in all databases.
     waiting: Mutex<HashSet<Json, RandomState>>,
     /// `true` after `set_db_change_aware`: the client is notified of databases that change, and
@@ -79,9 +79,8 @@ impl SessionHandle {
         self.outbox.push(begin.into_iter().chain(reply));
     }
 
-    /// Locks the database names of the session's monitors, by monitor id. This lock is taken
-    /// before the lock of a database.
-    pub(crate) fn monitors(&self) -> MutexGuard<'_, HashMap<Json, String, RandomState>> {
+    /// Locks the session's monitors. This lock is taken before the lock of a database.
+    pub(crate) fn monitors(&self) -> MutexGuard<'_, SessionMonitors> {
         // Each change is one call.
         self.monitors.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -15,7 +15,6 @@ use tokio::time::sleep;
 
 use crate::chunk::Chunk;
 use crate::fault::Direction;
-use crate::long_work::LONG_TEXT_BYTES;
 use crate::request::{self, Request};
 use crate::session::{DecodeContext, IncomingRequest, Session, SessionError};
 
@@ -96,7 +95,7 @@ pub(super) async fn read_requests(
                         params,
                         id,
                         streamed,
-                        is_long: text.as_text().bytes().len() > LONG_TEXT_BYTES,
+                        len: text.as_text().bytes().len(),
                     }
                     .answer(&mut context)
                     .await;

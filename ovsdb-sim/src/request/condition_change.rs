@@ -28,19 +28,22 @@ impl Request<'_> {
         let new_id = Json::read(&mut params);
         params.next_element();
         let mut monitors = self.session.monitors();
-        let Some(name) = monitors.get(&old_id).cloned() else {
+        let Some(mut monitor) = monitors.get(&old_id).cloned() else {
             return Err(OvsdbError::syntax(&old_id, "unknown monitor session").into());
         };
-        if new_id != old_id && monitors.contains_key(&new_id) {
+        if new_id != old_id && monitors.get(&new_id).is_some() {
             return Err(OvsdbError::syntax(&new_id, "duplicate monitor ID").into());
         }
         if params.kind() != ValueKind::Object {
             let details = "monitor-cond-change-requests must be object";
             return Err(OvsdbError::new("syntax error", details).into());
         }
-        let Some(database) = self.session.server().database(&name) else {
+        let Some(database) = self.session.server().database(&monitor.database) else {
             return Err(OvsdbError::syntax(&old_id, "unknown monitor session").into());
         };
+        let bytes = monitor.bytes.max(self.len);
+        self.check_monitor_bytes(&monitors, bytes - monitor.bytes)?;
+        monitor.bytes = bytes;
         let mut state = database.state();
         let view = state.monitor_view();
         let Some(spec) = state.monitors.spec(self.session.id(), &old_id).cloned() else {
@@ -52,7 +55,7 @@ impl Request<'_> {
             .change(self.session.handle(), (&old_id, new_id.clone()), new, &view);
         monitors.remove(&old_id);
         drop(state);
-        monitors.insert(new_id, name);
+        monitors.insert(new_id, monitor);
         Ok(())
     }
 }

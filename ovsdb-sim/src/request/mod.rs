@@ -12,10 +12,11 @@ use uuid::Uuid;
 
 use crate::limits::resources_exhausted;
 use crate::locks::LockMode;
-use crate::long_work::run;
+use crate::long_work::{LONG_TEXT_BYTES, run};
 use crate::reply;
 use crate::served_database::{DatabaseState, ServedDatabase};
 use crate::session::{DecodeContext, Session, StreamedTransaction};
+use crate::session_monitors::{SessionMonitor, SessionMonitors};
 use crate::update::MonitorSpec;
 
 /// Request of a client.
@@ -27,8 +28,8 @@ pub(crate) struct Request<'a> {
     pub(crate) id: Json,
     /// Transaction that was decoded while the request was received.
     pub(crate) streamed: Option<StreamedTransaction>,
-    /// True if the text is so long that its decoding is long work.
-    pub(crate) is_long: bool,
+    /// Length of the text in bytes.
+    pub(crate) len: usize,
 }
 
 /// Success of a method.
@@ -72,7 +73,7 @@ impl Request<'_> {
     }
 
     async fn execute(&mut self, context: &mut DecodeContext) -> Result<MethodResult, MethodError> {
-        let is_long = self.is_long;
+        let is_long = self.is_long();
         let is_conditional = ["monitor_cond", "monitor_cond_since"].contains(&self.method);
         match self.method {
             _ if is_conditional && !self.session.server().supports_monitor_cond() => {
@@ -109,6 +110,24 @@ impl Request<'_> {
             "unlock" => self.unlock(),
             _ => Err(MethodError::Text("unknown method")),
         }
+    }
+
+    /// True if the text is so long that its decoding is long work.
+    fn is_long(&self) -> bool {
+        self.len > LONG_TEXT_BYTES
+    }
+
+    /// Checks that the session's monitors may have this many more bytes.
+    fn check_monitor_bytes(
+        &self,
+        monitors: &SessionMonitors,
+        more: usize,
+    ) -> Result<(), OvsdbError> {
+        let limit = self.session.server().limits().monitor_bytes;
+        if more > 0 && monitors.bytes() + more > limit {
+            return Err(resources_exhausted("bytes of monitors", limit));
+        }
+        Ok(())
     }
 
     fn params_json(&self) -> Json {
@@ -169,11 +188,8 @@ impl Request<'_> {
         if !params.next_element() {
             return None;
         }
-        let name = self
-            .session
-            .monitors()
-            .get(&Json::read(&mut params))?
-            .clone();
+        let id = Json::read(&mut params);
+        let name = self.session.monitors().get(&id)?.database.clone();
         self.session.server().database(&name)
     }
 
@@ -194,14 +210,14 @@ impl Request<'_> {
             let (strings, uuids) = (&mut context.strings, &mut context.uuids);
             let decode = || decode_transaction(params, &schema, strings, uuids);
             StreamedTransaction {
-                transaction: run(self.is_long, decode),
+                transaction: run(self.is_long(), decode),
                 schema,
             }
         });
         let (session, id) = (self.session.handle(), self.id.clone());
         // Another schema's tables are not this one's; such a transaction is canceled.
         let is_long = |state: &DatabaseState| {
-            self.is_long || !state.has_schema(&schema) || state.is_long(&transaction)
+            self.is_long() || !state.has_schema(&schema) || state.is_long(&transaction)
         };
         let turn = database.begin_turn(is_long).await;
         turn.work(|| database.transact(session, id, transaction, &schema));
@@ -262,7 +278,7 @@ impl Request<'_> {
         context: &mut DecodeContext,
     ) -> Result<MethodResult, MethodError> {
         let (database, _) = self.database()?;
-        let is_long = |state: &DatabaseState| self.is_long || state.is_large();
+        let is_long = |state: &DatabaseState| self.is_long() || state.is_large();
         let begin = || self.monitor_in_turn(version, context);
         database.in_turn(is_long, begin).await
     }
@@ -288,13 +304,14 @@ impl Request<'_> {
             return Err(OvsdbError::syntax_at(params, "monitor-requests must be object").into());
         }
         let mut monitors = self.session.monitors();
-        if monitors.contains_key(&id) {
+        if monitors.get(&id).is_some() {
             return Err(OvsdbError::syntax(&id, "duplicate monitor ID").into());
         }
         let limit = self.session.server().limits().monitors;
         if monitors.len() >= limit {
             return Err(resources_exhausted("monitors", limit).into());
         }
+        self.check_monitor_bytes(&monitors, self.len)?;
         // Until the reply is in the outbox, nothing is committed and the schema stays the same.
         let mut state = database.state();
         state.check_not_removed()?;
@@ -321,7 +338,11 @@ impl Request<'_> {
         self.session
             .reply_in_pieces(reply::success_in_pieces(&self.id, result));
         drop(state);
-        monitors.insert(id, database.name().to_owned());
+        let monitor = SessionMonitor {
+            database: database.name().to_owned(),
+            bytes: self.len,
+        };
+        monitors.insert(id, monitor);
         Ok(MethodResult::SentElsewhere)
     }
 
@@ -334,10 +355,10 @@ impl Request<'_> {
         params.next_element();
         let id = Json::read(&mut params);
         let mut monitors = self.session.monitors();
-        let Some(name) = monitors.remove(&id) else {
+        let Some(monitor) = monitors.remove(&id) else {
             return Err(MethodError::Text("unknown monitor"));
         };
-        if let Some(database) = self.session.server().database(&name) {
+        if let Some(database) = self.session.server().database(&monitor.database) {
             database.state().monitors.remove(self.session.id(), &id);
         }
         Ok(empty_object())

@@ -51,6 +51,31 @@ async fn monitors_of_all_databases_are_counted() {
 }
 
 #[tokio::test]
+async fn the_bytes_of_monitors_are_counted() {
+    let bed = Bed::new(Limits {
+        monitor_bytes: 2000,
+        ..Limits::default()
+    })
+    .await;
+    let (mut client, mut other) = (bed.client().await, bed.client().await);
+    let monitor = |letter: &str| format!(r#"["D","{}",{{"A":{{}}}}]"#, letter.repeat(1500));
+    client.call("monitor", &monitor("a")).await.unwrap();
+    client.request("monitor", &monitor("b"), 1).await;
+    let error = r#"{"details":"a connection may not have more than 2000 bytes of monitors","error":"resources exhausted"}"#;
+    assert_eq!(refused(&mut client).await, error);
+    other.call("monitor", &monitor("b")).await.unwrap();
+    let cancel = format!(r#"["{}"]"#, "a".repeat(1500));
+    client.call("monitor_cancel", &cancel).await.unwrap();
+    let small = r#"["D",1,{"A":{}}]"#;
+    client.call("monitor_cond", small).await.unwrap();
+    let clauses = vec![r#"["i","==",1]"#; 200].join(",");
+    let change = format!(r#"[1,1,{{"A":[{{"where":[{clauses}]}}]}}]"#);
+    client.request("monitor_cond_change", &change, 1).await;
+    assert_eq!(refused(&mut client).await, error);
+    client.call("monitor", &monitor("b")).await.unwrap();
+}
+
+#[tokio::test]
 async fn waiting_transactions_are_counted() {
     let bed = few().await;
     let mut client = bed.client().await;
