@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::keys::Keys;
+#[cfg(feature = "lab")]
+use super::lab_args::Lab;
 #[cfg(feature = "kubernetes")]
 use super::names;
 use super::ranges::ClusterRanges;
@@ -39,6 +41,11 @@ pub(super) enum Command {
     /// database, and show the row that stops it. Exit status: 0 it arrives, 2 it is stopped, 1
     /// error.
     Reach(Box<Reach>),
+    #[cfg(feature = "lab")]
+    /// Run the nodes of manifests on real OVN, without Kubernetes and root, and send packets
+    /// between pods. Exit status of --check: 0 packets do what the manifests promise, 2 they do
+    /// not, 1 error.
+    Lab(Box<Lab>),
     #[cfg(feature = "kubernetes")]
     /// Run the controller on a Kubernetes API until Ctrl-C or SIGTERM.
     Run(Run),

@@ -70,6 +70,9 @@ pub(super) enum Failure {
     #[cfg(feature = "kubernetes")]
     #[error("{0}")]
     Ended(String),
+    #[cfg(feature = "lab")]
+    #[error("{0}")]
+    Lab(String),
     #[error(transparent)]
     Io(#[from] io::Error),
 }

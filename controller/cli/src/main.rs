@@ -18,6 +18,12 @@ mod explain;
 mod failure;
 mod file_watcher;
 mod keys;
+#[cfg(feature = "lab")]
+mod lab;
+#[cfg(feature = "lab")]
+mod lab_args;
+#[cfg(feature = "lab")]
+mod lab_prompt;
 #[cfg(feature = "kubernetes")]
 mod names;
 mod output;
@@ -131,6 +137,11 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
             Command::Reach(arguments) => {
                 let arrives = reach::reach(&arguments, console).await?;
                 return Ok(ExitCode::from(if arrives { 0 } else { EXIT_STOPPED }));
+            }
+            #[cfg(feature = "lab")]
+            Command::Lab(arguments) => {
+                let agrees = lab::lab(&arguments, console).await?;
+                return Ok(ExitCode::from(if agrees { 0 } else { lab::EXIT_DIFFERS }));
             }
             Command::Plan(arguments) => {
                 let is_unchanged = plan::plan(&arguments, console).await?;

@@ -10,6 +10,7 @@ use futures_util::future::try_join_all;
 use patchbay_app::Cluster;
 use patchbay_app::zone::{ZoneError, ZoneReconciler};
 use patchbay_engine::db::Snapshot;
+use patchbay_engine::txn::{BuildError, TxnBuilder};
 use patchbay_resources::conversion;
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_schemas::uuids::UuidSource;
@@ -372,6 +373,19 @@ impl Lab {
     /// There is no such node.
     pub fn northbound(&self, node: &str) -> Result<Snapshot, LabError> {
         Ok(self.zone(node)?.reconciler.northbound().snapshot())
+    }
+
+    /// Changes rows of a node's Northbound database, as another controller would. Packets follow
+    /// after [`sync`](Self::sync).
+    ///
+    /// # Errors
+    /// There is no such node, or the database rejects the change.
+    pub fn change_northbound(
+        &self,
+        node: &str,
+        change: impl FnOnce(&mut TxnBuilder) -> Result<(), BuildError>,
+    ) -> Result<(), LabError> {
+        Ok(self.zone(node)?.node.databases.northbound.change(change)?)
     }
 
     /// Environment variables with which the programs of OVN and Open vSwitch reach a node.

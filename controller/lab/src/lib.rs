@@ -24,6 +24,7 @@
 //! ```
 
 mod appctl;
+mod check;
 mod databases;
 mod folder;
 mod lab;
@@ -32,11 +33,13 @@ mod pods;
 mod process;
 mod questions;
 mod release;
+mod report;
 mod standalone;
 mod underlay;
 mod wire;
 
 pub use appctl::AppctlError;
+pub use check::{CheckedQuestion, Promises, Question, QuestionsError};
 pub use databases::DatabaseError;
 pub use folder::FolderError;
 pub use lab::{Lab, LabError};
@@ -44,5 +47,6 @@ pub use node::NodeError;
 pub use pods::{Pod, PodName};
 pub use process::ProgramError;
 pub use questions::{Answer, Passage, Protocol, ProtocolError, QuestionError, Verdict};
-pub use release::{Release, ReleaseError, Version};
+pub use release::{Limit, Release, ReleaseError, Version};
+pub use report::CheckReport;
 pub use wire::cable::CableQuality;

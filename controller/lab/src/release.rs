@@ -83,13 +83,23 @@ impl fmt::Display for Version {
     }
 }
 
+/// Connection that packets cannot use with an older release.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Limit {
+    /// ClusterNetworkConnects of layer3 networks on several nodes.
+    Layer3AcrossNodes,
+    /// ClusterNetworkConnects for services only.
+    ServicesOnly,
+}
+
 /// Error: the programs or schemas of a release cannot be used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
     /// A program is missing.
     #[error(
-        "{program} not found in {place}; `patchbay lab fetch` unpacks OVN into a folder for `--ovn`"
+        "{program} not found in {place}; OVN and Open vSwitch have to be installed, or unpacked into a \
+         folder for `--ovn`"
     )]
     NoProgram {
         /// Name of the program.
@@ -222,21 +232,23 @@ impl Release {
         self.ovs
     }
 
-    /// Connections that packets cannot use with this release, one sentence each.
-    pub fn limits(&self) -> Vec<String> {
+    /// Connections that packets cannot use with this release, with a sentence for each.
+    pub fn limits(&self) -> Vec<(Limit, String)> {
         let limits = [
             (
                 LAYER3_ACROSS_NODES,
+                Limit::Layer3AcrossNodes,
                 "packets to and from layer3 networks do not cross nodes in a ClusterNetworkConnect",
             ),
             (
                 SERVICES_ONLY,
+                Limit::ServicesOnly,
                 "connectivity for services only loses TCP and ICMP inside the connected networks",
             ),
         ];
-        let limits = limits.into_iter().filter(|(first, _)| self.ovn < *first);
+        let limits = limits.into_iter().filter(|(first, ..)| self.ovn < *first);
         limits
-            .map(|(first, limit)| format!("OVN {} before {first}: {limit}", self.ovn))
+            .map(|(first, limit, text)| (limit, format!("OVN {} before {first}: {text}", self.ovn)))
             .collect()
     }
 
@@ -390,6 +402,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let error = Release::find(Some(folder.path())).unwrap_err().to_string();
         assert!(error.starts_with("ovn-northd not found in /"), "{error}");
-        assert!(error.contains("`patchbay lab fetch`"), "{error}");
+        assert!(
+            error.contains("installed, or unpacked into a folder"),
+            "{error}"
+        );
     }
 }

@@ -6,4 +6,6 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests, too, may stop a test")]
 
 mod connects;
+mod ends;
+mod spoiled_rows;
 mod support;

@@ -1,0 +1,212 @@
+//! `patchbay lab`: the nodes of manifests on real OVN, and packets between their pods.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use patchbay_app::Cluster;
+use patchbay_lab::{CheckReport, Lab, LabError, Promises, Release};
+use patchbay_resources::manifests::read_manifests;
+use patchbay_resources::state::restore;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+use super::console::Console;
+use super::failure::Failure;
+use super::file_watcher::FileWatcher;
+use super::lab_args::{CheckFormat, Lab as Arguments};
+use super::lab_prompt::{self, Next};
+use super::stop::Stop;
+use super::zones::now;
+
+/// Exit status of `lab --check` if packets do not do what the manifests promise.
+pub(super) const EXIT_DIFFERS: u8 = 2;
+/// Interval between two looks at the programs of all nodes.
+const PROGRAM_INTERVAL: Duration = Duration::from_millis(500);
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        Self::Lab(error.to_string())
+    }
+}
+
+/// Runs a lab until Ctrl-C, or checks all questions. Returns `false` if an answer differs.
+pub(super) async fn lab(arguments: &Arguments, console: &mut Console<'_>) -> Result<bool, Failure> {
+    let mut stop = Stop::new()?;
+    let release =
+        Release::find(arguments.ovn.as_deref()).map_err(|error| Failure::Lab(error.to_string()))?;
+    writeln!(
+        console.errors,
+        "OVN {}, Open vSwitch {}",
+        release.ovn_version(),
+        release.ovs_version()
+    )?;
+    let cluster = read_cluster(arguments, None, console)?;
+    let started = tokio::select! {
+        started = Lab::start(release, &cluster) => started?,
+        () = stop.asked() => return Err(Failure::Lab("stopped".to_owned())),
+    };
+    report_warnings(&started, &cluster, console)?;
+    if arguments.check {
+        tokio::select! {
+            agrees = check(arguments, &started, &cluster, console) => agrees,
+            () = stop.asked() => Err(Failure::Lab("stopped".to_owned())),
+        }
+    } else {
+        run(arguments, started, cluster, stop, console).await?;
+        Ok(true)
+    }
+}
+
+/// Reads and completes the manifests. `earlier`: the cluster before, whose ids are kept.
+fn read_cluster(
+    arguments: &Arguments,
+    earlier: Option<&Cluster>,
+    console: &mut Console<'_>,
+) -> Result<Cluster, Failure> {
+    let mut inventory = read_manifests(&arguments.paths, console.input)?;
+    if let Some(earlier) = earlier {
+        restore(&mut inventory, &earlier.inventory)?;
+    }
+    let settings = arguments.ranges.settings()?;
+    Ok(Cluster::from_inventory(inventory, settings, now())?)
+}
+
+fn report_warnings(lab: &Lab, cluster: &Cluster, console: &mut Console<'_>) -> Result<(), Failure> {
+    for warning in lab.broken_promises(cluster).iter().chain(lab.warnings()) {
+        console.warn(warning)?;
+    }
+    Ok(())
+}
+
+async fn check(
+    arguments: &Arguments,
+    lab: &Lab,
+    cluster: &Cluster,
+    console: &mut Console<'_>,
+) -> Result<bool, Failure> {
+    let promises = Promises::of(cluster);
+    let questions = match &arguments.questions {
+        None => lab.all_questions(&promises),
+        Some(path) => {
+            let error = |error: String| Failure::Lab(format!("{}: {error}", path.display()));
+            let text = fs::read(path).map_err(|e| error(e.to_string()))?;
+            lab.read_questions(&text, &promises)
+                .map_err(|e| error(e.to_string()))?
+        }
+    };
+    if questions.is_empty() {
+        return Err(Failure::Lab(
+            "there is nothing to ask: fewer than two pods".to_owned(),
+        ));
+    }
+    let checked = lab.check(questions).await;
+    let checked = checked.map_err(|error| Failure::Lab(error.to_string()))?;
+    let report = CheckReport::new(&checked);
+    match arguments.output {
+        CheckFormat::Text => {
+            write!(console.output, "{}{}", report.to_matrix(), report.to_text())?;
+        }
+        CheckFormat::Json => {
+            let text = report.to_json().map_err(std::io::Error::other)?;
+            writeln!(console.output, "{text}")?;
+        }
+        CheckFormat::Junit => write!(console.output, "{}", report.to_junit())?,
+    }
+    Ok(report.differences() == 0)
+}
+
+/// Applies saved files and executes commands until Ctrl-C, SIGTERM, `quit` or the end of standard
+/// input.
+async fn run(
+    arguments: &Arguments,
+    mut lab: Lab,
+    mut cluster: Cluster,
+    mut stop: Stop,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    let reads_manifests = arguments.paths.iter().any(|path| path.as_os_str() == "-");
+    let mut changes = watch_files(&arguments.paths);
+    let mut lines = (!reads_manifests).then(read_lines);
+    let pods = lab.pods().count();
+    writeln!(
+        console.errors,
+        "{pods} pods on {} nodes; `help` lists the commands",
+        lab.nodes().count()
+    )?;
+    loop {
+        tokio::select! {
+            line = next_line(&mut lines) => {
+                let Some(line) = line else { return Ok(()) };
+                let done = tokio::select! {
+                    done = lab_prompt::execute(&line, &mut lab, &cluster, console) => done?,
+                    () = stop.asked() => return Ok(()),
+                };
+                console.output.flush()?;
+                if done == Next::Quit {
+                    return Ok(());
+                }
+            }
+            Some(()) = changes.recv() => {
+                let applied = tokio::select! {
+                    applied = apply(arguments, &mut lab, &mut cluster, console) => applied,
+                    () = stop.asked() => return Ok(()),
+                };
+                match applied {
+                    Ok(()) => writeln!(console.errors, "applied")?,
+                    Err(failure) => console.report_failure(&failure),
+                }
+            }
+            () = sleep(PROGRAM_INTERVAL) => {
+                lab.check_programs().map_err(|error| Failure::Lab(error.to_string()))?;
+            }
+            () = stop.asked() => return Ok(()),
+        }
+    }
+}
+
+/// Applies the manifests again. While they are invalid, the rows of the last apply stay.
+async fn apply(
+    arguments: &Arguments,
+    lab: &mut Lab,
+    cluster: &mut Cluster,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    let read = read_cluster(arguments, Some(cluster), console)?;
+    lab.apply(&read).await?;
+    *cluster = read;
+    report_warnings(lab, cluster, console)
+}
+
+/// The next command. `None`: standard input has ended. Never returns without a reader, because the
+/// manifests came from standard input.
+async fn next_line(lines: &mut Option<mpsc::UnboundedReceiver<String>>) -> Option<String> {
+    match lines {
+        Some(lines) => lines.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Lines of standard input, read by a thread that ends with the process.
+fn read_lines() -> mpsc::UnboundedReceiver<String> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// A message after each change of the manifests. A task of its own watches them, because a wait
+/// that is dropped loses a change.
+fn watch_files(paths: &[PathBuf]) -> mpsc::UnboundedReceiver<()> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let mut watcher = FileWatcher::new(paths);
+    tokio::spawn(async move {
+        while watcher.wait_for_change(false).await && sender.send(()).is_ok() {}
+    });
+    receiver
+}

@@ -1,0 +1,201 @@
+//! Commands of a running lab.
+
+use std::path::Path;
+use std::time::Duration;
+
+use patchbay_app::Cluster;
+use patchbay_lab::{Answer, CableQuality, CheckReport, Lab, Promises, Protocol};
+use patchbay_snapshots::show;
+
+use super::console::Console;
+use super::failure::Failure;
+
+/// Commands, one line each.
+const HELP: &str = "\
+ping POD POD                    ICMP echo, with the nodes on the way
+udp POD POD:PORT                datagram, and the same data back
+tcp POD POD:PORT                connection, data, and the same data back
+matrix                          echo between all pods, compared with the manifests
+pods                            pods with their nodes and addresses
+show NODE                       output of `ovn-nbctl show` on the node
+env NODE                        variables for ovn-nbctl, ovs-vsctl and others on the node
+cut NODE NODE                   no packet gets through between the nodes
+slow NODE NODE MILLISECONDS     each packet between the nodes takes this time
+lossy NODE NODE PERCENT         so many packets between the nodes are lost
+mend NODE NODE                  all packets get through between the nodes
+kill NODE PROGRAM               kills ovn-northd, ovs-vswitchd or ovn-controller
+capture POD FILE                writes all packets of a pod to a file for tcpdump
+quit                            ends the lab
+";
+
+/// What follows a command.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Next {
+    Command,
+    Quit,
+}
+
+/// Executes a command. A mistake in the command is reported, and is no failure.
+pub(super) async fn execute(
+    line: &str,
+    lab: &mut Lab,
+    cluster: &Cluster,
+    console: &mut Console<'_>,
+) -> Result<Next, Failure> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let answer = match words[..] {
+        [] => return Ok(Next::Command),
+        ["quit" | "exit"] => return Ok(Next::Quit),
+        ["help"] => Ok(HELP.to_owned()),
+        ["ping", from, to] => ask(lab, from, to, Protocol::Icmp).await,
+        ["udp" | "tcp", from, to] => match read_target(words[0], to) {
+            Some((to, protocol)) => ask(lab, from, to, protocol).await,
+            None => Err(format!(
+                "{to:?} is not POD:PORT with a port from 1 to 49151"
+            )),
+        },
+        ["matrix"] => matrix(lab, cluster).await,
+        ["pods"] => Ok(pods(lab)),
+        ["show", node] => nodes_rows(lab, node),
+        ["env", node] => environment(lab, node),
+        ["cut", one, other] => {
+            let quality = CableQuality {
+                is_cut: true,
+                ..CableQuality::default()
+            };
+            set_cable(lab, one, other, Some(quality))
+        }
+        ["slow", one, other, milliseconds] => {
+            let milliseconds = milliseconds.parse().ok();
+            let quality = milliseconds.map(|milliseconds| CableQuality {
+                delay: Duration::from_millis(milliseconds),
+                ..CableQuality::default()
+            });
+            set_cable(lab, one, other, quality)
+        }
+        ["lossy", one, other, percent] => {
+            let percent = percent.parse().ok().filter(|percent| *percent <= 100);
+            let quality = percent.map(|lost_percent| CableQuality {
+                lost_percent,
+                ..CableQuality::default()
+            });
+            set_cable(lab, one, other, quality)
+        }
+        ["mend", one, other] => set_cable(lab, one, other, Some(CableQuality::default())),
+        ["kill", node, program] => kill(lab, node, program).await,
+        ["capture", pod, file] => lab
+            .find_pod(pod)
+            .map_err(|error| error.to_string())
+            .and_then(|pod| {
+                let captured = lab.capture(&pod, Path::new(file));
+                captured.map_err(|error| format!("{file}: {error}"))
+            })
+            .map(|()| String::new()),
+        [command, ..] => Err(format!(
+            "no command {command:?} with these arguments; see `help`"
+        )),
+    };
+    match answer {
+        Ok(text) => write!(console.output, "{text}")?,
+        Err(error) => writeln!(console.errors, "error: {error}")?,
+    }
+    Ok(Next::Command)
+}
+
+/// Reads `POD:PORT`.
+fn read_target<'a>(protocol: &str, target: &'a str) -> Option<(&'a str, Protocol)> {
+    let (pod, port) = target.rsplit_once(':')?;
+    let protocol = format!("{protocol} {port}").parse().ok()?;
+    Some((pod, protocol))
+}
+
+async fn ask(lab: &Lab, from: &str, to: &str, protocol: Protocol) -> Result<String, String> {
+    let find = |name| lab.find_pod(name).map_err(|error| error.to_string());
+    let (from, to) = (find(from)?, find(to)?);
+    let answer = lab.ask(&from, &to, protocol, None).await;
+    let answer = answer.map_err(|error| error.to_string())?;
+    Ok(format_answer(&answer))
+}
+
+/// A line with the verdict, and a line for each passage between nodes.
+fn format_answer(answer: &Answer) -> String {
+    let time = if answer.verdict.is_reached() {
+        format!(", {:.1} ms", answer.time.as_secs_f64() * 1000.0)
+    } else {
+        String::new()
+    };
+    let packets = match answer.attempts {
+        0 | 1 => String::new(),
+        count => format!(", {count} packets"),
+    };
+    let first = format!("{}: {}{time}{packets}\n", answer.address, answer.verdict);
+    let passages = answer.passages.iter().map(|passage| {
+        let lost = if passage.is_lost {
+            ", lost by the cable"
+        } else {
+            ""
+        };
+        format!(
+            "  {} -> {} VNI {}{lost}\n",
+            passage.from, passage.to, passage.vni
+        )
+    });
+    [first]
+        .into_iter()
+        .chain(passages)
+        .collect::<Vec<_>>()
+        .concat()
+}
+
+async fn matrix(lab: &Lab, cluster: &Cluster) -> Result<String, String> {
+    let questions = lab.all_questions(&Promises::of(cluster));
+    let checked = lab
+        .check(questions)
+        .await
+        .map_err(|error| error.to_string())?;
+    let report = CheckReport::new(&checked);
+    Ok(report.to_matrix() + &report.to_text())
+}
+
+fn pods(lab: &Lab) -> String {
+    let lines = lab.pods().map(|pod| {
+        let addresses: Vec<String> = pod.ips().map(|ip| ip.to_string()).collect();
+        let addresses = addresses.join(" ");
+        format!("{}  {}  {}  {addresses}\n", pod.name, pod.node, pod.network)
+    });
+    lines.collect::<Vec<_>>().concat()
+}
+
+fn nodes_rows(lab: &Lab, node: &str) -> Result<String, String> {
+    let snapshot = lab.northbound(node).map_err(|error| error.to_string())?;
+    show(&snapshot).map_err(|error| error.to_string())
+}
+
+fn environment(lab: &Lab, node: &str) -> Result<String, String> {
+    let variables = lab.environment(node).map_err(|error| error.to_string())?;
+    let lines = variables
+        .iter()
+        .map(|(name, value)| format!("export {name}={value}\n"));
+    Ok(lines.collect::<Vec<_>>().concat())
+}
+
+fn set_cable(
+    lab: &Lab,
+    one: &str,
+    other: &str,
+    quality: Option<CableQuality>,
+) -> Result<String, String> {
+    let quality = quality.ok_or_else(|| "not a number in range; see `help`".to_owned())?;
+    let set = lab.set_cable(one, other, quality);
+    set.map(|()| String::new())
+        .map_err(|error| error.to_string())
+}
+
+async fn kill(lab: &mut Lab, node: &str, program: &str) -> Result<String, String> {
+    let killed = lab.kill(node, program).await;
+    if killed.map_err(|error| error.to_string())? {
+        Ok(String::new())
+    } else {
+        Err(format!("{program} does not run on {node}"))
+    }
+}

@@ -1,0 +1,169 @@
+//! `patchbay lab` as a program: a check, commands, and its end.
+
+#![cfg(feature = "lab")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests, too, may stop a test")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use ovsdb_sim::testing::Release;
+
+/// The manifests of the README.
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/blue-green");
+
+/// Folder with the newest release of OVN. `None`: it cannot be had, as standard error says.
+fn ovn() -> Option<PathBuf> {
+    Some(Release::newest()?.folder().unwrap().to_owned())
+}
+
+fn lab(ovn: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_patchbay"));
+    command
+        .args(["lab", "-f", EXAMPLE, "--ovn"])
+        .arg(ovn)
+        .args(arguments);
+    command
+}
+
+fn run(ovn: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = lab(ovn, arguments).stdin(Stdio::null()).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+#[test]
+fn a_check_says_whether_packets_do_what_the_manifests_promise() {
+    let Some(ovn) = ovn() else { return };
+    let (code, output, errors) = run(&ovn, &["--check"]);
+    assert_eq!(code, Some(0), "{output}{errors}");
+    assert!(
+        output.ends_with("30 answers agree with the manifests, 0 differ\n"),
+        "{output}"
+    );
+    assert!(errors.starts_with("OVN "), "{errors}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("questions.json");
+    let path = file.to_str().unwrap();
+    let question =
+        r#"[{"from": "blue-1", "to": "green-3", "protocol": "tcp 80", "reached": false}]"#;
+    fs::write(&file, question).unwrap();
+    let (code, output, _) = run(&ovn, &["--check", "--questions", path, "-o", "json"]);
+    assert_eq!(code, Some(2), "{output}");
+    let document: serde_json::Value = serde_json::from_str(&output).unwrap();
+    assert_eq!(document["differ"], 1);
+    assert_eq!(document["questions"][0]["reached"], true);
+
+    fs::write(&file, r#"[{"from": "blue-1", "to": "gren-3"}]"#).unwrap();
+    let (code, _, errors) = run(&ovn, &["--check", "--questions", path]);
+    assert_eq!(code, Some(1));
+    let expected = "question 1: pod gren-3 not found; did you mean green/green-3";
+    assert!(errors.contains(expected), "{errors}");
+}
+
+#[test]
+fn a_folder_without_ovn_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, _, errors) = run(folder.path(), &["--check"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        errors.starts_with("error: ovn-northd not found in "),
+        "{errors}"
+    );
+}
+
+#[test]
+fn commands_are_executed_until_standard_input_ends() {
+    let Some(ovn) = ovn() else { return };
+    let mut child = lab(&ovn, &[])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let commands = "ping blue-1 green-3\ncut ovn-control-plane ovn-worker\nping blue-1 green-3\n\
+                    mend ovn-control-plane ovn-worker\ntcp blue-1 green-3:80\nenv ovn-worker\n\
+                    show ovn-worker\nping blue-1 blue-9\nnonsense\n";
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(commands.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let (text, errors) = (
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    );
+    assert!(output.status.success(), "{errors}");
+    let answers: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("104.104.1.3: "))
+        .collect();
+    assert_eq!(answers.len(), 3, "{text}{errors}");
+    assert!(answers[0].contains("reached through 3 routers"), "{text}");
+    assert!(answers[1].contains("lost"), "{text}");
+    assert!(answers[2].contains("reached through 3 routers"), "{text}");
+    assert!(
+        text.contains("  ovn-control-plane -> ovn-worker VNI "),
+        "{text}"
+    );
+    assert!(text.contains("export OVN_NB_DB=unix:"), "{text}");
+    assert!(text.contains("router "), "{text}");
+    assert!(
+        errors.contains("pod blue-9 not found; did you mean blue/blue-1"),
+        "{errors}"
+    );
+    assert!(errors.contains("no command \"nonsense\""), "{errors}");
+}
+
+/// Ids of the processes whose parent has this id.
+fn children(parent: u32) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    ids.filter(|id| {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+        rest.split(' ').nth(1) == Some(&parent.to_string())
+    })
+    .collect()
+}
+
+fn wait_until_ready(child: &mut Child) {
+    let mut errors = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(errors.any(|line| line.unwrap().contains("6 pods on 3 nodes")));
+}
+
+#[test]
+fn a_killed_lab_leaves_no_program() {
+    let Some(ovn) = ovn() else { return };
+    for signal in ["KILL", "INT"] {
+        let mut child = lab(&ovn, &[])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        wait_until_ready(&mut child);
+        let programs = children(child.id());
+        assert_eq!(programs.len(), 9);
+        ovsdb_sim::testing::signal(&child, signal);
+        child.wait().unwrap();
+        // Another process may get a freed id, but not the program.
+        let is_program = |id: &u32| {
+            let text = fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            text.contains("patchbay-lab-")
+        };
+        while programs.iter().any(is_program) {
+            sleep(Duration::from_millis(5));
+        }
+    }
+}

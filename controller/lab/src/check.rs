@@ -1,0 +1,259 @@
+//! Questions about all pairs of pods, compared with what the manifests promise.
+
+use std::collections::BTreeSet;
+
+use futures_util::future::join_all;
+use patchbay_app::Cluster;
+use patchbay_model::{IpFamily, Topology};
+use patchbay_resources::conversion;
+use serde::Deserialize;
+use thiserror::Error;
+
+use super::lab::Lab;
+use super::pods::{Pod, PodName};
+use super::questions::{Answer, Protocol, ProtocolError, QuestionError};
+use super::release::Limit;
+
+/// Networks whose pods may exchange packets, according to the manifests.
+#[derive(Clone, Debug, Default)]
+pub struct Promises {
+    /// Names of connected networks, each pair in both orders.
+    connected: BTreeSet<(String, String)>,
+}
+
+impl Promises {
+    /// Reads the ClusterNetworkConnects with connectivity for pods.
+    pub fn of(cluster: &Cluster) -> Self {
+        let networks = cluster.networks();
+        let mut connected = BTreeSet::new();
+        let connects = cluster
+            .connects()
+            .filter_map(|object| conversion::connect(object).ok());
+        for connect in connects.filter(|connect| connect.connectivity.pod_network) {
+            let names: Vec<&str> = connect
+                .subnets
+                .owners()
+                .filter_map(|owner| networks.by_id(owner.network_id))
+                .map(|network| network.name.as_str())
+                .collect();
+            for one in &names {
+                let pairs = names
+                    .iter()
+                    .map(|other| ((*one).to_owned(), (*other).to_owned()));
+                connected.extend(pairs);
+            }
+        }
+        Self { connected }
+    }
+
+    /// `true` if packets between the two pods have to arrive.
+    pub fn reaches(&self, from: &Pod, to: &Pod) -> bool {
+        from.network == to.network
+            || self
+                .connected
+                .contains(&(from.network.clone(), to.network.clone()))
+    }
+}
+
+/// Question with the promised answer.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Question {
+    /// Asking pod.
+    pub from: PodName,
+    /// Asked pod.
+    pub to: PodName,
+    /// Protocol of the packets.
+    pub protocol: Protocol,
+    /// IP family of the packets.
+    pub family: IpFamily,
+    /// `true` if the asked pod has to be reached.
+    pub is_promised: bool,
+}
+
+/// Question that was asked.
+#[derive(Clone, Debug)]
+pub struct CheckedQuestion {
+    /// The question.
+    pub question: Question,
+    /// The answer.
+    pub answer: Answer,
+}
+
+impl CheckedQuestion {
+    /// `true` if the answer is the promised one.
+    pub fn agrees(&self) -> bool {
+        self.answer.verdict.is_reached() == self.question.is_promised
+    }
+}
+
+/// Error: a file of questions cannot be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum QuestionsError {
+    /// The text is not a JSON list of questions.
+    #[error("not a JSON list of questions: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A question names no protocol.
+    #[error("question {number}: {source}")]
+    Protocol {
+        /// Number of the question, from 1.
+        number: usize,
+        /// The error.
+        source: ProtocolError,
+    },
+    /// A question cannot be asked.
+    #[error("question {number}: {source}")]
+    Question {
+        /// Number of the question, from 1.
+        number: usize,
+        /// The error.
+        source: QuestionError,
+    },
+}
+
+/// Question of a file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawQuestion {
+    from: String,
+    to: String,
+    protocol: Option<String>,
+    /// `None`: each common family.
+    family: Option<RawFamily>,
+    /// `None`: what the manifests promise.
+    reached: Option<bool>,
+}
+
+#[derive(Clone, Copy, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum RawFamily {
+    Ipv4,
+    Ipv6,
+}
+
+impl Lab {
+    /// An echo question for each ordered pair of pods and each common IP family.
+    pub fn all_questions(&self, promises: &Promises) -> Vec<Question> {
+        let pods: Vec<&Pod> = self.pods().collect();
+        let pairs = pods
+            .iter()
+            .flat_map(|from| pods.iter().map(move |to| (*from, *to)))
+            .filter(|(from, to)| from.name != to.name);
+        let questions = pairs.flat_map(|(from, to)| {
+            let is_promised = promises.reaches(from, to);
+            common_families(from, to).map(move |family| Question {
+                from: from.name.clone(),
+                to: to.name.clone(),
+                protocol: Protocol::Icmp,
+                family,
+                is_promised,
+            })
+        });
+        questions.collect()
+    }
+
+    /// Reads questions: a JSON list of `{"from": POD, "to": POD}`, each with optional members
+    /// `protocol` (`"icmp"`, `"udp 53"`, `"tcp 80"`), `family` (`"ipv4"`, `"ipv6"`) and `reached`
+    /// (`true`, `false`; default: what the manifests promise).
+    ///
+    /// # Errors
+    /// The text is something else, or a question names an unknown pod.
+    pub fn read_questions(
+        &self,
+        text: &[u8],
+        promises: &Promises,
+    ) -> Result<Vec<Question>, QuestionsError> {
+        let raw: Vec<RawQuestion> = serde_json::from_slice(text)?;
+        let mut questions = Vec::new();
+        for (raw, number) in raw.into_iter().zip(1..) {
+            let protocol = match raw.protocol.as_deref() {
+                None => Protocol::Icmp,
+                Some(text) => text
+                    .parse()
+                    .map_err(|source| QuestionsError::Protocol { number, source })?,
+            };
+            let error = |source| QuestionsError::Question { number, source };
+            let from = self.pod(&raw.from).map_err(error)?;
+            let to = self.pod(&raw.to).map_err(error)?;
+            let is_promised = raw.reached.unwrap_or_else(|| promises.reaches(from, to));
+            let asked = questions.len();
+            let families = common_families(from, to).filter(|family| {
+                raw.family
+                    .is_none_or(|wanted| (wanted == RawFamily::Ipv4) == (*family == IpFamily::V4))
+            });
+            questions.extend(families.map(|family| Question {
+                from: from.name.clone(),
+                to: to.name.clone(),
+                protocol,
+                family,
+                is_promised,
+            }));
+            if questions.len() == asked {
+                return Err(error(QuestionError::NoCommonFamily {
+                    from: from.name.clone(),
+                    to: to.name.clone(),
+                }));
+            }
+        }
+        Ok(questions)
+    }
+
+    /// Asks questions at the same time, at most 500 new flows in a second.
+    ///
+    /// # Errors
+    /// A question names a pod that is gone.
+    pub async fn check(
+        &self,
+        questions: Vec<Question>,
+    ) -> Result<Vec<CheckedQuestion>, QuestionError> {
+        let asked = join_all(questions.into_iter().map(|question| async {
+            let Question {
+                from,
+                to,
+                protocol,
+                family,
+                ..
+            } = &question;
+            let answer = self.ask(from, to, *protocol, Some(*family)).await?;
+            Ok(CheckedQuestion { question, answer })
+        }));
+        asked.await.into_iter().collect()
+    }
+
+    /// Connections that the manifests promise and the release cannot keep, one sentence each.
+    pub fn broken_promises(&self, cluster: &Cluster) -> Vec<String> {
+        let networks = cluster.networks();
+        let has_layer3 = networks.iter().any(|n| n.topology == Topology::Layer3);
+        let connects = cluster
+            .connects()
+            .filter_map(|object| conversion::connect(object).ok());
+        let has_services_only = connects
+            .into_iter()
+            .any(|c| c.connectivity.is_service_only());
+        let is_concerned = |limit| match limit {
+            Limit::Layer3AcrossNodes => has_layer3 && cluster.connects().next().is_some(),
+            Limit::ServicesOnly => has_services_only,
+        };
+        let limits = self.release().limits().into_iter();
+        limits
+            .filter(|(limit, _)| is_concerned(*limit))
+            .map(|(_, text)| text)
+            .collect()
+    }
+
+    fn pod(&self, name: &str) -> Result<&Pod, QuestionError> {
+        let name = self.find_pod(name)?;
+        let found = self.pods().find(|pod| pod.name == name);
+        found.ok_or_else(|| QuestionError::NoSuchPod {
+            name: name.to_string(),
+            similar: Vec::new(),
+        })
+    }
+}
+
+fn common_families<'a>(from: &'a Pod, to: &'a Pod) -> impl Iterator<Item = IpFamily> + use<'a> {
+    let has = |pod: &Pod, family| pod.ips().any(|ip| IpFamily::of(ip) == family);
+    IpFamily::BOTH
+        .into_iter()
+        .filter(move |family| has(from, *family) && has(to, *family))
+}
