@@ -20,6 +20,9 @@ impl Topology {
         let mut nats = Vec::new();
         if exit == Exit::GatewayPort {
             ports.push(self.external_port(rows, true));
+            if random.chance(40) {
+                ports.push(self.second_gateway_port(rows));
+            }
             routes.push(json!({"ip_prefix": "0.0.0.0/0", "nexthop": "172.18.0.1"}));
             nats = self.nats(random, rows, true, external_set);
         }
@@ -182,6 +185,41 @@ impl Topology {
         rows.insert("Logical_Router_Port", row)
     }
 
+    /// Another external switch and the gateway port on it.
+    fn second_gateway_port(&mut self, rows: &mut Rows) -> String {
+        let router_port = self.name("rpy");
+        let near =
+            json!({"name": self.name("near2"), "addresses": "0a:bb:00:00:00:02 172.19.0.60"});
+        let ports = [
+            rows.insert("Logical_Switch_Port", near),
+            rows.insert(
+                "Logical_Switch_Port",
+                json!({"name": self.name("spy"), "type": "router", "addresses": "router",
+                    "options": map(&[("router-port", &router_port)])}),
+            ),
+            rows.insert(
+                "Logical_Switch_Port",
+                json!({"name": self.name("ln2"), "type": "localnet", "addresses": "unknown",
+                    "options": map(&[("network_name", "phys2")])}),
+            ),
+        ];
+        rows.insert(
+            "Logical_Switch",
+            json!({"name": self.name("ext2"), "ports": references(&ports)}),
+        );
+        let chassis = rows.insert(
+            "Gateway_Chassis",
+            json!({"name": self.name("gc2"), "chassis_name": "c1", "priority": 1}),
+        );
+        self.destinations
+            .extend(["172.19.0.60".to_owned(), "172.19.0.1".to_owned()]);
+        rows.insert(
+            "Logical_Router_Port",
+            json!({"name": router_port, "mac": "0a:cc:00:00:00:02", "networks": "172.19.0.2/24",
+                "gateway_chassis": references(&[chassis])}),
+        )
+    }
+
     /// Gateway router behind a join switch or as peer. Returns the distributed router's port.
     fn gateway_router(
         &mut self,
@@ -250,7 +288,12 @@ impl Topology {
         let mut nats = Vec::new();
         for index in 0..random.below(4) {
             let machine = random.pick(&self.machines).clone();
-            let external = format!("172.18.0.1{index}");
+            let network = if is_distributed && random.chance(30) {
+                19
+            } else {
+                18
+            };
+            let external = format!("172.{network}.0.1{index}");
             let mut row = match random.below(3) {
                 0 => json!({"type": "snat", "external_ip": external,
                     "logical_ip": format!("10.{}.0.0/24", 1 + random.below(3))}),
