@@ -50,8 +50,9 @@ pub(crate) struct Acls {
 pub(crate) struct AclDecision<'a> {
     /// The deciding ACL. `None`: no ACL decides.
     pub(crate) acl: Option<&'a Acl>,
-    /// Another ACL of the same priority that decides differently. OVN leaves open which one counts.
-    pub(crate) contradiction: Option<&'a Acl>,
+    /// First pair of ACLs on the way with the same priority that decide differently. OVN leaves open
+    /// which one counts.
+    pub(crate) contradiction: Option<(&'a Acl, &'a Acl)>,
 }
 
 impl Acls {
@@ -121,24 +122,27 @@ impl Acls {
     pub(crate) fn decide(&self, place: AclPlace, packet: &Packet) -> AclDecision<'_> {
         let acls = &self.places[place as usize];
         let mut rest = &acls[..];
+        let mut contradiction = None;
         while let Some(found) = rest.iter().position(|acl| acl.matches.matches(packet)) {
             let acl = &rest[found];
-            let ties = rest[found + 1..]
+            let other = rest[found + 1..]
                 .iter()
-                .take_while(|other| (other.tier, other.priority) == (acl.tier, acl.priority));
-            let contradiction = ties
+                .take_while(|other| (other.tier, other.priority) == (acl.tier, acl.priority))
                 .filter(|other| Outcome::of(other) != Outcome::of(acl))
                 .find(|other| other.matches.matches(packet));
+            contradiction = contradiction.or(other.map(|other| (acl, other)));
             if acl.action != AclAction::Pass {
-                let acl = Some(acl);
-                return AclDecision { acl, contradiction };
+                return AclDecision {
+                    acl: Some(acl),
+                    contradiction,
+                };
             }
             let next_tier = rest.iter().position(|other| other.tier > acl.tier);
             rest = &rest[next_tier.unwrap_or(rest.len())..];
         }
         AclDecision {
             acl: None,
-            contradiction: None,
+            contradiction,
         }
     }
 

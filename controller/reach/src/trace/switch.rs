@@ -72,7 +72,7 @@ impl Trace<'_> {
     /// They drop the packet.
     pub(super) fn pass_acls(&mut self, switch: &Switch, place: AclPlace) -> Result<(), End> {
         let decision = switch.acls.decide(place, &self.packet);
-        if let (Some(acl), Some(other)) = (decision.acl, decision.contradiction) {
+        if let Some((acl, other)) = decision.contradiction {
             self.path.leave_open(format!(
                 "{} and {} have the same priority",
                 describe(acl, place),

@@ -318,6 +318,9 @@ impl Topology {
                 }
             };
             if random.chance(20) {
+                row["options"] = map(&[("add_route", "true")]);
+            }
+            if random.chance(20) {
                 row["match"] = json!(self.ip_match(random));
                 row["priority"] = json!(self.next_priority(random));
             }

@@ -89,7 +89,11 @@ impl Topology {
                 } else {
                     vec![]
                 };
-                let kind = if random.chance(10) { "remote" } else { "" };
+                let kind = if host > 10 && random.chance(10) {
+                    "remote"
+                } else {
+                    ""
+                };
                 let row = rows.insert(
                     "Logical_Switch_Port",
                     json!({"name": port, "type": kind, "addresses": set(&addresses),
@@ -188,7 +192,7 @@ impl Topology {
         rows.insert(
             "Logical_Router_Port",
             json!({"name": router_port, "mac": mac, "networks": format!("{address}/24"),
-                "options": map(&options)}),
+                "enabled": !random.chance(4), "options": map(&options)}),
         )
     }
 
@@ -271,7 +275,7 @@ impl Topology {
                 };
                 let key = if has_port { format!("{vip}:80") } else { vip };
                 let mut options = vec![];
-                for option in ["reject", "skip_snat"] {
+                for option in ["reject", "skip_snat", "add_route"] {
                     if random.chance(30) {
                         options.push((option, "true"));
                     }

@@ -1,0 +1,64 @@
+//! Choices that OVN leaves open: the answer says so.
+
+use patchbay_reach::{Answer, Destination, Protocol, Question, Sender, Verdict};
+use serde_json::json;
+
+use crate::support::northbound;
+
+/// The answer for TCP port 80 from `a` to `b` on a switch with these ACLs: action, tier, priority.
+fn answer_with_acls(acls: &[(&str, u8, u16)]) -> Answer {
+    let mut request = vec![json!("OVN_Northbound")];
+    let mut insert = |table: &str, name: &str, row: serde_json::Value| {
+        request.push(json!({"op": "insert", "table": table, "uuid-name": name, "row": row}));
+        json!(["named-uuid", name])
+    };
+    let ports = ["a", "b"].map(|name| {
+        let host = if name == "a" { 1 } else { 2 };
+        let addresses = format!("0a:00:00:00:00:0{host} 10.0.0.{host}");
+        insert(
+            "Logical_Switch_Port",
+            name,
+            json!({"name": name, "addresses": addresses}),
+        )
+    });
+    let acls: Vec<_> = acls
+        .iter()
+        .zip(0..)
+        .map(|((action, tier, priority), number)| {
+            let row = json!({"direction": "to-lport", "match": "tcp", "action": action,
+                "tier": tier, "priority": priority});
+            insert("ACL", &format!("acl{number}"), row)
+        })
+        .collect();
+    let row = json!({"name": "sw", "ports": ["set", ports], "acls": ["set", acls],
+        "other_config": ["map", [["subnet", "10.0.0.0/24"]]]});
+    insert("Logical_Switch", "sw", row);
+    let question = Question {
+        sender: Sender::port("a"),
+        destination: Destination::Port("b".into()),
+        protocol: Protocol::Tcp(80),
+    };
+    let request = serde_json::Value::Array(request).to_string();
+    northbound(&request).answer(&question).unwrap()
+}
+
+#[test]
+fn equal_priorities_with_different_actions_are_open() {
+    let clear = answer_with_acls(&[("drop", 0, 10), ("allow", 0, 11)]);
+    assert_eq!(clear.verdict, Verdict::Reaches);
+    assert_eq!(clear.open, [""; 0]);
+    let same = answer_with_acls(&[("drop", 0, 10), ("reject", 0, 10)]);
+    assert_eq!(same.verdict, Verdict::Dropped);
+    assert_eq!(same.open, [""; 0]);
+    let open = answer_with_acls(&[("drop", 0, 10), ("allow", 0, 10)]);
+    assert_eq!(open.open.len(), 1, "{open:?}");
+}
+
+#[test]
+fn a_tie_with_pass_is_open_although_the_next_tier_decides() {
+    let open = answer_with_acls(&[("pass", 0, 10), ("allow", 0, 10), ("drop", 1, 10)]);
+    assert_eq!(open.open.len(), 1, "{open:?}");
+    let clear = answer_with_acls(&[("pass", 0, 11), ("allow", 0, 10), ("drop", 1, 10)]);
+    assert_eq!(clear.verdict, Verdict::Dropped);
+    assert_eq!(clear.open, [""; 0]);
+}
