@@ -47,8 +47,8 @@ pub use node::{
     NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, NODE_TRANSIT_ADDRESSES, Node, NodeError,
     NodeErrorReason, UnreadableAnnotations, UnreadableSubnets, transit_addresses,
 };
-pub use objects::{NetworkObjects, NodeObject};
+pub use objects::{NetworkObjects, NodeObject, ServiceObject};
 pub use service::ClusterIpService;
-pub use settings::{ClusterSettings, USER_DEFINED_JOIN_SUBNETS};
+pub use settings::{ClusterSettings, GatewayMode, USER_DEFINED_JOIN_SUBNETS};
 pub use subnet_pool::SubnetPool;
 pub use tunnel_key::{TunnelKeyError, port_tunnel_key};

@@ -23,6 +23,26 @@ pub fn network_prefix(network: &str) -> String {
     prefix
 }
 
+/// Prefix of a network of a custom resource at the start of a row's name. `None`: the name does not
+/// start with one.
+///
+/// ```
+/// use patchbay_model::names::prefix_of_name;
+///
+/// assert_eq!(prefix_of_name("blue_l3_n1-c1"), Some("blue_l3_"));
+/// assert_eq!(prefix_of_name("cluster_udn_red_n1"), Some("cluster_udn_red_"));
+/// assert_eq!(prefix_of_name("n1"), None);
+/// ```
+pub fn prefix_of_name(name: &str) -> Option<&str> {
+    let parts = if name.starts_with("cluster_udn_") {
+        3
+    } else {
+        2
+    };
+    let (at, _) = name.match_indices('_').nth(parts - 1)?;
+    Some(&name[..=at])
+}
+
 /// Name of the connect router of a connect.
 pub fn connect_router(connect: &str) -> String {
     format!("connect_router_{connect}")

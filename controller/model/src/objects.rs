@@ -1,6 +1,7 @@
 //! Kubernetes objects from which the rows of networks are derived.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use super::networks::{AttachmentDefinition, NadKey, Networks};
 
@@ -13,7 +14,18 @@ pub struct NodeObject<'a> {
     pub annotations: Option<&'a BTreeMap<String, String>>,
 }
 
-/// Nodes, attachment definitions and the networks of the definitions.
+/// Name and cluster IPs of a service.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ServiceObject<'a> {
+    /// Namespace of the service.
+    pub namespace: &'a str,
+    /// Name of the service.
+    pub name: &'a str,
+    /// Cluster IPs, `spec.clusterIP` first. Empty for a headless service.
+    pub cluster_ips: Vec<IpAddr>,
+}
+
+/// Nodes, services, attachment definitions and the networks of the definitions.
 #[derive(Debug)]
 pub struct NetworkObjects<'a> {
     /// Networks of the attachment definitions.
@@ -22,4 +34,6 @@ pub struct NetworkObjects<'a> {
     pub definitions: BTreeMap<NadKey, AttachmentDefinition<'a>>,
     /// Nodes, in the order of their names.
     pub nodes: Vec<NodeObject<'a>>,
+    /// Services, in the order of their namespaces and names.
+    pub services: Vec<ServiceObject<'a>>,
 }

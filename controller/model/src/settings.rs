@@ -32,6 +32,23 @@ const fn v6(first: u16, length: u8) -> IpNet {
     ))
 }
 
+/// Local ports that NAT gives to connections, if the administrator configures none: the default of
+/// Linux' `ip_local_port_range`.
+const DEFAULT_EPHEMERAL_PORTS: (u16, u16) = (32_768, 60_999);
+/// Services of the default network that primary networks reach, if the administrator configures
+/// none.
+const DEFAULT_REACHABLE_SERVICES: [&str; 2] = ["default/kubernetes", "kube-system/kube-dns"];
+
+/// Way of packets that leave the cluster.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum GatewayMode {
+    /// Through the gateway router and the node's bridge.
+    #[default]
+    Shared,
+    /// Through the management port and the routes of the host.
+    Local,
+}
+
 /// Settings of a cluster that networks and connects depend on.
 ///
 /// Subnets that overlap with a range in these settings are refused. An empty list permits all.
@@ -51,6 +68,14 @@ pub struct ClusterSettings {
     pub masquerade_subnets: Vec<IpNet>,
     /// Ranges of the transit switches, which connect the zones.
     pub transit_subnets: Vec<IpNet>,
+    /// Way of packets that leave the cluster.
+    pub gateway_mode: GatewayMode,
+    /// First and last local port that NAT gives to connections. `None`: any port.
+    pub ephemeral_ports: Option<(u16, u16)>,
+    /// `true` if nodes forward the node ports of services.
+    pub node_ports: bool,
+    /// Services of the default network that primary networks reach, as `<namespace>/<name>`.
+    pub reachable_default_services: Vec<String>,
 }
 
 impl Default for ClusterSettings {
@@ -65,6 +90,10 @@ impl Default for ClusterSettings {
             join_subnets: DEFAULT_NETWORK_JOIN_SUBNETS.to_vec(),
             masquerade_subnets: DEFAULT_MASQUERADE_SUBNETS.to_vec(),
             transit_subnets: DEFAULT_TRANSIT_SUBNETS.to_vec(),
+            gateway_mode: GatewayMode::Shared,
+            ephemeral_ports: Some(DEFAULT_EPHEMERAL_PORTS),
+            node_ports: true,
+            reachable_default_services: DEFAULT_REACHABLE_SERVICES.map(str::to_owned).to_vec(),
         }
     }
 }

@@ -10,8 +10,8 @@ use patchbay_schemas::nb::Acl;
 use patchbay_schemas::uuids::UuidSource;
 
 use super::inputs::{NetworkCell, ZoneNetworks};
-use super::tables::Tables;
-use super::{COPP, NetworkRows, PortGroupRows, RouterRows, SwitchRows, copp, meters};
+use super::tables::{DEFAULT_ROUTER, Tables};
+use super::{COPP, PortGroupRows, RouterRows, SwitchRows, copp, meters};
 
 /// Keeps the networks' own rows of one zone as they should be. See `patchbay_rows`.
 #[derive(Debug)]
@@ -33,8 +33,9 @@ impl NetworkController {
         }
     }
 
-    /// Plans what makes the networks' rows present in the database. Rows are made and completed;
-    /// what others have added to them stays.
+    /// Plans what makes the networks' rows right in the database. What others have added to them
+    /// stays. In a database with OVN-Kubernetes' default network, rows are made and completed, and
+    /// none of a network goes.
     ///
     /// # Errors
     /// The database's schema cannot express the rows.
@@ -52,10 +53,14 @@ impl NetworkController {
 pub(super) enum Part {
     /// Control plane protection and its meters.
     Shared,
-    /// The rows of a network, but for those that lead to other nodes.
+    /// Address sets of services of the default network.
+    Services,
+    /// Isolation of pods from the default network.
+    Isolation,
+    /// The rows of the network with this prefix, but for those that lead to other nodes.
     Network(Arc<str>),
     /// The rows of a network that lead to another node.
-    Remote { network: Arc<str>, node: Arc<str> },
+    Remote { prefix: Arc<str>, node: Arc<str> },
     /// Rows of any program that lead to a node. They go when the node is gone.
     Departed(Arc<str>),
 }
@@ -89,30 +94,34 @@ impl Capability for Topologies {
     }
 
     fn parts(&self, cell: &NetworkCell, inputs: &ZoneNetworks, part: &mut dyn FnMut(Part)) {
-        let remote = |network: &Arc<str>, node: &Arc<str>| Part::Remote {
-            network: network.clone(),
+        let remote = |prefix: &Arc<str>, node: &Arc<str>| Part::Remote {
+            prefix: prefix.clone(),
             node: node.clone(),
         };
         match cell {
-            NetworkCell::Zone => part(Part::Shared),
-            NetworkCell::Network(network) => {
-                part(Part::Network(network.clone()));
-                inputs.nodes().for_each(|node| part(remote(network, node)));
+            NetworkCell::Zone => {
+                part(Part::Shared);
+                part(Part::Isolation);
+            }
+            NetworkCell::Services => part(Part::Services),
+            NetworkCell::Network(prefix) => {
+                part(Part::Network(prefix.clone()));
+                inputs.nodes().for_each(|node| part(remote(prefix, node)));
             }
             NetworkCell::Node(node) => {
                 inputs
-                    .networks()
-                    .for_each(|network| part(remote(network, node)));
+                    .prefixes()
+                    .for_each(|prefix| part(remote(prefix, node)));
             }
-            NetworkCell::Networks => {}
+            NetworkCell::Networks | NetworkCell::Unread => {}
         }
     }
 
     fn exists(&self, part: &Part, inputs: &ZoneNetworks) -> bool {
         match part {
-            Part::Shared => true,
-            Part::Network(network) => inputs.has_network(network),
-            Part::Remote { network, node } => inputs.has_network(network) && inputs.has_node(node),
+            Part::Shared | Part::Services | Part::Isolation => true,
+            Part::Network(prefix) => inputs.has_prefix(prefix),
+            Part::Remote { prefix, node } => inputs.has_prefix(prefix) && inputs.has_node(node),
             // It is about rows that are there, and nothing else.
             Part::Departed(_) => false,
         }
@@ -125,59 +134,125 @@ impl Capability for Topologies {
     fn rows(&self, part: &Part, reader: &Reader<'_, Self>, rows: &mut Rows) {
         match part {
             Part::Shared => self.shared(rows),
-            Part::Network(network) => {
-                let inputs = read_network(reader, network);
-                if let Some(Ok(made)) = inputs.network_rows(network) {
-                    self.network(&made, reader, rows);
-                }
-            }
-            Part::Remote { network, node } => self.remote(network, node, reader, rows),
+            Part::Services => self.services(reader, rows),
+            Part::Isolation => self.isolation(reader, rows),
+            Part::Network(prefix) => self.network(prefix, reader, rows),
+            Part::Remote { prefix, node } => self.remote(prefix, node, reader, rows),
             Part::Departed(node) => self.departed(node, reader, rows),
         }
     }
 }
 
 /// The inputs, of which the part reads a network and the zone's node.
-fn read_network<'a>(reader: &Reader<'a, Topologies>, network: &Arc<str>) -> &'a ZoneNetworks {
+fn read_network<'a>(reader: &Reader<'a, Topologies>, prefix: &Arc<str>) -> &'a ZoneNetworks {
     let inputs = reader.read(&NetworkCell::Zone);
     reader.read(&NetworkCell::Node(inputs.zone().clone()));
-    reader.read(&NetworkCell::Network(network.clone()))
+    reader.read(&NetworkCell::Services);
+    reader.read(&NetworkCell::Network(prefix.clone()))
 }
 
 impl Topologies {
+    /// `true` if OVN-Kubernetes writes the rows of networks into the database, too.
+    fn is_shared_database(&self, reader: &Reader<'_, Self>) -> bool {
+        reader.row(self.tables.routers, DEFAULT_ROUTER).is_some()
+    }
+
     fn shared(&self, rows: &mut Rows) {
         let tables = &self.tables;
-        for made in meters() {
+        let meters = meters();
+        for made in &meters {
             rows.put(tables.meters, &made.meter);
-            rows.put(tables.bands, &made.band)
-                .held_by(tables.meter_bands, made.meter.name);
+        }
+        for of_one_rate in meters.chunk_by(|one, next| one.band == next.band) {
+            let mut band = rows.put(tables.bands, &of_one_rate[0].band);
+            for made in of_one_rate {
+                band.held_by(tables.meter_bands, made.meter.name.as_str());
+            }
         }
         rows.put(tables.copps, &copp());
     }
 
-    fn network(&self, made: &NetworkRows, reader: &Reader<'_, Self>, rows: &mut Rows) {
+    fn services(&self, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        reader.read(&NetworkCell::Zone);
+        let inputs = reader.read(&NetworkCell::Services);
+        for set in inputs.service_address_sets() {
+            rows.put(self.tables.address_sets, &set);
+        }
+    }
+
+    fn isolation(&self, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        let inputs = reader.read(&NetworkCell::Zone);
+        reader.read(&NetworkCell::Node(inputs.zone().clone()));
+        let made = inputs.isolated_ports();
+        if made.is_none() || self.is_shared_database(reader) {
+            rows.keep_rest();
+        }
+        if let Some(group) = made {
+            self.port_group(&group, reader, rows);
+        }
+    }
+
+    fn network(&self, prefix: &Arc<str>, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        if self.is_shared_database(reader) {
+            rows.keep_rest();
+        }
+        let made = match read_network(reader, prefix).rows_of_prefix(prefix) {
+            Some(Ok(made)) => made,
+            Some(Err(_)) => return rows.keep_rest(),
+            None => {
+                if reader.read(&NetworkCell::Unread).is_unread(prefix) {
+                    rows.keep_rest();
+                }
+                return;
+            }
+        };
         for group in &made.load_balancer_groups {
             rows.put(self.tables.groups, group);
         }
-        if let Some(router) = &made.router {
-            self.router(router, rows);
+        for router in &made.routers {
+            self.router(router, reader, rows);
         }
         for switch in &made.switches {
             self.switch(switch, reader, rows);
         }
-        for PortGroupRows { group, ports } in &made.port_groups {
-            let mut added = rows.put(self.tables.port_groups, group);
-            for port in ports {
-                added.holds(self.tables.ports_of_group, port.as_str());
-            }
+        for binding in &made.mac_bindings {
+            rows.put(self.tables.mac_bindings, binding);
+        }
+        for group in &made.port_groups {
+            self.port_group(group, reader, rows);
         }
     }
 
-    fn router(&self, made: &RouterRows, rows: &mut Rows) {
+    fn port_group(&self, made: &PortGroupRows, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        let tables = &self.tables;
+        let mut added = rows.put(tables.port_groups, &made.group);
+        for port in &made.ports {
+            added.holds(tables.ports_of_group, port.as_str());
+        }
+        for acl in &made.acls {
+            rows.put(tables.acls, &self.known_columns(acl, reader))
+                .held_by(tables.group_acls, made.group.name.as_str());
+        }
+    }
+
+    /// An ACL without the columns that the database lacks: one from before there were tiers has
+    /// only one.
+    fn known_columns(&self, acl: &Acl, reader: &Reader<'_, Self>) -> Acl {
+        let has_tiers = reader.has_column(self.tables.acls, "tier");
+        Acl {
+            tier: if has_tiers { acl.tier } else { 0 },
+            ..acl.clone()
+        }
+    }
+
+    fn router(&self, made: &RouterRows, reader: &Reader<'_, Self>, rows: &mut Rows) {
         let tables = &self.tables;
         let name = made.router.name.as_str();
-        rows.put(tables.routers, &made.router)
-            .holds(tables.router_copp, COPP);
+        let mut added = rows.put(tables.routers, &made.router);
+        added.holds(tables.router_copp, COPP);
+        for group in &made.load_balancer_groups {
+            added.holds(tables.router_groups, group.as_str());
+        }
         for port in &made.ports {
             rows.put(tables.router_ports, &port.port)
                 .held_by(tables.ports_of_router, name);
@@ -189,6 +264,16 @@ impl Topologies {
         for route in &made.static_routes {
             rows.put(tables.routes, route)
                 .held_by(tables.routes_of_router, name);
+        }
+        for policy in &made.policies {
+            rows.put(tables.policies, policy)
+                .held_by(tables.router_policies, name);
+        }
+        // A database from before NAT had matches cannot tell packets for the host from others.
+        let has_match = reader.has_column(tables.nats, "match");
+        let nats = made.nats.iter();
+        for nat in nats.filter(|nat| has_match || nat.r#match.is_empty()) {
+            rows.put(tables.nats, nat).held_by(tables.router_nats, name);
         }
     }
 
@@ -203,34 +288,32 @@ impl Topologies {
             rows.put(tables.switch_ports, port)
                 .held_by(tables.ports_of_switch, name);
         }
-        // A database from before there were tiers has only one.
-        let has_tiers = reader.has_column(tables.acls, "tier");
         for acl in &made.acls {
-            let acl = Acl {
-                tier: if has_tiers { acl.tier } else { 0 },
-                ..acl.clone()
-            };
-            rows.put(tables.acls, &acl)
+            rows.put(tables.acls, &self.known_columns(acl, reader))
                 .held_by(tables.switch_acls, name);
         }
     }
 
     fn remote(
         &self,
-        network: &Arc<str>,
+        prefix: &Arc<str>,
         node: &Arc<str>,
         reader: &Reader<'_, Self>,
         rows: &mut Rows,
     ) {
         let tables = &self.tables;
-        read_network(reader, network);
+        read_network(reader, prefix);
         let inputs = reader.read(&NetworkCell::Node(node.clone()));
-        let Some(made) = inputs.remote_rows(network, node) else {
+        let Some(made) = inputs.remote_rows_of_prefix(prefix, node) else {
             return;
         };
-        if let Some(port) = &made.port {
+        for port in &made.switch_ports {
             rows.put(tables.switch_ports, port)
-                .held_by(tables.ports_of_switch, made.transit_switch);
+                .held_by(tables.ports_of_switch, made.switch.as_str());
+        }
+        for port in &made.router_ports {
+            rows.put(tables.router_ports, port)
+                .held_by(tables.ports_of_router, made.router.as_str());
         }
         for route in &made.static_routes {
             rows.put(tables.routes, route)
@@ -271,7 +354,7 @@ fn made_names(reader: &Reader<'_, Topologies>) -> HashSet<String> {
     let made = networks.filter_map(|network| inputs.network_rows(network)?.ok());
     let mut names = HashSet::new();
     for network in made {
-        names.extend(network.router.map(|made| made.router.name));
+        names.extend(network.routers.into_iter().map(|made| made.router.name));
         names.extend(network.switches.into_iter().map(|made| made.switch.name));
     }
     names

@@ -6,8 +6,12 @@ use super::MeterRows;
 
 /// Name of the one control plane protection of a zone.
 pub const COPP: &str = "ovnkube-default";
-/// Packets per second of each kind.
+/// Packets of each kind per second at most.
 const RATE: i64 = 25;
+/// Meter of log messages of ACLs.
+const ACL_LOGGING: &str = "acl-logging";
+/// Log messages of ACLs per second at most.
+const LOGGING_RATE: i64 = 20;
 /// Kinds of packets.
 const PROTOCOLS: [&str; 9] = [
     "arp",
@@ -37,20 +41,26 @@ pub fn copp() -> Copp {
     }
 }
 
-/// Meters of the control plane protection.
+/// Meters of the control plane protection and of log messages. Meters of one rate share the band.
 pub fn meters() -> Vec<MeterRows> {
-    let rows = |protocol: &&str| MeterRows {
+    let protocols = PROTOCOLS.iter();
+    let meters = protocols.map(|protocol| meter(meter_name(protocol), RATE));
+    let logging = meter(ACL_LOGGING.to_owned(), LOGGING_RATE);
+    meters.chain([logging]).collect()
+}
+
+fn meter(name: String, rate: i64) -> MeterRows {
+    MeterRows {
         meter: Meter {
-            name: meter_name(protocol),
+            name,
             fair: Some(true),
             unit: MeterUnit::Pktps,
             ..Meter::default()
         },
         band: MeterBand {
             action: MeterBandAction::Drop,
-            rate: RATE,
+            rate,
             ..MeterBand::default()
         },
-    };
-    PROTOCOLS.iter().map(rows).collect()
+    }
 }

@@ -3,19 +3,29 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPort, LogicalSwitch};
+use patchbay_model::arithmetic::nth_address;
+use patchbay_model::{DatapathKey, IpFamily, NodeId};
+use patchbay_schemas::nb::{
+    LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch,
+};
 
-use super::inputs::Site;
+use super::gateway::{Inside, gateway, host_rows, source_routes};
+use super::node::ZoneNode;
 use super::rows::{
     TextMap, address_config, interconnect_config, port_mac, port_networks, router_side, texts,
 };
-use super::{NetworkRows, RouterPortRows, RouterRows, SkipReason, SwitchRows};
-use patchbay_model::arithmetic::nth_address;
-use patchbay_model::{DatapathKey, IpFamily};
+use super::site::Site;
+use super::{NetworkRows, RemoteRows, RouterPortRows, RouterRows, SkipReason, SwitchRows};
+
+/// Tunnel key of the transit router's port to the gateway router of node id 0. Lower keys are those
+/// of the router's other ports.
+const FIRST_GATEWAY_KEY: u16 = 10;
+/// External id of rows that lead to another node: its name.
+const NODE_MARK: &str = "k8s.ovn.org/node";
 
 pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
     let name = site.network.switch(&site.node.name);
-    let subnets = subnets(site);
+    let subnets = site.subnets();
     let mut switch = SwitchRows {
         switch: LogicalSwitch {
             name: name.clone(),
@@ -32,21 +42,7 @@ pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
         ..NetworkRows::default()
     };
     let switch_key = if site.is_primary() {
-        let [switch_key, router_key] = site.details.tunnel_keys[..] else {
-            return Err(SkipReason::NoTunnelKeys);
-        };
-        let (gateways, management) = addresses(site, &subnets)?;
-        let mut to_router = router_side(
-            format!("stotr-{name}"),
-            &site.network.inport(&site.node.name),
-        );
-        to_router.external_ids = site.ids();
-        let management_port = site.management_port(&management);
-        rows.port_groups = site.port_groups(&management_port.name);
-        rows.router = Some(router(site, router_key, &gateways));
-        switch.acls = site.management_acls(&name, &management);
-        switch.ports = vec![to_router, management_port];
-        switch_key
+        primary_rows(site, &subnets, &mut rows, &mut switch)?
     } else {
         DatapathKey::of_network(site.network.id)
     };
@@ -54,16 +50,144 @@ pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
         .switch
         .other_config
         .extend(interconnect_config(&name, &switch_key.to_string()));
-    rows.switches = vec![switch];
+    rows.switches.insert(0, switch);
     Ok(rows)
 }
 
-/// The network's ranges, IPv4 first.
-fn subnets(site: &Site<'_>) -> Vec<IpNet> {
-    IpFamily::BOTH
-        .into_iter()
-        .flat_map(|family| site.network.pod_subnets_of(family))
-        .collect()
+/// Adds the rows of a primary network. Returns the tunnel key of its switch.
+fn primary_rows(
+    site: &Site<'_>,
+    subnets: &[IpNet],
+    rows: &mut NetworkRows,
+    switch: &mut SwitchRows,
+) -> Result<DatapathKey, SkipReason> {
+    let [switch_key, router_key] = site.details.tunnel_keys[..] else {
+        return Err(SkipReason::NoTunnelKeys);
+    };
+    let (gateways, management) = addresses(site, subnets)?;
+    let mut to_router = router_side(
+        format!("stotr-{}", switch.switch.name),
+        &site.network.inport(&site.node.name),
+    );
+    to_router.external_ids = site.ids();
+    let management_port = site.management_port(&management);
+    rows.port_groups = site.port_groups(Some(&management_port.name));
+    switch.acls = site.management_acls(&switch.switch.name, &management);
+    switch.ports = vec![to_router, management_port];
+    let mut router = router(site, router_key, &gateways);
+    if let Some(uplink) = &site.uplink {
+        let pairs = site.transit_pairs(site.node_id);
+        let name = site.gateway_router();
+        let router_hops: Vec<IpAddr> = pairs.iter().map(|(even, _)| even.addr()).collect();
+        let gateway_hops: Vec<IpAddr> = pairs.iter().map(|(_, odd)| odd.addr()).collect();
+        let rows_of_gateway = gateway(site, uplink, inside(site, &pairs, subnets, &router_hops));
+        let host = host_rows(site, uplink, subnets, &management, false);
+        let hops = if site.has_local_gateway() {
+            &management
+        } else {
+            &gateway_hops
+        };
+        router
+            .ports
+            .push(port_to_gateway(site, &name, &pairs).into());
+        router.policies = host.policies;
+        router.nats = host.nats;
+        router.static_routes = routes_to_gateway(site, site.node_id, &pairs, "");
+        router
+            .static_routes
+            .extend(source_routes(site, subnets, hops));
+        router.static_routes.extend(host.static_routes);
+        rows.add_gateway(rows_of_gateway);
+    }
+    rows.routers.insert(0, router);
+    Ok(switch_key)
+}
+
+/// The gateway router's side of the link to the transit router.
+fn inside<'a>(
+    site: &Site<'_>,
+    pairs: &[(IpNet, IpNet)],
+    subnets: &'a [IpNet],
+    hops: &'a [IpAddr],
+) -> Inside<'a> {
+    let name = site.gateway_router();
+    let join = site.join_addresses();
+    let force_snat = join.iter().map(|address| address.addr().to_string());
+    let force_snat = force_snat.collect::<Vec<_>>().join(" ");
+    let odd = pairs.iter().map(|(_, odd)| *odd);
+    let networks: Vec<IpNet> = join.iter().copied().chain(odd).collect();
+    let port = format!("rtotr-{name}");
+    let options = site.gateway_mtu().into_iter().collect();
+    Inside {
+        port: LogicalRouterPort {
+            peer: Some(format!("trtor-{name}")),
+            ..site.inner_port(port.clone(), &networks, options)
+        },
+        subnets,
+        next_hops: hops,
+        output_port: Some(port),
+        force_snat,
+    }
+}
+
+/// The transit router's port towards the gateway router of the zone's node.
+fn port_to_gateway(site: &Site<'_>, name: &str, pairs: &[(IpNet, IpNet)]) -> LogicalRouterPort {
+    LogicalRouterPort {
+        peer: Some(format!("rtotr-{name}")),
+        ..transit_port(site, name, site.node_id, pairs)
+    }
+}
+
+fn transit_port(
+    site: &Site<'_>,
+    gateway: &str,
+    node: NodeId,
+    pairs: &[(IpNet, IpNet)],
+) -> LogicalRouterPort {
+    let even: Vec<IpNet> = pairs.iter().map(|(even, _)| *even).collect();
+    let key = FIRST_GATEWAY_KEY + node.get();
+    let options = texts([("requested-tnl-key", &key.to_string())]);
+    site.inner_port(format!("trtor-{gateway}"), &even, options)
+}
+
+/// Routes of the transit router to the join addresses of a node's gateway router. `remote`: name of
+/// the node, empty for the zone's own.
+fn routes_to_gateway(
+    site: &Site<'_>,
+    node: NodeId,
+    pairs: &[(IpNet, IpNet)],
+    remote: &str,
+) -> Vec<LogicalRouterStaticRoute> {
+    let routes = pairs.iter().filter_map(|(_, odd)| {
+        let join = site.join_address(node, IpFamily::of_net(*odd))?;
+        let mut route = site.route(join.addr().to_string(), odd.addr());
+        if !remote.is_empty() {
+            let mark = (NODE_MARK.to_owned(), remote.to_owned());
+            route.external_ids.extend([mark]);
+        }
+        Some(route)
+    });
+    routes.collect()
+}
+
+/// The rows that lead to another node; `None` if the network has none.
+pub(super) fn remote_rows(site: &Site<'_>, node: &ZoneNode) -> Option<RemoteRows> {
+    if !site.is_primary() || site.details.tunnel_keys.len() != 2 {
+        return None;
+    }
+    let (id, chassis) = node.identity().ok()?;
+    let pairs = site.transit_pairs(id);
+    let gateway = site.gateway_router_of(&node.name);
+    let mut port = transit_port(site, &gateway, id, &pairs);
+    port.options.extend(texts([("requested-chassis", chassis)]));
+    port.external_ids.extend(texts([(NODE_MARK, &node.name)]));
+    Some(RemoteRows {
+        router: site.network.router(),
+        switch: site.network.switch(&site.node.name),
+        router_ports: vec![port],
+        static_routes: routes_to_gateway(site, id, &pairs, &node.name),
+        ..RemoteRows::default()
+    })
 }
 
 /// The gateway of each range, and the address of the node itself there, which is the same on every
@@ -120,11 +244,15 @@ fn router(site: &Site<'_>, key: DatapathKey, gateways: &[IpNet]) -> RouterRows {
     let name = site.network.inport(&site.node.name);
     let mut options = texts([("requested-tnl-key", "1")]);
     options.extend(site.gateway_mtu());
+    let mut router_options = texts([("requested-tnl-key", &key.to_string())]);
+    if site.has_local_gateway() {
+        router_options.extend(texts([("ct-commit-all", "true")]));
+    }
     let has_ipv6 = gateways.iter().any(|gateway| gateway.addr().is_ipv6());
     RouterRows {
         router: LogicalRouter {
             name: site.network.router(),
-            options: texts([("requested-tnl-key", &key.to_string())]),
+            options: router_options,
             external_ids: site.router_ids(),
             ..LogicalRouter::default()
         },
@@ -143,7 +271,7 @@ fn router(site: &Site<'_>, key: DatapathKey, gateways: &[IpNet]) -> RouterRows {
                 ..LogicalRouterPort::default()
             },
         }],
-        static_routes: Vec::new(),
+        ..RouterRows::default()
     }
 }
 

@@ -3,17 +3,19 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use patchbay_model::arithmetic::nth_address;
+use patchbay_model::{DatapathKey, IpFamily, Transport, format_net, mac_address};
 use patchbay_schemas::nb::{
     LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort,
 };
 
-use super::inputs::{Site, ZoneNode};
+use super::gateway::{Inside, gateway, host_rows, source_routes};
+use super::node::ZoneNode;
 use super::rows::{
-    address_config, interconnect_config, port_mac, port_networks, router_side, texts,
+    TextMap, address_config, interconnect_config, port_mac, port_networks, router_side, texts,
 };
+use super::site::Site;
 use super::{NetworkRows, RemoteRows, RouterPortRows, RouterRows, SkipReason, SwitchRows};
-use patchbay_model::arithmetic::nth_address;
-use patchbay_model::{DatapathKey, Transport, mac_address};
 
 /// Addresses of a network on the zone's node.
 struct LocalAddresses {
@@ -41,36 +43,132 @@ impl LocalAddresses {
 
 /// The rows of the network, but for those that lead to other nodes.
 pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
-    let LocalAddresses {
-        subnets,
-        gateways,
-        management,
-    } = LocalAddresses::of(site)?;
     let mut router = RouterRows {
-        router: LogicalRouter {
-            name: site.network.router(),
-            options: texts([("always_learn_from_arp_request", "false")]),
-            external_ids: site.router_ids(),
-            ..LogicalRouter::default()
-        },
-        ports: vec![node_switch_port(site, &gateways)],
-        static_routes: Vec::new(),
+        router: cluster_router(site),
+        ..RouterRows::default()
     };
     let mut rows = NetworkRows {
         network: site.network.name.clone(),
         load_balancer_groups: site.load_balancer_groups(),
-        switches: vec![node_switch(site, &subnets, &management)],
         ..NetworkRows::default()
     };
+    let mut join = site.is_primary().then(|| join_switch(site, &mut router));
+    match LocalAddresses::of(site) {
+        Ok(addresses) => local_rows(site, &addresses, &mut rows, &mut router, join.as_mut()),
+        Err(SkipReason::NoNodeSubnets) => {
+            rows.incomplete = Some(SkipReason::NoNodeSubnets);
+            if site.is_primary() {
+                rows.port_groups = site.port_groups(None);
+            }
+        }
+        Err(reason) => return Err(reason),
+    }
+    rows.switches.extend(join);
+    rows.routers.insert(0, router);
+    Ok(rows)
+}
+
+/// Adds the rows that follow from the node's subnets.
+fn local_rows(
+    site: &Site<'_>,
+    addresses: &LocalAddresses,
+    rows: &mut NetworkRows,
+    router: &mut RouterRows,
+    join: Option<&mut SwitchRows>,
+) {
+    let LocalAddresses {
+        subnets,
+        gateways,
+        management,
+    } = addresses;
+    router.ports.push(node_switch_port(site, gateways));
+    rows.switches.push(node_switch(site, subnets, management));
     if site.is_primary() {
-        rows.port_groups = site.port_groups(&site.management_port(&management).name);
+        let port = site.management_port(management);
+        rows.port_groups = site.port_groups(Some(&port.name));
     }
     if has_transit_switch(site) {
         router.ports.push(transit_port(site));
         rows.switches.push(transit_switch(site));
     }
-    rows.router = Some(router);
-    Ok(rows)
+    let (Some(uplink), Some(join)) = (&site.uplink, join) else {
+        return;
+    };
+    let name = site.gateway_router();
+    let own = site.join_addresses();
+    let own_addresses: Vec<IpAddr> = own.iter().map(IpNet::addr).collect();
+    let cluster_router: Vec<IpAddr> = site
+        .cluster_router_addresses()
+        .iter()
+        .map(IpNet::addr)
+        .collect();
+    // The fabric leads to the pods of other nodes.
+    let reached = match site.network.transport {
+        Transport::NoOverlay => subnets.clone(),
+        Transport::Overlay | Transport::Evpn => site.subnets(),
+    };
+    let inside = Inside {
+        subnets: &reached,
+        port: site.inner_port(
+            format!("rtoj-{name}"),
+            &own,
+            site.gateway_mtu().into_iter().collect(),
+        ),
+        next_hops: &cluster_router,
+        output_port: None,
+        force_snat: "router_ip".to_owned(),
+    };
+    let gateway = gateway(site, uplink, inside);
+    let mut to_gateway = router_side(format!("jtor-{name}"), &format!("rtoj-{name}"));
+    to_gateway.external_ids = site.ids();
+    join.ports.push(to_gateway);
+    let host = host_rows(site, uplink, subnets, management, true);
+    let to_own = |address: &IpAddr| site.route(address.to_string(), *address);
+    let hops = if site.has_local_gateway() {
+        management
+    } else {
+        &own_addresses
+    };
+    router.policies = host.policies;
+    router.nats = host.nats;
+    router.static_routes = own_addresses.iter().map(to_own).collect();
+    router
+        .static_routes
+        .extend(source_routes(site, subnets, hops));
+    router.static_routes.extend(host.static_routes);
+    rows.add_gateway(gateway);
+}
+
+fn cluster_router(site: &Site<'_>) -> LogicalRouter {
+    let mut options = texts([("always_learn_from_arp_request", "false")]);
+    if site.has_local_gateway() && site.is_primary() {
+        options.extend(texts([("ct-commit-all", "true")]));
+    }
+    LogicalRouter {
+        name: site.network.router(),
+        options,
+        external_ids: site.router_ids(),
+        ..LogicalRouter::default()
+    }
+}
+
+/// The switch between the cluster router and the gateway router. Adds the router's port on it.
+fn join_switch(site: &Site<'_>, router: &mut RouterRows) -> SwitchRows {
+    let name = &router.router.name;
+    let port = format!("rtoj-{name}");
+    let to_router = router_side(format!("jtor-{name}"), &port);
+    let addresses = site.cluster_router_addresses();
+    let port = site.inner_port(port, &addresses, TextMap::new());
+    router.ports.push(port.into());
+    SwitchRows {
+        switch: LogicalSwitch {
+            name: site.prefix() + "join",
+            external_ids: site.ids(),
+            ..LogicalSwitch::default()
+        },
+        ports: vec![to_router],
+        ..SwitchRows::default()
+    }
 }
 
 /// The rows that lead to another node; `None` if the network has none.
@@ -80,9 +178,10 @@ pub(super) fn remote_rows(site: &Site<'_>, node: &ZoneNode) -> Option<RemoteRows
     }
     Some(RemoteRows {
         router: site.network.router(),
-        transit_switch: transit_switch_name(site),
-        port: remote_port(site, node),
+        switch: transit_switch_name(site),
+        switch_ports: remote_port(site, node).into_iter().collect(),
         static_routes: routes_to(site, node),
+        ..RemoteRows::default()
     })
 }
 
@@ -211,13 +310,18 @@ fn remote_port(site: &Site<'_>, node: &ZoneNode) -> Option<LogicalSwitchPort> {
     })
 }
 
-/// Routes to the pods of another node.
+/// Routes to the pods and to the gateway router of another node.
 fn routes_to(site: &Site<'_>, node: &ZoneNode) -> Vec<LogicalRouterStaticRoute> {
-    let subnets = node.subnets_of(&site.network.name);
-    let route = |subnet: &IpNet| {
+    let pods = node.subnets_of(&site.network.name).iter().copied();
+    let gateways = site.cluster_families().filter_map(|family| {
+        let (id, _) = node.identity().ok()?;
+        let address = site.is_primary().then(|| site.join_address(id, family));
+        Some(address.flatten()?.addr().into())
+    });
+    let route = |prefix: IpNet| {
         Some(LogicalRouterStaticRoute {
-            ip_prefix: subnet.to_string(),
-            nexthop: node.transit_address(*subnet)?.to_string(),
+            ip_prefix: format_net(prefix),
+            nexthop: node.transit_address(IpFamily::of_net(prefix))?.to_string(),
             external_ids: texts([
                 ("ic-node", &node.name),
                 ("k8s.ovn.org/network", &site.network.name),
@@ -225,5 +329,5 @@ fn routes_to(site: &Site<'_>, node: &ZoneNode) -> Vec<LogicalRouterStaticRoute> 
             ..LogicalRouterStaticRoute::default()
         })
     };
-    subnets.iter().filter_map(route).collect()
+    pods.chain(gateways).filter_map(route).collect()
 }

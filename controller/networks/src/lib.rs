@@ -1,44 +1,57 @@
-//! Northbound rows of the networks' own routers and switches in one zone.
+//! Northbound rows of the networks themselves in one zone.
 //!
 //! ```text
 //! layer3    cluster router -- rtos-/stor- -- node switch -- k8s- (management port)
-//!                 \-- rtots-/tstor- -- transit switch -- remote ports, one per other node
+//!                 |  \-- rtots-/tstor- -- transit switch -- remote ports, one per other node
+//!                 \-- rtoj-/jtor- -- join switch -- jtor-/rtoj- -- gateway router
 //! layer2    transit router -- trtos-/stotr- -- layer2 switch -- k8s- (management port)
-//! zone      control plane protection with its meters
-//! network   load balancer groups, port groups, the ACL that lets the node itself in
+//!                 \-- trtor- -- rtotr- -- gateway router; a remote trtor- for each other node
+//! way out   gateway router -- rtoe-/etor- -- external switch -- bridge of the node
+//! localnet  localnet switch -- bridge of the node
+//! zone      control plane protection with its meters, isolation of the default network,
+//!           addresses of the default network's services that networks reach
+//! network   load balancer groups, port groups, ACLs that let the node itself in
 //! ```
 //!
 //! Everything is a pure function of objects with ids, keys and subnets ([`ZoneNetworks`]). Rows are
 //! nested as they hold each other, and refer to shared rows by name. [`NetworkController`] keeps
-//! them in a database with the row engine (`patchbay-rows`): it makes and completes rows, and
-//! leaves what others have added to them.
+//! them in a database with the row engine (`patchbay-rows`). See `docs/design/networks.md`.
 //!
 //! # What is left out
 //!
-//! The way out of a network: gateway routers with their external and join switches, the routes,
-//! policies, NAT and MAC bindings that belong to them (also those on the cluster and transit
-//! routers), and the routes to services of the default network. They follow from facts about
-//! each node's uplink, which manifests do not have. Also left out are localnet networks,
-//! networks on an EVPN fabric, pods, and what multicast and egress features add.
+//! Networks on an EVPN fabric, pods, services, policies, and what multicast, egress features and
+//! route advertisements add.
 
 mod capability;
 mod copp;
+mod default_services;
+mod definition;
+mod gateway;
 mod inputs;
+mod isolation;
 mod layer2;
 mod layer3;
+mod localnet;
+mod node;
 mod rows;
+mod site;
 mod tables;
+mod uplink;
 
 use ipnet::IpNet;
 use patchbay_schemas::nb::{
-    Acl, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,
-    LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Meter, MeterBand, PortGroup,
+    Acl, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
+    LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Meter, MeterBand, Nat, PortGroup,
+    StaticMacBinding,
 };
 use thiserror::Error;
+
+use gateway::GatewayRows;
 
 pub use capability::NetworkController;
 pub use copp::{COPP, copp, meters};
 pub use inputs::{NetworkCell, ZoneNetworks};
+pub use isolation::ISOLATED_PORTS;
 
 /// A meter and its only band.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,15 +69,27 @@ pub struct NetworkRows {
     pub network: String,
     /// Load balancers of all, of switches and of gateway routers.
     pub load_balancer_groups: Vec<LoadBalancerGroup>,
-    /// The router that joins the network's parts.
-    pub router: Option<RouterRows>,
+    /// The routers: first the one that joins the network's parts, then the gateway router.
+    pub routers: Vec<RouterRows>,
     /// The switches.
     pub switches: Vec<SwitchRows>,
+    /// MAC addresses of next hops that nobody answers for.
+    pub mac_bindings: Vec<StaticMacBinding>,
     /// Groups of ports that policies refer to.
     pub port_groups: Vec<PortGroupRows>,
+    /// Why rows are missing. `None`: the network is complete.
+    pub incomplete: Option<SkipReason>,
 }
 
-/// A router and what it holds. Its `copp` is [`COPP`]; `ports` and `static_routes` are the rows
+impl NetworkRows {
+    fn add_gateway(&mut self, gateway: GatewayRows) {
+        self.routers.push(gateway.router);
+        self.switches.push(gateway.switch);
+        self.mac_bindings = gateway.mac_bindings;
+    }
+}
+
+/// A router and what it holds. Its `copp` is [`COPP`]; the columns of references are the rows
 /// beside.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RouterRows {
@@ -74,6 +99,12 @@ pub struct RouterRows {
     pub ports: Vec<RouterPortRows>,
     /// Its routes.
     pub static_routes: Vec<LogicalRouterStaticRoute>,
+    /// Its policies.
+    pub policies: Vec<LogicalRouterPolicy>,
+    /// Its NAT.
+    pub nats: Vec<Nat>,
+    /// Names of its load balancer groups.
+    pub load_balancer_groups: Vec<String>,
 }
 
 /// A router port and the chassis it is bound to.
@@ -83,6 +114,15 @@ pub struct RouterPortRows {
     pub port: LogicalRouterPort,
     /// The chassis.
     pub gateway_chassis: Option<GatewayChassis>,
+}
+
+impl From<LogicalRouterPort> for RouterPortRows {
+    fn from(port: LogicalRouterPort) -> Self {
+        Self {
+            port,
+            gateway_chassis: None,
+        }
+    }
 }
 
 /// A switch and what it holds: `ports`, `acls` and `load_balancer_group` are beside.
@@ -101,23 +141,27 @@ pub struct SwitchRows {
 /// The rows of a network that lead to another node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RemoteRows {
-    /// Name of the router that has the routes.
+    /// Name of the router that has the ports and routes.
     pub router: String,
-    /// Name of the switch that has the port.
-    pub transit_switch: String,
-    /// The port; `None`: the node has no id, chassis or transit address.
-    pub port: Option<LogicalSwitchPort>,
-    /// The routes to the node's pods.
+    /// Name of the switch that has the ports.
+    pub switch: String,
+    /// Ports of the switch. Empty if the node has no id, chassis or transit address.
+    pub switch_ports: Vec<LogicalSwitchPort>,
+    /// Ports of the router.
+    pub router_ports: Vec<LogicalRouterPort>,
+    /// The routes to the node's pods and to its gateway router.
     pub static_routes: Vec<LogicalRouterStaticRoute>,
 }
 
-/// A port group; `ports` is beside.
+/// A port group; `ports` and `acls` are beside.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PortGroupRows {
     /// The group.
     pub group: PortGroup,
     /// Names of its ports.
     pub ports: Vec<String>,
+    /// Its ACLs.
+    pub acls: Vec<Acl>,
 }
 
 /// A network without a place in a zone.

@@ -8,17 +8,20 @@ use patchbay_schemas::nb::{
     Acl, AclAction, AclDirection, GatewayChassis, LoadBalancerGroup, LogicalSwitchPort, PortGroup,
 };
 
-use super::PortGroupRows;
-use super::inputs::Site;
 use patchbay_model::external_ids::{hashed_name, key};
 use patchbay_model::names::network_prefix;
-use patchbay_model::{Role, mac_address};
+use patchbay_model::{IpFamily, Role, mac_address};
+
+use super::PortGroupRows;
+use super::site::Site;
 
 /// A map column.
 pub(super) type TextMap = BTreeMap<String, String>;
 
 const CLUSTER_PORT_GROUP: &str = "clusterPortGroup";
 const CLUSTER_ROUTER_PORT_GROUP: &str = "clusterRtrPortGroup";
+/// Name of the ACLs for packets that a load balancer has sent back to their source.
+const HAIRPIN_ACL: &str = "allow-hairpinning";
 
 pub(super) fn texts<const N: usize>(pairs: [(&str, &str); N]) -> TextMap {
     pairs
@@ -56,10 +59,6 @@ impl Site<'_> {
         let mut ids = self.ids();
         ids.insert("k8s-cluster-router".to_owned(), "yes".to_owned());
         ids
-    }
-
-    pub(super) fn is_primary(&self) -> bool {
-        self.network.role == Role::Primary
     }
 
     /// The network's groups of load balancers.
@@ -123,9 +122,10 @@ impl Site<'_> {
         addresses.iter().map(acl).collect()
     }
 
-    /// The groups of ports that policies refer to, with the node's own port in the first one.
-    pub(super) fn port_groups(&self, management_port: &str) -> Vec<PortGroupRows> {
-        let group = |name: &str, ports: Vec<String>| {
+    /// The groups of ports that policies refer to, with the node's own port in the first one. `None`:
+    /// the network has no port on the node yet.
+    pub(super) fn port_groups(&self, management_port: Option<&str>) -> Vec<PortGroupRows> {
+        let group = |name: &str, ports: Vec<String>, acls: Vec<Acl>| {
             let mut external_ids = self.owned("Cluster", &[name]);
             external_ids.insert(key::NAME.to_owned(), name.to_owned());
             let group = PortGroup {
@@ -133,11 +133,53 @@ impl Site<'_> {
                 external_ids,
                 ..PortGroup::default()
             };
-            PortGroupRows { group, ports }
+            PortGroupRows { group, ports, acls }
         };
+        let (mut ports, mut acls) = (Vec::new(), Vec::new());
+        if let Some(port) = management_port {
+            ports.push(port.to_owned());
+            acls = self.hairpin_acls();
+        }
         vec![
-            group(CLUSTER_PORT_GROUP, vec![management_port.to_owned()]),
-            group(CLUSTER_ROUTER_PORT_GROUP, Vec::new()),
+            group(CLUSTER_PORT_GROUP, ports, acls),
+            group(CLUSTER_ROUTER_PORT_GROUP, Vec::new(), Vec::new()),
+        ]
+    }
+
+    /// Lets packets pass that a load balancer has sent back to their source.
+    fn hairpin_acls(&self) -> Vec<Acl> {
+        let sources = self.cluster_families().filter_map(|family| {
+            let version = match family {
+                IpFamily::V4 => "ip4",
+                IpFamily::V6 => "ip6",
+            };
+            let address = self.hairpin_masquerade(family)?;
+            Some(format!("{version}.src == {address}"))
+        });
+        let sources: Vec<String> = sources.collect();
+        let matched = match &sources[..] {
+            [source] => source.clone(),
+            _ => format!("({})", sources.join(" || ")),
+        };
+        let acl = |name: &str, direction: AclDirection, options: TextMap| {
+            let mut external_ids = self.owned("NetpolDefault", &[HAIRPIN_ACL, name]);
+            external_ids.extend(texts([(key::NAME, HAIRPIN_ACL), ("direction", name)]));
+            Acl {
+                action: AclAction::AllowRelated,
+                direction,
+                priority: 1001,
+                tier: 2,
+                r#match: matched.clone(),
+                meter: Some("acl-logging".to_owned()),
+                options,
+                external_ids,
+                ..Acl::default()
+            }
+        };
+        let after = texts([("apply-after-lb", "true")]);
+        vec![
+            acl("Egress", AclDirection::FromLport, after),
+            acl("Ingress", AclDirection::ToLport, TextMap::new()),
         ]
     }
 

@@ -1,24 +1,50 @@
 //! Tables of the networks' rows.
 //!
-//! OVN-Kubernetes writes these rows, too, and more of them. So all tables are shared: rows are
-//! found by name, made and completed, and stay. What goes are rows that lead to a node which is
-//! gone, whoever has made them: OVN-Kubernetes removes those as well, on the removal of a node and
+//! Rows belong to the network that their external ids or their names show. What a network does not
+//! want any more goes. OVN-Kubernetes writes these rows, too, and more of them: in a database with
+//! its default network, rows are made and completed, and stay. Rows that lead to a node which is
+//! gone go in any case, because OVN-Kubernetes removes those as well, on the removal of a node and
 //! on every start.
 //!
-//! All changes have one phase: none of these rows lets traffic from one network reach another.
+//! All changes have one phase: none of these rows lets traffic from one network reach another. A
+//! port on the default network is isolated as soon as it is in the port group, whose ACLs come in
+//! the transaction that makes the group.
 
 use patchbay_model::external_ids::key;
+use patchbay_model::names::{network_prefix, prefix_of_name};
 use patchbay_rows::{Holding, Identity, Layout, Owner, RowView, Table};
+use patchbay_schemas::datum::Datum;
 use patchbay_schemas::nb::{
-    Acl, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,
-    LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Meter, MeterBand, PortGroup,
+    Acl, AddressSet, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy,
+    LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Meter,
+    MeterBand, Nat, PortGroup, StaticMacBinding,
 };
 
 use super::capability::Part;
+use super::{default_services, isolation};
+
+/// Router of the default network. A database with it is OVN-Kubernetes'.
+pub(super) const DEFAULT_ROUTER: &str = "ovn_cluster_router";
+/// Ends of the names of load balancer groups.
+const LOAD_BALANCER_GROUPS: [&str; 3] = [
+    "clusterLBGroup",
+    "clusterSwitchLBGroup",
+    "clusterRouterLBGroup",
+];
+/// Starts of the names of router ports that are bound to chassis.
+const CHASSIS_PORTS: [&str; 2] = ["rtos-", "trtos-"];
+/// Start of the names of router ports with static MAC bindings.
+const EXTERNAL_PORT: &str = "rtoe-GR_";
+/// Owner types of a network's ACLs and port groups.
+const OWNER_TYPES: [&str; 3] = ["Cluster", "NetpolNode", "NetpolDefault"];
+/// Start of the names of ACLs that open ports of pods on the default network.
+const OPEN_PORT: &str = "OpenPort";
 
 /// External ids by which switch ports, router ports and routes name the other node that they lead
 /// to.
 const NODE_MARKS: [&str; 3] = ["node", "ic-node", "k8s.ovn.org/node"];
+/// External id with the network of a row.
+const NETWORK: &str = "k8s.ovn.org/network";
 
 /// Tables, and the columns by which their rows hold each other.
 #[derive(Debug)]
@@ -35,6 +61,10 @@ pub(super) struct Tables {
     pub(super) switch_ports: Table<LogicalSwitchPort>,
     pub(super) acls: Table<Acl>,
     pub(super) port_groups: Table<PortGroup>,
+    pub(super) policies: Table<LogicalRouterPolicy>,
+    pub(super) nats: Table<Nat>,
+    pub(super) mac_bindings: Table<StaticMacBinding>,
+    pub(super) address_sets: Table<AddressSet>,
     pub(super) meter_bands: Holding,
     pub(super) router_copp: Holding,
     pub(super) ports_of_router: Holding,
@@ -44,6 +74,10 @@ pub(super) struct Tables {
     pub(super) switch_acls: Holding,
     pub(super) switch_groups: Holding,
     pub(super) ports_of_group: Holding,
+    pub(super) group_acls: Holding,
+    pub(super) router_groups: Holding,
+    pub(super) router_policies: Holding,
+    pub(super) router_nats: Holding,
 }
 
 impl Tables {
@@ -51,28 +85,65 @@ impl Tables {
         let by_name = Identity::NAME;
         let copps = layout.table(by_name).shared().declare();
         let meters = layout.table(by_name).shared().declare();
-        let bands = layout.table(Identity::InHolder(&[])).shared().declare();
-        let groups = layout.table(by_name).shared().declare();
-        let routers = layout.table(by_name).shared().declare();
+        let bands = layout
+            .table(Identity::Columns(&["action", "rate"]))
+            .shared()
+            .declare();
+        let groups = layout
+            .table(by_name)
+            .shared()
+            .owned_by(load_balancer_group)
+            .declare();
+        let routers = layout
+            .table(by_name)
+            .shared()
+            .owned_by(network_row)
+            .declare();
         let router_ports = layout
             .table(by_name)
             .shared()
-            .owned_by(remote_node)
+            .owned_by(network_row)
             .declare();
-        let chassis = layout.table(by_name).shared().declare();
+        let chassis = layout
+            .table(by_name)
+            .shared()
+            .owned_by(chassis_of_port)
+            .declare();
         let route = Identity::InHolder(&["ip_prefix", "policy"]);
-        let routes = layout.table(route).shared().owned_by(remote_node).declare();
-        let switches = layout.table(by_name).shared().declare();
+        let routes = layout.table(route).shared().owned_by(network_row).declare();
+        let switches = layout
+            .table(by_name)
+            .shared()
+            .owned_by(network_row)
+            .declare();
         let switch_ports = layout
             .table(by_name)
             .shared()
-            .owned_by(remote_node)
+            .owned_by(network_row)
             .declare();
         let acls = layout
             .table(Identity::ExternalId(key::ID))
             .shared()
+            .owned_by(controlled_row)
             .declare();
-        let port_groups = layout.table(by_name).shared().declare();
+        let port_groups = layout
+            .table(by_name)
+            .shared()
+            .owned_by(controlled_row)
+            .declare();
+        let policy = Identity::InHolder(&["priority", "match"]);
+        let policies = layout
+            .table(policy)
+            .shared()
+            .owned_by(network_row)
+            .declare();
+        let nat = Identity::InHolder(&["type", "logical_ip", "logical_port", "external_ip"]);
+        let nats = layout.table(nat).shared().owned_by(network_row).declare();
+        let mac_bindings = layout
+            .table(Identity::Columns(&["logical_port", "ip"]))
+            .owned_by(binding_of_port)
+            .declare();
+        let address_sets = layout.table(by_name).owned_by(controlled_row).declare();
         Self {
             meter_bands: layout.holding(meters, Meter::BANDS, bands),
             router_copp: layout.holding(routers, LogicalRouter::COPP, copps),
@@ -82,6 +153,10 @@ impl Tables {
             ports_of_switch: layout.holding(switches, LogicalSwitch::PORTS, switch_ports),
             switch_acls: layout.holding(switches, LogicalSwitch::ACLS, acls),
             switch_groups: layout.holding(switches, LogicalSwitch::LOAD_BALANCER_GROUP, groups),
+            group_acls: layout.holding(port_groups, PortGroup::ACLS, acls),
+            router_groups: layout.holding(routers, LogicalRouter::LOAD_BALANCER_GROUP, groups),
+            router_policies: layout.holding(routers, LogicalRouter::POLICIES, policies),
+            router_nats: layout.holding(routers, LogicalRouter::NAT, nats),
             ports_of_group: layout.holding(port_groups, PortGroup::PORTS, switch_ports),
             copps,
             meters,
@@ -95,15 +170,69 @@ impl Tables {
             switch_ports,
             acls,
             port_groups,
+            policies,
+            nats,
+            mac_bindings,
+            address_sets,
         }
     }
 }
 
-/// Rows that lead to another node belong to that node.
-fn remote_node(row: &RowView<'_>) -> Owner<Part> {
-    let mut marks = NODE_MARKS.into_iter();
-    let node = marks.find_map(|mark| row.external_id(mark));
-    node.map_or(Owner::Unowned, |node| {
-        Owner::Part(Part::Departed(node.into()))
+fn of_prefix(prefix: Option<String>) -> Owner<Part> {
+    prefix.map_or(Owner::Unowned, |prefix| {
+        Owner::Part(Part::Network(prefix.into()))
     })
+}
+
+/// Rows that lead to another node belong to that node, the others to the network that they name.
+/// Ports of pods belong to neither.
+fn network_row(row: &RowView<'_>) -> Owner<Part> {
+    let mut marks = NODE_MARKS.into_iter();
+    if let Some(node) = marks.find_map(|mark| row.external_id(mark)) {
+        return Owner::Part(Part::Departed(node.into()));
+    }
+    let is_pod = row.external_id("pod").is_some();
+    let network = row.external_id(NETWORK).filter(|_| !is_pod);
+    of_prefix(network.map(network_prefix))
+}
+
+fn load_balancer_group(row: &RowView<'_>) -> Owner<Part> {
+    let mut ends = LOAD_BALANCER_GROUPS.into_iter();
+    let prefix = ends.find_map(|end| row.name().strip_suffix(end));
+    let prefix = prefix.filter(|prefix| !prefix.is_empty() && prefix.ends_with('_'));
+    of_prefix(prefix.map(str::to_owned))
+}
+
+fn chassis_of_port(row: &RowView<'_>) -> Owner<Part> {
+    let mut starts = CHASSIS_PORTS.into_iter();
+    let name = starts.find_map(|start| row.name().strip_prefix(start));
+    of_prefix(name.and_then(prefix_of_name).map(str::to_owned))
+}
+
+fn binding_of_port(row: &RowView<'_>) -> Owner<Part> {
+    let port = row.column("logical_port").and_then(Datum::as_scalar);
+    let name = port.and_then(|port| port.as_str()?.strip_prefix(EXTERNAL_PORT));
+    of_prefix(name.and_then(prefix_of_name).map(str::to_owned))
+}
+
+/// Rows with an owner controller: a network's, those that isolate pods, and address sets of
+/// services.
+fn controlled_row(row: &RowView<'_>) -> Owner<Part> {
+    let id = |key| row.external_id(key).unwrap_or_default();
+    let (controller, owner_type) = (id(key::OWNER_CONTROLLER), id(key::OWNER_TYPE));
+    if controller == default_services::OWNER {
+        return Owner::Part(Part::Services);
+    }
+    if controller == isolation::OWNER {
+        let is_of_zone =
+            owner_type == isolation::OWNER_TYPE && !id(key::NAME).starts_with(OPEN_PORT);
+        return if is_of_zone {
+            Owner::Part(Part::Isolation)
+        } else {
+            Owner::Unowned
+        };
+    }
+    let network = controller.strip_suffix("-network-controller");
+    let network = network.filter(|_| OWNER_TYPES.contains(&owner_type));
+    of_prefix(network.map(network_prefix))
 }

@@ -1,5 +1,4 @@
-//! The networks' own routers and switches in a database: they are made and completed, and never
-//! removed.
+//! The networks' own rows in a database: they are made, completed, and removed with their network.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
 
@@ -17,6 +16,7 @@ use patchbay_rows::Counts;
 use patchbay_schemas::nb::{
     self, Acl, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,
     LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Meter, MeterBand, PortGroup,
+    StaticMacBinding,
 };
 use patchbay_schemas::typed::{Ref, TableRow};
 use patchbay_schemas::uuids::UuidSource;
@@ -137,16 +137,24 @@ fn all_rows_are_made_and_hold_each_other() {
         .unwrap();
     });
     let counts = world.pass(&two_nodes());
-    // 9 meters with a band each. The Copp row is there, and lacks its meters. Of the network:
-    // router, 2 ports, chassis, route, 2 switches, 4 ports, ACL, 3 load balancer groups, 2 port
-    // groups.
+    // 10 meters, 2 bands, 2 address sets. The Copp row is there, and lacks its meters. Of the
+    // network: 2 routers, 5 ports, chassis, 3 NAT rows with 1 address of IPv6, 2 policies, 4 MAC
+    // bindings, 11 routes, 4 switches, 8 ports, 3 ACLs, 3 load balancer groups, 2 port groups.
     assert_eq!(
         (counts.inserted, counts.changed, counts.deleted),
-        (35, 1, 0)
+        (63, 1, 0)
     );
     let (_, router) = world.router();
     assert!(router.copp.is_some());
-    assert_eq!((router.ports.len(), router.static_routes.len()), (2, 1));
+    assert_eq!((router.ports.len(), router.static_routes.len()), (3, 6));
+    assert_eq!((router.policies.len(), router.nat.len()), (2, 1));
+    let (_, gateway) = world.one(|router: &LogicalRouter| router.name == "GR_blue_l3_n1");
+    assert_eq!((gateway.ports.len(), gateway.static_routes.len()), (2, 5));
+    assert_eq!(
+        (gateway.nat.len(), gateway.load_balancer_group.len()),
+        (3, 2)
+    );
+    assert_eq!(world.rows::<StaticMacBinding>().len(), 4);
     assert_eq!(world.router_port().1.gateway_chassis.len(), 1);
     let (_, switch) = world.switch();
     assert_eq!((switch.ports.len(), switch.acls.len()), (2, 1));
@@ -158,7 +166,7 @@ fn all_rows_are_made_and_hold_each_other() {
     assert_eq!(ports, [0, 1]);
     let meters = world.rows::<Meter>();
     assert!(meters.iter().all(|(_, meter)| meter.bands.len() == 1));
-    assert_eq!(world.rows::<MeterBand>().len(), 9);
+    assert_eq!(world.rows::<MeterBand>().len(), 2);
     assert_eq!(world.rows::<LoadBalancerGroup>().len(), 3);
 }
 
@@ -192,17 +200,47 @@ fn what_is_missing_or_wrong_is_made_good_and_what_is_more_stays() {
         })
         .unwrap();
     });
-    assert!(world.rows::<GatewayChassis>().is_empty() && world.rows::<Acl>().is_empty());
+    assert!(world.rows::<GatewayChassis>().is_empty());
+    assert_eq!(world.rows::<Acl>().len(), 2);
     let counts = world.pass(&networks);
-    // A route, a chassis and an ACL come back; their holders change.
-    assert_eq!((counts.inserted, counts.changed, counts.deleted), (3, 3, 0));
+    // The router's routes, a chassis and an ACL come back; their holders change.
+    assert_eq!((counts.inserted, counts.changed, counts.deleted), (8, 3, 0));
     assert_eq!(world.router().1.options.len(), 2);
     let (_, port) = world.router_port();
     assert_eq!(port.networks, ["10.10.0.1/24".to_owned()].into());
     assert_eq!(port.peer.as_deref(), Some("theirs"));
     assert_eq!(world.switch().1.ports.len(), 3);
+    // In a database with OVN-Kubernetes' default network, no row of a network goes.
+    let router = LogicalRouter {
+        name: "ovn_cluster_router".to_owned(),
+        ..LogicalRouter::default()
+    };
+    world.edit(|txn| {
+        txn.insert(&router).unwrap();
+    });
     networks.remove_network("blue_l3");
     assert_eq!(world.pass(&networks), Counts::default());
+}
+
+#[test]
+fn a_network_goes_with_everything_it_has() {
+    let mut world = World::new();
+    let mut networks = two_nodes();
+    world.edit(|txn| {
+        txn.insert(&LogicalSwitch {
+            name: "theirs".to_owned(),
+            ..LogicalSwitch::default()
+        })
+        .unwrap();
+    });
+    networks.remove_network("blue_l3");
+    world.pass(&networks);
+    let before = world.database.snapshot().row_count();
+    world.pass(&two_nodes());
+    assert!(world.database.snapshot().row_count() > before);
+    world.pass(&networks);
+    assert_eq!(world.database.snapshot().row_count(), before);
+    assert_eq!(world.rows::<LogicalSwitch>()[0].1.name, "theirs");
 }
 
 #[test]
@@ -248,34 +286,37 @@ fn what_leads_to_nodes_that_are_gone_goes_with_them() {
     assert_eq!(world.pass(&networks), Counts::default());
     networks.remove_node("n2");
     let counts = world.pass(&networks);
-    // The router and the transit switch change; of the network's own rows a port and a route go, of
-    // the other program's two ports and a route.
-    assert_eq!((counts.inserted, counts.changed, counts.deleted), (0, 2, 5));
+    // The router and the transit switch change; of the network's own rows a port and three routes
+    // go, of the other program's two ports and a route.
+    assert_eq!((counts.inserted, counts.changed, counts.deleted), (0, 2, 7));
     let ports = world.rows::<LogicalSwitchPort>();
     assert!(ports.iter().all(|(_, port)| !port.name.ends_with("-n2")));
     let ports = world.rows::<LogicalRouterPort>();
     assert!(ports.iter().all(|(_, port)| port.name != "trtor-n2"));
     // That of the router that is none of the networks' stays.
-    assert_eq!(world.rows::<LogicalRouterStaticRoute>().len(), 3);
+    let theirs = world.one(|router: &LogicalRouter| router.name == "theirs-n2");
+    assert_eq!(theirs.1.static_routes.len(), 1);
 }
 
 #[test]
 fn a_route_with_another_next_hop_is_changed_in_place() {
     let mut world = World::new();
     world.pass(&two_nodes());
-    let (route, _) = world.one(|_: &LogicalRouterStaticRoute| true);
+    let is_it = |route: &LogicalRouterStaticRoute| route.ip_prefix == "10.10.1.0/24";
+    let (route, _) = world.one(is_it);
     let transit = ", k8s.ovn.org/node-transit-switch-port-ifaddr: '{\"ipv4\": \"100.88.0.77/16\"}'";
     let counts = world.pass(&networks(&[("n1", ""), ("n2", transit)]));
-    // So is the transit switch's port.
-    assert_eq!((counts.inserted, counts.changed, counts.deleted), (0, 2, 0));
-    let (same, changed) = world.one(|_: &LogicalRouterStaticRoute| true);
+    // So is the route to the gateway router, and the transit switch's port.
+    assert_eq!((counts.inserted, counts.changed, counts.deleted), (0, 3, 0));
+    let (same, changed) = world.one(is_it);
     assert_eq!((same, changed.nexthop.as_str()), (route, "100.88.0.77"));
 }
 
 #[test]
-fn a_node_more_is_a_port_and_a_route_more() {
+fn a_node_more_is_a_port_and_three_routes_more() {
     let mut world = World::new();
     world.pass(&two_nodes());
     let counts = world.pass(&networks(&[("n1", ""), ("n2", ""), ("n3", "")]));
-    assert_eq!((counts.inserted, counts.changed, counts.deleted), (2, 2, 0));
+    // To the pods, and to the gateway router in each family.
+    assert_eq!((counts.inserted, counts.changed, counts.deleted), (4, 2, 0));
 }

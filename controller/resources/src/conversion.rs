@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use patchbay_model::{
     AttachmentDefinition, ClusterIpService, Connect, ConnectError, ConnectInput, ConnectRange,
     ConnectSubnetMap, Connectivity, NETWORK_ID, NadKey, NetworkObjects, Networks, Node, NodeError,
-    NodeObject as NodeAnnotations, PRIMARY_NETWORK_LABEL, ROUTER_TUNNEL_KEY, TUNNEL_KEYS, names,
+    NodeObject as NodeAnnotations, PRIMARY_NETWORK_LABEL, ROUTER_TUNNEL_KEY, ServiceObject,
+    TUNNEL_KEYS, names,
 };
 
 use crate::cnc::{self, ClusterNetworkConnect};
@@ -70,6 +71,31 @@ pub fn network_objects(inventory: &Inventory) -> NetworkObjects<'_> {
                 annotations: node.object.metadata.annotations.as_ref(),
             })
             .collect(),
+        services: inventory
+            .services
+            .iter()
+            .map(|(_, service)| service_object(&service.object))
+            .collect(),
+    }
+}
+
+/// Name and cluster IPs of a service. Addresses that cannot be read are left out.
+pub fn service_object(service: &Service) -> ServiceObject<'_> {
+    let spec = service.spec.as_ref();
+    let first = spec.and_then(|spec| spec.cluster_ip.as_ref());
+    let others = spec.and_then(|spec| spec.cluster_ips.as_ref());
+    let mut cluster_ips = Vec::new();
+    for text in first.into_iter().chain(others.into_iter().flatten()) {
+        if let Ok(address) = text.parse()
+            && !cluster_ips.contains(&address)
+        {
+            cluster_ips.push(address);
+        }
+    }
+    ServiceObject {
+        namespace: service.metadata.namespace.as_deref().unwrap_or_default(),
+        name: service.metadata.name.as_deref().unwrap_or_default(),
+        cluster_ips,
     }
 }
 

@@ -120,8 +120,10 @@ impl<C: Capability> Evaluation<C> {
                 refused.push(reason);
             }
         }
-        self.rest
-            .extend(owned.iter().filter(|row| !self.kept.contains(&row.uuid)));
+        if !rows.keeps_rest {
+            self.rest
+                .extend(owned.iter().filter(|row| !self.kept.contains(&row.uuid)));
+        }
         Evaluated {
             reads,
             report: rows.report,

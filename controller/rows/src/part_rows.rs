@@ -13,6 +13,7 @@ use crate::table::{Holding, Phases, Table, TablePlace};
 pub struct PartRows<R> {
     pub(crate) wanted: Vec<WantedRow>,
     pub(crate) kept: Vec<Uuid>,
+    pub(crate) keeps_rest: bool,
     pub(crate) report: Option<R>,
 }
 
@@ -41,6 +42,7 @@ impl<R> PartRows<R> {
         Self {
             wanted: Vec::new(),
             kept: Vec::new(),
+            keeps_rest: false,
             report: None,
         }
     }
@@ -62,6 +64,11 @@ impl<R> PartRows<R> {
     /// Leaves a row of the part as it is.
     pub fn keep(&mut self, row: PartRow<'_>) {
         self.kept.push(row.owned.uuid);
+    }
+
+    /// Leaves all rows of the part that it does not want as they are.
+    pub fn keep_rest(&mut self) {
+        self.keeps_rest = true;
     }
 
     /// Sets the part's report.

@@ -1,12 +1,13 @@
 //! Scenarios recorded from OVN-Kubernetes, replayed step by step and compared.
 //!
-//! All `*.json` files of a folder are replayed: of `PATCHBAY_GOLDEN_DIR`, or of `cnc` beside this
-//! file. There is no list of exceptions. A scenario with a `quirk` records an oddity. [`QUIRKS`]
+//! All `*.json` files of a folder are replayed: of `PATCHBAY_GOLDEN_DIR`, or of `cnc` (connects) and
+//! `udn` (networks) beside this file. There is no list of exceptions. A scenario with a `quirk` records an oddity. [`QUIRKS`]
 //! names the rule by which Patchbay differs from it, and a snapshot has the resulting rows.
 
 mod cluster;
 mod report;
 mod scenario;
+mod udn;
 mod zone;
 
 use std::path::{Path, PathBuf};
@@ -15,7 +16,10 @@ use report::{ScenarioResult, Table};
 use scenario::{Half, Scenario};
 
 /// Why a scenario with a quirk does not end as recorded.
+#[derive(Clone, Copy)]
 pub(crate) struct Purpose {
+    /// Folder of the scenario.
+    pub(crate) folder: &'static str,
     pub(crate) scenario: &'static str,
     /// The rules of the behaviour that we promise.
     pub(crate) rules: &'static str,
@@ -27,24 +31,28 @@ pub(crate) struct Purpose {
 /// All scenarios with a quirk that we do not show.
 const QUIRKS: &[Purpose] = &[
     Purpose {
+        folder: "cnc",
         scenario: "zone-inactive-local-l2",
         rules: "W7, W18",
         what: "the policies of a network that is not active here any more go with its ports",
         test: "../connects/tests/zone/inactive.rs",
     },
     Purpose {
+        folder: "cnc",
         scenario: "zone-local-node-removed",
         rules: "W7, W19, W20",
         what: "the rows of a node that left go, also those of the zone's own node",
         test: "../connects/tests/zone/inactive.rs",
     },
     Purpose {
+        folder: "cnc",
         scenario: "zone-service-lb-late",
         rules: "W5",
         what: "load balancers that are missing are told and hold nothing back",
         test: "../connects/tests/zone/connecting.rs",
     },
     Purpose {
+        folder: "cnc",
         scenario: "zone-service-lb-missing-cnc-deleted",
         rules: "W5, W6",
         what: "what is in the database is looked up there, so a deleted connect leaves nothing behind",
@@ -54,34 +62,56 @@ const QUIRKS: &[Purpose] = &[
 
 #[test]
 fn scenarios_end_as_recorded() {
-    let (directory, is_own) = directory();
+    play("cnc", "", |half| !half.is_of_networks());
+}
+
+#[test]
+fn networks_end_as_recorded() {
+    play("udn", "udn_", |half| half == Half::UdnZone);
+}
+
+/// Plays the scenarios of a folder beside this file, or of the one that the environment names, if
+/// they are of these halves.
+fn play(own: &str, snapshots: &str, is_played: impl Fn(Half) -> bool) {
+    let (directory, is_own) = directory(own);
     let mut table = Table::default();
     let mut quirks = Table::default();
     for path in files(&directory) {
-        let result = run(&path);
+        let scenario = Scenario::read(&path);
+        if scenario.as_ref().is_ok_and(|one| !is_played(one.half)) {
+            continue;
+        }
+        let result = match scenario {
+            Ok(scenario) => run(scenario),
+            Err(error) => ScenarioResult::unreadable(&path, error),
+        };
         if result.quirk.is_none() {
             table.add(result);
         } else {
             quirks.add(result);
         }
     }
+    let purposes: Vec<Purpose> = QUIRKS
+        .iter()
+        .filter(|purpose| purpose.folder == own)
+        .copied()
+        .collect();
     let (table_text, quirks_text) = (
         table.render("scenarios", &[]),
-        quirks.render("scenarios with a quirk", QUIRKS),
+        quirks.render("scenarios with a quirk", &purposes),
     );
     println!("{table_text}\n{quirks_text}");
-
     assert!(
-        table.len() + quirks.len() > 0,
+        !is_own || table.len() + quirks.len() > 0,
         "no scenarios in {}",
         directory.display()
     );
     let mut complaints = table.complaints(&[]);
-    complaints.extend(quirks.complaints(QUIRKS));
+    complaints.extend(quirks.complaints(&purposes));
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
     if is_own {
-        insta::assert_snapshot!("scenarios", table_text);
-        insta::assert_snapshot!("quirks", quirks_text);
+        insta::assert_snapshot!(format!("{snapshots}scenarios"), table_text);
+        insta::assert_snapshot!(format!("{snapshots}quirks"), quirks_text);
     }
 }
 
@@ -89,22 +119,20 @@ fn scenarios_end_as_recorded() {
 fn every_purpose_has_a_scenario_and_a_test() {
     for purpose in QUIRKS {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let scenario = format!("tests/golden/cnc/{}.json", purpose.scenario);
+        let scenario = format!("tests/golden/{}/{}.json", purpose.folder, purpose.scenario);
         for file in [scenario.as_str(), purpose.test] {
             assert!(root.join(file).is_file(), "{file}");
         }
     }
 }
 
-/// Reads and plays one scenario.
-fn run(path: &Path) -> ScenarioResult {
-    let scenario = match Scenario::read(path) {
-        Ok(scenario) => scenario,
-        Err(error) => return ScenarioResult::unreadable(path, error),
-    };
+/// Plays one scenario.
+fn run(scenario: Scenario) -> ScenarioResult {
     let steps = match scenario.half {
         Half::Cluster => cluster::run(&scenario),
         Half::Zone => zone::run(&scenario),
+        Half::UdnZone => udn::run(&scenario),
+        Half::UdnCluster | Half::UdnFull => Err("the half is not played".to_owned()),
     };
     ScenarioResult {
         name: scenario.name,
@@ -114,11 +142,11 @@ fn run(path: &Path) -> ScenarioResult {
 }
 
 /// Where the scenarios are, and whether they are those of this project.
-fn directory() -> (PathBuf, bool) {
+fn directory(own: &str) -> (PathBuf, bool) {
     std::env::var_os("PATCHBAY_GOLDEN_DIR").map_or_else(
         || {
-            let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/cnc");
-            (own, true)
+            let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+            (golden.join(own), true)
         },
         |directory| (directory.into(), false),
     )

@@ -90,6 +90,10 @@ impl Table {
             .filter(|result| result.passed())
             .count();
         let mut text = format!("{title}: {passed} of {} as recorded\n", self.len());
+        let all = self.results.values();
+        let steps: Vec<&StepResult> = all.flat_map(|one| one.steps.iter().flatten()).collect();
+        let right = steps.iter().filter(|step| step.differences.is_empty());
+        let _ = writeln!(text, "  {} of {} steps", right.count(), steps.len());
         for result in self.results.values() {
             let purpose = purpose(purposes, &result.name);
             let verdict = match (result.passed(), purpose) {
@@ -170,6 +174,7 @@ mod tests {
     #[test]
     fn purposes_that_lie_make_the_run_fail() {
         let purposes = [Purpose {
+            folder: "cnc",
             scenario: "meant",
             rules: "W1",
             what: "better",
@@ -189,7 +194,7 @@ mod tests {
         let text = table(&[("a", false)]).render("scenarios", &[]);
         assert_eq!(
             text,
-            "scenarios: 0 of 1 as recorded\n  a: FAILED\n    step 0 (one):\n      ACL:\n        - row\n"
+            "scenarios: 0 of 1 as recorded\n  0 of 1 steps\n  a: FAILED\n    step 0 (one):\n      ACL:\n        - row\n"
         );
     }
 }

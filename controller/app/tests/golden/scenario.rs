@@ -12,6 +12,22 @@ use serde_json::Value;
 pub(crate) enum Half {
     Cluster,
     Zone,
+    /// Networks: the zone controller.
+    #[serde(rename = "udn-zone")]
+    UdnZone,
+    /// Networks: the cluster manager.
+    #[serde(rename = "udn-cluster")]
+    UdnCluster,
+    /// Networks: both together.
+    #[serde(rename = "udn-full")]
+    UdnFull,
+}
+
+impl Half {
+    /// Returns `true` for scenarios of networks, `false` for those of connects.
+    pub(crate) fn is_of_networks(self) -> bool {
+        matches!(self, Self::UdnZone | Self::UdnCluster | Self::UdnFull)
+    }
 }
 
 /// One file.
@@ -23,6 +39,9 @@ pub(crate) struct Scenario {
     _description: String,
     pub(crate) half: Half,
     pub(crate) quirk: Option<String>,
+    /// `all`: all rows of the database are judged.
+    #[serde(default, rename = "scope")]
+    _scope: Option<String>,
     /// Read by the half that it is for.
     pub(crate) input: Value,
     /// Read by the half that it is for.

@@ -64,9 +64,9 @@ fn gateway_and_node_have_addresses_of_the_ranges_that_are_set_aside() {
         let network = LAYER2.replace("10.20.0.0/16]", &format!("10.20.0.0/16], {config}"));
         let rows = rows(&(CLUSTER.to_owned() + &network), "n1");
         let NetworkRows {
-            router, switches, ..
+            routers, switches, ..
         } = &rows.networks[0];
-        let port = &router.as_ref().unwrap().ports[0].port;
+        let port = &routers[0].ports[0].port;
         assert!(
             port.networks.contains(&format!("{gateway}/16")),
             "{config}: {port:?}"

@@ -60,12 +60,14 @@ fn zone_rows(objects: &NetworkObjects<'_>, zone: &str, settings: &ClusterSetting
             let Some(remote) = networks.remote_rows(network, node) else {
                 continue;
             };
-            let router = rows.router.as_mut().unwrap();
+            let router = &mut rows.routers[0];
             assert_eq!(remote.router, router.router.name);
             router.static_routes.extend(remote.static_routes);
+            let ports = remote.router_ports.into_iter();
+            router.ports.extend(ports.map(RouterPortRows::from));
             let mut switches = rows.switches.iter_mut();
-            let transit = switches.find(|rows| rows.switch.name == remote.transit_switch);
-            transit.unwrap().ports.extend(remote.port);
+            let switch = switches.find(|rows| rows.switch.name == remote.switch);
+            switch.unwrap().ports.extend(remote.switch_ports);
         }
         Some(rows)
     });
@@ -105,18 +107,22 @@ fn print(network: &NetworkRows) -> String {
     for group in &network.load_balancer_groups {
         writeln!(out, "group {}", group.name).unwrap();
     }
-    if let Some(RouterRows {
+    for RouterRows {
         router,
         ports,
         static_routes,
-    }) = &network.router
+        policies,
+        nats,
+        load_balancer_groups,
+    } in &network.routers
     {
         writeln!(
             out,
-            "router {} | {} | {}",
+            "router {} | {} | {} | {}",
             router.name,
             map(&router.options),
-            map(&router.external_ids)
+            map(&router.external_ids),
+            load_balancer_groups.join(",")
         )
         .unwrap();
         for RouterPortRows {
@@ -148,12 +154,27 @@ fn print(network: &NetworkRows) -> String {
             out.push('\n');
         }
         for route in static_routes {
+            let policy = route.policy.map_or("route", |policy| policy.as_str());
+            let port = route.output_port.as_deref().unwrap_or_default();
             writeln!(
                 out,
-                "  {} via {} | {}",
+                "  {policy} {} via {} {port}| {}",
                 route.ip_prefix,
                 route.nexthop,
                 map(&route.external_ids)
+            )
+            .unwrap();
+        }
+        for policy in policies {
+            let (priority, hops) = (policy.priority, set(&policy.nexthops));
+            writeln!(out, "  {priority} {} to {hops}", policy.r#match).unwrap();
+        }
+        for nat in nats {
+            let port = nat.logical_port.as_deref().unwrap_or_default();
+            writeln!(
+                out,
+                "  snat {} to {} {port} | {}",
+                nat.logical_ip, nat.external_ip, nat.r#match
             )
             .unwrap();
         }
@@ -199,8 +220,14 @@ fn print(network: &NetworkRows) -> String {
             .unwrap();
         }
     }
-    for PortGroupRows { group, ports } in &network.port_groups {
-        writeln!(out, "ports {} [{}]", group.name, ports.join(",")).unwrap();
+    for binding in &network.mac_bindings {
+        let (port, ip) = (&binding.logical_port, &binding.ip);
+        writeln!(out, "binding {port} {ip} {}", binding.mac).unwrap();
+    }
+    for PortGroupRows { group, ports, acls } in &network.port_groups {
+        let acls = acls.iter().map(|acl| acl.r#match.as_str());
+        let acls = acls.collect::<Vec<_>>().join(", ");
+        writeln!(out, "ports {} [{}] {acls}", group.name, ports.join(",")).unwrap();
     }
     out
 }
@@ -223,25 +250,62 @@ fn layer3_primary() {
             "group blue_l3_clusterSwitchLBGroup",
             "group blue_l3_clusterRouterLBGroup",
             "router blue_l3_ovn_cluster_router | always_learn_from_arp_request=false | k8s-cluster-router=yes \
-             k8s.ovn.org/network=blue_l3 k8s.ovn.org/topology=layer3",
+             k8s.ovn.org/network=blue_l3 k8s.ovn.org/topology=layer3 | ",
+            "  rtoj-blue_l3_ovn_cluster_router 0a:58:64:41:00:01 100.65.0.1/16 |  | k8s.ovn.org/network=blue_l3 \
+             k8s.ovn.org/topology=layer3",
             "  rtos-blue_l3_n1 0a:58:0a:0a:00:01 10.10.0.1/24 | gateway_mtu=1400 |  | rtos-blue_l3_n1-c1 on c1 1",
             "  blue_l3_rtots-n1 0a:58:64:58:00:02 100.88.0.2/16 | mcast_flood=true | ",
-            "  10.10.1.0/24 via 100.88.0.3 | ic-node=n2 k8s.ovn.org/network=blue_l3",
+            "  route 100.65.0.2 via 100.65.0.2 | k8s.ovn.org/network=blue_l3 k8s.ovn.org/topology=layer3",
+            "  src-ip 10.10.0.0/24 via 100.65.0.2 | k8s.ovn.org/network=blue_l3 k8s.ovn.org/topology=layer3",
+            "  route 10.10.1.0/24 via 100.88.0.3 | ic-node=n2 k8s.ovn.org/network=blue_l3",
+            "  route 100.65.0.3/32 via 100.88.0.3 | ic-node=n2 k8s.ovn.org/network=blue_l3",
+            "  1004 inport == \"rtos-blue_l3_n1\" && ip4.dst == 172.18.0.2 /* blue_l3_n1 */ to 10.10.0.2",
+            "  1004 inport == \"rtos-blue_l3_n1\" && ip4.dst == 169.254.0.11 /* blue_l3_n1 */ to 10.10.0.2",
+            "  snat 10.10.0.0/24 to 169.254.0.12 rtos-blue_l3_n1 | eth.dst == 0a:58:0a:0a:00:02",
+            "router GR_blue_l3_n1 | always_learn_from_arp_request=false chassis=c1 disable_garp_rarp=true \
+             dynamic_neigh_routers=false lb_force_snat_ip=router_ip mac_binding_age_threshold=300 | \
+             k8s.ovn.org/network=blue_l3 k8s.ovn.org/role=primary k8s.ovn.org/topology=layer3 \
+             physical_ip=172.18.0.2 physical_ips=172.18.0.2,169.254.0.11 | \
+             blue_l3_clusterLBGroup,blue_l3_clusterRouterLBGroup",
+            "  rtoj-GR_blue_l3_n1 0a:58:64:41:00:02 100.65.0.2/16 | gateway_mtu=1400 | \
+             k8s.ovn.org/network=blue_l3 k8s.ovn.org/topology=layer3",
+            "  rtoe-GR_blue_l3_n1 0a:58:ac:12:00:02 169.254.0.11/32,172.18.0.2/16 |  | \
+             k8s.ovn.org/network=blue_l3 k8s.ovn.org/topology=layer3",
+            "  route 10.10.0.0/16 via 100.65.0.1 | k8s.ovn.org/network=blue_l3 k8s.ovn.org/topology=layer3",
+            "  route 169.254.0.0/17 via 169.254.0.4 rtoe-GR_blue_l3_n1| k8s.ovn.org/network=blue_l3 \
+             k8s.ovn.org/topology=layer3",
+            "  route 0.0.0.0/0 via 172.18.0.1 rtoe-GR_blue_l3_n1| k8s.ovn.org/network=blue_l3 \
+             k8s.ovn.org/topology=layer3",
+            "  snat 100.65.0.2 to 169.254.0.11  | ",
+            "  snat 10.10.0.0/16 to 169.254.0.11  | ",
             "switch blue_l3_n1 | subnet=10.10.0.0/24 | k8s.ovn.org/network=blue_l3 k8s.ovn.org/role=primary \
              k8s.ovn.org/topology=layer3 | blue_l3_clusterLBGroup,blue_l3_clusterSwitchLBGroup",
             "  stor-blue_l3_n1 \"router\" router | router-port=rtos-blue_l3_n1 | ",
             "  k8s-blue_l3_n1 \"\" 0a:58:0a:0a:00:02 10.10.0.2 |  | ",
             "  to-lport 1001 2 allow-related ip4.src==10.10.0.2 | ip=10.10.0.2 \
-             k8s.ovn.org/id=blue_l3-network-controller:NetpolNode:blue_l3_n1:10.10.0.2 k8s.ovn.org/name=blue_l3_n1 \
-             k8s.ovn.org/owner-controller=blue_l3-network-controller k8s.ovn.org/owner-type=NetpolNode",
+             k8s.ovn.org/id=blue_l3-network-controller:NetpolNode:blue_l3_n1:10.10.0.2 \
+             k8s.ovn.org/name=blue_l3_n1 k8s.ovn.org/owner-controller=blue_l3-network-controller \
+             k8s.ovn.org/owner-type=NetpolNode",
             "switch blue_l3_transit_switch | interconn-ts=blue_l3_transit_switch mcast_flood_unregistered=true \
              mcast_querier=false mcast_snoop=true requested-tnl-key=16711684 | k8s.ovn.org/network=blue_l3 \
              k8s.ovn.org/role=primary k8s.ovn.org/topology=layer3 | ",
             "  blue_l3_tstor-n1 \"router\" router | requested-tnl-key=2 router-port=blue_l3_rtots-n1 | node=n1",
-            "  blue_l3_tstor-n2 \"remote\" 0a:58:64:58:00:03 100.88.0.3/16 | requested-chassis=c2 requested-tnl-key=3 \
-             | node=n2",
-            "ports a7998377295614338875 [k8s-blue_l3_n1]",
-            "ports a12926060954329932501 []",
+            "  blue_l3_tstor-n2 \"remote\" 0a:58:64:58:00:03 100.88.0.3/16 | requested-chassis=c2 \
+             requested-tnl-key=3 | node=n2",
+            "switch ext_blue_l3_n1 |  | k8s.ovn.org/network=blue_l3 k8s.ovn.org/role=primary \
+             k8s.ovn.org/topology=layer3 | ",
+            "  etor-GR_blue_l3_n1 \"router\" 0a:58:ac:12:00:02 | router-port=rtoe-GR_blue_l3_n1 | \
+             k8s.ovn.org/network=blue_l3 k8s.ovn.org/topology=layer3",
+            "  br-ex_blue_l3_n1 \"localnet\" unknown | network_name=physnet | k8s.ovn.org/network=blue_l3 \
+             k8s.ovn.org/topology=layer3",
+            "switch blue_l3_join |  | k8s.ovn.org/network=blue_l3 k8s.ovn.org/topology=layer3 | ",
+            "  jtor-blue_l3_ovn_cluster_router \"router\" router | router-port=rtoj-blue_l3_ovn_cluster_router | ",
+            "  jtor-GR_blue_l3_n1 \"router\" router | router-port=rtoj-GR_blue_l3_n1 | \
+             k8s.ovn.org/network=blue_l3 k8s.ovn.org/topology=layer3",
+            "binding rtoe-GR_blue_l3_n1 169.254.0.4 0a:58:a9:fe:00:04",
+            "binding rtoe-GR_blue_l3_n1 169.254.0.2 0a:58:a9:fe:00:02",
+            "ports a7998377295614338875 [k8s-blue_l3_n1] ip4.src == 169.254.0.5, ip4.src == 169.254.0.5",
+            "ports a12926060954329932501 [] ",
         ],
     );
 }
@@ -256,22 +320,58 @@ fn layer2_primary() {
             "group green_l2_clusterSwitchLBGroup",
             "group green_l2_clusterRouterLBGroup",
             "router green_l2_transit_router | requested-tnl-key=16715779 | k8s-cluster-router=yes \
+             k8s.ovn.org/network=green_l2 k8s.ovn.org/topology=layer2 | ",
+            "  trtos-green_l2_ovn_layer2_switch 0a:58:0a:14:00:01 10.20.0.1/16 | gateway_mtu=1400 \
+             requested-tnl-key=1 |  | trtos-green_l2_ovn_layer2_switch-c1 on c1 1",
+            "  trtor-GR_green_l2_n1 0a:58:64:58:00:04 100.88.0.4/31 | requested-tnl-key=12 | \
              k8s.ovn.org/network=green_l2 k8s.ovn.org/topology=layer2",
-            "  trtos-green_l2_ovn_layer2_switch 0a:58:0a:14:00:01 10.20.0.1/16 | gateway_mtu=1400 requested-tnl-key=1 |  \
-             | trtos-green_l2_ovn_layer2_switch-c1 on c1 1",
-            "switch green_l2_ovn_layer2_switch | interconn-ts=green_l2_ovn_layer2_switch mcast_flood_unregistered=true \
-             mcast_querier=false mcast_snoop=true requested-tnl-key=16711685 subnet=10.20.0.0/16 | \
-             k8s.ovn.org/network=green_l2 k8s.ovn.org/role=primary k8s.ovn.org/topology=layer2 | \
-             green_l2_clusterLBGroup,green_l2_clusterSwitchLBGroup",
-            "  stotr-green_l2_ovn_layer2_switch \"router\" router | router-port=trtos-green_l2_ovn_layer2_switch | \
+            "  trtor-GR_green_l2_n2 0a:58:64:58:00:06 100.88.0.6/31 | requested-chassis=c2 requested-tnl-key=13 | \
+             k8s.ovn.org/network=green_l2 k8s.ovn.org/node=n2 k8s.ovn.org/topology=layer2",
+            "  route 100.65.0.2 via 100.88.0.5 | k8s.ovn.org/network=green_l2 k8s.ovn.org/topology=layer2",
+            "  src-ip 10.20.0.0/16 via 100.88.0.5 | k8s.ovn.org/network=green_l2 k8s.ovn.org/topology=layer2",
+            "  route 100.65.0.3 via 100.88.0.7 | k8s.ovn.org/network=green_l2 k8s.ovn.org/node=n2 \
+             k8s.ovn.org/topology=layer2",
+            "  1004 inport == \"trtos-green_l2_ovn_layer2_switch\" && ip4.dst == 172.18.0.2 /* \
+             green_l2_ovn_layer2_switch */ to 10.20.0.2",
+            "  snat 10.20.0.0/16 to 169.254.0.14 trtos-green_l2_ovn_layer2_switch | eth.dst == 0a:58:0a:14:00:02",
+            "router GR_green_l2_n1 | always_learn_from_arp_request=false chassis=c1 disable_garp_rarp=true \
+             dynamic_neigh_routers=false lb_force_snat_ip=100.65.0.2 mac_binding_age_threshold=300 | \
+             k8s.ovn.org/network=green_l2 k8s.ovn.org/role=primary k8s.ovn.org/topology=layer2 \
+             physical_ip=172.18.0.2 physical_ips=172.18.0.2,169.254.0.13 | \
+             green_l2_clusterLBGroup,green_l2_clusterRouterLBGroup",
+            "  rtotr-GR_green_l2_n1 0a:58:64:41:00:02 100.65.0.2/16,100.88.0.5/31 | gateway_mtu=1400 | \
              k8s.ovn.org/network=green_l2 k8s.ovn.org/topology=layer2",
+            "  rtoe-GR_green_l2_n1 0a:58:ac:12:00:02 169.254.0.13/32,172.18.0.2/16 |  | \
+             k8s.ovn.org/network=green_l2 k8s.ovn.org/topology=layer2",
+            "  route 10.20.0.0/16 via 100.88.0.4 rtotr-GR_green_l2_n1| k8s.ovn.org/network=green_l2 \
+             k8s.ovn.org/topology=layer2",
+            "  route 169.254.0.0/17 via 169.254.0.4 rtoe-GR_green_l2_n1| k8s.ovn.org/network=green_l2 \
+             k8s.ovn.org/topology=layer2",
+            "  route 0.0.0.0/0 via 172.18.0.1 rtoe-GR_green_l2_n1| k8s.ovn.org/network=green_l2 \
+             k8s.ovn.org/topology=layer2",
+            "  snat 100.65.0.2 to 169.254.0.13  | ",
+            "  snat 10.20.0.0/16 to 169.254.0.13  | ",
+            "switch green_l2_ovn_layer2_switch | interconn-ts=green_l2_ovn_layer2_switch \
+             mcast_flood_unregistered=true mcast_querier=false mcast_snoop=true requested-tnl-key=16711685 \
+             subnet=10.20.0.0/16 | k8s.ovn.org/network=green_l2 k8s.ovn.org/role=primary \
+             k8s.ovn.org/topology=layer2 | green_l2_clusterLBGroup,green_l2_clusterSwitchLBGroup",
+            "  stotr-green_l2_ovn_layer2_switch \"router\" router | router-port=trtos-green_l2_ovn_layer2_switch \
+             | k8s.ovn.org/network=green_l2 k8s.ovn.org/topology=layer2",
             "  k8s-green_l2_n1 \"\" 0a:58:0a:14:00:02 10.20.0.2 |  | ",
             "  to-lport 1001 2 allow-related ip4.src==10.20.0.2 | ip=10.20.0.2 \
              k8s.ovn.org/id=green_l2-network-controller:NetpolNode:green_l2_ovn_layer2_switch:10.20.0.2 \
              k8s.ovn.org/name=green_l2_ovn_layer2_switch k8s.ovn.org/owner-controller=green_l2-network-controller \
              k8s.ovn.org/owner-type=NetpolNode",
-            "ports a13871389557330832923 [k8s-green_l2_n1]",
-            "ports a1518551225057248501 []",
+            "switch ext_green_l2_n1 |  | k8s.ovn.org/network=green_l2 k8s.ovn.org/role=primary \
+             k8s.ovn.org/topology=layer2 | ",
+            "  etor-GR_green_l2_n1 \"router\" 0a:58:ac:12:00:02 | router-port=rtoe-GR_green_l2_n1 | \
+             k8s.ovn.org/network=green_l2 k8s.ovn.org/topology=layer2",
+            "  br-ex_green_l2_n1 \"localnet\" unknown | network_name=physnet | k8s.ovn.org/network=green_l2 \
+             k8s.ovn.org/topology=layer2",
+            "binding rtoe-GR_green_l2_n1 169.254.0.4 0a:58:a9:fe:00:04",
+            "binding rtoe-GR_green_l2_n1 169.254.0.2 0a:58:a9:fe:00:02",
+            "ports a13871389557330832923 [k8s-green_l2_n1] ip4.src == 169.254.0.5, ip4.src == 169.254.0.5",
+            "ports a1518551225057248501 [] ",
         ],
     );
 }
@@ -287,7 +387,7 @@ fn dual_stack_layer3() {
         "{printed}"
     );
     assert!(
-        printed.contains("  fd10:0:0:2::/64 via fd97::3 | ic-node=n2"),
+        printed.contains("  route fd10:0:0:2::/64 via fd97::3 | ic-node=n2"),
         "{printed}"
     );
     assert!(
@@ -315,7 +415,7 @@ fn secondary_networks_have_no_way_out() {
             && !layer3.contains("ports ")
     );
     let layer2 = &rows.networks[1];
-    assert!(layer2.router.is_none() && layer2.port_groups.is_empty());
+    assert!(layer2.routers.is_empty() && layer2.port_groups.is_empty());
     assert_eq!(layer2.switches[0].ports.len(), 0);
     assert_eq!(
         layer2.switches[0].switch.other_config["requested-tnl-key"],
@@ -348,7 +448,8 @@ spec:
     assert!(
         flat.contains("rtos-cluster_udn_flat_n1")
             && !flat.contains("transit")
-            && !flat.contains("via"),
+            && !flat.contains("ic-node")
+            && flat.contains("  route 10.30.0.0/24 via 100.65.0.1"),
         "{flat}"
     );
 }
@@ -358,8 +459,10 @@ fn the_zone_has_one_control_plane_protection() {
     let (copp, meters) = (copp(), meters());
     assert_eq!(copp.name, "ovnkube-default");
     assert_eq!(copp.meters.len(), 9);
-    assert_eq!(meters.len(), 9);
-    for MeterRows { meter, band } in &meters {
+    let (logging, meters) = meters.split_last().unwrap();
+    let (name, rate) = (logging.meter.name.as_str(), logging.band.rate);
+    assert_eq!((name, rate, meters.len()), ("acl-logging", 20, 9));
+    for MeterRows { meter, band } in meters {
         assert!(copp.meters.values().any(|name| *name == meter.name));
         assert_eq!((meter.fair, meter.unit.as_str()), (Some(true), "pktps"));
         assert_eq!((band.action.as_str(), band.rate), ("drop", 25));

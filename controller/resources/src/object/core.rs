@@ -127,8 +127,9 @@ pub struct ServiceSpec {
     /// Cluster IP; `None` as a text for a headless service.
     #[serde(rename = "clusterIP", skip_serializing_if = "Option::is_none")]
     pub cluster_ip: Option<String>,
+    /// Cluster IPs, one of each IP family; the first one is [`cluster_ip`](Self::cluster_ip).
     #[serde(rename = "clusterIPs", skip_serializing_if = "Option::is_none")]
-    cluster_ips: Option<Vec<String>>,
+    pub cluster_ips: Option<Vec<String>>,
     #[serde(rename = "externalIPs", skip_serializing_if = "Option::is_none")]
     external_ips: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]

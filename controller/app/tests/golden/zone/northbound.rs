@@ -181,7 +181,7 @@ impl Northbound {
     }
 }
 
-fn table_named<'a>(
+pub(crate) fn table_named<'a>(
     snapshot: &'a Snapshot,
     name: &str,
 ) -> Result<(TableId, &'a TableSchema), String> {
@@ -190,7 +190,7 @@ fn table_named<'a>(
 }
 
 /// One text for each row, whatever the order of its keys and sets.
-fn canonical(mut row: Map<String, Value>) -> String {
+pub(crate) fn canonical(mut row: Map<String, Value>) -> String {
     for value in row.values_mut() {
         if let Value::Array(items) = value {
             items.sort_by_key(Value::to_string);
@@ -229,7 +229,7 @@ fn recorded(snapshot: &Snapshot, schema: &TableSchema, row: &Row) -> Map<String,
         .collect()
 }
 
-fn plain(atom: &Atom) -> Value {
+pub(crate) fn plain(atom: &Atom) -> Value {
     match atom {
         Atom::Integer(value) => json!(value),
         Atom::Real(value) => json!(value.0),

@@ -1,0 +1,264 @@
+//! Scenarios of user-defined networks: the objects of a cluster around the zone controller.
+
+mod northbound;
+mod objects;
+
+use std::collections::BTreeMap;
+
+use ipnet::IpNet;
+use patchbay_model::{ClusterSettings, GatewayMode, IpFamily, NetworkObjects};
+use patchbay_networks::{NetworkController, ZoneNetworks};
+use patchbay_schemas::uuids::UuidSource;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::report::{Difference, StepResult};
+use crate::scenario::{Scenario, Step};
+use northbound::Northbound;
+use objects::Objects;
+
+/// Passes after which a scenario that still changes rows fails.
+const MAX_PASSES: usize = 8;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    config: Config,
+    objects: Vec<Value>,
+    steps: Vec<Step<Op>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    node: String,
+    ipv4: bool,
+    ipv6: bool,
+    gateway_mode: String,
+    /// With the prefix length of the nodes' subnets.
+    cluster_subnets: Vec<String>,
+    service_cidrs: Vec<IpNet>,
+    join_subnets: Vec<IpNet>,
+    transit_subnets: Vec<IpNet>,
+    masquerade_subnets: Vec<IpNet>,
+    mtu: u32,
+    ephemeral_port_range: String,
+    node_ports: bool,
+    udn_allowed_default_services: Vec<String>,
+    #[serde(rename = "features")]
+    _features: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
+enum Op {
+    StartController,
+    StopController,
+    Settle,
+    Create {
+        object: Value,
+    },
+    Patch {
+        kind: String,
+        #[serde(default)]
+        namespace: String,
+        name: String,
+        patch: Value,
+    },
+    Delete {
+        kind: String,
+        #[serde(default)]
+        namespace: String,
+        name: String,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExpectedStep {
+    name: String,
+    #[serde(default)]
+    nb: BTreeMap<String, Vec<Map<String, Value>>>,
+    #[serde(default, rename = "pods")]
+    _pods: Option<Map<String, Value>>,
+    #[serde(default, rename = "cluster")]
+    _cluster: Option<Value>,
+}
+
+/// Plays a scenario and compares the database after each step.
+pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
+    let (input, expected) = scenario.parts::<Input, ExpectedStep>()?;
+    if input.steps.len() != expected.steps.len() {
+        return Err("there are not as many states as steps".to_owned());
+    }
+    let mut world = World::new(&input)?;
+    // A table that a step does not name is as after the step before.
+    let mut state = BTreeMap::new();
+    let steps = input.steps.into_iter().zip(expected.steps);
+    steps
+        .map(|(step, expected)| {
+            if step.name != expected.name {
+                let (have, want) = (expected.name, step.name);
+                return Err(format!("state {have:?} is not of step {want:?}"));
+            }
+            state.extend(expected.nb);
+            let mut differences = world.play(step)?;
+            for (table, rows) in &state {
+                differences.extend(world.northbound.compare(table, rows)?);
+            }
+            Ok(StepResult {
+                name: expected.name,
+                differences,
+            })
+        })
+        .collect()
+}
+
+/// Objects, a database, and the controllers while they run.
+struct World {
+    node: String,
+    settings: ClusterSettings,
+    objects: Objects,
+    northbound: Northbound,
+    controllers: Option<Controllers>,
+    started: u64,
+}
+
+struct Controllers {
+    networks: NetworkController,
+}
+
+impl World {
+    fn new(input: &Input) -> Result<Self, String> {
+        let mut objects = Objects::default();
+        for object in &input.objects {
+            objects.put(object.clone())?;
+        }
+        Ok(Self {
+            node: input.config.node.clone(),
+            settings: settings(&input.config)?,
+            objects,
+            northbound: Northbound::new(),
+            controllers: None,
+            started: 0,
+        })
+    }
+
+    /// Applies the ops of a step and lets the controllers come to rest.
+    fn play(&mut self, step: Step<Op>) -> Result<Vec<Difference>, String> {
+        let mut differences = Vec::new();
+        for op in step.ops {
+            match op {
+                Op::StartController => {
+                    self.started += 1;
+                    let uuids = UuidSource::seeded(self.started);
+                    self.controllers = Some(Controllers {
+                        networks: NetworkController::new(uuids),
+                    });
+                }
+                Op::StopController => self.controllers = None,
+                Op::Settle => differences.extend(self.settle()?),
+                Op::Create { object } => self.objects.put(object)?,
+                Op::Patch {
+                    kind,
+                    namespace,
+                    name,
+                    patch,
+                } => self.objects.patch(&kind, &namespace, &name, &patch)?,
+                Op::Delete {
+                    kind,
+                    namespace,
+                    name,
+                } => self.objects.delete(&kind, &namespace, &name)?,
+            }
+        }
+        differences.extend(self.settle()?);
+        Ok(differences)
+    }
+
+    /// Plans and commits until nothing is left to do. A new controller has to agree.
+    fn settle(&mut self) -> Result<Option<Difference>, String> {
+        let Some(controllers) = &mut self.controllers else {
+            return Ok(None);
+        };
+        let definitions = self.objects.definitions()?;
+        let namespaces = self.objects.namespaces()?;
+        let services = self.objects.services()?;
+        let nodes = self.objects.nodes()?;
+        let objects = NetworkObjects {
+            networks: patchbay_resources::conversion::networks(&definitions, &namespaces),
+            definitions: definitions
+                .iter()
+                .map(patchbay_resources::conversion::definition)
+                .map(|definition| (definition.key.clone(), definition))
+                .collect(),
+            nodes: objects::node_objects(&nodes),
+            services: services
+                .iter()
+                .map(patchbay_resources::conversion::service_object)
+                .collect(),
+        };
+        let inputs = ZoneNetworks::read(&objects, &self.node, &self.settings);
+        for _ in 0..MAX_PASSES {
+            let plan = controllers
+                .networks
+                .plan(&inputs, &self.northbound.snapshot())
+                .map_err(|error| error.to_string())?;
+            let Some(transaction) = plan.transaction else {
+                let again = NetworkController::default()
+                    .plan(&inputs, &self.northbound.snapshot())
+                    .map_err(|error| error.to_string())?;
+                return Ok(again.transaction.map(|transaction| Difference {
+                    place: "a new controller".to_owned(),
+                    missing: Vec::new(),
+                    extra: vec![format!("{:?}", transaction.operations())],
+                }));
+            };
+            self.northbound.commit(&transaction)?;
+        }
+        Ok(Some(Difference {
+            place: "passes".to_owned(),
+            missing: vec![format!("rest after {MAX_PASSES} passes")],
+            extra: Vec::new(),
+        }))
+    }
+}
+
+fn settings(config: &Config) -> Result<ClusterSettings, String> {
+    let families = [(config.ipv4, IpFamily::V4), (config.ipv6, IpFamily::V6)];
+    let families = families.into_iter();
+    let range = config.ephemeral_port_range.split_once('-');
+    let port = |text: &str| text.parse().map_err(|_| format!("port {text:?}"));
+    let range = range.map(|(first, last)| Ok::<_, String>((port(first)?, port(last)?)));
+    let cluster_subnet = |text: &String| {
+        let at = text
+            .match_indices('/')
+            .nth(1)
+            .map_or(text.len(), |(at, _)| at);
+        let subnet = text[..at].parse::<IpNet>();
+        subnet.map_err(|_| format!("cluster subnet {text:?}"))
+    };
+    Ok(ClusterSettings {
+        families: families
+            .filter_map(|(runs, family)| runs.then_some(family))
+            .collect(),
+        mtu: config.mtu,
+        cluster_subnets: config
+            .cluster_subnets
+            .iter()
+            .map(cluster_subnet)
+            .collect::<Result<_, _>>()?,
+        service_cidrs: config.service_cidrs.clone(),
+        join_subnets: config.join_subnets.clone(),
+        masquerade_subnets: config.masquerade_subnets.clone(),
+        transit_subnets: config.transit_subnets.clone(),
+        gateway_mode: match config.gateway_mode.as_str() {
+            "shared" => GatewayMode::Shared,
+            "local" => GatewayMode::Local,
+            other => return Err(format!("gateway mode {other:?}")),
+        },
+        ephemeral_ports: range.transpose()?,
+        node_ports: config.node_ports,
+        reachable_default_services: config.udn_allowed_default_services.clone(),
+    })
+}

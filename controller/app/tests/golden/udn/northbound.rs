@@ -1,0 +1,155 @@
+//! The Northbound database of a scenario, and rows as the scenarios record them.
+
+use patchbay_engine::db::{Database, Snapshot};
+use patchbay_engine::txn::Transaction;
+use patchbay_schemas::atom::Atom;
+use patchbay_schemas::datum::Datum;
+use patchbay_schemas::nb;
+use patchbay_schemas::row::Row;
+use patchbay_schemas::schema::{BaseType, TableSchema};
+use patchbay_schemas::uuids::UuidSource;
+use serde_json::{Map, Value};
+
+use crate::report::Difference;
+use crate::zone::northbound::{canonical, plain, table_named};
+
+/// Tables whose rows are referred to by the external id that identifies them.
+const TABLES_BY_ID: [&str; 4] = ["ACL", "QoS", "DHCP_Options", "Logical_Router_Policy"];
+
+pub(super) struct Northbound {
+    database: Database,
+}
+
+impl Northbound {
+    pub(super) fn new() -> Self {
+        Self {
+            database: Database::with_uuids(nb::schema(), UuidSource::seeded(1)),
+        }
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        self.database.snapshot()
+    }
+
+    pub(super) fn commit(&mut self, transaction: &Transaction) -> Result<(), String> {
+        let done = self.database.transact(transaction.operations());
+        done.map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    /// What differs in one table, if anything does.
+    pub(super) fn compare(
+        &self,
+        table: &str,
+        expected: &[Map<String, Value>],
+    ) -> Result<Option<Difference>, String> {
+        let snapshot = self.snapshot();
+        let (id, schema) = table_named(&snapshot, table)?;
+        let rows = snapshot.table(id).iter();
+        let mut extra: Vec<String> = rows
+            .map(|row| canonical(recorded(&snapshot, schema, row)))
+            .collect();
+        extra.sort();
+        let mut missing = Vec::new();
+        for row in expected {
+            let row = canonical(row.clone());
+            match extra.iter().position(|have| *have == row) {
+                Some(at) => {
+                    extra.remove(at);
+                }
+                None => missing.push(row),
+            }
+        }
+        let differs = !missing.is_empty() || !extra.is_empty();
+        Ok(differs.then(|| Difference {
+            place: table.to_owned(),
+            missing,
+            extra,
+        }))
+    }
+}
+
+/// A row as scenarios record it: without defaults, references by label. An optional column that is
+/// set is recorded whatever its value.
+fn recorded(snapshot: &Snapshot, schema: &TableSchema, row: &Row) -> Map<String, Value> {
+    let columns = schema.column_ids().filter_map(|column| {
+        let (ty, datum) = (schema.column_type(column), row.get(column));
+        if ty.is_default(&datum) {
+            return None;
+        }
+        let value = match &*datum {
+            Datum::Map(map) => map
+                .iter()
+                .map(|(key, value)| (key.as_str().unwrap_or_default().to_owned(), plain(value)))
+                .collect::<Map<_, _>>()
+                .into(),
+            Datum::Set(set) => {
+                let mut items = set.iter().map(|atom| labelled(snapshot, &ty.key, atom));
+                if ty.max == 1 {
+                    items.next().unwrap_or_default()
+                } else {
+                    items.collect()
+                }
+            }
+        };
+        Some((schema.column_name(column).to_owned(), value))
+    });
+    columns.collect()
+}
+
+/// An atom; a reference as the label of the row that it refers to.
+fn labelled(snapshot: &Snapshot, ty: &BaseType, atom: &Atom) -> Value {
+    let target = ty.reference().zip(atom.as_uuid());
+    let found = target.and_then(|(reference, uuid)| {
+        let row = snapshot.row(reference.table, uuid)?;
+        Some(label(snapshot.schema().table(reference.table), row))
+    });
+    found.map_or_else(|| plain(atom), Value::String)
+}
+
+fn label(schema: &TableSchema, row: &Row) -> String {
+    let column = |name| schema.column_id(name).map(|column| row.get(column));
+    let text = |name| {
+        let datum = column(name)?;
+        datum.as_scalar().map(|atom| match plain(atom) {
+            Value::String(text) => text,
+            other => other.to_string(),
+        })
+    };
+    let value = |name| text(name).unwrap_or_default();
+    let part = |word: &str, name| {
+        let value = value(name);
+        if value.is_empty() {
+            value
+        } else {
+            format!(" {word} {value}")
+        }
+    };
+    let table = &*schema.name;
+    if TABLES_BY_ID.contains(&table) {
+        let id = column("external_ids");
+        let id = id.and_then(|ids| Some(ids.as_map()?.get_str("k8s.ovn.org/id")?.to_owned()));
+        if let Some(id) = id {
+            return id;
+        }
+    }
+    match table {
+        "Logical_Router_Policy" => format!("{} {}", value("priority"), value("match")),
+        "Logical_Router_Static_Route" => format!(
+            "{} {} via {}{}",
+            text("policy").unwrap_or_else(|| "dst-ip".to_owned()),
+            value("ip_prefix"),
+            value("nexthop"),
+            part("port", "output_port"),
+        ),
+        "NAT" => format!(
+            "{} {} to {}{}{}",
+            value("type"),
+            value("logical_ip"),
+            value("external_ip"),
+            part("port", "logical_port"),
+            part("if", "match"),
+        ),
+        "Meter_Band" => format!("{} {}", value("action"), value("rate")),
+        _ => value("name"),
+    }
+}

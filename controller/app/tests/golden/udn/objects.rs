@@ -1,0 +1,120 @@
+//! Objects of a scenario, as an API server keeps them.
+
+use std::collections::BTreeMap;
+
+use patchbay_model::NodeObject;
+use patchbay_resources::nad::NetworkAttachmentDefinition;
+use patchbay_resources::object::{Namespace, Service};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// Objects by kind, namespace and name.
+#[derive(Debug, Default)]
+pub(super) struct Objects(BTreeMap<(String, String, String), Value>);
+
+/// Name and annotations of a node.
+pub(super) struct AnnotatedNode {
+    name: String,
+    annotations: BTreeMap<String, String>,
+}
+
+impl Objects {
+    pub(super) fn put(&mut self, object: Value) -> Result<(), String> {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        let kind = text("/kind").ok_or("an object without kind")?.to_owned();
+        let name = text("/metadata/name").ok_or("an object without name")?;
+        let namespace = text("/metadata/namespace").unwrap_or_default();
+        let key = (kind, namespace.to_owned(), name.to_owned());
+        self.0.insert(key, object);
+        Ok(())
+    }
+
+    pub(super) fn patch(
+        &mut self,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> Result<(), String> {
+        let key = (kind.to_owned(), namespace.to_owned(), name.to_owned());
+        let object = self.0.get_mut(&key);
+        merge(object.ok_or_else(|| format!("no {key:?}"))?, patch);
+        Ok(())
+    }
+
+    pub(super) fn delete(&mut self, kind: &str, namespace: &str, name: &str) -> Result<(), String> {
+        let key = (kind.to_owned(), namespace.to_owned(), name.to_owned());
+        let removed = self.0.remove(&key);
+        removed.map(|_| ()).ok_or_else(|| format!("no {key:?}"))
+    }
+
+    fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Value> {
+        let objects = self.0.iter().filter(move |((of, ..), _)| of == kind);
+        objects.map(|(_, object)| object)
+    }
+
+    fn typed<T: DeserializeOwned>(&self, kind: &str) -> Result<Vec<T>, String> {
+        let objects = self.of_kind(kind).map(|object| {
+            let object = serde_json::from_value(object.clone());
+            object.map_err(|error| format!("{kind}: {error}"))
+        });
+        objects.collect()
+    }
+
+    pub(super) fn definitions(&self) -> Result<Vec<NetworkAttachmentDefinition>, String> {
+        self.typed("NetworkAttachmentDefinition")
+    }
+
+    pub(super) fn namespaces(&self) -> Result<Vec<Namespace>, String> {
+        self.typed("Namespace")
+    }
+
+    pub(super) fn services(&self) -> Result<Vec<Service>, String> {
+        self.typed("Service")
+    }
+
+    pub(super) fn nodes(&self) -> Result<Vec<AnnotatedNode>, String> {
+        let nodes = self.of_kind("Node").map(|node| {
+            let annotations = node.pointer("/metadata/annotations").cloned();
+            let annotations = serde_json::from_value(annotations.unwrap_or_default());
+            let annotations: Option<_> = annotations.map_err(|error| format!("Node: {error}"))?;
+            Ok(AnnotatedNode {
+                name: node["metadata"]["name"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned(),
+                annotations: annotations.unwrap_or_default(),
+            })
+        });
+        nodes.collect()
+    }
+}
+
+pub(super) fn node_objects(nodes: &[AnnotatedNode]) -> Vec<NodeObject<'_>> {
+    let nodes = nodes.iter().map(|node| NodeObject {
+        name: &node.name,
+        annotations: Some(&node.annotations),
+    });
+    nodes.collect()
+}
+
+/// Applies a JSON merge patch (RFC 7386).
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Some(target) = target.as_object_mut() else {
+        return;
+    };
+    for (key, value) in patch {
+        if value.is_null() {
+            target.remove(key);
+        } else {
+            merge(target.entry(key).or_insert(Value::Null), value);
+        }
+    }
+}

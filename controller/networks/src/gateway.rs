@@ -1,0 +1,371 @@
+//! The way out of a primary network: gateway router, external switch, and what leads to the host.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use patchbay_model::{IpFamily, format_net, mac_address};
+use patchbay_schemas::nb::{
+    LogicalRouter, LogicalRouterPolicy, LogicalRouterPolicyAction, LogicalRouterPort,
+    LogicalRouterStaticRoute, LogicalRouterStaticRoutePolicy, LogicalSwitch, LogicalSwitchPort,
+    Nat, NatType, StaticMacBinding,
+};
+
+use super::rows::{TextMap, port_mac, texts};
+use super::site::{Site, masquerade_subnet};
+use super::uplink::Uplink;
+use super::{RouterPortRows, RouterRows, SwitchRows};
+
+/// Priority of policies that send packets for the node itself to the management port.
+const NODE_POLICY_PRIORITY: i64 = 1004;
+/// Name of the physical network that the node's bridge is mapped to.
+const PHYSICAL_NETWORK: &str = "physnet";
+/// External id of a route with the default network's service that it leads to.
+const REACHABLE_SERVICE: &str = "k8s.ovn.org/udn-enabled-default-service";
+
+/// What differs between the topologies in the way out.
+pub(super) struct Inside<'a> {
+    /// Port of the gateway router towards the network, with its name.
+    pub(super) port: LogicalRouterPort,
+    /// Subnets that the gateway router reaches through the network.
+    pub(super) subnets: &'a [IpNet],
+    /// Next hops from the gateway router to the network, one for each family.
+    pub(super) next_hops: &'a [IpAddr],
+    /// Output port of routes to the network.
+    pub(super) output_port: Option<String>,
+    /// Value of the gateway router's option `lb_force_snat_ip`.
+    pub(super) force_snat: String,
+}
+
+/// Rows of the way out.
+pub(super) struct GatewayRows {
+    pub(super) router: RouterRows,
+    pub(super) switch: SwitchRows,
+    pub(super) mac_bindings: Vec<StaticMacBinding>,
+}
+
+impl Site<'_> {
+    /// Name of the gateway router of the zone's node.
+    pub(super) fn gateway_router(&self) -> String {
+        self.gateway_router_of(&self.node.name)
+    }
+
+    /// Name of the gateway router of a node.
+    pub(super) fn gateway_router_of(&self, node: &str) -> String {
+        format!("GR_{}{node}", self.prefix())
+    }
+}
+
+/// The gateway router with its external switch.
+pub(super) fn gateway(site: &Site<'_>, uplink: &Uplink, inside: Inside<'_>) -> GatewayRows {
+    let name = site.gateway_router();
+    let external_port = format!("rtoe-{name}");
+    let masquerades: Vec<IpAddr> = site
+        .cluster_families()
+        .filter_map(|family| site.gateway_masquerade(family))
+        .collect();
+    let routes = routes(site, uplink, &inside, &external_port);
+    let Inside {
+        port, force_snat, ..
+    } = inside;
+    let mut groups = vec!["clusterLBGroup"];
+    groups.extend(site.settings.node_ports.then_some("clusterRouterLBGroup"));
+    let router = RouterRows {
+        router: gateway_router(site, &name, uplink, &masquerades, force_snat),
+        ports: vec![
+            RouterPortRows::from(port),
+            RouterPortRows::from(LogicalRouterPort {
+                name: external_port.clone(),
+                mac: uplink.mac.clone(),
+                networks: external_networks(uplink, &masquerades),
+                external_ids: site.ids(),
+                ..LogicalRouterPort::default()
+            }),
+        ],
+        static_routes: routes,
+        nats: gateway_nats(site),
+        load_balancer_groups: groups
+            .into_iter()
+            .map(|group| site.prefix() + group)
+            .collect(),
+        ..RouterRows::default()
+    };
+    GatewayRows {
+        router,
+        switch: external_switch(site, &name, uplink),
+        mac_bindings: mac_bindings(site, &external_port),
+    }
+}
+
+fn gateway_router(
+    site: &Site<'_>,
+    name: &str,
+    uplink: &Uplink,
+    masquerades: &[IpAddr],
+    force_snat: String,
+) -> LogicalRouter {
+    let addresses: Vec<String> = uplink
+        .addresses
+        .iter()
+        .map(IpNet::addr)
+        .chain(masquerades.iter().copied())
+        .map(|address| address.to_string())
+        .collect();
+    let mut external_ids = site.ids_with_role();
+    external_ids.extend(texts([
+        ("physical_ip", addresses.first().map_or("", String::as_str)),
+        ("physical_ips", &addresses.join(",")),
+    ]));
+    let mut options = texts([
+        ("always_learn_from_arp_request", "false"),
+        ("dynamic_neigh_routers", "false"),
+        ("chassis", site.chassis),
+        ("mac_binding_age_threshold", "300"),
+        ("disable_garp_rarp", "true"),
+    ]);
+    options.insert("lb_force_snat_ip".to_owned(), force_snat);
+    LogicalRouter {
+        name: name.to_owned(),
+        options,
+        external_ids,
+        ..LogicalRouter::default()
+    }
+}
+
+/// The addresses of the node, then those that stand for the network on the host.
+fn external_networks(
+    uplink: &Uplink,
+    masquerades: &[IpAddr],
+) -> std::collections::BTreeSet<String> {
+    let own = uplink.addresses.iter().map(|address| format_net(*address));
+    let masquerades = masquerades
+        .iter()
+        .map(|address| format_net((*address).into()));
+    own.chain(masquerades).collect()
+}
+
+/// Routes of the gateway router: to the network, to masquerade addresses, and to everything else.
+fn routes(
+    site: &Site<'_>,
+    uplink: &Uplink,
+    inside: &Inside<'_>,
+    external_port: &str,
+) -> Vec<LogicalRouterStaticRoute> {
+    let to_network = inside.subnets.iter().filter_map(|subnet| {
+        let family = IpFamily::of_net(*subnet);
+        let mut hops = inside.next_hops.iter();
+        let hop = hops.find(|hop| IpFamily::of(**hop) == family)?;
+        Some(LogicalRouterStaticRoute {
+            output_port: inside.output_port.clone(),
+            ..site.route(subnet.to_string(), *hop)
+        })
+    });
+    let outside = |prefix: String, hop: IpAddr| LogicalRouterStaticRoute {
+        output_port: Some(external_port.to_owned()),
+        ..site.route(prefix, hop)
+    };
+    let to_host = site.cluster_families().filter_map(|family| {
+        let subnet = masquerade_subnet(site.settings, family)?;
+        Some(outside(subnet.to_string(), site.dummy_next_hop(family)?))
+    });
+    let to_others = site.cluster_families().filter_map(|family| {
+        let all = match family {
+            IpFamily::V4 => "0.0.0.0/0",
+            IpFamily::V6 => "::/0",
+        };
+        Some(outside(all.to_owned(), uplink.next_hop(family)?))
+    });
+    to_network.chain(to_host).chain(to_others).collect()
+}
+
+/// NAT of the gateway router: its own address and those of pods become its masquerade address.
+fn gateway_nats(site: &Site<'_>) -> Vec<Nat> {
+    let own = site.cluster_families().filter_map(|family| {
+        let address = site.join_address(site.node_id, family)?.addr();
+        Some(site.snat(address.to_string(), site.gateway_masquerade(family)?))
+    });
+    let pods = site.subnets().into_iter().filter_map(|subnet| {
+        let masquerade = site.gateway_masquerade(IpFamily::of_net(subnet))?;
+        Some(site.snat(subnet.to_string(), masquerade))
+    });
+    own.chain(pods).collect()
+}
+
+fn external_switch(site: &Site<'_>, router: &str, uplink: &Uplink) -> SwitchRows {
+    let to_router = LogicalSwitchPort {
+        name: format!("etor-{router}"),
+        r#type: "router".to_owned(),
+        addresses: [uplink.mac.clone()].into(),
+        options: texts([("router-port", &format!("rtoe-{router}"))]),
+        external_ids: site.ids(),
+        ..LogicalSwitchPort::default()
+    };
+    let to_bridge = LogicalSwitchPort {
+        name: format!("{}_{}{}", uplink.bridge, site.prefix(), site.node.name),
+        r#type: "localnet".to_owned(),
+        addresses: ["unknown".to_owned()].into(),
+        options: texts([("network_name", PHYSICAL_NETWORK)]),
+        tag_request: uplink.vlan,
+        external_ids: site.ids(),
+        ..LogicalSwitchPort::default()
+    };
+    SwitchRows {
+        switch: LogicalSwitch {
+            name: format!("ext_{}{}", site.prefix(), site.node.name),
+            external_ids: site.ids_with_role(),
+            ..LogicalSwitch::default()
+        },
+        ports: vec![to_router, to_bridge],
+        ..SwitchRows::default()
+    }
+}
+
+/// MAC addresses that nobody answers for: of the dummy next hop, and of the host.
+fn mac_bindings(site: &Site<'_>, port: &str) -> Vec<StaticMacBinding> {
+    let addresses = site
+        .cluster_families()
+        .flat_map(|family| [site.dummy_next_hop(family), site.host_masquerade(family)]);
+    let binding = |address: IpAddr| StaticMacBinding {
+        logical_port: port.to_owned(),
+        ip: address.to_string(),
+        mac: mac_address(address),
+        override_dynamic_mac: true,
+    };
+    addresses.flatten().map(binding).collect()
+}
+
+/// What leads from the network's own router to the node itself through its management port.
+pub(super) struct HostRows {
+    pub(super) policies: Vec<LogicalRouterPolicy>,
+    pub(super) nats: Vec<Nat>,
+    pub(super) static_routes: Vec<LogicalRouterStaticRoute>,
+}
+
+/// Policies, NAT and routes towards the management port. `subnets` are those behind the router's
+/// port, `management` the addresses of the management port.
+pub(super) fn host_rows(
+    site: &Site<'_>,
+    uplink: &Uplink,
+    subnets: &[IpNet],
+    management: &[IpAddr],
+    has_masquerade_policies: bool,
+) -> HostRows {
+    let switch = site.network.switch(&site.node.name);
+    let port = site.network.inport(&site.node.name);
+    let management_mac = management.first().map(|address| mac_address(*address));
+    let policies = management.iter().flat_map(|hop| {
+        let family = IpFamily::of(*hop);
+        let masquerade = has_masquerade_policies.then(|| site.gateway_masquerade(family));
+        let addresses = [uplink.address(family), masquerade.flatten()];
+        let (port, switch) = (&port, &switch);
+        addresses.into_iter().flatten().map(move |address| {
+            let version = if address.is_ipv4() { "ip4" } else { "ip6" };
+            LogicalRouterPolicy {
+                priority: NODE_POLICY_PRIORITY,
+                action: LogicalRouterPolicyAction::Reroute,
+                r#match: format!(
+                    "inport == \"{port}\" && {version}.dst == {address} /* {switch} */"
+                ),
+                nexthops: [hop.to_string()].into(),
+                external_ids: site.ids(),
+                ..LogicalRouterPolicy::default()
+            }
+        })
+    });
+    let nats = subnets.iter().filter_map(|subnet| {
+        let masquerade = site.management_masquerade(IpFamily::of_net(*subnet))?;
+        Some(Nat {
+            logical_port: Some(port.clone()),
+            r#match: format!("eth.dst == {}", management_mac.as_ref()?),
+            ..site.snat(subnet.to_string(), masquerade)
+        })
+    });
+    HostRows {
+        policies: policies.collect(),
+        nats: nats.collect(),
+        static_routes: service_routes(site, management),
+    }
+}
+
+/// Routes to services of the default network through the host. In local gateway mode, all packets
+/// of pods have this route.
+fn service_routes(site: &Site<'_>, management: &[IpAddr]) -> Vec<LogicalRouterStaticRoute> {
+    if site.has_local_gateway() {
+        return Vec::new();
+    }
+    let routes = site
+        .services
+        .first_addresses()
+        .filter_map(|(name, address)| {
+            let mut hops = management.iter().copied();
+            let hop = hops.find(|hop| hop.is_ipv4() == address.is_ipv4())?;
+            let mut route = LogicalRouterStaticRoute {
+                policy: Some(LogicalRouterStaticRoutePolicy::DstIp),
+                ..site.route(address.to_string(), hop)
+            };
+            let service = (REACHABLE_SERVICE.to_owned(), name.to_owned());
+            route.external_ids.extend([service]);
+            Some(route)
+        });
+    routes.collect()
+}
+
+/// Routes of pods' packets by their source, to the hop of their family.
+pub(super) fn source_routes(
+    site: &Site<'_>,
+    subnets: &[IpNet],
+    hops: &[IpAddr],
+) -> Vec<LogicalRouterStaticRoute> {
+    let routes = subnets.iter().filter_map(|subnet| {
+        let mut hops = hops.iter().copied();
+        let hop = hops.find(|hop| IpFamily::of(*hop) == IpFamily::of_net(*subnet))?;
+        Some(LogicalRouterStaticRoute {
+            policy: Some(LogicalRouterStaticRoutePolicy::SrcIp),
+            ..site.route(subnet.to_string(), hop)
+        })
+    });
+    routes.collect()
+}
+
+impl Site<'_> {
+    /// A route with the network's external ids.
+    pub(super) fn route(&self, prefix: String, next_hop: IpAddr) -> LogicalRouterStaticRoute {
+        LogicalRouterStaticRoute {
+            ip_prefix: prefix,
+            nexthop: next_hop.to_string(),
+            external_ids: self.ids(),
+            ..LogicalRouterStaticRoute::default()
+        }
+    }
+
+    fn snat(&self, logical_ip: String, external_ip: IpAddr) -> Nat {
+        let ports = self.settings.ephemeral_ports;
+        Nat {
+            r#type: NatType::Snat,
+            logical_ip,
+            external_ip: external_ip.to_string(),
+            external_port_range: ports
+                .map(|(first, last)| format!("{first}-{last}"))
+                .unwrap_or_default(),
+            options: texts([("stateless", "false")]),
+            external_ids: self.ids(),
+            ..Nat::default()
+        }
+    }
+
+    /// Port of a gateway router towards its network.
+    pub(super) fn inner_port(
+        &self,
+        name: String,
+        networks: &[IpNet],
+        options: TextMap,
+    ) -> LogicalRouterPort {
+        LogicalRouterPort {
+            name,
+            mac: port_mac(networks),
+            networks: super::rows::port_networks(networks),
+            options,
+            external_ids: self.ids(),
+            ..LogicalRouterPort::default()
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! A network in the zone of a node, with the addresses that follow from ids.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use patchbay_model::arithmetic::nth_address;
+use patchbay_model::{ClusterSettings, GatewayMode, IpFamily, Network, NodeId, Role};
+
+use super::SkipReason;
+use super::default_services::DefaultServices;
+use super::definition::Details;
+use super::node::ZoneNode;
+use super::uplink::Uplink;
+
+/// Place in the join subnet of the cluster router of a layer3 network.
+const CLUSTER_ROUTER: u128 = 1;
+/// Place in the masquerade subnet of the host.
+const HOST_MASQUERADE: u128 = 2;
+/// Place in the masquerade subnet of the next hop of replies to the host, which does not exist.
+const DUMMY_NEXT_HOP: u128 = 4;
+/// Place in the masquerade subnet of sources whose own load balancer sends them back.
+const HAIRPIN_MASQUERADE: u128 = 5;
+/// Places in the masquerade subnet before those of user-defined networks, which have two each.
+const RESERVED_MASQUERADES: u128 = 10;
+
+/// A network in the zone of a node.
+pub(super) struct Site<'a> {
+    pub(super) network: &'a Network,
+    pub(super) details: &'a Details,
+    pub(super) node: &'a ZoneNode,
+    pub(super) node_id: NodeId,
+    pub(super) chassis: &'a str,
+    pub(super) settings: &'a ClusterSettings,
+    pub(super) services: &'a DefaultServices,
+    /// `None`: the node has no gateway.
+    pub(super) uplink: Option<Uplink>,
+}
+
+impl<'a> Site<'a> {
+    pub(super) fn new(
+        network: &'a Network,
+        details: &'a Details,
+        node: &'a ZoneNode,
+        settings: &'a ClusterSettings,
+        services: &'a DefaultServices,
+    ) -> Result<Self, SkipReason> {
+        let (node_id, chassis) = node.identity()?;
+        Ok(Self {
+            network,
+            details,
+            node,
+            node_id,
+            chassis,
+            settings,
+            services,
+            uplink: node.uplink(settings),
+        })
+    }
+
+    pub(super) fn is_primary(&self) -> bool {
+        self.network.role == Role::Primary
+    }
+
+    pub(super) fn has_local_gateway(&self) -> bool {
+        self.settings.gateway_mode == GatewayMode::Local
+    }
+
+    /// MTU of the network.
+    pub(super) fn mtu(&self) -> u32 {
+        self.details.mtu.unwrap_or(self.settings.mtu)
+    }
+
+    /// The option of ports towards pods that makes them tell packets that are too big for the
+    /// cluster.
+    pub(super) fn gateway_mtu(&self) -> Option<(String, String)> {
+        self.node
+            .has_gateway_mtu
+            .then(|| ("gateway_mtu".to_owned(), self.settings.mtu.to_string()))
+    }
+
+    /// Families of the cluster, IPv4 first.
+    pub(super) fn cluster_families(&self) -> impl Iterator<Item = IpFamily> {
+        let settings = self.settings;
+        let families = IpFamily::BOTH.into_iter();
+        families.filter(move |family| settings.has_family(*family))
+    }
+
+    /// Families of the network, IPv4 first.
+    pub(super) fn network_families(&self) -> impl Iterator<Item = IpFamily> {
+        let network = self.network;
+        let families = IpFamily::BOTH.into_iter();
+        families.filter(move |family| network.has_family(*family))
+    }
+
+    /// Subnets of the network in the order of their families.
+    pub(super) fn subnets(&self) -> Vec<IpNet> {
+        IpFamily::BOTH
+            .into_iter()
+            .flat_map(|family| self.network.pod_subnets_of(family))
+            .collect()
+    }
+
+    fn join_address_at(&self, place: u128, family: IpFamily) -> Option<IpNet> {
+        nth_of_family(&self.network.join_subnets, place, family)
+    }
+
+    /// Join address of the gateway router of a node.
+    pub(super) fn join_address(&self, node: NodeId, family: IpFamily) -> Option<IpNet> {
+        self.join_address_at(node.get().into(), family)
+    }
+
+    /// Join addresses of the zone's gateway router, one for each family of the cluster.
+    pub(super) fn join_addresses(&self) -> Vec<IpNet> {
+        let families = self.cluster_families();
+        families
+            .filter_map(|family| self.join_address(self.node_id, family))
+            .collect()
+    }
+
+    /// Join addresses of the cluster router.
+    pub(super) fn cluster_router_addresses(&self) -> Vec<IpNet> {
+        let families = self.cluster_families();
+        families
+            .filter_map(|family| self.join_address_at(CLUSTER_ROUTER, family))
+            .collect()
+    }
+
+    /// The addresses of a node at the transit router: the router's and the gateway router's.
+    pub(super) fn transit_pair(&self, node: NodeId, family: IpFamily) -> Option<(IpNet, IpNet)> {
+        let subnets = &self.network.transit_subnets;
+        let even = 2 * u128::from(node.get());
+        let length = match family {
+            IpFamily::V4 => 31,
+            IpFamily::V6 => 127,
+        };
+        let at = |place| {
+            let address = nth_of_family(subnets, place, family)?;
+            IpNet::new(address.addr(), length).ok()
+        };
+        Some((at(even)?, at(even + 1)?))
+    }
+
+    /// [`transit_pair`](Self::transit_pair) for each family of the network.
+    pub(super) fn transit_pairs(&self, node: NodeId) -> Vec<(IpNet, IpNet)> {
+        let families = self.network_families();
+        families
+            .filter_map(|family| self.transit_pair(node, family))
+            .collect()
+    }
+
+    fn masquerade(&self, place: u128, family: IpFamily) -> Option<IpAddr> {
+        masquerade(self.settings, place, family)
+    }
+
+    /// Masquerade address of the network's gateway routers.
+    pub(super) fn gateway_masquerade(&self, family: IpFamily) -> Option<IpAddr> {
+        self.masquerade(self.own_masquerades() - 1, family)
+    }
+
+    /// Masquerade address of the network's management ports.
+    pub(super) fn management_masquerade(&self, family: IpFamily) -> Option<IpAddr> {
+        self.masquerade(self.own_masquerades(), family)
+    }
+
+    fn own_masquerades(&self) -> u128 {
+        RESERVED_MASQUERADES + 2 * u128::from(self.network.id.get())
+    }
+
+    /// Masquerade address of the host.
+    pub(super) fn host_masquerade(&self, family: IpFamily) -> Option<IpAddr> {
+        self.masquerade(HOST_MASQUERADE, family)
+    }
+
+    /// Next hop of replies to masquerade addresses, which does not exist.
+    pub(super) fn dummy_next_hop(&self, family: IpFamily) -> Option<IpAddr> {
+        self.masquerade(DUMMY_NEXT_HOP, family)
+    }
+
+    /// Source of packets that a load balancer sends back to their source.
+    pub(super) fn hairpin_masquerade(&self, family: IpFamily) -> Option<IpAddr> {
+        self.masquerade(HAIRPIN_MASQUERADE, family)
+    }
+}
+
+/// The masquerade subnet of a family.
+pub(super) fn masquerade_subnet(settings: &ClusterSettings, family: IpFamily) -> Option<IpNet> {
+    let mut subnets = settings.masquerade_subnets.iter().copied();
+    subnets.find(|subnet| IpFamily::of_net(*subnet) == family)
+}
+
+fn masquerade(settings: &ClusterSettings, place: u128, family: IpFamily) -> Option<IpAddr> {
+    nth_address(masquerade_subnet(settings, family)?, place)
+}
+
+/// The address `place` after the first one of the subnet of a family, with the subnet's length.
+fn nth_of_family(subnets: &[IpNet], place: u128, family: IpFamily) -> Option<IpNet> {
+    let mut subnets = subnets.iter().copied();
+    let subnet = subnets.find(|subnet| IpFamily::of_net(*subnet) == family)?;
+    IpNet::new(nth_address(subnet, place)?, subnet.prefix_len()).ok()
+}

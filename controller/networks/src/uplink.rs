@@ -1,0 +1,180 @@
+//! Uplink of a node: how its gateway routers reach the network outside of the cluster.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use patchbay_model::arithmetic::nth_address;
+use patchbay_model::{ClusterSettings, IpFamily, NodeId, mac_address};
+use serde::Deserialize;
+
+/// Node annotation: gateway configuration of the node, by network.
+const GATEWAY_CONFIG: &str = "k8s.ovn.org/l3-gateway-config";
+/// Entry of the annotation that all networks use.
+const SHARED_ENTRY: &str = "default";
+/// Mode of a node without gateway.
+const DISABLED: &str = "disabled";
+/// Bridge of a node without annotation: the one that OVN-Kubernetes' installers create.
+const DERIVED_BRIDGE: &str = "br-ex";
+/// Node addresses, IPv4 first, of nodes without annotation: the ranges of kind's clusters.
+const DERIVED_RANGES: [IpNet; 2] = [
+    IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(172, 18, 0, 0), 16)),
+    IpNet::V6(Ipv6Net::new_assert(
+        Ipv6Addr::new(0xfc00, 0xf853, 0xccd, 0xe793, 0, 0, 0, 0),
+        64,
+    )),
+];
+
+/// Bridge, addresses and next hops of a node.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Uplink {
+    /// `false`: the node has no gateway.
+    pub(super) is_enabled: bool,
+    pub(super) bridge: String,
+    pub(super) mac: String,
+    /// IPv4 first, with the length of the range.
+    pub(super) addresses: Vec<IpNet>,
+    pub(super) next_hops: Vec<IpAddr>,
+    /// `None`: packets are not tagged.
+    pub(super) vlan: Option<i64>,
+}
+
+/// Entry of the annotation.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct RawConfig {
+    mode: String,
+    bridge_id: String,
+    mac_address: String,
+    ip_addresses: Vec<IpNet>,
+    ip_address: Option<IpNet>,
+    next_hops: Vec<IpAddr>,
+    next_hop: Option<IpAddr>,
+    vlan_id: String,
+}
+
+impl Uplink {
+    /// Reads the annotation of a node. `None`: there is none that can be read.
+    pub(super) fn read(annotations: Option<&BTreeMap<String, String>>) -> Option<Self> {
+        let text = annotations?.get(GATEWAY_CONFIG)?;
+        let mut entries: BTreeMap<String, RawConfig> = serde_json::from_str(text).ok()?;
+        let raw = entries.remove(SHARED_ENTRY)?;
+        let mut addresses = raw.ip_addresses;
+        if addresses.is_empty() {
+            addresses.extend(raw.ip_address);
+        }
+        addresses.sort_by_key(|address| address.addr().is_ipv6());
+        let mut next_hops = raw.next_hops;
+        if next_hops.is_empty() {
+            next_hops.extend(raw.next_hop);
+        }
+        Some(Self {
+            is_enabled: raw.mode != DISABLED && !addresses.is_empty(),
+            bridge: raw.bridge_id,
+            mac: raw.mac_address,
+            addresses,
+            next_hops,
+            vlan: raw.vlan_id.parse().ok().filter(|id| *id != 0),
+        })
+    }
+
+    /// The uplink of a node whose manifest does not name one. The node's address is the one of its
+    /// id in [`DERIVED_RANGES`], and the first address of the range is the next hop.
+    pub(super) fn derived(id: NodeId) -> Self {
+        let nth = |range: &IpNet, n: u128| {
+            let address = nth_address(*range, n)?;
+            IpNet::new(address, range.prefix_len()).ok()
+        };
+        let id = u128::from(id.get());
+        let addresses: Vec<IpNet> = DERIVED_RANGES
+            .iter()
+            .filter_map(|range| nth(range, id))
+            .collect();
+        let next_hops = DERIVED_RANGES.iter().filter_map(|range| nth(range, 1));
+        Self {
+            is_enabled: true,
+            bridge: DERIVED_BRIDGE.to_owned(),
+            mac: addresses
+                .first()
+                .map(|address| mac_address(address.addr()))
+                .unwrap_or_default(),
+            next_hops: next_hops.map(|hop| hop.addr()).collect(),
+            addresses,
+            vlan: None,
+        }
+    }
+
+    /// The uplink with the families of the cluster only.
+    pub(super) fn of_families(mut self, settings: &ClusterSettings) -> Self {
+        self.addresses
+            .retain(|address| settings.has_family(IpFamily::of_net(*address)));
+        self.next_hops
+            .retain(|hop| settings.has_family(IpFamily::of(*hop)));
+        self
+    }
+
+    /// The first address of a family.
+    pub(super) fn address(&self, family: IpFamily) -> Option<IpAddr> {
+        let mut addresses = self.addresses.iter().map(IpNet::addr);
+        addresses.find(|address| IpFamily::of(*address) == family)
+    }
+
+    /// The next hop of a family: as in OVN-Kubernetes, the last one.
+    pub(super) fn next_hop(&self, family: IpFamily) -> Option<IpAddr> {
+        let mut hops = self.next_hops.iter().rev().copied();
+        hops.find(|hop| IpFamily::of(*hop) == family)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(config: &str) -> Uplink {
+        let annotations = [(GATEWAY_CONFIG.to_owned(), config.to_owned())].into();
+        Uplink::read(Some(&annotations)).unwrap()
+    }
+
+    #[test]
+    fn the_annotation_is_read_with_its_single_valued_fields() {
+        let uplink = read(
+            r#"{"default":{"mode":"local","bridge-id":"breth0","mac-address":"02:00:00:00:00:01",
+            "ip-address":"172.19.0.2/24","next-hop":"172.19.0.1","vlan-id":"7"}}"#,
+        );
+        assert!(uplink.is_enabled);
+        assert_eq!(uplink.address(IpFamily::V4), "172.19.0.2".parse().ok());
+        assert_eq!(uplink.next_hop(IpFamily::V4), "172.19.0.1".parse().ok());
+        assert_eq!(
+            (uplink.next_hop(IpFamily::V6), uplink.vlan),
+            (None, Some(7))
+        );
+        assert!(!read(r#"{"default":{"mode":"disabled"}}"#).is_enabled);
+    }
+
+    #[test]
+    fn of_two_next_hops_of_one_family_the_last_one_counts() {
+        let uplink = read(
+            r#"{"default":{"ip-addresses":["fd00::2/64","172.19.0.2/24"],
+            "next-hops":["172.19.0.1","172.19.0.254"],"vlan-id":"0"}}"#,
+        );
+        assert_eq!(uplink.next_hop(IpFamily::V4), "172.19.0.254".parse().ok());
+        assert!(uplink.addresses[0].addr().is_ipv4());
+        assert_eq!(uplink.vlan, None);
+    }
+
+    #[test]
+    fn a_node_without_annotation_has_the_addresses_of_its_id() {
+        let uplink = Uplink::derived(NodeId::try_new(7).unwrap());
+        assert_eq!(uplink.address(IpFamily::V4), "172.18.0.7".parse().ok());
+        assert_eq!(uplink.next_hop(IpFamily::V4), "172.18.0.1".parse().ok());
+        assert_eq!(uplink.mac, "0a:58:ac:12:00:07");
+        let settings = ClusterSettings {
+            families: vec![IpFamily::V6],
+            ..ClusterSettings::default()
+        };
+        let uplink = uplink.of_families(&settings);
+        assert_eq!(uplink.address(IpFamily::V4), None);
+        let address = "fc00:f853:ccd:e793::7".parse().ok();
+        assert_eq!(uplink.address(IpFamily::V6), address);
+    }
+}
