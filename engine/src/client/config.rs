@@ -84,8 +84,11 @@ pub struct Config {
     /// Minimum and maximum of the delay between two rounds of connection attempts: see
     /// [`Backoff`](crate::backoff::Backoff).
     pub backoff: (Duration, Duration),
-    /// Maximum length of a received message, in bytes.
+    /// Maximum length of a received message, in bytes. Rows are decoded while they arrive, so that a
+    /// long message takes much less memory.
     pub max_message: usize,
+    /// Maximum length of a received string, such as a column's value or an error, in bytes.
+    pub max_string: usize,
 }
 
 /// The tables, columns and rows that a replica holds. Tables and columns that the server's schema
@@ -118,6 +121,7 @@ impl Config {
             unix_probe_interval: None,
             backoff: (Duration::from_secs(1), Duration::from_secs(8)),
             max_message: 1 << 30,
+            max_string: 16 << 20,
         }
     }
 

@@ -31,11 +31,11 @@ pub(super) struct Rpc {
 }
 
 impl Rpc {
-    /// A connection that accepts messages of at most `max_message` bytes. `probe_interval` is
-    /// `None` for no probes.
-    pub(super) fn new(max_message: usize, probe_interval: Option<Duration>, now: Instant) -> Self {
+    /// A connection that accepts the messages of the framer. `probe_interval` is `None` for no
+    /// probes.
+    pub(super) fn new(framer: Framer, probe_interval: Option<Duration>, now: Instant) -> Self {
         Self {
-            framer: Framer::new(max_message),
+            framer,
             outbox: Outbox::default(),
             unsent_reply_bytes: 0,
             last_id: 0,
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn requests_have_ids_and_end_positions() {
-        let mut rpc = Rpc::new(1000, None, Instant::now());
+        let mut rpc = Rpc::new(Framer::new(1000), None, Instant::now());
         assert_eq!(
             rpc.request("list_dbs", |out| out.extend_from_slice(b"[]")),
             1
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn a_silent_server_is_probed_and_then_reported() {
         let start = Instant::now();
-        let mut rpc = Rpc::new(1000, Some(5 * SECOND), start);
+        let mut rpc = Rpc::new(Framer::new(1000), Some(5 * SECOND), start);
         assert_eq!(rpc.deadline(), Some(start + 5 * SECOND));
         assert_eq!(rpc.on_deadline(start + 4 * SECOND), Ok(()));
         assert_eq!(output(&mut rpc), "");
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn progress_of_a_waiting_write_is_a_sign_of_life() {
         let start = Instant::now();
-        let mut rpc = Rpc::new(1000, Some(5 * SECOND), start);
+        let mut rpc = Rpc::new(Framer::new(1000), Some(5 * SECOND), start);
         for seconds in (4..40).step_by(4) {
             rpc.on_deadline(start + seconds * SECOND).unwrap();
             rpc.on_send_progress(start + seconds * SECOND);
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn without_an_interval_there_are_no_probes() {
         let start = Instant::now();
-        let mut rpc = Rpc::new(1000, None, start);
+        let mut rpc = Rpc::new(Framer::new(1000), None, start);
         assert_eq!(rpc.deadline(), None);
         assert_eq!(rpc.on_deadline(start + 1000 * SECOND), Ok(()));
         assert_eq!(output(&mut rpc), "");

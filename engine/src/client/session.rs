@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use patchbay_schemas::json::{Json, Reader, TextBuf, write};
+use patchbay_schemas::json::{Framer, Json, Reader, TextBuf, write};
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::wire::{Message, MonitorRequests, MonitorVersion, Reply};
 use uuid::Uuid;
@@ -149,7 +149,8 @@ impl Session {
         fence_lock: Arc<str>,
         now: Instant,
     ) -> Self {
-        let mut rpc = Rpc::new(config.max_message, config.probe_interval(remote), now);
+        let framer = Framer::new(config.max_message).with_max_string(config.max_string);
+        let mut rpc = Rpc::new(framer, config.probe_interval(remote), now);
         let request = rpc.request(
             super::server_database::SERVER_MONITOR_VERSION.method(),
             ServerDatabase::write_params,

@@ -115,6 +115,7 @@ pub struct Framer {
     /// ones.
     pub(crate) waits_at_len: Option<usize>,
     max_len: usize,
+    max_string: usize,
 }
 
 impl Framer {
@@ -127,7 +128,18 @@ impl Framer {
             removed: 0,
             waits_at_len: None,
             max_len,
+            max_string: usize::MAX,
         }
+    }
+
+    /// Refuses strings of which more than `max_string` bytes have arrived without their end.
+    ///
+    /// A text may be long because it has many rows, which are decoded while they arrive. A string is
+    /// held as a whole.
+    #[must_use]
+    pub fn with_max_string(mut self, max_string: usize) -> Self {
+        self.max_string = max_string;
+        self
     }
 
     /// Appends received bytes, split at any point.
@@ -161,6 +173,12 @@ impl Framer {
             });
         }
         let Some(end) = found else {
+            if self.scanner.open_string_len() > self.max_string {
+                return Err(JsonError {
+                    at: self.scanner.at + self.removed,
+                    problem: "string is longer than the limit",
+                });
+            }
             if self.scanner.is_between_texts() {
                 // White space between texts belongs to neither.
                 self.start = self.buffer.len();
@@ -333,5 +351,18 @@ mod tests {
         let mut framer = Framer::new(10);
         framer.push(b"[1,2,3,4,5,6");
         assert!(framer.next_text().is_err());
+    }
+
+    #[test]
+    fn long_strings_are_refused_before_their_end() {
+        let mut framer = Framer::new(usize::MAX).with_max_string(10);
+        framer.push(br#"["0123456789", "01234","#);
+        assert!(framer.next_text().unwrap().is_none());
+        framer.push(br#""012\"56"#);
+        assert!(framer.next_text().unwrap().is_none());
+        framer.push(b"789012");
+        let error = framer.next_text().unwrap_err();
+        assert_eq!(error.problem, "string is longer than the limit");
+        assert_eq!(error.at, 23);
     }
 }

@@ -89,6 +89,14 @@ impl Scanner {
         self.expect == Expect::Start
     }
 
+    /// Length of the string that the end of the input cut; 0 outside of strings.
+    pub(super) fn open_string_len(&self) -> usize {
+        match self.in_string {
+            0 => 0,
+            scanned => scanned.saturating_sub(self.at),
+        }
+    }
+
     /// Scans `text`, which starts with the bytes scanned before. Returns the end of the first
     /// complete text.
     ///

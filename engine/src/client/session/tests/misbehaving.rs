@@ -249,3 +249,21 @@ fn a_message_over_the_limit_ends_the_session() {
         "{error}"
     );
 }
+
+#[test]
+fn a_string_over_the_limit_ends_the_session_before_its_end() {
+    let remote = Remote::Unix("x".into());
+    let mut config = Config::new(remote.clone().into(), "D");
+    config.max_string = 100;
+    let mut scene = Scene::with(config, &remote);
+    scene
+        .send(&format!(r#"{{"id":1,"result":["{}"#, "x".repeat(90)))
+        .unwrap();
+    let error = scene.send(&"x".repeat(20)).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("string is longer than the limit"),
+        "{error}"
+    );
+}
