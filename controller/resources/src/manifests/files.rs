@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -30,25 +30,50 @@ impl fmt::Display for LoadError {
     }
 }
 
-/// Reads manifests from files, from folders, and from `stdin` for the path `-`.
-///
-/// A folder stands for all its `*.yaml`, `*.yml` and `*.json` files, including those in
-/// subfolders, in the order of their names. Hidden entries, pipes, sockets and links to folders
-/// are skipped.
+/// Default of the maximum length of all manifests together, in bytes. The objects of a manifest take
+/// about forty times its length while they are read.
+pub const DEFAULT_MAX_MANIFEST_BYTES: u64 = 64 << 20;
+/// Maximum length of a state file, in bytes. It holds one object, of which an API server accepts at
+/// most 3 MiB.
+const MAX_STATE_FILE_BYTES: u64 = 16 << 20;
+
+/// Reads manifests of at most [`DEFAULT_MAX_MANIFEST_BYTES`] together: see [`read_manifests_within`].
 ///
 /// # Errors
 /// [`LoadError`] with the errors of all files.
 pub fn read_manifests(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Inventory, LoadError> {
+    read_manifests_within(paths, stdin, DEFAULT_MAX_MANIFEST_BYTES)
+}
+
+/// Reads manifests from files, from folders, and from `stdin` for the path `-`, at most `max_bytes`
+/// bytes together.
+///
+/// A folder stands for all its `*.yaml`, `*.yml` and `*.json` files, including those in
+/// subfolders, in the order of their names. Hidden entries, pipes, sockets, devices and links to
+/// anything but files are skipped.
+///
+/// # Errors
+/// [`LoadError`] with the errors of all files. After the first file that exceeds the limit, no other
+/// one is read.
+pub fn read_manifests_within(
+    paths: &[PathBuf],
+    stdin: &mut dyn Read,
+    max_bytes: u64,
+) -> Result<Inventory, LoadError> {
+    let mut budget = ByteBudget::new(max_bytes);
     let mut decoder = Decoder::new(Origin::Manifest);
     for path in paths {
         if path.as_os_str() == "-" {
-            let mut bytes = Vec::new();
-            let read = stdin.read_to_end(&mut bytes).map(|_| bytes);
+            let read = budget.read(&mut *stdin);
             decode_file(&mut decoder, STANDARD_INPUT_NAME, read);
         } else if path.is_dir() {
-            read_folder(&mut decoder, path);
+            read_folder(&mut decoder, path, &mut budget);
         } else {
-            decode_file(&mut decoder, &path.display().to_string(), fs::read(path));
+            let read = File::open(path).and_then(|file| budget.read(file));
+            decode_file(&mut decoder, &path.display().to_string(), read);
+        }
+        if budget.is_exceeded {
+            break;
         }
     }
     if decoder.objects == 0 && decoder.errors.is_empty() {
@@ -87,7 +112,7 @@ pub fn read_state_files(files: &[PathBuf]) -> Result<Inventory, LoadError> {
     for file in files {
         let name = file.display().to_string();
         let before = (decoder.objects, decoder.errors.len());
-        decode_file(&mut decoder, &name, fs::read(file));
+        decode_file(&mut decoder, &name, read_state_file(file));
         if (decoder.objects, decoder.errors.len()) == before {
             decoder.errors.push(file_problem(format!(
                 "no object in state file {name}: restore the file, or remove it to discard the state"
@@ -97,7 +122,55 @@ pub fn read_state_files(files: &[PathBuf]) -> Result<Inventory, LoadError> {
     decoder.finish()
 }
 
-fn read_folder(decoder: &mut Decoder, folder: &Path) {
+/// Reads a state file. Pipes and devices, which may have no end, are errors.
+fn read_state_file(file: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(file)?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    let limit = MAX_STATE_FILE_BYTES;
+    File::open(file)?.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        let message = format!("it has more than {} MiB", limit >> 20);
+        return Err(io::Error::other(message));
+    }
+    Ok(bytes)
+}
+
+/// Bytes of manifests that may still be read.
+struct ByteBudget {
+    limit: u64,
+    left: u64,
+    is_exceeded: bool,
+}
+
+impl ByteBudget {
+    fn new(limit: u64) -> Self {
+        Self {
+            limit,
+            left: limit,
+            is_exceeded: false,
+        }
+    }
+
+    /// Reads until the end, or until the budget is exceeded, which is an error.
+    fn read(&mut self, from: impl Read) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        from.take(self.left.saturating_add(1))
+            .read_to_end(&mut bytes)?;
+        if let Some(left) = self.left.checked_sub(bytes.len() as u64) {
+            self.left = left;
+            return Ok(bytes);
+        }
+        self.is_exceeded = true;
+        Err(io::Error::other(format!(
+            "the manifests have more than {} MiB together; --manifest-limit sets the limit",
+            self.limit >> 20
+        )))
+    }
+}
+
+fn read_folder(decoder: &mut Decoder, folder: &Path, budget: &mut ByteBudget) {
     let mut files = Vec::new();
     if let Err((path, error)) = find_manifests(folder, &mut files) {
         decoder
@@ -111,7 +184,11 @@ fn read_folder(decoder: &mut Decoder, folder: &Path) {
         decoder.errors.push(file_problem(message));
     }
     for file in files {
-        decode_file(decoder, &file.display().to_string(), fs::read(&file));
+        let read = File::open(&file).and_then(|file| budget.read(file));
+        decode_file(decoder, &file.display().to_string(), read);
+        if budget.is_exceeded {
+            break;
+        }
     }
 }
 
@@ -139,7 +216,9 @@ fn find_manifests(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), (PathBu
 
 fn is_manifest(path: &Path) -> bool {
     let extension = path.extension().and_then(OsStr::to_str);
-    matches!(extension, Some("yaml" | "yml" | "json")) && !path.is_dir()
+    let is_other = |metadata: fs::Metadata| !metadata.is_file();
+    // A link to nothing stays, so that it is reported.
+    matches!(extension, Some("yaml" | "yml" | "json")) && !fs::metadata(path).is_ok_and(is_other)
 }
 
 fn decode_file(decoder: &mut Decoder, name: &str, bytes: io::Result<Vec<u8>>) {

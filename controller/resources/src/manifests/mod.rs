@@ -16,6 +16,9 @@ mod yaml;
 mod tests;
 
 pub use decode::from_json;
-pub use files::{LoadError, manifest_files, read_manifests, read_state_files};
+pub use files::{
+    DEFAULT_MAX_MANIFEST_BYTES, LoadError, manifest_files, read_manifests, read_manifests_within,
+    read_state_files,
+};
 pub use inventory::{Inventory, InventoryKind, ObjectKey, Objects, Origin, Sourced, describe};
 pub use problem::{Problem, SourceLocation};

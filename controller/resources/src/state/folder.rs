@@ -1,8 +1,8 @@
 //! State folder: reading and writing of state files.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -97,14 +97,20 @@ impl StateFolder {
         for kind in STATE_KINDS {
             let folder = self.0.join((kind.folder)());
             let objects = (kind.objects)(inventory);
+            refuse_link(&folder)?;
             if !objects.is_empty() {
                 fs::create_dir_all(&folder).map_err(failed("create", &folder))?;
             }
             let mut written = BTreeSet::new();
+            let mut is_changed = false;
             for (name, object) in objects {
                 let path = folder.join(format!("{name}.{FILE_EXTENSION}"));
-                write_file(&path, &object)?;
+                is_changed |= write_file(&path, &object)?;
                 written.insert(path);
+            }
+            if is_changed {
+                let synced = File::open(&folder).and_then(|folder| folder.sync_all());
+                synced.map_err(failed("sync", &folder))?;
             }
             let files = list_files(&folder).map_err(failed("list", &folder))?;
             for file in files.iter().filter(|file| !written.contains(*file)) {
@@ -204,23 +210,58 @@ fn list_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Writes an object into a hidden file in the same folder, and renames it over the old file.
-fn write_file(path: &Path, object: &Value) -> Result<(), StateError> {
+/// Writes an object into a hidden file in the same folder, and renames it over the old file. The
+/// content is on the disk before the name is. Returns `true` unless the old file has this text.
+///
+/// A symbolic link is replaced, not followed.
+fn write_file(path: &Path, object: &Value) -> Result<bool, StateError> {
     let yaml = serde_saphyr::to_string(object)
         .map_err(io::Error::other)
         .map_err(failed("write", path))?;
     let text = format!("{FILE_HEADING}{yaml}");
-    if fs::read(path).is_ok_and(|old| old == text.as_bytes()) {
-        return Ok(());
+    if is_regular(path) && fs::read(path).is_ok_and(|old| old == text.as_bytes()) {
+        return Ok(false);
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.new"));
-    fs::write(&temporary, text).map_err(failed("write", &temporary))?;
-    fs::rename(&temporary, path).map_err(failed("replace", path))
+    let mut file = create_file(&temporary).map_err(failed("create", &temporary))?;
+    file.write_all(text.as_bytes())
+        .and_then(|()| file.sync_all())
+        .map_err(failed("write", &temporary))?;
+    fs::rename(&temporary, path).map_err(failed("replace", path))?;
+    Ok(true)
 }
 
-/// Removes a state file. A file without the heading stays.
+/// Creates a file. What an earlier run has left there is removed, be it a file or a link.
+fn create_file(path: &Path) -> io::Result<File> {
+    match File::create_new(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(path)?;
+            File::create_new(path)
+        }
+        created => created,
+    }
+}
+
+/// `true` if the path is a file, not a link to one.
+fn is_regular(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
+}
+
+/// Refuses a path that is a symbolic link, because it may lead out of the state folder.
+pub(super) fn refuse_link(path: &Path) -> Result<(), StateError> {
+    if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) {
+        let error = io::Error::other("it is a symbolic link");
+        return Err(failed("use", path)(error));
+    }
+    Ok(())
+}
+
+/// Removes a state file. A file without the heading stays, and so do links, pipes and devices.
 fn remove_file(path: &Path) -> Result<(), StateError> {
+    if !is_regular(path) {
+        return Ok(());
+    }
     let text = fs::read(path).map_err(failed("read", path))?;
     if text.starts_with(FILE_HEADING.as_bytes()) {
         fs::remove_file(path).map_err(failed("remove", path))?;

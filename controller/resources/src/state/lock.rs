@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::folder::{StateError, failed};
+use super::folder::{StateError, failed, refuse_link};
 
 /// Name of the lock file in the state folder.
 const LOCK_FILE_NAME: &str = ".lock";
@@ -26,6 +26,7 @@ impl StateLock {
         let path = folder.join(LOCK_FILE_NAME);
         loop {
             fs::create_dir_all(folder).map_err(failed("create", folder))?;
+            refuse_other_files(&path)?;
             let file = match File::create(&path) {
                 // Another run has just removed the folder.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => {
@@ -54,6 +55,7 @@ impl StateLock {
         use io::ErrorKind::{NotADirectory, NotFound};
 
         let path = folder.join(LOCK_FILE_NAME);
+        refuse_other_files(&path)?;
         let file = match File::open(&path) {
             // `StateFolder::load` reports a path that is not a folder.
             Err(error) if matches!(error.kind(), NotFound | NotADirectory) => None,
@@ -70,6 +72,16 @@ impl StateLock {
             _file: file,
         }))
     }
+}
+
+/// Refuses a lock file that is a link, a pipe or a device: to open it may write elsewhere or wait.
+fn refuse_other_files(path: &Path) -> Result<(), StateError> {
+    refuse_link(path)?;
+    if fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        let error = io::Error::other("not a regular file");
+        return Err(failed("lock", path)(error));
+    }
+    Ok(())
 }
 
 /// Converts the result of an attempt to lock. `false`: another run holds a conflicting lock.
