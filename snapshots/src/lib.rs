@@ -1,6 +1,6 @@
 //! Northbound databases rendered as `ovn-nbctl` prints them.
 //!
-//! [`show`] and [`show_named`] render `ovn-nbctl show [NAME]`, [`lr_route_list`] and
+//! [`show`] and [`show_named, show_router`] render `ovn-nbctl show [NAME]`, [`lr_route_list`] and
 //! [`lr_policy_list`] the commands with these names. The text equals the program's text for a
 //! database with the same rows and UUIDs, byte for byte. This includes the order of rows where the
 //! program follows its hash tables.
@@ -41,4 +41,4 @@ mod show;
 pub use lookup::RenderError;
 pub use policies::lr_policy_list;
 pub use routes::lr_route_list;
-pub use show::{show, show_named};
+pub use show::{show, show_named, show_router};

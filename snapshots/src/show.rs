@@ -43,6 +43,18 @@ pub fn show_named(snapshot: &Snapshot, id: &str) -> Result<String, RenderError> 
     Ok(text.output.finish())
 }
 
+/// Renders the router with a name or UUID. The text is empty if there is none.
+///
+/// # Errors
+/// Several routers have the name, or a row holds a value that OVN does not define.
+pub fn show_router(snapshot: &Snapshot, id: &str) -> Result<String, RenderError> {
+    let mut text = ShowText::new(snapshot);
+    if let Some((uuid, router)) = find(snapshot, id)? {
+        text.put_router(uuid, &router)?;
+    }
+    Ok(text.output.finish())
+}
+
 /// Rows of a table in the order of `ovn-nbctl`'s hash table.
 fn rows_in_hash_order<T: TableRow>(snapshot: &Snapshot) -> Result<Vec<(Uuid, T)>, TypeError> {
     let table = snapshot.typed::<T>();

@@ -1,11 +1,11 @@
 //! The networks' own rows in one zone: first pass, pass without changes, node added and removed,
 //! from 400 to 32,000 links (networks times nodes).
 //!
-//! `cargo bench --workspace --bench networks` runs both parts; `-- passes` or `-- commands` runs
-//! only that part, and a number limits the links. `passes` measures in this process, `commands`
-//! measures `patchbay apply` and `patchbay plan` with ovsdb-sim. They write
+//! `cargo bench --workspace --bench networks` runs all parts; `-- passes`, `-- commands` or
+//! `-- objects` runs only that part, and a number limits the links. `passes` measures in this
+//! process, `commands` measures `patchbay apply` and `patchbay plan` with ovsdb-sim. They write
 //! `benches/figures/networks.svg` and `benches/figures/networks-commands.svg`. `commands` needs
-//! OVN's schema.
+//! OVN's schema. `objects` measures `patchbay plan` on up to 10,000 objects of one kind.
 
 #![allow(
     clippy::print_stdout,
@@ -13,6 +13,7 @@
 )]
 
 mod commands;
+mod objects;
 mod passes;
 mod table;
 
@@ -32,7 +33,11 @@ const NODES: [usize; 4] = [25, 100, 400, 2_000];
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let parts: [(&str, Part); 2] = [("passes", passes::report), ("commands", commands::report)];
+    let parts: [(&str, Part); 3] = [
+        ("passes", passes::report),
+        ("commands", commands::report),
+        ("objects", objects::report),
+    ];
     parts::run(&parts, &arguments)
 }
 

@@ -18,7 +18,8 @@ use patchbay_networks::ZoneNetworks;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::{
-    Inventory, InventoryKind, LoadError, Objects as Sources, read_manifests,
+    DEFAULT_MAX_MANIFEST_BYTES, Inventory, InventoryKind, LoadError, ObjectKey, Objects as Sources,
+    read_manifests_within,
 };
 use patchbay_resources::state::{StateFolder, restore};
 
@@ -34,7 +35,8 @@ pub struct Cluster {
     pub warnings: Vec<String>,
 }
 
-/// Reads manifests and restores the annotations and status that an earlier run kept in `state`.
+/// Reads manifests of at most `max_bytes` together, and restores the annotations and status that an
+/// earlier run kept in `state`.
 ///
 /// # Errors
 /// A manifest cannot be read or is invalid, or the state does not fit the manifests.
@@ -42,8 +44,9 @@ pub fn load(
     paths: &[PathBuf],
     stdin: &mut dyn Read,
     state: Option<&StateFolder>,
+    max_bytes: u64,
 ) -> Result<Inventory, LoadError> {
-    let mut inventory = read_manifests(paths, stdin)?;
+    let mut inventory = read_manifests_within(paths, stdin, max_bytes)?;
     if let Some(folder) = state {
         restore(&mut inventory, &folder.load()?)?;
     }
@@ -68,7 +71,8 @@ impl Cluster {
         settings: ClusterSettings,
         now: Time,
     ) -> Result<Self, LoadError> {
-        Self::from_inventory(load(paths, stdin, state)?, settings, now)
+        let inventory = load(paths, stdin, state, DEFAULT_MAX_MANIFEST_BYTES)?;
+        Self::from_inventory(inventory, settings, now)
     }
 
     /// Completes the objects as the managers of a cluster would: allocates ids and subnets of nodes
@@ -164,9 +168,8 @@ impl Cluster {
     }
 
     fn change_connect(&mut self, name: &str, change: impl FnOnce(&mut ClusterNetworkConnect)) {
-        let connects = self.inventory.cluster_network_connects.iter_mut();
-        let found = connects.into_iter().find(|(key, _)| key.name == name);
-        if let Some((_, sourced)) = found {
+        let connects = &mut self.inventory.cluster_network_connects;
+        if let Some(sourced) = connects.get_mut(&ObjectKey::cluster(name)) {
             change(&mut sourced.object);
         }
     }

@@ -11,7 +11,7 @@ use patchbay_resources::cnc::NetworkSelector;
 use patchbay_resources::manifests::{
     Inventory, InventoryKind, ObjectKey, Problem, Sourced, describe,
 };
-use patchbay_resources::selector;
+use patchbay_resources::selector::{self, LabelIndex};
 use patchbay_resources::udn::NetworkStatus;
 
 /// Maximum number of namespaces or reasons that a warning lists; the rest is a count.
@@ -20,11 +20,12 @@ const MAX_LISTED: usize = 5;
 /// Returns warnings about selectors of connects that match nothing or only a part.
 pub(crate) fn selector_warnings(inventory: &Inventory, networks: &Networks) -> Vec<String> {
     let connects = inventory.cluster_network_connects.in_order().into_iter();
+    let labels = &Labels::new(inventory);
     connects
         .flat_map(|(_, connect)| {
             let selectors = connect.object.spec.network_selectors.iter().enumerate();
             selectors.flat_map(move |(place, entry)| {
-                let (member, messages) = check_selector(inventory, networks, entry);
+                let (member, messages) = check_selector(labels, networks, entry);
                 let field = format!("spec.networkSelectors[{place}].{member}");
                 let messages = messages.into_iter();
                 messages.map(move |message| problem(connect, Some(field.clone()), message))
@@ -33,23 +34,46 @@ pub(crate) fn selector_warnings(inventory: &Inventory, networks: &Networks) -> V
         .collect()
 }
 
+/// Objects that selectors select, by label.
+struct Labels<'a> {
+    /// ClusterUserDefinedNetworks, and the definitions of such networks. The manifests may contain
+    /// definitions without their network.
+    networks: LabelIndex<'a, ()>,
+    namespaces: LabelIndex<'a, (&'a ObjectKey, &'a Sourced<Namespace>)>,
+}
+
+impl<'a> Labels<'a> {
+    fn new(inventory: &'a Inventory) -> Self {
+        let networks = inventory.cluster_user_defined_networks.iter();
+        let nads = inventory.network_attachment_definitions.iter();
+        let nads = nads.filter(|(_, nad)| nad.object.controlling_cudn().is_some());
+        let namespaces = inventory.namespaces.iter();
+        Self {
+            networks: networks
+                .map(|(_, network)| ((), network.object.labels()))
+                .chain(nads.map(|(_, nad)| ((), nad.object.labels())))
+                .collect(),
+            namespaces: namespaces
+                .map(|(key, namespace)| ((key, namespace), namespace.object.labels()))
+                .collect(),
+        }
+    }
+}
+
+/// Selects objects. A selector with violations selects none.
+fn select<'i, T>(index: &'i LabelIndex<'_, T>, labels: &LabelSelector) -> Vec<&'i T> {
+    selector::parse("", labels).map_or_else(|_| Vec::new(), |selector| index.select(&selector))
+}
+
 /// Returns the path of the selector in the entry, and the warnings about it.
 fn check_selector(
-    inventory: &Inventory,
+    labels: &Labels<'_>,
     networks: &Networks,
     entry: &NetworkSelector,
 ) -> (&'static str, Vec<String>) {
     if let Some(member) = &entry.cluster_user_defined_network_selector {
-        let labels = &member.network_selector;
-        let mut networks = inventory.cluster_user_defined_networks.iter();
-        let mut nads = inventory.network_attachment_definitions.iter();
-        // The manifests may contain attachment definitions without their network.
-        let found = networks.any(|(_, network)| selector::matches(labels, network.object.labels()))
-            || nads.any(|(_, nad)| {
-                nad.object.controlling_cudn().is_some()
-                    && selector::matches(labels, nad.object.labels())
-            });
-        let messages = (!found).then(|| "matches no network".to_owned());
+        let is_found = !select(&labels.networks, &member.network_selector).is_empty();
+        let messages = (!is_found).then(|| "matches no network".to_owned());
         return (
             "clusterUserDefinedNetworkSelector.networkSelector",
             messages.into_iter().collect(),
@@ -60,21 +84,18 @@ fn check_selector(
     };
     (
         "primaryUserDefinedNetworkSelector.namespaceSelector",
-        check_namespaces(inventory, networks, &member.namespace_selector),
+        check_namespaces(&labels.namespaces, networks, &member.namespace_selector),
     )
 }
 
 /// Returns warnings about selected namespaces that have no primary network. A selector of all
 /// namespaces gives no warning about single namespaces.
 fn check_namespaces(
-    inventory: &Inventory,
+    namespaces: &LabelIndex<'_, (&ObjectKey, &Sourced<Namespace>)>,
     networks: &Networks,
     labels: &LabelSelector,
 ) -> Vec<String> {
-    let selected = inventory
-        .namespaces
-        .iter()
-        .filter(|(_, namespace)| selector::matches(labels, namespace.object.labels()));
+    let selected = select(namespaces, labels).into_iter().copied();
     let (labelled, others): (Vec<_>, Vec<_>) = selected.partition(|(_, namespace)| {
         let labels = namespace.object.labels();
         labels.contains_key(PRIMARY_NETWORK_LABEL)
@@ -182,6 +203,12 @@ pub(crate) fn definition_warnings(
     reported: &BTreeSet<NadKey>,
 ) -> Vec<String> {
     let nads = inventory.network_attachment_definitions.in_order();
+    let warned: BTreeSet<&str> = inventory
+        .warnings
+        .iter()
+        .filter(|warning| warning.field.as_deref() == Some("spec.config"))
+        .filter_map(|warning| warning.object.as_deref())
+        .collect();
     let refused = nads.into_iter().filter_map(|(_, nad)| {
         let key = patchbay_resources::conversion::nad_key(&nad.object);
         let problem = networks.problems().get(&key)?;
@@ -190,11 +217,7 @@ pub(crate) fn definition_warnings(
             return None;
         }
         let object = describe(&nad.object);
-        let is_reported = reported.contains(&key)
-            || inventory.warnings.iter().any(|warning| {
-                warning.object.as_ref() == Some(&object)
-                    && warning.field.as_deref() == Some("spec.config")
-            });
+        let is_reported = reported.contains(&key) || warned.contains(&*object);
         (!is_reported).then_some((nad, problem))
     });
     refused

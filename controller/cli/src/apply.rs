@@ -28,7 +28,12 @@ pub(super) async fn apply(
     }
     let state = folder(manifests.state.as_ref(), &manifests.paths)?;
     let _lock = lock(state.as_ref(), console).await?;
-    let inventory = load(&manifests.paths, console.input, state.as_ref())?;
+    let inventory = load(
+        &manifests.paths,
+        console.input,
+        state.as_ref(),
+        manifests.manifest_limit.bytes(),
+    )?;
     ApplySession::default()
         .apply(manifests, inventory, state.as_ref(), console)
         .await

@@ -12,6 +12,7 @@ use super::args::Format;
 use super::console::Console;
 use super::document::{Document, Zone};
 use super::failure::Failure;
+use super::routers::RoutersByName;
 use super::text;
 
 /// Rows and reports of the zones that were reconciled.
@@ -38,10 +39,11 @@ impl ApplyReport {
             message,
         };
         let snapshot = zone.northbound().snapshot();
-        let text = text::render_zone(name, &outcome, &snapshot)
+        let routers = RoutersByName::new(&snapshot);
+        let text = text::render_zone(name, &outcome, &routers)
             .map_err(|error| unprintable(error.to_string()))?;
         let document =
-            Zone::new(name, &outcome, &snapshot).map_err(|error| unprintable(error.to_string()))?;
+            Zone::new(name, &outcome, &routers).map_err(|error| unprintable(error.to_string()))?;
         self.texts.push(text);
         self.documents.push(document);
         self.reports.insert(name.to_owned(), outcome.reports);

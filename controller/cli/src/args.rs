@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use super::keys::Keys;
 #[cfg(feature = "lab")]
 use super::lab_args::Lab;
+use super::manifest_limit::ManifestLimit;
 #[cfg(feature = "kubernetes")]
 use super::names;
 use super::ranges::ClusterRanges;
@@ -111,6 +112,8 @@ pub(super) struct Manifests {
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
     #[command(flatten)]
+    pub(super) manifest_limit: ManifestLimit,
+    #[command(flatten)]
     pub(super) limit: TimeLimit,
     #[command(flatten)]
     pub(super) keys: Keys,
@@ -149,6 +152,8 @@ pub(super) struct Explain {
     /// The folder in which `apply --state` keeps annotations and status.
     #[arg(long, value_name = "DIR", requires = "paths")]
     pub(super) state: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) manifest_limit: ManifestLimit,
     #[command(flatten)]
     pub(super) limit: TimeLimit,
     #[command(flatten)]

@@ -1,12 +1,21 @@
 //! Standard input, output and error of a command.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 
+use patchbay_model::printable::printable;
 use serde::Serialize;
 
 use super::args::Format;
 use super::failure::Failure;
+
+/// Maximum number of warnings about one subject; the rest is a count, so that the end of the output
+/// stays on a screen.
+const MAX_WARNINGS: usize = 10;
+/// Maximum number of lines for a failure.
+const MAX_REASONS: usize = 20;
+/// Maximum length of a line on standard error, in bytes.
+const MAX_LINE_BYTES: usize = 2_000;
 
 /// The streams of a command.
 pub(super) struct Console<'a> {
@@ -16,6 +25,8 @@ pub(super) struct Console<'a> {
     /// Lines that were written to `errors` since the last success of a command that retries, and
     /// are not repeated. `None`: every line is written.
     pub(super) reported: Option<BTreeSet<String>>,
+    /// Number of warnings by subject since [`report_omitted_warnings`](Self::report_omitted_warnings).
+    warnings: BTreeMap<&'static str, usize>,
     /// Number of YAML documents written to `output`.
     pub(super) documents: u64,
 }
@@ -31,37 +42,60 @@ impl<'a> Console<'a> {
             output,
             errors,
             reported: None,
+            warnings: BTreeMap::new(),
             documents: 0,
         }
     }
 }
 
 impl Console<'_> {
-    /// Writes a warning to standard error.
-    pub(super) fn warn(&mut self, warning: &str) -> io::Result<()> {
-        self.report(format!("warning: {warning}"))
+    /// Writes a warning to standard error, or only counts it if there were many about the subject.
+    pub(super) fn warn(&mut self, subject: &'static str, warning: &str) -> io::Result<()> {
+        let count = self.warnings.entry(subject).or_default();
+        *count += 1;
+        if *count > MAX_WARNINGS {
+            return Ok(());
+        }
+        self.report(&format!("warning: {warning}"))
+    }
+
+    /// Writes how many warnings were only counted, by subject, and begins to count again.
+    pub(super) fn report_omitted_warnings(&mut self) -> io::Result<()> {
+        for (subject, count) in std::mem::take(&mut self.warnings) {
+            if let Some(more @ 1..) = count.checked_sub(MAX_WARNINGS) {
+                self.report(&format!("warning: {more} more warnings about {subject}"))?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes the failure of a command to standard error, one line per reason.
     pub(super) fn report_failure(&mut self, failure: &Failure) {
-        for line in failure.to_string().lines() {
+        let mut lines = failure.reasons();
+        let more = lines.len().saturating_sub(MAX_REASONS);
+        lines.truncate(MAX_REASONS);
+        if more > 0 {
+            lines.push(format!("{more} more errors"));
+        }
+        for line in lines {
             // An error here cannot be reported anywhere.
-            self.report(format!("error: {line}")).unwrap_or_default();
+            self.report(&format!("error: {line}")).unwrap_or_default();
         }
     }
 
     /// Writes a line to standard error, unless it is in `reported`.
-    pub(super) fn report(&mut self, line: String) -> io::Result<()> {
+    pub(super) fn report(&mut self, text: &str) -> io::Result<()> {
+        let line = printable(text, MAX_LINE_BYTES);
         if self
             .reported
             .as_ref()
-            .is_some_and(|lines| lines.contains(&line))
+            .is_some_and(|lines| lines.contains(&*line))
         {
             return Ok(());
         }
         writeln!(self.errors, "{line}")?;
         if let Some(lines) = &mut self.reported {
-            lines.insert(line);
+            lines.insert(line.into_owned());
         }
         Ok(())
     }

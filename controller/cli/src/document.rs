@@ -8,6 +8,7 @@ use patchbay_schemas::typed::{Ref, TableRow, TypeError};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::routers::RoutersByName;
 use patchbay_app::zone::ZoneOutcome;
 use patchbay_connects::{ConnectReport, Counts};
 use patchbay_model::names;
@@ -97,7 +98,7 @@ impl Zone {
     pub(super) fn new(
         zone: &str,
         outcome: &ZoneOutcome,
-        snapshot: &Snapshot,
+        routers: &RoutersByName<'_>,
     ) -> Result<Self, TypeError> {
         let skipped = outcome.skipped_networks.iter().map(|skipped| Skipped {
             network: skipped.network.clone(),
@@ -105,7 +106,7 @@ impl Zone {
         });
         let connects = outcome.reports.iter().map(|(name, report)| {
             let counts = outcome.counts.get(name).copied().unwrap_or_default();
-            Connect::new(name, counts, report, snapshot)
+            Connect::new(name, counts, report, routers)
         });
         Ok(Self {
             name: zone.to_owned(),
@@ -120,11 +121,12 @@ impl Connect {
         name: &str,
         counts: Counts,
         report: &ConnectReport,
-        snapshot: &Snapshot,
+        routers: &RoutersByName<'_>,
     ) -> Result<Self, TypeError> {
+        let snapshot = routers.snapshot();
         let networks = report.connected.iter().map(|network| {
             let router = names::network_router(&network.network, network.owner.topology);
-            let router = named_router(&router, snapshot)?.filter(|_| network.is_local);
+            let router = routers.first(&router)?.filter(|_| network.is_local);
             Ok(Network {
                 name: network.network.clone(),
                 ports: network.ports,
@@ -139,17 +141,18 @@ impl Connect {
             deleted: counts.deleted,
             networks: networks.collect::<Result<_, _>>()?,
             messages: report.messages(),
-            router: Router::find(name, snapshot)?,
+            router: Router::find(name, routers)?,
         })
     }
 }
 
 impl Router {
     /// Reads the connect router. `None`: it does not exist.
-    fn find(connect: &str, snapshot: &Snapshot) -> Result<Option<Self>, TypeError> {
-        let Some(router) = named_router(&names::connect_router(connect), snapshot)? else {
+    fn find(connect: &str, routers: &RoutersByName<'_>) -> Result<Option<Self>, TypeError> {
+        let Some(router) = routers.first(&names::connect_router(connect))? else {
             return Ok(None);
         };
+        let snapshot = routers.snapshot();
         let mut ports: Vec<Port> = rows(&router.ports, snapshot)?
             .into_iter()
             .map(|port: LogicalRouterPort| Port {
@@ -175,14 +178,6 @@ impl Router {
             routes,
         }))
     }
-}
-
-fn named_router(name: &str, snapshot: &Snapshot) -> Result<Option<LogicalRouter>, TypeError> {
-    let table = snapshot.typed::<LogicalRouter>();
-    let mut routers = table.iter().map(|row| row.map(|(_, router)| router));
-    routers
-        .find(|router| router.as_ref().map_or(true, |router| router.name == name))
-        .transpose()
 }
 
 fn policies(router: Option<&LogicalRouter>, snapshot: &Snapshot) -> Result<Vec<Policy>, TypeError> {

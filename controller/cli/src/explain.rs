@@ -8,9 +8,9 @@ use super::console::Console;
 use super::failure::Failure;
 use super::state::{folder, lock_to_read};
 use super::zones::{now, open_zone};
-use patchbay_app::Cluster;
 use patchbay_app::northbound::NorthboundHandle;
 use patchbay_app::zone::ZoneReconciler;
+use patchbay_app::{Cluster, load};
 use patchbay_explain::{ZoneView, explain as explain_connect};
 use patchbay_model::{Node, Topology};
 use patchbay_resources::manifests::Inventory;
@@ -27,7 +27,7 @@ pub(super) async fn explain(
     let Explained::Cnc = arguments.kind;
     let cluster = read_cluster(arguments, console).await?;
     for warning in &cluster.warnings {
-        console.warn(warning)?;
+        console.warn("objects", warning)?;
     }
     let name = &*arguments.name;
     let database = match &arguments.nb {
@@ -51,7 +51,7 @@ pub(super) async fn explain(
         });
     };
     if cluster.inventory.nodes.is_empty() {
-        console.warn("no network is connected because there is no node")?;
+        console.warn("nodes", "no network is connected because there is no node")?;
     }
     match arguments.output {
         Format::Text => Ok(write!(console.output, "{explanation}")?),
@@ -71,13 +71,9 @@ async fn read_cluster(
     }
     let state = folder(arguments.state.as_ref(), &arguments.paths)?;
     let _lock = lock_to_read(state.as_ref(), console).await?;
-    Ok(Cluster::from_manifests(
-        &arguments.paths,
-        console.input,
-        state.as_ref(),
-        settings,
-        now(),
-    )?)
+    let max_bytes = arguments.manifest_limit.bytes();
+    let inventory = load(&arguments.paths, console.input, state.as_ref(), max_bytes)?;
+    Ok(Cluster::from_inventory(inventory, settings, now())?)
 }
 
 /// Lists the objects of a running cluster.

@@ -78,6 +78,14 @@ pub(super) enum Failure {
 }
 
 impl Failure {
+    /// The reasons, each of which is one line.
+    pub(super) fn reasons(&self) -> Vec<String> {
+        match self {
+            Self::Load(error) => error.problems.iter().map(ToString::to_string).collect(),
+            other => vec![other.to_string()],
+        }
+    }
+
     /// `true` if a server has not replied, or has not come back, within `--timeout`.
     pub(super) fn is_timeout(&self) -> bool {
         matches!(self, Self::Zone { source, .. } if source.is_timeout())

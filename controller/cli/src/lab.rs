@@ -74,7 +74,7 @@ fn read_cluster(
 
 fn report_warnings(lab: &Lab, cluster: &Cluster, console: &mut Console<'_>) -> Result<(), Failure> {
     for warning in lab.broken_promises(cluster).iter().chain(lab.warnings()) {
-        console.warn(warning)?;
+        console.warn("objects", warning)?;
     }
     Ok(())
 }

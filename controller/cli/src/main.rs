@@ -24,6 +24,8 @@ mod lab;
 mod lab_args;
 #[cfg(feature = "lab")]
 mod lab_prompt;
+mod log_writer;
+mod manifest_limit;
 #[cfg(feature = "kubernetes")]
 mod names;
 mod output;
@@ -33,6 +35,7 @@ mod reach;
 mod reach_args;
 mod reach_source;
 mod reach_text;
+mod routers;
 #[cfg(feature = "kubernetes")]
 mod run;
 mod state;
@@ -53,6 +56,7 @@ use tracing_subscriber::EnvFilter;
 use args::{Command, CommandLine};
 use console::Console;
 use failure::Failure;
+use log_writer::LogWriter;
 use output::Output;
 
 /// mimalloc, because planning allocates and frees millions of short strings.
@@ -77,7 +81,7 @@ fn main() -> ExitCode {
     let filter = filter.unwrap_or_else(|_| EnvFilter::new(DEFAULT_LOG_FILTER));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr)
+        .with_writer(LogWriter::new)
         .with_ansi(has_colours())
         // Reporting an internal error panics if standard error is closed.
         .log_internal_errors(false)
@@ -104,8 +108,12 @@ fn main() -> ExitCode {
     // Not locked, because other threads log to standard error while the command runs.
     let mut errors = Output::new("standard error", io::stderr());
     let mut console = Console::new(&mut input, &mut output, &mut errors);
-    let done = execute(command, &mut console);
-    match done.and_then(|code| Ok(console.output.flush().map(|()| code)?)) {
+    let done = execute(command, &mut console).and_then(|code| {
+        console.report_omitted_warnings()?;
+        console.output.flush()?;
+        Ok(code)
+    });
+    match done {
         Ok(code) => code,
         Err(failure) => {
             console.report_failure(&failure);

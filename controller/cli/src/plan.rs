@@ -20,7 +20,12 @@ pub(super) async fn plan(
 ) -> Result<bool, Failure> {
     let state = folder(arguments.state.as_ref(), &arguments.paths)?;
     let _lock = lock_to_read(state.as_ref(), console).await?;
-    let inventory = load(&arguments.paths, console.input, state.as_ref())?;
+    let inventory = load(
+        &arguments.paths,
+        console.input,
+        state.as_ref(),
+        arguments.manifest_limit.bytes(),
+    )?;
     let (cluster, names) = complete_cluster(arguments, inventory, console)?;
     let mut zones = Vec::with_capacity(names.len());
     for (index, name) in names.iter().enumerate() {

@@ -80,11 +80,11 @@ fn is_arrival(verdict: Verdict) -> bool {
 fn warn_of_ignored_rows(northbound: &Northbound, console: &mut Console<'_>) -> Result<(), Failure> {
     let notes = northbound.notes();
     for note in notes.iter().take(MAX_LISTED_NOTES) {
-        console.warn(&format!("OVN ignores {note}"))?;
+        console.warn("rows", &format!("OVN ignores {note}"))?;
     }
     if notes.len() > MAX_LISTED_NOTES {
         let others = notes.len() - MAX_LISTED_NOTES;
-        console.warn(&format!("OVN ignores {others} more rows"))?;
+        console.warn("rows", &format!("OVN ignores {others} more rows"))?;
     }
     Ok(())
 }

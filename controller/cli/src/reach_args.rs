@@ -7,6 +7,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 
 use super::args::Format;
 use super::keys::Keys;
+use super::manifest_limit::ManifestLimit;
 use super::ranges::ClusterRanges;
 use super::time_limit::TimeLimit;
 use patchbay_reach::{Destination, Protocol, Sender};
@@ -61,6 +62,8 @@ pub(super) struct Reach {
     /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(super) output: Format,
+    #[command(flatten)]
+    pub(super) manifest_limit: ManifestLimit,
     #[command(flatten)]
     pub(super) limit: TimeLimit,
     #[command(flatten)]

@@ -45,11 +45,17 @@ async fn read_manifests(arguments: &Reach, console: &mut Console<'_>) -> Result<
         zone: arguments.zone.clone(),
         output: arguments.output,
         state: None,
+        manifest_limit: arguments.manifest_limit,
         limit: arguments.limit,
         keys: arguments.keys.clone(),
         ranges: arguments.ranges.clone(),
     };
-    let inventory = load(&manifests.paths, console.input, None)?;
+    let inventory = load(
+        &manifests.paths,
+        console.input,
+        None,
+        manifests.manifest_limit.bytes(),
+    )?;
     let (cluster, zones) = complete_cluster(&manifests, inventory, console)?;
     let name = zones.first().ok_or(Failure::NoNode)?;
     let (keys, limit) = (&manifests.keys, manifests.limit);

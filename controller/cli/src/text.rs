@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use patchbay_engine::db::Snapshot;
-use patchbay_snapshots::{RenderError, lr_policy_list, lr_route_list, show_named};
+use patchbay_snapshots::{RenderError, lr_policy_list, lr_route_list, show_router};
 use serde_json::{Value, json};
 
+use super::routers::RoutersByName;
 use patchbay_app::Cluster;
 use patchbay_app::zone::ZoneOutcome;
 use patchbay_model::names;
@@ -21,22 +21,23 @@ use patchbay_resources::udn::NetworkStatus;
 pub(super) fn render_zone(
     zone: &str,
     outcome: &ZoneOutcome,
-    snapshot: &Snapshot,
+    routers: &RoutersByName<'_>,
 ) -> Result<String, RenderError> {
+    let snapshot = routers.snapshot();
     let mut text = format!("# zone {zone}\n");
     for (connect, report) in &outcome.reports {
         let router = names::connect_router(connect);
-        let shown = show_named(snapshot, &router)?;
+        let shown = show_router(snapshot, &routers.id_of(&router))?;
         if shown.is_empty() {
             let _ = writeln!(text, "\n# {connect}: the connect router does not exist yet");
             continue;
         }
         push_command(&mut text, &format!("show {router}"), &shown);
-        let routes = lr_route_list(snapshot, &router)?;
+        let routes = lr_route_list(snapshot, &routers.id_of(&router))?;
         push_command(&mut text, &format!("lr-route-list {router}"), &routes);
         for network in report.connected.iter().filter(|network| network.is_local) {
             let router = names::network_router(&network.network, network.owner.topology);
-            let policies = lr_policy_list(snapshot, &router)?;
+            let policies = lr_policy_list(snapshot, &routers.id_of(&router))?;
             push_command(&mut text, &format!("lr-policy-list {router}"), &policies);
         }
     }

@@ -10,7 +10,7 @@ use super::file_watcher::{FileWatcher, RETRY_DELAY};
 use super::state::{folder, lock};
 use super::stop::Stop;
 use patchbay_app::northbound::OpenError;
-use patchbay_resources::manifests::{Inventory, read_manifests};
+use patchbay_resources::manifests::{Inventory, read_manifests_within};
 use patchbay_resources::state::restore;
 
 /// Applies the manifests after each change and each resync of a database, and retries failures,
@@ -55,10 +55,11 @@ pub(super) async fn watch(manifests: &Manifests, console: &mut Console<'_>) -> R
                 // A part of the transactions may be applied.
                 watched.manifests = None;
                 console.report_failure(&failure);
-                console.report(retry_message(&failure))?;
+                console.report(&retry_message(&failure))?;
                 true
             }
         };
+        console.report_omitted_warnings()?;
         console.output.flush()?;
         let files_have_changed = tokio::select! {
             files_have_changed = watcher.wait_for_change(has_failed) => files_have_changed,
@@ -96,7 +97,11 @@ impl WatchedApply {
         manifests: &Manifests,
         console: &mut Console<'_>,
     ) -> Result<(), Failure> {
-        let inventory = read_manifests(&manifests.paths, console.input)?;
+        let inventory = read_manifests_within(
+            &manifests.paths,
+            console.input,
+            manifests.manifest_limit.bytes(),
+        )?;
         if self.manifests.as_ref() == Some(&inventory) && self.session.is_reconciled().await? {
             return Ok(());
         }

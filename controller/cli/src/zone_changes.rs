@@ -1,6 +1,6 @@
 //! The changed rows of a dry run, as `plan` prints them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use patchbay_engine::db::{RowChange, Snapshot};
@@ -12,9 +12,13 @@ use serde::Serialize;
 
 use patchbay_app::northbound::{DryRun, Northbound};
 use patchbay_model::external_ids::key;
+use patchbay_model::printable::printable;
 
 /// Columns that identify a row without a name and an owner id, best first.
 const IDENTIFYING_COLUMNS: [&str; 4] = ["match", "ip_prefix", "logical_ip", "action"];
+
+/// Maximum length of a printed key, value or name, in bytes.
+const MAX_ELEMENT_BYTES: usize = 1_000;
 
 /// The rows that would change in one zone.
 #[derive(Debug, Serialize)]
@@ -44,9 +48,19 @@ enum Kind {
 #[derive(Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 struct ColumnChange {
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    old: Vec<String>,
+    old: Vec<Element>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    new: Vec<String>,
+    new: Vec<Element>,
+}
+
+/// Element of a column.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(transparent)]
+struct Element {
+    plain: String,
+    /// The element as `ovn-nbctl list` prints it.
+    #[serde(skip)]
+    printed: String,
 }
 
 impl ZoneChanges {
@@ -117,12 +131,10 @@ impl Snapshots<'_> {
         // Of a deleted row the name is enough.
         let new_elements = elements(new);
         let old_elements = elements(old.filter(|_| new.is_some()));
-        let only = |these: &[String], others: &[String]| -> Vec<String> {
-            these
-                .iter()
-                .filter(|element| !others.contains(element))
-                .cloned()
-                .collect()
+        let only = |these: &[Element], others: &[Element]| -> Vec<Element> {
+            let others: HashSet<&Element> = others.iter().collect();
+            let only = these.iter().filter(|element| !others.contains(element));
+            only.cloned().collect()
         };
         let change = ColumnChange {
             old: only(&old_elements, &new_elements),
@@ -131,17 +143,20 @@ impl Snapshots<'_> {
         (!change.old.is_empty() || !change.new.is_empty()).then_some(change)
     }
 
-    fn elements(&self, ty: &BaseType, datum: &Datum) -> Vec<String> {
+    fn elements(&self, ty: &BaseType, datum: &Datum) -> Vec<Element> {
         match datum {
             Datum::Set(set) => set.iter().map(|atom| self.atom(ty, atom)).collect(),
             Datum::Map(map) => map
                 .iter()
-                .map(|(key, value)| format!("{}={}", plain(key), plain(value)))
+                .map(|(key, value)| Element {
+                    plain: format!("{}={}", plain(key), plain(value)),
+                    printed: format!("{}={}", printed(key), printed(value)),
+                })
                 .collect(),
         }
     }
 
-    fn atom(&self, ty: &BaseType, atom: &Atom) -> String {
+    fn atom(&self, ty: &BaseType, atom: &Atom) -> Element {
         let target = ty.reference().zip(atom.as_uuid());
         let row = target.and_then(|(reference, uuid)| {
             let row = self
@@ -150,8 +165,18 @@ impl Snapshots<'_> {
                 .or_else(|| self.before.row(reference.table, uuid))?;
             Some(row_name(self.after.schema().table(reference.table), row))
         });
-        row.unwrap_or_else(|| plain(atom))
+        let name = row.map(|name| Atom::from(name.as_str()));
+        let atom = name.as_ref().unwrap_or(atom);
+        Element {
+            plain: plain(atom),
+            printed: printed(atom),
+        }
     }
+}
+
+/// An atom as `ovn-nbctl list` prints it, at most [`MAX_ELEMENT_BYTES`] of it.
+fn printed(atom: &Atom) -> String {
+    printable(&atom.to_string(), MAX_ELEMENT_BYTES).into_owned()
 }
 
 fn plain(atom: &Atom) -> String {
@@ -184,7 +209,7 @@ impl fmt::Display for ZoneChanges {
         writeln!(
             f,
             "# zone {}: rows to insert: {}, to change: {}, to delete: {}",
-            self.zone,
+            printable(&self.zone, MAX_ELEMENT_BYTES),
             count(Kind::Insert),
             count(Kind::Change),
             count(Kind::Delete)
@@ -200,13 +225,14 @@ impl fmt::Display for ChangedRow {
             Kind::Change => '~',
             Kind::Delete => '-',
         };
-        writeln!(f, "{sign} {} {}", self.table, self.row)?;
+        let row = printed(&Atom::from(self.row.as_str()));
+        writeln!(f, "{sign} {} {row}", self.table)?;
         for (column, change) in &self.columns {
             for old in &change.old {
-                writeln!(f, "    - {column}: {old}")?;
+                writeln!(f, "    - {column}: {}", old.printed)?;
             }
             for new in &change.new {
-                writeln!(f, "    + {column}: {new}")?;
+                writeln!(f, "    + {column}: {}", new.printed)?;
             }
         }
         Ok(())

@@ -32,7 +32,7 @@ pub(super) fn complete_cluster(
     let settings = arguments.ranges.settings()?;
     let cluster = Cluster::from_inventory(inventory, settings, now())?;
     for warning in &cluster.warnings {
-        console.warn(warning)?;
+        console.warn("objects", warning)?;
     }
     let zones = select_zones(arguments, cluster.zones())?;
     Ok((cluster, zones))
@@ -114,13 +114,14 @@ pub(super) async fn reconcile_zone(
         })?;
     let name = zone.zone();
     for skipped in &outcome.skipped_networks {
-        console.warn(&format!(
+        let warning = format!(
             "zone {name}: network {}: {}",
             skipped.network, skipped.reason
-        ))?;
+        );
+        console.warn("networks in zones", &warning)?;
     }
     for warning in &outcome.warnings {
-        console.warn(&format!("zone {name}: {warning}"))?;
+        console.warn("lost replies", &format!("zone {name}: {warning}"))?;
     }
     for (connect, report) in &outcome.reports {
         // The cluster has one warning about a missing tunnel key, for all zones.
@@ -128,9 +129,8 @@ pub(super) async fn reconcile_zone(
             continue;
         }
         for message in report.messages() {
-            console.warn(&format!(
-                "zone {name}: ClusterNetworkConnect {connect}: {message}"
-            ))?;
+            let warning = format!("zone {name}: ClusterNetworkConnect {connect}: {message}");
+            console.warn("ClusterNetworkConnects in zones", &warning)?;
         }
     }
     Ok(outcome)

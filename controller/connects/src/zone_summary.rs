@@ -6,10 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use super::report::{ConnectReport, Notice};
 use patchbay_model::abbreviation::truncate_text;
+use patchbay_model::printable::{is_unprintable, printable};
 
 /// Upper bound of a message in a short summary, in bytes, because error texts of a database have
 /// no upper bound.
 const MAX_MESSAGE_BYTES: usize = 400;
+
+/// Upper bound of each number in a short summary: more than a connect has in one zone, and small
+/// enough for sums over all zones.
+const MAX_COUNT: usize = 1 << 30;
 
 /// Summary of a connect in one zone.
 ///
@@ -61,13 +66,26 @@ impl ZoneSummary {
     /// truncates long messages.
     pub fn short(report: &ConnectReport, most: usize) -> Self {
         let mut summary = Self::from(report);
-        summary.more = cut(&mut summary.obstacles, most);
-        summary.more_pending_nodes = summary.pending_nodes.len().saturating_sub(most);
-        if let Some(first) = summary.pending_nodes.keys().nth(most).cloned() {
-            summary.pending_nodes.split_off(&first);
-        }
-        summary.more_notices = cut(&mut summary.notices, most);
+        summary.limit(most);
         summary
+    }
+
+    /// Limits a summary to at most `most` obstacles, pending nodes and notices each, every message
+    /// to one printable line, and numbers to what a zone can have.
+    ///
+    /// The summary of another zone is from a node, which may be hostile.
+    pub fn limit(&mut self, most: usize) {
+        let sum = |left: usize, cut: usize| left.saturating_add(cut).min(MAX_COUNT);
+        self.more = sum(self.more, cut(&mut self.obstacles, most));
+        let more_nodes = self.pending_nodes.len().saturating_sub(most);
+        self.more_pending_nodes = sum(self.more_pending_nodes, more_nodes);
+        if let Some(first) = self.pending_nodes.keys().nth(most).cloned() {
+            self.pending_nodes.split_off(&first);
+        }
+        self.pending_nodes.values_mut().for_each(shorten);
+        self.more_notices = sum(self.more_notices, cut(&mut self.notices, most));
+        self.networks = self.networks.min(MAX_COUNT);
+        self.ports = self.ports.min(MAX_COUNT);
     }
 
     /// True if every network is connected on every node that OVN manages.
@@ -91,10 +109,16 @@ fn is_zero(number: &usize) -> bool {
 fn cut(messages: &mut Vec<String>, most: usize) -> usize {
     let more = messages.len().saturating_sub(most);
     messages.truncate(most);
-    for message in messages {
-        message.truncate(truncate_text(message, MAX_MESSAGE_BYTES).len());
-    }
+    messages.iter_mut().for_each(shorten);
     more
+}
+
+/// Makes a message one printable line of limited length.
+fn shorten(message: &mut String) {
+    message.truncate(truncate_text(message, MAX_MESSAGE_BYTES).len());
+    if message.contains(is_unprintable) {
+        *message = printable(message, MAX_MESSAGE_BYTES).into_owned();
+    }
 }
 
 #[cfg(test)]

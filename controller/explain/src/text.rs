@@ -3,7 +3,19 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
+use patchbay_model::printable::printable;
+
 use super::explanation::{Explanation, NetworkExplanation, NetworkState, NodeExplanation};
+
+/// Maximum length of a line, in bytes.
+const MAX_LINE_BYTES: usize = 2_000;
+
+/// Writes one line, whatever texts from outside are in it.
+macro_rules! line {
+    ($f:expr, $($arguments:tt)+) => {
+        writeln!($f, "{}", printable(&format!($($arguments)+), MAX_LINE_BYTES))
+    };
+}
 
 /// How many nodes are named on which a network is connected, or on which it is not for like
 /// reasons.
@@ -16,29 +28,32 @@ impl Display for Explanation {
             (Some(_), true) => "accepted",
             (Some(_), false) => "not accepted",
         };
-        writeln!(f, "ClusterNetworkConnect {}: {verdict}", self.connect)?;
+        line!(f, "ClusterNetworkConnect {}: {verdict}", self.connect)?;
         if let (Some(message), false) = (&self.accepted, self.is_accepted) {
-            writeln!(f, "  {message}")?;
+            line!(f, "  {message}")?;
         }
         match self.tunnel_key {
-            Some(key) => writeln!(f, "  tunnel key of the connect router: {key}")?,
-            None => writeln!(f, "  the connect router has no tunnel key yet")?,
+            Some(key) => line!(f, "  tunnel key of the connect router: {key}")?,
+            None => line!(f, "  the connect router has no tunnel key yet")?,
         }
         for room in &self.room {
-            writeln!(
+            line!(
                 f,
                 "  {}: {} blocks of /{}, with addresses and keys for node ids below {}",
-                room.cidr, room.blocks, room.network_prefix, room.node_ids_below
+                room.cidr,
+                room.blocks,
+                room.network_prefix,
+                room.node_ids_below
             )?;
         }
         for obstacle in &self.obstacles {
-            writeln!(f, "  not connected: {obstacle}")?;
+            line!(f, "  not connected: {obstacle}")?;
         }
         for notice in &self.notices {
-            writeln!(f, "  note: {notice}")?;
+            line!(f, "  note: {notice}")?;
         }
         if self.networks.is_empty() {
-            writeln!(f, "\nno network is selected")?;
+            f.write_str("\nno network is selected\n")?;
         }
         for network in &self.networks {
             write!(f, "\n{network}")?;
@@ -61,22 +76,22 @@ impl Display for NetworkExplanation {
             id,
             ..
         } = self;
-        writeln!(f, "network {network}: {state}")?;
-        writeln!(f, "  {object}, {topology}, id {id}")?;
+        line!(f, "network {network}: {state}")?;
+        line!(f, "  {object}, {topology}, id {id}")?;
         for selector in &self.selected_by {
-            writeln!(f, "  selected by {selector}")?;
+            line!(f, "  selected by {selector}")?;
         }
         if !self.subnets.is_empty() {
             let subnets: Vec<String> = self.subnets.iter().map(ToString::to_string).collect();
-            writeln!(f, "  connect subnet {}", subnets.join(", "))?;
+            line!(f, "  connect subnet {}", subnets.join(", "))?;
         }
         for reason in &self.reasons {
-            writeln!(f, "  not connected: {reason}")?;
+            line!(f, "  not connected: {reason}")?;
         }
         let (connected, others): (Vec<_>, Vec<_>) =
             self.nodes.iter().partition(|node| node.connected);
         if self.state != NetworkState::NotConnected {
-            writeln!(f, "  connected on {}", names(&connected))?;
+            line!(f, "  connected on {}", names(&connected))?;
         }
         let mut alike = BTreeMap::<_, usize>::new();
         for node in others {
@@ -84,13 +99,13 @@ impl Display for NetworkExplanation {
                 let count = alike.entry(reason.mend()).or_default();
                 *count += 1;
                 if *count <= NAMED {
-                    writeln!(f, "  node {}: not connected: {reason}", node.node)?;
+                    line!(f, "  node {}: not connected: {reason}", node.node)?;
                 }
             }
         }
         for (mend, count) in alike {
             if let Some(more @ 1..) = count.checked_sub(NAMED) {
-                writeln!(f, "  {more} more nodes: not connected -> {mend}")?;
+                line!(f, "  {more} more nodes: not connected -> {mend}")?;
             }
         }
         Ok(())

@@ -142,11 +142,16 @@ pub(super) fn project_report(object: ConfigMap) -> Option<Arc<WatchedZoneReport>
         return None;
     }
     let entries = object.data.iter().flatten();
-    let connects = entries.filter_map(|(connect, text)| match serde_json::from_str(text) {
-        Ok(summary) => Some((connect.clone(), summary)),
-        Err(error) => {
-            tracing::warn!(zone, connect, %error, "ignoring an entry of ConfigMap {name} that cannot be decoded");
-            None
+    let connects = entries.filter_map(|(connect, text)| {
+        match serde_json::from_str::<ConnectSummary>(text) {
+            Ok(mut summary) => {
+                summary.summary.limit(MAX_SENTENCES);
+                Some((connect.clone(), summary))
+            }
+            Err(error) => {
+                tracing::warn!(zone, connect, %error, "ignoring an entry of ConfigMap {name} that cannot be decoded");
+                None
+            }
         }
     });
     let connects = connects.collect();
@@ -309,6 +314,29 @@ mod tests {
             let seen = project_report(object).unwrap();
             assert_eq!((&*seen.zone, &seen.connects), ("n1", &expected));
         }
+    }
+
+    #[test]
+    fn a_node_cannot_write_more_than_a_zone_controller_does() {
+        let mut object = written(&[]);
+        let obstacles = vec![format!("a\n2026 WARN forged {}", "x".repeat(400_000)); 9];
+        let text = json!({"uid": "u", "networks": u64::MAX, "ports": u64::MAX, "more": u64::MAX,
+            "obstacles": obstacles, "notices": obstacles, "more_notices": 1});
+        object.data = Some([("c".to_owned(), text.to_string())].into());
+        let seen = seen_report(object);
+        let summary = &seen.connects["c"].summary;
+        assert_eq!(summary.obstacles.len(), MAX_SENTENCES);
+        assert!(summary.obstacles.iter().all(|one| one.len() < 500));
+        assert!(
+            !summary.obstacles[0].contains('\n'),
+            "{}",
+            summary.obstacles[0]
+        );
+        assert_eq!((summary.notices.len(), summary.more_notices), (5, 5));
+        // The sums over thousands of zones have no overflow.
+        assert!(summary.ports.checked_mul(1_000_000).is_some());
+        assert!(summary.networks.checked_mul(1_000_000).is_some());
+        assert!(summary.more.checked_mul(1_000_000).is_some());
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod network;
 mod networks;
 mod node;
 mod objects;
+pub mod printable;
 mod service;
 mod settings;
 mod subnet_pool;

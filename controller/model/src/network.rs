@@ -154,6 +154,31 @@ impl Network {
         }
     }
 
+    /// True if the networks differ at most in namespaces and attachment definitions.
+    pub fn is_same_config(&self, other: &Self) -> bool {
+        // Every field is named, so that a new one is not forgotten.
+        let Self {
+            name,
+            id,
+            topology,
+            role,
+            transport,
+            pod_subnets,
+            join_subnets,
+            transit_subnets,
+            namespaces: _,
+            nads: _,
+        } = self;
+        *name == other.name
+            && *id == other.id
+            && *topology == other.topology
+            && *role == other.role
+            && *transport == other.transport
+            && *pod_subnets == other.pod_subnets
+            && *join_subnets == other.join_subnets
+            && *transit_subnets == other.transit_subnets
+    }
+
     /// Pod subnets of one family, in the order of the configuration.
     pub fn pod_subnets_of(&self, family: IpFamily) -> impl Iterator<Item = IpNet> {
         self.pod_subnets

@@ -250,18 +250,12 @@ impl Networks {
         if let (Some(known), Some((definition, known_uninterpreted))) = (
             self.by_name.get(&network.name),
             self.definitions.get(&network.name),
-        ) {
-            let same = Network {
-                namespaces: known.namespaces.clone(),
-                nads: known.nads.clone(),
-                ..network.clone()
-            };
-            if *known != same || known_uninterpreted != uninterpreted {
-                return Some(NadProblem::Differs {
-                    network: name(),
-                    other: definition.clone(),
-                });
-            }
+        ) && (!known.is_same_config(network) || known_uninterpreted != uninterpreted)
+        {
+            return Some(NadProblem::Differs {
+                network: name(),
+                other: definition.clone(),
+            });
         }
         let other = self.primary_nads.get(&key.namespace)?;
         (network.role == Role::Primary).then(|| NadProblem::SecondPrimary {
@@ -294,6 +288,18 @@ impl Networks {
     /// [`PRIMARY_NETWORK_LABEL`].
     pub fn primary_nad(&self, namespace: &str) -> Option<&NadKey> {
         self.primary_nads.get(namespace)
+    }
+
+    /// Definitions with a [problem](Self::problems) in a namespace, in the order of their names.
+    pub fn problems_in(&self, namespace: &str) -> impl Iterator<Item = &NadKey> {
+        let first = NadKey {
+            namespace: namespace.to_owned(),
+            name: String::new(),
+        };
+        self.problems
+            .range(&first..)
+            .map(|(key, _)| key)
+            .take_while(move |key| key.namespace == first.namespace)
     }
 
     /// Networks, in the order of their names.

@@ -1,9 +1,13 @@
 //! Label selectors: validation and matching.
 
+mod label_index;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Violation;
 use crate::object::{LabelSelector, LabelSelectorRequirement};
+
+pub use label_index::LabelIndex;
 
 /// A label selector ready for matching: requirements, all of which a selected object meets.
 ///

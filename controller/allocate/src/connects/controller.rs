@@ -9,11 +9,12 @@ use thiserror::Error;
 use super::allocation::{AllocatorError, ConnectAllocation};
 use super::error::{Failure, Stage, format_list};
 use super::objects::ClusterObjects;
+use super::owner_ranges::OwnerRanges;
 use super::report::{AllocationReport, AllocationWarning, CncOutcome};
 use super::router_keys::RouterKeys;
 use super::selection::Selection;
 use super::status::{accepted_condition, with_condition};
-use super::validation::{SharedNetworks, overlap, validate};
+use super::validation::{SharedNetworks, validate};
 use patchbay_model::{
     ClusterSettings, ConnectSubnetMap, DatapathKey, IdError, OwnerKey, ROUTER_TUNNEL_KEY,
 };
@@ -41,6 +42,8 @@ pub struct ClusterController {
     /// Tunnel keys of networks whose attachment definitions do not contain them.
     reserved_keys: BTreeSet<DatapathKey>,
     connects: BTreeMap<String, ConnectAllocation>,
+    /// Ranges of `connects`, by the networks that have subnets in them.
+    ranges: OwnerRanges,
     keys: RouterKeys,
 }
 
@@ -51,6 +54,7 @@ impl ClusterController {
             settings,
             reserved_keys: BTreeSet::new(),
             connects: BTreeMap::new(),
+            ranges: OwnerRanges::default(),
             keys: RouterKeys::new(),
         }
     }
@@ -86,6 +90,7 @@ impl ClusterController {
                     let name = name.as_str();
                     let result = match self.connects.remove(name) {
                         Some(mut allocation) => {
+                            self.ranges.remove(name, &allocation);
                             let mut result = self.reconcile_connect(
                                 name,
                                 object,
@@ -93,6 +98,7 @@ impl ClusterController {
                                 objects,
                                 &network_keys,
                             );
+                            self.ranges.insert(name, &allocation);
                             self.connects.insert(name.to_owned(), allocation);
                             unreadable.append(&mut result.unreadable);
                             result
@@ -124,12 +130,13 @@ impl ClusterController {
 
     /// Removes connects that were deleted or replaced by another object of the same name.
     fn forget_deleted(&mut self, objects: &ClusterObjects<'_>) {
-        let keys = &mut self.keys;
+        let (keys, ranges) = (&mut self.keys, &mut self.ranges);
         self.connects.retain(|name, allocation| {
             let object = objects.connects.get(name);
             let stays = object.is_some_and(|object| object.metadata.uid == allocation.uid);
             if !stays {
                 keys.release(name);
+                ranges.remove(name, allocation);
             }
             stays
         });
@@ -188,6 +195,7 @@ impl ClusterController {
                 });
             match restored {
                 Ok(allocation) => {
+                    self.ranges.insert(name, &allocation);
                     self.connects.insert(name.clone(), allocation);
                 }
                 Err(error) => {
@@ -293,25 +301,20 @@ impl ClusterController {
             .values()
             .map(|network| network.owner_key())
             .collect();
-        let mut found = Vec::new();
-        for (other_name, other) in &self.connects {
-            if !overlap(&allocation.cidrs, &other.cidrs) {
-                continue;
-            }
-            let shared: Vec<OwnerKey> = owners
-                .iter()
-                .copied()
-                .filter(|owner| other.allocator.has(*owner))
-                .collect();
-            if !shared.is_empty() {
-                found.push(SharedNetworks {
-                    connect: name.to_owned(),
-                    other: other_name.clone(),
-                    networks: format_list(shared),
-                });
+        let mut shared = BTreeMap::<&str, Vec<OwnerKey>>::new();
+        for owner in owners {
+            for other in self.ranges.overlapping(owner, &allocation.cidrs) {
+                shared.entry(other).or_default().push(owner);
             }
         }
-        found
+        shared
+            .into_iter()
+            .map(|(other, networks)| SharedNetworks {
+                connect: name.to_owned(),
+                other: other.to_owned(),
+                networks: format_list(networks),
+            })
+            .collect()
     }
 }
 

@@ -32,6 +32,7 @@ mod controller;
 mod error;
 mod label_selector;
 mod objects;
+mod owner_ranges;
 mod report;
 mod router_keys;
 mod selection;

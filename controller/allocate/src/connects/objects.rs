@@ -5,16 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use patchbay_resources::object::Namespace;
 use patchbay_resources::object::Object;
 
-use patchbay_model::{DatapathKey, NadKey, Networks, NodeId, TUNNEL_KEYS};
+use patchbay_model::{DatapathKey, NadKey, Networks, NodeId, PRIMARY_NETWORK_LABEL, TUNNEL_KEYS};
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
+use patchbay_resources::selector::LabelIndex;
 
 /// All objects of a cluster at one moment.
 #[derive(Debug)]
 pub struct ClusterObjects<'a> {
     pub(super) networks: &'a Networks,
     pub(super) nads: BTreeMap<NadKey, &'a NetworkAttachmentDefinition>,
-    pub(super) namespaces: BTreeMap<String, &'a Namespace>,
+    /// Definitions of ClusterUserDefinedNetworks, by label.
+    pub(super) cudn_nads: LabelIndex<'a, (NadKey, &'a NetworkAttachmentDefinition)>,
+    /// Names of the namespaces with a primary network, by label.
+    pub(super) primary_namespaces: LabelIndex<'a, String>,
     pub(super) connects: BTreeMap<String, &'a ClusterNetworkConnect>,
     /// The highest node id, and the name of the node.
     pub(super) last_node: Option<(NodeId, String)>,
@@ -28,15 +32,26 @@ impl<'a> ClusterObjects<'a> {
         namespaces: impl IntoIterator<Item = &'a Namespace>,
         connects: impl IntoIterator<Item = &'a ClusterNetworkConnect>,
     ) -> Self {
+        let nads: BTreeMap<NadKey, &'a NetworkAttachmentDefinition> = nads
+            .into_iter()
+            .map(|nad| (patchbay_resources::conversion::nad_key(nad), nad))
+            .collect();
+        let namespaces: BTreeMap<String, &'a Namespace> = namespaces
+            .into_iter()
+            .filter(|namespace| namespace.labels().contains_key(PRIMARY_NETWORK_LABEL))
+            .map(|namespace| (namespace.name_any(), namespace))
+            .collect();
         Self {
             networks,
-            nads: nads
-                .into_iter()
-                .map(|nad| (patchbay_resources::conversion::nad_key(nad), nad))
+            cudn_nads: nads
+                .iter()
+                .filter(|(_, nad)| nad.controlling_cudn().is_some())
+                .map(|(key, nad)| ((key.clone(), *nad), nad.labels()))
                 .collect(),
-            namespaces: namespaces
+            nads,
+            primary_namespaces: namespaces
                 .into_iter()
-                .map(|namespace| (namespace.name_any(), namespace))
+                .map(|(name, namespace)| (name, namespace.labels()))
                 .collect(),
             connects: connects
                 .into_iter()

@@ -10,8 +10,7 @@ use thiserror::Error;
 use super::label_selector;
 use super::objects::ClusterObjects;
 use patchbay_model::{
-    NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Network, NetworkId, PRIMARY_NETWORK_LABEL, Role,
-    Transport,
+    NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Network, NetworkId, Role, Transport,
 };
 use patchbay_resources::cnc::{ClusterNetworkConnectSpec, NetworkSelectionType};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
@@ -103,10 +102,8 @@ impl<'a> Selection<'a> {
         objects: &ClusterObjects<'a>,
         seen: &mut BTreeSet<NadKey>,
     ) {
-        for (key, nad) in &objects.nads {
-            if labels.matches(nad.labels()) && nad.controlling_cudn().is_some() {
-                self.definition(key, nad, objects, seen);
-            }
+        for (key, nad) in objects.cudn_nads.select(labels) {
+            self.definition(key, nad, objects, seen);
         }
     }
 
@@ -117,20 +114,11 @@ impl<'a> Selection<'a> {
         objects: &ClusterObjects<'a>,
         seen: &mut BTreeSet<NadKey>,
     ) {
-        for (name, namespace) in &objects.namespaces {
-            let asks_for_network = namespace.labels().contains_key(PRIMARY_NETWORK_LABEL);
-            if !asks_for_network || !labels.matches(namespace.labels()) {
-                continue;
-            }
+        for name in objects.primary_namespaces.select(labels) {
             let keys: Vec<&NadKey> = match objects.networks.primary_nad(name) {
                 Some(key) => vec![key],
                 // One of the definitions with a problem may be that of the primary network.
-                None => objects
-                    .networks
-                    .problems()
-                    .keys()
-                    .filter(|key| key.namespace == *name)
-                    .collect(),
+                None => objects.networks.problems_in(name).collect(),
             };
             for key in keys {
                 if let Some(nad) = objects.nads.get(key) {

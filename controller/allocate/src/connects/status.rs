@@ -5,6 +5,7 @@ use patchbay_resources::object::{Condition, Time};
 use super::error::{Failure, join_messages};
 use patchbay_model::abbreviation::truncate_text;
 use patchbay_model::condition::{ConditionReport, ConditionStatus};
+use patchbay_model::printable::{is_unprintable, printable};
 use patchbay_resources::cnc::{ClusterNetworkConnectStatus, StatusType};
 
 /// Type of the condition that the cluster manager reports.
@@ -80,8 +81,12 @@ pub fn with_condition(
     status
 }
 
-/// Truncates a message to the length that a condition may have.
+/// Truncates a message to the length that a condition may have. Names and errors from outside stay
+/// on its line.
 fn truncate_message(mut message: String) -> String {
+    if message.contains(is_unprintable) {
+        message = printable(&message, MESSAGE_BYTES_LIMIT).into_owned();
+    }
     message.truncate(truncate_text(&message, MESSAGE_BYTES_LIMIT - 1).len());
     message
 }
@@ -142,6 +147,15 @@ mod tests {
             .collect();
         assert_eq!(types, ["Connected", "Accepted"]);
         assert_eq!(status.status, Some(StatusType::Failure));
+    }
+
+    #[test]
+    fn a_message_is_one_line() {
+        let now = time("2026-01-01T00:00:00Z");
+        let report = accepted_condition(&failure("a\n\u{1b}[2Jb"));
+        let status = with_condition(None, report, None, &now);
+        let message = &status.conditions[0].message;
+        assert_eq!(message, r"validation failed for CNC c: a\n\u001b[2Jb");
     }
 
     #[test]

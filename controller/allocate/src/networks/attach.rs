@@ -18,10 +18,8 @@ use patchbay_resources::manifests::{
     Inventory, InventoryKind, ObjectKey, Origin, Problem, Sourced, describe,
 };
 use patchbay_resources::nad::{NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec};
-use patchbay_resources::selector;
-use patchbay_resources::udn::{
-    ClusterUserDefinedNetwork, NetworkRole, Transport, UserDefinedNetwork,
-};
+use patchbay_resources::selector::{self, LabelIndex};
+use patchbay_resources::udn::{NetworkRole, Transport, UserDefinedNetwork};
 
 /// Label of every attachment definition that was made for a custom resource.
 const USER_DEFINED_LABEL: &str = "k8s.ovn.org/user-defined-network";
@@ -64,7 +62,8 @@ enum AttachError {
 /// given first.
 pub(super) fn attach(inventory: &mut Inventory, settings: &ClusterSettings, now: &Time) {
     remove_orphans(inventory);
-    let left = remove_unselected(inventory);
+    let mut selected = selected_namespaces(inventory);
+    let left = remove_unselected(inventory, &selected);
     let mut owners: Vec<(u64, Owner)> = Vec::new();
     owners.extend(
         inventory
@@ -84,7 +83,8 @@ pub(super) fn attach(inventory: &mut Inventory, settings: &ClusterSettings, now:
             Owner::Udn(key) => attach_udn(inventory, &key, settings, now),
             Owner::Cudn(key) => {
                 let known = left.get(&key).cloned().unwrap_or_default();
-                attach_cudn(inventory, &key, &known, settings, now);
+                let selected = selected.remove(&key).unwrap_or_default();
+                attach_cudn(inventory, &key, selected, &known, settings, now);
             }
         }
     }
@@ -118,10 +118,12 @@ fn attach_udn(inventory: &mut Inventory, key: &ObjectKey, settings: &ClusterSett
     }
 }
 
-/// `known` has the annotations of the network's removed definitions.
+/// Attaches a network to the selected namespaces. `known` has the annotations of the network's
+/// removed definitions.
 fn attach_cudn(
     inventory: &mut Inventory,
     key: &ObjectKey,
+    selected: BTreeSet<String>,
     known: &NetworkAnnotations,
     settings: &ClusterSettings,
     now: &Time,
@@ -131,7 +133,6 @@ fn attach_cudn(
     };
     add_finalizer(cudn.object.meta_mut());
     let cudn = cudn.clone();
-    let selected = selected_namespaces(inventory, &cudn.object);
     if selected.is_empty() {
         inventory.warnings.push(Problem {
             location: cudn.origin.location().cloned(),
@@ -164,23 +165,25 @@ fn attach_cudn(
     }
 }
 
-/// The namespaces that a network is offered to. A namespace that is going away is none of them.
-fn selected_namespaces(
-    inventory: &Inventory,
-    cudn: &ClusterUserDefinedNetwork,
-) -> BTreeSet<String> {
-    let Ok(selector) = selector::parse("spec.namespaceSelector", &cudn.spec.namespace_selector)
-    else {
-        return BTreeSet::new();
-    };
+/// The namespaces that each ClusterUserDefinedNetwork selects. A namespace that is being deleted is
+/// none of them.
+fn selected_namespaces(inventory: &Inventory) -> BTreeMap<ObjectKey, BTreeSet<String>> {
     let staying = |namespace: &Namespace| namespace.metadata.deletion_timestamp.is_none();
-    inventory
+    let namespaces: LabelIndex<'_, &String> = inventory
         .namespaces
         .iter()
-        .filter(|(_, namespace)| {
-            staying(&namespace.object) && selector.matches(namespace.object.labels())
+        .filter(|(_, namespace)| staying(&namespace.object))
+        .map(|(key, namespace)| (&key.name, namespace.object.labels()))
+        .collect();
+    inventory
+        .cluster_user_defined_networks
+        .iter()
+        .filter_map(|(key, cudn)| {
+            let labels = &cudn.object.spec.namespace_selector;
+            let selector = selector::parse("spec.namespaceSelector", labels).ok()?;
+            let selected = namespaces.select(&selector).into_iter();
+            Some((key.clone(), selected.map(|name| (*name).clone()).collect()))
         })
-        .map(|(key, _)| key.name.clone())
         .collect()
 }
 
@@ -343,8 +346,10 @@ fn remove_orphans(inventory: &mut Inventory) {
 
 /// Removes definitions from namespaces that their networks no longer select. Returns the annotations
 /// with the networks' ids and keys, which definitions in other namespaces keep.
-fn remove_unselected(inventory: &mut Inventory) -> BTreeMap<ObjectKey, NetworkAnnotations> {
-    let mut offered = BTreeMap::new();
+fn remove_unselected(
+    inventory: &mut Inventory,
+    selected: &BTreeMap<ObjectKey, BTreeSet<String>>,
+) -> BTreeMap<ObjectKey, NetworkAnnotations> {
     let mut left = BTreeMap::<ObjectKey, NetworkAnnotations>::new();
     let mut unselected = Vec::new();
     for (key, nad) in inventory.network_attachment_definitions.iter() {
@@ -353,16 +358,13 @@ fn remove_unselected(inventory: &mut Inventory) -> BTreeMap<ObjectKey, NetworkAn
         };
         let cudn_key = ObjectKey::cluster(owner);
         let cudn = inventory.cluster_user_defined_networks.get(&cudn_key);
-        let Some(cudn) = cudn.filter(|cudn| is_controlled_by(&nad.object, &cudn.object)) else {
+        if !cudn.is_some_and(|cudn| is_controlled_by(&nad.object, &cudn.object)) {
             continue;
-        };
-        let selected = offered
-            .entry(owner)
-            .or_insert_with(|| selected_namespaces(inventory, &cudn.object));
-        if key
-            .namespace
-            .as_ref()
-            .is_some_and(|namespace| selected.contains(namespace))
+        }
+        let of_network = selected.get(&cudn_key);
+        if of_network
+            .zip(key.namespace.as_ref())
+            .is_some_and(|(selected, namespace)| selected.contains(namespace))
         {
             continue;
         }

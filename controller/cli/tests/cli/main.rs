@@ -6,6 +6,7 @@ mod command;
 mod demo;
 mod errors;
 mod explain;
+mod hostile;
 mod networks;
 mod output;
 mod reach;

@@ -82,9 +82,9 @@ fn pods_that_must_not_reach_each_other_are_kept_apart() {
     // The cluster runs the families that it has service ranges of.
     assert!(!planned.stdout.contains("ip6.dst"), "{}", planned.stdout);
     for line in [
-        "+ ACL ovnkube-network-connect-controller:ClusterNetworkConnect:blue-green-connect:drop-pod",
-        "    + match: (ip4.dst == 10.96.0.0/16)",
-        "    + addresses: 103.103.0.0/16",
+        r#"+ ACL "ovnkube-network-connect-controller:ClusterNetworkConnect:blue-green-connect:drop-pod""#,
+        r#"    + match: "(ip4.dst == 10.96.0.0/16)""#,
+        r#"    + addresses: "103.103.0.0/16""#,
     ] {
         assert!(
             planned.stdout.lines().any(|have| have == line),

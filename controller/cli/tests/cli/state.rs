@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use ovsdb_sim::testing::ScratchDir;
 
@@ -221,4 +221,63 @@ fn state_among_the_manifests_is_refused() {
             run(&arguments, &[&manifests]).succeeded();
         }
     }
+}
+
+#[test]
+fn links_in_the_state_folder_are_not_written_through() {
+    let folder = tempfile::tempdir().unwrap();
+    let (state, victim) = (folder.path().join("state"), folder.path().join("victim"));
+    let apply = format!("apply --state {}", state.display());
+    run(&apply, &[&example()]).succeeded();
+    fs::write(&victim, "precious").unwrap();
+    let nodes = state.join("nodes");
+    fs::remove_file(nodes.join("ovn-worker.yaml")).unwrap();
+    symlink(&victim, nodes.join(".ovn-worker.yaml.new")).unwrap();
+    run(&apply, &[&example()]).succeeded();
+    let written = fs::symlink_metadata(nodes.join("ovn-worker.yaml")).unwrap();
+    assert!(written.is_file());
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+
+    fs::remove_file(state.join(".lock")).unwrap();
+    symlink(&victim, state.join(".lock")).unwrap();
+    let refused = run(&apply, &[&example()]);
+    assert_eq!(refused.code, Some(1));
+    let error = format!("{}: it is a symbolic link\n", state.join(".lock").display());
+    assert!(refused.stderr.ends_with(&error), "{}", refused.stderr);
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    fs::remove_file(state.join(".lock")).unwrap();
+
+    let outside = folder.path().join("outside");
+    fs::rename(&nodes, &outside).unwrap();
+    symlink(&outside, &nodes).unwrap();
+    let refused = run(&apply, &[&example()]);
+    let error = format!("{}: it is a symbolic link\n", nodes.display());
+    assert!(refused.stderr.ends_with(&error), "{}", refused.stderr);
+}
+
+#[test]
+fn pipes_are_neither_state_nor_manifests() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let apply = format!("apply --state {}", state.display());
+    run(&apply, &[&example()]).succeeded();
+    let pipe = state.join("nodes/pipe.yaml");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let refused = run(&apply, &[&example()]);
+    let error = format!("cannot read {}: not a regular file\n", pipe.display());
+    assert!(refused.stderr.ends_with(&error), "{}", refused.stderr);
+    fs::rename(&pipe, state.join(".lock")).unwrap();
+    let refused = run(&apply, &[&example()]);
+    assert!(
+        refused.stderr.ends_with(": not a regular file\n"),
+        "{}",
+        refused.stderr
+    );
+
+    let manifests = folder.path().join("manifests");
+    fs::create_dir(&manifests).unwrap();
+    fs::write(manifests.join("all.yaml"), example_text()).unwrap();
+    symlink(state.join(".lock"), manifests.join("link.yaml")).unwrap();
+    run("apply", &[&manifests]).succeeded();
 }

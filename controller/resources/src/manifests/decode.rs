@@ -20,6 +20,11 @@ use crate::{Violation, selector};
 /// Label of every namespace in a cluster; the value is the name of the namespace.
 const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
+/// Maximum number of attempts to decode an object, each of which finds an unknown field.
+const MAX_DECODE_ATTEMPTS: usize = 20;
+/// Maximum number of problems that are kept of one object; the rest is a count.
+const MAX_OBJECT_PROBLEMS: usize = 20;
+
 /// Decoder of YAML documents into an inventory, which also collects their errors.
 pub(super) struct Decoder {
     /// Origin of an object at a location: manifest or state file.
@@ -170,21 +175,13 @@ impl Decoder {
             (object, violations) = from_json::<T>(raw.to_json_without_status());
         }
         let Some(mut object) = object else {
-            self.errors.extend(
-                violations
-                    .iter()
-                    .map(|violation| raw.violation_problem(violation)),
-            );
+            self.report_violations(raw, &violations);
             return;
         };
         fill_in_defaults(&mut object);
         violations.extend(meta_violations::<T>(object.meta()));
         violations.extend(object.violations());
-        self.errors.extend(
-            violations
-                .iter()
-                .map(|violation| raw.violation_problem(violation)),
-        );
+        self.report_violations(raw, &violations);
         let key = ObjectKey::of(object.meta());
         if let Some(first) = T::objects(&self.inventory).get(&key) {
             let message = format!("duplicate object, first defined at {}", first.origin);
@@ -199,6 +196,19 @@ impl Decoder {
                 origin,
                 position: self.objects,
             });
+        }
+    }
+}
+
+impl Decoder {
+    /// Reports the violations of an object, the first ones with their lines.
+    fn report_violations(&mut self, raw: &ManifestObject<'_>, violations: &[Violation]) {
+        let first = violations.iter().take(MAX_OBJECT_PROBLEMS);
+        self.errors
+            .extend(first.map(|violation| raw.violation_problem(violation)));
+        if let Some(more @ 1..) = violations.len().checked_sub(MAX_OBJECT_PROBLEMS) {
+            let message = format!("{more} more errors in this object");
+            self.errors.push(raw.problem("", message));
         }
     }
 }
@@ -252,8 +262,10 @@ pub fn from_json<T: DeserializeOwned>(mut json: Value) -> (Option<T>, Vec<Violat
             message += "; quote the value";
         }
         violations.push(Violation::new(format_path(&path), message));
-        // Decode again without the unknown member, to find further violations.
-        if !(unknown && remove_member(&mut json, &path)) {
+        // Decode again without the unknown member, to find further violations. Each attempt costs as
+        // much as the object is large.
+        if violations.len() >= MAX_DECODE_ATTEMPTS || !(unknown && remove_member(&mut json, &path))
+        {
             return (None, violations);
         }
     }
