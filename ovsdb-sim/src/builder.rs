@@ -118,6 +118,21 @@ impl SimBuilder {
         self
     }
 
+    /// Adds a database with the schema and the content of an existing standalone database file, to
+    /// which every committed transaction is appended, as ovsdb-server does.
+    #[must_use]
+    pub fn database_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.databases.files.push(path.into());
+        self
+    }
+
+    /// Serves no database if none is added.
+    #[must_use]
+    pub fn without_default_database(mut self) -> Self {
+        self.databases.is_default_omitted = true;
+        self
+    }
+
     /// Appends every committed transaction to a standalone database file, which ovsdb-server and
     /// ovsdb-tool can open.
     ///

@@ -116,7 +116,7 @@ pub use sim::Sim;
 pub use sim_database::{SimDatabase, TransactError};
 pub use target::RemoteError;
 #[cfg(feature = "unixctl")]
-pub use unixctl::{Log, Unixctl};
+pub use unixctl::{Log, LogSink, LogSpecificationError, ReopenLogError, Unixctl, module_of};
 
 /// Runs the examples of the README as tests.
 #[cfg(doctest)]

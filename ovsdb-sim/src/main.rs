@@ -2,231 +2,272 @@
 
 mod log_writer;
 mod panic;
+mod program;
 
-use std::io::IsTerminal as _;
+use std::env;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::{Path, absolute};
+use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context as _;
-use clap::{Parser, ValueEnum};
+use anyhow::{Context as _, bail};
 use mimalloc::MiMalloc;
-use ovsdb_sim::{ControlServer, Log, Model, Remotes, Sim, SimBuilder};
+use ovsdb_sim::{ControlServer, Log, Remotes, Sim, SimBuilder};
 use patchbay_schemas::schema::{DatabaseSchema, is_id};
 use tokio::signal::unix::{SignalKind, signal};
-use tracing::level_filters::LevelFilter;
-use tracing_subscriber::EnvFilter;
 
-use log_writer::{LogFlush, LogWriter};
+use log_writer::LogFlush;
+use program::args::Args;
+use program::daemon::{self, DaemonError, Role};
+use program::name::ProgramName;
+use program::pidfile::Pidfile;
+use program::{log, run_command};
 
 /// Allocator for millions of small requests, rows and replies, which several threads make.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// In-memory OVSDB server for tests and load
-#[derive(Debug, Parser)]
-#[command(version)]
-struct Args {
-    /// Serve OVSDB clients at this remote (repeatable)
-    ///
-    /// punix:PATH or ptcp:PORT[:HOST]: listen there.
-    /// unix:PATH or tcp:HOST[:PORT]: connect to a client that waits there, and again whenever the
-    /// connection ends.
-    /// db:DATABASE,TABLE,COLUMN: open the remotes in this column, now and whenever it changes. An
-    /// example is `db:OVN_Northbound,NB_Global,connections`, which ovn-nbctl set-connection writes.
-    #[arg(
-        long,
-        visible_alias = "remote",
-        required = true,
-        value_name = "TARGET",
-        verbatim_doc_comment
-    )]
-    listen: Vec<String>,
-
-    /// Serve ovs-appctl at this unix socket
-    ///
-    /// `ovs-appctl -t PATH list-commands` lists the commands, which add and remove databases and
-    /// remotes and set log levels, among others.
-    #[arg(long, value_name = "PATH")]
-    unixctl: Option<PathBuf>,
-
-    /// Serve an empty database with the schema in this file (repeatable)
-    ///
-    /// Without any database, OVN_Northbound is served.
-    #[arg(long, value_name = "FILE")]
-    schema: Vec<PathBuf>,
-
-    /// Serve the database in this standalone database file, which is only read (repeatable)
-    ///
-    /// Like ovsdb-server, the program stops reading at the first damaged record and leaves out
-    /// transactions that violate a constraint; it logs a warning for both. Convert the file of a
-    /// clustered database first: ovsdb-tool cluster-to-standalone.
-    #[arg(long, value_name = "FILE")]
-    load: Vec<PathBuf>,
-
-    /// Append every transaction of a database to this file (repeatable, once per database)
-    ///
-    /// The file is a standalone database file, which ovsdb-server and ovsdb-tool can open. A
-    /// transaction that cannot be written fails.
-    ///
-    /// An existing file has its database's name, schema and initial content, so DATABASE and
-    /// --schema can be omitted. If --schema is given, the schemas must be equal. A new file is
-    /// created for DATABASE, which can be omitted if only one database is served.
-    ///
-    /// With --load of the same database, FILE must be new, and begins with the loaded content, or
-    /// be the loaded file.
-    ///
-    /// Write ./A=B for a file whose name looks like DATABASE=FILE.
-    #[arg(long, value_name = "[DATABASE=]FILE")]
-    journal: Vec<String>,
-
-    /// Model of the databases
-    ///
-    /// A clustered server acts as the only member and leader of a RAFT cluster. It keeps a history
-    /// of transactions, from which returning clients get what they missed.
-    #[arg(long, value_name = "MODEL", value_enum, default_value = "standalone")]
-    model: ModelArg,
-
-    /// Serve the control API at this address
-    ///
-    /// The control API is JSON-RPC 2.0 over HTTP and WebSocket: `sim_show`, `sim_dump`,
-    /// `sim_stats`, `sim_set_fault` and others.
-    #[arg(long, value_name = "IP:PORT")]
-    control: Option<SocketAddr>,
-
-    /// Require the token in this file from users of the control API
-    ///
-    /// Requests need the header `Authorization: Bearer TOKEN`. Without a token, the control API is
-    /// served at loopback addresses only.
-    #[arg(long, value_name = "FILE", requires = "control")]
-    control_token: Option<PathBuf>,
-
-    /// Draw all UUIDs from this seed, the same ones in every run
-    #[arg(long, value_name = "NUMBER")]
-    seed: Option<u64>,
+fn main() -> ExitCode {
+    panic::abort_on_panic();
+    let name = ProgramName::of_process();
+    let args = match Args::parse_process() {
+        Ok(args) => args,
+        Err(error) => {
+            // Standard error may be closed.
+            error.print().unwrap_or_default();
+            return if error.use_stderr() {
+                ExitCode::FAILURE
+            } else {
+                ExitCode::SUCCESS
+            };
+        }
+    };
+    if args.version {
+        print_line(&name.version());
+        return ExitCode::SUCCESS;
+    }
+    let Err(error) = run_process(&name, args) else {
+        return ExitCode::SUCCESS;
+    };
+    if let Some(code) = error
+        .downcast_ref::<DaemonError>()
+        .and_then(DaemonError::exit_code)
+    {
+        // The process of the daemon has printed its error.
+        return code.into();
+    }
+    eprintln!("{}: {}", name.as_str(), describe_error(&error));
+    ExitCode::FAILURE
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum ModelArg {
-    Standalone,
-    Clustered,
+/// The texts of an error and of its causes, without those that the text before contains.
+fn describe_error(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |text, cause| {
+        let cause = cause.to_string();
+        match text.as_str() {
+            "" => cause,
+            text if text.contains(&cause) => text.to_owned(),
+            text => format!("{text}: {cause}"),
+        }
+    })
 }
 
-impl From<ModelArg> for Model {
-    fn from(model: ModelArg) -> Self {
-        match model {
-            ModelArg::Standalone => Self::Standalone,
-            ModelArg::Clustered => Self::Clustered,
+/// Does the part of this process: that of the whole program, or of one process of a daemon.
+fn run_process(name: &ProgramName, args: Args) -> anyhow::Result<()> {
+    let (detach, monitor) = (args.daemon.detach, args.daemon.monitor);
+    match args.process_role {
+        None if detach => {
+            let role = if monitor { Role::Monitor } else { Role::Server };
+            // The new process goes on without this one.
+            daemon::start(role)?;
+            Ok(())
+        }
+        None if monitor => run_monitor(name, &args),
+        None => serve(name, args),
+        Some(Role::Monitor) => {
+            daemon::leave_session();
+            run_monitor(name, &args)
+        }
+        Some(Role::Server) => {
+            if detach && !monitor {
+                daemon::leave_session();
+            }
+            serve(name, args)
         }
     }
 }
 
-#[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    panic::abort_on_panic();
-    let (log, _log_flush) = init_log()?;
-    let Args {
-        listen,
-        unixctl,
-        schema,
-        load,
-        journal,
-        model,
-        control,
-        control_token,
-        seed,
-    } = Args::parse();
-    let mut builder = Sim::builder().model(model.into());
-    for path in schema {
-        let text =
-            std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let schema = DatabaseSchema::parse(&text)
-            .with_context(|| format!("{} is not a schema", path.display()))?;
-        builder = builder.schema(Arc::new(schema));
-    }
-    builder = load.into_iter().fold(builder, SimBuilder::load);
-    for journal in &journal {
-        builder = match journal.split_once('=') {
-            Some((database, path)) if is_id(database) => builder.journal_of(database, path),
-            _ => builder.journal(journal),
-        };
-    }
-    if let Some(seed) = seed {
-        builder = builder.seed(seed);
-    }
-    let sim = builder.build()?;
+fn run_monitor(name: &ProgramName, args: &Args) -> anyhow::Result<()> {
+    let (log, _log_flush) = init_log(name, args)?;
+    daemon::monitor(|| finish_start(args, &log))?;
+    Ok(())
+}
 
-    // Before the listeners, so that a signal just after the line "listening" ends the server
-    // cleanly.
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let remotes = Remotes::new(&sim);
-    for target in &listen {
-        print_line(&remotes.add(target).await?);
+/// Notifies the process that has started this one, and leaves its terminal.
+fn finish_start(args: &Args, log: &Log) -> std::io::Result<()> {
+    if args.process_role.is_some() {
+        daemon::notify_ready()?;
     }
-    let unixctl = match unixctl {
+    if args.daemon.detach {
+        if !args.daemon.no_chdir {
+            env::set_current_dir("/")?;
+        }
+        log.set(&["console:off"]).map_err(std::io::Error::other)?;
+        daemon::close_standard_streams()?;
+    }
+    Ok(())
+}
+
+fn init_log(name: &ProgramName, args: &Args) -> anyhow::Result<(Log, LogFlush)> {
+    let (log, file, flush) = log::init(name.is_ovsdb_server())?;
+    for specification in &args.log.verbose {
+        let specification = specification.as_deref().unwrap_or_default();
+        log.set(&[specification])
+            .with_context(|| format!("processing \"{specification}\""))?;
+    }
+    if let Some(path) = &args.log.log_file {
+        let path = absolute(name.log_file(path.as_deref()))?;
+        file.open(&path)
+            .with_context(|| format!("failed to open {} for logging", path.display()))?;
+    }
+    Ok((log, flush))
+}
+
+/// Serves until a signal, the command `exit` or the end of the command of `--run`.
+#[tokio::main]
+async fn serve(name: &ProgramName, args: Args) -> anyhow::Result<()> {
+    let (log, _log_flush) = init_log(name, &args)?;
+    let log = Arc::new(log);
+    // Before the pidfile and the listeners, so that a signal removes their files at any time.
+    let mut signals = [
+        SignalKind::interrupt(),
+        SignalKind::terminate(),
+        SignalKind::hangup(),
+    ]
+    .map(signal);
+    let _pidfile = match &args.daemon.pidfile {
         Some(path) => {
+            let path = absolute(name.pidfile(path.as_deref()))?;
+            Some(Pidfile::create(path, args.daemon.overwrite_pidfile)?)
+        }
+        None => None,
+    };
+    let sim = describe(name, &args)?.build()?;
+
+    let remotes = Remotes::new(&sim);
+    // Standard output belongs to a command, or is a message that the server is ready.
+    let prints_lines = !name.is_ovsdb_server() && args.process_role.is_none() && args.run.is_none();
+    let report = |line: &str| {
+        if prints_lines {
+            print_line(line);
+        }
+    };
+    for target in &args.listen {
+        report(&remotes.add(target).await?);
+    }
+    let unixctl = match name.unixctl(args.unixctl.as_deref()) {
+        Some(path) => {
+            let path = absolute(path)?;
             let unixctl = sim
-                .serve_unixctl(&path, &remotes, log)
+                .serve_unixctl(&path, &remotes, &log, &name.version())
                 .with_context(|| format!("unixctl at {}", path.display()))?;
             Some(unixctl)
         }
         None => None,
     };
+    let _control = match args.control {
+        Some(address) => {
+            let control = serve_control(&sim, address, args.control_token.as_deref())
+                .await
+                .with_context(|| format!("control API at {address}"))?;
+            report(&format!("control API on http://{}", control.address()));
+            Some(control)
+        }
+        None => None,
+    };
+    let command = match &args.run {
+        Some(command) => {
+            let started = run_command::start(command);
+            Some(started.with_context(|| format!("{command}: process failed to start"))?)
+        }
+        None => None,
+    };
+    finish_start(&args, &log)?;
+    if command.is_none() {
+        tracing::info!(target: "ovsdb_server", "{}", name.version());
+    }
     let exit = async {
         match &unixctl {
             Some(unixctl) => unixctl.wait_for_exit().await,
             None => std::future::pending().await,
         }
     };
-    let _control = match control {
-        Some(address) => {
-            let control = serve_control(&sim, address, control_token.as_deref())
-                .await
-                .with_context(|| format!("control API at {address}"))?;
-            print_line(&format!("control API on http://{}", control.address()));
-            Some(control)
+    let ended_command = async {
+        match command {
+            Some(command) => command.await,
+            None => std::future::pending().await,
         }
-        None => None,
     };
+    let [interrupt, terminate, hangup] = &mut signals;
     tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+        _ = wait_for_signal(interrupt) => {}
+        _ = wait_for_signal(terminate) => {}
+        _ = wait_for_signal(hangup) => {}
         () = exit => {}
+        status = ended_command => {
+            let status = status??;
+            if !status.success() {
+                let command = args.run.unwrap_or_default();
+                bail!("{command}: child exited, {status}");
+            }
+        }
     }
     Ok(())
 }
 
-/// Initializes the log: to standard error, with the level of `RUST_LOG` or `warn`. `vlog/set` can
-/// change the level.
-///
-/// # Errors
-/// The thread that writes the log cannot be started.
-fn init_log() -> std::io::Result<(Log, LogFlush)> {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
-    let level = filter.max_level_hint().unwrap_or(LevelFilter::TRACE);
-    let (writer, flush) = LogWriter::start(std::io::stderr())?;
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(move || writer.clone())
-        .with_ansi(is_coloured())
-        // Reporting an internal error panics if standard error cannot be written.
-        .log_internal_errors(false)
-        .with_env_filter(filter)
-        .with_filter_reloading();
-    let filter = subscriber.reload_handle();
-    subscriber.init();
-    let log = Log::new(level, move |directives| {
-        if let Err(error) = filter.reload(EnvFilter::new(directives)) {
-            tracing::error!(%error, directives, "cannot set the log level");
-        }
-    });
-    Ok((log, flush))
+async fn wait_for_signal(signal: &mut std::io::Result<tokio::signal::unix::Signal>) -> Option<()> {
+    match signal {
+        Ok(signal) => signal.recv().await,
+        // Without a handler the signal ends the process.
+        Err(_) => std::future::pending().await,
+    }
 }
 
-/// True if log messages are coloured: on a terminal without `NO_COLOR` (<https://no-color.org>).
-fn is_coloured() -> bool {
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    std::io::stderr().is_terminal() && !no_color
+/// Describes the simulator that the arguments ask for.
+fn describe(name: &ProgramName, args: &Args) -> anyhow::Result<SimBuilder> {
+    let mut builder = Sim::builder().model(args.model.into());
+    for path in &args.schema {
+        let text =
+            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let schema = DatabaseSchema::parse(&text)
+            .with_context(|| format!("{} is not a schema", path.display()))?;
+        builder = builder.schema(Arc::new(schema));
+    }
+    builder = args.load.iter().fold(builder, SimBuilder::load);
+    for journal in &args.journal {
+        builder = match journal.split_once('=') {
+            Some((database, path)) if is_id(database) => builder.journal_of(database, path),
+            _ => builder.journal(journal),
+        };
+    }
+    let mut databases = args.databases.clone();
+    let names_none = [&args.schema, &args.load, &databases]
+        .iter()
+        .all(|paths| paths.is_empty())
+        && args.journal.is_empty();
+    if names_none && name.is_ovsdb_server() && !args.no_dbs {
+        databases.push(ProgramName::default_database());
+    }
+    for database in databases {
+        builder = builder.database_file(absolute(database)?);
+    }
+    if args.no_dbs {
+        builder = builder.without_default_database();
+    }
+    Ok(match args.seed {
+        Some(seed) => builder.seed(seed),
+        None => builder,
+    })
 }
 
 /// Serves the control API, with the token in a file if there is one.

@@ -15,6 +15,10 @@ use super::{DatabaseFile, FileError, Journal};
 /// Schemas and files that a server is started with.
 #[derive(Debug, Default)]
 pub(crate) struct InitialDatabases {
+    /// Paths of existing files, which are journals.
+    pub(crate) files: Vec<PathBuf>,
+    /// True if there may be no database at all.
+    pub(crate) is_default_omitted: bool,
     pub(crate) schemas: Vec<Arc<DatabaseSchema>>,
     /// Files that are only read.
     pub(crate) loads: Vec<PathBuf>,
@@ -111,7 +115,7 @@ enum InitialContent {
 
 impl InitialDatabases {
     /// Opens the files and assigns them to databases. Without any database, OVN_Northbound is
-    /// served.
+    /// served, unless it is omitted.
     pub(crate) fn open(self) -> Result<Vec<DatabaseSource>, InitialDatabasesError> {
         let mut sources: Vec<DatabaseSource> = self
             .schemas
@@ -129,10 +133,13 @@ impl InitialDatabases {
             .journals
             .into_iter()
             .partition(|(_, path)| path.exists());
+        for path in self.files {
+            assign_existing_journal(&mut sources, None, &path)?;
+        }
         for (database, path) in existing {
             assign_existing_journal(&mut sources, database.as_deref(), &path)?;
         }
-        if sources.is_empty() {
+        if sources.is_empty() && !self.is_default_omitted {
             sources.push(DatabaseSource::empty(nb::schema()));
         }
         for (database, path) in new {

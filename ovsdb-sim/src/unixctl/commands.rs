@@ -12,8 +12,7 @@ use crate::served_database::ServedDatabase;
 use crate::server::Server;
 
 use super::error_text;
-use super::log::Log;
-use super::vlog::{self, Vlog};
+use super::vlog::{self, Log};
 
 #[derive(Clone, Copy, Debug)]
 enum Command {
@@ -106,7 +105,7 @@ const COMMANDS: [(&str, &str, RangeInclusive<usize>, Command); 22] = [
     ("vlog/reopen", "", 0..=0, Command::ReopenLog),
     (
         "vlog/set",
-        "[spec]...",
+        "{spec | PATTERN:destination:pattern}",
         0..=usize::MAX,
         Command::SetLogLevels,
     ),
@@ -124,15 +123,18 @@ pub(super) enum CommandResult {
 pub(super) struct Commands {
     server: Arc<Server>,
     remotes: Remotes,
-    vlog: Vlog,
+    log: Arc<Log>,
+    /// Output of `version`.
+    version: String,
 }
 
 impl Commands {
-    pub(super) fn new(server: Arc<Server>, remotes: Remotes, log: Log) -> Self {
+    pub(super) fn new(server: Arc<Server>, remotes: Remotes, log: Arc<Log>, version: &str) -> Self {
         Self {
             server,
             remotes,
-            vlog: Vlog::new(log),
+            log,
+            version: version.to_owned(),
         }
     }
 
@@ -225,17 +227,24 @@ impl Commands {
             Command::MemoryTrim if ["on", "off"].contains(&required) => no_output(),
             Command::MemoryTrim => return Err("invalid argument".to_owned()),
             Command::SyncStatus => "state: active".to_owned(),
-            Command::Version => concat!("ovsdb-sim ", env!("CARGO_PKG_VERSION")).to_owned(),
-            // There is no log file.
-            Command::CloseLog => no_output(),
-            Command::ReopenLog => return Err("Logging to file not configured".to_owned()),
-            Command::ListLogLevels => self.vlog.list(),
+            Command::Version => self.version.clone(),
+            Command::CloseLog => {
+                self.log.close_file();
+                no_output()
+            }
+            Command::ReopenLog => {
+                let reopened = self.log.reopen_file();
+                reopened.map_err(|error| error_text::reopen_error(&error))?;
+                no_output()
+            }
+            Command::ListLogLevels => self.log.list(),
             Command::RateLimit => {
                 vlog::check_modules(arguments)?;
                 no_output()
             }
             Command::SetLogLevels => {
-                self.vlog.set(arguments)?;
+                let set = self.log.set(arguments);
+                set.map_err(|error| error.to_string())?;
                 no_output()
             }
         };

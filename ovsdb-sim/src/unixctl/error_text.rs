@@ -8,6 +8,8 @@ use patchbay_schemas::error::OvsdbError;
 use crate::file::{Damage, FileError};
 use crate::server::{AddDatabaseError, RemoveDatabaseError};
 
+use super::vlog::ReopenLogError;
+
 /// The text of an error of `ovsdb-server/add-db`.
 pub(super) fn add_error(error: &AddDatabaseError) -> String {
     match error {
@@ -22,6 +24,14 @@ pub(super) fn remove_error(error: &RemoveDatabaseError) -> &'static str {
     match error {
         RemoveDatabaseError::Unknown(_) => "Failed to find the database.",
         RemoveDatabaseError::Reserved(_) => "Cannot remove reserved database.",
+    }
+}
+
+/// The text of an error of `vlog/reopen`.
+pub(super) fn reopen_error(error: &ReopenLogError) -> String {
+    match error {
+        ReopenLogError::Io(error) => system_text(error),
+        ReopenLogError::NoFile => error.to_string(),
     }
 }
 

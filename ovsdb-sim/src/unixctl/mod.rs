@@ -6,7 +6,6 @@
 
 mod commands;
 mod error_text;
-mod log;
 mod vlog;
 
 use std::io;
@@ -26,7 +25,7 @@ use crate::reply;
 use crate::sim::Sim;
 
 use commands::{CommandResult, Commands};
-pub use log::Log;
+pub use vlog::{Log, LogSink, LogSpecificationError, ReopenLogError, module_of};
 
 /// Length of the longest request, in bytes: more than any command has.
 const MAX_REQUEST_BYTES: usize = 1 << 20;
@@ -57,8 +56,8 @@ impl Drop for Unixctl {
 }
 
 impl Sim {
-    /// Serves `ovs-appctl` at a unix socket. Its commands list and change `remotes`, and `vlog/set`
-    /// changes `log`.
+    /// Serves `ovs-appctl` at a unix socket. Its commands list and change `remotes`, `vlog/set`
+    /// changes `log`, and `version` prints `version`.
     ///
     /// # Errors
     /// The socket cannot be bound.
@@ -66,14 +65,15 @@ impl Sim {
         &self,
         path: impl Into<PathBuf>,
         remotes: &Remotes,
-        log: Log,
+        log: &Arc<Log>,
+        version: &str,
     ) -> io::Result<Unixctl> {
         let path = path.into();
         listen::remove_stale_socket(&path)?;
         let listener = listen::bind_unix(&path)?;
         let exit = Arc::new(Notify::new());
         let shared = SharedState {
-            commands: Commands::new(self.server().clone(), remotes.clone(), log),
+            commands: Commands::new(self.server().clone(), remotes.clone(), log.clone(), version),
             exit: exit.clone(),
         };
         let task = tokio::spawn(accept(listener, Arc::new(shared)));

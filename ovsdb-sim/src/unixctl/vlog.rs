@@ -1,24 +1,64 @@
-//! Log levels: `vlog/set` and `vlog/list` (ovs-appctl(8)).
+//! Log levels by module and destination: `vlog/set` and `vlog/list` (ovs-appctl(8)).
 //!
-//! The simulator logs to the console, with levels for the modules of [`modules::TARGETS`]. There is
-//! no other destination, no pattern and no rate limit. In `vlog/set`, ovsdb-server's other
-//! destinations and modules are valid words without an effect.
+//! The modules are those of [`modules::TARGETS`]. In `vlog/set`, ovsdb-server's other modules, the
+//! destination `syslog`, patterns and the facility are valid words without an effect.
 
 mod modules;
 
+use std::fmt;
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tracing::level_filters::LevelFilter;
 
-use super::log::Log;
+pub use modules::module_of;
 
-const CONSOLE: &str = "console";
-/// Destinations of ovsdb-server.
-const DESTINATIONS: [&str; 3] = [CONSOLE, "syslog", "file"];
+/// Destinations of log messages, in the order of `vlog/list`.
+const DESTINATIONS: [&str; 3] = ["console", "syslog", "file"];
+const CONSOLE: usize = 0;
+const FILE: usize = 2;
 
 /// Separators of the words of a specification.
 const SEPARATORS: [char; 4] = [' ', ',', ':', '\t'];
+
+/// Error: a specification of `vlog/set` is wrong. The text is ovsdb-server's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct LogSpecificationError(String);
+
+/// Error: the log file cannot be opened again.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReopenLogError {
+    /// There is no log file.
+    #[error("Logging to file not configured")]
+    NoFile,
+    /// The system refused to open it.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// Destinations of a program's log. A library does not own the log, so the program implements this.
+pub trait LogSink: Send + Sync {
+    /// Replaces the filters of both destinations. The directives are in the notation of `RUST_LOG`,
+    /// as for `EnvFilter` of the crate `tracing-subscriber`.
+    fn set_filters(&self, console: &str, file: &str);
+
+    /// Closes the log file and opens it again, after it was renamed or closed.
+    ///
+    /// # Errors
+    /// There is no log file, or it cannot be opened.
+    fn reopen_file(&self) -> Result<(), ReopenLogError>;
+
+    /// Closes the log file.
+    fn close_file(&self);
+}
+
+/// Log of a program, whose levels options and `ovs-appctl vlog/set` change.
+pub struct Log {
+    modules: Mutex<Vec<LogModule>>,
+    sink: Box<dyn LogSink>,
+}
 
 /// Log level of ovsdb-server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,34 +111,35 @@ impl VlogLevel {
     }
 }
 
-/// Log levels of a program's modules.
-#[derive(Debug)]
-pub(super) struct Vlog {
-    modules: Mutex<Vec<LogModule>>,
-    log: Log,
-}
-
 #[derive(Debug)]
 struct LogModule {
     name: &'static str,
-    level: VlogLevel,
+    /// Levels of the [`DESTINATIONS`].
+    levels: [VlogLevel; 3],
 }
 
-impl Vlog {
-    pub(super) fn new(log: Log) -> Self {
-        let level = VlogLevel::from_filter(log.level);
+impl Log {
+    /// Describes a log. `console` is the level of messages on standard error; that of the log file
+    /// is `info`, as in ovsdb-server. The sink has filters of these levels already.
+    pub fn new(console: LevelFilter, sink: impl LogSink + 'static) -> Self {
+        let console = VlogLevel::from_filter(console);
+        let levels = [console, VlogLevel::Info, VlogLevel::Info];
         let modules = modules::logging()
             .into_iter()
-            .map(|name| LogModule { name, level })
+            .map(|name| LogModule { name, levels })
             .collect();
         Self {
             modules: Mutex::new(modules),
-            log,
+            sink: Box::new(sink),
         }
     }
 
-    /// Executes `vlog/set`: the specifications in their order, up to the first wrong one.
-    pub(super) fn set(&self, specifications: &[&str]) -> Result<(), String> {
+    /// Sets levels: the specifications of `vlog/set` or of options `-v` in their order, up to the
+    /// first wrong one.
+    ///
+    /// # Errors
+    /// A specification is wrong.
+    pub fn set(&self, specifications: &[&str]) -> Result<(), LogSpecificationError> {
         let mut modules = self.modules();
         // No specification is an empty one.
         let specifications = match specifications {
@@ -107,33 +148,73 @@ impl Vlog {
         };
         let mut is_changed = false;
         let set = specifications.iter().try_for_each(|specification| {
-            set_level(&mut modules, specification)?;
-            is_changed = true;
+            if !is_pattern(specification) {
+                set_level(&mut modules, specification)?;
+                is_changed = true;
+            }
             Ok(())
         });
         if is_changed {
-            (self.log.set_filter)(&filter_directives(&modules));
+            let [console, file] =
+                [CONSOLE, FILE].map(|destination| filter_directives(&modules, destination));
+            self.sink.set_filters(&console, &file);
         }
-        set
+        set.map_err(LogSpecificationError)
     }
 
-    /// Executes `vlog/list`. Destinations other than the console are off.
+    /// The table of `vlog/list`.
     pub(super) fn list(&self) -> String {
         let mut text = "                 console    syslog    file\n".to_owned();
         text += "                 -------    ------    ------\n";
-        let off = VlogLevel::Off.name();
-        for LogModule { name, level } in &*self.modules() {
-            let level = level.name();
+        for LogModule { name, levels } in &*self.modules() {
+            let [console, syslog, file] = levels.map(VlogLevel::name);
             // Writing to a string does not fail.
-            let _ = writeln!(text, "{name:<16}  {level:>4}       {off:>4}       {off:>4}");
+            let _ = writeln!(
+                text,
+                "{name:<16}  {console:>4}       {syslog:>4}       {file:>4}"
+            );
         }
         text
+    }
+
+    pub(super) fn reopen_file(&self) -> Result<(), ReopenLogError> {
+        self.sink.reopen_file()
+    }
+
+    pub(super) fn close_file(&self) {
+        self.sink.close_file();
     }
 
     fn modules(&self) -> MutexGuard<'_, Vec<LogModule>> {
         // Each change is an assignment.
         self.modules.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Default for Log {
+    /// Describes a log without destinations. Levels are stored and have no effect.
+    fn default() -> Self {
+        Self::new(LevelFilter::WARN, NoSink)
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Log").field(&*self.modules()).finish()
+    }
+}
+
+#[derive(Debug)]
+struct NoSink;
+
+impl LogSink for NoSink {
+    fn set_filters(&self, _console: &str, _file: &str) {}
+
+    fn reopen_file(&self) -> Result<(), ReopenLogError> {
+        Err(ReopenLogError::NoFile)
+    }
+
+    fn close_file(&self) {}
 }
 
 /// Checks the modules of `vlog/enable-rate-limit` and `vlog/disable-rate-limit`. The commands have
@@ -155,7 +236,7 @@ fn set_level(modules: &mut [LogModule], mut words: &str) -> Result<(), String> {
         if is_word(word, "any") {
             continue;
         }
-        let found = DESTINATIONS.iter().find(|name| is_word(word, name));
+        let found = DESTINATIONS.iter().position(|name| is_word(word, name));
         if found.is_some() {
             if destination.is_some() {
                 return duplicate("destinations");
@@ -182,22 +263,33 @@ fn set_level(modules: &mut [LogModule], mut words: &str) -> Result<(), String> {
         module = Some(word);
     }
     let level = level.unwrap_or(VlogLevel::Dbg);
-    if destination.is_none_or(|destination| *destination == CONSOLE) {
-        modules
-            .iter_mut()
-            .filter(|each| module.is_none_or(|module| is_word(module, each.name)))
-            .for_each(|each| each.level = level);
-    }
+    modules
+        .iter_mut()
+        .filter(|each| module.is_none_or(|module| is_word(module, each.name)))
+        .for_each(|each| match destination {
+            Some(destination) => each.levels[destination] = level,
+            None => each.levels = [level; 3],
+        });
     Ok(())
 }
 
-/// The filter of these levels, in the notation of `RUST_LOG`.
-fn filter_directives(modules: &[LogModule]) -> String {
+/// Returns true for a specification that sets no levels: `PATTERN:DESTINATION:PATTERN` or
+/// `FACILITY:FACILITY`.
+fn is_pattern(specification: &str) -> bool {
+    specification
+        .split_once(SEPARATORS)
+        .is_some_and(|(word, _)| is_word(word, "PATTERN") || is_word(word, "FACILITY"))
+}
+
+/// The filter of a destination's levels, in the notation of `RUST_LOG`.
+fn filter_directives(modules: &[LogModule], destination: usize) -> String {
     let filter = |name: &str| {
         modules
             .iter()
             .find(|module| module.name == name)
-            .map_or(LevelFilter::OFF, |module| module.level.to_filter())
+            .map_or(LevelFilter::OFF, |module| {
+                module.levels[destination].to_filter()
+            })
     };
     let mut directives = vec![filter(modules::OTHER_TARGETS).to_string()];
     directives.extend(

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::{Server, both, same, succeeds};
 
 #[test]
-fn levels_of_the_console_are_set_as_in_ovsdb_server() {
+fn levels_of_all_destinations_are_set_as_in_ovsdb_server() {
     let (_folder, mut servers) = both();
     for command in [
         "vlog/set any:any:info",
@@ -30,7 +30,7 @@ fn levels_of_the_console_are_set_as_in_ovsdb_server() {
     ] {
         same(&mut servers, command);
     }
-    assert_console_levels_are_the_same(&mut servers);
+    assert_levels_are_the_same(&mut servers);
     for command in [
         "vlog/set",
         "vlog/set console:err",
@@ -38,7 +38,7 @@ fn levels_of_the_console_are_set_as_in_ovsdb_server() {
         "vlog/disable-rate-limit any nope",
     ] {
         same(&mut servers, command);
-        assert_console_levels_are_the_same(&mut servers);
+        assert_levels_are_the_same(&mut servers);
     }
     for command in [
         "vlog/set ::",
@@ -54,26 +54,26 @@ fn levels_of_the_console_are_set_as_in_ovsdb_server() {
     ] {
         same(&mut servers, command);
     }
-    assert_console_levels_are_the_same(&mut servers);
+    assert_levels_are_the_same(&mut servers);
 }
 
-/// Compares the console levels of the simulator's modules.
-fn assert_console_levels_are_the_same(servers: &mut [Server; 2]) {
+/// Compares the levels of the simulator's modules.
+fn assert_levels_are_the_same(servers: &mut [Server; 2]) {
     let [real, sim] = servers
         .each_mut()
         .map(|server| server.appctl("vlog/list").0);
-    let levels = |listing: &str| -> BTreeMap<String, String> {
+    let levels = |listing: &str| -> BTreeMap<String, Vec<String>> {
         listing
             .lines()
             .skip(2)
             .filter_map(|line| {
                 let mut words = line.split_whitespace().map(str::to_owned);
-                Some((words.next()?, words.next()?))
+                Some((words.next()?, words.take(3).collect()))
             })
             .collect()
     };
     let (real, sim) = (levels(&real), levels(&sim));
-    assert_eq!(sim.len(), 5, "{sim:?}");
+    assert!(sim.len() > 1, "{sim:?}");
     for (module, level) in sim {
         assert_eq!(Some(&level), real.get(&module), "{module}");
     }

@@ -1,4 +1,4 @@
-//! Log modules of ovsdb-server 3.1 and 3.5.
+//! Log modules of ovsdb-server.
 
 use std::collections::BTreeSet;
 
@@ -22,8 +22,10 @@ const NAMES: &str = "\
 /// Module whose level applies to all targets that are not in [`TARGETS`].
 pub(super) const OTHER_TARGETS: &str = "ovsdb_server";
 
-/// Log targets of the simulator, with ovsdb-server's modules for the same subjects.
-pub(super) const TARGETS: [(&str, &str); 7] = [
+/// Log targets of the simulator and of its program, with ovsdb-server's modules for the same
+/// subjects.
+pub(super) const TARGETS: [(&str, &str); 10] = [
+    ("daemon_unix", "daemon_unix"),
     ("ovsdb_sim::connection", "ovsdb_jsonrpc_server"),
     ("ovsdb_sim::dial", "reconnect"),
     ("ovsdb_sim::file", "ovsdb_file"),
@@ -31,7 +33,21 @@ pub(super) const TARGETS: [(&str, &str); 7] = [
     ("ovsdb_sim::outbox", "ovsdb_jsonrpc_server"),
     ("ovsdb_sim::server", "ovsdb_jsonrpc_server"),
     ("ovsdb_sim::unixctl", "unixctl"),
+    ("socket_util", "socket_util"),
+    ("vlog", "vlog"),
 ];
+
+/// The module of ovsdb-server whose messages have the subject of a log target.
+pub fn module_of(target: &str) -> &'static str {
+    TARGETS
+        .iter()
+        .find(|(prefix, _)| {
+            target
+                .strip_prefix(prefix)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+        })
+        .map_or(OTHER_TARGETS, |(_, module)| module)
+}
 
 /// True if ovsdb-server has a module of this name.
 pub(super) fn is_known(name: &str) -> bool {
@@ -52,6 +68,16 @@ pub(super) fn logging() -> BTreeSet<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn targets_and_their_parts_have_a_module() {
+        assert_eq!(
+            module_of("ovsdb_sim::listen::socket"),
+            "ovsdb_jsonrpc_server"
+        );
+        assert_eq!(module_of("vlog"), "vlog");
+        assert_eq!(module_of("ovsdb_sim::listener"), OTHER_TARGETS);
+    }
 
     #[test]
     fn the_modules_of_targets_are_known() {

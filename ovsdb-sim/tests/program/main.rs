@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
+mod daemon;
+
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};

@@ -1,0 +1,224 @@
+//! Command line of `ovsdb-sim`, which is also that of ovsdb-server.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum};
+use ovsdb_sim::Model;
+
+use super::daemon::Role;
+
+/// In-memory OVSDB server for tests and load
+///
+/// Started as `ovsdb-server`, for example through a symbolic link, it serves ovsdb-server's default
+/// database and sockets, and logs like it.
+#[derive(Debug, Parser)]
+#[command(
+    disable_version_flag = true,
+    infer_long_args = true,
+    max_term_width = 100
+)]
+pub(crate) struct Args {
+    /// Role of this process in a daemon
+    #[arg(long, hide = true, value_enum)]
+    pub(crate) process_role: Option<Role>,
+
+    /// Standalone database files to serve; transactions are appended to them
+    #[arg(value_name = "DATABASE")]
+    pub(crate) databases: Vec<PathBuf>,
+
+    /// Serve OVSDB clients at this remote (repeatable)
+    ///
+    /// punix:PATH or ptcp:PORT[:HOST]: listen there.
+    /// unix:PATH or tcp:HOST[:PORT]: connect to a client that waits there, and again whenever the
+    /// connection ends.
+    /// db:DATABASE,TABLE,COLUMN: open the remotes in this column, now and whenever it changes. An
+    /// example is `db:OVN_Northbound,NB_Global,connections`, which ovn-nbctl set-connection writes.
+    #[arg(
+        long,
+        visible_alias = "remote",
+        value_name = "TARGET",
+        verbatim_doc_comment
+    )]
+    pub(crate) listen: Vec<String>,
+
+    /// Serve ovs-appctl at this unix socket
+    ///
+    /// `ovs-appctl -t PATH list-commands` lists the commands, which add and remove databases and
+    /// remotes and set log levels, among others.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) unixctl: Option<PathBuf>,
+
+    /// Serve an empty database with the schema in this file (repeatable)
+    ///
+    /// Without any database, OVN_Northbound is served.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: Vec<PathBuf>,
+
+    /// Serve the database in this standalone database file, which is only read (repeatable)
+    ///
+    /// Like ovsdb-server, the program stops reading at the first damaged record and leaves out
+    /// transactions that violate a constraint; it logs a warning for both. Convert the file of a
+    /// clustered database first: ovsdb-tool cluster-to-standalone.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) load: Vec<PathBuf>,
+
+    /// Append every transaction of a database to this file (repeatable, once per database)
+    ///
+    /// The file is a standalone database file, which ovsdb-server and ovsdb-tool can open. A
+    /// transaction that cannot be written fails.
+    ///
+    /// An existing file has its database's name, schema and initial content, so DATABASE and
+    /// --schema can be omitted. If --schema is given, the schemas must be equal. A new file is
+    /// created for DATABASE, which can be omitted if only one database is served.
+    ///
+    /// With --load of the same database, FILE must be new, and begins with the loaded content, or
+    /// be the loaded file.
+    ///
+    /// Write ./A=B for a file whose name looks like DATABASE=FILE.
+    #[arg(long, value_name = "[DATABASE=]FILE")]
+    pub(crate) journal: Vec<String>,
+
+    /// Serve no database that is not named
+    #[arg(long)]
+    pub(crate) no_dbs: bool,
+
+    /// Model of the databases
+    ///
+    /// A clustered server acts as the only member and leader of a RAFT cluster. It keeps a history
+    /// of transactions, from which returning clients get what they missed.
+    #[arg(long, value_name = "MODEL", value_enum, default_value = "standalone")]
+    pub(crate) model: ModelArg,
+
+    /// Serve the control API at this address
+    ///
+    /// The control API is JSON-RPC 2.0 over HTTP and WebSocket: `sim_show`, `sim_dump`,
+    /// `sim_stats`, `sim_set_fault` and others.
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) control: Option<SocketAddr>,
+
+    /// Require the token in this file from users of the control API
+    ///
+    /// Requests need the header `Authorization: Bearer TOKEN`. Without a token, the control API is
+    /// served at loopback addresses only.
+    #[arg(long, value_name = "FILE", requires = "control")]
+    pub(crate) control_token: Option<PathBuf>,
+
+    /// Draw all UUIDs from this seed, the same ones in every run
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
+
+    /// Run this command of the shell, and end when it ends
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) run: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) daemon: DaemonArgs,
+
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+
+    #[command(flatten)]
+    pub(crate) without_effect: IgnoredArgs,
+
+    /// Print the version
+    #[arg(short = 'V', long)]
+    pub(crate) version: bool,
+}
+
+/// Options of a daemon.
+#[derive(Debug, clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of the command line"
+)]
+#[command(next_help_heading = "Daemon")]
+pub(crate) struct DaemonArgs {
+    /// Serve in the background; return when clients can connect
+    #[arg(long)]
+    pub(crate) detach: bool,
+
+    /// Restart the server when a signal of an error, such as SIGABRT, has ended it
+    #[arg(long)]
+    pub(crate) monitor: bool,
+
+    /// Stay in the working directory instead of `/` with --detach
+    #[arg(long)]
+    pub(crate) no_chdir: bool,
+
+    /// Write the process id to this file and lock it
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    #[expect(clippy::option_option, reason = "an option whose value is optional")]
+    pub(crate) pidfile: Option<Option<PathBuf>>,
+
+    /// Replace the pidfile of a running process
+    #[arg(long)]
+    pub(crate) overwrite_pidfile: bool,
+}
+
+/// Options of the log.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Log")]
+pub(crate) struct LogArgs {
+    /// Set log levels, as `ovs-appctl vlog/set` (repeatable, also -vSPEC)
+    #[arg(long, value_name = "SPEC", num_args = 0..=1, require_equals = true)]
+    pub(crate) verbose: Vec<Option<String>>,
+
+    /// Log also to this file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    #[expect(clippy::option_option, reason = "an option whose value is optional")]
+    pub(crate) log_file: Option<Option<PathBuf>>,
+}
+
+/// Options of ovsdb-server whose subject the simulator does not have.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Accepted without an effect")]
+pub(crate) struct IgnoredArgs {
+    /// There is no syslog
+    #[arg(long, value_name = "METHOD")]
+    syslog_method: Option<String>,
+
+    /// There is no syslog
+    #[arg(long, value_name = "HOST:PORT")]
+    syslog_target: Option<String>,
+
+    /// Files always have differences of columns
+    #[arg(long)]
+    disable_file_column_diff: bool,
+
+    /// There is no other server that would have to read them
+    #[arg(long)]
+    disable_file_no_data_conversion: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ModelArg {
+    Standalone,
+    Clustered,
+}
+
+impl From<ModelArg> for Model {
+    fn from(model: ModelArg) -> Self {
+        match model {
+            ModelArg::Standalone => Self::Standalone,
+            ModelArg::Clustered => Self::Clustered,
+        }
+    }
+}
+
+impl Args {
+    /// Parses the arguments of a process.
+    pub(crate) fn parse_process() -> Result<Self, clap::Error> {
+        Self::try_parse_from(std::env::args_os().map(normalize))
+    }
+}
+
+/// Turns `-vSPEC`, whose value is optional and never the next argument, into the long option.
+fn normalize(argument: OsString) -> OsString {
+    match argument.to_str().and_then(|text| text.strip_prefix("-v")) {
+        Some("") => "--verbose".into(),
+        Some(specification) => format!("--verbose={specification}").into(),
+        None => argument,
+    }
+}

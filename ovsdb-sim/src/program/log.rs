@@ -1,0 +1,225 @@
+//! Log of the program: standard error and a file, in ovsdb-server's format.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal as _, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ovsdb_sim::{Log, LogSink, ReopenLogError, module_of};
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, reload};
+
+use crate::log_writer::{LogFlush, LogWriter};
+
+/// Level of ovsdb-server's messages before options and `vlog/set` change it.
+const SERVER_LEVEL: &str = "info";
+
+/// Initializes the log. Options `-v` and `vlog/set` can change its levels.
+///
+/// The console has the level of `RUST_LOG`, or `warn`. As `ovsdb-server` it has ovsdb-server's
+/// level and format.
+///
+/// # Errors
+/// The thread that writes to the console cannot be started.
+pub(crate) fn init(is_ovsdb_server: bool) -> io::Result<(Log, LogFile, LogFlush)> {
+    let default = if is_ovsdb_server {
+        SERVER_LEVEL
+    } else {
+        "warn"
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    let level = filter.max_level_hint().unwrap_or(LevelFilter::TRACE);
+    let (console_filter, console_handle) = reload::Layer::new(filter);
+    let (file_filter, file_handle) = reload::Layer::new(EnvFilter::new("off"));
+    let (writer, flush) = LogWriter::start(io::stderr())?;
+    let console = tracing_subscriber::fmt::layer()
+        .with_writer(move || writer.clone())
+        // Reporting an internal error panics if standard error cannot be written.
+        .log_internal_errors(false)
+        .with_ansi(!is_ovsdb_server && is_coloured());
+    let console = if is_ovsdb_server {
+        console.event_format(VlogFormat::new(false)).boxed()
+    } else {
+        console.boxed()
+    };
+    let log_file = LogFile::default();
+    let file_writer = log_file.clone();
+    let file = tracing_subscriber::fmt::layer()
+        .with_ansi(false)
+        .log_internal_errors(false)
+        .event_format(VlogFormat::new(true))
+        .with_writer(move || file_writer.clone());
+    tracing_subscriber::registry()
+        .with(console.with_filter(console_filter))
+        .with(file.with_filter(file_filter))
+        .init();
+    let set_file_filter: Box<SetFilter> = Box::new(move |directives| {
+        // Fails only when the log has ended.
+        file_handle
+            .reload(EnvFilter::new(directives))
+            .unwrap_or_default();
+    });
+    log_file.state().set_filter = Some(set_file_filter);
+    let sink = Sink {
+        file: log_file.clone(),
+        set_console_filter: Box::new(move |directives| {
+            // Fails only when the log has ended.
+            console_handle
+                .reload(EnvFilter::new(directives))
+                .unwrap_or_default();
+        }),
+    };
+    Ok((Log::new(level, sink), log_file, flush))
+}
+
+type SetFilter = dyn Fn(&str) + Send + Sync;
+
+struct Sink {
+    file: LogFile,
+    set_console_filter: Box<SetFilter>,
+}
+
+impl LogSink for Sink {
+    fn set_filters(&self, console: &str, file: &str) {
+        (self.set_console_filter)(console);
+        let mut state = self.file.state();
+        file.clone_into(&mut state.directives);
+        state.update_filter();
+    }
+
+    fn reopen_file(&self) -> Result<(), ReopenLogError> {
+        let path = self.file.state().path.clone();
+        let path = path.ok_or(ReopenLogError::NoFile)?;
+        tracing::info!(target: "vlog", "closing log file");
+        Ok(self.file.open(&path)?)
+    }
+
+    fn close_file(&self) {
+        let mut state = self.file.state();
+        state.file = None;
+        state.update_filter();
+    }
+}
+
+/// Log file, which can be opened, closed and opened again. Clones are handles of the same one.
+#[derive(Clone, Default)]
+pub(crate) struct LogFile(Arc<Mutex<LogFileState>>);
+
+#[derive(Default)]
+struct LogFileState {
+    path: Option<PathBuf>,
+    /// `None`: closed.
+    file: Option<File>,
+    /// Filter of an open file. Empty: [`SERVER_LEVEL`].
+    directives: String,
+    set_filter: Option<Box<SetFilter>>,
+}
+
+impl LogFileState {
+    /// Sets the filter. A closed file gets no messages.
+    fn update_filter(&self) {
+        let directives = match (&self.file, self.directives.as_str()) {
+            (None, _) => "off",
+            (Some(_), "") => SERVER_LEVEL,
+            (Some(_), directives) => directives,
+        };
+        if let Some(set_filter) = &self.set_filter {
+            set_filter(directives);
+        }
+    }
+}
+
+impl LogFile {
+    /// Opens the file, to which messages are appended.
+    pub(crate) fn open(&self, path: &Path) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).mode(0o640);
+        let file = options.open(path)?;
+        {
+            let mut state = self.state();
+            state.path = Some(path.to_owned());
+            state.file = Some(file);
+            state.update_filter();
+        }
+        tracing::info!(target: "vlog", "opened log file {}", path.display());
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, LogFileState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Write for LogFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.state().file {
+            Some(file) => file.write(bytes),
+            None => Ok(bytes.len()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// ovsdb-server's format of messages: `TIME|NUMBER|MODULE|LEVEL|TEXT`.
+struct VlogFormat {
+    has_milliseconds: bool,
+    last_number: AtomicU32,
+}
+
+impl VlogFormat {
+    fn new(has_milliseconds: bool) -> Self {
+        Self {
+            has_milliseconds,
+            last_number: AtomicU32::new(0),
+        }
+    }
+}
+
+impl<S, N> FormatEvent<S, N> for VlogFormat
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut time = String::new();
+        SystemTime.format_time(&mut Writer::new(&mut time))?;
+        // The time has microseconds: 2026-01-31T12:00:00.123456Z.
+        let len = if self.has_milliseconds { 23 } else { 19 };
+        let time = time.get(..len).unwrap_or(&time);
+        let number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
+        let module = module_of(event.metadata().target());
+        let level = match *event.metadata().level() {
+            Level::ERROR => "ERR",
+            Level::WARN => "WARN",
+            Level::INFO => "INFO",
+            Level::DEBUG | Level::TRACE => "DBG",
+        };
+        write!(writer, "{time}Z|{number:05}|{module}|{level}|")?;
+        context.format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
+}
+
+/// True if log messages are coloured: on a terminal without `NO_COLOR` (<https://no-color.org>).
+fn is_coloured() -> bool {
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    io::stderr().is_terminal() && !no_color
+}

@@ -1,0 +1,8 @@
+//! Parts of the program `ovsdb-sim`, which also serves as `ovsdb-server`.
+
+pub(crate) mod args;
+pub(crate) mod daemon;
+pub(crate) mod log;
+pub(crate) mod name;
+pub(crate) mod pidfile;
+pub(crate) mod run_command;

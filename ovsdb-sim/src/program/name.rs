@@ -1,0 +1,89 @@
+//! Name under which the program was started, and the folders that depend on it.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Release of ovsdb-server whose behaviour and command line are followed.
+const FOLLOWED_RELEASE: &str = "4.0.0";
+
+/// Name of the real server. A program that is started under this name behaves like it.
+const OVSDB_SERVER: &str = "ovsdb-server";
+
+/// Name under which the program was started.
+#[derive(Clone, Debug)]
+pub(crate) struct ProgramName(String);
+
+impl ProgramName {
+    /// The name of this process.
+    pub(crate) fn of_process() -> Self {
+        let path = env::args_os().next().unwrap_or_default();
+        let name = Path::new(&path).file_name().unwrap_or_default();
+        Self(name.to_string_lossy().into_owned())
+    }
+
+    /// True if the program was started as `ovsdb-server`.
+    pub(crate) fn is_ovsdb_server(&self) -> bool {
+        self.0 == OVSDB_SERVER
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The line of `--version`.
+    pub(crate) fn version(&self) -> String {
+        if self.is_ovsdb_server() {
+            format!("{OVSDB_SERVER} (Open vSwitch) {FOLLOWED_RELEASE}")
+        } else {
+            concat!("ovsdb-sim ", env!("CARGO_PKG_VERSION")).to_owned()
+        }
+    }
+
+    /// The path of a pidfile, of which the option may have given a part.
+    pub(crate) fn pidfile(&self, given: Option<&Path>) -> PathBuf {
+        let default = PathBuf::from(format!("{}.pid", self.0));
+        run_folder().join(given.unwrap_or(&default))
+    }
+
+    /// The path of the log file, of which the option may have given a part.
+    pub(crate) fn log_file(&self, given: Option<&Path>) -> PathBuf {
+        let default = PathBuf::from(format!("{}.log", self.0));
+        folder("OVS_LOGDIR", "/var/log/openvswitch").join(given.unwrap_or(&default))
+    }
+
+    /// The path of the socket of ovs-appctl. `None`: there is none.
+    pub(crate) fn unixctl(&self, given: Option<&Path>) -> Option<PathBuf> {
+        match given {
+            Some(path) if path == "none" => None,
+            Some(path) if self.is_ovsdb_server() => Some(run_folder().join(path)),
+            Some(path) => Some(path.to_owned()),
+            None if self.is_ovsdb_server() => {
+                let process = std::process::id();
+                Some(run_folder().join(format!("{OVSDB_SERVER}.{process}.ctl")))
+            }
+            None => None,
+        }
+    }
+
+    /// The path of the database that ovsdb-server serves if its command line names none.
+    pub(crate) fn default_database() -> PathBuf {
+        let database_folder = env::var_os("OVS_DBDIR").map(PathBuf::from);
+        database_folder
+            .unwrap_or_else(|| folder("OVS_SYSCONFDIR", "/etc").join("openvswitch"))
+            .join("conf.db")
+    }
+}
+
+/// Folder of sockets and pidfiles.
+fn run_folder() -> PathBuf {
+    folder("OVS_RUNDIR", "/var/run/openvswitch")
+}
+
+/// The folder that an environment variable names (ovs-appctl(8)).
+fn folder(variable: &str, default: &str) -> PathBuf {
+    env::var_os(variable)
+        .filter(|value| !value.is_empty())
+        .unwrap_or_else(|| OsString::from(default))
+        .into()
+}

@@ -1,0 +1,196 @@
+//! The program under the name `ovsdb-server`, beside the real one: processes, files and exit codes.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ovsdb_sim::testing::{self, ScratchDir};
+
+/// Timeout of actions of other processes.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A server's program, and the folder of its database, sockets, pidfile and log.
+struct Bed {
+    program: PathBuf,
+    folder: ScratchDir,
+}
+
+impl Bed {
+    /// Makes the beds of the real server and of the simulator, each with an empty database `db`.
+    fn both() -> [Self; 2] {
+        [None, Some(env!("CARGO_BIN_EXE_ovsdb-sim"))].map(|simulator| {
+            let folder = ScratchDir::new();
+            let program = match simulator {
+                Some(target) => {
+                    let link = folder.path().join("ovsdb-server");
+                    symlink(target, &link).unwrap();
+                    link
+                }
+                None => testing::program("ovsdb-server"),
+            };
+            let bed = Self { program, folder };
+            let created = bed
+                .command(&testing::program("ovsdb-tool"))
+                .args(["create", "db"])
+                .arg(testing::installed_nb_schema())
+                .status();
+            assert!(created.unwrap().success());
+            bed
+        })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.folder.path())
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null());
+        for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"] {
+            command.env(variable, self.folder.path());
+        }
+        command
+    }
+
+    fn server(&self, arguments: &[&str]) -> Output {
+        self.command(&self.program)
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+
+    fn appctl(&self, command: &str) -> (String, bool) {
+        let output = self
+            .command(&testing::program("ovs-appctl"))
+            .args(["--timeout=20", "-t", "ovsdb-server", command])
+            .output()
+            .unwrap();
+        let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        (text, output.status.success())
+    }
+
+    /// Waits until the pidfile names a process for which `is_wanted` holds.
+    fn wait_for_process(&self, is_wanted: impl Fn(&str) -> bool) -> String {
+        let start = Instant::now();
+        loop {
+            let process = fs::read_to_string(self.path("ovsdb-server.pid")).unwrap_or_default();
+            if is_wanted(&process) {
+                return process;
+            }
+            assert!(start.elapsed() < TIMEOUT, "{process:?}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A line of the log without its time and number.
+fn log_tail(line: &str) -> String {
+    line.splitn(3, '|').last().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_detached_server_is_found_by_its_pidfile() {
+    let [real, sim] = Bed::both().map(|bed| {
+        let options = ["--detach", "--no-chdir", "--pidfile", "--log-file"];
+        let started = bed.server(&[&options[..], &["--remote=punix:db.sock", "db"]].concat());
+        assert!(started.status.success(), "{started:?}");
+        assert_eq!(text(&started.stdout), "");
+        // The server is ready when the command returns.
+        assert!(bed.path("db.sock").exists());
+        let process = fs::read_to_string(bed.path("ovsdb-server.pid")).unwrap();
+        assert!(process.ends_with('\n'), "{process:?}");
+        let process = process.trim();
+
+        let listed = bed.appctl("ovsdb-server/list-dbs");
+        let second = bed.server(&["--pidfile", "--remote=punix:second", "db"]);
+        let refused = text(&second.stderr).replace(process, "<process>");
+        let refused = refused.replace(&bed.path("").display().to_string(), "<folder>");
+        let refused = refused.lines().next_back().unwrap().to_owned();
+        let reopened = bed.appctl("vlog/reopen");
+        let exit = bed.appctl("exit");
+        bed.wait_for_process(str::is_empty);
+        let log = fs::read_to_string(bed.path("ovsdb-server.log")).unwrap();
+        let log = log.replace(&bed.path("").display().to_string(), "");
+        let first = log_tail(log.lines().next().unwrap());
+        let version = log_tail(log.lines().nth(1).unwrap());
+        let version = version.rsplit_once(' ').unwrap().0.to_owned();
+        (
+            listed,
+            (refused, second.status.code()),
+            reopened,
+            exit,
+            (first, version),
+        )
+    });
+    assert_eq!(real, sim);
+    assert!(
+        sim.1.0.contains("already running as pid <process>"),
+        "{sim:?}"
+    );
+}
+
+#[test]
+fn a_monitor_restarts_a_server_that_a_signal_of_an_error_has_ended() {
+    for bed in Bed::both() {
+        let options = ["--monitor", "--detach", "--no-chdir", "--pidfile"];
+        let started = bed.server(&[&options[..], &["--remote=punix:db.sock", "db"]].concat());
+        assert!(started.status.success(), "{started:?}");
+        let first = bed.wait_for_process(|process| !process.is_empty());
+        kill("ABRT", &first);
+        let second = bed.wait_for_process(|process| !process.is_empty() && process != first);
+        kill("TERM", &second);
+        bed.wait_for_process(str::is_empty);
+    }
+}
+
+fn kill(signal: &str, process: &str) {
+    let command = format!("kill -{signal} {process}");
+    let sent = Command::new("sh").args(["-c", &command]).status();
+    assert!(sent.unwrap().success(), "{command}");
+}
+
+#[test]
+fn the_server_ends_with_the_command_of_run() {
+    let [real, sim] = Bed::both().map(|bed| {
+        let list = "ovsdb-client list-dbs unix:db.sock";
+        [list.to_owned(), format!("{list}; exit 3")].map(|command| {
+            let run = format!("--run={command}");
+            let output = bed.server(&["-vconsole:off", "--remote=punix:db.sock", &run, "db"]);
+            (text(&output.stdout), output.status.code())
+        })
+    });
+    assert_eq!(real, sim);
+    assert_eq!(sim[0].1, Some(0));
+    assert_eq!(sim[1].1, Some(1));
+}
+
+#[test]
+fn wrong_arguments_and_missing_files_have_the_same_exit_code() {
+    for arguments in [
+        &["--unknown"][..],
+        &["missing"],
+        &["--detach", "--no-chdir", "missing"],
+        &["-vnonsense", "db"],
+        &["--pidfile=missing/pid", "db"],
+    ] {
+        let [real, sim] = Bed::both().map(|bed| bed.server(arguments));
+        assert_eq!(
+            real.status.code(),
+            sim.status.code(),
+            "{arguments:?}: {sim:?}"
+        );
+        assert!(!sim.stderr.is_empty(), "{arguments:?}");
+        let error = text(&sim.stderr).to_lowercase();
+        assert!(!error.contains("backtrace"), "{error}");
+    }
+}
