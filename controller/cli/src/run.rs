@@ -38,7 +38,10 @@ pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Res
     let mut stop = Stop::new()?;
     writeln!(
         console.errors,
-        "running as {} on the API server at {server} until Ctrl-C",
+        "patchbay {}: {}, namespace {}; running as {} on the API server at {server} until Ctrl-C",
+        env!("CARGO_PKG_VERSION"),
+        introduction(&config),
+        config.namespace,
         config.identity
     )?;
     let ended = run_controllers(client, config, async move { stop.asked().await }).await;
@@ -71,6 +74,27 @@ fn config(arguments: &args::Run, namespace: String) -> Result<ControllerConfig, 
         identity,
         timing: Timing::default(),
     })
+}
+
+/// Describes the controllers that run, and their settings.
+fn introduction(config: &ControllerConfig) -> String {
+    let list = |ranges: &[ipnet::IpNet]| {
+        let ranges: Vec<String> = ranges.iter().map(ToString::to_string).collect();
+        ranges.join(", ")
+    };
+    let cluster = config.cluster.as_ref().map(|cluster| {
+        let services = list(&cluster.settings.service_cidrs);
+        format!("cluster manager, service ranges [{services}]")
+    });
+    let zone = config.zone.as_ref().map(|zone| {
+        let services = list(&zone.service_cidrs);
+        let (name, dynamic) = (&zone.zone, zone.dynamic_udn);
+        format!(
+            "zone {name}, service ranges [{services}], dynamic allocation of networks: {dynamic}"
+        )
+    });
+    let parts: Vec<String> = cluster.into_iter().chain(zone).collect();
+    parts.join("; ")
 }
 
 fn remotes(text: &str) -> Result<Remotes, Failure> {

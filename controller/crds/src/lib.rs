@@ -51,8 +51,17 @@ pub fn cluster_network_connect() -> CustomResourceDefinition {
             short_name: Some("cnc"),
             has_status: true,
             columns: &[
+                (
+                    "Accepted",
+                    "string",
+                    r#".status.conditions[?(@.type=="Accepted")].status"#,
+                ),
+                (
+                    "Connected",
+                    "string",
+                    r#".status.conditions[?(@.type=="Connected")].status"#,
+                ),
                 ("Age", "date", ".metadata.creationTimestamp"),
-                ("Status", "string", ".status.status"),
             ],
         },
         "Connects the networks that its selectors choose.",
@@ -279,7 +288,7 @@ mod tests {
         let version = &crd.spec.versions[0];
         let columns = version.additional_printer_columns.as_ref().unwrap();
         let names: Vec<_> = columns.iter().map(|column| column.name.as_str()).collect();
-        assert_eq!(names, ["Age", "Status"]);
+        assert_eq!(names, ["Accepted", "Connected", "Age"]);
         assert!(version.subresources.as_ref().unwrap().status.is_some());
         assert_eq!(ClusterNetworkConnect::api_version(), "k8s.ovn.org/v1");
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Response;
-use http::header::{CONTENT_LENGTH, HeaderMap, RETRY_AFTER};
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, RETRY_AFTER, USER_AGENT};
 use http_body_util::BodyExt;
 use kube::client::{Body, ClientBuilder, DynBody};
 use kube::{Client, Config};
@@ -15,6 +15,9 @@ use tower::util::AndThenLayer;
 /// watch first.
 const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
+/// Program and version, as the audit log of an API server shows them.
+const USER_AGENT_VALUE: &str = concat!("patchbay/", env!("CARGO_PKG_VERSION"));
+
 /// Makes a client that does not retry. Its callers retry, because they know which requests are safe
 /// to repeat.
 ///
@@ -25,6 +28,8 @@ const READ_TIMEOUT: Duration = Duration::from_secs(300);
 /// The configuration names a proxy, a certificate or a credential plugin that cannot be used.
 pub fn client(mut config: Config) -> kube::Result<Client> {
     config.default_retry = false;
+    let user_agent = HeaderValue::from_static(USER_AGENT_VALUE);
+    config.headers.push((USER_AGENT, user_agent));
     config.read_timeout.get_or_insert(READ_TIMEOUT);
     let layer = AndThenLayer::new(copy_retry_after_to_status);
     Ok(ClientBuilder::try_from(config)?.with_layer(&layer).build())

@@ -8,11 +8,12 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::core::Status;
-use patchbay_engine::backoff::Backoff;
+use patchbay_engine::backoff::{Backoff, with_jitter};
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::object::Object;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::api::Api;
@@ -31,6 +32,10 @@ const MIN_WATCH_DURATION: Duration = Duration::from_secs(1);
 
 /// Shortest and longest delay before a list or watch is retried: those of client-go's reflector.
 const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(800), Duration::from_secs(30));
+
+/// Shortest delay before a list or watch is retried after another one of this process has succeeded
+/// again. With jitter, so that not all processes retry at the same time.
+const RECOVERY_DELAY: Duration = Duration::from_millis(500);
 
 /// Time without a relist after which the delay before the next relist is the shortest one again.
 const RELIST_RESET_INTERVAL: Duration = Duration::from_secs(120);
@@ -59,10 +64,39 @@ pub(super) struct ListWatch<K, F, V: Clone> {
     project: F,
     store: StoreWriter<V>,
     backoff: WatchBackoff,
+    recovery: Recovery,
+    /// `true` after a failure, until a request succeeds.
+    has_failed: bool,
     /// `true` if the cluster may lack the kind, and has no objects of it then.
     is_optional: bool,
     /// `true` if it has been logged that the cluster lacks the kind.
     is_missing_logged: bool,
+}
+
+/// Success after failures of any watch of this process, which ends the back-off of the others. So
+/// all watches resume together when an API server comes back.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Recovery(watch::Sender<()>);
+
+impl Recovery {
+    fn announce(&self) {
+        self.0.send_replace(());
+    }
+
+    /// Waits for `delay`, or shortly after another watch has recovered.
+    async fn wait(&self, delay: Duration) {
+        let mut recovered = self.0.subscribe();
+        let early = async {
+            // The sender lives as long as `self`.
+            if recovered.changed().await.is_ok() {
+                tokio::time::sleep(with_jitter(RECOVERY_DELAY)).await;
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(delay) => {}
+            () = early => {}
+        }
+    }
 }
 
 /// Why a list or a watch failed.
@@ -102,6 +136,7 @@ where
         timing: Timing,
         project: F,
         store: StoreWriter<V>,
+        recovery: Recovery,
     ) -> Self {
         Self {
             api,
@@ -110,6 +145,8 @@ where
             project,
             store,
             backoff: WatchBackoff::default(),
+            recovery,
+            has_failed: false,
             is_optional: false,
             is_missing_logged: false,
         }
@@ -138,6 +175,7 @@ where
             match self.try_list().await {
                 Ok(version) => {
                     self.backoff.reset();
+                    self.announce_recovery();
                     self.is_missing_logged = false;
                     return version;
                 }
@@ -213,6 +251,7 @@ where
             self.api.watch(&params, version),
         )
         .await?;
+        self.announce_recovery();
         let mut events = pin!(events);
         let opened = Instant::now();
         let mut has_event = false;
@@ -268,7 +307,15 @@ where
         tracing::warn!(%kind, %error, "{failure}");
         // The back-off is added because the server asks all processes to wait for the same time.
         let retry_after = error.retry_after().unwrap_or_default();
-        tokio::time::sleep(retry_after + self.backoff.after_failure()).await;
+        self.has_failed = true;
+        tokio::time::sleep(retry_after).await;
+        self.recovery.wait(self.backoff.after_failure()).await;
+    }
+
+    fn announce_recovery(&mut self) {
+        if std::mem::take(&mut self.has_failed) {
+            self.recovery.announce();
+        }
     }
 }
 
@@ -377,6 +424,24 @@ mod tests {
         assert!(backoff.before_relist() >= shortest * 2);
         tokio::time::sleep(RELIST_RESET_INTERVAL).await;
         assert!(backoff.before_relist() < shortest * 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_recovered_watch_ends_the_delays_of_the_others() {
+        let recovery = Recovery::default();
+        let hour = Duration::from_secs(3600);
+        let start = Instant::now();
+        let announced = async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            recovery.announce();
+        };
+        let waits = [recovery.clone(), recovery.clone()];
+        tokio::join!(waits[0].wait(hour), waits[1].wait(hour), announced);
+        assert!(start.elapsed() < Duration::from_secs(7));
+        // An earlier recovery is no reason to hurry.
+        let start = Instant::now();
+        recovery.wait(hour).await;
+        assert!(start.elapsed() >= hour);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::connect_writer::ConnectWriter;
 use super::egress_ips::project_egress_ip;
 use super::events::event_channel;
 use super::leader_election::LeaderElector;
-use super::list_watch::ListWatch;
+use super::list_watch::{ListWatch, Recovery};
 use super::node_subnets::NetworkNumbers;
 use super::northbound_reachability::NorthboundReachability;
 use super::projections;
@@ -171,6 +171,7 @@ pub async fn run(
 struct TaskSet {
     running: JoinSet<RunError>,
     timing: Timing,
+    recovery: Recovery,
 }
 
 impl TaskSet {
@@ -178,6 +179,7 @@ impl TaskSet {
         Self {
             running: JoinSet::new(),
             timing,
+            recovery: Recovery::default(),
         }
     }
 
@@ -220,7 +222,9 @@ impl TaskSet {
     {
         let (writer, reader) = store();
         let api = Api::<K>::all(client.clone());
-        self.spawn_watch(ListWatch::new(api, "", self.timing, project, writer).optional());
+        let recovery = self.recovery.clone();
+        let watch = ListWatch::new(api, "", self.timing, project, writer, recovery);
+        self.spawn_watch(watch.optional());
         reader
     }
 
@@ -254,7 +258,9 @@ impl TaskSet {
         V: Clone + PartialEq + Send + Sync + 'static,
     {
         let (writer, reader) = store();
-        self.spawn_watch(ListWatch::new(api, labels, self.timing, project, writer));
+        let recovery = self.recovery.clone();
+        let watch = ListWatch::new(api, labels, self.timing, project, writer, recovery);
+        self.spawn_watch(watch);
         reader
     }
 

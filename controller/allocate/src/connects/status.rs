@@ -36,7 +36,7 @@ pub(super) fn accepted_condition(failures: &[Failure]) -> ConditionReport {
 /// Replaces or adds a condition in a status; conditions of other types stay.
 ///
 /// The time of a condition changes only with its status. A message that is too long is truncated.
-/// `status` becomes `Failure` if a condition is false.
+/// `status` becomes `Failure` if a condition is false, and is absent while one is unknown.
 #[must_use]
 pub fn with_condition(
     status: Option<&ClusterNetworkConnectStatus>,
@@ -69,15 +69,14 @@ pub fn with_condition(
         Some(known) => *known = condition,
         None => status.conditions.push(condition),
     }
-    let failed = status
-        .conditions
-        .iter()
-        .any(|condition| condition.status == "False");
-    status.status = Some(if failed {
-        StatusType::Failure
+    let mut statuses = status.conditions.iter().map(|one| one.status.as_str());
+    status.status = if statuses.clone().any(|one| one == "False") {
+        Some(StatusType::Failure)
+    } else if statuses.any(|one| one == "Unknown") {
+        None
     } else {
-        StatusType::Success
-    });
+        Some(StatusType::Success)
+    };
     status
 }
 
@@ -156,6 +155,27 @@ mod tests {
         let status = with_condition(None, report, None, &now);
         let message = &status.conditions[0].message;
         assert_eq!(message, r"validation failed for CNC c: a\n\u001b[2Jb");
+    }
+
+    #[test]
+    fn there_is_no_short_status_while_a_condition_is_unknown() {
+        let now = time("2026-01-01T00:00:00Z");
+        let connected = |status| ConditionReport {
+            type_: "Connected",
+            status,
+            reason: "R",
+            message: String::new(),
+        };
+        let status = with_condition(None, accepted_condition(&[]), None, &now);
+        assert_eq!(status.status, Some(StatusType::Success));
+        for (condition, expected) in [
+            (ConditionStatus::Unknown, None),
+            (ConditionStatus::True, Some(StatusType::Success)),
+            (ConditionStatus::False, Some(StatusType::Failure)),
+        ] {
+            let status = with_condition(Some(&status), connected(condition), None, &now);
+            assert_eq!(status.status, expected);
+        }
     }
 
     #[test]

@@ -263,7 +263,7 @@ fn identities() {
         assert_eq!(
             columns,
             if kind == "ClusterNetworkConnect" {
-                &["Age", "Status"][..]
+                &["Accepted", "Connected", "Age"][..]
             } else {
                 &[]
             }
