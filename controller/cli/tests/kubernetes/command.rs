@@ -5,7 +5,6 @@ use std::process::{Command, Stdio};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
-use patchbay_schemas::nb::LogicalRouterPolicy;
 use serde_json::{Value, json};
 
 use crate::testbed::{Testbed, ZONE, eventually};
@@ -54,8 +53,7 @@ async fn the_command_connects_networks_and_releases_the_lease_at_its_end() {
     bed.connect().await;
     bed.until_allocated(2).await;
     zone.until("networks are connected", |zone| {
-        let policies: Vec<LogicalRouterPolicy> = zone.rows();
-        (policies.len() == 2).then_some(())
+        (zone.connect_policies().len() == 2).then_some(())
     })
     .await;
     let leases = Api::<Lease>::namespaced(bed.client.clone(), "ovn-kubernetes");

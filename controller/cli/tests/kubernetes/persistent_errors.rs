@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::apiserver::{Fault, Reply};
 use crate::testbed::{CONNECT, Testbed, ZONE, accepted, condition, eventually};
-use crate::zone_database::Zone;
+use crate::zone_database::{Zone, is_connect_row};
 
 /// Requests that fail from now on.
 fn always_fail(method: &'static str, path: &'static str, code: u16) -> Fault {
@@ -175,7 +175,8 @@ async fn a_rejection_by_the_database_is_reported_in_the_status() {
     let set = |zone: &Zone| {
         let snapshot = zone.snapshot();
         let sets = snapshot.typed::<AddressSet>();
-        sets.iter().next().map(Result::unwrap)
+        let mut rows = sets.iter().map(Result::unwrap);
+        rows.find(|(_, set)| is_connect_row(&set.external_ids))
     };
     let (row, own) = zone.until("there is an address set", set).await;
     node.stop().await;

@@ -7,7 +7,6 @@ use std::time::Instant;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::PostParams;
-use patchbay_schemas::nb::LogicalRouterPolicy;
 use serde_json::json;
 
 use crate::command::{kubeconfig, patchbay};
@@ -72,8 +71,7 @@ async fn the_zone_controller_of_a_large_cluster_has_a_bounded_size() {
         .spawn()
         .unwrap();
     zone.until("networks are connected", |zone| {
-        let policies: Vec<LogicalRouterPolicy> = zone.rows();
-        (policies.len() == 2).then_some(())
+        (zone.connect_policies().len() == 2).then_some(())
     })
     .await;
     let (time, memory) = (begun.elapsed(), peak_memory(&child));

@@ -1,11 +1,15 @@
 //! The Northbound database of a zone.
 
+use std::collections::BTreeMap;
+
 use ovsdb_sim::{Listener, Sim, SimDatabase};
 use patchbay_engine::db::Snapshot;
 use patchbay_model::ClusterSettings;
+use patchbay_model::external_ids::{OWNER_TYPE, key};
 use patchbay_networks::{NetworkController, ZoneNetworks};
 use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::Inventory;
+use patchbay_schemas::nb::LogicalRouterPolicy;
 use patchbay_schemas::typed::TableRow;
 
 use crate::relay::Relay;
@@ -74,8 +78,20 @@ impl Zone {
         table.iter().map(|row| row.unwrap().1).collect()
     }
 
+    /// The router policies of connects, without those of the networks themselves.
+    pub(crate) fn connect_policies(&self) -> Vec<LogicalRouterPolicy> {
+        let mut policies = self.rows::<LogicalRouterPolicy>();
+        policies.retain(|policy| is_connect_row(&policy.external_ids));
+        policies
+    }
+
     /// Waits until `found` returns a value.
     pub(crate) async fn until<T>(&self, what: &str, found: impl Fn(&Self) -> Option<T>) -> T {
         eventually(what, async || found(self)).await
     }
+}
+
+/// Returns `true` for the external ids of a connect's row.
+pub(crate) fn is_connect_row(external_ids: &BTreeMap<String, String>) -> bool {
+    external_ids.get(key::OWNER_TYPE).map(String::as_str) == Some(OWNER_TYPE)
 }
