@@ -265,8 +265,10 @@ impl Request<'_> {
             }
             server.close_unaware_sessions();
         } else {
+            // Selected before the reply: a client that connects after it keeps its session.
+            let unaware = server.select_sessions(|session| !session.is_change_aware());
             self.session.reply(reply);
-            server.close_unaware_sessions();
+            server.close_each(&unaware);
             cancellation.reply_to_transactions();
         }
         Ok(MethodResult::SentElsewhere)

@@ -284,6 +284,14 @@ impl Server {
     /// Closes the connections of selected sessions, in the order in which they were made. When this
     /// returns, their locks have other owners.
     pub(crate) fn close_sessions(&self, is_selected: impl Fn(&SessionHandle) -> bool) {
+        self.close_each(&self.select_sessions(is_selected));
+    }
+
+    /// Returns selected sessions in the order in which they were made.
+    pub(crate) fn select_sessions(
+        &self,
+        is_selected: impl Fn(&SessionHandle) -> bool,
+    ) -> Vec<Arc<SessionHandle>> {
         let mut selected: Vec<_> = self
             .sessions
             .iter()
@@ -291,7 +299,13 @@ impl Server {
             .filter(|session| is_selected(session))
             .collect();
         selected.sort_unstable_by_key(|session| session.id());
-        for session in selected {
+        selected
+    }
+
+    /// Closes the connections of sessions, in this order. When this returns, their locks have other
+    /// owners.
+    pub(crate) fn close_each(&self, sessions: &[Arc<SessionHandle>]) {
+        for session in sessions {
             session.outbox().close();
             self.release(session.id());
         }
