@@ -21,7 +21,7 @@ show NODE                       output of `ovn-nbctl show` on the node
 env NODE                        variables for ovn-nbctl, ovs-vsctl and others on the node
 cut NODE NODE                   no packet gets through between the nodes
 slow NODE NODE MILLISECONDS     each packet between the nodes takes this time
-lossy NODE NODE PERCENT         so many packets between the nodes are lost
+lossy NODE NODE PERCENT         loses PERCENT of the packets between nodes
 mend NODE NODE                  all packets get through between the nodes
 kill NODE PROGRAM               kills ovn-northd, ovs-vswitchd or ovn-controller
 capture POD FILE                writes all packets of a pod to a file for tcpdump

@@ -15,7 +15,7 @@ use ovsdb_sim::testing::Release;
 /// The manifests of the README.
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/blue-green");
 
-/// Folder with the newest release of OVN. `None`: it cannot be had, as standard error says.
+/// Folder with the newest release of OVN. `None`: unavailable; standard error has the reason.
 fn ovn() -> Option<PathBuf> {
     Some(Release::newest()?.folder().unwrap().to_owned())
 }

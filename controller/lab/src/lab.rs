@@ -295,7 +295,7 @@ impl Lab {
         }
     }
 
-    /// Starts the programs of new nodes, and tells all switches where the other nodes are.
+    /// Starts the programs of new nodes, and sets the tunnel neighbours of all switches.
     async fn start_nodes(&mut self, ids: &[NodeId], started: &[String]) -> Result<(), LabError> {
         if started.is_empty() {
             return Ok(());
@@ -314,8 +314,8 @@ impl Lab {
         Ok(())
     }
 
-    /// Waits until all switches forward packets as the databases say. A node without ovn-northd or
-    /// ovn-controller is not waited for.
+    /// Waits until all switches forward packets as the databases require. A node without ovn-northd
+    /// or ovn-controller is not waited for.
     ///
     /// # Errors
     /// A program has ended, or does not follow within a minute.

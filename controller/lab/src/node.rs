@@ -160,8 +160,7 @@ impl Node {
                     ],
                 )?;
                 if is_own {
-                    // ovn-northd counts the chassis of which this row exists when it says how far
-                    // all of them are.
+                    // `hv_cfg` of ovn-northd is the minimum over the chassis that have this row.
                     txn.insert_row(
                         "Chassis_Private",
                         [("name", text(&node.chassis)), ("chassis", rows([chassis]))],
@@ -284,7 +283,7 @@ impl Node {
         Ok(())
     }
 
-    /// Waits until the switch forwards packets as the Northbound database says. A node whose
+    /// Waits until the switch forwards packets as the Northbound database requires. A node whose
     /// programs were killed is not waited for.
     pub(crate) async fn sync(&mut self) -> Result<(), NodeError> {
         if self.programs.len() < PROGRAMS.len() {

@@ -148,7 +148,7 @@ impl Program {
         self.child.id()
     }
 
-    /// Waits until the program ends, and returns the error that says so.
+    /// Waits until the program ends, and returns this as an error.
     ///
     /// # Cancel safety
     /// The future may be dropped at any time.

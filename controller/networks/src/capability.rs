@@ -269,7 +269,7 @@ impl Topologies {
             rows.put(tables.policies, policy)
                 .held_by(tables.router_policies, name);
         }
-        // A database from before NAT had matches cannot tell packets for the host from others.
+        // A database from before NAT had matches cannot select packets for the host.
         let has_match = reader.has_column(tables.nats, "match");
         let nats = made.nats.iter();
         for nat in nats.filter(|nat| has_match || nat.r#match.is_empty()) {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::SkipReason;
 
-/// What attachment definitions say about a network for its rows only.
+/// Settings of attachment definitions that only the rows of a network need.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Details {
     pub(super) mtu: Option<u32>,

@@ -9,7 +9,7 @@ use patchbay_model::{ClusterSettings, IpFamily, Node, NodeId, NodeObject, transi
 use super::SkipReason;
 use super::uplink::Uplink;
 
-/// Node annotation: `"false"` if ports of the node cannot tell packets that are too big.
+/// Node annotation: `"false"` if ports of the node do not check the length of packets.
 const GATEWAY_MTU_SUPPORT: &str = "k8s.ovn.org/gateway-mtu-support";
 /// Name of the default network in annotations of nodes.
 const DEFAULT_NETWORK: &str = "default";

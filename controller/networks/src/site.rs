@@ -70,8 +70,8 @@ impl<'a> Site<'a> {
         self.details.mtu.unwrap_or(self.settings.mtu)
     }
 
-    /// The option of ports towards pods that makes them tell packets that are too big for the
-    /// cluster.
+    /// Option of router ports towards pods with the length above which they send ICMP errors, in
+    /// bytes.
     pub(super) fn gateway_mtu(&self) -> Option<(String, String)> {
         self.node
             .has_gateway_mtu

@@ -24,7 +24,7 @@ pub enum NameError {
         /// The name.
         name: String,
     },
-    /// A pod has several ports, and the other end does not tell which is meant.
+    /// A pod has several ports, and the other end does not select one.
     #[error("pod {pod} has several ports: {}; name one of them", .ports.join(", "))]
     Ambiguous {
         /// The pod.
@@ -39,7 +39,7 @@ pub enum NameError {
 
 impl Northbound {
     /// The switch port of a sender. If a pod has several, `other` is the pod at the other end, whose
-    /// network tells them apart.
+    /// network distinguishes them.
     pub(crate) fn find_sender(
         &self,
         sender: &Sender,

@@ -18,7 +18,7 @@ use crate::shared::SharedId;
 pub(crate) struct Source(u64);
 
 impl Source {
-    /// Source of a hash that tells sources of all kinds apart.
+    /// Source of a hash that distinguishes sources of all kinds.
     pub(crate) fn new(hash: u64) -> Self {
         Self(hash << 1)
     }
@@ -59,8 +59,8 @@ pub(crate) struct Dependencies<P> {
     ranges: Vec<(Node, RangeInclusive<P>)>,
 }
 
-/// A reader of a source in 30 bits. The lower bits tell whether it is a shared value and whether it
-/// claims the source.
+/// A reader of a source in 30 bits. The lower bits encode whether it is a shared value and whether
+/// it claims the source.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct SourceReader(u32);
 

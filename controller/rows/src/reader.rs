@@ -132,7 +132,7 @@ impl<'a, C: Capability> Reader<'a, C> {
     /// Claims a value, such as a tunnel key in one router. Returns the part that has it, if that is
     /// another one: the first in the order of all parts that claim it.
     ///
-    /// `space` tells values of different kinds apart. A shared value cannot claim.
+    /// `space` distinguishes values of different kinds. A shared value cannot claim.
     pub fn claim(&self, space: &'static str, value: impl Hash) -> Option<&'a C::Part> {
         self.claim_source(self.scene.index.layout.claim_source(space, value))
     }

@@ -75,8 +75,8 @@ impl ServedDatabase {
         Duration::from_micros(self.turns.longest_wait_us.load(Ordering::Relaxed))
     }
 
-    /// Waits for the turn to do work that takes long if `is_long` says so. It does, too, if the
-    /// server's owner uses the database.
+    /// Waits for the turn. The work is long if `is_long` returns `true`, or if the server's owner
+    /// uses the database.
     pub(crate) async fn begin_turn(
         &self,
         is_long: impl FnOnce(&DatabaseState) -> bool,

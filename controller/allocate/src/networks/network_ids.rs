@@ -144,8 +144,8 @@ fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<
     networks
 }
 
-/// Takes over what definitions say about their network. Those of strangers with its name count as
-/// little as the rest of what they say.
+/// Takes over the annotations of a network's attachment definitions. Those of another owner with
+/// the same network name are ignored.
 fn restore_all(inventory: &Inventory, network: &mut Known, problems: &mut Vec<Problem>) {
     for key in network.nads.clone() {
         let nad = inventory.network_attachment_definitions.get(&key);

@@ -22,7 +22,7 @@ pub struct CableQuality {
     pub is_cut: bool,
     /// Time that each packet takes.
     pub delay: Duration,
-    /// Of 100 packets, so many are lost, evenly spread.
+    /// Number of packets that are lost of each 100, evenly spread.
     pub lost_percent: u8,
 }
 

@@ -353,7 +353,7 @@ impl Station {
                 return self.learn((*target).into(), mac);
             }
             Body::Error { reason, quoted } => {
-                let reason = format!("{reason}, says {}", packet.source);
+                let reason = format!("{reason}, reported by {}", packet.source);
                 return self.flights.report_error(quoted, number, reason);
             }
             _ => {}
@@ -430,7 +430,7 @@ impl Station {
             return;
         };
         if tcp.flags & tcp_flag::RST != 0 {
-            let reason = format!("connection reset, says {source}");
+            let reason = format!("connection reset by {source}");
             return self.flights.report(token, number, Event::Refused(reason));
         }
         let is_accepted = tcp.flags & tcp_flag::SYN != 0;

@@ -42,7 +42,7 @@ async fn a_dropped_lab_leaves_no_program_and_no_folder() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_is_killed_by_somebody_else_is_reported_with_its_log() {
+async fn a_program_that_a_foreign_signal_ends_is_reported_with_its_log() {
     let Some(release) = release() else { return };
     let cluster = cluster(&manifests(&[("blue", "Layer2", "10.1.0.0/16")]));
     let mut lab = Lab::start(release, &cluster).await.unwrap();

@@ -7,7 +7,7 @@ use patchbay_lab::{Lab, Protocol, Release};
 use patchbay_model::ClusterSettings;
 use patchbay_resources::object::Time;
 
-/// The newest release of OVN. `None`: it cannot be had, as standard error says.
+/// The newest release of OVN. `None`: it is not available; standard error has the reason.
 pub(crate) fn release() -> Option<Release> {
     let unpacked = testing::Release::newest()?;
     let release = Release::find(unpacked.folder()).unwrap();

@@ -49,7 +49,7 @@ pub(crate) struct Vip {
     pub(crate) port: Option<u16>,
     /// Backends that get connections; the port is 0 if the packet's port stays.
     pub(crate) backends: Vec<(IpAddr, u16)>,
-    /// `true` if clients are told that there are no backends.
+    /// `true` if a VIP without backends rejects packets.
     pub(crate) rejects: bool,
     /// `true` if the VIP came from a template.
     pub(crate) is_template: bool,

@@ -12,7 +12,7 @@ const SKIP_PRIORITY: i64 = 120;
 const FORCE_BY_PORT_PRIORITY: i64 = 110;
 /// Priority of the addresses of `lb_force_snat_ip` and `dnat_force_snat_ip`.
 const FORCE_PRIORITY: i64 = 100;
-/// Largest number of a network that `lb_force_snat_ip=router_ip` tells apart.
+/// Largest number of a network that `lb_force_snat_ip=router_ip` distinguishes.
 const NETWORK_NUMBER_MAX: usize = 15;
 
 impl Trace<'_> {

@@ -1,4 +1,4 @@
-//! Choices that OVN leaves open: the answer says so.
+//! Choices that OVN leaves open: the answer marks them.
 
 use patchbay_reach::{Answer, Destination, Protocol, Question, Sender, Verdict};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Databases that somebody broke: nothing panics, and what OVN ignores is noted.
+//! Broken databases: nothing panics, and what OVN ignores is noted.
 
 use patchbay_reach::{Destination, Northbound, Protocol, Question, Sender, Verdict};
 use serde_json::{Value, json};

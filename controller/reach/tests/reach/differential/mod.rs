@@ -257,7 +257,7 @@ fn compare(northbound: &Northbound, ovn: &mut Ovn, asked: &Asked, tally: &mut Ta
     ));
 }
 
-/// `true` if the answer is what ovn-trace says.
+/// `true` if the answer is that of ovn-trace.
 fn is_right(answer: &Answer, outcome: &TraceOutcome, question: &Question, gets_mac: bool) -> bool {
     let sender = question.sender.port.as_ref().unwrap();
     let source = answer.source.map(|source| source.to_string());
