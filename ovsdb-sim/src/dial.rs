@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use patchbay_engine::backoff::Backoff;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -154,7 +155,7 @@ async fn connect_repeatedly(
     probe_interval: ProbeInterval,
     status: watch::Sender<DialerStatus>,
 ) {
-    let mut backoff = Duration::ZERO;
+    let mut backoff = Backoff::new(MIN_BACKOFF, MAX_BACKOFF);
     loop {
         let start = Instant::now();
         // During an outage the server does not connect.
@@ -165,12 +166,11 @@ async fn connect_repeatedly(
             }
             status.send_modify(|status| status.phase = DialerPhase::Backoff);
         }
-        backoff = if start.elapsed() >= backoff {
-            MIN_BACKOFF
-        } else {
-            (backoff * 2).clamp(MIN_BACKOFF, MAX_BACKOFF)
-        };
-        sleep(backoff).await;
+        // A connection that outlasts the next pause counts as a success.
+        if start.elapsed() >= backoff.peek() {
+            backoff.reset();
+        }
+        sleep(backoff.next_delay()).await;
     }
 }
 

@@ -80,7 +80,7 @@ fn new_folder() -> TempDir {
 }
 
 #[test]
-fn what_was_handed_out_stays_with_its_owner() {
+fn allocated_values_stay_with_their_owner() {
     let folder = new_folder();
     let first = run(
         folder.path(),
@@ -148,7 +148,7 @@ fn the_manifest_has_the_last_word() {
 }
 
 #[test]
-fn state_goes_with_its_object() {
+fn state_is_removed_with_its_object() {
     let folder = new_folder();
     run(
         folder.path(),
@@ -168,7 +168,7 @@ fn state_goes_with_its_object() {
 }
 
 #[test]
-fn what_may_not_change_is_refused_while_there_is_state() {
+fn immutable_fields_are_refused_while_there_is_state() {
     let folder = new_folder();
     run(
         folder.path(),
@@ -215,7 +215,7 @@ fn an_empty_file_is_no_state() {
 }
 
 #[test]
-fn annotations_that_cannot_be_read_are_told_with_their_file() {
+fn unreadable_annotations_are_reported_with_their_file() {
     let folder = new_folder();
     run(folder.path(), EXAMPLE).unwrap();
     let path = folder.path().join("nodes/a.yaml");
@@ -238,7 +238,7 @@ fn annotations_that_cannot_be_read_are_told_with_their_file() {
 }
 
 #[test]
-fn what_cannot_be_written_is_named() {
+fn a_file_that_cannot_be_written_is_named() {
     let folder = new_folder();
     fs::write(folder.path().join("nodes"), "").unwrap();
     let inventory = read_manifests(&["-".into()], &mut EXAMPLE.as_bytes()).unwrap();

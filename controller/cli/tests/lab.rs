@@ -40,7 +40,7 @@ fn run(ovn: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn a_check_says_whether_packets_do_what_the_manifests_promise() {
+fn a_check_compares_packets_with_the_manifests() {
     let Some(ovn) = ovn() else { return };
     let (code, output, errors) = run(&ovn, &["--check"]);
     assert_eq!(code, Some(0), "{output}{errors}");

@@ -1,11 +1,11 @@
-//! What derives cannot say of `ClusterNetworkConnect`.
+//! Rules and list types of `ClusterNetworkConnect`, beyond what attributes of the Rust types express.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
-use super::refine::Refine;
+use super::schema_ext::SchemaExt;
 use super::shared::{UNCHANGED, label_selector};
 
-/// The types of selectors that have a member, that member, and the label selectors in it.
+/// Types of selectors that have a member, with that member and the label selectors in it.
 const SELECTORS: [(&str, &str, &[&str]); 4] = [
     (
         "ClusterUserDefinedNetworks",
@@ -29,7 +29,7 @@ const SELECTORS: [(&str, &str, &[&str]); 4] = [
     ),
 ];
 
-pub(super) fn refine(spec: &mut JSONSchemaProps) {
+pub(super) fn add_rules(spec: &mut JSONSchemaProps) {
     spec.rule(
         "self.networkSelectors.all(s, s.networkSelectionType in ['ClusterUserDefinedNetworks', \
          'PrimaryUserDefinedNetworks'])",

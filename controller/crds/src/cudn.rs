@@ -1,22 +1,23 @@
-//! What derives cannot say of `ClusterUserDefinedNetwork`.
+//! Rules and list types of `ClusterUserDefinedNetwork`, beyond what attributes of the Rust types express.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
-use super::refine::Refine;
+use super::schema_ext::SchemaExt;
 use super::shared::{UNCHANGED, label_selector};
 use super::{layer2, layer3, localnet, udn};
 
-/// CEL of a network: whether it is without overlay, and whether it is on an EVPN fabric.
+/// CEL of a network: its transport is `NoOverlay`.
 const NO_OVERLAY: &str = "(has(self.transport) && self.transport == 'NoOverlay')";
+/// CEL of a network: its transport is `EVPN`.
 const EVPN: &str = "(has(self.transport) && self.transport == 'EVPN')";
 
-pub(super) fn refine(spec: &mut JSONSchemaProps) {
+pub(super) fn add_rules(spec: &mut JSONSchemaProps) {
     label_selector(spec.property("namespaceSelector"));
     let network = spec.property("network");
     udn::topologies(network, &["layer3", "layer2", "localnet"]);
-    layer3::refine(network.property("layer3"));
-    layer2::refine(network.property("layer2"));
-    localnet::refine(network.property("localnet"));
+    layer3::add_rules(network.property("layer3"));
+    layer2::add_rules(network.property("layer2"));
+    localnet::add_rules(network.property("localnet"));
     transport(network);
     evpn(network);
     uplinks(spec);
@@ -32,7 +33,7 @@ fn primary(network: &str, topologies: &[(&str, &str)]) -> String {
     each.collect::<Vec<_>>().join(" || ")
 }
 
-/// CEL: whether an optional member is as it was, there or not.
+/// CEL of a transition: an optional member has not changed.
 fn kept(member: &str) -> String {
     format!(
         "has(self.{member}) == has(oldSelf.{member}) && (!has(self.{member}) || self.{member} == oldSelf.{member})"

@@ -1,11 +1,11 @@
-//! What derives cannot say of layer2 networks.
+//! Rules and list types of layer2 networks, beyond what attributes of the Rust types express.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
-use super::refine::Refine;
+use super::schema_ext::SchemaExt;
 use super::shared::{IPAM_DISABLED, UNCHANGED, cidrs, dual_stack_cidrs, dual_stack_ips, ipam};
 
-pub(super) fn refine(layer2: &mut JSONSchemaProps) {
+pub(super) fn add_rules(layer2: &mut JSONSchemaProps) {
     dual_stack_cidrs(layer2.property("subnets"));
     dual_stack_cidrs(layer2.property("joinSubnets"));
     dual_stack_ips(layer2.property("defaultGatewayIPs"));
@@ -50,7 +50,7 @@ pub(super) fn refine(layer2: &mut JSONSchemaProps) {
     gateways(layer2);
 }
 
-/// `reservedSubnets` and `infrastructureSubnets`: ranges inside the network's own.
+/// Adds the rules of `reservedSubnets` and `infrastructureSubnets`, which are inside the network's ranges.
 fn ranges(layer2: &mut JSONSchemaProps, name: &str) {
     let list = layer2.property(name);
     cidrs(list);

@@ -1,14 +1,14 @@
-//! What derives cannot say of layer3 networks.
+//! Rules and list types of layer3 networks, beyond what attributes of the Rust types express.
 //!
 //! Lists of up to 400 subnets are compared item by item with themselves: an API server estimates a rule's cost at its
 //! worst and refuses definitions with rules above ten million, which leaves about 60 units for one pair.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
-use super::refine::Refine;
+use super::schema_ext::SchemaExt;
 use super::shared::{UNCHANGED, cidr, dual_stack_cidrs};
 
-pub(super) fn refine(layer3: &mut JSONSchemaProps) {
+pub(super) fn add_rules(layer3: &mut JSONSchemaProps) {
     layer3.property("role").rule(UNCHANGED, "role is immutable");
     layer3.property("mtu").rule(UNCHANGED, "mtu is immutable");
     let join_subnets = layer3.property("joinSubnets");

@@ -10,10 +10,10 @@ mod cudn;
 mod layer2;
 mod layer3;
 mod localnet;
+mod manifests;
 mod policy;
-mod refine;
+mod schema_ext;
 mod shared;
-mod text;
 mod udn;
 
 use std::collections::BTreeMap;
@@ -29,8 +29,8 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
+pub use manifests::{UnknownDefinition, manifests};
 pub use policy::{AdmissionPolicy, CLUSTER_MANAGER, policies};
-pub use text::{UnknownDefinition, manifests};
 
 use patchbay_resources::cnc::{
     ClusterNetworkConnect, ClusterNetworkConnectSpec, ClusterNetworkConnectStatus,
@@ -41,7 +41,7 @@ use patchbay_resources::udn::{
     ClusterUserDefinedNetwork, ClusterUserDefinedNetworkSpec, NetworkStatus, UserDefinedNetwork,
     UserDefinedNetworkSpec,
 };
-use refine::Refine;
+use schema_ext::SchemaExt;
 
 /// The definition of `ClusterNetworkConnect`.
 pub fn cluster_network_connect() -> CustomResourceDefinition {
@@ -64,9 +64,9 @@ pub fn cluster_network_connect() -> CustomResourceDefinition {
                 ("Age", "date", ".metadata.creationTimestamp"),
             ],
         },
-        "Connects the networks that its selectors choose.",
+        "Connects the networks that its selectors match.",
         |root| {
-            cnc::refine(root.property("spec"));
+            cnc::add_rules(root.property("spec"));
             shared::conditions(root.property("status").property("conditions"));
         },
     )
@@ -83,7 +83,7 @@ pub fn user_defined_network() -> CustomResourceDefinition {
         },
         "A network of one namespace.",
         |root| {
-            udn::refine(root.property("spec"));
+            udn::add_rules(root.property("spec"));
             shared::conditions(root.property("status").property("conditions"));
         },
     )
@@ -98,9 +98,9 @@ pub fn cluster_user_defined_network() -> CustomResourceDefinition {
             has_status: true,
             columns: &[],
         },
-        "A network of many namespaces.",
+        "A network of the namespaces that its selector matches.",
         |root| {
-            cudn::refine(root.property("spec"));
+            cudn::add_rules(root.property("spec"));
             shared::conditions(root.property("status").property("conditions"));
         },
     )
@@ -115,7 +115,7 @@ pub fn network_attachment_definition() -> CustomResourceDefinition {
             has_status: false,
             columns: &[],
         },
-        "How a network is present in one namespace.",
+        "CNI configuration of a network in one namespace.",
         |root| {
             root.required = None;
         },
@@ -131,7 +131,7 @@ pub fn ipam_claim() -> CustomResourceDefinition {
             has_status: true,
             columns: &[],
         },
-        "Addresses that outlive the pods that use them.",
+        "Addresses that exist longer than the pods that use them.",
         |root| {
             root.property("status").property("ips").atomic();
             shared::conditions(root.property("status").property("conditions"));
@@ -139,7 +139,7 @@ pub fn ipam_claim() -> CustomResourceDefinition {
     )
 }
 
-/// A kind whose definition is printed.
+/// Names, columns and subresources of a definition.
 struct Kind {
     singular: &'static str,
     short_name: Option<&'static str>,
@@ -147,11 +147,11 @@ struct Kind {
     columns: &'static [(&'static str, &'static str, &'static str)],
 }
 
-/// The definition of `T`: the schemas derived of its specification and status, made structural and refined.
+/// Definition of `T`: the structural schemas of its specification and status, with rules.
 fn definition<T: Object, Spec: JsonSchema, Status: JsonSchema>(
     kind: &Kind,
     description: &str,
-    refine: impl FnOnce(&mut JSONSchemaProps),
+    add_rules: impl FnOnce(&mut JSONSchemaProps),
 ) -> CustomResourceDefinition {
     let mut properties = BTreeMap::from([("spec".to_owned(), schema_of::<Spec>())]);
     if kind.has_status {
@@ -163,9 +163,9 @@ fn definition<T: Object, Spec: JsonSchema, Status: JsonSchema>(
         required: Some(vec!["spec".to_owned()]),
         ..JSONSchemaProps::default()
     };
-    root.plain();
+    root.remove_nullable_and_links();
     root.description = Some(description.to_owned());
-    refine(&mut root);
+    add_rules(&mut root);
     let columns = kind
         .columns
         .iter()
@@ -242,7 +242,7 @@ fn structural<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Puts the schemas of Kubernetes' own types in the place of their names.
+/// Replaces the names of Kubernetes' own types by their schemas.
 fn with_kubernetes_types(schema: &mut Value) {
     if let Some(name) = schema.get("x-kubernetes-type").and_then(Value::as_str) {
         let known = match name {

@@ -1,12 +1,12 @@
-//! What derives cannot say of localnet networks.
+//! Rules and list types of localnet networks, beyond what attributes of the Rust types express.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{JSON, JSONSchemaProps};
 use serde_json::json;
 
-use super::refine::Refine;
+use super::schema_ext::SchemaExt;
 use super::shared::{IPAM_DISABLED, UNCHANGED, cidrs, dual_stack_cidrs, ipam};
 
-pub(super) fn refine(localnet: &mut JSONSchemaProps) {
+pub(super) fn add_rules(localnet: &mut JSONSchemaProps) {
     localnet.property("role").enum_ = Some(vec![JSON(json!("Secondary"))]);
     localnet.property("physicalNetworkName").rule(
         "self.matches('^[^,:]*$')",

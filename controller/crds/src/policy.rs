@@ -1,4 +1,5 @@
-//! Admission policies: rules that look at who asks, or at objects of other kinds, which a definition cannot.
+//! Admission policies: rules about the user of a request, or about objects of other kinds. Definitions cannot
+//! express them.
 
 use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicy,
@@ -30,7 +31,7 @@ const NODE_CLAIM: &str = "authentication.kubernetes.io/node-name";
 pub struct AdmissionPolicy {
     /// The policy.
     pub policy: ValidatingAdmissionPolicy,
-    /// Denies what breaks it, everywhere.
+    /// Binding that denies requests that break the policy, in all namespaces.
     pub binding: ValidatingAdmissionPolicyBinding,
 }
 
@@ -43,7 +44,7 @@ pub fn policies(manager: &str) -> [AdmissionPolicy; 3] {
     ]
 }
 
-/// Who may write the annotations that hold what was allocated.
+/// Policy about who may write the annotations of allocated values.
 fn connect_annotations(manager: &str) -> AdmissionPolicy {
     let is_manager = format!("request.userInfo.username == '{manager}'");
     let rules = [
@@ -97,14 +98,14 @@ fn connect_annotations(manager: &str) -> AdmissionPolicy {
     )
 }
 
-/// CEL: whether an object has an annotation.
+/// CEL: an object has an annotation.
 fn has(object: &str, annotation: &str) -> String {
     format!(
         "(has({object}.metadata.annotations) && '{annotation}' in {object}.metadata.annotations)"
     )
 }
 
-/// CEL: whether an annotation that was there still is, with its value.
+/// CEL: an annotation has its old value.
 fn same(annotation: &str) -> String {
     format!(
         "({} && object.metadata.annotations['{annotation}'] == oldObject.metadata.annotations['{annotation}'])",
@@ -112,7 +113,7 @@ fn same(annotation: &str) -> String {
     )
 }
 
-/// Whether a namespace has a primary network of its own is settled when it is made.
+/// Policy about the label for a primary network, which a namespace has from its creation or never.
 fn namespace_label() -> AdmissionPolicy {
     let label = "k8s.ovn.org/primary-user-defined-network";
     policy(

@@ -4,12 +4,12 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSON;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde_json::json;
 
-use super::refine::Refine;
+use super::schema_ext::SchemaExt;
 
-/// A member that stays as it is, once it is there.
+/// CEL of a transition: the value has not changed.
 pub(super) const UNCHANGED: &str = "self == oldSelf";
 
-/// Conditions of a status, with the limits that all of Kubernetes puts on them.
+/// Adds the limits of Kubernetes to the conditions of a status.
 pub(super) fn conditions(list: &mut JSONSchemaProps) {
     list.keyed_by("type");
     let condition = list.item();
@@ -31,24 +31,24 @@ pub(super) fn conditions(list: &mut JSONSchemaProps) {
     condition.property("observedGeneration").minimum = Some(0.0);
 }
 
-/// A label selector.
+/// Adds the list types of a label selector.
 pub(super) fn label_selector(selector: &mut JSONSchemaProps) {
     selector.x_kubernetes_map_type = Some("atomic".to_owned());
     let expressions = selector.property("matchExpressions").atomic();
     expressions.item().property("values").atomic();
 }
 
-/// A CIDR, with or without host bits.
+/// Adds the rule of a CIDR, with or without host bits.
 pub(super) fn cidr(text: &mut JSONSchemaProps) {
     text.rule("isCIDR(self)", "CIDR is invalid");
 }
 
-/// A list of CIDRs.
+/// Adds the rules of a list of CIDRs.
 pub(super) fn cidrs(list: &mut JSONSchemaProps) {
     cidr(list.atomic().item());
 }
 
-/// One CIDR, or one of each IP family.
+/// Adds the rules of one CIDR, or one of each IP family.
 pub(super) fn dual_stack_cidrs(list: &mut JSONSchemaProps) {
     cidrs(list);
     list.rule(
@@ -58,7 +58,7 @@ pub(super) fn dual_stack_cidrs(list: &mut JSONSchemaProps) {
     );
 }
 
-/// One address, or one of each IP family.
+/// Adds the rules of one address, or one of each IP family.
 pub(super) fn dual_stack_ips(list: &mut JSONSchemaProps) {
     list.atomic().rule(
         "size(self) != 2 || !isIP(self[0]) || !isIP(self[1]) || ip(self[0]).family() != ip(self[1]).family()",
@@ -67,7 +67,7 @@ pub(super) fn dual_stack_ips(list: &mut JSONSchemaProps) {
     list.item().rule("isIP(self)", "IP is invalid");
 }
 
-/// Address management of a network.
+/// Adds the rules of a network's address management.
 pub(super) fn ipam(ipam: &mut JSONSchemaProps) {
     ipam.rule_at(
         "lifecycle",
@@ -76,6 +76,6 @@ pub(super) fn ipam(ipam: &mut JSONSchemaProps) {
     );
 }
 
-/// CEL of a network's config: whether it hands out no addresses.
+/// CEL of a network's configuration: its address management is disabled.
 pub(super) const IPAM_DISABLED: &str =
     "(has(self.ipam) && has(self.ipam.mode) && self.ipam.mode == 'Disabled')";

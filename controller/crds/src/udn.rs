@@ -1,18 +1,18 @@
-//! What derives cannot say of `UserDefinedNetwork`.
+//! Rules and list types of `UserDefinedNetwork`, beyond what attributes of the Rust types express.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
-use super::refine::Refine;
+use super::schema_ext::SchemaExt;
 use super::shared::UNCHANGED;
 use super::{layer2, layer3};
 
-pub(super) fn refine(spec: &mut JSONSchemaProps) {
+pub(super) fn add_rules(spec: &mut JSONSchemaProps) {
     topologies(spec, &["layer3", "layer2"]);
-    layer3::refine(spec.property("layer3"));
-    layer2::refine(spec.property("layer2"));
+    layer3::add_rules(spec.property("layer3"));
+    layer2::add_rules(spec.property("layer2"));
 }
 
-/// The union of the topologies' members, each named as its topology, but with a small letter.
+/// Adds the rules of the union of topologies. Each member is named as its topology, in lower case.
 pub(super) fn topologies(network: &mut JSONSchemaProps, members: &[&str]) {
     network
         .property("topology")

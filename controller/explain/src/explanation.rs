@@ -6,9 +6,9 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use serde::Serialize;
 
-use super::choices::Choices;
-use super::known::Known;
+use super::network::ConnectState;
 use super::reasons::{Reason, of_connect};
+use super::selection::Selection;
 use patchbay_allocate::connects::ACCEPTED;
 use patchbay_connects::{ConnectReport, HeldReason};
 use patchbay_model::{ConnectRange, DatapathKey, Networks};
@@ -30,7 +30,7 @@ pub struct Explanation {
     /// Tunnel key of the connect router.
     pub tunnel_key: Option<u32>,
     /// Capacity of the connect's ranges.
-    pub room: Vec<Room>,
+    pub ranges: Vec<RangeCapacity>,
     /// Selected networks, by name.
     pub networks: Vec<NetworkExplanation>,
     /// Reasons why selected objects have no network, and why the connect as a whole does not work.
@@ -42,7 +42,7 @@ pub struct Explanation {
 /// Capacity of a range of a connect.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Room {
+pub struct RangeCapacity {
     /// The range.
     pub cidr: IpNet,
     /// Prefix length of a block.
@@ -119,8 +119,8 @@ pub fn explain(
 ) -> Option<Explanation> {
     let object = inventory.cluster_network_connects.named(name)?;
     let connect = patchbay_resources::conversion::connect(object);
-    let choices = Choices::of(&object.spec, inventory, networks);
-    let mut obstacles = choices.obstacles;
+    let selection = Selection::of(&object.spec, inventory, networks);
+    let mut obstacles = selection.obstacles;
     if let Err(error) = &connect {
         obstacles.insert(Reason::new(error, of_connect(name), None));
     }
@@ -141,7 +141,7 @@ pub fn explain(
     let connect = connect.unwrap_or_default();
     let nodes = inventory.nodes.iter();
     let nodes = nodes.map(|(_, node)| patchbay_resources::conversion::node(&node.object));
-    let known = Known {
+    let state = ConnectState {
         name,
         accepted: verdict.clone(),
         subnets: &connect.subnets,
@@ -155,11 +155,11 @@ pub fn explain(
         is_accepted: verdict.as_ref().is_some_and(|(accepted, _)| *accepted),
         accepted: verdict.map(|(_, message)| message),
         tunnel_key: connect.tunnel_key.map(DatapathKey::get),
-        room: connect.ranges.iter().map(Room::of).collect(),
-        networks: choices
+        ranges: connect.ranges.iter().map(RangeCapacity::of).collect(),
+        networks: selection
             .networks
             .into_values()
-            .map(|chosen| known.network(chosen))
+            .map(|selected| state.network(selected))
             .collect(),
         obstacles: obstacles.into_iter().collect(),
         notices: notices.into_iter().collect(),
@@ -174,7 +174,7 @@ fn verdict(object: &ClusterNetworkConnect) -> Option<(bool, String)> {
     Some((condition.status == "True", condition.message.clone()))
 }
 
-impl Room {
+impl RangeCapacity {
     fn of(range: ConnectRange) -> Self {
         Self {
             cidr: range.cidr(),

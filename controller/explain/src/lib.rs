@@ -12,14 +12,15 @@
 //! It is a pure function of objects and zone reports. The caller chooses if the reports come from
 //! databases or are computed from the objects alone.
 
-mod choices;
 mod explanation;
-mod known;
+mod network;
 mod reasons;
 mod refusals;
+mod selection;
 mod text;
 
 pub use explanation::{
-    Explanation, NetworkExplanation, NetworkState, NodeExplanation, Room, ZoneView, explain,
+    Explanation, NetworkExplanation, NetworkState, NodeExplanation, RangeCapacity, ZoneView,
+    explain,
 };
 pub use reasons::Reason;

@@ -96,7 +96,7 @@ impl<'a> Definition<'a> {
 
     /// Reasons why attachment definitions are missing, one for each object to change.
     pub(super) fn refusals(&self) -> BTreeSet<Reason> {
-        let lines = self.complaint(NETWORK_CREATED);
+        let lines = self.failed_condition(NETWORK_CREATED);
         let lines = lines
             .into_iter()
             .flat_map(|condition| condition.message.lines());
@@ -105,7 +105,7 @@ impl<'a> Definition<'a> {
 
     /// As [`Self::refusals`], without those of other namespaces.
     pub(super) fn refusals_in(&self, namespace: &str) -> BTreeSet<Reason> {
-        let lines = self.complaint(NETWORK_CREATED);
+        let lines = self.failed_condition(NETWORK_CREATED);
         let lines = lines
             .into_iter()
             .flat_map(|condition| condition.message.lines());
@@ -115,7 +115,7 @@ impl<'a> Definition<'a> {
 
     /// Reason why nodes have no subnets of the network. `None`: not known.
     pub(super) fn without_subnets(&self) -> Option<Reason> {
-        let condition = self.complaint(NETWORK_ALLOCATION_SUCCEEDED)?;
+        let condition = self.failed_condition(NETWORK_ALLOCATION_SUCCEEDED)?;
         Some(Reason::new(
             format!(
                 "the node has no subnet of the network: {}",
@@ -126,7 +126,7 @@ impl<'a> Definition<'a> {
         ))
     }
 
-    fn complaint(&self, kind: &str) -> Option<&'a Condition> {
+    fn failed_condition(&self, kind: &str) -> Option<&'a Condition> {
         let mut conditions = self.status?.conditions.iter();
         conditions.find(|condition| condition.type_ == kind && condition.status == "False")
     }
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     /// Refusals of a layer2 UDN and CUDN with these lines in their status.
-    fn told(message: &str) -> [Vec<String>; 2] {
+    fn refusals_of(message: &str) -> [Vec<String>; 2] {
         let status = json!({"conditions": [{
             "type": "NetworkCreated", "status": "False", "reason": "SyncError", "message": message,
             "lastTransitionTime": "2026-01-01T00:00:00Z",
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn every_refusal_leads_to_what_is_to_be_mended() {
+    fn every_refusal_names_object_and_field() {
         let (udn, cudn) = ("UserDefinedNetwork one/u", "ClusterUserDefinedNetwork c");
         let label = "Namespace two: metadata.labels[k8s.ovn.org/primary-user-defined-network]";
         let config = |member: &str| {
@@ -270,17 +270,17 @@ mod tests {
             ),
             ("something new".to_owned(), [udn.to_owned(), cudn.to_owned()]),
         ] {
-            let [of_udn, of_cudn] = told(&line);
+            let [of_udn, of_cudn] = refusals_of(&line);
             assert_eq!(of_udn, [format!("{udn}: {line} -> {}", mend[0])]);
             assert_eq!(of_cudn, [format!("{cudn}: {line} -> {}", mend[1])]);
         }
-        let [_, of_cudn] = told("EVPN transport requested but EVPN feature is not enabled");
+        let [_, of_cudn] = refusals_of("EVPN transport requested but EVPN feature is not enabled");
         assert!(of_cudn[0].ends_with(" -> ClusterUserDefinedNetwork c: spec.network.transport"));
     }
 
     #[test]
-    fn lines_are_told_one_by_one() {
-        let [_, of_cudn] = told("one\nanother\none");
+    fn each_line_is_a_reason_of_its_own() {
+        let [_, of_cudn] = refusals_of("one\nanother\none");
         assert_eq!(of_cudn.len(), 2);
     }
 }

@@ -36,14 +36,14 @@ impl Display for Explanation {
             Some(key) => line!(f, "  tunnel key of the connect router: {key}")?,
             None => line!(f, "  the connect router has no tunnel key yet")?,
         }
-        for room in &self.room {
+        for range in &self.ranges {
             line!(
                 f,
                 "  {}: {} blocks of /{}, with addresses and keys for node ids below {}",
-                room.cidr,
-                room.blocks,
-                room.network_prefix,
-                room.node_ids_below
+                range.cidr,
+                range.blocks,
+                range.network_prefix,
+                range.node_ids_below
             )?;
         }
         for obstacle in &self.obstacles {

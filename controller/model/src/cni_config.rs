@@ -1,6 +1,7 @@
 //! CNI configuration of OVN-Kubernetes' plugin: the JSON text in `spec.config` of a
 //! NetworkAttachmentDefinition, as it is read and written.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -160,6 +161,17 @@ impl UninterpretedValue {
     /// True if the field is absent.
     pub fn is_absent(&self) -> bool {
         self.0.is_null()
+    }
+
+    /// Interprets the value as a `T`. `None`: the field is absent.
+    ///
+    /// # Errors
+    /// The value has another type.
+    pub fn interpret<T: DeserializeOwned>(&self) -> Result<Option<T>, serde_json::Error> {
+        if self.is_absent() {
+            return Ok(None);
+        }
+        T::deserialize(&self.0).map(Some)
     }
 
     /// The JSON value; `null` if the field is absent.

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnet::IpNet;
-use patchbay_model::{AttachmentDefinition, DatapathKey};
-use serde::Deserialize;
+use patchbay_model::{AttachmentDefinition, CniConfig, DatapathKey, UninterpretedValue};
+use serde::de::DeserializeOwned;
 
 use super::SkipReason;
 
@@ -19,15 +19,6 @@ pub(super) struct Details {
     pub(super) tunnel_keys: Vec<DatapathKey>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct RawDetails {
-    mtu: Option<u32>,
-    #[serde(rename = "defaultGatewayIPs")]
-    default_gateway_ips: String,
-    infrastructure_subnets: String,
-}
-
 impl Details {
     /// Reads the definition of a network.
     ///
@@ -37,10 +28,11 @@ impl Details {
         let Some(definition) = definition else {
             return Ok(Self::default());
         };
-        let raw: RawDetails = match definition.config {
-            Some(config) => serde_json::from_str(config)
-                .map_err(|error| SkipReason::Config(error.to_string()))?,
-            None => RawDetails::default(),
+        let config = match definition.config {
+            Some(config) => CniConfig::from_json(config)
+                .map_err(|error| SkipReason::Config(error.to_string()))?
+                .unwrap_or_default(),
+            None => CniConfig::default(),
         };
         let keys = definition.tunnel_keys.filter(|keys| !keys.is_empty());
         let keys = keys.unwrap_or("[]");
@@ -48,14 +40,34 @@ impl Details {
             serde_json::from_str(keys).map_err(|error| SkipReason::Keys(error.to_string()))?;
         let keys = keys.into_iter().map(DatapathKey::try_new);
         Ok(Self {
-            mtu: raw.mtu,
-            default_gateways: entries("defaultGatewayIPs", &raw.default_gateway_ips)?,
-            infrastructure_subnets: entries("infrastructureSubnets", &raw.infrastructure_subnets)?,
+            mtu: interpret("mtu", &config.mtu)?,
+            default_gateways: addresses("defaultGatewayIPs", &config.default_gateway_ips)?,
+            infrastructure_subnets: addresses(
+                "infrastructureSubnets",
+                &config.infrastructure_subnets,
+            )?,
             tunnel_keys: keys
                 .collect::<Result<_, _>>()
                 .map_err(|error| SkipReason::Keys(error.to_string()))?,
         })
     }
+}
+
+fn interpret<T: DeserializeOwned>(
+    field: &str,
+    value: &UninterpretedValue,
+) -> Result<Option<T>, SkipReason> {
+    let wrong = |error| SkipReason::Config(format!("{field}: {error}"));
+    value.interpret().map_err(wrong)
+}
+
+/// The entries of a comma-separated field. An absent field has none.
+fn addresses<T: FromStr>(field: &str, value: &UninterpretedValue) -> Result<Vec<T>, SkipReason>
+where
+    T::Err: Display,
+{
+    let list: Option<String> = interpret(field, value)?;
+    entries(field, &list.unwrap_or_default())
 }
 
 /// The entries of a comma-separated list.

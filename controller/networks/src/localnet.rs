@@ -1,8 +1,7 @@
 //! A localnet network: a switch that is part of a physical network.
 
-use patchbay_model::{AttachmentDefinition, CNI_PLUGIN};
+use patchbay_model::{AttachmentDefinition, CniConfig};
 use patchbay_schemas::nb::{LogicalSwitch, LogicalSwitchPort};
-use serde::Deserialize;
 
 use super::definition::entries;
 use super::rows::{TextMap, address_config, texts};
@@ -13,28 +12,34 @@ use patchbay_model::names::network_prefix;
 const TOPOLOGY: &str = "localnet";
 
 /// Configuration of a localnet network.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
-#[serde(default, rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Localnet {
     /// Name of the network.
     pub(super) name: String,
-    #[serde(rename = "type")]
-    plugin: String,
-    topology: String,
+    /// Empty if it is the name of the network.
     physical_network_name: String,
     /// Comma-separated; empty if addresses of pods are not managed.
     subnets: String,
-    #[serde(rename = "vlanID")]
-    vlan_id: i64,
+    /// `None`: packets have no VLAN tag.
+    vlan_id: Option<i64>,
 }
 
 impl Localnet {
     /// Reads a definition. `None`: it is not that of a localnet network with an id.
     pub(super) fn read(definition: &AttachmentDefinition<'_>) -> Option<Self> {
         definition.network_id?;
-        let conf: Self = serde_json::from_str(definition.config?).ok()?;
-        let is_localnet = conf.plugin == CNI_PLUGIN && conf.topology == TOPOLOGY;
-        (is_localnet && !conf.name.is_empty()).then_some(conf)
+        let config = CniConfig::from_json(definition.config?).ok()??;
+        if config.topology != TOPOLOGY || config.name.is_empty() {
+            return None;
+        }
+        let physical_network_name: Option<String> =
+            config.physical_network_name.interpret().ok()?;
+        Some(Self {
+            name: config.name,
+            physical_network_name: physical_network_name.unwrap_or_default(),
+            subnets: config.subnets.unwrap_or_default(),
+            vlan_id: config.vlan_id.interpret().ok()?,
+        })
     }
 }
 
@@ -50,7 +55,7 @@ pub(super) fn rows(network: &Localnet) -> Result<NetworkRows, SkipReason> {
         r#type: "localnet".to_owned(),
         addresses: ["unknown".to_owned()].into(),
         options: texts([("network_name", physical)]),
-        tag_request: Some(network.vlan_id).filter(|id| *id != 0),
+        tag_request: network.vlan_id,
         ..LogicalSwitchPort::default()
     };
     let external_ids: TextMap = texts([

@@ -171,7 +171,7 @@ fn all_rows_are_made_and_hold_each_other() {
 }
 
 #[test]
-fn what_is_missing_or_wrong_is_made_good_and_what_is_more_stays() {
+fn missing_and_wrong_rows_are_repaired_and_foreign_ones_stay() {
     let mut world = World::new();
     let mut networks = two_nodes();
     world.pass(&networks);
@@ -223,7 +223,7 @@ fn what_is_missing_or_wrong_is_made_good_and_what_is_more_stays() {
 }
 
 #[test]
-fn a_network_goes_with_everything_it_has() {
+fn a_removed_network_leaves_no_rows() {
     let mut world = World::new();
     let mut networks = two_nodes();
     world.edit(|txn| {
@@ -244,7 +244,7 @@ fn a_network_goes_with_everything_it_has() {
 }
 
 #[test]
-fn what_leads_to_nodes_that_are_gone_goes_with_them() {
+fn rows_of_removed_nodes_are_removed() {
     let mut world = World::new();
     let mut networks = two_nodes();
     world.pass(&networks);

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 custom_resource! {
-    /// A connection of the networks that its selectors choose.
+    /// A connection of the networks that its selectors match.
     #[derive(Default)]
     ClusterNetworkConnect, ClusterNetworkConnectSpec, status: ClusterNetworkConnectStatus;
     "k8s.ovn.org", "v1", "clusternetworkconnects", namespaced: false
@@ -20,39 +20,39 @@ custom_resource! {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClusterNetworkConnectSpec {
-    /// Which networks to connect: those that any of the selectors chooses.
+    /// Selectors of the networks to connect. A network is selected if any of them matches.
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 5)))]
     pub network_selectors: Vec<NetworkSelector>,
     /// Ranges for the links between the connect router and the networks: at most one of each IP family. Immutable.
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 2)))]
     pub connect_subnets: Vec<ConnectSubnet>,
-    /// What is let through between the networks.
+    /// Kinds of connectivity between the networks.
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 2)))]
     pub connectivity: Vec<Connectivity>,
 }
 
-/// Chooses networks. Exactly the member that belongs to the type is set.
+/// Selector of networks. Exactly the member that belongs to the type is set.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NetworkSelector {
-    /// What kind of networks this selector chooses from.
+    /// Type of the selected networks.
     pub network_selection_type: NetworkSelectionType,
-    /// Chooses cluster-wide networks.
+    /// Selector of cluster-wide networks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_user_defined_network_selector: Option<ClusterUserDefinedNetworkSelector>,
-    /// Chooses the primary networks of namespaces.
+    /// Selector of primary networks of namespaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary_user_defined_network_selector: Option<PrimaryUserDefinedNetworkSelector>,
-    /// Chooses secondary networks of namespaces. Not supported for connects.
+    /// Selector of secondary networks of namespaces. Not supported for connects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secondary_user_defined_network_selector: Option<NamespacedNetworkSelector>,
-    /// Chooses attachment definitions. Not supported for connects.
+    /// Selector of attachment definitions. Not supported for connects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_attachment_definition_selector: Option<NamespacedNetworkSelector>,
 }
 
-/// What kind of networks a selector chooses from.
+/// Type of the networks that a selector matches.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum NetworkSelectionType {
@@ -69,7 +69,7 @@ pub enum NetworkSelectionType {
 }
 
 impl NetworkSelectionType {
-    /// The word used in manifests.
+    /// Value of the field in manifests.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::DefaultNetwork => "DefaultNetwork",
@@ -87,25 +87,25 @@ impl std::fmt::Display for NetworkSelectionType {
     }
 }
 
-/// Chooses cluster-wide networks by their labels.
+/// Selector of cluster-wide networks by their labels.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClusterUserDefinedNetworkSelector {
-    /// Labels of the `ClusterUserDefinedNetwork`. An empty selector chooses all of them.
+    /// Labels of the `ClusterUserDefinedNetwork`. An empty selector matches all.
     pub network_selector: LabelSelector,
 }
 
-/// Chooses the primary networks of namespaces by the namespaces' labels.
+/// Selector of primary networks by the labels of their namespaces.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PrimaryUserDefinedNetworkSelector {
-    /// Labels of the namespace. An empty selector chooses all of them.
+    /// Labels of the namespace. An empty selector matches all.
     pub namespace_selector: LabelSelector,
 }
 
-/// Chooses networks of namespaces by the labels of both.
+/// Selector of networks by their labels and those of their namespaces.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -116,7 +116,7 @@ pub struct NamespacedNetworkSelector {
     pub network_selector: LabelSelector,
 }
 
-/// A range that is cut into blocks of one size.
+/// A range that is divided into blocks of one size.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -129,13 +129,13 @@ pub struct ConnectSubnet {
     pub network_prefix: i32,
 }
 
-/// What is let through between connected networks.
+/// Kind of connectivity between connected networks.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum Connectivity {
-    /// Pods reach pods.
+    /// Pods reach the pods of other networks.
     PodNetwork,
-    /// Pods reach cluster IPs.
+    /// Pods reach the cluster IPs of other networks.
     ServiceNetwork,
 }
 
@@ -144,7 +144,7 @@ pub enum Connectivity {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterNetworkConnectStatus {
-    /// Whether everything went well.
+    /// Summary of the condition `Accepted`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<StatusType>,
     /// Conditions, one of each type.
@@ -152,13 +152,13 @@ pub struct ClusterNetworkConnectStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// The short form of a status.
+/// Summary of a status.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum StatusType {
-    /// Everything went well.
+    /// The connect is accepted.
     Success,
-    /// The conditions say what went wrong.
+    /// The connect is not accepted; the conditions contain the reason.
     Failure,
 }
 

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 custom_resource! {
-    /// Addresses that outlive the pods that use them.
+    /// Addresses that exist longer than the pods that use them.
     #[derive(Default)]
     IPAMClaim, IpamClaimSpec, status: IpamClaimStatus;
     "k8s.cni.cncf.io", "v1alpha1", "ipamclaims", namespaced: true
@@ -32,10 +32,10 @@ pub struct IpamClaimSpec {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct IpamClaimStatus {
-    /// The addresses, each with the length of its range.
+    /// Addresses, each with the prefix length of its range.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ips: Vec<String>,
-    /// The pod that uses them now.
+    /// Pod that uses the addresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner_pod: Option<OwnerPod>,
     /// Conditions, one of each type.

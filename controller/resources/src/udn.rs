@@ -44,13 +44,13 @@ pub enum CudnTopology {
     Localnet,
 }
 
-/// Part a network plays in its pods.
+/// Role of a network for its pods.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum NetworkRole {
-    /// The network of every pod in the namespace.
+    /// Primary network of every pod in the namespace.
     Primary,
-    /// A further network of the pods that ask for it.
+    /// Additional network of the pods that request it.
     Secondary,
 }
 
@@ -65,7 +65,7 @@ custom_resource! {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UserDefinedNetworkSpec {
-    /// Which of the members below is set.
+    /// Topology, which decides which of `layer3` and `layer2` is set.
     pub topology: UdnTopology,
     /// Set with topology `Layer3`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,7 @@ pub struct UserDefinedNetworkSpec {
 }
 
 custom_resource! {
-    /// A network of the namespaces that its selector chooses.
+    /// A network of the namespaces that its selector matches.
     ClusterUserDefinedNetwork, ClusterUserDefinedNetworkSpec, status: NetworkStatus;
     "k8s.ovn.org", "v1", "clusteruserdefinednetworks", namespaced: false
 }
@@ -86,7 +86,7 @@ custom_resource! {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ClusterUserDefinedNetworkSpec {
-    /// Namespaces that the network is offered to; empty selects all.
+    /// Selector of the namespaces in which the network is available. An empty selector matches all.
     pub namespace_selector: LabelSelector,
     /// The network itself.
     pub network: NetworkSpec,
@@ -110,7 +110,7 @@ pub struct ClusterUserDefinedNetworkSpec {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct NetworkSpec {
-    /// Which of the next three members is set.
+    /// Topology, which decides which of `layer3`, `layer2` and `localnet` is set.
     pub topology: CudnTopology,
     /// Set with topology `Layer3`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,7 +121,7 @@ pub struct NetworkSpec {
     /// Set with topology `Localnet`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub localnet: Option<LocalnetConfig>,
-    /// How packets travel between nodes; absent: in OVN's overlay.
+    /// Transport of packets between nodes. Default: the overlay of OVN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<Transport>,
     /// Set with transport `NoOverlay`.
@@ -137,13 +137,13 @@ pub struct NetworkSpec {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Layer3Config {
-    /// Part the network plays in its pods.
+    /// Role of the network for its pods.
     pub role: NetworkRole,
     /// Maximum transmission unit, 576 to 65536.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 576, max = 65536)))]
     pub mtu: Option<i32>,
-    /// Ranges that node subnets are cut from, 1 to 400.
+    /// Ranges from which node subnets are allocated, 1 to 400.
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 400)))]
     pub subnets: Vec<Layer3Subnet>,
     /// Ranges of the network's join switch, one per family.
@@ -163,7 +163,7 @@ pub struct Layer3Subnet {
     /// The range.
     #[cfg_attr(feature = "schema", schemars(length(max = 43)))]
     pub cidr: String,
-    /// Prefix length of the subnet that each node gets, 1 to 127.
+    /// Prefix length of each node's subnet, 1 to 127.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 127)))]
     pub host_subnet: Option<i32>,
@@ -174,7 +174,7 @@ pub struct Layer3Subnet {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Layer2Config {
-    /// Part the network plays in its pods.
+    /// Role of the network for its pods.
     pub role: NetworkRole,
     /// Maximum transmission unit, 576 to 65536.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -187,7 +187,7 @@ pub struct Layer2Config {
         schemars(length(min = 1, max = 2), inner(length(max = 43)))
     )]
     pub subnets: Option<Vec<String>>,
-    /// Ranges that are not handed out automatically, 1 to 25.
+    /// Ranges from which no address is allocated automatically, 1 to 25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "schema",
@@ -201,7 +201,7 @@ pub struct Layer2Config {
         schemars(length(min = 1, max = 4), inner(length(max = 43)))
     )]
     pub infrastructure_subnets: Option<Vec<String>>,
-    /// Gateway addresses, one per family, instead of the first of each range.
+    /// Gateway addresses, one per family. Default: the first address of each range.
     #[serde(
         default,
         rename = "defaultGatewayIPs",
@@ -238,7 +238,7 @@ pub struct LocalnetConfig {
         schemars(length(min = 1, max = 2), inner(length(max = 43)))
     )]
     pub subnets: Option<Vec<String>>,
-    /// Ranges that are not handed out, 1 to 25.
+    /// Ranges from which no address is allocated, 1 to 25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "schema",
@@ -263,29 +263,29 @@ pub struct LocalnetConfig {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", schemars(extend("minProperties" = 1)))]
 pub struct IpamConfig {
-    /// Whether addresses are handed out; absent: they are.
+    /// Mode of the address management. Default: `Enabled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<IpamMode>,
-    /// How long an address belongs to its owner; absent: as long as the pod lives.
+    /// Lifecycle of addresses. Default: that of the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<IpamLifecycle>,
 }
 
-/// Whether addresses are handed out.
+/// Mode of the address management.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum IpamMode {
-    /// They are.
+    /// Pods get addresses.
     Enabled,
-    /// Pods get a MAC address only.
+    /// Pods get MAC addresses only.
     Disabled,
 }
 
-/// How long an address belongs to its owner.
+/// Lifecycle of addresses.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum IpamLifecycle {
-    /// Longer than the pod: as its claim lives.
+    /// Addresses exist as long as the IPAMClaim, also without the pod.
     Persistent,
 }
 
@@ -294,14 +294,14 @@ pub enum IpamLifecycle {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct VlanConfig {
-    /// Which of the members below is set.
+    /// Mode, which decides which other member is set.
     pub mode: VlanMode,
     /// Set with mode `Access`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<AccessVlan>,
 }
 
-/// Kinds of VLAN.
+/// VLAN modes.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum VlanMode {
@@ -319,13 +319,13 @@ pub struct AccessVlan {
     pub id: i32,
 }
 
-/// How packets of a network travel between nodes.
+/// Transport of a network's packets between nodes.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum Transport {
-    /// Over the nodes' own routed network.
+    /// The routed network of the nodes.
     NoOverlay,
-    /// Over an EVPN fabric.
+    /// An EVPN fabric.
     #[serde(rename = "EVPN")]
     Evpn,
 }
@@ -335,30 +335,30 @@ pub enum Transport {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NoOverlayConfig {
-    /// Whether the sources of packets that leave the cluster are translated.
+    /// Source NAT of packets that leave the cluster.
     #[serde(rename = "outboundSNAT")]
     pub outbound_snat: OutboundSnat,
-    /// Who spreads the routes.
+    /// Program that distributes the routes.
     pub routing: Routing,
 }
 
-/// Whether the sources of packets that leave the cluster are translated.
+/// Source NAT of packets that leave the cluster.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum OutboundSnat {
-    /// They are.
+    /// Sources are translated.
     Enabled,
-    /// They are not.
+    /// Sources are kept.
     Disabled,
 }
 
-/// Who spreads the routes of a network without overlay.
+/// Program that distributes the routes of a network without overlay.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum Routing {
-    /// The cluster does.
+    /// OVN-Kubernetes distributes them.
     Managed,
-    /// Somebody else does.
+    /// Another program distributes them.
     Unmanaged,
 }
 
@@ -370,10 +370,10 @@ pub struct EvpnConfig {
     /// Name of the VTEP object.
     #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub vtep: String,
-    /// The layer2 half.
+    /// MAC-VRF, the layer2 service.
     #[serde(default, rename = "macVRF", skip_serializing_if = "Option::is_none")]
     pub mac_vrf: Option<VrfConfig>,
-    /// The layer3 half.
+    /// IP-VRF, the layer3 service.
     #[serde(default, rename = "ipVRF", skip_serializing_if = "Option::is_none")]
     pub ip_vrf: Option<VrfConfig>,
 }
@@ -392,7 +392,7 @@ pub struct VrfConfig {
     pub route_target: Option<String>,
 }
 
-/// The `status` of both kinds.
+/// The `status` of a [`UserDefinedNetwork`] or [`ClusterUserDefinedNetwork`].
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct NetworkStatus {

@@ -78,7 +78,7 @@ async fn without_a_leader_there_is_no_server_to_connect_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_returning_client_gets_what_it_missed_or_the_full_content() {
+async fn a_returning_client_gets_missed_transactions_or_the_full_content() {
     let sim = clustered();
     let bed = Bed::of(sim.clone(), connect(sim.connector()).await);
     for name in ["a", "b", "c"] {

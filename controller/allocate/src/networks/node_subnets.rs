@@ -272,7 +272,7 @@ spec: {config: '{"name":"blue_net","netAttachDefName":"blue/net","type":"ovn-k8s
     }
 
     #[test]
-    fn too_many_nodes_are_told_and_the_others_served() {
+    fn nodes_beyond_the_capacity_are_reported_and_others_have_subnets() {
         let nodes: String = ["a", "b", "c", "d"].map(|name| node(name, "")).concat();
         let mut inventory = inventory(&(NETWORKS.to_owned() + &nodes));
         let failures = complete(&mut inventory).unwrap();

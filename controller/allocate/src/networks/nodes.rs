@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_cannot_be_read_are_told() {
+    fn unreadable_addresses_are_reported() {
         let yaml = node(
             "a",
             r#"k8s.ovn.org/node-transit-switch-port-ifaddr: '{"ipv4":"nowhere"}'"#,

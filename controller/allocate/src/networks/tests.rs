@@ -242,7 +242,7 @@ fn a_namespace_has_one_primary_network_and_asks_for_it() {
 }
 
 #[test]
-fn a_definition_of_somebody_else_is_not_touched() {
+fn a_foreign_definition_is_not_changed() {
     let foreign = "
 ---
 apiVersion: k8s.cni.cncf.io/v1

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_told_by_step_and_place() {
+    fn differences_are_listed_by_step_and_place() {
         let text = table(&[("a", false)]).render("scenarios", &[]);
         assert_eq!(
             text,

@@ -11,7 +11,7 @@ fn fails(run: &Run, expected: &[&str]) {
 }
 
 #[test]
-fn every_mistake_is_told_at_once() {
+fn all_mistakes_are_reported_at_once() {
     let manifests = example_text()
         .replace("cidr: 103.103.0.0/16", "cidr: 103.103.0.1/16")
         .replace(
@@ -107,7 +107,7 @@ fn a_selector_that_matches_nothing_is_a_warning() {
 }
 
 #[test]
-fn what_the_status_says_is_a_warning_too() {
+fn a_failed_condition_is_a_warning() {
     let manifests = example_text().replace(r#"cidr: "192.168.0.0/16""#, r#"cidr: "103.0.0.0/8""#);
     let run = run_on("apply --zone ovn-worker2", &manifests);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
@@ -224,7 +224,7 @@ spec: {}
 "#;
 
 #[test]
-fn every_network_that_is_refused_is_told_once_with_the_reason() {
+fn each_refused_network_is_one_warning_with_its_reason() {
     let label = r#"required namespace label "k8s.ovn.org/primary-user-defined-network" must both be present"#;
     let expected = [
         format!(
@@ -298,7 +298,7 @@ spec:
 }
 
 #[test]
-fn a_kind_that_is_written_wrong_takes_nothing_away() {
+fn a_misspelled_kind_removes_no_rows() {
     for (right, wrong, printed) in [
         (
             "kind: ClusterNetworkConnect",

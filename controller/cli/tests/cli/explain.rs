@@ -23,7 +23,7 @@ fn the_example_is_connected() {
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["networks"][0]["state"], "connected");
     assert_eq!(json["networks"][1]["nodes"][2]["connected"], true);
-    assert_eq!(json["room"][0]["nodeIdsBelow"], 127);
+    assert_eq!(json["ranges"][0]["nodeIdsBelow"], 127);
 }
 
 /// A cluster in which something is wrong with everything.
@@ -81,7 +81,7 @@ spec:
 ";
 
 #[test]
-fn everything_that_is_wrong_comes_with_what_to_mend() {
+fn each_obstacle_names_object_and_field() {
     let explained = run_on("explain cnc c", TROUBLE);
     assert_eq!(explained.code, Some(0), "{}", explained.stderr);
     insta::assert_snapshot!(explained.stdout);
@@ -126,7 +126,7 @@ spec:
 "#;
 
 #[test]
-fn a_connect_that_is_not_accepted_has_no_annotation_to_mend() {
+fn a_refused_connect_has_reasons_in_its_spec() {
     let first = &AS_IN_A_CLUSTER[AS_IN_A_CLUSTER.rfind("---").unwrap()..];
     let second = first.replace("metadata: {name: c}", "metadata: {name: d}");
     let objects = format!("{AS_IN_A_CLUSTER}{second}");
@@ -146,7 +146,7 @@ fn a_connect_that_is_not_accepted_has_no_annotation_to_mend() {
 }
 
 #[test]
-fn what_others_make_is_taken_to_be_there() {
+fn rows_of_other_programs_are_assumed_to_exist() {
     let explained = run_on("explain cnc c", AS_IN_A_CLUSTER);
     assert_lines(&explained, &["network cluster_udn_red: connected"]);
     assert_eq!(explained.stderr, "");
@@ -154,7 +154,7 @@ fn what_others_make_is_taken_to_be_there() {
 }
 
 #[test]
-fn like_reasons_of_many_nodes_are_told_in_short() {
+fn equal_reasons_of_many_nodes_are_one_line() {
     let node =
         |number: usize| format!("\n---\napiVersion: v1\nkind: Node\nmetadata: {{name: n{number}}}");
     let nodes = (10..30).map(node).collect::<Vec<_>>().concat();
@@ -171,7 +171,7 @@ fn like_reasons_of_many_nodes_are_told_in_short() {
 }
 
 #[test]
-fn a_connect_that_is_refused_says_why_for_its_networks() {
+fn a_refused_connect_has_a_reason_for_each_network() {
     let manifests = example_text().replace("192.168.0.0/16", "103.103.0.0/17");
     let explained = run_on("explain cnc blue-green-connect", &manifests);
     assert_lines(
@@ -189,7 +189,7 @@ fn a_connect_that_is_refused_says_why_for_its_networks() {
 }
 
 #[test]
-fn what_is_not_there_is_told() {
+fn missing_objects_are_reported() {
     let explained = run("explain cnc other", &[&example()]);
     assert_eq!(explained.code, Some(1));
     assert_eq!(
@@ -281,7 +281,7 @@ fn it_does_not_matter_which_node_lacks_a_part_of_a_network() {
 }
 
 #[test]
-fn a_network_whose_rows_cannot_be_made_says_why() {
+fn a_network_without_rows_has_a_reason() {
     let manifests = node_with("n0", None) + UNEVEN;
     assert_lines(
         &run_on("explain cnc c", &manifests),
@@ -363,7 +363,7 @@ spec:
 ";
 
 #[test]
-fn a_network_that_is_refused_is_told_with_its_reason_and_the_field() {
+fn a_refused_network_has_a_reason_with_a_field() {
     let explained = run_on("explain cnc c", REFUSED);
     assert_eq!(explained.code, Some(0), "{}", explained.stderr);
     insta::assert_snapshot!(explained.stdout);

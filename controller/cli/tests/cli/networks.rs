@@ -57,7 +57,7 @@ fn apply(manifests: &str) -> (Run, String) {
 }
 
 #[test]
-fn of_two_networks_whose_rows_would_share_names_one_is_left_out() {
+fn of_two_networks_with_equal_row_names_one_has_rows() {
     let manifests = CLUSTER.to_owned()
         + &layer3("a-b", "a", "10.1.0.0/16")
         + &layer3("a.b", "b", "10.2.0.0/16")
@@ -100,7 +100,7 @@ fn a_subnet_that_is_too_small_is_no_matter_of_other_networks() {
 }
 
 #[test]
-fn a_stranger_with_the_name_of_a_network_changes_nothing_about_it() {
+fn a_foreign_definition_with_the_name_of_a_network_changes_nothing() {
     let stranger = r#"---
 apiVersion: k8s.cni.cncf.io/v1
 kind: NetworkAttachmentDefinition

@@ -112,7 +112,7 @@ fn a_reader_that_leaves_is_no_mistake() {
 }
 
 #[test]
-fn what_cannot_be_printed_is_done_nevertheless() {
+fn an_apply_is_complete_when_standard_output_is_closed() {
     let state = ScratchDir::new();
     let output = patchbay()
         .args(["apply", "--state"])

@@ -62,7 +62,7 @@ fn a_server_ends_up_as_the_documents_show() {
 }
 
 #[test]
-fn a_plan_names_what_goes_and_apply_removes_it() {
+fn a_plan_names_deletions_and_apply_makes_them() {
     let server = RealServer::start([installed_nb_schema()]);
     run(&on(&server, "apply"), &[&example()]).succeeded();
     let others = ["1-cluster.yaml", "2-networks.yaml"].map(|file| example().join(file));
@@ -130,7 +130,7 @@ fn a_network_that_is_dropped_between_two_runs_is_disconnected() {
 }
 
 #[test]
-fn what_others_have_added_stays() {
+fn foreign_rows_stay() {
     let server = RealServer::start([installed_nb_schema()]);
     run(&on(&server, "apply"), &[&example()]).succeeded();
     let router = "cluster_udn_blue.network_ovn_cluster_router";
@@ -182,7 +182,7 @@ fn a_server_without_the_database_is_named() {
 }
 
 #[test]
-fn nothing_is_kept_of_a_run_that_could_not_start() {
+fn a_run_that_cannot_start_keeps_no_state() {
     let folder = ScratchDir::new();
     let (state, socket) = (folder.path().join("state"), folder.path().join("none"));
     let arguments = format!(

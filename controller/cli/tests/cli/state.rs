@@ -61,7 +61,7 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn what_was_handed_out_stays() {
+fn allocated_values_stay() {
     let folder = ScratchDir::new();
     let state = folder.path().join("state");
     apply(&state, &example_text());
@@ -101,7 +101,7 @@ fn a_plan_keeps_nothing() {
 }
 
 #[test]
-fn what_a_cluster_would_refuse_is_refused() {
+fn changes_that_an_api_server_refuses_are_refused() {
     let folder = ScratchDir::new();
     let state = folder.path().join("state");
     apply(&state, &example_text());

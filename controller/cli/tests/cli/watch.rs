@@ -21,7 +21,7 @@ fn ports(document: &serde_json::Value) -> usize {
 }
 
 #[test]
-fn what_is_saved_is_applied_and_mistakes_leave_what_was_there() {
+fn saved_files_are_applied_and_invalid_ones_change_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("all.yaml");
     fs::write(&file, example_text()).unwrap();
@@ -104,7 +104,7 @@ async fn serve(folder: &ScratchDir) -> (Sim, Listener) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_taken_back_after_half_an_apply_is_applied() {
+async fn a_change_undone_during_an_apply_is_applied() {
     let bed = Bed::new().await;
     let connect = fs::read_to_string(bed.manifest("3-connect.yaml")).unwrap();
     let other = connect
@@ -156,7 +156,7 @@ async fn what_is_taken_back_after_half_an_apply_is_applied() {
 }
 
 #[test]
-fn what_fails_is_tried_again_without_a_change_of_files_and_told_once() {
+fn a_failed_apply_is_retried_and_logged_once() {
     let folder = ScratchDir::new();
     let obstacle = folder.path().join("file");
     fs::write(&obstacle, "").unwrap();
@@ -223,7 +223,7 @@ async fn a_database_that_comes_back_without_its_rows_is_filled_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_save_puts_right_what_others_have_changed() {
+async fn a_save_repairs_rows_that_others_have_changed() {
     let bed = Bed::new().await;
     let watching = bed.watch("");
     let first = watching.document();
@@ -245,7 +245,7 @@ async fn a_save_puts_right_what_others_have_changed() {
 }
 
 #[test]
-fn what_is_printed_in_yaml_is_one_stream() {
+fn yaml_output_is_one_stream() {
     let folder = tempfile::tempdir().unwrap();
     copy_example(folder.path());
     let watching = Watching::start(folder.path(), "-o yaml");

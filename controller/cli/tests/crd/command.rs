@@ -28,7 +28,7 @@ fn definitions_and_policies_are_printed() {
 }
 
 #[test]
-fn what_is_not_known_is_an_error() {
+fn unknown_names_are_errors() {
     let output = run(&["pods"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());

@@ -247,7 +247,7 @@ fn every_definition_is_within_its_budget() {
 }
 
 #[test]
-fn what_has_no_limit_is_over_budget() {
+fn a_rule_over_an_unlimited_list_is_over_budget() {
     let endless = serde_json::json!({"type": "array", "items": {"type": "string"}});
     assert!(estimate(&endless, "self.all(a, self.all(b, a == b))") > RULE);
     let limited = serde_json::json!({"type": "array", "maxItems": 400, "items": {"type": "string", "maxLength": 43}});

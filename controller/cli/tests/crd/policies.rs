@@ -60,7 +60,7 @@ fn annotated(annotations: &[(&str, &str)]) -> Value {
 }
 
 #[test]
-fn nobody_brings_what_was_allocated_along() {
+fn objects_with_annotations_of_allocated_values_cannot_be_created() {
     let [policy, ..] = policies(CLUSTER_MANAGER);
     let message = "ClusterNetworkConnect resources cannot be created with the \"k8s.ovn.org/network-connect-subnet\" or \
                    \"k8s.ovn.org/connect-router-tunnel-key\" annotations. These annotations are managed by the system.";

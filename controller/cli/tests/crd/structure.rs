@@ -90,7 +90,7 @@ fn schema(kind: &str) -> Value {
 }
 
 #[test]
-fn schemas_are_structural_and_say_nothing_of_null_and_defaults() {
+fn schemas_are_structural_without_nullable_and_defaults() {
     for kind in KINDS {
         let schema = schema(kind);
         walk(&schema, &mut |Part { path, schema, .. }| {

@@ -91,7 +91,7 @@ fn the_digest_follows_everything_that_rows_follow_from() {
 }
 
 #[test]
-fn the_digest_ignores_what_no_row_follows_from() {
+fn the_digest_ignores_fields_without_influence_on_rows() {
     let numbers = NetworkNumbers::default();
     let mut nodes = Nodes::new();
     put(

@@ -424,7 +424,7 @@ fn secondary_networks_have_no_way_out() {
 }
 
 #[test]
-fn what_nodes_and_networks_say_counts() {
+fn rows_follow_annotations_of_nodes_and_networks() {
     let yaml = CLUSTER.to_owned() + LAYER3;
     let quiet = yaml.replace(
         "node-chassis-id: c1",

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_index_selects_what_each_object_alone_would_be_selected_for() {
+    fn an_index_selects_the_objects_that_match() {
         let labels: Vec<BTreeMap<String, String>> = (0..60)
             .map(|number| {
                 let pairs = [("a", number % 2), ("b", number % 3), ("c", number % 5)];

@@ -306,7 +306,7 @@ fn a_primary_layer3_network_may_only_gain_subnets() {
 }
 
 #[test]
-fn what_else_may_not_change() {
+fn further_immutable_fields() {
     let old = cudn("{topology: Layer2, layer2: {role: Primary, subnets: [10.0.0.0/16]}}");
     let mut new = cudn(
         "{topology: Layer2, layer2: {role: Primary, subnets: [10.0.0.0/17]}, transport: NoOverlay}",

@@ -177,7 +177,7 @@ fn a_shared_value_that_stays_the_same_makes_nothing_pending() {
 }
 
 #[test]
-fn changed_reports_are_told_with_the_former_ones() {
+fn changed_reports_have_the_former_ones_beside_them() {
     let mut world = World::new(usize::MAX);
     world.happen(&site(0, 0, 0));
     world.happen(&node(2, 7));

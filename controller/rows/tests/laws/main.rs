@@ -499,7 +499,7 @@ fn the_number_of_evaluated_parts_follows_the_change() {
 }
 
 #[test]
-fn what_is_gone_is_forgotten() {
+fn removed_parts_are_forgotten() {
     let mut world = large(3, 20);
     for number in 0..20 {
         world.happen(&Event::Node(number, None));

@@ -49,7 +49,7 @@ fn ids_that_contradict_each_other_are_errors() {
 }
 
 #[test]
-fn keys_of_connect_routers_are_not_handed_out_again() {
+fn keys_of_connect_routers_are_not_allocated_again() {
     let cnc = "
 ---
 apiVersion: k8s.ovn.org/v1

@@ -28,7 +28,7 @@ fn definitions_leave_namespaces_that_are_not_selected_any_more() {
 }
 
 #[test]
-fn networks_that_exchange_their_namespaces_stay_what_they_are() {
+fn networks_that_exchange_namespaces_keep_their_ids() {
     let other = SHARED
         .replace("name: shared", "name: other")
         .replace("color: blue", "color: cyan")

@@ -5,7 +5,7 @@ use crate::networks::annotations::annotation;
 use patchbay_model::NODE_SUBNETS;
 
 #[test]
-fn a_stranger_does_not_take_over_the_name_of_a_network() {
+fn a_foreign_definition_does_not_take_the_name_of_a_network() {
     let stranger = r#"
 ---
 apiVersion: k8s.cni.cncf.io/v1
@@ -37,7 +37,7 @@ spec: {config: '{"name":"cluster_udn_shared","netAttachDefName":"blue/x","type":
 }
 
 #[test]
-fn the_id_and_keys_of_a_stranger_are_not_those_of_the_network() {
+fn a_foreign_definition_has_no_influence_on_id_and_keys() {
     let stranger = r#"
 ---
 apiVersion: k8s.cni.cncf.io/v1

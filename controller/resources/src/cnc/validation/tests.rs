@@ -156,7 +156,7 @@ fn the_rules_in_their_own_words() {
 }
 
 #[test]
-fn everything_wrong_is_told_at_once() {
+fn all_violations_are_reported_at_once() {
     let spec = ClusterNetworkConnectSpec::default();
     let fields: Vec<_> = spec
         .violations()

@@ -1,16 +1,18 @@
-//! Words for what derives cannot say of a schema.
+//! Extension of schemas: rules in CEL, list types, and access to members.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool, ValidationRule,
 };
 
-/// Says more about a part of a schema. The parts are named as in the schema: one that is not there is a mistake in
-/// this program, which stops it.
-pub(super) trait Refine {
-    /// The member of an object.
+/// Access to the parts of a schema, and additions to them.
+///
+/// # Panics
+/// Methods panic if the schema lacks the named part, because then the Rust type and its rules disagree.
+pub(super) trait SchemaExt {
+    /// Returns the schema of an object's member.
     fn property(&mut self, name: &str) -> &mut JSONSchemaProps;
 
-    /// Each item of a list.
+    /// Returns the schema of a list's items.
     fn item(&mut self) -> &mut JSONSchemaProps;
 
     /// Adds a rule in CEL, whose violations name this part.
@@ -19,18 +21,18 @@ pub(super) trait Refine {
     /// Adds a rule in CEL that reads several members of this part. Its violations name one member.
     fn rule_at(&mut self, field: &str, cel: impl Into<String>, message: &str) -> &mut Self;
 
-    /// A list that appliers own as a whole.
+    /// Marks a list that server-side apply replaces as a whole.
     fn atomic(&mut self) -> &mut Self;
 
-    /// A list with one item for each value of the member `key`.
+    /// Marks a list that server-side apply merges by the member `key` of its items.
     fn keyed_by(&mut self, key: &str) -> &mut Self;
 
-    /// Makes a derived schema one for other readers, here and below. `null` is not allowed: an API server then drops
-    /// members that are, which is how these types read them. And descriptions have no links, which go nowhere.
-    fn plain(&mut self);
+    /// Removes `nullable` and links in descriptions from the schema and all its parts. An API server then drops
+    /// members that are `null`, as the Rust types do.
+    fn remove_nullable_and_links(&mut self);
 }
 
-impl Refine for JSONSchemaProps {
+impl SchemaExt for JSONSchemaProps {
     fn property(&mut self, name: &str) -> &mut JSONSchemaProps {
         let properties = self.properties.iter_mut().flatten();
         let found = properties
@@ -81,7 +83,7 @@ impl Refine for JSONSchemaProps {
         self
     }
 
-    fn plain(&mut self) {
+    fn remove_nullable_and_links(&mut self) {
         self.nullable = None;
         if let Some(description) = &mut self.description {
             *description = description.replace("[`", "`").replace("`]", "`");
@@ -92,13 +94,13 @@ impl Refine for JSONSchemaProps {
             .flatten()
             .map(|(_, schema)| schema)
         {
-            schema.plain();
+            schema.remove_nullable_and_links();
         }
         if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut self.items {
-            items.plain();
+            items.remove_nullable_and_links();
         }
         if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut self.additional_properties {
-            values.plain();
+            values.remove_nullable_and_links();
         }
     }
 }

@@ -6,22 +6,23 @@ use serde_json::Value;
 
 use super::AdmissionPolicy;
 
-/// There is no definition of this name.
+/// Error for a name that no definition has.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("unknown definition {name:?}, expected one of: {known}")]
 pub struct UnknownDefinition {
     /// The name.
     pub name: String,
-    /// All names that could have been meant, for reading.
+    /// Kinds of all definitions, separated by commas.
     pub known: String,
 }
 
-/// Manifests in YAML, ready for `kubectl apply -f -`: the definitions of these names, then the policies. A definition
-/// goes by the kind, the plural, the singular, a short name or the full name. Without names: all that are Patchbay's
-/// own business, which leaves out those of group `k8s.cni.cncf.io`.
+/// Prints manifests in YAML for `kubectl apply -f -`: the definitions with these names, then the policies.
+///
+/// A definition is found by kind, plural, singular, short name or full name. An empty list stands for all definitions
+/// of group `k8s.ovn.org`.
 ///
 /// # Errors
-/// [`UnknownDefinition`] for the first name that is none.
+/// [`UnknownDefinition`] for the first name that no definition has.
 pub fn manifests(
     names: &[String],
     policies: &[AdmissionPolicy],
@@ -43,7 +44,7 @@ pub fn manifests(
         }
     }
     for name in names {
-        let named = known.iter().find(|definition| is_called(definition, name));
+        let named = known.iter().find(|definition| has_name(definition, name));
         add(&mut documents, named.ok_or_else(|| unknown(name, &known))?);
     }
     for AdmissionPolicy { policy, binding } in policies {
@@ -53,7 +54,7 @@ pub fn manifests(
     Ok(documents)
 }
 
-fn is_called(definition: &CustomResourceDefinition, name: &str) -> bool {
+fn has_name(definition: &CustomResourceDefinition, name: &str) -> bool {
     let names = &definition.spec.names;
     let short = names.short_names.iter().flatten();
     [&names.kind, &names.plural]
@@ -86,7 +87,7 @@ fn add(documents: &mut String, object: &impl Serialize) {
     }
 }
 
-/// The bounds of a schema are floating point numbers in Rust: `576`, not `576.0`.
+/// Writes whole numbers without a fraction, because bounds of schemas are floating point numbers in Rust.
 fn whole_numbers(json: &mut Value) {
     match json {
         Value::Array(items) => items.iter_mut().for_each(whole_numbers),

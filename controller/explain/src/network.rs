@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::choices::Chosen;
 use super::explanation::{NetworkExplanation, NetworkState, NodeExplanation, ZoneView};
 use super::reasons::{Reason, annotation, of_connect};
+use super::selection::SelectedNetwork;
 use patchbay_connects::{NetworkSkip, NodeSkip, SkippedNetwork};
 use patchbay_model::{
     ConnectSubnetMap, NODE_ID, NODE_SUBNETS, NadKey, Network, Node, NodeError, Topology,
@@ -15,7 +15,7 @@ use patchbay_networks::SkipReason;
 mod tests;
 
 /// State of a connect that the explanations of its networks use.
-pub(super) struct Known<'a> {
+pub(super) struct ConnectState<'a> {
     pub(super) name: &'a str,
     pub(super) accepted: Option<(bool, String)>,
     pub(super) subnets: &'a ConnectSubnetMap,
@@ -36,15 +36,15 @@ struct Skips<'a> {
     missing: BTreeSet<Reason>,
 }
 
-impl<'a> Known<'a> {
-    pub(super) fn network(&self, chosen: Chosen<'_>) -> NetworkExplanation {
-        let Chosen {
+impl<'a> ConnectState<'a> {
+    pub(super) fn network(&self, selected: SelectedNetwork<'_>) -> NetworkExplanation {
+        let SelectedNetwork {
             network,
             object,
             definition,
             without_subnets,
             by,
-        } = chosen;
+        } = selected;
         let owner = network.owner_key();
         let subnets = self.subnets.get(owner).copied().unwrap_or_default();
         let is_held = self.zones.values().any(|zone| zone.report.held.is_some());
@@ -132,7 +132,7 @@ impl<'a> Known<'a> {
         for (zone, view) in self.zones {
             let skipped = view.report.skipped_networks.iter();
             for SkippedNetwork { reason, .. } in skipped.filter(|skipped| skipped.owner == owner) {
-                let (is_of_node, told) = match reason {
+                let (is_of_node, reason) = match reason {
                     NetworkSkip::NoLocalId(_) => (true, self.of_node(&NodeSkip::NoId, zone)),
                     NetworkSkip::UnreadableLocalId(_) => {
                         (true, self.of_node(&NodeSkip::UnreadableId, zone))
@@ -169,7 +169,7 @@ impl<'a> Known<'a> {
                 } else {
                     &mut skips.everywhere
                 };
-                reasons.insert(told);
+                reasons.insert(reason);
             }
         }
         skips

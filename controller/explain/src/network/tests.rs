@@ -86,14 +86,14 @@ fn explained(
     let zones = zones
         .into_iter()
         .map(|(zone, view)| (zone.to_owned(), view));
-    let known = Known {
+    let state = ConnectState {
         name: "c",
         accepted: Some((true, String::new())),
         subnets: &ConnectSubnetMap::parse(&subnets).unwrap().0,
         nodes,
         zones: &zones.collect(),
     };
-    let explanation = known.network(Chosen {
+    let explanation = state.network(SelectedNetwork {
         network,
         object: "UserDefinedNetwork one/a".to_owned(),
         definition: networks.definition("net"),
@@ -117,20 +117,20 @@ fn explained(
 const NO_ROUTER: &str = "its router net_ovn_cluster_router does not exist yet -> Northbound row Logical_Router net_ovn_cluster_router";
 
 #[test]
-fn what_one_zone_lacks_and_another_has_is_a_matter_of_its_node() {
+fn rows_missing_in_one_zone_concern_its_node() {
     let nodes = vec![ready("n1"), ready("n2"), ready("n3")];
-    let told = explained("layer3", nodes, |network| {
+    let explained_as = explained("layer3", nodes, |network| {
         vec![
             ("n1", without_router(network, None)),
             ("n2", connected(network)),
         ]
     });
     let of_node = format!("n1: {NO_ROUTER}");
-    assert_eq!(told, (NetworkState::Partly, vec![], vec![of_node]));
+    assert_eq!(explained_as, (NetworkState::Partly, vec![], vec![of_node]));
 }
 
 #[test]
-fn what_the_only_database_lacks_is_told_for_all_nodes() {
+fn rows_missing_in_the_only_database_concern_all_nodes() {
     let nodes = vec![ready("n1"), ready("n2")];
     let (state, reasons, _) = explained("layer3", nodes, |network| {
         vec![("n1", without_router(network, None))]
@@ -140,7 +140,7 @@ fn what_the_only_database_lacks_is_told_for_all_nodes() {
 }
 
 #[test]
-fn what_only_the_node_of_the_only_database_lacks_says_nothing_of_others() {
+fn an_annotation_missing_on_the_only_zones_node_concerns_no_other() {
     let chassis = json!({"k8s.ovn.org/node-chassis-id": "n2"});
     let nodes = vec![ready("n1"), node("n2", &chassis)];
     let (state, reasons, of_nodes) = explained("layer2", nodes, |network| {
@@ -158,8 +158,8 @@ fn what_only_the_node_of_the_only_database_lacks_says_nothing_of_others() {
 }
 
 #[test]
-fn what_keeps_a_network_from_having_rows_is_the_reason() {
-    let told = |reason: SkipReason| {
+fn a_network_without_rows_has_the_zones_reason() {
+    let explained_as = |reason: SkipReason| {
         let (state, reasons, of_nodes) = explained("layer2", vec![ready("n1")], |network| {
             vec![("n1", without_router(network, Some(reason.clone())))]
         });
@@ -168,21 +168,21 @@ fn what_keeps_a_network_from_having_rows_is_the_reason() {
     };
     let nad = "NetworkAttachmentDefinition one/a";
     assert_eq!(
-        told(SkipReason::NoTunnelKeys),
+        explained_as(SkipReason::NoTunnelKeys),
         [format!(
             "the network has no tunnel keys -> {nad}: metadata.annotations[k8s.ovn.org/tunnel-keys]"
         )]
     );
     assert_eq!(
-        told(SkipReason::Config("mtu".to_owned())),
+        explained_as(SkipReason::Config("mtu".to_owned())),
         [format!("spec.config: mtu -> {nad}: spec.config")]
     );
     assert_eq!(
-        told(SkipReason::Evpn),
+        explained_as(SkipReason::Evpn),
         ["transport evpn is not supported -> UserDefinedNetwork one/a"]
     );
     assert_eq!(
-        told(SkipReason::NoChassisId),
+        explained_as(SkipReason::NoChassisId),
         [
             "n1: the node has no chassis id yet -> Node n1: metadata.annotations[k8s.ovn.org/node-chassis-id]"
         ]

@@ -19,16 +19,16 @@ use patchbay_resources::udn::ClusterUserDefinedNetwork;
 
 /// Networks and problems of all selectors.
 #[derive(Debug, Default)]
-pub(super) struct Choices<'a> {
+pub(super) struct Selection<'a> {
     /// Selected networks, by name.
-    pub(super) networks: BTreeMap<&'a str, Chosen<'a>>,
+    pub(super) networks: BTreeMap<&'a str, SelectedNetwork<'a>>,
     /// Reasons why selected objects have no network that can be connected.
     pub(super) obstacles: BTreeSet<Reason>,
 }
 
 /// Selected network.
 #[derive(Debug)]
-pub(super) struct Chosen<'a> {
+pub(super) struct SelectedNetwork<'a> {
     pub(super) network: &'a Network,
     /// Object that defines the network.
     pub(super) object: String,
@@ -40,23 +40,23 @@ pub(super) struct Chosen<'a> {
     pub(super) by: BTreeSet<String>,
 }
 
-impl<'a> Choices<'a> {
+impl<'a> Selection<'a> {
     pub(super) fn of(
         spec: &ClusterNetworkConnectSpec,
         inventory: &'a Inventory,
         networks: &'a Networks,
     ) -> Self {
-        let mut choices = Self::default();
+        let mut selection = Self::default();
         for (place, entry) in spec.network_selectors.iter().enumerate() {
             let by = format!("spec.networkSelectors[{place}]");
             if let Some(member) = &entry.cluster_user_defined_network_selector {
-                choices.cluster_networks(&member.network_selector, &by, inventory, networks);
+                selection.cluster_networks(&member.network_selector, &by, inventory, networks);
             }
             if let Some(member) = &entry.primary_user_defined_network_selector {
-                choices.namespaces(&member.namespace_selector, &by, inventory, networks);
+                selection.namespaces(&member.namespace_selector, &by, inventory, networks);
             }
         }
-        choices
+        selection
     }
 
     /// Selects ClusterUserDefinedNetworks by the labels of their attachment definitions.
@@ -86,9 +86,9 @@ impl<'a> Choices<'a> {
             // A network that has definitions in some namespaces may be refused in others.
             let refusals = Definition::of_cudn(&cudn.object).refusals();
             if !owners.contains(&*key.name) {
-                let is_told = !refusals.is_empty();
+                let is_refused = !refusals.is_empty();
                 self.obstacles
-                    .extend(without_definition(cudn, is_told, inventory));
+                    .extend(without_definition(cudn, is_refused, inventory));
             }
             self.obstacles.extend(refusals);
         }
@@ -186,8 +186,8 @@ impl<'a> Choices<'a> {
             self.obstacles.insert(Reason::new(message, object, field));
             return;
         }
-        let chosen = self.networks.entry(&network.name);
-        let chosen = chosen.or_insert_with(|| Chosen {
+        let selected = self.networks.entry(&network.name);
+        let selected = selected.or_insert_with(|| SelectedNetwork {
             network,
             object,
             definition: networks.definition(name),
@@ -195,7 +195,7 @@ impl<'a> Choices<'a> {
                 .and_then(|definition| definition.without_subnets()),
             by: BTreeSet::new(),
         });
-        chosen.by.insert(by);
+        selected.by.insert(by);
     }
 }
 
@@ -203,7 +203,7 @@ impl<'a> Choices<'a> {
 /// reason.
 fn without_definition(
     cudn: &Sourced<ClusterUserDefinedNetwork>,
-    is_told: bool,
+    is_refused: bool,
     inventory: &Inventory,
 ) -> Option<Reason> {
     let name = cudn.object.name_any();
@@ -229,7 +229,7 @@ fn without_definition(
         return Some(Reason::new("it is in no namespace", object, field));
     }
     let message = "it has no network attachment definitions yet";
-    (!is_told).then(|| Reason::new(message, object, None))
+    (!is_refused).then(|| Reason::new(message, object, None))
 }
 
 /// Refusals in the status of networks that are offered to a namespace as its primary network.
