@@ -119,7 +119,7 @@ spec: {{config: '{{\"name\":\"n\",\"netAttachDefName\":\"blue/net\",\"type\":\"o
     for (config, reason) in [
         (
             r#""mtu":"big""#,
-            r#"spec.config: invalid type: string "big", expected u32"#,
+            r#"spec.config: mtu: invalid type: string "big", expected u32"#,
         ),
         (
             r#""defaultGatewayIPs":"10.0.0.1,none""#,
@@ -132,7 +132,7 @@ spec: {{config: '{{\"name\":\"n\",\"netAttachDefName\":\"blue/net\",\"type\":\"o
     ] {
         let rows = rows(&(CLUSTER.to_owned() + &definition(config)), "n1");
         assert!(rows.networks.is_empty());
-        let told = rows.skipped[0].reason.to_string();
-        assert!(told.starts_with(reason), "{told}");
+        let shown = rows.skipped[0].reason.to_string();
+        assert!(shown.starts_with(reason), "{shown}");
     }
 }
