@@ -12,8 +12,10 @@ use crate::file::{FileError, InitialDatabases, InitialDatabasesError};
 use crate::limits::Limits;
 use crate::model::Model;
 use crate::server::{AddDatabaseError, NoConnection, Server};
+use crate::settings::RemoteSettings;
 use crate::sim::Sim;
 use crate::sim_database::TransactError;
+use crate::tls_options::TlsOptions;
 
 /// Error: a simulator cannot be made as it is described.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +46,14 @@ pub enum SimBuildError {
         /// The error.
         error: TransactError,
     },
+    /// An option of [`SimBuilder::tls`] names a column that does not exist or has no strings.
+    #[error("\"{value}\": {problem}")]
+    TlsColumn {
+        /// The value of the option.
+        value: String,
+        /// The error, in ovsdb-server's words.
+        problem: String,
+    },
     /// [`SimBuilder::fault`] names one connection, and there is none yet.
     #[error(transparent)]
     Fault(#[from] NoConnection),
@@ -67,6 +77,7 @@ pub struct SimBuilder {
     model: Model,
     seed: Option<u64>,
     limits: Limits,
+    settings: RemoteSettings,
     faults: Vec<FaultRule>,
     rows: Vec<InitialRows>,
 }
@@ -93,6 +104,7 @@ impl Sim {
             model: Model::default(),
             seed: None,
             limits: Limits::default(),
+            settings: RemoteSettings::default(),
             faults: Vec::new(),
             rows: Vec::new(),
         }
@@ -184,6 +196,21 @@ impl SimBuilder {
         self
     }
 
+    /// Sets the keys and parameters of `ssl:` and `pssl:` remotes.
+    #[must_use]
+    pub fn tls(mut self, options: TlsOptions) -> Self {
+        self.settings.tls = options;
+        self
+    }
+
+    /// Sets the folder of unix sockets whose path is relative. The default is the working
+    /// directory.
+    #[must_use]
+    pub fn socket_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.settings.socket_folder = Some(folder.into());
+        self
+    }
+
     /// Adds rows to a database: `fill` adds them to a transaction, which is committed before any
     /// client can connect. May be called several times.
     ///
@@ -231,7 +258,10 @@ impl SimBuilder {
     /// database, or a fault names one connection: there is none yet.
     pub fn build(self) -> Result<Sim, SimBuildError> {
         let sources = self.databases.open()?;
-        let server = Server::new(sources, self.model, self.seed, self.limits)?;
+        let server = Server::new(sources, self.model, self.seed, self.limits, self.settings)?;
+        let tls = &server.settings().tls;
+        tls.check_columns(server.databases())
+            .map_err(|(value, problem)| SimBuildError::TlsColumn { value, problem })?;
         let sim = Sim::new(server);
         for InitialRows {
             database: name,

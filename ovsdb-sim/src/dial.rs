@@ -13,7 +13,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::connection::{self, ProbeInterval};
 use crate::server::Server;
-use crate::target::{ActiveTarget, RemoteError};
+use crate::target::{ActiveTarget, RemoteError, check_tls_support};
+use crate::unix_path::SocketPath;
 
 /// Shortest pause between two attempts to connect, as in ovsdb-server.
 const MIN_BACKOFF: Duration = Duration::from_secs(1);
@@ -51,7 +52,7 @@ pub(crate) enum DialerPhase {
 }
 
 impl Dialer {
-    /// The target as it was given: `unix:PATH` or `tcp:HOST[:PORT]`.
+    /// The target as it was given: `unix:PATH`, `tcp:HOST[:PORT]` or `ssl:HOST[:PORT]`.
     pub fn target(&self) -> &str {
         &self.target
     }
@@ -85,7 +86,9 @@ impl ActiveTarget {
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         match self {
             Self::Unix(path) => {
-                let stream = UnixStream::connect(path).await?;
+                let path = SocketPath::new(path)?;
+                let stream = UnixStream::connect(path.as_path()).await?;
+                drop(path);
                 let _permit = server.admit().ok_or_else(refused)?;
                 connection::serve(server.clone(), stream, probe_interval, register).await;
             }
@@ -95,6 +98,18 @@ impl ActiveTarget {
                 let _permit = server.admit().ok_or_else(refused)?;
                 connection::serve(server.clone(), stream, probe_interval, register).await;
             }
+            #[cfg(feature = "tls")]
+            Self::Tls { host, port } => {
+                let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                stream.set_nodelay(true)?;
+                let _permit = server.admit().ok_or_else(refused)?;
+                let tls = server.tls();
+                let stream = tls.connect(server.databases(), host, stream).await;
+                let stream = stream.map_err(io::Error::other)?;
+                connection::serve(server.clone(), stream, probe_interval, register).await;
+            }
+            #[cfg(not(feature = "tls"))]
+            Self::Tls { .. } => return Err(io::ErrorKind::Unsupported.into()),
         }
         Ok(())
     }
@@ -106,8 +121,13 @@ pub(crate) fn dial(
     target: &str,
     probe_interval: Option<Duration>,
 ) -> Result<Dialer, RemoteError> {
+    check_tls_support(target)?;
     let client =
         ActiveTarget::parse(target).ok_or_else(|| RemoteError::Active(target.to_owned()))?;
+    let client = match client {
+        ActiveTarget::Unix(path) => ActiveTarget::Unix(server.settings().socket_path(path)),
+        client => client,
+    };
     let (sender, status) = watch::channel(DialerStatus::default());
     let probe_interval = watch::Sender::new(probe_interval);
     let task = tokio::spawn(connect_repeatedly(

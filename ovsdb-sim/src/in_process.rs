@@ -1,5 +1,6 @@
 //! Connections within the process, without a socket.
 
+use std::future::ready;
 use std::io;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ const STREAM_BUFFER_BYTES: usize = 208 << 10;
 pub(crate) fn connect(server: &Arc<Server>) -> io::Result<DuplexStream> {
     let (server_end, client_end) = tokio::io::duplex(STREAM_BUFFER_BYTES);
     let no_probes = watch::Sender::new(None).subscribe();
-    if connection::spawn(server, server_end, no_probes, |_| Some(())) {
+    if connection::spawn(server, ready(Some(server_end)), no_probes, |_| Some(())) {
         Ok(client_end)
     } else {
         Err(io::ErrorKind::ConnectionRefused.into())

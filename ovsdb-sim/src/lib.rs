@@ -58,8 +58,9 @@
 //!
 //! | feature | adds |
 //! | --- | --- |
-//! | `program` (default) | the program `ovsdb-sim`, with `control-api` and `unixctl` |
+//! | `program` (default) | the program `ovsdb-sim`, with everything below but `testing` |
 //! | `control-api` | `Sim::serve_control` and `ControlApiClient`: JSON-RPC 2.0 over HTTP and WebSocket |
+//! | `tls` | `ssl:` and `pssl:` remotes |
 //! | `unixctl` | `Sim::serve_unixctl`: the protocol of ovs-appctl |
 //! | `testing` | the module `testing`: real servers for tests that compare with them |
 
@@ -68,6 +69,7 @@ mod chunk;
 mod connection;
 #[cfg(feature = "control-api")]
 mod control;
+mod database_column;
 mod database_set;
 mod dial;
 mod fault;
@@ -91,11 +93,16 @@ mod session;
 mod session_handle;
 mod session_id;
 mod session_monitors;
+mod settings;
 mod sim;
 mod sim_database;
 mod target;
 #[cfg(feature = "testing")]
 pub mod testing;
+#[cfg(feature = "tls")]
+mod tls;
+mod tls_options;
+mod unix_path;
 #[cfg(feature = "unixctl")]
 mod unixctl;
 mod update;
@@ -115,6 +122,7 @@ pub use server::{AddDatabaseError, NoConnection, RemoveDatabaseError};
 pub use sim::Sim;
 pub use sim_database::{SimDatabase, TransactError};
 pub use target::RemoteError;
+pub use tls_options::TlsOptions;
 #[cfg(feature = "unixctl")]
 pub use unixctl::{Log, LogSink, LogSpecificationError, ReopenLogError, Unixctl, module_of};
 

@@ -19,7 +19,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use log_writer::LogFlush;
 use program::args::Args;
 use program::daemon::{self, DaemonError, Role};
-use program::name::ProgramName;
+use program::name::{ProgramName, run_folder};
 use program::pidfile::Pidfile;
 use program::{log, run_command};
 
@@ -264,6 +264,10 @@ fn describe(name: &ProgramName, args: &Args) -> anyhow::Result<SimBuilder> {
     if args.no_dbs {
         builder = builder.without_default_database();
     }
+    if name.is_ovsdb_server() {
+        builder = builder.socket_folder(absolute(run_folder())?);
+    }
+    builder = builder.tls(args.tls.clone().into());
     Ok(match args.seed {
         Some(seed) => builder.seed(seed),
         None => builder,

@@ -43,7 +43,7 @@ impl Sim {
         &self.endpoints
     }
 
-    /// Serves clients at `punix:PATH` or `ptcp:PORT[:HOST]`.
+    /// Serves clients at `punix:PATH`, `ptcp:PORT[:HOST]` or `pssl:PORT[:HOST]`.
     ///
     /// # Errors
     /// The target is malformed or cannot be bound.
@@ -52,8 +52,8 @@ impl Sim {
         listen::listen(&self.server, &self.endpoints, target, probe_interval).await
     }
 
-    /// Connects to the client at `unix:PATH` or `tcp:HOST[:PORT]` and serves it. Connects again
-    /// whenever the connection ends, with a pause of one to eight seconds.
+    /// Connects to the client at `unix:PATH`, `tcp:HOST[:PORT]` or `ssl:HOST[:PORT]` and serves it.
+    /// Connects again whenever the connection ends, with a pause of one to eight seconds.
     ///
     /// # Errors
     /// The target is malformed.

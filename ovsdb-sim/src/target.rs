@@ -9,7 +9,7 @@ use std::time::Duration;
 /// must answer an `echo`.
 const TCP_PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Default TCP port of active remotes, which IANA has assigned to OVSDB.
+/// Default TCP port, which IANA has assigned to OVSDB.
 const OVSDB_PORT: u16 = 6640;
 
 /// Error: a remote cannot be opened.
@@ -17,15 +17,22 @@ const OVSDB_PORT: u16 = 6640;
 pub enum RemoteError {
     /// The target is of no kind that [`Remotes`](crate::Remotes) take.
     #[error(
-        "{0}: expected punix:PATH, ptcp:PORT[:HOST], unix:PATH, tcp:HOST[:PORT] or db:DATABASE,TABLE,COLUMN"
+        "{0}: expected punix:PATH, ptcp:PORT[:HOST], pssl:PORT[:HOST], unix:PATH, tcp:HOST[:PORT], ssl:HOST[:PORT] or db:DATABASE,TABLE,COLUMN"
     )]
     Kind(String),
-    /// The target is not `punix:PATH` or `ptcp:PORT[:HOST]`.
-    #[error("{0}: expected punix:PATH or ptcp:PORT[:HOST], HOST being an IP address")]
+    /// The target is not `punix:PATH`, `ptcp:PORT[:HOST]` or `pssl:PORT[:HOST]`.
+    #[error(
+        "{0}: expected punix:PATH, ptcp:PORT[:HOST] or pssl:PORT[:HOST], HOST being an IP address"
+    )]
     Passive(String),
-    /// The target is not `unix:PATH` or `tcp:HOST[:PORT]`.
-    #[error("{0}: expected unix:PATH or tcp:HOST[:PORT]")]
+    /// The target is not `unix:PATH`, `tcp:HOST[:PORT]` or `ssl:HOST[:PORT]`.
+    #[error("{0}: expected unix:PATH, tcp:HOST[:PORT] or ssl:HOST[:PORT]")]
     Active(String),
+    /// The target is `ssl:` or `pssl:`, and the crate was built without the feature `tls`.
+    #[error(
+        "{0}: this program was built without TLS: it needs the Cargo feature `tls` of ovsdb-sim"
+    )]
+    TlsNotSupported(String),
     /// The target `db:DATABASE,TABLE,COLUMN` names no column.
     #[error("\"{target}\": {problem}")]
     Column {
@@ -44,84 +51,127 @@ pub enum RemoteError {
     },
 }
 
-/// Address at which the server listens: `punix:PATH` or `ptcp:PORT[:HOST]`.
+/// Address at which the server listens: `punix:PATH`, `ptcp:PORT[:HOST]` or `pssl:PORT[:HOST]`.
 #[derive(Debug)]
 pub(crate) enum PassiveTarget {
     Unix(PathBuf),
     Tcp(SocketAddr),
+    Tls(SocketAddr),
 }
 
 impl PassiveTarget {
     pub(crate) fn parse(target: &str) -> Option<Self> {
-        match target.strip_prefix("punix:") {
-            Some("") => None,
-            Some(path) => Some(Self::Unix(path.into())),
-            None => target
-                .strip_prefix("ptcp:")
-                .and_then(parse_passive_address)
-                .map(Self::Tcp),
+        match target.split_once(':')? {
+            ("punix", "") => None,
+            ("punix", path) => Some(Self::Unix(path.into())),
+            ("ptcp", address) => parse_passive_address(address).map(Self::Tcp),
+            ("pssl", address) => parse_passive_address(address).map(Self::Tls),
+            _ => None,
+        }
+    }
+
+    /// The same target at another address, which the system has chosen.
+    pub(crate) fn with_address(self, address: SocketAddr) -> Self {
+        match self {
+            Self::Unix(path) => Self::Unix(path),
+            Self::Tcp(_) => Self::Tcp(address),
+            Self::Tls(_) => Self::Tls(address),
+        }
+    }
+
+    /// The address of a port. `None`: unix socket.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Unix(_) => None,
+            Self::Tcp(address) | Self::Tls(address) => Some(*address),
         }
     }
 
     /// The target in ovsdb-server's notation.
     pub(crate) fn to_text(&self) -> String {
+        let passive_text =
+            |kind, address: &SocketAddr| format!("{kind}:{}:{}", address.port(), host(address));
         match self {
             Self::Unix(path) => format!("punix:{}", path.display()),
-            Self::Tcp(address) => {
-                format!("ptcp:{}:{}", address.port(), bracketed_host(address.ip()))
-            }
+            Self::Tcp(address) => passive_text("ptcp", address),
+            Self::Tls(address) => passive_text("pssl", address),
         }
     }
 
-    /// The active target with which clients connect, `unix:PATH` or `tcp:HOST:PORT`.
+    /// The active target with which clients connect, such as `unix:PATH` or `tcp:HOST:PORT`.
     pub(crate) fn to_client_text(&self) -> String {
+        let active_text =
+            |kind, address: &SocketAddr| format!("{kind}:{}:{}", host(address), address.port());
         match self {
             Self::Unix(path) => format!("unix:{}", path.display()),
-            Self::Tcp(address) => {
-                format!("tcp:{}:{}", bracketed_host(address.ip()), address.port())
-            }
+            Self::Tcp(address) => active_text("tcp", address),
+            Self::Tls(address) => active_text("ssl", address),
         }
     }
 }
 
-/// Address of a client that waits for the server: `unix:PATH` or `tcp:HOST[:PORT]`.
+/// Address of a client that waits for the server: `unix:PATH`, `tcp:HOST[:PORT]` or
+/// `ssl:HOST[:PORT]`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ActiveTarget {
     Unix(PathBuf),
     Tcp { host: String, port: u16 },
+    Tls { host: String, port: u16 },
 }
 
 impl ActiveTarget {
     pub(crate) fn parse(target: &str) -> Option<Self> {
-        if let Some(path) = target.strip_prefix("unix:") {
-            return (!path.is_empty()).then(|| Self::Unix(path.into()));
-        }
-        let rest = target.strip_prefix("tcp:")?;
-        let (host, port) = match rest.strip_prefix('[') {
-            Some(rest) => {
-                let (host, port) = rest.split_once(']')?;
-                let is_empty = |port: &&str| port.is_empty();
-                let port = port.strip_prefix(':').or(Some(port).filter(is_empty))?;
-                (host, port)
+        match target.split_once(':')? {
+            ("unix", "") => None,
+            ("unix", path) => Some(Self::Unix(path.into())),
+            ("tcp", address) => {
+                let (host, port) = parse_active_address(address)?;
+                Some(Self::Tcp { host, port })
             }
-            None => rest.split_once(':').unwrap_or((rest, "")),
-        };
-        let port = if port.is_empty() {
-            OVSDB_PORT
-        } else {
-            port.parse().ok().filter(|port| *port != 0)?
-        };
-        let host = host.to_owned();
-        (!host.is_empty()).then_some(Self::Tcp { host, port })
+            ("ssl", address) => {
+                let (host, port) = parse_active_address(address)?;
+                Some(Self::Tls { host, port })
+            }
+            _ => None,
+        }
     }
+}
+
+/// Refuses a target with TLS in a build without it.
+pub(crate) fn check_tls_support(target: &str) -> Result<(), RemoteError> {
+    let needs_tls = target.starts_with("ssl:") || target.starts_with("pssl:");
+    if needs_tls && !cfg!(feature = "tls") {
+        return Err(RemoteError::TlsNotSupported(target.to_owned()));
+    }
+    Ok(())
 }
 
 /// The probe interval of clients of a target that sets none. `None`: no probes.
 pub(crate) fn default_probe_interval(target: &str) -> Option<Duration> {
-    (target.starts_with("ptcp:") || target.starts_with("tcp:")).then_some(TCP_PROBE_INTERVAL)
+    let is_unix = target.starts_with("punix:") || target.starts_with("unix:");
+    (!is_unix).then_some(TCP_PROBE_INTERVAL)
 }
 
-/// Parses `PORT[:HOST]`. Without a host, it is the address of all IPv4 interfaces.
+/// Parses `HOST[:PORT]`, an IPv6 address being in brackets.
+fn parse_active_address(text: &str) -> Option<(String, u16)> {
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (host, port) = rest.split_once(']')?;
+            let is_empty = |port: &&str| port.is_empty();
+            let port = port.strip_prefix(':').or(Some(port).filter(is_empty))?;
+            (host, port)
+        }
+        None => text.split_once(':').unwrap_or((text, "")),
+    };
+    let port = if port.is_empty() {
+        OVSDB_PORT
+    } else {
+        port.parse().ok().filter(|port| *port != 0)?
+    };
+    (!host.is_empty()).then(|| (host.to_owned(), port))
+}
+
+/// Parses `[PORT][:HOST]`. Without a host, it is the address of all IPv4 interfaces.
 fn parse_passive_address(text: &str) -> Option<SocketAddr> {
     let (port, host) = match text.split_once(':') {
         Some((port, host)) => {
@@ -133,12 +183,17 @@ fn parse_passive_address(text: &str) -> Option<SocketAddr> {
         }
         None => (text, IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
     };
-    Some(SocketAddr::new(host, port.parse().ok()?))
+    let port = if port.is_empty() {
+        OVSDB_PORT
+    } else {
+        port.parse().ok()?
+    };
+    Some(SocketAddr::new(host, port))
 }
 
-/// An IP address as targets write it: IPv6 in brackets.
-fn bracketed_host(ip: IpAddr) -> String {
-    match ip {
+/// The IP address of a port as targets write it: IPv6 in brackets.
+fn host(address: &SocketAddr) -> String {
+    match address.ip() {
         IpAddr::V4(ip) => ip.to_string(),
         IpAddr::V6(ip) => format!("[{ip}]"),
     }
@@ -162,6 +217,10 @@ mod tests {
             parse_passive_address("1:[::1]").map(|a| a.to_string()),
             Some("[::1]:1".to_owned())
         );
+        assert_eq!(
+            parse_passive_address(":127.0.0.1"),
+            Some(([127, 0, 0, 1], 6640).into())
+        );
         assert_eq!(parse_passive_address("x"), None);
         assert_eq!(parse_passive_address("1:localhost"), None);
     }
@@ -181,6 +240,13 @@ mod tests {
             ("tcp:somewhere", tcp("somewhere", 6640)),
             ("tcp:[::1]:1", tcp("::1", 1)),
             ("tcp:[::1]", tcp("::1", 6640)),
+            (
+                "ssl:127.0.0.1:1",
+                Some(ActiveTarget::Tls {
+                    host: "127.0.0.1".to_owned(),
+                    port: 1,
+                }),
+            ),
         ] {
             assert_eq!(ActiveTarget::parse(target), expected, "{target}");
         }

@@ -84,10 +84,11 @@ pub(crate) async fn serve<S, G>(
     writer.abort();
 }
 
-/// Serves a connection in a new task. Returns false if the server does not admit it.
+/// Serves a connection in a new task, when it is established. `None`: it could not be. Returns
+/// false if the server does not admit it.
 pub(crate) fn spawn<S, G>(
     server: &Arc<Server>,
-    stream: S,
+    stream: impl Future<Output = Option<S>> + Send + 'static,
     probe_interval: ProbeInterval,
     register: impl FnOnce(SessionId) -> Option<G> + Send + 'static,
 ) -> bool
@@ -100,7 +101,9 @@ where
     };
     let server = server.clone();
     tokio::spawn(async move {
-        serve(server, stream, probe_interval, register).await;
+        if let Some(stream) = stream.await {
+            serve(server, stream, probe_interval, register).await;
+        }
         drop(permit);
     });
     true

@@ -106,7 +106,12 @@ async fn write(
     let passage = session
         .faults()
         .pass(session.id(), Direction::Sent, bytes.len());
-    if let Err(error) = output.write_all(&bytes[..passage.bytes]).await {
+    let write = async {
+        output.write_all(&bytes[..passage.bytes]).await?;
+        // TLS has a buffer of its own.
+        output.flush().await
+    };
+    if let Err(error) = write.await {
         tracing::debug!(session = session.id().0, %error, "the client is gone");
         session.outbox().close();
         return false;

@@ -1,5 +1,6 @@
 //! Endpoints: listeners as the simulator keeps them, to be closed and opened again.
 
+use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use crate::connection;
 use crate::server::Server;
-use crate::target::{PassiveTarget, RemoteError};
+use crate::target::{PassiveTarget, RemoteError, check_tls_support};
 
 use super::clients::ListenerClients;
 use super::socket::{ListeningSocket, pause_after_accept_error};
@@ -76,21 +77,31 @@ impl Endpoint {
         target: &str,
         probe_interval: Option<Duration>,
     ) -> Result<Self, RemoteError> {
-        let mut parsed =
+        check_tls_support(target)?;
+        let parsed =
             PassiveTarget::parse(target).ok_or_else(|| RemoteError::Passive(target.to_owned()))?;
+        let parsed = server.settings().locate_socket(parsed);
         let io_error = |source| RemoteError::Io {
             target: target.to_owned(),
             source,
         };
         let socket = ListeningSocket::bind(&parsed).await.map_err(io_error)?;
-        if let ListeningSocket::Tcp(listener) = &socket {
-            // With port 0, the system has chosen one.
-            parsed = PassiveTarget::Tcp(listener.local_addr().map_err(io_error)?);
+        let chosen_port = parsed.address().is_some_and(|address| address.port() == 0);
+        let target = match socket.address().map_err(io_error)? {
+            Some(address) => parsed.with_address(address),
+            None => parsed,
+        };
+        if chosen_port && let Some(address) = target.address() {
+            // ovsdb-server's message, from which test suites learn the port.
+            tracing::info!(
+                target: "socket_util",
+                "0:{}: listening on port {}", address.ip(), address.port()
+            );
         }
         let clients = Arc::new(ListenerClients::new(probe_interval));
         let task = tokio::spawn(accept(server, socket, clients.clone()));
         Ok(Self {
-            target: parsed,
+            target,
             state: Mutex::new(EndpointState::Open(task)),
             opening: tokio::sync::Mutex::default(),
             clients,
@@ -158,10 +169,16 @@ async fn accept(server: Arc<Server>, socket: ListeningSocket, clients: Arc<Liste
         let probe_interval = clients.probe_interval.subscribe();
         let accepted = match &socket {
             ListeningSocket::Unix(listener) => listener.accept().await.map(|(stream, _)| {
-                connection::spawn(&server, stream, probe_interval, register);
+                connection::spawn(&server, ready(Some(stream)), probe_interval, register);
             }),
             ListeningSocket::Tcp(listener) => listener.accept().await.map(|(stream, _)| {
                 stream.set_nodelay(true).unwrap_or_default();
+                connection::spawn(&server, ready(Some(stream)), probe_interval, register);
+            }),
+            #[cfg(feature = "tls")]
+            ListeningSocket::Tls(listener) => listener.accept().await.map(|(stream, peer)| {
+                stream.set_nodelay(true).unwrap_or_default();
+                let stream = accept_tls(server.clone(), stream, peer);
                 connection::spawn(&server, stream, probe_interval, register);
             }),
         };
@@ -169,4 +186,17 @@ async fn accept(server: Arc<Server>, socket: ListeningSocket, clients: Arc<Liste
             pause_after_accept_error(&error).await;
         }
     }
+}
+
+/// Does the handshake with a client. `None`: it failed.
+#[cfg(feature = "tls")]
+async fn accept_tls(
+    server: Arc<Server>,
+    stream: tokio::net::TcpStream,
+    peer: std::net::SocketAddr,
+) -> Option<tokio_rustls::server::TlsStream<tokio::net::TcpStream>> {
+    let accepted = server.tls().accept(server.databases(), stream).await;
+    accepted
+        .inspect_err(|error| tracing::warn!(%peer, %error, "cannot accept a TLS connection"))
+        .ok()
 }

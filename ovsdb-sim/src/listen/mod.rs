@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::server::Server;
-use crate::target::{PassiveTarget, RemoteError};
+use crate::target::RemoteError;
 
 pub(crate) use endpoint::Endpoints;
 use endpoint::{Endpoint, EndpointState};
@@ -24,18 +24,15 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// The address for clients: `unix:PATH` or `tcp:HOST:PORT`.
+    /// The address for clients: `unix:PATH`, `tcp:HOST:PORT` or `ssl:HOST:PORT`.
     pub fn remote(&self) -> String {
         self.endpoint.target.to_client_text()
     }
 
-    /// The address of a TCP listener, with the port that the system chose if port 0 was given.
+    /// The address of a TCP or TLS listener, with the port that the system chose if port 0 was given.
     /// `None`: unix socket.
     pub fn address(&self) -> Option<SocketAddr> {
-        match &self.endpoint.target {
-            PassiveTarget::Tcp(address) => Some(*address),
-            PassiveTarget::Unix(_) => None,
-        }
+        self.endpoint.target.address()
     }
 
     /// The number of connected clients.
@@ -67,7 +64,7 @@ impl Drop for Listener {
     }
 }
 
-/// Opens a listener at `punix:PATH` or `ptcp:PORT[:HOST]`.
+/// Opens a listener at `punix:PATH`, `ptcp:PORT[:HOST]` or `pssl:PORT[:HOST]`.
 pub(crate) async fn listen(
     server: &Arc<Server>,
     endpoints: &Endpoints,

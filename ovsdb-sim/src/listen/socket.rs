@@ -1,6 +1,7 @@
 //! Listening sockets.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use nix::sys::stat::{Mode, fchmod};
 use tokio::net::{TcpListener, UnixListener};
 
 use crate::target::PassiveTarget;
+use crate::unix_path::SocketPath;
 
 /// Pause after a failed `accept`, whose usual reason is a lack of file descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
@@ -20,6 +22,8 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 pub(super) enum ListeningSocket {
     Unix(UnixListener),
     Tcp(TcpListener),
+    #[cfg(feature = "tls")]
+    Tls(TcpListener),
 }
 
 impl ListeningSocket {
@@ -30,7 +34,21 @@ impl ListeningSocket {
                 Self::Unix(bind_unix(path)?)
             }
             PassiveTarget::Tcp(address) => Self::Tcp(TcpListener::bind(address).await?),
+            #[cfg(feature = "tls")]
+            PassiveTarget::Tls(address) => Self::Tls(TcpListener::bind(address).await?),
+            #[cfg(not(feature = "tls"))]
+            PassiveTarget::Tls(_) => return Err(io::ErrorKind::Unsupported.into()),
         })
+    }
+
+    /// The address of a port, which the system has chosen if port 0 was given. `None`: unix socket.
+    pub(super) fn address(&self) -> io::Result<Option<SocketAddr>> {
+        match self {
+            Self::Unix(_) => Ok(None),
+            Self::Tcp(listener) => listener.local_addr().map(Some),
+            #[cfg(feature = "tls")]
+            Self::Tls(listener) => listener.local_addr().map(Some),
+        }
     }
 }
 
@@ -45,7 +63,8 @@ pub(crate) fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     // Before the file exists, so that it has no other mode at any time: on Linux, the file gets the
     // mode of the socket.
     fchmod(&socket, Mode::S_IRWXU | Mode::S_IRWXG)?;
-    bind(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
+    let path = SocketPath::new(path)?;
+    bind(socket.as_raw_fd(), &UnixAddr::new(path.as_path())?)?;
     listen(&socket, Backlog::MAXCONN)?;
     UnixListener::from_std(socket.into())
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
-use ovsdb_sim::Model;
+use ovsdb_sim::{Model, TlsOptions};
 
 use super::daemon::Role;
 
@@ -30,9 +30,9 @@ pub(crate) struct Args {
 
     /// Serve OVSDB clients at this remote (repeatable)
     ///
-    /// punix:PATH or ptcp:PORT[:HOST]: listen there.
-    /// unix:PATH or tcp:HOST[:PORT]: connect to a client that waits there, and again whenever the
-    /// connection ends.
+    /// punix:PATH, ptcp:PORT[:HOST] or pssl:PORT[:HOST]: listen there.
+    /// unix:PATH, tcp:HOST[:PORT] or ssl:HOST[:PORT]: connect to a client that waits there, and
+    /// again whenever the connection ends.
     /// db:DATABASE,TABLE,COLUMN: open the remotes in this column, now and whenever it changes. An
     /// example is `db:OVN_Northbound,NB_Global,connections`, which ovn-nbctl set-connection writes.
     #[arg(
@@ -114,6 +114,9 @@ pub(crate) struct Args {
     pub(crate) run: Option<String>,
 
     #[command(flatten)]
+    pub(crate) tls: TlsArgs,
+
+    #[command(flatten)]
     pub(crate) daemon: DaemonArgs,
 
     #[command(flatten)]
@@ -125,6 +128,59 @@ pub(crate) struct Args {
     /// Print the version
     #[arg(short = 'V', long)]
     pub(crate) version: bool,
+}
+
+/// Options of `ssl:` and `pssl:` remotes.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "TLS, each also the name of a column: db:DATABASE,TABLE,COLUMN")]
+pub(crate) struct TlsArgs {
+    /// Private key of the server
+    #[arg(short = 'p', long, value_name = "FILE")]
+    private_key: Option<String>,
+
+    /// Certificate of the server
+    #[arg(short = 'c', long, value_name = "FILE")]
+    certificate: Option<String>,
+
+    /// Certificates of authorities that sign those of peers; `none`: peers are not verified
+    #[arg(short = 'C', long, value_name = "FILE")]
+    ca_cert: Option<String>,
+
+    /// The same; a missing file is created with the CA certificate of the first peer to which the
+    /// server connects
+    #[arg(long, value_name = "FILE", conflicts_with = "ca_cert")]
+    bootstrap_ca_cert: Option<String>,
+
+    /// CA certificates to send to peers
+    #[arg(long, value_name = "FILE")]
+    peer_ca_cert: Option<String>,
+
+    /// Protocols, such as `TLSv1.2,TLSv1.3`
+    #[arg(long, value_name = "PROTOCOLS")]
+    ssl_protocols: Option<String>,
+
+    /// Cipher suites of TLS 1.2, in OpenSSL's notation
+    #[arg(long, value_name = "CIPHERS")]
+    ssl_ciphers: Option<String>,
+
+    /// Cipher suites of TLS 1.3, in OpenSSL's notation
+    #[arg(long, value_name = "SUITES")]
+    ssl_ciphersuites: Option<String>,
+}
+
+impl From<TlsArgs> for TlsOptions {
+    fn from(args: TlsArgs) -> Self {
+        let mut options = Self::default();
+        options.bootstrap_ca_certificate = args.bootstrap_ca_cert.is_some();
+        options.private_key = args.private_key;
+        options.certificate = args.certificate;
+        options.ca_certificate = args.bootstrap_ca_cert.or(args.ca_cert);
+        options.peer_ca_certificate = args.peer_ca_cert;
+        options.protocols = args.ssl_protocols;
+        options.ciphers = args.ssl_ciphers;
+        options.ciphersuites = args.ssl_ciphersuites;
+        options
+    }
 }
 
 /// Options of a daemon.

@@ -76,7 +76,7 @@ impl ProgramName {
 }
 
 /// Folder of sockets and pidfiles.
-fn run_folder() -> PathBuf {
+pub(crate) fn run_folder() -> PathBuf {
     folder("OVS_RUNDIR", "/var/run/openvswitch")
 }
 

@@ -14,8 +14,8 @@ use patchbay_schemas::wire::DecodedTransaction;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
+use crate::database_column::DatabaseColumn;
 use crate::served_database::ServedDatabase;
-use crate::server::Server;
 use crate::sim::Sim;
 use crate::target::{RemoteError, default_probe_interval};
 
@@ -44,14 +44,14 @@ struct ConfiguredRemote {
 impl ConfiguredRemotes {
     /// Starts the task that follows the column.
     pub(super) fn start(sim: &Sim, target: &str) -> Result<Self, RemoteError> {
-        let column = RemoteColumn::find(sim.server(), target);
+        let column = DatabaseColumn::find(sim.server().databases(), target);
         let column = column.map_err(|problem| RemoteError::Column {
             target: target.to_owned(),
             problem,
         })?;
         Ok(Self {
             target: target.to_owned(),
-            task: tokio::spawn(follow(sim.clone(), column)),
+            task: tokio::spawn(follow(sim.clone(), RemoteColumn(column))),
         })
     }
 
@@ -75,7 +75,10 @@ async fn follow(sim: Sim, column: RemoteColumn) {
     status.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         // The database may be removed, and another one with its name be added.
-        let database = databases.borrow_and_update().get(&column.database).cloned();
+        let database = databases
+            .borrow_and_update()
+            .get(&column.0.database)
+            .cloned();
         // Watch before reading the content, so that no commit is missed.
         let mut commits = database.as_ref().map(|database| database.watch_commits());
         let wanted = database
@@ -134,45 +137,11 @@ async fn follow(sim: Sim, column: RemoteColumn) {
     }
 }
 
-/// Names of a column. It is looked up by them each time, because the database and its schema may
-/// change.
+/// Column with remotes.
 #[derive(Debug)]
-struct RemoteColumn {
-    database: String,
-    table: String,
-    name: String,
-}
+struct RemoteColumn(DatabaseColumn);
 
 impl RemoteColumn {
-    /// Finds the column of `db:DATABASE,TABLE,COLUMN`.
-    ///
-    /// # Errors
-    /// There is no such column. The text is ovsdb-server's.
-    fn find(server: &Server, target: &str) -> Result<Self, String> {
-        let names = target.strip_prefix("db:").unwrap_or(target);
-        let mut names = names.split(',').filter(|name| !name.is_empty());
-        let (Some(database), Some(table), Some(column)) =
-            (names.next(), names.next(), names.next())
-        else {
-            return Err("invalid syntax".to_owned());
-        };
-        let served = server
-            .database(database)
-            .ok_or_else(|| format!("no database named {database}"))?;
-        let schema = served.schema();
-        let (_, found) = schema
-            .table_by_name(table)
-            .ok_or_else(|| format!("no table named {table}"))?;
-        if found.column_id(column).is_none() {
-            return Err(format!("table \"{table}\" has no column \"{column}\""));
-        }
-        Ok(Self {
-            database: database.to_owned(),
-            table: table.to_owned(),
-            name: column.to_owned(),
-        })
-    }
-
     /// The targets in the column, with their probe intervals.
     fn targets(&self, database: &ServedDatabase) -> BTreeMap<String, Option<Duration>> {
         let snapshot = database.snapshot();
@@ -223,7 +192,7 @@ impl RemoteColumn {
             failure: None,
         };
         if let Err(error) = database.execute(transaction, snapshot.schema()) {
-            let (database, table) = (&self.database, &self.table);
+            let (database, table) = (&self.0.database, &self.0.table);
             tracing::warn!(database, table, %error, "cannot write the status of connections");
         }
     }
@@ -232,10 +201,10 @@ impl RemoteColumn {
     /// table.
     fn elements(&self, snapshot: &Snapshot) -> Vec<(Option<TableId>, Atom)> {
         let mut elements = Vec::new();
-        let Some((id, table)) = snapshot.schema().table_by_name(&self.table) else {
+        let Some((id, table)) = snapshot.schema().table_by_name(&self.0.table) else {
             return elements;
         };
-        let Some(column) = table.column_id(&self.name) else {
+        let Some(column) = table.column_id(&self.0.name) else {
             return elements;
         };
         let referred = match &table.column_type(column).key.constraint {

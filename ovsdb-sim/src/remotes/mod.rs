@@ -61,8 +61,8 @@ impl Remotes {
     ///
     /// | target | meaning |
     /// | --- | --- |
-    /// | `punix:PATH`, `ptcp:PORT[:HOST]` | serve clients there |
-    /// | `unix:PATH`, `tcp:HOST[:PORT]` | connect to a client that waits there, again and again |
+    /// | `punix:PATH`, `ptcp:PORT[:HOST]`, `pssl:PORT[:HOST]` | serve clients there |
+    /// | `unix:PATH`, `tcp:HOST[:PORT]`, `ssl:HOST[:PORT]` | connect to a client that waits there, again and again |
     /// | `db:DATABASE,TABLE,COLUMN` | the targets in a column of strings, or in the column `target` of the rows that a column refers to, now and whenever they change |
     ///
     /// A target in a column that cannot be opened is tried again. The columns `is_connected` and
@@ -126,10 +126,10 @@ impl OpenRemote {
         probe_interval: Option<Duration>,
     ) -> Result<Self, RemoteError> {
         match target.split_once(':') {
-            Some(("unix" | "tcp", _)) => {
+            Some(("unix" | "tcp" | "ssl", _)) => {
                 dial::dial(sim.server().clone(), target, probe_interval).map(Self::Active)
             }
-            Some(("punix" | "ptcp", _)) => {
+            Some(("punix" | "ptcp" | "pssl", _)) => {
                 let listener =
                     listen::listen(sim.server(), sim.endpoints(), target, probe_interval).await?;
                 Ok(Self::Passive(PassiveRemote {

@@ -13,13 +13,9 @@ use crate::target::PassiveTarget;
 
 use super::{OpenRemote, PassiveRemote};
 
-/// Type of the column `is_connected`.
-const BOOLEAN: ColumnType = ColumnType {
-    key: BaseType::unconstrained(AtomType::Boolean),
-    value: None,
-    min: 1,
-    max: 1,
-};
+/// Types of the column `is_connected`: with exactly one element, and optional as in schemas of
+/// clusters.
+const BOOLEANS: [ColumnType; 2] = [boolean(1), boolean(0)];
 /// Type of the column `status`.
 const STRINGS: ColumnType = ColumnType {
     key: BaseType::unconstrained(AtomType::String),
@@ -27,6 +23,15 @@ const STRINGS: ColumnType = ColumnType {
     min: 0,
     max: ColumnType::UNLIMITED,
 };
+
+const fn boolean(min: u32) -> ColumnType {
+    ColumnType {
+        key: BaseType::unconstrained(AtomType::Boolean),
+        value: None,
+        min,
+        max: 1,
+    }
+}
 
 /// Status of a target.
 #[derive(Debug)]
@@ -101,14 +106,19 @@ impl RemoteStatus {
             .map(|(name, value)| (Atom::from(*name), Atom::from(value.as_str())))
             .collect();
         let columns = [
-            ("is_connected", &BOOLEAN, Datum::scalar(self.is_connected)),
-            ("status", &STRINGS, Datum::Map(details)),
+            (
+                "is_connected",
+                &BOOLEANS[..],
+                Datum::scalar(self.is_connected),
+            ),
+            ("status", &[STRINGS][..], Datum::Map(details)),
         ];
         let changed: Vec<_> = columns
             .into_iter()
-            .filter_map(|(name, ty, value)| {
+            .filter_map(|(name, types, value)| {
                 let column = table.column_id(name)?;
-                let is_changed = table.column_type(column) == ty && *row.get(column) != value;
+                let is_changed =
+                    types.contains(table.column_type(column)) && *row.get(column) != value;
                 is_changed.then_some((column, value))
             })
             .collect();

@@ -21,6 +21,9 @@ use crate::served_database::ServedDatabase;
 use crate::server_database;
 use crate::session_handle::SessionHandle;
 use crate::session_id::SessionId;
+use crate::settings::RemoteSettings;
+#[cfg(feature = "tls")]
+use crate::tls::Tls;
 
 pub use add_remove::{AddDatabaseError, RemoveDatabaseError};
 
@@ -54,6 +57,9 @@ pub(crate) struct Server {
     connection_permits: Arc<Semaphore>,
     seed: Option<u64>,
     limits: Arc<Limits>,
+    settings: RemoteSettings,
+    #[cfg(feature = "tls")]
+    tls: Tls,
 }
 
 impl Server {
@@ -63,6 +69,7 @@ impl Server {
         model: Model,
         seed: Option<u64>,
         limits: Limits,
+        settings: RemoteSettings,
     ) -> Result<Self, AddDatabaseError> {
         let mut uuids = uuid_source(seed, 0);
         let locks = Arc::<Mutex<Locks>>::default();
@@ -88,6 +95,9 @@ impl Server {
             )),
             seed,
             limits: Arc::new(limits),
+            #[cfg(feature = "tls")]
+            tls: Tls::new(settings.tls.clone()),
+            settings,
         };
         for source in sources {
             server.add_database(source)?;
@@ -139,6 +149,15 @@ impl Server {
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    pub(crate) fn settings(&self) -> &RemoteSettings {
+        &self.settings
+    }
+
+    #[cfg(feature = "tls")]
+    pub(crate) fn tls(&self) -> &Tls {
+        &self.tls
     }
 
     /// Admits a connection. `None`: the server is down or has as many connections as it may.

@@ -13,14 +13,14 @@ use ovsdb_sim::testing::{self, ScratchDir};
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server's program, and the folder of its database, sockets, pidfile and log.
-struct Bed {
+pub(crate) struct Bed {
     program: PathBuf,
     folder: ScratchDir,
 }
 
 impl Bed {
     /// Makes the beds of the real server and of the simulator, each with an empty database `db`.
-    fn both() -> [Self; 2] {
+    pub(crate) fn both() -> [Self; 2] {
         [None, Some(env!("CARGO_BIN_EXE_ovsdb-sim"))].map(|simulator| {
             let folder = ScratchDir::new();
             let program = match simulator {
@@ -42,11 +42,11 @@ impl Bed {
         })
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn command(&self, program: &Path) -> Command {
+    pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command
             .current_dir(self.folder.path())
@@ -58,14 +58,14 @@ impl Bed {
         command
     }
 
-    fn server(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn server(&self, arguments: &[&str]) -> Output {
         self.command(&self.program)
             .args(arguments)
             .output()
             .unwrap()
     }
 
-    fn appctl(&self, command: &str) -> (String, bool) {
+    pub(crate) fn appctl(&self, command: &str) -> (String, bool) {
         let output = self
             .command(&testing::program("ovs-appctl"))
             .args(["--timeout=20", "-t", "ovsdb-server", command])
@@ -76,7 +76,7 @@ impl Bed {
     }
 
     /// Waits until the pidfile names a process for which `is_wanted` holds.
-    fn wait_for_process(&self, is_wanted: impl Fn(&str) -> bool) -> String {
+    pub(crate) fn wait_for_process(&self, is_wanted: impl Fn(&str) -> bool) -> String {
         let start = Instant::now();
         loop {
             let process = fs::read_to_string(self.path("ovsdb-server.pid")).unwrap_or_default();

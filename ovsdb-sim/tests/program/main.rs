@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 mod daemon;
+mod tls;
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -119,17 +120,17 @@ fn a_stale_socket_is_replaced_and_a_file_is_not() {
 fn errors_name_the_bad_argument() {
     for (arguments, complaint) in [
         (
-            &["--listen=ssl:127.0.0.1:1"][..],
-            "ssl:127.0.0.1:1: expected punix:PATH, ptcp:PORT[:HOST], unix:PATH, tcp:HOST[:PORT] or \
-             db:DATABASE,TABLE,COLUMN",
+            &["--listen=foo:127.0.0.1:1"][..],
+            "foo:127.0.0.1:1: expected punix:PATH, ptcp:PORT[:HOST], pssl:PORT[:HOST], unix:PATH, \
+             tcp:HOST[:PORT], ssl:HOST[:PORT] or db:DATABASE,TABLE,COLUMN",
         ),
         (
             &["--listen=ptcp:x"],
-            "ptcp:x: expected punix:PATH or ptcp:PORT[:HOST]",
+            "ptcp:x: expected punix:PATH, ptcp:PORT[:HOST] or pssl:PORT[:HOST]",
         ),
         (
             &["--listen=tcp:127.0.0.1:x"],
-            "tcp:127.0.0.1:x: expected unix:PATH or tcp:HOST[:PORT]",
+            "tcp:127.0.0.1:x: expected unix:PATH, tcp:HOST[:PORT] or ssl:HOST[:PORT]",
         ),
         (
             &["--listen=ptcp:0", "--unixctl=/nowhere/at/all/ctl"],

@@ -1,0 +1,110 @@
+//! Keys and parameters of one connection: the options' files and columns as they are now.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::database_column::{COLUMN_PREFIX, DatabaseColumn};
+use crate::database_set::DatabaseSet;
+use crate::tls_options::TlsOptions;
+
+use super::parameters;
+use super::{SupportedCipherSuite, SupportedProtocolVersion, TlsError};
+
+/// Keys and parameters of a connection.
+#[derive(Debug, PartialEq)]
+pub(super) struct Keys {
+    pub(super) private_key: PrivateKeyDer<'static>,
+    /// The server's certificate, and those that are sent with it.
+    pub(super) chain: Vec<CertificateDer<'static>>,
+    pub(super) trusted: TrustedPeers,
+    pub(super) versions: Vec<&'static SupportedProtocolVersion>,
+    pub(super) cipher_suites: Vec<SupportedCipherSuite>,
+}
+
+/// Peers that are trusted.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum TrustedPeers {
+    /// Peers whose certificates these authorities have signed.
+    Signed(Vec<CertificateDer<'static>>),
+    All,
+    /// A peer to which the server connects, and which sends the certificate of its authority. It is
+    /// written to this file.
+    First(PathBuf),
+}
+
+impl TrustedPeers {
+    /// The file for the first peer's CA certificate.
+    pub(super) fn bootstrapped_file(&self) -> Option<PathBuf> {
+        match self {
+            Self::First(file) => Some(file.clone()),
+            Self::Signed(_) | Self::All => None,
+        }
+    }
+}
+
+impl Keys {
+    /// Reads the files and columns of the options.
+    pub(super) fn read(options: &TlsOptions, databases: &DatabaseSet) -> Result<Self, TlsError> {
+        let value = |option: &Option<String>| {
+            let option = option.as_ref()?;
+            if !option.starts_with(COLUMN_PREFIX) {
+                return Some(option.clone());
+            }
+            DatabaseColumn::parse(option)?.first_string(databases)
+        };
+        let required = |option, name: &'static str| value(option).ok_or(TlsError::Missing(name));
+        let private_key = required(&options.private_key, "Private key")?;
+        let private_key = PrivateKeyDer::from_pem_file(&private_key)
+            .map_err(|error| file_error(Path::new(&private_key), &error, "private key"))?;
+        let mut chain = certificates(Path::new(&required(&options.certificate, "Certificate")?))?;
+        if let Some(file) = value(&options.peer_ca_certificate) {
+            chain.extend(certificates(Path::new(&file))?);
+        }
+        let authorities = required(&options.ca_certificate, "CA certificate")?;
+        let trusted = match Path::new(&authorities) {
+            _ if authorities == "none" => TrustedPeers::All,
+            file if options.bootstrap_ca_certificate && !file.exists() => {
+                TrustedPeers::First(file.to_owned())
+            }
+            file => TrustedPeers::Signed(certificates(file)?),
+        };
+        Ok(Self {
+            private_key,
+            chain,
+            trusted,
+            versions: parameters::versions(value(&options.protocols).as_deref())?,
+            cipher_suites: parameters::cipher_suites(
+                value(&options.ciphers).as_deref(),
+                value(&options.ciphersuites).as_deref(),
+            )?,
+        })
+    }
+}
+
+/// Reads the certificates in a file, of which there is at least one.
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let certificates = read.map_err(|error| file_error(file, &error, "certificate"))?;
+    if certificates.is_empty() {
+        return Err(file_error(file, &pem::Error::NoItemsFound, "certificate"));
+    }
+    Ok(certificates)
+}
+
+fn file_error(file: &Path, error: &pem::Error, wanted: &str) -> TlsError {
+    let problem = match error {
+        pem::Error::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+            format!("there is no such file with a {wanted}")
+        }
+        pem::Error::Io(error) => error.to_string(),
+        pem::Error::NoItemsFound => format!("it contains no {wanted} in PEM format"),
+        other => other.to_string(),
+    };
+    TlsError::File {
+        file: file.to_owned(),
+        problem,
+    }
+}
