@@ -15,6 +15,7 @@ pub mod external_ids;
 mod host_subnets;
 
 mod ids;
+mod masquerade;
 pub mod names;
 mod net_conf;
 mod network;
@@ -27,6 +28,7 @@ mod settings;
 mod subnet_pool;
 mod subnetting;
 mod tunnel_key;
+mod uplink;
 
 pub use address::{
     PointToPoint, PointToPointError, format_address, format_net, mac_address, point_to_point,
@@ -38,6 +40,7 @@ pub use connect_subnets::{ConnectSubnetMap, ConnectSubnets, SubnetAnnotationErro
 pub use host_subnets::HostSubnetError;
 pub use host_subnets::check_host_subnets;
 pub use ids::{Attachment, DatapathKey, IdError, NetworkId, NodeId, OwnerKey, Topology, TunnelKey};
+pub use masquerade::MasqueradePlace;
 pub use net_conf::{NetConf, NetConfError, UninterpretedFields};
 pub use network::{IpFamily, Network, PodSubnet, Role, Transport};
 pub use networks::{
@@ -53,3 +56,4 @@ pub use service::ClusterIpService;
 pub use settings::{ClusterSettings, GatewayMode, USER_DEFINED_JOIN_SUBNETS};
 pub use subnet_pool::SubnetPool;
 pub use tunnel_key::{TunnelKeyError, port_tunnel_key};
+pub use uplink::{Uplink, host_addresses};

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use patchbay_model::{IpFamily, format_net, mac_address};
+use patchbay_model::{IpFamily, Uplink, format_net, mac_address};
 use patchbay_schemas::nb::{
     LogicalRouter, LogicalRouterPolicy, LogicalRouterPolicyAction, LogicalRouterPort,
     LogicalRouterStaticRoute, LogicalRouterStaticRoutePolicy, LogicalSwitch, LogicalSwitchPort,
@@ -11,8 +11,7 @@ use patchbay_schemas::nb::{
 };
 
 use super::rows::{TextMap, port_mac, texts};
-use super::site::{Site, masquerade_subnet};
-use super::uplink::Uplink;
+use super::site::Site;
 use super::{RouterPortRows, RouterRows, SwitchRows};
 
 /// Priority of policies that send packets for the node itself to the management port.
@@ -68,7 +67,11 @@ pub(super) fn gateway(site: &Site<'_>, uplink: &Uplink, inside: Inside<'_>) -> G
         port, force_snat, ..
     } = inside;
     let mut groups = vec!["clusterLBGroup"];
-    groups.extend(site.settings.node_ports.then_some("clusterRouterLBGroup"));
+    groups.extend(
+        uplink
+            .has_node_ports(site.settings)
+            .then_some("clusterRouterLBGroup"),
+    );
     let router = RouterRows {
         router: gateway_router(site, &name, uplink, &masquerades, force_snat),
         ports: vec![
@@ -164,7 +167,7 @@ fn routes(
         ..site.route(prefix, hop)
     };
     let to_host = site.cluster_families().filter_map(|family| {
-        let subnet = masquerade_subnet(site.settings, family)?;
+        let subnet = site.settings.masquerade_subnet(family)?;
         Some(outside(subnet.to_string(), site.dummy_next_hop(family)?))
     });
     let to_others = site.cluster_families().filter_map(|family| {

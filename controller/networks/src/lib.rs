@@ -36,7 +36,6 @@ mod node;
 mod rows;
 mod site;
 mod tables;
-mod uplink;
 
 use ipnet::IpNet;
 use patchbay_schemas::nb::{

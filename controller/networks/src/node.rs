@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use patchbay_model::{ClusterSettings, IpFamily, Node, NodeId, NodeObject, transit_addresses};
+use patchbay_model::{
+    ClusterSettings, IpFamily, Node, NodeId, NodeObject, Uplink, transit_addresses,
+};
 
 use super::SkipReason;
-use super::uplink::Uplink;
 
 /// Node annotation: `"false"` if ports of the node do not check the length of packets.
 const GATEWAY_MTU_SUPPORT: &str = "k8s.ovn.org/gateway-mtu-support";

@@ -4,24 +4,17 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use patchbay_model::arithmetic::nth_address;
-use patchbay_model::{ClusterSettings, GatewayMode, IpFamily, Network, NodeId, Role};
+use patchbay_model::{
+    ClusterSettings, GatewayMode, IpFamily, MasqueradePlace, Network, NodeId, Role, Uplink,
+};
 
 use super::SkipReason;
 use super::default_services::DefaultServices;
 use super::definition::Details;
 use super::node::ZoneNode;
-use super::uplink::Uplink;
 
 /// Place in the join subnet of the cluster router of a layer3 network.
 const CLUSTER_ROUTER: u128 = 1;
-/// Place in the masquerade subnet of the host.
-const HOST_MASQUERADE: u128 = 2;
-/// Place in the masquerade subnet of the next hop of replies to the host, which does not exist.
-const DUMMY_NEXT_HOP: u128 = 4;
-/// Place in the masquerade subnet of sources whose own load balancer sends them back.
-const HAIRPIN_MASQUERADE: u128 = 5;
-/// Places in the masquerade subnet before those of user-defined networks, which have two each.
-const RESERVED_MASQUERADES: u128 = 10;
 
 /// A network in the zone of a node.
 pub(super) struct Site<'a> {
@@ -148,48 +141,34 @@ impl<'a> Site<'a> {
             .collect()
     }
 
-    fn masquerade(&self, place: u128, family: IpFamily) -> Option<IpAddr> {
-        masquerade(self.settings, place, family)
+    fn masquerade(&self, place: MasqueradePlace, family: IpFamily) -> Option<IpAddr> {
+        self.settings.masquerade_address(place, family)
     }
 
     /// Masquerade address of the network's gateway routers.
     pub(super) fn gateway_masquerade(&self, family: IpFamily) -> Option<IpAddr> {
-        self.masquerade(self.own_masquerades() - 1, family)
+        self.masquerade(MasqueradePlace::GatewayRouter(self.network.id), family)
     }
 
     /// Masquerade address of the network's management ports.
     pub(super) fn management_masquerade(&self, family: IpFamily) -> Option<IpAddr> {
-        self.masquerade(self.own_masquerades(), family)
-    }
-
-    fn own_masquerades(&self) -> u128 {
-        RESERVED_MASQUERADES + 2 * u128::from(self.network.id.get())
+        self.masquerade(MasqueradePlace::ManagementPort(self.network.id), family)
     }
 
     /// Masquerade address of the host.
     pub(super) fn host_masquerade(&self, family: IpFamily) -> Option<IpAddr> {
-        self.masquerade(HOST_MASQUERADE, family)
+        self.masquerade(MasqueradePlace::Host, family)
     }
 
     /// Next hop of replies to masquerade addresses, which does not exist.
     pub(super) fn dummy_next_hop(&self, family: IpFamily) -> Option<IpAddr> {
-        self.masquerade(DUMMY_NEXT_HOP, family)
+        self.masquerade(MasqueradePlace::DummyNextHop, family)
     }
 
     /// Source of packets that a load balancer sends back to their source.
     pub(super) fn hairpin_masquerade(&self, family: IpFamily) -> Option<IpAddr> {
-        self.masquerade(HAIRPIN_MASQUERADE, family)
+        self.masquerade(MasqueradePlace::Hairpin, family)
     }
-}
-
-/// The masquerade subnet of a family.
-pub(super) fn masquerade_subnet(settings: &ClusterSettings, family: IpFamily) -> Option<IpNet> {
-    let mut subnets = settings.masquerade_subnets.iter().copied();
-    subnets.find(|subnet| IpFamily::of_net(*subnet) == family)
-}
-
-fn masquerade(settings: &ClusterSettings, place: u128, family: IpFamily) -> Option<IpAddr> {
-    nth_address(masquerade_subnet(settings, family)?, place)
 }
 
 /// The address `place` after the first one of the subnet of a family, with the subnet's length.

@@ -4,12 +4,18 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use patchbay_model::arithmetic::nth_address;
-use patchbay_model::{ClusterSettings, IpFamily, NodeId, mac_address};
 use serde::Deserialize;
+
+use super::address::mac_address;
+use super::arithmetic::nth_address;
+use super::ids::NodeId;
+use super::network::IpFamily;
+use super::settings::ClusterSettings;
 
 /// Node annotation: gateway configuration of the node, by network.
 const GATEWAY_CONFIG: &str = "k8s.ovn.org/l3-gateway-config";
+/// Node annotation: addresses of the node with the lengths of their ranges, a JSON list.
+const HOST_CIDRS: &str = "k8s.ovn.org/host-cidrs";
 /// Entry of the annotation that all networks use.
 const SHARED_ENTRY: &str = "default";
 /// Mode of a node without gateway.
@@ -27,16 +33,21 @@ const DERIVED_RANGES: [IpNet; 2] = [
 
 /// Bridge, addresses and next hops of a node.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Uplink {
+pub struct Uplink {
     /// `false`: the node has no gateway.
-    pub(super) is_enabled: bool,
-    pub(super) bridge: String,
-    pub(super) mac: String,
+    pub is_enabled: bool,
+    /// Name of the bridge to the network outside.
+    pub bridge: String,
+    /// MAC address of the gateway routers' external ports.
+    pub mac: String,
     /// IPv4 first, with the length of the range.
-    pub(super) addresses: Vec<IpNet>,
-    pub(super) next_hops: Vec<IpAddr>,
+    pub addresses: Vec<IpNet>,
+    /// Next hops of default routes, of any family.
+    pub next_hops: Vec<IpAddr>,
     /// `None`: packets are not tagged.
-    pub(super) vlan: Option<i64>,
+    pub vlan: Option<i64>,
+    /// `true` if the node forwards node ports. `None`: as in the cluster's settings.
+    pub node_ports: Option<bool>,
 }
 
 /// Entry of the annotation.
@@ -51,11 +62,12 @@ struct RawConfig {
     next_hops: Vec<IpAddr>,
     next_hop: Option<IpAddr>,
     vlan_id: String,
+    node_port_enable: String,
 }
 
 impl Uplink {
     /// Reads the annotation of a node. `None`: there is none that can be read.
-    pub(super) fn read(annotations: Option<&BTreeMap<String, String>>) -> Option<Self> {
+    pub fn read(annotations: Option<&BTreeMap<String, String>>) -> Option<Self> {
         let text = annotations?.get(GATEWAY_CONFIG)?;
         let mut entries: BTreeMap<String, RawConfig> = serde_json::from_str(text).ok()?;
         let raw = entries.remove(SHARED_ENTRY)?;
@@ -75,12 +87,13 @@ impl Uplink {
             addresses,
             next_hops,
             vlan: raw.vlan_id.parse().ok().filter(|id| *id != 0),
+            node_ports: raw.node_port_enable.parse().ok(),
         })
     }
 
     /// The uplink of a node whose manifest does not name one. The node's address is the one of its
     /// id in [`DERIVED_RANGES`], and the first address of the range is the next hop.
-    pub(super) fn derived(id: NodeId) -> Self {
+    pub fn derived(id: NodeId) -> Self {
         let nth = |range: &IpNet, n: u128| {
             let address = nth_address(*range, n)?;
             IpNet::new(address, range.prefix_len()).ok()
@@ -101,11 +114,12 @@ impl Uplink {
             next_hops: next_hops.map(|hop| hop.addr()).collect(),
             addresses,
             vlan: None,
+            node_ports: None,
         }
     }
 
     /// The uplink with the families of the cluster only.
-    pub(super) fn of_families(mut self, settings: &ClusterSettings) -> Self {
+    pub fn of_families(mut self, settings: &ClusterSettings) -> Self {
         self.addresses
             .retain(|address| settings.has_family(IpFamily::of_net(*address)));
         self.next_hops
@@ -113,17 +127,29 @@ impl Uplink {
         self
     }
 
+    /// `true` if the node forwards node ports.
+    pub fn has_node_ports(&self, settings: &ClusterSettings) -> bool {
+        self.node_ports.unwrap_or(settings.node_ports)
+    }
+
     /// The first address of a family.
-    pub(super) fn address(&self, family: IpFamily) -> Option<IpAddr> {
+    pub fn address(&self, family: IpFamily) -> Option<IpAddr> {
         let mut addresses = self.addresses.iter().map(IpNet::addr);
         addresses.find(|address| IpFamily::of(*address) == family)
     }
 
     /// The next hop of a family: as in OVN-Kubernetes, the last one.
-    pub(super) fn next_hop(&self, family: IpFamily) -> Option<IpAddr> {
+    pub fn next_hop(&self, family: IpFamily) -> Option<IpAddr> {
         let mut hops = self.next_hops.iter().rev().copied();
         hops.find(|hop| IpFamily::of(*hop) == family)
     }
+}
+
+/// Addresses of a node in all its networks. `None`: there is no annotation that can be read.
+pub fn host_addresses(annotations: Option<&BTreeMap<String, String>>) -> Option<Vec<IpAddr>> {
+    let text = annotations?.get(HOST_CIDRS)?;
+    let networks: Vec<IpNet> = serde_json::from_str(text).ok()?;
+    Some(networks.iter().map(IpNet::addr).collect())
 }
 
 #[cfg(test)]
@@ -149,6 +175,9 @@ mod tests {
             (None, Some(7))
         );
         assert!(!read(r#"{"default":{"mode":"disabled"}}"#).is_enabled);
+        assert_eq!(uplink.node_ports, None);
+        let uplink = read(r#"{"default":{"node-port-enable":"false"}}"#);
+        assert!(!uplink.has_node_ports(&ClusterSettings::default()));
     }
 
     #[test]
