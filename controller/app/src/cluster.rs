@@ -16,12 +16,13 @@ use patchbay_connects::{ConnectReport, Inputs, ZoneReports, ZoneSummary};
 use patchbay_model::{ClusterSettings, NadKey, Networks, Node};
 use patchbay_networks::ZoneNetworks;
 use patchbay_resources::cnc::ClusterNetworkConnect;
-use patchbay_resources::conversion::network_objects;
+use patchbay_resources::conversion::{endpoint_slice, network_objects, network_service};
 use patchbay_resources::manifests::{
     DEFAULT_MAX_MANIFEST_BYTES, Inventory, InventoryKind, LoadError, ObjectKey, Objects as Sources,
     read_manifests_within,
 };
 use patchbay_resources::state::{StateFolder, restore};
+use patchbay_services::ZoneServices;
 
 /// The objects of a cluster with their annotations and status, from which the rows of each zone are
 /// derived.
@@ -200,6 +201,24 @@ impl Cluster {
     /// The inputs of the networks' own rows in a zone.
     pub fn zone_networks(&self, zone: &str) -> ZoneNetworks {
         ZoneNetworks::read(&network_objects(&self.inventory), zone, &self.settings)
+    }
+
+    /// The inputs of the services' rows in a zone.
+    pub fn zone_services(&self, zone: &str) -> ZoneServices {
+        let objects = network_objects(&self.inventory);
+        let mut services = ZoneServices::new(zone, &self.settings);
+        services.set_networks(&objects.networks);
+        for node in objects.nodes {
+            services.put_node(node);
+        }
+        for service in self::objects(&self.inventory.services) {
+            services.put_service(network_service(service));
+        }
+        let slices = self::objects(&self.inventory.endpoint_slices);
+        for slice in slices.filter_map(endpoint_slice) {
+            services.put_slice(slice);
+        }
+        services
     }
 
     /// The inputs of the connects' rows in a zone.

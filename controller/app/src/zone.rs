@@ -1,6 +1,7 @@
 //! Reconciliation of one zone's Northbound database with the objects of a cluster.
 
 mod error;
+mod rows;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,9 +9,13 @@ use std::sync::Arc;
 use crate::Cluster;
 use crate::northbound::{CommitError, Northbound};
 use patchbay_connects::{ConnectReport, Inputs, ZoneController, ZonePlan};
+use patchbay_model::ServiceKey;
 use patchbay_networks::{NetworkController, SkippedNetwork, ZoneNetworks};
 use patchbay_rows::Counts;
 use patchbay_schemas::uuids::UuidSource;
+use patchbay_services::{ServiceController, ServiceProblem, ZoneServices};
+
+use rows::{commit_rows, wait_for_database, wait_for_outcome};
 
 pub use error::ZoneError;
 
@@ -20,9 +25,11 @@ const MAX_ATTEMPTS: usize = 4;
 
 /// Subject of errors and warnings about the rows of the networks.
 const NETWORKS: &str = "networks";
+/// Subject of errors and warnings about the rows of services.
+const SERVICES: &str = "services";
 
-/// Reconciles the Northbound database of one zone: first the rows of the networks, then the rows of
-/// each ClusterNetworkConnect.
+/// Reconciles the Northbound database of one zone: first the rows of the networks, then those of
+/// their services, then those of each ClusterNetworkConnect.
 ///
 /// It keeps the controllers between passes, so that a later [`reconcile`](Self::reconcile) plans
 /// only what follows from changed objects and rows.
@@ -31,6 +38,7 @@ pub struct ZoneReconciler<N> {
     zone: String,
     northbound: N,
     networks: NetworkController,
+    services: ServiceController,
     connects: ZoneController,
 }
 
@@ -43,6 +51,8 @@ pub struct ZoneOutcome {
     pub reports: BTreeMap<String, Arc<ConnectReport>>,
     /// Networks that have no rows of their own in the zone, each with the reason.
     pub skipped_networks: Vec<SkippedNetwork>,
+    /// Reasons why services are not forwarded as their objects say.
+    pub service_problems: Vec<(ServiceKey, ServiceProblem)>,
     /// Transactions that were applied although their reply was lost, one sentence each.
     pub warnings: Vec<String>,
 }
@@ -51,11 +61,14 @@ impl<N> ZoneReconciler<N> {
     /// Creates a reconciler for the database of a zone, which is named for its node. `uuids` are
     /// the placeholders of new rows.
     pub fn new(zone: impl Into<String>, northbound: N, mut uuids: UuidSource) -> Self {
-        let (seed, _) = uuids.next_uuid().as_u64_pair();
+        let mut seeded = || UuidSource::seeded(uuids.next_uuid().as_u64_pair().0);
+        let networks = NetworkController::new(seeded());
+        let services = ServiceController::new(seeded());
         Self {
             zone: zone.into(),
             northbound,
-            networks: NetworkController::new(UuidSource::seeded(seed)),
+            networks,
+            services,
             connects: ZoneController::new(uuids),
         }
     }
@@ -77,7 +90,7 @@ impl<N> ZoneReconciler<N> {
 }
 
 impl<N: Northbound> ZoneReconciler<N> {
-    /// Makes the rows of networks and connects what the objects of the cluster define. A rejected
+    /// Makes the rows of networks, services and connects what the objects of the cluster define. A rejected
     /// transaction is planned and committed again, at most three times. After a lost connection it
     /// is planned and committed again for as long as the database comes back within its time limit.
     ///
@@ -86,9 +99,16 @@ impl<N: Northbound> ZoneReconciler<N> {
     /// Earlier transactions of the pass stay applied; the next pass completes it.
     pub async fn reconcile(&mut self, cluster: &Cluster) -> Result<ZoneOutcome, ZoneError> {
         let zone_networks = cluster.zone_networks(&self.zone);
+        let mut warnings = self.commit_networks(&zone_networks).await?;
+        let zone_services = cluster.zone_services(&self.zone);
+        warnings.extend(self.commit_services(&zone_services).await?);
+        let problems = self.services.problems();
         let mut outcome = ZoneOutcome {
-            warnings: self.commit_networks(&zone_networks).await?,
+            warnings,
             skipped_networks: zone_networks.skipped(),
+            service_problems: problems
+                .map(|(service, problem)| (service.clone(), problem.clone()))
+                .collect(),
             ..ZoneOutcome::default()
         };
         self.commit_connects(&cluster.inputs(&self.zone), &mut outcome)
@@ -122,60 +142,31 @@ impl<N: Northbound> ZoneReconciler<N> {
             .plan(&cluster.zone_networks(&self.zone), &snapshot)
             .is_ok_and(|change| change.transaction.is_none())
             && self
+                .services
+                .plan(&cluster.zone_services(&self.zone), &snapshot)
+                .is_ok_and(|change| change.transaction.is_none())
+            && self
                 .connects
                 .plan(&cluster.inputs(&self.zone), &snapshot)
                 .is_empty()
     }
 
     /// Commits the rows of the networks. Returns warnings about lost replies.
-    async fn commit_networks(
-        &mut self,
-        zone_networks: &ZoneNetworks,
-    ) -> Result<Vec<String>, ZoneError> {
-        let subject = || NETWORKS.to_owned();
-        let mut warnings = Vec::new();
-        let mut attempt = 1;
-        loop {
-            let change = self
-                .networks
-                .plan(zone_networks, &self.northbound.snapshot())
-                .map_err(|source| ZoneError::Plan {
-                    subject: subject(),
-                    source,
-                })?;
-            let Some(transaction) = change.transaction else {
-                break;
-            };
-            match self.northbound.commit(transaction).await {
-                Ok(()) if change.more => {}
-                Ok(()) => break,
-                Err(CommitError::Rejected(_)) if attempt < MAX_ATTEMPTS => attempt += 1,
-                Err(CommitError::Unknown(reason)) => {
-                    self.wait_for_outcome(subject(), &reason).await?;
-                    // The next plan shows how much of a partial change is applied.
-                    if change.more {
-                        continue;
-                    }
-                    let next = self
-                        .networks
-                        .plan(zone_networks, &self.northbound.snapshot());
-                    if next.is_ok_and(|change| change.transaction.is_none()) {
-                        warnings.push(applied_warning(&subject(), &reason));
-                        break;
-                    }
-                }
-                Err(CommitError::NotSent(reason)) => {
-                    self.wait_for_database(subject(), reason).await?;
-                }
-                Err(source) => {
-                    return Err(ZoneError::Commit {
-                        subject: subject(),
-                        source,
-                    });
-                }
-            }
-        }
-        Ok(warnings)
+    async fn commit_networks(&mut self, inputs: &ZoneNetworks) -> Result<Vec<String>, ZoneError> {
+        let networks = &mut self.networks;
+        commit_rows(&mut self.northbound, NETWORKS, |snapshot| {
+            networks.plan(inputs, snapshot)
+        })
+        .await
+    }
+
+    /// Commits the rows of the services. Returns warnings about lost replies.
+    async fn commit_services(&mut self, inputs: &ZoneServices) -> Result<Vec<String>, ZoneError> {
+        let services = &mut self.services;
+        commit_rows(&mut self.northbound, SERVICES, |snapshot| {
+            services.plan(inputs, snapshot)
+        })
+        .await
     }
 
     /// Commits the rows of the connects, and plans again after rejected transactions and lost
@@ -234,7 +225,7 @@ impl<N: Northbound> ZoneReconciler<N> {
                     continue;
                 }
                 Err(CommitError::Unknown(reason)) => {
-                    self.wait_for_outcome(subject(), &reason).await?;
+                    wait_for_outcome(&mut self.northbound, subject(), &reason).await?;
                     // The next plan completes a partial change, whether it is applied or not.
                     if !change.more {
                         let next = self.plan_connects(inputs);
@@ -246,7 +237,7 @@ impl<N: Northbound> ZoneReconciler<N> {
                     }
                 }
                 Err(CommitError::NotSent(reason)) => {
-                    self.wait_for_database(subject(), reason).await?;
+                    wait_for_database(&mut self.northbound, subject(), reason).await?;
                     return Ok(PlanEnd::Interrupted);
                 }
                 Err(source) => {
@@ -271,32 +262,6 @@ impl<N: Northbound> ZoneReconciler<N> {
             *outcome.counts.entry(connect.connect).or_default() += change.counts;
         }
         Ok(end)
-    }
-
-    /// Waits until the snapshot follows the database, after a transaction that was not sent.
-    async fn wait_for_database(
-        &mut self,
-        subject: String,
-        reason: String,
-    ) -> Result<(), ZoneError> {
-        let waited = self.northbound.wait_for_outcome().await;
-        waited.map_err(|source| ZoneError::NotSent {
-            subject,
-            reason,
-            source,
-        })
-    }
-
-    /// Waits until the snapshot shows the outcome of a transaction whose reply was lost.
-    async fn wait_for_outcome(&mut self, subject: String, reason: &str) -> Result<(), ZoneError> {
-        self.northbound
-            .wait_for_outcome()
-            .await
-            .map_err(|source| ZoneError::Unknown {
-                subject,
-                reason: reason.to_owned(),
-                source,
-            })
     }
 }
 

@@ -120,6 +120,10 @@ pub(super) async fn reconcile_zone(
         );
         console.warn("networks in zones", &warning)?;
     }
+    for (service, problem) in &outcome.service_problems {
+        let warning = format!("zone {name}: Service {service}: {problem}");
+        console.warn("services in zones", &warning)?;
+    }
     for warning in &outcome.warnings {
         console.warn("lost replies", &format!("zone {name}: {warning}"))?;
     }

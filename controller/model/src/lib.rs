@@ -28,6 +28,7 @@ mod settings;
 mod subnet_pool;
 mod subnetting;
 mod tunnel_key;
+mod unread_networks;
 mod uplink;
 
 pub use address::{
@@ -52,8 +53,12 @@ pub use node::{
     NodeErrorReason, UnreadableAnnotations, UnreadableSubnets, transit_addresses,
 };
 pub use objects::{NetworkObjects, NodeObject, ServiceObject};
-pub use service::ClusterIpService;
+pub use service::{
+    ClusterIpService, Endpoint, EndpointPort, EndpointSlice, EndpointState, Protocol, Service,
+    ServiceFieldProblem, ServiceKey, ServicePort, TargetPort, UnknownProtocol,
+};
 pub use settings::{ClusterSettings, GatewayMode, USER_DEFINED_JOIN_SUBNETS};
 pub use subnet_pool::SubnetPool;
 pub use tunnel_key::{TunnelKeyError, port_tunnel_key};
+pub use unread_networks::UnreadNetworks;
 pub use uplink::{Uplink, host_addresses};

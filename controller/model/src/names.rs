@@ -66,6 +66,16 @@ pub fn network_switch(network: &str, topology: Topology, node: &str) -> String {
     }
 }
 
+/// Name of the network's gateway router on a node.
+pub fn gateway_router(network: &str, node: &str) -> String {
+    format!("GR_{}{node}", network_prefix(network))
+}
+
+/// Name of the network's group of load balancers of all its switches and gateway routers.
+pub fn cluster_load_balancer_group(network: &str) -> String {
+    network_prefix(network) + "clusterLBGroup"
+}
+
 /// Name of the switch of a network router in a zone. `None`: the router is not a network router.
 ///
 /// ```

@@ -1,6 +1,12 @@
 //! Kubernetes services, as far as load balancers of networks are derived from them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use thiserror::Error;
 
 /// Service with a cluster IP.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -9,4 +15,236 @@ pub struct ClusterIpService {
     pub namespace: String,
     /// Protocols of the service's ports. Each protocol has its own load balancer.
     pub protocols: BTreeSet<String>,
+}
+
+/// Namespace and name of a service. `Display` prints `<namespace>/<name>`.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct ServiceKey {
+    /// Namespace of the service.
+    pub namespace: Arc<str>,
+    /// Name of the service.
+    pub name: Arc<str>,
+}
+
+impl fmt::Display for ServiceKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Transport protocol of a service's port.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+}
+
+impl Protocol {
+    /// All protocols.
+    pub const ALL: [Self; 3] = [Self::Tcp, Self::Udp, Self::Sctp];
+
+    /// Name in Kubernetes objects.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Sctp => "SCTP",
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Error: a text is none of the protocols' names.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[error("{0:?} is none of TCP, UDP and SCTP")]
+pub struct UnknownProtocol(pub String);
+
+impl FromStr for Protocol {
+    type Err = UnknownProtocol;
+
+    fn from_str(text: &str) -> Result<Self, UnknownProtocol> {
+        let mut all = Self::ALL.into_iter();
+        let found = all.find(|protocol| protocol.as_str() == text);
+        found.ok_or_else(|| UnknownProtocol(text.to_owned()))
+    }
+}
+
+/// Service with its addresses and ports.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Service {
+    /// Namespace and name.
+    pub key: ServiceKey,
+    /// Cluster IPs, `spec.clusterIP` first. Empty: the service is headless, has no address yet, or
+    /// names another host.
+    pub cluster_ips: Vec<IpAddr>,
+    /// Addresses outside of the cluster: `spec.externalIPs`, then those of the load balancer.
+    pub external_ips: Vec<IpAddr>,
+    /// Ports.
+    pub ports: Vec<ServicePort>,
+    /// Seconds for which a client's connections go to one endpoint. `None`: no affinity.
+    pub affinity_timeout: Option<u32>,
+    /// `true` if the cluster IP leads to endpoints on the client's node only.
+    pub is_internal_local: bool,
+    /// `true` if node ports and external addresses lead to endpoints on the receiving node only.
+    pub is_external_local: bool,
+    /// `true` if endpoints count whatever their conditions are.
+    pub publishes_unready: bool,
+    /// Labels of the service's pods. Empty: the service selects none.
+    pub selector: BTreeMap<String, String>,
+    /// Fields that cannot be used.
+    pub problems: Vec<ServiceFieldProblem>,
+}
+
+/// Port of a service.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ServicePort {
+    /// Name; empty if the service has only one port.
+    pub name: String,
+    /// Protocol.
+    pub protocol: Protocol,
+    /// Port of cluster IPs and external addresses.
+    pub port: u16,
+    /// Port of the nodes' addresses. `None`: the service has no node port.
+    pub node_port: Option<u16>,
+    /// Port of the pods.
+    pub target: TargetPort,
+}
+
+/// Port of a service's pods.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum TargetPort {
+    /// A number.
+    Number(u16),
+    /// Name of a container's port.
+    Name(String),
+}
+
+/// Field of a service that cannot be used. The rest of the service is.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum ServiceFieldProblem {
+    /// The service should have a cluster IP.
+    #[error("spec.clusterIP: the service has no cluster IP, so it has no load balancer")]
+    NoClusterIp,
+    /// A port has an unknown protocol.
+    #[error("spec.ports[{index}].protocol: {source}")]
+    Protocol {
+        /// Position of the port.
+        index: usize,
+        /// The error.
+        source: UnknownProtocol,
+    },
+    /// A field is no port number.
+    #[error("spec.ports[{index}].{field}: {value} is not in 1..=65535")]
+    Port {
+        /// Position of the port.
+        index: usize,
+        /// `port` or `nodePort`.
+        field: &'static str,
+        /// The number.
+        value: i64,
+    },
+    /// A field is no address.
+    #[error("{field}: {text:?} is not an IP address")]
+    Address {
+        /// Path of the field.
+        field: &'static str,
+        /// The text.
+        text: String,
+    },
+}
+
+/// Endpoints of a service, of one IP family.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct EndpointSlice {
+    /// The service.
+    pub service: ServiceKey,
+    /// Name of the slice.
+    pub name: Arc<str>,
+    /// Name of the network of a mirrored slice. `None`: the addresses are those of the default
+    /// network.
+    pub network: Option<String>,
+    /// Endpoints.
+    pub endpoints: Vec<Endpoint>,
+    /// Ports of all endpoints.
+    pub ports: Vec<EndpointPort>,
+}
+
+/// An endpoint.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Endpoint {
+    /// Addresses.
+    pub addresses: Vec<IpAddr>,
+    /// Node. `None`: not known.
+    pub node: Option<Arc<str>>,
+    /// State.
+    pub state: EndpointState,
+}
+
+/// State of an endpoint, as its conditions show.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum EndpointState {
+    /// The endpoint takes new connections.
+    Ready,
+    /// The endpoint is terminating, and still answers.
+    ServingTerminating,
+    /// The endpoint takes no connections.
+    Unready,
+}
+
+impl EndpointState {
+    /// The state that these conditions show. `None`: the condition is not set.
+    pub fn from_conditions(
+        ready: Option<bool>,
+        serving: Option<bool>,
+        terminating: Option<bool>,
+    ) -> Self {
+        let is_ready = ready.unwrap_or(true);
+        match (is_ready, serving.unwrap_or(is_ready), terminating) {
+            (true, ..) => Self::Ready,
+            (false, true, Some(true)) => Self::ServingTerminating,
+            _ => Self::Unready,
+        }
+    }
+}
+
+/// A port of the endpoints of a slice.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct EndpointPort {
+    /// Name of the service's port.
+    pub name: String,
+    /// Protocol.
+    pub protocol: Protocol,
+    /// Number.
+    pub port: u16,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_conditions_mean_ready() {
+        use EndpointState::{Ready, ServingTerminating, Unready};
+        let cases = [
+            ((None, None, None), Ready),
+            ((Some(true), Some(true), Some(true)), Ready),
+            ((Some(false), Some(true), Some(true)), ServingTerminating),
+            ((Some(false), Some(true), None), Unready),
+            ((Some(false), None, Some(true)), Unready),
+        ];
+        for ((ready, serving, terminating), state) in cases {
+            let found = EndpointState::from_conditions(ready, serving, terminating);
+            assert_eq!(found, state, "{ready:?} {serving:?} {terminating:?}");
+        }
+    }
 }

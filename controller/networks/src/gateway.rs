@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use patchbay_model::names::gateway_router;
 use patchbay_model::{IpFamily, Uplink, format_net, mac_address};
 use patchbay_schemas::nb::{
     LogicalRouter, LogicalRouterPolicy, LogicalRouterPolicyAction, LogicalRouterPort,
@@ -50,7 +51,7 @@ impl Site<'_> {
 
     /// Name of the gateway router of a node.
     pub(super) fn gateway_router_of(&self, node: &str) -> String {
-        format!("GR_{}{node}", self.prefix())
+        gateway_router(&self.network.name, node)
     }
 }
 
@@ -73,7 +74,7 @@ pub(super) fn gateway(site: &Site<'_>, uplink: &Uplink, inside: Inside<'_>) -> G
             .then_some("clusterRouterLBGroup"),
     );
     let router = RouterRows {
-        router: gateway_router(site, &name, uplink, &masquerades, force_snat),
+        router: router_row(site, &name, uplink, &masquerades, force_snat),
         ports: vec![
             RouterPortRows::from(port),
             RouterPortRows::from(LogicalRouterPort {
@@ -99,7 +100,7 @@ pub(super) fn gateway(site: &Site<'_>, uplink: &Uplink, inside: Inside<'_>) -> G
     }
 }
 
-fn gateway_router(
+fn router_row(
     site: &Site<'_>,
     name: &str,
     uplink: &Uplink,

@@ -1,13 +1,14 @@
 //! Inputs of the networks' rows: settings, nodes, networks and services of a zone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
-    ClusterSettings, NadProblem, Network, NetworkObjects, Networks, NodeObject, Topology, Transport,
+    ClusterSettings, NadProblem, Network, NetworkObjects, Networks, NodeObject, Topology,
+    Transport, UnreadNetworks,
 };
 use patchbay_rows::Inputs;
 use patchbay_schemas::nb::AddressSet;
@@ -59,14 +60,6 @@ enum NetworkKind {
     Localnet(Localnet),
 }
 
-/// Networks that may exist although they are not known.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct UnreadNetworks {
-    /// `true` if a definition does not show which network it is about.
-    any: bool,
-    prefixes: BTreeSet<String>,
-}
-
 /// A piece of [`ZoneNetworks`] that can change on its own.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum NetworkCell {
@@ -94,7 +87,7 @@ impl ZoneNetworks {
                 settings: settings.clone(),
             }),
             services: Arc::new(DefaultServices::read(&objects.services, settings)),
-            unread: Arc::new(UnreadNetworks::of(networks)),
+            unread: Arc::new(UnreadNetworks::new(networks)),
             without_names: without_names(networks).into(),
             ..Self::default()
         };
@@ -170,7 +163,7 @@ impl ZoneNetworks {
 
     /// `true` if a network with this prefix may exist although it is not known.
     pub(super) fn is_unread(&self, prefix: &str) -> bool {
-        self.unread.any || self.unread.prefixes.contains(prefix)
+        self.unread.may_have_prefix(prefix)
     }
 
     /// Networks that have no place in the zone or are incomplete there, and why.
@@ -276,25 +269,6 @@ impl Inputs for ZoneNetworks {
         if networks_changed {
             changed(NetworkCell::Networks);
         }
-    }
-}
-
-impl UnreadNetworks {
-    fn of(networks: &Networks) -> Self {
-        let mut this = Self::default();
-        for problem in networks.problems().values() {
-            match problem {
-                NadProblem::NoId { network, .. }
-                | NadProblem::BadId { network, .. }
-                | NadProblem::Differs { network, .. }
-                | NadProblem::IdTaken { network, .. } => {
-                    this.prefixes.insert(network_prefix(network));
-                }
-                NadProblem::SecondPrimary { .. } | NadProblem::NameTaken { .. } => {}
-                _ => this.any = true,
-            }
-        }
-        this
     }
 }
 

@@ -19,8 +19,8 @@
 //!
 //! # What is left out
 //!
-//! Networks on an EVPN fabric, pods, services, policies, and what multicast, egress features and
-//! route advertisements add.
+//! Networks on an EVPN fabric, pods, policies, and what multicast, egress features and route
+//! advertisements add. Load balancers of services are in `patchbay-services`.
 
 mod capability;
 mod copp;

@@ -3,19 +3,21 @@
 use std::collections::BTreeSet;
 
 use patchbay_model::{
-    AttachmentDefinition, ClusterIpService, Connect, ConnectError, ConnectInput, ConnectRange,
-    ConnectSubnetMap, Connectivity, NETWORK_ID, NadKey, NetworkObjects, Networks, Node, NodeError,
-    NodeObject as NodeAnnotations, PRIMARY_NETWORK_LABEL, ROUTER_TUNNEL_KEY, ServiceObject,
-    TUNNEL_KEYS, names,
+    AttachmentDefinition, Connect, ConnectError, ConnectInput, ConnectRange, ConnectSubnetMap,
+    Connectivity, NETWORK_ID, NadKey, NetworkObjects, Networks, Node, NodeError,
+    NodeObject as NodeAnnotations, PRIMARY_NETWORK_LABEL, ROUTER_TUNNEL_KEY, TUNNEL_KEYS, names,
 };
 
 use crate::cnc::{self, ClusterNetworkConnect};
 use crate::manifests::Inventory;
 use crate::nad::NetworkAttachmentDefinition;
-use crate::object::{Namespace, Node as NodeObject, Object, Service, ServicePort};
+use crate::object::{Namespace, Node as NodeObject, Object};
 
 #[cfg(test)]
 mod networks_tests;
+mod service;
+
+pub use service::{endpoint_slice, network_service, service, service_object};
 
 /// Key of a network attachment definition.
 pub fn nad_key(nad: &NetworkAttachmentDefinition) -> NadKey {
@@ -79,26 +81,6 @@ pub fn network_objects(inventory: &Inventory) -> NetworkObjects<'_> {
     }
 }
 
-/// Name and cluster IPs of a service. Addresses that cannot be read are left out.
-pub fn service_object(service: &Service) -> ServiceObject<'_> {
-    let spec = service.spec.as_ref();
-    let first = spec.and_then(|spec| spec.cluster_ip.as_ref());
-    let others = spec.and_then(|spec| spec.cluster_ips.as_ref());
-    let mut cluster_ips = Vec::new();
-    for text in first.into_iter().chain(others.into_iter().flatten()) {
-        if let Ok(address) = text.parse()
-            && !cluster_ips.contains(&address)
-        {
-            cluster_ips.push(address);
-        }
-    }
-    ServiceObject {
-        namespace: service.metadata.namespace.as_deref().unwrap_or_default(),
-        name: service.metadata.name.as_deref().unwrap_or_default(),
-        cluster_ips,
-    }
-}
-
 /// Network name of the UDN or CUDN that controls an attachment definition. `None`: no UDN or CUDN
 /// controls it.
 fn network_of_controller(nad: &NetworkAttachmentDefinition) -> Option<String> {
@@ -126,23 +108,6 @@ pub fn node(object: &NodeObject) -> (Node, Vec<NodeError>) {
         object.metadata.annotations.as_ref(),
         created.map(|time| time.0),
     )
-}
-
-/// A service. `None`: the service has no cluster IP.
-pub fn service(service: &Service) -> Option<ClusterIpService> {
-    let spec = service.spec.as_ref()?;
-    let cluster_ip = spec.cluster_ip.as_deref().unwrap_or_default();
-    if cluster_ip.is_empty() || cluster_ip == "None" {
-        return None;
-    }
-    let protocol = |port: &ServicePort| {
-        // The API server sets the default `TCP`; manifests may omit the protocol.
-        port.protocol.clone().unwrap_or_else(|| "TCP".to_owned())
-    };
-    Some(ClusterIpService {
-        namespace: service.namespace().unwrap_or_default(),
-        protocols: spec.ports.iter().flatten().map(protocol).collect(),
-    })
 }
 
 /// A ClusterNetworkConnect with its UID, or with the error if it cannot be read.
@@ -240,20 +205,5 @@ mod tests {
             error.to_string(),
             "annotation k8s.ovn.org/connect-router-tunnel-key: datapath tunnel key 0 is not in 1..=16777215"
         );
-    }
-
-    #[test]
-    fn services_without_cluster_ip_are_left_out() {
-        let service = |spec: serde_json::Value| {
-            let object = json!({"metadata": {"name": "web", "namespace": "red"}, "spec": spec});
-            super::service(&serde_json::from_value(object).unwrap())
-        };
-        let ports =
-            json!([{"port": 80}, {"port": 81, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]);
-        let read = service(json!({"clusterIP": "10.96.0.10", "ports": ports})).unwrap();
-        assert_eq!(read.namespace, "red");
-        assert_eq!(read.protocols.len(), 2);
-        assert_eq!(service(json!({"clusterIP": "None", "ports": ports})), None);
-        assert_eq!(service(json!({"ports": ports})), None);
     }
 }

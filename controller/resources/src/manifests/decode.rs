@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::object::{Namespace, Node, ObjectMeta, Service};
+use crate::object::{EndpointSlice, Namespace, Node, ObjectMeta, Service};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::{Segment, Track};
@@ -103,6 +103,7 @@ impl Decoder {
             ("", "Namespace") => self.decode::<Namespace>(raw, version),
             ("", "Node") => self.decode::<Node>(raw, version),
             ("", "Service") => self.decode::<Service>(raw, version),
+            ("discovery.k8s.io", "EndpointSlice") => self.decode::<EndpointSlice>(raw, version),
             ("k8s.cni.cncf.io", "NetworkAttachmentDefinition") => {
                 self.decode::<NetworkAttachmentDefinition>(raw, version);
             }

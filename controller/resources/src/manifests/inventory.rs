@@ -9,7 +9,7 @@ use super::{Problem, SourceLocation};
 use crate::Violation;
 use crate::cnc::ClusterNetworkConnect;
 use crate::nad::NetworkAttachmentDefinition;
-use crate::object::{Namespace, Node, Object, ObjectMeta, Service};
+use crate::object::{EndpointSlice, Namespace, Node, Object, ObjectMeta, Service};
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
 /// Namespace and name of an object, which are unique in its kind.
@@ -183,6 +183,8 @@ pub struct Inventory {
     pub nodes: Objects<Node>,
     /// Services.
     pub services: Objects<Service>,
+    /// Endpoints of services.
+    pub endpoint_slices: Objects<EndpointSlice>,
     /// Network attachment definitions.
     pub network_attachment_definitions: Objects<NetworkAttachmentDefinition>,
     /// User-defined networks of single namespaces.
@@ -238,6 +240,7 @@ inventory_kinds! {
     Namespace, namespaces, |_| Vec::new();
     Node, nodes, |_| Vec::new();
     Service, services, |_| Vec::new();
+    EndpointSlice, endpoint_slices, |_| Vec::new();
     NetworkAttachmentDefinition, network_attachment_definitions, |_| Vec::new();
     UserDefinedNetwork, user_defined_networks, |udn| udn.spec.violations();
     ClusterUserDefinedNetwork, cluster_user_defined_networks, |cudn| cudn.spec.violations();

@@ -4,7 +4,7 @@
 //! So an object of an unknown kind is ignored only if its kind is probably spelled as intended.
 
 /// `apiVersion` and kind of the objects that Patchbay reads.
-const READ_KINDS: [(&str, &str); 8] = [
+const READ_KINDS: [(&str, &str); 9] = [
     ("k8s.ovn.org/v1", "ClusterNetworkConnect"),
     ("k8s.ovn.org/v1", "ClusterUserDefinedNetwork"),
     ("k8s.ovn.org/v1", "UserDefinedNetwork"),
@@ -12,6 +12,7 @@ const READ_KINDS: [(&str, &str); 8] = [
     ("v1", "Namespace"),
     ("v1", "Node"),
     ("v1", "Service"),
+    ("discovery.k8s.io/v1", "EndpointSlice"),
     ("v1", "List"),
 ];
 
@@ -116,7 +117,6 @@ mod tests {
             ("apps", "Deployment"),
             ("serving.knative.dev", "Service"),
             ("longhorn.io", "Node"),
-            ("discovery.k8s.io", "EndpointSlice"),
             ("k8s.cni.cncf.io", "IPAMClaim"),
             ("k8s.cni.cncf.io", "MultiNetworkPolicy"),
             ("policy.networking.k8s.io", "ClusterNetworkPolicy"),

@@ -1,5 +1,7 @@
 //! Objects of the core group, version `v1`.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -110,7 +112,7 @@ pub struct Service {
     /// Specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spec: Option<ServiceSpec>,
-    /// Status, which nothing here reads.
+    /// Status: addresses of the load balancer outside of the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Value>,
 }
@@ -130,16 +132,19 @@ pub struct ServiceSpec {
     /// Cluster IPs, one of each IP family; the first one is [`cluster_ip`](Self::cluster_ip).
     #[serde(rename = "clusterIPs", skip_serializing_if = "Option::is_none")]
     pub cluster_ips: Option<Vec<String>>,
+    /// Addresses outside of the cluster that lead to the service.
     #[serde(rename = "externalIPs", skip_serializing_if = "Option::is_none")]
-    external_ips: Option<Vec<String>>,
+    pub external_ips: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     external_name: Option<String>,
+    /// `Cluster` or `Local`: endpoints of node ports and external addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
-    external_traffic_policy: Option<String>,
+    pub external_traffic_policy: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     health_check_node_port: Option<i32>,
+    /// `Cluster` or `Local`: endpoints of cluster IPs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    internal_traffic_policy: Option<String>,
+    pub internal_traffic_policy: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ip_families: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -153,18 +158,41 @@ pub struct ServiceSpec {
     /// Ports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ports: Option<Vec<ServicePort>>,
+    /// `Some(true)`: endpoints count whatever their conditions are.
     #[serde(skip_serializing_if = "Option::is_none")]
-    publish_not_ready_addresses: Option<bool>,
+    pub publish_not_ready_addresses: Option<bool>,
+    /// Labels of the service's pods.
     #[serde(skip_serializing_if = "Option::is_none")]
-    selector: Option<Value>,
+    pub selector: Option<BTreeMap<String, String>>,
+    /// `None` as a text, or `ClientIP`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    session_affinity: Option<String>,
+    pub session_affinity: Option<String>,
+    /// Time of the affinity.
     #[serde(skip_serializing_if = "Option::is_none")]
-    session_affinity_config: Option<Value>,
+    pub session_affinity_config: Option<SessionAffinityConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]
     traffic_distribution: Option<String>,
+    /// `ClusterIP`, `NodePort`, `LoadBalancer` or `ExternalName`; `None`: `ClusterIP`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    type_: Option<String>,
+    pub type_: Option<String>,
+}
+
+/// Settings of a service's session affinity.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct SessionAffinityConfig {
+    /// Settings of affinity `ClientIP`.
+    #[serde(rename = "clientIP", skip_serializing_if = "Option::is_none")]
+    pub client_ip: Option<ClientIpConfig>,
+}
+
+/// Settings of session affinity `ClientIP`.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ClientIpConfig {
+    /// Time in seconds; `None`: three hours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<i32>,
 }
 
 /// A port of a service.
@@ -173,16 +201,20 @@ pub struct ServiceSpec {
 pub struct ServicePort {
     #[serde(skip_serializing_if = "Option::is_none")]
     app_protocol: Option<String>,
+    /// Name; `None`: the service has only one port.
     #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
+    pub name: Option<String>,
+    /// Port of the nodes' addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
-    node_port: Option<i32>,
-    port: i32,
+    pub node_port: Option<i32>,
+    /// Port of cluster IPs.
+    pub port: i32,
     /// `TCP`, `UDP` or `SCTP`; `None`: TCP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
+    /// Number, or name of a container's port, of the pods; `None`: as `port`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    target_port: Option<Value>,
+    pub target_port: Option<Value>,
 }
 
 core_object!(Service, "services", true);
@@ -226,7 +258,7 @@ pub struct ConfigMap {
     /// Metadata.
     pub metadata: ObjectMeta,
     /// Entries.
-    pub data: Option<std::collections::BTreeMap<String, String>>,
+    pub data: Option<BTreeMap<String, String>>,
 }
 
 core_object!(ConfigMap, "configmaps", true);

@@ -6,15 +6,17 @@
 
 mod core;
 mod custom;
+mod discovery;
 mod meta;
 
 use std::collections::BTreeMap;
 
 pub use self::core::{
-    ConfigMap, Namespace, NamespaceSpec, Node, NodeSpec, Pod, PodSpec, PodStatus, Service,
-    ServicePort, ServiceSpec,
+    ClientIpConfig, ConfigMap, Namespace, NamespaceSpec, Node, NodeSpec, Pod, PodSpec, PodStatus,
+    Service, ServicePort, ServiceSpec, SessionAffinityConfig,
 };
 pub use custom::{ApiVersion, KindName, MetadataOnly};
+pub use discovery::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 pub use meta::{
     Condition, LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference, Time,
 };

@@ -6,9 +6,14 @@ mod objects;
 use std::collections::BTreeMap;
 
 use ipnet::IpNet;
+use patchbay_engine::db::Snapshot;
+use patchbay_engine::txn::Transaction;
 use patchbay_model::{ClusterSettings, GatewayMode, IpFamily, NetworkObjects};
 use patchbay_networks::{NetworkController, ZoneNetworks};
+use patchbay_resources::conversion;
+use patchbay_rows::PlanError;
 use patchbay_schemas::uuids::UuidSource;
+use patchbay_services::{ServiceController, ZoneServices};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -124,8 +129,39 @@ struct World {
     started: u64,
 }
 
+#[derive(Default)]
 struct Controllers {
     networks: NetworkController,
+    services: ServiceController,
+}
+
+/// What the controllers read.
+struct Inputs {
+    networks: ZoneNetworks,
+    services: ZoneServices,
+}
+
+impl Controllers {
+    fn new(seed: u64) -> Self {
+        Self {
+            networks: NetworkController::new(UuidSource::seeded(seed)),
+            services: ServiceController::new(UuidSource::seeded(seed)),
+        }
+    }
+
+    /// The first transaction that one of the controllers wants.
+    fn plan(
+        &mut self,
+        inputs: &Inputs,
+        snapshot: &Snapshot,
+    ) -> Result<Option<Transaction>, PlanError> {
+        let plan = self.networks.plan(&inputs.networks, snapshot)?;
+        if plan.transaction.is_some() {
+            return Ok(plan.transaction);
+        }
+        let plan = self.services.plan(&inputs.services, snapshot)?;
+        Ok(plan.transaction)
+    }
 }
 
 impl World {
@@ -151,10 +187,7 @@ impl World {
             match op {
                 Op::StartController => {
                     self.started += 1;
-                    let uuids = UuidSource::seeded(self.started);
-                    self.controllers = Some(Controllers {
-                        networks: NetworkController::new(uuids),
-                    });
+                    self.controllers = Some(Controllers::new(self.started));
                 }
                 Op::StopController => self.controllers = None,
                 Op::Settle => differences.extend(self.settle()?),
@@ -186,29 +219,38 @@ impl World {
         let services = self.objects.services()?;
         let nodes = self.objects.nodes()?;
         let objects = NetworkObjects {
-            networks: patchbay_resources::conversion::networks(&definitions, &namespaces),
+            networks: conversion::networks(&definitions, &namespaces),
             definitions: definitions
                 .iter()
-                .map(patchbay_resources::conversion::definition)
+                .map(conversion::definition)
                 .map(|definition| (definition.key.clone(), definition))
                 .collect(),
             nodes: objects::node_objects(&nodes),
-            services: services
-                .iter()
-                .map(patchbay_resources::conversion::service_object)
-                .collect(),
+            services: services.iter().map(conversion::service_object).collect(),
         };
-        let inputs = ZoneNetworks::read(&objects, &self.node, &self.settings);
+        let mut zone_services = ZoneServices::new(&self.node, &self.settings);
+        zone_services.set_networks(&objects.networks);
+        for node in &objects.nodes {
+            zone_services.put_node(*node);
+        }
+        for service in services.iter().map(conversion::network_service) {
+            zone_services.put_service(service);
+        }
+        let slices = self.objects.slices()?;
+        for slice in slices.iter().filter_map(conversion::endpoint_slice) {
+            zone_services.put_slice(slice);
+        }
+        let inputs = Inputs {
+            networks: ZoneNetworks::read(&objects, &self.node, &self.settings),
+            services: zone_services,
+        };
         for _ in 0..MAX_PASSES {
-            let plan = controllers
-                .networks
-                .plan(&inputs, &self.northbound.snapshot())
-                .map_err(|error| error.to_string())?;
-            let Some(transaction) = plan.transaction else {
-                let again = NetworkController::default()
-                    .plan(&inputs, &self.northbound.snapshot())
-                    .map_err(|error| error.to_string())?;
-                return Ok(again.transaction.map(|transaction| Difference {
+            let snapshot = self.northbound.snapshot();
+            let plan = controllers.plan(&inputs, &snapshot);
+            let Some(transaction) = plan.map_err(|error| error.to_string())? else {
+                let again = Controllers::default().plan(&inputs, &snapshot);
+                let again = again.map_err(|error| error.to_string())?;
+                return Ok(again.map(|transaction| Difference {
                     place: "a new controller".to_owned(),
                     missing: Vec::new(),
                     extra: vec![format!("{:?}", transaction.operations())],

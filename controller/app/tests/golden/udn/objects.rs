@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use patchbay_model::NodeObject;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
-use patchbay_resources::object::{Namespace, Service};
+use patchbay_resources::object::{EndpointSlice, Namespace, Service};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -71,6 +71,10 @@ impl Objects {
 
     pub(super) fn services(&self) -> Result<Vec<Service>, String> {
         self.typed("Service")
+    }
+
+    pub(super) fn slices(&self) -> Result<Vec<EndpointSlice>, String> {
+        self.typed("EndpointSlice")
     }
 
     pub(super) fn nodes(&self) -> Result<Vec<AnnotatedNode>, String> {

@@ -1,0 +1,82 @@
+//! Commits of rows that a capability keeps with the row engine.
+
+use patchbay_engine::db::Snapshot;
+use patchbay_rows::{Change, PlanError};
+
+use super::{MAX_ATTEMPTS, ZoneError, applied_warning};
+use crate::northbound::{CommitError, Northbound};
+
+/// Commits what `plan` finds to do, until that is nothing. `subject` names the rows in errors and
+/// warnings. Returns warnings about lost replies.
+pub(super) async fn commit_rows(
+    northbound: &mut impl Northbound,
+    subject: &'static str,
+    mut plan: impl FnMut(&Snapshot) -> Result<Change, PlanError>,
+) -> Result<Vec<String>, ZoneError> {
+    let mut warnings = Vec::new();
+    let mut attempt = 1;
+    loop {
+        let change = plan(&northbound.snapshot()).map_err(|source| ZoneError::Plan {
+            subject: subject.to_owned(),
+            source,
+        })?;
+        let Some(transaction) = change.transaction else {
+            break;
+        };
+        match northbound.commit(transaction).await {
+            Ok(()) if change.more => {}
+            Ok(()) => break,
+            Err(CommitError::Rejected(_)) if attempt < MAX_ATTEMPTS => attempt += 1,
+            Err(CommitError::Unknown(reason)) => {
+                wait_for_outcome(northbound, subject.to_owned(), &reason).await?;
+                // The next plan shows how much of a partial change is applied.
+                if change.more {
+                    continue;
+                }
+                let next = plan(&northbound.snapshot());
+                if next.is_ok_and(|change| change.transaction.is_none()) {
+                    warnings.push(applied_warning(subject, &reason));
+                    break;
+                }
+            }
+            Err(CommitError::NotSent(reason)) => {
+                wait_for_database(northbound, subject.to_owned(), reason).await?;
+            }
+            Err(source) => {
+                return Err(ZoneError::Commit {
+                    subject: subject.to_owned(),
+                    source,
+                });
+            }
+        }
+    }
+    Ok(warnings)
+}
+
+/// Waits until the snapshot follows the database, after a transaction that was not sent.
+pub(super) async fn wait_for_database(
+    northbound: &mut impl Northbound,
+    subject: String,
+    reason: String,
+) -> Result<(), ZoneError> {
+    let waited = northbound.wait_for_outcome().await;
+    waited.map_err(|source| ZoneError::NotSent {
+        subject,
+        reason,
+        source,
+    })
+}
+
+/// Waits until the snapshot shows the outcome of a transaction whose reply was lost.
+pub(super) async fn wait_for_outcome(
+    northbound: &mut impl Northbound,
+    subject: String,
+    reason: &str,
+) -> Result<(), ZoneError> {
+    let waited = northbound.wait_for_outcome().await;
+    waited.map_err(|source| ZoneError::Unknown {
+        subject,
+        reason: reason.to_owned(),
+        source,
+    })
+}

@@ -1,0 +1,284 @@
+//! Services on the row engine: which parts there are, and the rows of each.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use patchbay_engine::db::Snapshot;
+use patchbay_model::{Service, ServiceKey, ServicePort, Transport};
+use patchbay_rows::{Capability, Change, Engine, Layout, PartRows, PlanError, Reader};
+use patchbay_schemas::uuids::UuidSource;
+
+use super::inputs::{ServiceCell, ZoneServices};
+use super::load_balancers::load_balancers;
+use super::problem::ServiceProblem;
+use super::rules::{PortAddresses, Scene, ServiceRules};
+use super::tables::{DEFAULT_ROUTER, Tables};
+
+/// Keeps the load balancers of one zone's services as they should be. See `patchbay_rows`.
+#[derive(Debug)]
+pub struct ServiceController {
+    engine: Engine<Services>,
+}
+
+impl Default for ServiceController {
+    fn default() -> Self {
+        Self::new(UuidSource::random())
+    }
+}
+
+impl ServiceController {
+    /// A controller that takes the placeholders of new rows from `uuids`.
+    pub fn new(uuids: UuidSource) -> Self {
+        Self {
+            engine: Engine::new(uuids),
+        }
+    }
+
+    /// Plans what makes the services' rows right in the database. In a database with
+    /// OVN-Kubernetes' default network, load balancers that are there stay as they are.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the rows.
+    pub fn plan(
+        &mut self,
+        services: &ZoneServices,
+        snapshot: &Snapshot,
+    ) -> Result<Change, PlanError> {
+        self.engine.plan(services, snapshot).into_change()
+    }
+
+    /// Reasons why services are not forwarded as their objects say, as the last plan has found
+    /// them, in the order of networks and services.
+    pub fn problems(&self) -> impl Iterator<Item = (&ServiceKey, &ServiceProblem)> {
+        let reports = self.engine.reports();
+        reports.flat_map(|(part, problems)| problems.iter().map(|problem| (&part.service, problem)))
+    }
+}
+
+/// A service in the primary network of its namespace.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(super) struct Part {
+    network: Arc<str>,
+    service: ServiceKey,
+}
+
+impl Part {
+    /// The part of the network and service that a row names. `None`: it names no service.
+    pub(super) fn new(network: &str, owner: &str) -> Option<Self> {
+        let (namespace, name) = owner.split_once('/')?;
+        Some(Self {
+            network: network.into(),
+            service: ServiceKey {
+                namespace: namespace.into(),
+                name: name.into(),
+            },
+        })
+    }
+}
+
+/// The addresses of all nodes.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct NodeAddresses;
+
+/// The services of a zone, as a capability of the row engine.
+#[derive(Debug)]
+pub(super) struct Services {
+    tables: Tables,
+}
+
+type Rows = PartRows<Vec<ServiceProblem>>;
+
+impl Capability for Services {
+    type Part = Part;
+    type Inputs = ZoneServices;
+    type Group = ();
+    type Report = Vec<ServiceProblem>;
+    type SharedKey = NodeAddresses;
+    type Shared = BTreeSet<IpAddr>;
+
+    fn declare(layout: &mut Layout<Part>) -> Self {
+        Self {
+            tables: Tables::declare(layout),
+        }
+    }
+
+    fn group(&self, _: &Part) {}
+
+    fn comment(&self, (): &()) -> String {
+        "patchbay: services".to_owned()
+    }
+
+    fn parts(&self, cell: &ServiceCell, inputs: &ZoneServices, part: &mut dyn FnMut(Part)) {
+        let of = |network: &Arc<str>, service: &ServiceKey| Part {
+            network: network.clone(),
+            service: service.clone(),
+        };
+        match cell {
+            ServiceCell::Service(key) => {
+                let network = inputs.primary_network(&key.namespace);
+                let known = network.filter(|_| inputs.service(key).is_some());
+                known.into_iter().for_each(|network| part(of(network, key)));
+            }
+            ServiceCell::Namespace(namespace) => {
+                let network = inputs.primary_network(namespace);
+                if let Some(network) = network {
+                    let services = inputs.services_in(namespace);
+                    services.for_each(|service| part(of(network, service)));
+                }
+            }
+            ServiceCell::Zone
+            | ServiceCell::Node
+            | ServiceCell::NodeAddresses
+            | ServiceCell::Network(_)
+            | ServiceCell::Unread => {}
+        }
+    }
+
+    fn exists(&self, part: &Part, inputs: &ZoneServices) -> bool {
+        inputs.primary_network(&part.service.namespace) == Some(&part.network)
+            && inputs.service(&part.service).is_some()
+    }
+
+    fn shared(&self, NodeAddresses: &NodeAddresses, reader: &Reader<'_, Self>) -> BTreeSet<IpAddr> {
+        reader.read(&ServiceCell::NodeAddresses).node_addresses()
+    }
+
+    fn rows(&self, part: &Part, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        let is_shared = reader.row(self.tables.routers, DEFAULT_ROUTER).is_some();
+        reader.read(&ServiceCell::Network(part.network.clone()));
+        let inputs = reader.read(&ServiceCell::Unread);
+        let is_unknown = inputs.network(&part.network).is_none();
+        if is_shared || is_unknown && inputs.may_exist(&part.network) {
+            rows.keep_rest();
+        }
+        reader.read(&ServiceCell::Namespace(part.service.namespace.clone()));
+        let inputs = reader.read(&ServiceCell::Service(part.service.clone()));
+        if !self.exists(part, inputs) {
+            return;
+        }
+        if let Some(service) = inputs.service(&part.service) {
+            self.service(part, service, is_shared, reader, rows);
+        }
+    }
+}
+
+impl Services {
+    fn service(
+        &self,
+        part: &Part,
+        service: &Service,
+        is_shared: bool,
+        reader: &Reader<'_, Self>,
+        rows: &mut Rows,
+    ) {
+        reader.read(&ServiceCell::Zone);
+        let inputs = reader.read(&ServiceCell::Node);
+        let network = inputs.network(&part.network);
+        let Some(network) = network.filter(|network| network.transport != Transport::Evpn) else {
+            return rows.keep_rest();
+        };
+        let place = inputs.place(network);
+        let scene = Scene {
+            settings: inputs.settings(),
+            node: inputs.zone(),
+            network,
+            place: place.as_ref(),
+            service,
+        };
+        let mut problems: Vec<ServiceProblem> =
+            service.problems.iter().cloned().map(Into::into).collect();
+        let mut outside = BTreeSet::new();
+        let mut rules = ServiceRules::new();
+        let has_address = !service.cluster_ips.is_empty();
+        for port in service.ports.iter().filter(|_| has_address) {
+            let addresses = claimed(service, port, reader, &mut problems);
+            let backends = scene.add_rules(
+                port,
+                &addresses,
+                inputs.slices(&service.key, &network.name),
+                rules.entry(port.protocol).or_default(),
+                &mut problems,
+            );
+            outside.extend(backends.outside(network));
+        }
+        if !outside.is_empty() {
+            let nodes = reader.shared(&NodeAddresses);
+            problems.extend(outside.difference(&nodes).map(|address| {
+                ServiceProblem::OutsideEndpoint {
+                    address: *address,
+                    network: network.name.clone(),
+                }
+            }));
+        }
+        let made = load_balancers(
+            network,
+            service,
+            inputs.settings(),
+            inputs.zone(),
+            place.as_ref(),
+            rules,
+        );
+        let table = self.tables.load_balancers;
+        for made in made {
+            // OVN-Kubernetes knows the endpoints of its load balancers better than manifests do.
+            if is_shared && reader.row(table, &made.row.name).is_some() {
+                continue;
+            }
+            let mut added = rows.put(table, &made.row);
+            for group in made.groups {
+                added.held_by(self.tables.of_group, group);
+            }
+            for router in made.routers {
+                added.held_by(self.tables.of_router, router);
+            }
+            for switch in made.switches {
+                added.held_by(self.tables.of_switch, switch);
+            }
+        }
+        rows.report(problems);
+    }
+}
+
+/// The addresses and the node port of a port that no other service has.
+fn claimed(
+    service: &Service,
+    port: &ServicePort,
+    reader: &Reader<'_, Services>,
+    problems: &mut Vec<ServiceProblem>,
+) -> PortAddresses {
+    let protocol = port.protocol;
+    let mut free = |addresses: &[IpAddr]| {
+        let mut addresses = addresses.to_vec();
+        addresses.retain(|address| {
+            let other = reader.claim("address", (protocol, address, port.port));
+            if let Some(other) = other {
+                problems.push(ServiceProblem::AddressTaken {
+                    address: *address,
+                    protocol,
+                    port: port.port,
+                    other: other.service.clone(),
+                });
+            }
+            other.is_none()
+        });
+        addresses
+    };
+    let (cluster_ips, external_ips) = (free(&service.cluster_ips), free(&service.external_ips));
+    let node_port = port.node_port.filter(|node_port| {
+        let other = reader.claim("node port", (protocol, node_port));
+        if let Some(other) = other {
+            problems.push(ServiceProblem::NodePortTaken {
+                protocol,
+                port: *node_port,
+                other: other.service.clone(),
+            });
+        }
+        other.is_none()
+    });
+    PortAddresses {
+        cluster_ips,
+        external_ips,
+        node_port,
+    }
+}
