@@ -119,6 +119,7 @@ impl Uplink {
     }
 
     /// The uplink with the families of the cluster only.
+    #[must_use]
     pub fn of_families(mut self, settings: &ClusterSettings) -> Self {
         self.addresses
             .retain(|address| settings.has_family(IpFamily::of_net(*address)));

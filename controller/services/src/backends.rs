@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use patchbay_model::{
-    Endpoint, EndpointSlice, EndpointState, IpFamily, Network, Service, ServicePort,
+    Endpoint, EndpointPort, EndpointSlice, EndpointState, IpFamily, Network, Service, ServicePort,
 };
 
 use super::problem::ServiceProblem;
@@ -36,9 +36,7 @@ impl<'a> PortEndpoints<'a> {
         let mut by_number = BTreeMap::<u16, Vec<&Endpoint>>::new();
         for slice in slices {
             let mut ports = slice.ports.iter();
-            let is_it = |of: &&patchbay_model::EndpointPort| {
-                of.protocol == port.protocol && of.name == port.name
-            };
+            let is_it = |of: &&EndpointPort| of.protocol == port.protocol && of.name == port.name;
             if let Some(found) = ports.find(is_it) {
                 let endpoints = by_number.entry(found.port).or_default();
                 endpoints.extend(&slice.endpoints);
