@@ -1,12 +1,8 @@
 //! Columns that options and remotes name: `db:DATABASE,TABLE,COLUMN` (ovsdb-server(1)).
 
-use std::sync::Arc;
-
-use patchbay_schemas::atom::{Atom, AtomType};
-use patchbay_schemas::datum::Datum;
+use patchbay_schemas::atom::AtomType;
 
 use crate::database_set::DatabaseSet;
-use crate::served_database::ServedDatabase;
 
 /// Beginning of a text that names a column.
 pub(crate) const COLUMN_PREFIX: &str = "db:";
@@ -70,27 +66,5 @@ impl DatabaseColumn {
             ));
         }
         Ok(())
-    }
-
-    /// The database, if it is served now.
-    pub(crate) fn served(&self, databases: &DatabaseSet) -> Option<Arc<ServedDatabase>> {
-        databases.get(&self.database)
-    }
-
-    /// The first string in the column that is not empty.
-    #[cfg(feature = "tls")]
-    pub(crate) fn first_string(&self, databases: &DatabaseSet) -> Option<String> {
-        let snapshot = self.served(databases)?.snapshot();
-        let (id, table) = snapshot.schema().table_by_name(&self.table)?;
-        let column = table.column_id(&self.name)?;
-        snapshot.table(id).iter().find_map(|row| {
-            let Datum::Set(atoms) = &*row.get(column) else {
-                return None;
-            };
-            atoms.iter().find_map(|atom| match atom {
-                Atom::String(text) if !text.is_empty() => Some(text.to_string()),
-                _ => None,
-            })
-        })
     }
 }

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use patchbay_schemas::atom::Atom;
+use patchbay_schemas::datum::Datum;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -53,7 +55,7 @@ impl Keys {
             if !option.starts_with(COLUMN_PREFIX) {
                 return Some(option.clone());
             }
-            DatabaseColumn::parse(option)?.first_string(databases)
+            first_string(databases, &DatabaseColumn::parse(option)?)
         };
         let required = |option, name: &'static str| value(option).ok_or(TlsError::Missing(name));
         let private_key = required(&options.private_key, "Private key")?;
@@ -82,6 +84,22 @@ impl Keys {
             )?,
         })
     }
+}
+
+/// The first string in a column that is not empty.
+fn first_string(databases: &DatabaseSet, column: &DatabaseColumn) -> Option<String> {
+    let snapshot = databases.get(&column.database)?.snapshot();
+    let (id, table) = snapshot.schema().table_by_name(&column.table)?;
+    let place = table.column_id(&column.name)?;
+    snapshot.table(id).iter().find_map(|row| {
+        let Datum::Set(atoms) = &*row.get(place) else {
+            return None;
+        };
+        atoms.iter().find_map(|atom| match atom {
+            Atom::String(text) if !text.is_empty() => Some(text.to_string()),
+            _ => None,
+        })
+    })
 }
 
 /// Reads the certificates in a file, of which there is at least one.

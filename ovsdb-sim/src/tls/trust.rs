@@ -10,7 +10,7 @@ use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::{self, CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::server::{ParsedCertificate, VerifierBuilderError, WebPkiClientVerifier};
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
 
 use super::TlsError;
@@ -30,8 +30,10 @@ pub(super) fn client_verifier(
     };
     let verifier =
         WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), provider.clone());
-    let verifier: Result<_, VerifierBuilderError> = verifier.build();
-    Ok(verifier.map_err(TlsError::Authorities)?)
+    let verifier = verifier
+        .build()
+        .map(|verifier| verifier as Arc<dyn ClientCertVerifier>);
+    verifier.map_err(TlsError::Authorities)
 }
 
 /// The verifier of a peer to which this server connects.
