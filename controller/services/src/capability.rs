@@ -117,14 +117,16 @@ impl Capability for Services {
         match cell {
             ServiceCell::Service(key) => {
                 let network = inputs.primary_network(&key.namespace);
-                let known = network.filter(|_| inputs.service(key).is_some());
-                known.into_iter().for_each(|network| part(of(network, key)));
+                if let Some(network) = network.filter(|_| inputs.service(key).is_some()) {
+                    part(of(network, key));
+                }
             }
             ServiceCell::Namespace(namespace) => {
                 let network = inputs.primary_network(namespace);
                 if let Some(network) = network {
-                    let services = inputs.services_in(namespace);
-                    services.for_each(|service| part(of(network, service)));
+                    for service in inputs.services_in(namespace) {
+                        part(of(network, service));
+                    }
                 }
             }
             ServiceCell::Zone
