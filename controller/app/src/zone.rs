@@ -61,14 +61,12 @@ impl<N> ZoneReconciler<N> {
     /// Creates a reconciler for the database of a zone, which is named for its node. `uuids` are
     /// the placeholders of new rows.
     pub fn new(zone: impl Into<String>, northbound: N, mut uuids: UuidSource) -> Self {
-        let mut seeded = || UuidSource::seeded(uuids.next_uuid().as_u64_pair().0);
-        let networks = NetworkController::new(seeded());
-        let services = ServiceController::new(seeded());
+        let (networks, services) = uuids.next_uuid().as_u64_pair();
         Self {
             zone: zone.into(),
             northbound,
-            networks,
-            services,
+            networks: NetworkController::new(UuidSource::seeded(networks)),
+            services: ServiceController::new(UuidSource::seeded(services)),
             connects: ZoneController::new(uuids),
         }
     }

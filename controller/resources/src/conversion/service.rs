@@ -241,7 +241,7 @@ mod tests {
 
     use super::*;
 
-    fn read(spec: Value, status: Value) -> NetworkService {
+    fn read(spec: &Value, status: &Value) -> NetworkService {
         let object = json!({
             "metadata": {"name": "web", "namespace": "red"}, "spec": spec, "status": status,
         });
@@ -250,17 +250,17 @@ mod tests {
 
     #[test]
     fn services_without_cluster_ip_are_left_out() {
-        let service = |spec: Value| {
+        let service = |spec: &Value| {
             let object = json!({"metadata": {"name": "web", "namespace": "red"}, "spec": spec});
             super::service(&serde_json::from_value(object).unwrap())
         };
         let ports =
             json!([{"port": 80}, {"port": 81, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]);
-        let read = service(json!({"clusterIP": "10.96.0.10", "ports": ports})).unwrap();
+        let read = service(&json!({"clusterIP": "10.96.0.10", "ports": ports})).unwrap();
         assert_eq!(read.namespace, "red");
         assert_eq!(read.protocols.len(), 2);
-        assert_eq!(service(json!({"clusterIP": "None", "ports": ports})), None);
-        assert_eq!(service(json!({"ports": ports})), None);
+        assert_eq!(service(&json!({"clusterIP": "None", "ports": ports})), None);
+        assert_eq!(service(&json!({"ports": ports})), None);
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
             "clusterIP": "10.96.0.10", "clusterIPs": ["10.96.0.10", "fd00::a"],
             "sessionAffinity": "ClientIP", "ports": [{"port": 80}],
         });
-        let service = read(spec, Value::Null);
+        let service = read(&spec, &Value::Null);
         assert_eq!(service.cluster_ips.len(), 2);
         assert_eq!(service.affinity_timeout, Some(10_800));
         assert!(!service.is_internal_local && !service.is_external_local);
@@ -284,7 +284,7 @@ mod tests {
         let status = json!({"loadBalancer": {"ingress": [{"ip": "5.6.7.8"}, {"hostname": "x"}]}});
         let spec =
             |type_| json!({"type": type_, "clusterIP": "10.96.0.1", "externalIPs": ["1.2.3.4"]});
-        let addresses = |type_| read(spec(type_), status.clone()).external_ips.len();
+        let addresses = |type_| read(&spec(type_), &status).external_ips.len();
         assert_eq!(addresses("LoadBalancer"), 2);
         assert_eq!(addresses("NodePort"), 1);
     }
@@ -295,7 +295,7 @@ mod tests {
             {"port": 80, "protocol": "ICMP"}, {"port": 0}, {"port": 81},
             {"port": 82, "nodePort": 70_000},
         ]});
-        let service = read(spec, Value::Null);
+        let service = read(&spec, &Value::Null);
         assert_eq!(service.ports.len(), 1);
         assert_eq!(service.external_ips.len(), 1);
         let problems: Vec<String> = service.problems.iter().map(ToString::to_string).collect();
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_mirrored_slice_names_its_network() {
-        let slice = |metadata: Value| {
+        let slice = |metadata: &Value| {
             let object = json!({
                 "metadata": metadata, "addressType": "IPv4",
                 "endpoints": [{"addresses": ["10.10.0.3"], "nodeName": "n1"}],
@@ -320,7 +320,7 @@ mod tests {
             });
             endpoint_slice(&serde_json::from_value(object).unwrap())
         };
-        let mirrored = slice(json!({
+        let mirrored = slice(&json!({
             "name": "web-x", "namespace": "blue", "labels": {MIRRORED_SERVICE: "web"},
             "annotations": {ENDPOINT_NETWORK: "blue_l3"},
         }));
@@ -328,8 +328,8 @@ mod tests {
         assert_eq!(mirrored.network.as_deref(), Some("blue_l3"));
         assert_eq!(mirrored.service.to_string(), "blue/web");
         assert_eq!((mirrored.endpoints.len(), mirrored.ports.len()), (1, 1));
-        let own = slice(json!({"name": "web-x", "labels": {SERVICE: "web"}})).unwrap();
+        let own = slice(&json!({"name": "web-x", "labels": {SERVICE: "web"}})).unwrap();
         assert_eq!(own.network, None);
-        assert_eq!(slice(json!({"name": "web-x"})), None);
+        assert_eq!(slice(&json!({"name": "web-x"})), None);
     }
 }
