@@ -226,7 +226,8 @@ mod tests {
             [format!("{udn}: spec.layer2.{member}"), cudn]
         };
         let both = |mend: &str| [mend.to_owned(), mend.to_owned()];
-        let overlap = "pod or join subnet overlaps with already configured internal subnets: transit switch subnet";
+        let overlap = "pod or join subnet overlaps with already configured internal subnets:";
+        let transit = r#"transit switch subnet "100.88.0.0/16""#;
         for (line, mend) in [
             (
                 r#"invalid primary network state for namespace "two": a valid primary user defined network"#.to_owned(),
@@ -244,11 +245,11 @@ mod tests {
                 ],
             ),
             (
-                format!(r#"{overlap} "100.88.0.0/16" overlaps user defined subnet "100.88.0.0/16""#),
+                format!(r#"{overlap} user defined subnet "100.88.0.0/16" overlaps {transit}"#),
                 config("subnets"),
             ),
             (
-                format!(r#"{overlap} "100.88.0.0/16" overlaps user defined join subnet "100.88.0.0/16""#),
+                format!(r#"{overlap} user defined join subnet "100.88.0.0/16" overlaps {transit}"#),
                 config("joinSubnets"),
             ),
             ("IPv6 only supports /64 host subnets".to_owned(), config("subnets")),

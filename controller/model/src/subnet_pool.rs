@@ -60,6 +60,21 @@ impl SubnetPool {
         pool
     }
 
+    /// The range.
+    pub const fn range(&self) -> IpNet {
+        self.subnetting.range()
+    }
+
+    /// Number at which the next search starts.
+    pub const fn position(&self) -> u64 {
+        self.next
+    }
+
+    /// Starts the next search at a number, as [`position`](Self::position) returned it.
+    pub const fn set_position(&mut self, number: u64) {
+        self.next = number;
+    }
+
     /// Family of the range.
     pub fn family(&self) -> IpFamily {
         IpFamily::of_net(self.subnetting.range())

@@ -3,17 +3,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use patchbay_resources::object::Namespace;
-use patchbay_resources::object::Object;
-use patchbay_resources::object::ObjectMeta;
-use patchbay_resources::object::{OwnerReference, Time};
+use patchbay_resources::object::{Namespace, Object, Time};
 use thiserror::Error;
 
 use super::cni::user_defined_config;
+use super::definition::{
+    MANAGED_ANNOTATIONS, add_finalizer, controller, has_finalizer, is_controlled_by,
+    remove_finalizer, rendered_meta,
+};
+use super::deletion::delete_definition;
+use super::manager::ManagerSettings;
 use super::render::{ConfigError, NetworkRequest, RequestError};
 use super::status;
+use super::workloads::Workloads;
 use patchbay_model::TUNNEL_KEYS;
-use patchbay_model::{ClusterSettings, NETWORK_ID, NETWORK_NAME, PRIMARY_NETWORK_LABEL};
+use patchbay_model::{NETWORK_ID, NETWORK_NAME, PRIMARY_NETWORK_LABEL};
 use patchbay_resources::manifests::{
     Inventory, InventoryKind, ObjectKey, Origin, Problem, Sourced, describe,
 };
@@ -21,12 +25,6 @@ use patchbay_resources::nad::{NetworkAttachmentDefinition, NetworkAttachmentDefi
 use patchbay_resources::selector::{self, LabelIndex};
 use patchbay_resources::udn::{NetworkRole, Transport, UserDefinedNetwork};
 
-/// Label of every attachment definition that was made for a custom resource.
-const USER_DEFINED_LABEL: &str = "k8s.ovn.org/user-defined-network";
-/// Finalizer of a network that pods may still use.
-const FINALIZER: &str = "k8s.ovn.org/user-defined-network-protection";
-/// Start of the annotations that are not copied from the custom resource.
-const MANAGED_ANNOTATIONS: &str = "k8s.ovn.org";
 /// What all definitions of a network say, wherever they are.
 const OF_THE_NETWORK: [&str; 3] = [NETWORK_NAME, NETWORK_ID, TUNNEL_KEYS];
 
@@ -55,26 +53,42 @@ enum AttachError {
     Foreign(ObjectKey),
 }
 
+/// An attachment definition in a namespace.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Attached {
+    Present,
+    /// Somebody deletes it.
+    Deleting,
+}
+
 /// Makes, updates and removes attachment definitions until they are what the custom resources ask
 /// for, in the order in which those were given, and writes the outcome into their status.
 ///
 /// What goes goes first: a namespace that one network leaves is free for another one, whichever was
-/// given first.
-pub(super) fn attach(inventory: &mut Inventory, settings: &ClusterSettings, now: &Time) {
-    remove_orphans(inventory);
+/// given first. A definition that pods use stays.
+pub(super) fn attach(
+    inventory: &mut Inventory,
+    workloads: &Workloads,
+    settings: &ManagerSettings,
+    now: &Time,
+) {
+    remove_orphans(inventory, workloads);
+    finish_deleted(inventory, workloads, now);
     let mut selected = selected_namespaces(inventory);
-    let left = remove_unselected(inventory, &selected);
+    let mut left = remove_unselected(inventory, workloads, &selected);
     let mut owners: Vec<(u64, Owner)> = Vec::new();
     owners.extend(
         inventory
             .user_defined_networks
             .iter()
+            .filter(|(_, udn)| udn.object.metadata.deletion_timestamp.is_none())
             .map(|(key, udn)| (udn.position, Owner::Udn(key.clone()))),
     );
     owners.extend(
         inventory
             .cluster_user_defined_networks
             .iter()
+            .filter(|(_, cudn)| cudn.object.metadata.deletion_timestamp.is_none())
             .map(|(key, cudn)| (cudn.position, Owner::Cudn(key.clone()))),
     );
     owners.sort_by_key(|(position, _)| *position);
@@ -82,9 +96,9 @@ pub(super) fn attach(inventory: &mut Inventory, settings: &ClusterSettings, now:
         match owner {
             Owner::Udn(key) => attach_udn(inventory, &key, settings, now),
             Owner::Cudn(key) => {
-                let known = left.get(&key).cloned().unwrap_or_default();
+                let left = left.remove(&key).unwrap_or_default();
                 let selected = selected.remove(&key).unwrap_or_default();
-                attach_cudn(inventory, &key, selected, &known, settings, now);
+                attach_cudn(inventory, &key, selected, &left, settings, now);
             }
         }
     }
@@ -95,7 +109,16 @@ enum Owner {
     Cudn(ObjectKey),
 }
 
-fn attach_udn(inventory: &mut Inventory, key: &ObjectKey, settings: &ClusterSettings, now: &Time) {
+/// What has come of the definitions in namespaces that a network no longer has.
+#[derive(Debug, Default)]
+struct Left {
+    /// The network's own annotations on definitions that were removed.
+    annotations: NetworkAnnotations,
+    /// Why other definitions stay.
+    errors: Vec<String>,
+}
+
+fn attach_udn(inventory: &mut Inventory, key: &ObjectKey, settings: &ManagerSettings, now: &Time) {
     let Some(udn) = inventory.user_defined_networks.get_mut(key) else {
         return;
     };
@@ -109,23 +132,23 @@ fn attach_udn(inventory: &mut Inventory, key: &ObjectKey, settings: &ClusterSett
             let known = NetworkAnnotations::new();
             attach_namespace(inventory, &udn, &request, &namespace, &known, settings)
         });
+    let outcome = match outcome {
+        Ok(Attached::Present) => status::UdnOutcome::Created,
+        Ok(Attached::Deleting) => status::UdnOutcome::DefinitionDeleted,
+        Err(error) => status::UdnOutcome::Failed(error.to_string()),
+    };
     if let Some(udn) = inventory.user_defined_networks.get_mut(key) {
-        status::udn_created(
-            &mut udn.object,
-            outcome.map_err(|error| error.to_string()),
-            now,
-        );
+        status::udn_created(&mut udn.object, outcome, now);
     }
 }
 
-/// Attaches a network to the selected namespaces. `known` has the annotations of the network's
-/// removed definitions.
+/// Attaches a network to the selected namespaces.
 fn attach_cudn(
     inventory: &mut Inventory,
     key: &ObjectKey,
     selected: BTreeSet<String>,
-    known: &NetworkAnnotations,
-    settings: &ClusterSettings,
+    left: &Left,
+    settings: &ManagerSettings,
     now: &Time,
 ) {
     let Some(cudn) = inventory.cluster_user_defined_networks.get_mut(key) else {
@@ -145,24 +168,104 @@ fn attach_cudn(
     let outcome = if cudn.object.spec.network.transport == Some(Transport::Evpn) {
         status::CudnOutcome::EvpnDisabled
     } else {
-        let mut errors = Vec::new();
+        let mut errors = left.errors.clone();
+        let mut deleting = Vec::new();
         for namespace in &selected {
             let attached = NetworkRequest::of_cudn(&key.name, &cudn.object.spec)
                 .map_err(AttachError::from)
                 .and_then(|request| {
+                    let known = &left.annotations;
                     attach_namespace(inventory, &cudn, &request, namespace, known, settings)
                 });
-            errors.extend(attached.err().map(|error| error.to_string()));
+            match attached {
+                Ok(Attached::Present) => {}
+                Ok(Attached::Deleting) => deleting.push(format!("{namespace}/{}", key.name)),
+                Err(error) => errors.push(error.to_string()),
+            }
         }
-        if errors.is_empty() {
-            status::CudnOutcome::Created(selected)
-        } else {
+        if !errors.is_empty() {
             status::CudnOutcome::Failed(errors)
+        } else if !deleting.is_empty() {
+            status::CudnOutcome::DefinitionsDeleted(deleting)
+        } else {
+            status::CudnOutcome::Created(selected)
         }
     };
     if let Some(cudn) = inventory.cluster_user_defined_networks.get_mut(key) {
-        status::cudn_created(&mut cudn.object, &outcome, now);
+        status::cudn_created(
+            &mut cudn.object,
+            &outcome,
+            settings.route_advertisements,
+            now,
+        );
     }
+}
+
+/// Removes the definitions of custom resources that are being deleted, and then the finalizer that
+/// keeps those.
+fn finish_deleted(inventory: &mut Inventory, workloads: &Workloads, now: &Time) {
+    let udns = inventory.user_defined_networks.iter();
+    let deleted: Vec<ObjectKey> = udns
+        .filter(|(_, udn)| is_deleted_with_finalizer(&udn.object))
+        .map(|(key, _)| key.clone())
+        .collect();
+    for key in deleted {
+        let Some(udn) = inventory.user_defined_networks.get(&key) else {
+            continue;
+        };
+        let nads = &inventory.network_attachment_definitions;
+        let is_own = nads
+            .get(&key)
+            .is_some_and(|nad| is_controlled_by(&nad.object, &udn.object));
+        let removed = if is_own {
+            delete_definition(inventory, workloads, &key)
+        } else {
+            Ok(())
+        };
+        let Some(udn) = inventory.user_defined_networks.get_mut(&key) else {
+            continue;
+        };
+        match removed {
+            Ok(()) => remove_finalizer(&mut udn.object.metadata),
+            Err(error) => {
+                let outcome = status::UdnOutcome::Failed(error.to_string());
+                status::udn_created(&mut udn.object, outcome, now);
+            }
+        }
+    }
+    let cudns = inventory.cluster_user_defined_networks.iter();
+    let deleted: Vec<ObjectKey> = cudns
+        .filter(|(_, cudn)| is_deleted_with_finalizer(&cudn.object))
+        .map(|(key, _)| key.clone())
+        .collect();
+    for key in deleted {
+        let Some(cudn) = inventory.cluster_user_defined_networks.get(&key) else {
+            continue;
+        };
+        let nads = inventory.network_attachment_definitions.iter();
+        let own: Vec<ObjectKey> = nads
+            .filter(|(_, nad)| is_controlled_by(&nad.object, &cudn.object))
+            .map(|(key, _)| key.clone())
+            .collect();
+        let mut errors = Vec::new();
+        for nad in own {
+            let removed = delete_definition(inventory, workloads, &nad);
+            errors.extend(removed.err().map(|error| error.to_string()));
+        }
+        let Some(cudn) = inventory.cluster_user_defined_networks.get_mut(&key) else {
+            continue;
+        };
+        if errors.is_empty() {
+            remove_finalizer(&mut cudn.object.metadata);
+        } else {
+            let outcome = status::CudnOutcome::Failed(errors);
+            status::cudn_definitions(&mut cudn.object, &outcome, now);
+        }
+    }
+}
+
+fn is_deleted_with_finalizer<T: Object>(object: &T) -> bool {
+    object.meta().deletion_timestamp.is_some() && has_finalizer(object.meta())
 }
 
 /// The namespaces that each ClusterUserDefinedNetwork selects. A namespace that is being deleted is
@@ -193,8 +296,8 @@ fn attach_namespace<T: InventoryKind>(
     request: &NetworkRequest<'_>,
     namespace: &str,
     known: &NetworkAnnotations,
-    settings: &ClusterSettings,
-) -> Result<(), AttachError> {
+    settings: &ManagerSettings,
+) -> Result<Attached, AttachError> {
     let primary = request.config.role() == NetworkRole::Primary;
     let labels = inventory
         .namespaces
@@ -206,7 +309,7 @@ fn attach_namespace<T: InventoryKind>(
     }
     let key = ObjectKey::namespaced(namespace, owner.object.name_any());
     let spec = NetworkAttachmentDefinitionSpec {
-        config: Some(request.render(&key.to_string(), settings)?),
+        config: Some(request.render(&key.to_string(), &settings.cluster)?),
     };
     let mut nad = NetworkAttachmentDefinition::new("", spec);
     nad.metadata = rendered_meta(&owner.object, &key);
@@ -226,10 +329,13 @@ fn attach_namespace<T: InventoryKind>(
             position: owner.position,
             object: nad,
         });
-        return Ok(());
+        return Ok(Attached::Present);
     };
     if !is_controlled_by(&existing.object, &owner.object) {
         return Err(AttachError::Foreign(key));
+    }
+    if existing.object.metadata.deletion_timestamp.is_some() {
+        return Ok(Attached::Deleting);
     }
     // Annotations and fields of other programs stay.
     let meta = &mut existing.object.metadata;
@@ -250,7 +356,7 @@ fn attach_namespace<T: InventoryKind>(
     add_finalizer(meta);
     existing.object.spec = nad.spec;
     existing.position = owner.position;
-    Ok(())
+    Ok(Attached::Present)
 }
 
 /// Name of the definition of a primary network in a namespace.
@@ -262,77 +368,26 @@ fn primary_nad(inventory: &Inventory, namespace: &str) -> Option<String> {
         .map(|(key, _)| key.name.clone())
 }
 
-fn rendered_meta<T: InventoryKind>(owner: &T, key: &ObjectKey) -> ObjectMeta {
-    let copied = owner
-        .annotations()
-        .iter()
-        .filter(|(key, _)| !key.starts_with(MANAGED_ANNOTATIONS));
-    let annotations: std::collections::BTreeMap<_, _> = copied
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
-    let mut labels = owner.labels().clone();
-    labels.insert(USER_DEFINED_LABEL.into(), String::new());
-    ObjectMeta {
-        namespace: key.namespace.clone(),
-        name: Some(key.name.clone()),
-        labels: Some(labels),
-        annotations: (!annotations.is_empty()).then_some(annotations),
-        finalizers: Some(vec![FINALIZER.into()]),
-        owner_references: Some(vec![OwnerReference {
-            api_version: T::api_version(),
-            kind: T::KIND.to_owned(),
-            name: owner.name_any(),
-            // Manifests have no uid: only a cluster hands them out.
-            uid: owner.uid().unwrap_or_default(),
-            controller: Some(true),
-            block_owner_deletion: Some(true),
-        }]),
-        ..ObjectMeta::default()
-    }
-}
-
-fn add_finalizer(meta: &mut ObjectMeta) {
-    let finalizers = meta.finalizers.get_or_insert_default();
-    if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
-        finalizers.push(FINALIZER.into());
-    }
-}
-
-fn controller(nad: &NetworkAttachmentDefinition) -> Option<&OwnerReference> {
-    nad.owner_references()
-        .iter()
-        .find(|owner| owner.controller == Some(true))
-}
-
-/// Whether the definition was made for this object. Where only one side has a uid, it came from a
-/// cluster and the other side from a manifest: then the names decide.
-fn is_controlled_by<T: InventoryKind>(nad: &NetworkAttachmentDefinition, object: &T) -> bool {
-    controller(nad).is_some_and(|owner| {
-        let uid = object.uid().unwrap_or_default();
-        owner.api_version == T::api_version()
-            && owner.kind == T::KIND
-            && owner.name == object.name_any()
-            && (owner.uid == uid || owner.uid.is_empty() || uid.is_empty())
-    })
-}
-
-/// Removes definitions of an earlier run whose custom resource no longer exists. Definitions in the
-/// manifests stay.
-fn remove_orphans(inventory: &mut Inventory) {
+/// Removes definitions whose custom resource no longer exists: those of an earlier run, and those
+/// that the garbage collector of a cluster deletes. Definitions in the manifests stay.
+fn remove_orphans(inventory: &mut Inventory, workloads: &Workloads) {
     let is_orphan = |nad: &Sourced<NetworkAttachmentDefinition>| {
-        let (Origin::State(_), Some(owner)) = (&nad.origin, controller(&nad.object)) else {
+        let Some(owner) = controller(&nad.object) else {
             return false;
         };
-        if owner.kind == UserDefinedNetwork::KIND {
+        let is_left = match nad.origin {
+            Origin::State(_) => true,
+            _ => is_deleted_with_finalizer(&nad.object),
+        };
+        let exists = if owner.kind == UserDefinedNetwork::KIND {
             let namespace = nad.object.namespace().unwrap_or_default();
             let key = ObjectKey::namespaced(namespace, &owner.name);
-            inventory.user_defined_networks.get(&key).is_none()
+            inventory.user_defined_networks.get(&key).is_some()
         } else {
-            inventory
-                .cluster_user_defined_networks
-                .named(&owner.name)
-                .is_none()
-        }
+            let cudns = &inventory.cluster_user_defined_networks;
+            cudns.named(&owner.name).is_some()
+        };
+        is_left && !exists
     };
     let nads = inventory.network_attachment_definitions.iter();
     let orphans: Vec<_> = nads
@@ -340,17 +395,23 @@ fn remove_orphans(inventory: &mut Inventory) {
         .map(|(key, _)| key.clone())
         .collect();
     for key in orphans {
-        inventory.network_attachment_definitions.remove(&key);
+        if let Err(error) = delete_definition(inventory, workloads, &key) {
+            inventory.warnings.push(Problem {
+                object: Some(format!("NetworkAttachmentDefinition {key}")),
+                message: error.to_string(),
+                ..Problem::default()
+            });
+        }
     }
 }
 
-/// Removes definitions from namespaces that their networks no longer select. Returns the annotations
-/// with the networks' ids and keys, which definitions in other namespaces keep.
+/// Removes definitions from namespaces that their networks no longer select. The annotations with
+/// the networks' ids and keys are returned, which definitions in other namespaces keep.
 fn remove_unselected(
     inventory: &mut Inventory,
+    workloads: &Workloads,
     selected: &BTreeMap<ObjectKey, BTreeSet<String>>,
-) -> BTreeMap<ObjectKey, NetworkAnnotations> {
-    let mut left = BTreeMap::<ObjectKey, NetworkAnnotations>::new();
+) -> BTreeMap<ObjectKey, Left> {
     let mut unselected = Vec::new();
     for (key, nad) in inventory.network_attachment_definitions.iter() {
         let Some(owner) = nad.object.controlling_cudn() else {
@@ -369,14 +430,19 @@ fn remove_unselected(
             continue;
         }
         let annotations = nad.object.annotations().iter();
-        let of_the_network = annotations.filter(|(key, _)| OF_THE_NETWORK.contains(&key.as_str()));
-        left.entry(cudn_key)
-            .or_default()
-            .extend(of_the_network.map(|(key, value)| (key.clone(), value.clone())));
-        unselected.push(key.clone());
+        let of_the_network: NetworkAnnotations = annotations
+            .filter(|(key, _)| OF_THE_NETWORK.contains(&key.as_str()))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        unselected.push((cudn_key, key.clone(), of_the_network));
     }
-    for key in unselected {
-        inventory.network_attachment_definitions.remove(&key);
+    let mut left = BTreeMap::<ObjectKey, Left>::new();
+    for (cudn, nad, annotations) in unselected {
+        let left = left.entry(cudn).or_default();
+        match delete_definition(inventory, workloads, &nad) {
+            Ok(()) => left.annotations.extend(annotations),
+            Err(error) => left.errors.push(error.to_string()),
+        }
     }
     left
 }

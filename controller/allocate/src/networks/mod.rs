@@ -8,6 +8,11 @@
 mod annotations;
 mod attach;
 mod cni;
+mod default_network;
+mod definition;
+mod deletion;
+mod manager;
+mod memory;
 mod network_ids;
 mod node_subnets;
 mod nodes;
@@ -17,10 +22,13 @@ mod status;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod workloads;
 
 use patchbay_resources::object::Time;
 
+pub use manager::{ManagerSettings, NetworkManager};
 pub use status::{NETWORK_ALLOCATION_SUCCEEDED, NETWORK_CREATED, TRANSPORT_ACCEPTED};
+pub use workloads::{POD_NETWORKS, Workloads};
 
 use patchbay_model::ClusterSettings;
 use patchbay_resources::manifests::{Inventory, LoadError};
@@ -40,13 +48,12 @@ pub fn resolve(
     settings: &ClusterSettings,
     now: &Time,
 ) -> Result<(), LoadError> {
-    let mut problems = nodes::complete(&mut inventory.nodes, settings);
-    attach::attach(inventory, settings, now);
-    problems.extend(network_ids::complete(inventory));
-    match node_subnets::complete(inventory) {
-        Ok(failures) => status::allocated(inventory, &failures, now),
-        Err(errors) => problems.extend(errors),
-    }
+    let mut problems = nodes::invent_chassis_ids(&mut inventory.nodes);
+    let mut manager = NetworkManager::new(ManagerSettings {
+        cluster: settings.clone(),
+        ..ManagerSettings::default()
+    });
+    problems.extend(manager.reconcile(inventory, &mut Workloads::default(), now));
     if problems.is_empty() {
         Ok(())
     } else {

@@ -3,13 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_model::TUNNEL_KEYS;
-use patchbay_model::{DatapathKey, NETWORK_ID, NETWORK_NAME, NetworkId, ROUTER_TUNNEL_KEY};
+use patchbay_model::{
+    CniConfig, DatapathKey, NETWORK_ID, NETWORK_NAME, NetworkId, ROUTER_TUNNEL_KEY,
+    UninterpretedValue,
+};
 use patchbay_resources::conversion::is_owned_by_network;
 use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced, describe};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 
 use super::annotations::{annotate, annotation, annotation_field};
 use super::cni::user_defined_config;
+use super::memory::Memory;
 
 /// A network and its attachment definitions.
 struct Known {
@@ -22,32 +26,32 @@ struct Known {
     id: Option<NetworkId>,
     /// With the definition that they are noted on.
     keys: Option<(ObjectKey, Vec<DatapathKey>)>,
+    /// The configuration, without what differs between definitions of a network.
+    config: CniConfig,
+    /// Definitions with another configuration.
+    others: Vec<ObjectKey>,
+    /// Whether its annotations cannot be used.
+    is_broken: bool,
 }
 
 /// Gives every network an id, and primary layer2 networks a key for their router, as far as they
 /// have none yet.
 ///
 /// Networks come in the order in which their first definition was given. An id or key is the next
-/// free one behind the last one handed out, from the first one on.
-pub(super) fn complete(inventory: &mut Inventory) -> Vec<Problem> {
+/// free one behind the last one handed out. A network with annotations that cannot be used stays as
+/// it is, and is one of the returned problems.
+pub(super) fn complete(inventory: &mut Inventory, memory: &mut Memory) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut networks = read_networks(inventory, &mut problems);
-    let ids = reserve_ids(inventory, &networks, &mut problems);
-    if !problems.is_empty() {
-        return problems;
-    }
-    hand_out_ids(inventory, &mut networks, ids, &mut problems);
-    let mut keys = reserve_keys(inventory, &networks, &mut problems);
-    if !problems.is_empty() {
-        return problems;
-    }
+    let ids = reserve_ids(inventory, &mut networks, &mut problems);
+    hand_out_ids(inventory, &mut networks, ids, memory, &mut problems);
+    let mut keys = reserve_keys(inventory, &mut networks, &mut problems);
     let (first, last) = (
         DatapathKey::ALLOCATABLE.start().get(),
         DatapathKey::ALLOCATABLE.end().get(),
     );
-    let mut free_keys = (first..=last).filter_map(|key| DatapathKey::try_new(key.into()).ok());
     for network in &networks {
-        let Some(id) = network.id else {
+        let (false, Some(id)) = (network.is_broken, network.id) else {
             continue;
         };
         let network_keys = match &network.keys {
@@ -57,7 +61,12 @@ pub(super) fn complete(inventory: &mut Inventory) -> Vec<Problem> {
             None => {
                 // The range has sixteen times more keys than there are networks and connects to use
                 // them.
-                let key = free_keys.find(|key| keys.insert(*key));
+                let is_free = |key: u32| {
+                    DatapathKey::try_new(key.into()).is_ok_and(|key| !keys.contains(&key))
+                };
+                let key = memory.tunnel_keys.next(first..=last, is_free);
+                let key = key.and_then(|key| DatapathKey::try_new(key.into()).ok());
+                keys.extend(key);
                 [Some(DatapathKey::of_network(id)), key]
                     .into_iter()
                     .flatten()
@@ -84,11 +93,16 @@ fn hand_out_ids(
     inventory: &Inventory,
     networks: &mut [Known],
     mut taken: BTreeSet<NetworkId>,
+    memory: &mut Memory,
     problems: &mut Vec<Problem>,
 ) {
-    let mut free = (1..=NetworkId::MAX.get()).filter_map(|id| NetworkId::try_new(id.into()).ok());
-    for network in networks.iter_mut().filter(|network| network.id.is_none()) {
-        network.id = free.find(|id| taken.insert(*id));
+    let ids = 1..=u32::from(NetworkId::MAX.get());
+    let without_id = |network: &&mut Known| network.id.is_none() && !network.is_broken;
+    for network in networks.iter_mut().filter(without_id) {
+        let is_free = |id: u32| NetworkId::try_new(id.into()).is_ok_and(|id| !taken.contains(&id));
+        let id = memory.network_ids.next(ids.clone(), is_free);
+        network.id = id.and_then(|id| NetworkId::try_new(id.into()).ok());
+        taken.extend(network.id);
         if let (None, Some(nad)) = (network.id, network.nads.first()) {
             let message = format!(
                 "network {}: all network ids up to {} are in use",
@@ -116,29 +130,65 @@ fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<
                 continue;
             }
         };
+        if !config.net_attach_def_name.is_empty() && config.net_attach_def_name != key.to_string() {
+            let message = format!(
+                "net-attach-def name ({key}) is inconsistent with config ({})",
+                config.net_attach_def_name
+            );
+            warnings.push(nad_problem(nad, "spec.config".into(), message));
+            continue;
+        }
         let index = *by_name.entry(config.name.clone()).or_insert(networks.len());
+        let is_made = is_owned_by_network(&nad.object, &config.name);
+        let needs_key = config.is_primary() && config.topology == "layer2";
+        let name = config.name.clone();
+        let config = CniConfig {
+            cni_version: UninterpretedValue::default(),
+            net_attach_def_name: String::new(),
+            ..config
+        };
         if index == networks.len() {
             networks.push(Known {
-                name: config.name.clone(),
-                nads: Vec::new(),
-                is_made: false,
-                needs_key: false,
+                name,
+                nads: vec![key.clone()],
+                is_made,
+                needs_key,
                 id: None,
                 keys: None,
+                config,
+                others: Vec::new(),
+                is_broken: false,
             });
+            continue;
         }
         let network = &mut networks[index];
-        let is_made = is_owned_by_network(&nad.object, &config.name);
-        if network.nads.is_empty() || (is_made && !network.is_made) {
-            network.is_made = is_made;
-            network.needs_key = config.is_primary() && config.topology == "layer2";
-            network.nads.insert(0, key.clone());
-        } else {
+        let is_same = config == network.config;
+        if is_made && !network.is_made {
+            // The definitions so far are a stranger's.
+            (network.is_made, network.needs_key) = (true, needs_key);
+            if is_same {
+                network.nads.insert(0, key.clone());
+            } else {
+                network.config = config;
+                let strangers = std::mem::replace(&mut network.nads, vec![key.clone()]);
+                network.others.extend(strangers);
+            }
+        } else if is_same {
             network.nads.push(key.clone());
+        } else {
+            network.others.push(key.clone());
         }
     }
     for network in &mut networks {
         restore_all(inventory, network, problems);
+        for other in &network.others {
+            let message = format!(
+                "NAD {other} CNI config does not match that of network {}",
+                network.name
+            );
+            let nad = inventory.network_attachment_definitions.get(other);
+            warnings.extend(nad.map(|nad| nad_problem(nad, "spec.config".into(), message)));
+        }
     }
     inventory.warnings.extend(warnings);
     networks
@@ -153,7 +203,10 @@ fn restore_all(inventory: &Inventory, network: &mut Known, problems: &mut Vec<Pr
             !network.is_made || is_owned_by_network(&nad.object, &network.name)
         };
         if let Some(nad) = nad.filter(counts) {
-            problems.extend(restore(network, &key, nad).err());
+            if let Err(problem) = restore(network, &key, nad) {
+                network.is_broken = true;
+                problems.push(problem);
+            }
         }
     }
 }
@@ -203,20 +256,22 @@ fn restore(
 
 fn reserve_ids(
     inventory: &Inventory,
-    networks: &[Known],
+    networks: &mut [Known],
     problems: &mut Vec<Problem>,
 ) -> BTreeSet<NetworkId> {
-    let mut owners = BTreeMap::<NetworkId, &Known>::new();
+    let mut owners = BTreeMap::<NetworkId, String>::new();
     for network in networks {
         let (Some(id), Some(nad)) = (network.id, network.nads.first()) else {
             continue;
         };
-        if let Some(other) = owners.insert(id, network) {
+        let owner = owners.entry(id).or_insert_with(|| network.name.clone());
+        if *owner != network.name {
             let message = format!(
-                "network {} has id {id}, which is that of network {}",
-                network.name, other.name
+                "network {} has id {id}, which is that of network {owner}",
+                network.name
             );
             problems.push(problem(inventory, nad, NETWORK_ID, message));
+            network.is_broken = true;
         }
     }
     owners.into_keys().collect()
@@ -225,7 +280,7 @@ fn reserve_ids(
 /// Keys of networks and of connect routers: they come out of the same range.
 fn reserve_keys(
     inventory: &Inventory,
-    networks: &[Known],
+    networks: &mut [Known],
     problems: &mut Vec<Problem>,
 ) -> BTreeSet<DatapathKey> {
     let mut owners = BTreeMap::<DatapathKey, String>::new();
@@ -234,7 +289,7 @@ fn reserve_keys(
             annotation(&cnc.object.metadata, ROUTER_TUNNEL_KEY).and_then(|text| text.parse().ok());
         owners.extend(key.map(|key| (key, describe(&cnc.object))));
     }
-    for network in networks.iter().filter(|network| network.needs_key) {
+    for network in networks.iter_mut().filter(|network| network.needs_key) {
         let (Some(id), Some((nad, keys))) = (network.id, &network.keys) else {
             continue;
         };
@@ -256,7 +311,10 @@ fn reserve_keys(
                 DatapathKey::ALLOCATABLE.end()
             )),
         };
-        problems.extend(message.map(|message| problem(inventory, nad, TUNNEL_KEYS, message)));
+        if let Some(message) = message {
+            problems.push(problem(inventory, nad, TUNNEL_KEYS, message));
+            network.is_broken = true;
+        }
     }
     owners.into_keys().collect()
 }

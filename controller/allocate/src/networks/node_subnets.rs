@@ -6,7 +6,11 @@ use ipnet::IpNet;
 use patchbay_resources::object as core;
 
 use super::annotations::{annotate, annotation_field};
-use patchbay_model::{IpFamily, NODE_SUBNETS, NetConf, Network, Node, SubnetPool, Topology, names};
+use super::manager::ManagerSettings;
+use super::memory::Memory;
+use patchbay_model::{
+    IpFamily, NODE_SUBNETS, NetConf, Network, Node, PodSubnet, SubnetPool, Topology, names,
+};
 use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced};
 
 /// The default network's entry, which OVN-Kubernetes owns.
@@ -15,22 +19,37 @@ const DEFAULT_NETWORK: &str = "default";
 /// The first node, by network, for which there was no subnet left.
 pub(super) type Failures = BTreeMap<String, String>;
 
+/// Result of the allocation of node subnets.
+#[derive(Debug, Default)]
+pub(super) struct NodeSubnets {
+    pub(super) failures: Failures,
+    /// Annotations that cannot be read or contradict each other.
+    pub(super) problems: Vec<Problem>,
+}
+
 /// Gives every node its subnets of every layer3 network, as far as it has none yet, and takes those
 /// of networks that are gone away. Nodes come in the order in which they were given.
-///
-/// # Errors
-/// Annotations that cannot be read or contradict each other.
-pub(super) fn complete(inventory: &mut Inventory) -> Result<Failures, Vec<Problem>> {
-    let mut nodes = read_nodes(inventory)?;
-    let mut pools: Vec<Pool> = layer3_networks(inventory).iter().map(Pool::new).collect();
-    let mut errors = Vec::new();
+pub(super) fn complete(
+    inventory: &mut Inventory,
+    settings: &ManagerSettings,
+    memory: &mut Memory,
+) -> NodeSubnets {
+    let mut result = NodeSubnets::default();
+    let mut nodes = read_nodes(inventory, &mut result.problems);
+    let mut pools: Vec<Pool> = Vec::new();
+    if let Some(subnets) = &settings.default_network {
+        pools.push(Pool::new(DEFAULT_NETWORK, subnets, memory));
+    }
+    for network in layer3_networks(inventory) {
+        pools.push(Pool::new(&network.name, &network.pod_subnets, memory));
+    }
     for (key, node) in &mut nodes {
         let Some(object) = inventory.nodes.get(key) else {
             continue;
         };
         for pool in &mut pools {
             let restored = pool.restore(node);
-            errors.extend(
+            result.problems.extend(
                 restored
                     .taken
                     .iter()
@@ -44,10 +63,6 @@ pub(super) fn complete(inventory: &mut Inventory) -> Result<Failures, Vec<Proble
             );
         }
     }
-    if !errors.is_empty() {
-        return Err(errors);
-    }
-    let mut failures = Failures::new();
     for pool in &mut pools {
         for (key, node) in &mut nodes {
             let (Err(NoSubnet), Some(object)) = (pool.allocate(node), inventory.nodes.get(key))
@@ -59,11 +74,13 @@ pub(super) fn complete(inventory: &mut Inventory) -> Result<Failures, Vec<Proble
                 "error allocating network for node {key}, network name {network}: no subnets available"
             );
             inventory.warnings.push(problem(object, key, &message));
-            failures
+            result
+                .failures
                 .entry(network.clone())
                 .or_insert_with(|| key.name.clone());
         }
     }
+    memory.node_subnets = pools.iter().flat_map(Pool::positions).collect();
     let wanted = wanted_networks(inventory);
     for (key, mut node) in nodes {
         node.subnets
@@ -72,25 +89,25 @@ pub(super) fn complete(inventory: &mut Inventory) -> Result<Failures, Vec<Proble
             write(&mut object.object, &node.subnets);
         }
     }
-    Ok(failures)
+    result
 }
 
-fn read_nodes(inventory: &Inventory) -> Result<Vec<(ObjectKey, Node)>, Vec<Problem>> {
-    let (mut nodes, mut problems) = (Vec::new(), Vec::new());
+/// Nodes whose subnets can be read.
+fn read_nodes(inventory: &Inventory, problems: &mut Vec<Problem>) -> Vec<(ObjectKey, Node)> {
+    let mut nodes = Vec::new();
     for (key, object) in inventory.nodes.in_order() {
         let (node, errors) = patchbay_resources::conversion::node(&object.object);
         // Node ids have been looked at before.
         let errors = errors
             .into_iter()
             .filter(|error| error.annotation == NODE_SUBNETS);
+        let before = problems.len();
         problems.extend(errors.map(|error| problem(object, key, &error.reason.to_string())));
-        nodes.push((key.clone(), node));
+        if problems.len() == before {
+            nodes.push((key.clone(), node));
+        }
     }
-    if problems.is_empty() {
-        Ok(nodes)
-    } else {
-        Err(problems)
-    }
+    nodes
 }
 
 fn problem(node: &Sourced<core::Node>, key: &ObjectKey, message: &str) -> Problem {
@@ -165,17 +182,24 @@ struct Pool {
 }
 
 impl Pool {
-    fn new(network: &Network) -> Self {
-        let ranges = network.pod_subnets.iter().filter_map(|subnet| {
-            subnet
-                .host_prefix
-                .map(|length| SubnetPool::new(subnet.cidr, length))
+    fn new(network: &str, subnets: &[PodSubnet], memory: &Memory) -> Self {
+        let ranges = subnets.iter().filter_map(|subnet| {
+            let mut range = SubnetPool::new(subnet.cidr, subnet.host_prefix?);
+            let key = (network.to_owned(), subnet.cidr);
+            range.set_position(memory.node_subnets.get(&key).copied().unwrap_or_default());
+            Some(range)
         });
         Self {
-            network: network.name.clone(),
+            network: network.to_owned(),
             ranges: ranges.collect(),
             owners: BTreeMap::new(),
         }
+    }
+
+    /// Where the next search in each range starts.
+    fn positions(&self) -> impl Iterator<Item = ((String, IpNet), u64)> {
+        let ranges = self.ranges.iter();
+        ranges.map(|range| ((self.network.clone(), range.range()), range.position()))
     }
 
     /// Takes what the node has already.
@@ -237,6 +261,14 @@ metadata: {name: net, namespace: blue, annotations: {k8s.ovn.org/network-id: '1'
 spec: {config: '{"name":"blue_net","netAttachDefName":"blue/net","type":"ovn-k8s-cni-overlay","topology":"layer3","subnets":"10.0.0.0/23/24,fd00::/48"}'}
 "#;
 
+    fn completed(inventory: &mut Inventory) -> NodeSubnets {
+        complete(
+            inventory,
+            &ManagerSettings::default(),
+            &mut Memory::default(),
+        )
+    }
+
     fn node(name: &str, subnets: &str) -> String {
         format!(
             "---
@@ -258,7 +290,7 @@ spec: {config: '{"name":"blue_net","netAttachDefName":"blue/net","type":"ovn-k8s
         let kept =
             r#"{"default":["10.244.0.0/24"],"gone_net":"10.9.0.0/24","blue_net":["10.0.0.0/24"]}"#;
         let mut inventory = inventory(&(NETWORKS.to_owned() + &node("z", "") + &node("a", kept)));
-        assert!(complete(&mut inventory).unwrap().is_empty());
+        assert!(completed(&mut inventory).failures.is_empty());
         assert_eq!(
             annotations(&inventory),
             [
@@ -267,7 +299,7 @@ spec: {config: '{"name":"blue_net","netAttachDefName":"blue/net","type":"ovn-k8s
             ]
         );
         let again = inventory.clone();
-        assert!(complete(&mut inventory).unwrap().is_empty());
+        assert!(completed(&mut inventory).failures.is_empty());
         assert_eq!(inventory, again);
     }
 
@@ -275,7 +307,7 @@ spec: {config: '{"name":"blue_net","netAttachDefName":"blue/net","type":"ovn-k8s
     fn nodes_beyond_the_capacity_are_reported_and_others_have_subnets() {
         let nodes: String = ["a", "b", "c", "d"].map(|name| node(name, "")).concat();
         let mut inventory = inventory(&(NETWORKS.to_owned() + &nodes));
-        let failures = complete(&mut inventory).unwrap();
+        let failures = completed(&mut inventory).failures;
         assert_eq!(failures, Failures::from([("blue_net".into(), "c".into())]));
         assert_eq!(
             inventory.warnings[0].to_string(),
@@ -292,12 +324,12 @@ spec: {config: '{"name":"blue_net","netAttachDefName":"blue/net","type":"ovn-k8s
     fn contradicting_annotations_are_refused() {
         let subnets = r#"{"blue_net":["10.0.0.0/24"]}"#;
         let yaml = NETWORKS.to_owned() + &node("a", subnets) + &node("b", subnets);
-        let errors = complete(&mut inventory(&yaml)).unwrap_err();
+        let errors = completed(&mut inventory(&yaml)).problems;
         assert_eq!(
             errors[0].to_string(),
             "standard input:9 (document 3): Node b: metadata.annotations[k8s.ovn.org/node-subnets]: 10.0.0.0/24 of network blue_net is already that of node a"
         );
-        let errors = complete(&mut inventory(&node("a", "{"))).unwrap_err();
+        let errors = completed(&mut inventory(&node("a", "{"))).problems;
         assert!(
             errors[0].to_string().contains(
                 "Node a: metadata.annotations[k8s.ovn.org/node-subnets]: not a JSON object"
@@ -309,7 +341,7 @@ spec: {config: '{"name":"blue_net","netAttachDefName":"blue/net","type":"ovn-k8s
     fn subnets_of_an_earlier_network_of_the_name_are_replaced() {
         let mut inventory =
             inventory(&(NETWORKS.to_owned() + &node("a", r#"{"blue_net":["10.7.0.0/24"]}"#)));
-        assert!(complete(&mut inventory).unwrap().is_empty());
+        assert!(completed(&mut inventory).failures.is_empty());
         assert_eq!(
             annotations(&inventory),
             [r#"{"blue_net":["10.0.0.0/24","fd00:0:0:1::/64"]}"#]

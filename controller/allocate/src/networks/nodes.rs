@@ -6,33 +6,33 @@ use patchbay_resources::object as core;
 use sha2::{Digest, Sha256};
 
 use super::annotations::{annotate, annotation, annotation_field};
+use super::memory::Memory;
 use patchbay_model::NODE_TRANSIT_ADDRESSES;
 use patchbay_model::arithmetic::nth_address;
 use patchbay_model::{ClusterSettings, IpFamily, NODE_CHASSIS_ID, NODE_ID, NodeId};
 use patchbay_resources::manifests::{ObjectKey, Objects, Problem, Sourced};
 
 /// The ids that nodes may have; 0 and 1 are not theirs.
-const NODE_IDS: std::ops::RangeInclusive<i64> = 2..=5000;
+const NODE_IDS: std::ops::RangeInclusive<u32> = 2..=5000;
 
-/// Gives every node an id, a chassis id and transit addresses, as far as it has none yet.
+/// Gives every node an id and transit addresses, as far as it has none yet.
 ///
-/// An id is the lowest free one, in the order in which the nodes were given.
+/// New ids are handed out in the order in which the nodes were given. A node whose annotations
+/// cannot be read stays as it is.
 pub(super) fn complete(
     nodes: &mut Objects<core::Node>,
     settings: &ClusterSettings,
+    memory: &mut Memory,
 ) -> Vec<Problem> {
     let (mut problems, mut ids) = annotated_ids(nodes);
-    problems.extend(shared_chassis_ids(nodes));
     problems.extend(unreadable_transit_addresses(nodes));
-    if !problems.is_empty() {
-        return problems;
-    }
     let annotated: BTreeSet<ObjectKey> = nodes
         .iter()
         .filter(|(_, node)| annotation(&node.object.metadata, NODE_TRANSIT_ADDRESSES).is_some())
         .map(|(key, _)| key.clone())
         .collect();
-    let mut free = NODE_IDS.filter_map(|id| NodeId::try_new(id).ok());
+    let own_ids: BTreeMap<ObjectKey, NodeId> =
+        ids.iter().map(|(id, key)| (key.clone(), *id)).collect();
     let keys: Vec<ObjectKey> = nodes
         .in_order()
         .into_iter()
@@ -42,21 +42,25 @@ pub(super) fn complete(
         let Some(node) = nodes.get_mut(&key) else {
             continue;
         };
-        let id = annotation(&node.object.metadata, NODE_ID).and_then(|text| text.parse().ok());
-        let Some(id) = id.or_else(|| free.find(|id| !ids.contains_key(id))) else {
-            problems.push(problem(
-                node,
-                &key,
-                NODE_ID,
-                "all node ids up to 5000 are in use",
-            ));
+        let id = match annotation(&node.object.metadata, NODE_ID) {
+            Some(_) => own_ids.get(&key).copied(),
+            None => {
+                let is_free =
+                    |id: u32| NodeId::try_new(id.into()).is_ok_and(|id| !ids.contains_key(&id));
+                let next = memory.node_ids.next(NODE_IDS, is_free);
+                let id = next.and_then(|id| NodeId::try_new(id.into()).ok());
+                if id.is_none() {
+                    let message = "all node ids up to 5000 are in use";
+                    problems.push(problem(node, &key, NODE_ID, message));
+                }
+                id
+            }
+        };
+        let Some(id) = id else {
             continue;
         };
         let meta = &mut node.object.metadata;
         annotate(meta, NODE_ID, id.to_string());
-        if annotation(meta, NODE_CHASSIS_ID).is_none() {
-            annotate(meta, NODE_CHASSIS_ID, invented_chassis_id(&key.name));
-        }
         if annotation(meta, NODE_TRANSIT_ADDRESSES).is_none() {
             annotate(
                 meta,
@@ -64,9 +68,21 @@ pub(super) fn complete(
                 transit_addresses(settings, id),
             );
         }
-        ids.insert(id, key);
+        ids.entry(id).or_insert(key);
     }
     problems.extend(shared_transit_addresses(nodes, &annotated));
+    problems
+}
+
+/// Gives every node a chassis id, as far as it has none yet: a UUID made from its name.
+pub(super) fn invent_chassis_ids(nodes: &mut Objects<core::Node>) -> Vec<Problem> {
+    let problems = shared_chassis_ids(nodes);
+    for (key, node) in nodes.iter_mut() {
+        let meta = &mut node.object.metadata;
+        if annotation(meta, NODE_CHASSIS_ID).is_none() {
+            annotate(meta, NODE_CHASSIS_ID, invented_chassis_id(&key.name));
+        }
+    }
     problems
 }
 
@@ -104,7 +120,7 @@ fn annotated_ids(nodes: &Objects<core::Node>) -> (Vec<Problem>, BTreeMap<NodeId,
         let id = text
             .parse::<NodeId>()
             .ok()
-            .filter(|id| NODE_IDS.contains(&i64::from(id.get())));
+            .filter(|id| NODE_IDS.contains(&u32::from(id.get())));
         match id {
             None => problems.push(problem(
                 node,
@@ -210,7 +226,12 @@ mod tests {
 
     fn ids(yaml: &str) -> Result<Vec<(String, String)>, Vec<String>> {
         let mut nodes = inventory(yaml).nodes;
-        let problems = complete(&mut nodes, &ClusterSettings::default());
+        let mut problems = invent_chassis_ids(&mut nodes);
+        problems.extend(complete(
+            &mut nodes,
+            &ClusterSettings::default(),
+            &mut Memory::default(),
+        ));
         if !problems.is_empty() {
             return Err(problems.iter().map(ToString::to_string).collect());
         }
@@ -322,7 +343,9 @@ mod tests {
     fn chassis_and_transit_addresses_are_filled_in() {
         let mut nodes =
             inventory(&(node("a", "k8s.ovn.org/node-chassis-id: c1") + &node("b", ""))).nodes;
-        assert!(complete(&mut nodes, &ClusterSettings::default()).is_empty());
+        let settings = ClusterSettings::default();
+        assert!(invent_chassis_ids(&mut nodes).is_empty());
+        assert!(complete(&mut nodes, &settings, &mut Memory::default()).is_empty());
         let read = |name: &str, key: &str| {
             annotation(&nodes.named(name).unwrap().metadata, key)
                 .unwrap()

@@ -19,15 +19,30 @@ pub const TRANSPORT_ACCEPTED: &str = "TransportAccepted";
 /// Whether all nodes have got their subnets.
 pub const NETWORK_ALLOCATION_SUCCEEDED: &str = "NetworkAllocationSucceeded";
 
+/// What has come of the attachment definition of a UDN.
+pub(super) enum UdnOutcome {
+    /// It is there.
+    Created,
+    /// Somebody deletes it.
+    DefinitionDeleted,
+    /// What went wrong.
+    Failed(String),
+}
+
 /// Notes whether the UDN has its attachment definition.
-pub(super) fn udn_created(udn: &mut UserDefinedNetwork, outcome: Result<(), String>, now: &Time) {
+pub(super) fn udn_created(udn: &mut UserDefinedNetwork, outcome: UdnOutcome, now: &Time) {
     let (created, reason, message) = match outcome {
-        Ok(()) => (
+        UdnOutcome::Created => (
             true,
             "NetworkAttachmentDefinitionCreated",
             "NetworkAttachmentDefinition has been created".into(),
         ),
-        Err(error) => (false, "SyncError", error),
+        UdnOutcome::DefinitionDeleted => (
+            false,
+            "NetworkAttachmentDefinitionDeleted",
+            "NetworkAttachmentDefinition is being deleted".into(),
+        ),
+        UdnOutcome::Failed(error) => (false, "SyncError", error),
     };
     let status = udn.status.get_or_insert_default();
     set_condition(
@@ -44,6 +59,8 @@ pub(super) fn udn_created(udn: &mut UserDefinedNetwork, outcome: Result<(), Stri
 pub(super) enum CudnOutcome {
     /// They are in these namespaces.
     Created(BTreeSet<String>),
+    /// Somebody deletes some, whose namespaces and names these are.
+    DefinitionsDeleted(Vec<String>),
     /// What went wrong, by namespace.
     Failed(Vec<String>),
     /// The network is on an EVPN fabric, and there is none.
@@ -53,6 +70,40 @@ pub(super) enum CudnOutcome {
 /// Notes whether the CUDN has its attachment definitions, and whether packets can travel as it
 /// wants.
 pub(super) fn cudn_created(
+    cudn: &mut ClusterUserDefinedNetwork,
+    outcome: &CudnOutcome,
+    route_advertisements: bool,
+    now: &Time,
+) {
+    cudn_definitions(cudn, outcome, now);
+    let Some(transport) = cudn.spec.network.transport else {
+        return;
+    };
+    // Nothing advertises pod networks here.
+    let (reason, message) = match (route_advertisements, transport) {
+        (true, Transport::NoOverlay) => (
+            "NoOverlayRouteAdvertisementsIsMissing",
+            "No RouteAdvertisements CR is advertising the pod networks.",
+        ),
+        (true, Transport::Evpn) => (
+            "EVPNRouteAdvertisementsIsMissing",
+            "No RouteAdvertisements CR is advertising the pod networks.",
+        ),
+        (false, Transport::NoOverlay) => (
+            "RouteAdvertisementsNotEnabled",
+            "RouteAdvertisements feature is not enabled but required for no-overlay transport.",
+        ),
+        (false, Transport::Evpn) => (
+            "RouteAdvertisementsNotEnabled",
+            "RouteAdvertisements feature is not enabled but required for EVPN transport.",
+        ),
+    };
+    let conditions = &mut cudn.status.get_or_insert_default().conditions;
+    set_condition(conditions, TRANSPORT_ACCEPTED, false, reason, message, now);
+}
+
+/// Notes whether the CUDN has its attachment definitions.
+pub(super) fn cudn_definitions(
     cudn: &mut ClusterUserDefinedNetwork,
     outcome: &CudnOutcome,
     now: &Time,
@@ -69,6 +120,14 @@ pub(super) fn cudn_created(
             );
             (true, "NetworkAttachmentDefinitionCreated", message)
         }
+        CudnOutcome::DefinitionsDeleted(definitions) => (
+            false,
+            "NetworkAttachmentDefinitionDeleted",
+            format!(
+                "NetworkAttachmentDefinition are being deleted: [{}]",
+                definitions.join(" ")
+            ),
+        ),
         CudnOutcome::Failed(errors) => (
             false,
             "NetworkAttachmentDefinitionSyncError",
@@ -80,29 +139,8 @@ pub(super) fn cudn_created(
             "EVPN transport requested but EVPN feature is not enabled".into(),
         ),
     };
-    let transport = cudn
-        .spec
-        .network
-        .transport
-        .map(|transport| match transport {
-            Transport::NoOverlay => "no-overlay",
-            Transport::Evpn => "EVPN",
-        });
     let conditions = &mut cudn.status.get_or_insert_default().conditions;
     set_condition(conditions, NETWORK_CREATED, created, reason, message, now);
-    if let Some(transport) = transport {
-        let message = format!(
-            "RouteAdvertisements feature is not enabled but required for {transport} transport."
-        );
-        set_condition(
-            conditions,
-            TRANSPORT_ACCEPTED,
-            false,
-            "RouteAdvertisementsNotEnabled",
-            message,
-            now,
-        );
-    }
 }
 
 /// Notes for every network that was created whether all nodes have got their subnets.

@@ -1,13 +1,14 @@
 //! Scenarios recorded from OVN-Kubernetes, replayed step by step and compared.
 //!
-//! All `*.json` files of a folder are replayed: of `PATCHBAY_GOLDEN_DIR`, or of `cnc` (connects) and
-//! `udn` (networks) beside this file. There is no list of exceptions. A scenario with a `quirk` records an oddity. [`QUIRKS`]
+//! All `*.json` files of a folder are replayed: of `PATCHBAY_GOLDEN_DIR`, or of `cnc` (connects),
+//! `udn` and `udn_cluster` (networks: zone controller, cluster manager) beside this file. There is no list of exceptions. A scenario with a `quirk` records an oddity. [`QUIRKS`]
 //! names the rule by which Patchbay differs from it, and a snapshot has the resulting rows.
 
 mod cluster;
 mod report;
 mod scenario;
 mod udn;
+mod udn_cluster;
 mod zone;
 
 use std::path::{Path, PathBuf};
@@ -68,6 +69,13 @@ fn scenarios_end_as_recorded() {
 #[test]
 fn networks_end_as_recorded() {
     play("udn", "udn_", |half| half == Half::UdnZone);
+}
+
+#[test]
+fn managed_networks_end_as_recorded() {
+    play("udn_cluster", "udn_cluster_", |half| {
+        half == Half::UdnCluster
+    });
 }
 
 /// Plays the scenarios of a folder beside this file, or of the one that the environment names, if
@@ -132,7 +140,8 @@ fn run(scenario: Scenario) -> ScenarioResult {
         Half::Cluster => cluster::run(&scenario),
         Half::Zone => zone::run(&scenario),
         Half::UdnZone => udn::run(&scenario),
-        Half::UdnCluster | Half::UdnFull => Err("the half is not played".to_owned()),
+        Half::UdnCluster => udn_cluster::run(&scenario),
+        Half::UdnFull => Err("the half is not played".to_owned()),
     };
     ScenarioResult {
         name: scenario.name,

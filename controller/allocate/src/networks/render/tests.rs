@@ -110,18 +110,18 @@ fn networks_that_conflict_with_the_cluster_are_refused() {
     };
     let overlaps = "invalid subnet configuration: pod or join subnet overlaps with already configured internal subnets: ";
     for (spec, expected) in [
-        (layer3("{cidr: 10.244.8.0/21}"), format!("{overlaps}cluster subnet \"10.244.0.0/16\" overlaps user defined subnet \"10.244.8.0/21\"")),
-        (layer3("{cidr: 10.0.0.0/8}"), format!("{overlaps}cluster subnet \"10.244.0.0/16\" overlaps user defined subnet \"10.0.0.0/8\"")),
-        (layer3("{cidr: 10.96.0.0/20}"), format!("{overlaps}service subnet \"10.96.0.0/16\" overlaps user defined subnet \"10.96.0.0/20\"")),
-        (layer3("{cidr: 100.88.0.0/17}"), format!("{overlaps}transit switch subnet \"100.88.0.0/16\" overlaps user defined subnet \"100.88.0.0/17\"")),
-        (layer3("{cidr: 100.65.0.0/17}"), format!("{overlaps}user defined subnet \"100.65.0.0/17\" overlaps user defined join subnet \"100.65.0.0/16\"")),
-        (layer3("{cidr: 'fd00::/48'}"), "network n_u is attempting to use ipv6 subnets but the cluster does not support ipv6".into()),
-        (layer3("{cidr: 11.0.0.0/24}"), "cannot use a host subnet length mask shorter than or equal to the cluster subnet mask. host subnet length: 24, cluster subnet length: 24".into()),
-        (layer3("{cidr: 11.0.0.0/16, hostSubnet: 25}, {cidr: 12.0.0.0/16}"), "all IPv4 cluster subnet entries must have the same host subnet length; found 25 and 24".into()),
+        (layer3("{cidr: 10.244.8.0/21}"), format!("{overlaps}user defined subnet \"10.244.8.0/21\" overlaps cluster subnet \"10.244.0.0/16\"")),
+        (layer3("{cidr: 10.0.0.0/8}"), format!("{overlaps}user defined subnet \"10.0.0.0/8\" overlaps cluster subnet \"10.244.0.0/16\"")),
+        (layer3("{cidr: 10.96.0.0/20}"), format!("{overlaps}user defined subnet \"10.96.0.0/20\" overlaps service subnet \"10.96.0.0/16\"")),
+        (layer3("{cidr: 100.88.0.0/17}"), format!("{overlaps}user defined subnet \"100.88.0.0/17\" overlaps transit switch subnet \"100.88.0.0/16\"")),
+        (layer3("{cidr: 100.65.0.0/17}"), format!("{overlaps}user defined join subnet \"100.65.0.0/16\" overlaps user defined subnet \"100.65.0.0/17\"")),
+        (layer3("{cidr: 'fd00::/48'}"), "invalid subnet configuration: error while parsing subnets: network n_u is attempting to use ipv6 subnets but the cluster does not support ipv6".into()),
+        (layer3("{cidr: 11.0.0.0/24}"), "invalid subnet configuration: error while parsing subnets: cannot use a host subnet length mask shorter than or equal to the cluster subnet mask. host subnet length: 24, cluster subnet length: 24".into()),
+        (layer3("{cidr: 11.0.0.0/16, hostSubnet: 25}, {cidr: 12.0.0.0/16}"), "invalid subnet configuration: error while parsing subnets: all IPv4 cluster subnet entries must have the same host subnet length; found 25 and 24".into()),
         ("{topology: Layer3}".into(), "invalid topology specified: topology Layer3 is specified but Layer3 config is nil".into()),
         ("{topology: Layer2, layer2: {role: Secondary}}".into(), "subnets is required with ipam.mode is Enabled or unset".into()),
         ("{topology: Layer2, layer2: {role: Secondary, subnets: [11.0.0.0/24], ipam: {mode: Disabled}}}".into(), "subnets must be unset when ipam.mode is Disabled".into()),
-        ("{topology: Layer2, layer2: {role: Primary, subnets: [11.0.0.0/24], reservedSubnets: [11.0.0.0/28, 12.0.0.0/28]}}".into(), "the provided network subnets do not contain reserved subnets [12.0.0.0/28]".into()),
+        ("{topology: Layer2, layer2: {role: Primary, subnets: [11.0.0.0/24], reservedSubnets: [11.0.0.0/28, 12.0.0.0/28]}}".into(), "error while parsing subnets: the provided network subnets do not contain reserved subnets [12.0.0.0/28]".into()),
     ] {
         assert_eq!(error(&spec), expected, "{spec}");
     }
@@ -133,6 +133,6 @@ fn networks_that_conflict_with_the_cluster_are_refused() {
             &ClusterSettings::default()
         )
         .unwrap_err(),
-        "IPv6 only supports /64 host subnets"
+        "invalid subnet configuration: error while parsing subnets: IPv6 only supports /64 host subnets"
     );
 }

@@ -25,6 +25,10 @@ pub(in crate::networks) enum ConfigError {
          {} \"{}\" overlaps {} \"{}\"", .0.purpose, .0.cidr, .1.purpose, .1.cidr
     )]
     Overlap(NamedRange, NamedRange),
+    #[error("invalid subnet configuration: error while parsing subnets: {0}")]
+    InvalidSubnets(Box<Self>),
+    #[error("error while parsing subnets: {0}")]
+    InvalidRanges(Box<Self>),
     #[error(
         "network {network} is attempting to use {family} subnets but the cluster does not support {family}"
     )]
@@ -65,24 +69,28 @@ pub(super) fn validate(
     settings: &ClusterSettings,
 ) -> Result<(), ConfigError> {
     let subnets = request.config.subnets();
-    check_families(request, &subnets, settings)?;
+    let families = check_families(request, &subnets, settings);
+    let invalid_subnets = |error: ConfigError| ConfigError::InvalidSubnets(Box::new(error));
+    let invalid_ranges = |error: ConfigError| ConfigError::InvalidRanges(Box::new(error));
     match request.config {
         TopologyConfig::Layer3(config) => {
-            check_host_subnets(host_subnets(config))?;
+            families.map_err(invalid_subnets)?;
+            check_host_subnets(host_subnets(config))
+                .map_err(|error| invalid_subnets(error.into()))?;
             check_overlaps(request, &subnets, settings)
         }
         TopologyConfig::Layer2(config) => {
             check_ipam(config.ipam.as_ref(), config.subnets.is_some())?;
-            check_inside(&subnets, "reserved", config.reserved_subnets.as_ref())?;
-            check_inside(
-                &subnets,
-                "infrastructure",
-                config.infrastructure_subnets.as_ref(),
-            )?;
+            families.map_err(invalid_subnets)?;
+            check_inside(&subnets, "reserved", config.reserved_subnets.as_ref())
+                .map_err(invalid_ranges)?;
+            let infrastructure = config.infrastructure_subnets.as_ref();
+            check_inside(&subnets, "infrastructure", infrastructure).map_err(invalid_ranges)?;
             check_overlaps(request, &subnets, settings)
         }
         TopologyConfig::Localnet(config) => {
             check_ipam(config.ipam.as_ref(), config.subnets.is_some())?;
+            families?;
             check_inside(&subnets, "excluded", config.exclude_subnets.as_ref())
         }
     }
@@ -177,7 +185,7 @@ fn check_overlaps(
             .iter()
             .find(|other| overlap(other.cidr, range.cidr))
         {
-            return Err(ConfigError::Overlap(*other, *range));
+            return Err(ConfigError::Overlap(*range, *other));
         }
     }
     Ok(())

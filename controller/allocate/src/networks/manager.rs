@@ -1,0 +1,72 @@
+//! The cluster manager of user-defined networks, with what it remembers while it runs.
+
+use patchbay_model::{ClusterSettings, PodSubnet};
+use patchbay_resources::manifests::{Inventory, Problem};
+use patchbay_resources::object::Time;
+
+use super::memory::Memory;
+use super::workloads::Workloads;
+use super::{attach, default_network, network_ids, node_subnets, nodes, status};
+
+/// Settings of the cluster manager.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ManagerSettings {
+    /// Settings of the cluster.
+    pub cluster: ClusterSettings,
+    /// Ranges of the default network, with the prefix length of its node subnets. `None`: another
+    /// program manages the default network.
+    pub default_network: Option<Vec<PodSubnet>>,
+    /// `true`: the feature RouteAdvertisements is enabled.
+    pub route_advertisements: bool,
+}
+
+/// Cluster manager of user-defined networks.
+///
+/// All that was allocated is in the objects. The manager itself remembers where its allocators
+/// are, so that a released id or subnet is allocated again as late as possible.
+#[derive(Clone, Debug)]
+pub struct NetworkManager {
+    settings: ManagerSettings,
+    memory: Memory,
+}
+
+impl NetworkManager {
+    /// Makes a manager as after a start.
+    pub fn new(settings: ManagerSettings) -> Self {
+        Self {
+            settings,
+            memory: Memory::default(),
+        }
+    }
+
+    /// Changes the objects to what they should be.
+    ///
+    /// - Nodes get ids, transit addresses and a subnet of every layer3 network.
+    /// - UDNs and CUDNs get attachment definitions with network ids and tunnel keys, finalizers, and
+    ///   conditions with the result. One that is being deleted loses them when no pod uses its
+    ///   network.
+    ///
+    /// An object that disappears from the inventory is to be deleted. Objects without a finalizer
+    /// that are being deleted are to be deleted, too. `now` is the time of conditions that change.
+    ///
+    /// Returns annotations that cannot be read or contradict each other. They stay as they are, and
+    /// everything else goes on. Oddities become warnings of the inventory.
+    pub fn reconcile(
+        &mut self,
+        inventory: &mut Inventory,
+        workloads: &mut Workloads,
+        now: &Time,
+    ) -> Vec<Problem> {
+        let (settings, memory) = (&self.settings, &mut self.memory);
+        let mut problems = nodes::complete(&mut inventory.nodes, &settings.cluster, memory);
+        if settings.default_network.is_some() {
+            default_network::define(inventory);
+        }
+        attach::attach(inventory, workloads, settings, now);
+        problems.extend(network_ids::complete(inventory, memory));
+        let subnets = node_subnets::complete(inventory, settings, memory);
+        problems.extend(subnets.problems);
+        status::allocated(inventory, &subnets.failures, now);
+        problems
+    }
+}

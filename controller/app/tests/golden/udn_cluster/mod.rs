@@ -1,0 +1,209 @@
+//! Scenarios of user-defined networks: the objects of a cluster around the cluster manager.
+
+mod api_server;
+mod state;
+
+use ipnet::IpNet;
+use patchbay_allocate::networks::{ManagerSettings, NetworkManager};
+use patchbay_model::{ClusterSettings, IpFamily, PodSubnet};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::report::{Difference, StepResult};
+use crate::scenario::{Scenario, Step};
+use api_server::ApiServer;
+
+/// Passes after which a scenario that still changes objects fails.
+const MAX_PASSES: usize = 8;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    config: Config,
+    objects: Vec<Value>,
+    steps: Vec<Step<Op>>,
+}
+
+/// Settings of the cluster. Those of the zone controller alone are not read.
+#[derive(Debug, Deserialize)]
+struct Config {
+    ipv4: bool,
+    ipv6: bool,
+    /// With the prefix length of the nodes' subnets.
+    cluster_subnets: Vec<String>,
+    service_cidrs: Vec<IpNet>,
+    join_subnets: Vec<IpNet>,
+    transit_subnets: Vec<IpNet>,
+    masquerade_subnets: Vec<IpNet>,
+    mtu: u32,
+    features: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
+enum Op {
+    StartController,
+    StopController,
+    Settle,
+    Create {
+        object: Value,
+    },
+    Patch {
+        kind: String,
+        #[serde(default)]
+        namespace: String,
+        name: String,
+        patch: Value,
+    },
+    Delete {
+        kind: String,
+        #[serde(default)]
+        namespace: String,
+        name: String,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExpectedStep {
+    name: String,
+    #[serde(default)]
+    cluster: Map<String, Value>,
+}
+
+/// Plays a scenario and compares the objects after each step.
+pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
+    let (input, expected) = scenario.parts::<Input, ExpectedStep>()?;
+    if input.steps.len() != expected.steps.len() {
+        return Err("there are not as many states as steps".to_owned());
+    }
+    let mut world = World::new(&input)?;
+    // A kind that a step does not name is as after the step before.
+    let mut state = Map::new();
+    let steps = input.steps.into_iter().zip(expected.steps);
+    steps
+        .map(|(step, expected)| {
+            if step.name != expected.name {
+                let (have, want) = (expected.name, step.name);
+                return Err(format!("state {have:?} is not of step {want:?}"));
+            }
+            state.extend(expected.cluster);
+            let mut differences = world.play(step)?;
+            differences.extend(state::compare(&state, &world.api_server));
+            Ok(StepResult {
+                name: expected.name,
+                differences,
+            })
+        })
+        .collect()
+}
+
+/// An API server, and the cluster manager while it runs.
+struct World {
+    settings: ManagerSettings,
+    api_server: ApiServer,
+    manager: Option<NetworkManager>,
+}
+
+impl World {
+    fn new(input: &Input) -> Result<Self, String> {
+        let mut api_server = ApiServer::default();
+        for object in &input.objects {
+            api_server.create(object.clone())?;
+        }
+        Ok(Self {
+            settings: settings(&input.config)?,
+            api_server,
+            manager: None,
+        })
+    }
+
+    /// Applies the ops of a step. The manager comes to rest after each of them.
+    fn play(&mut self, step: Step<Op>) -> Result<Vec<Difference>, String> {
+        let mut differences = Vec::new();
+        for op in step.ops {
+            match op {
+                Op::StartController => {
+                    self.manager = Some(NetworkManager::new(self.settings.clone()));
+                }
+                Op::StopController => self.manager = None,
+                Op::Settle => {}
+                Op::Create { object } => self.api_server.create(object)?,
+                Op::Patch {
+                    kind,
+                    namespace,
+                    name,
+                    patch,
+                } => self.api_server.patch(&kind, &namespace, &name, &patch)?,
+                Op::Delete {
+                    kind,
+                    namespace,
+                    name,
+                } => self.api_server.delete(&kind, &namespace, &name)?,
+            }
+            differences.extend(self.settle()?);
+        }
+        Ok(differences)
+    }
+
+    /// Reconciles until nothing changes. A new manager has to agree.
+    fn settle(&mut self) -> Result<Option<Difference>, String> {
+        let Some(manager) = &mut self.manager else {
+            return Ok(None);
+        };
+        for _ in 0..MAX_PASSES {
+            let changes = self.api_server.reconcile(manager)?;
+            if changes.is_empty() {
+                let mut again = NetworkManager::new(self.settings.clone());
+                let changes = self.api_server.clone().reconcile(&mut again)?;
+                return Ok((!changes.is_empty()).then(|| Difference {
+                    place: "a new manager".to_owned(),
+                    missing: Vec::new(),
+                    extra: changes,
+                }));
+            }
+        }
+        Ok(Some(Difference {
+            place: "passes".to_owned(),
+            missing: vec![format!("rest after {MAX_PASSES} passes")],
+            extra: Vec::new(),
+        }))
+    }
+}
+
+fn settings(config: &Config) -> Result<ManagerSettings, String> {
+    let families = [(config.ipv4, IpFamily::V4), (config.ipv6, IpFamily::V6)];
+    let has_feature = |name: &str| config.features.iter().any(|feature| feature == name);
+    let default_network = config
+        .cluster_subnets
+        .iter()
+        .map(|text| cluster_subnet(text))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(ManagerSettings {
+        cluster: ClusterSettings {
+            families: families
+                .into_iter()
+                .filter_map(|(runs, family)| runs.then_some(family))
+                .collect(),
+            mtu: config.mtu,
+            cluster_subnets: default_network.iter().map(|subnet| subnet.cidr).collect(),
+            service_cidrs: config.service_cidrs.clone(),
+            join_subnets: config.join_subnets.clone(),
+            masquerade_subnets: config.masquerade_subnets.clone(),
+            transit_subnets: config.transit_subnets.clone(),
+            ..ClusterSettings::default()
+        },
+        default_network: Some(default_network),
+        route_advertisements: has_feature("route-advertisements"),
+    })
+}
+
+/// Reads `<cidr>/<prefix length of the nodes' subnets>`.
+fn cluster_subnet(text: &str) -> Result<PodSubnet, String> {
+    let error = || format!("cluster subnet {text:?}");
+    let (cidr, length) = text.rsplit_once('/').ok_or_else(error)?;
+    Ok(PodSubnet {
+        cidr: cidr.parse().map_err(|_| error())?,
+        host_prefix: Some(length.parse().map_err(|_| error())?),
+    })
+}
