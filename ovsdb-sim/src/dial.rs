@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use crate::connection::{self, ProbeInterval};
+use crate::peers::Peer;
 use crate::server::Server;
 use crate::target::{ActiveTarget, RemoteError, check_tls_support};
 use crate::unix_path::SocketPath;
@@ -89,20 +90,20 @@ impl ActiveTarget {
                 let path = SocketPath::new(path)?;
                 let stream = UnixStream::connect(path.as_path()).await?;
                 drop(path);
-                let _permit = server.admit().ok_or_else(refused)?;
+                let _place = server.admit(Peer::Owner).ok_or_else(refused)?;
                 connection::serve(server.clone(), stream, probe_interval, register).await;
             }
             Self::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
-                let _permit = server.admit().ok_or_else(refused)?;
+                let _place = server.admit(Peer::Owner).ok_or_else(refused)?;
                 connection::serve(server.clone(), stream, probe_interval, register).await;
             }
             #[cfg(feature = "tls")]
             Self::Tls { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
-                let _permit = server.admit().ok_or_else(refused)?;
+                let _place = server.admit(Peer::Owner).ok_or_else(refused)?;
                 let tls = server.tls();
                 let stream = tls.connect(server.databases(), host, stream).await;
                 let stream = stream.map_err(io::Error::other)?;

@@ -8,6 +8,7 @@ use tokio::io::DuplexStream;
 use tokio::sync::watch;
 
 use crate::connection;
+use crate::peers::Peer;
 use crate::server::Server;
 
 /// Buffer of each direction of an in-process stream, in bytes: that of a unix socket.
@@ -17,7 +18,13 @@ const STREAM_BUFFER_BYTES: usize = 208 << 10;
 pub(crate) fn connect(server: &Arc<Server>) -> io::Result<DuplexStream> {
     let (server_end, client_end) = tokio::io::duplex(STREAM_BUFFER_BYTES);
     let no_probes = watch::Sender::new(None).subscribe();
-    if connection::spawn(server, ready(Some(server_end)), no_probes, |_| Some(())) {
+    if connection::spawn(
+        server,
+        Peer::Owner,
+        ready(Some(server_end)),
+        no_probes,
+        |_| Some(()),
+    ) {
         Ok(client_end)
     } else {
         Err(io::ErrorKind::ConnectionRefused.into())

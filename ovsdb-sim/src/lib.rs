@@ -64,6 +64,7 @@
 //! | `unixctl` | `Sim::serve_unixctl`: the protocol of ovs-appctl |
 //! | `testing` | the module `testing`: real servers for tests that compare with them |
 
+mod budget;
 mod builder;
 mod chunk;
 mod connection;
@@ -83,6 +84,7 @@ mod long_work;
 mod model;
 mod monitors;
 mod outbox;
+mod peers;
 mod remotes;
 mod reply;
 mod request;

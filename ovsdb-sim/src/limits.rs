@@ -11,8 +11,13 @@ pub struct Limits {
     /// does a longer reply. Updates of monitors do not count, because they are merged while they
     /// wait.
     pub backlog: usize,
+    /// Bytes that all connections may hold together, in messages that are not complete and in
+    /// replies that wait for slow readers. More of them end the connection that adds them.
+    pub memory: usize,
     /// Number of connections that are served at the same time.
     pub connections: usize,
+    /// Number of connections of one peer: a process at a unix socket, or an IP address.
+    pub connections_per_peer: usize,
     /// Number of locks that one connection may own or wait for.
     pub locks: usize,
     /// Number of monitors that one connection may have, of all databases together.
@@ -28,7 +33,9 @@ impl Default for Limits {
         Self {
             message: 1 << 30,
             backlog: 1 << 30,
-            connections: 4096,
+            memory: 1 << 32,
+            connections: 1 << 16,
+            connections_per_peer: 7 << 13,
             locks: 1 << 16,
             monitors: 1 << 16,
             monitor_bytes: 1 << 26,

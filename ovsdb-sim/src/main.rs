@@ -21,7 +21,7 @@ use program::args::Args;
 use program::daemon::{self, DaemonError, Role};
 use program::name::{ProgramName, run_folder};
 use program::pidfile::Pidfile;
-use program::{log, run_command};
+use program::{log, memory, run_command};
 
 /// Allocator for millions of small requests, rows and replies, which several threads make.
 #[global_allocator]
@@ -29,6 +29,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     panic::abort_on_panic();
+    memory::restart_with_settings();
     let name = ProgramName::of_process();
     let args = match Args::parse_process() {
         Ok(args) => args,
@@ -235,7 +236,9 @@ async fn wait_for_signal(signal: &mut std::io::Result<tokio::signal::unix::Signa
 
 /// Describes the simulator that the arguments ask for.
 fn describe(name: &ProgramName, args: &Args) -> anyhow::Result<SimBuilder> {
-    let mut builder = Sim::builder().model(args.model.into());
+    let mut builder = Sim::builder()
+        .model(args.model.into())
+        .limits(memory::connection_limits());
     for path in &args.schema {
         let text =
             std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;

@@ -117,12 +117,12 @@ pub(crate) fn create(versions: UuidSource, rows: UuidSource) -> Database {
 pub(crate) struct DatabaseRow {
     pub(crate) name: String,
     model: String,
-    connected: bool,
-    leader: bool,
+    pub(crate) connected: bool,
+    pub(crate) leader: bool,
     schema: Option<String>,
-    cid: Option<Uuid>,
-    sid: Option<Uuid>,
-    index: BTreeSet<i64>,
+    pub(crate) cid: Option<Uuid>,
+    pub(crate) sid: Option<Uuid>,
+    pub(crate) index: BTreeSet<i64>,
 }
 
 impl DatabaseRow {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use patchbay_schemas::json::Json;
 use tokio::time::Instant;
 
+use crate::budget::ByteBudget;
 use crate::chunk::Chunk;
 use crate::fault::Faults;
 use crate::limits::Limits;
@@ -39,10 +40,15 @@ pub(crate) struct SessionHandle {
 }
 
 impl SessionHandle {
-    pub(crate) fn new(id: SessionId, faults: Arc<Faults>, limits: Arc<Limits>) -> Self {
+    pub(crate) fn new(
+        id: SessionId,
+        faults: Arc<Faults>,
+        limits: Arc<Limits>,
+        budget: &Arc<ByteBudget>,
+    ) -> Self {
         Self {
             id,
-            outbox: Outbox::new(limits.backlog),
+            outbox: Outbox::new(limits.backlog, budget.charge()),
             faults,
             limits,
             monitors: Mutex::default(),

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
+use crate::peers::Peer;
 use crate::server::Server;
 use crate::session::{Session, SessionError};
 use crate::session_handle::SessionHandle;
@@ -88,6 +89,7 @@ pub(crate) async fn serve<S, G>(
 /// false if the server does not admit it.
 pub(crate) fn spawn<S, G>(
     server: &Arc<Server>,
+    peer: Peer,
     stream: impl Future<Output = Option<S>> + Send + 'static,
     probe_interval: ProbeInterval,
     register: impl FnOnce(SessionId) -> Option<G> + Send + 'static,
@@ -96,7 +98,7 @@ where
     S: AsyncRead + AsyncWrite + Send + 'static,
     G: Send + 'static,
 {
-    let Some(permit) = server.admit() else {
+    let Some(place) = server.admit(peer) else {
         return false;
     };
     let server = server.clone();
@@ -104,7 +106,7 @@ where
         if let Some(stream) = stream.await {
             serve(server, stream, probe_interval, register).await;
         }
-        drop(permit);
+        drop(place);
     });
     true
 }

@@ -82,8 +82,12 @@ pub(super) async fn read_requests(
     let mut is_probed = false;
     let mut is_cut = false;
     let mut incoming = IncomingRequest::default();
+    let mut charge = session.server().budget().charge();
+    // Bytes of the text that is not complete, those that were decoded already included.
+    let mut unfinished = 0;
     loop {
         while let Some(text) = framer.next_text()? {
+            unfinished = framer.buffer_mut().len();
             faults.wait_while_reading_is_stopped(session.id()).await;
             let message = Message::decode(&text)?;
             let streamed = incoming.finish(&message).await?;
@@ -143,6 +147,8 @@ pub(super) async fn read_requests(
         if count == 0 {
             return Ok(());
         }
+        unfinished += count;
+        charge.resize(unfinished)?;
         let passage = faults.pass(session.id(), Direction::Received, count);
         let buffer = framer.buffer_mut();
         buffer.truncate(buffer.len() - (count - passage.bytes));

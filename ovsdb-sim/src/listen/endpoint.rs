@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use crate::connection;
+use crate::peers::Peer;
 use crate::server::Server;
 use crate::target::{PassiveTarget, RemoteError, check_tls_support};
 
@@ -169,17 +170,20 @@ async fn accept(server: Arc<Server>, socket: ListeningSocket, clients: Arc<Liste
         let probe_interval = clients.probe_interval.subscribe();
         let accepted = match &socket {
             ListeningSocket::Unix(listener) => listener.accept().await.map(|(stream, _)| {
-                connection::spawn(&server, ready(Some(stream)), probe_interval, register);
+                let peer = Peer::of_unix(&stream);
+                connection::spawn(&server, peer, ready(Some(stream)), probe_interval, register);
             }),
-            ListeningSocket::Tcp(listener) => listener.accept().await.map(|(stream, _)| {
+            ListeningSocket::Tcp(listener) => listener.accept().await.map(|(stream, address)| {
+                let peer = Peer::from(address);
                 stream.set_nodelay(true).unwrap_or_default();
-                connection::spawn(&server, ready(Some(stream)), probe_interval, register);
+                connection::spawn(&server, peer, ready(Some(stream)), probe_interval, register);
             }),
             #[cfg(feature = "tls")]
-            ListeningSocket::Tls(listener) => listener.accept().await.map(|(stream, peer)| {
+            ListeningSocket::Tls(listener) => listener.accept().await.map(|(stream, address)| {
+                let peer = Peer::from(address);
                 stream.set_nodelay(true).unwrap_or_default();
-                let stream = accept_tls(server.clone(), stream, peer);
-                connection::spawn(&server, stream, probe_interval, register);
+                let stream = accept_tls(server.clone(), stream, address);
+                connection::spawn(&server, peer, stream, probe_interval, register);
             }),
         };
         if let Err(error) = accepted {

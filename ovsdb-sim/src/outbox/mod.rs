@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
+use crate::budget::Charge;
 use crate::chunk::Chunk;
 
 pub(crate) use collected::CollectedChanges;
@@ -36,13 +37,15 @@ pub(crate) struct Outbox {
     limit: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Queue {
     items: VecDeque<Item>,
     /// Number of [`Item::Collected`] among the items.
     collected: usize,
     /// Bytes that were added and are not written yet.
     bytes: usize,
+    /// The same bytes in the server's budget.
+    charge: Charge,
     /// `None`: the session goes on.
     end: Option<SessionEnd>,
     /// True if an item should be written without delay.
@@ -124,9 +127,18 @@ impl Queue {
 }
 
 impl Outbox {
-    pub(crate) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize, charge: Charge) -> Self {
+        let queue = Queue {
+            items: VecDeque::new(),
+            collected: 0,
+            bytes: 0,
+            charge,
+            end: None,
+            urgent: false,
+            delaying: false,
+        };
         Self {
-            queue: Mutex::default(),
+            queue: Mutex::new(queue),
             filled: Notify::new(),
             drained: Notify::new(),
             ended: Notify::new(),
@@ -163,6 +175,13 @@ impl Outbox {
                 limit = self.limit,
                 "client reads too slowly: closing its connection"
             );
+            drop(queue);
+            self.cut_off();
+            return;
+        }
+        let bytes = queue.bytes;
+        if let Err(error) = queue.charge.resize(bytes) {
+            tracing::warn!(%error, "closing the connection of a client that reads too slowly");
             drop(queue);
             self.cut_off();
             return;
@@ -230,6 +249,8 @@ impl Outbox {
         queue.end = Some(SessionEnd::AtOnce);
         queue.items = VecDeque::new();
         queue.collected = 0;
+        // Nothing of it is held any more.
+        queue.charge.resize(0).unwrap_or_default();
         drop(queue);
         self.wake_all();
     }
@@ -304,6 +325,9 @@ impl Outbox {
     pub(crate) fn remove_written_bytes(&self, bytes: usize) {
         let mut queue = self.lock();
         queue.bytes = queue.bytes.saturating_sub(bytes);
+        let unwritten = queue.bytes;
+        // Fewer bytes always fit; more were encoded from what is in memory anyway.
+        queue.charge.resize(unwritten).unwrap_or_default();
         if queue.bytes == 0 {
             self.drained.notify_one();
         }
@@ -332,6 +356,8 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
+    use crate::budget::ByteBudget;
+
     use super::*;
 
     fn text(text: &str) -> [Chunk; 1] {
@@ -351,7 +377,7 @@ mod tests {
 
     #[tokio::test]
     async fn updates_are_batched_during_the_delay_and_a_reply_ends_it() {
-        let outbox = Outbox::new(usize::MAX);
+        let outbox = Outbox::new(usize::MAX, ByteBudget::new(usize::MAX).charge());
         outbox.push_update(text("a"));
         assert_eq!(take_text(&outbox).await, ("a".into(), false));
 
@@ -370,7 +396,7 @@ mod tests {
 
     #[tokio::test]
     async fn many_bytes_and_the_end_of_the_session_end_the_delay() {
-        let outbox = Outbox::new(usize::MAX);
+        let outbox = Outbox::new(usize::MAX, ByteBudget::new(usize::MAX).charge());
         tokio::join!(outbox.delay_updates(LONG_DELAY), async {
             outbox.push_update([Chunk::Bytes(vec![b'x'; END_DELAY_BYTES + 1])]);
         });

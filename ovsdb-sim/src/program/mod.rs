@@ -3,6 +3,7 @@
 pub(crate) mod args;
 pub(crate) mod daemon;
 pub(crate) mod log;
+pub(crate) mod memory;
 pub(crate) mod name;
 pub(crate) mod pidfile;
 pub(crate) mod run_command;

@@ -8,15 +8,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dashmap::DashMap;
 use patchbay_schemas::uuids::UuidSource;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
+use crate::budget::ByteBudget;
 use crate::database_set::DatabaseSet;
 use crate::fault::{ConnectionId, Connections, Fault, FaultId, FaultRule, Faults};
 use crate::file::DatabaseSource;
 use crate::limits::Limits;
 use crate::locks::Locks;
 use crate::model::Model;
+use crate::peers::{Peer, Peers, Place};
 use crate::served_database::ServedDatabase;
 use crate::server_database;
 use crate::session_handle::SessionHandle;
@@ -55,6 +57,8 @@ pub(crate) struct Server {
     session_ended: Notify,
     /// One permit for each connection that may still be made.
     connection_permits: Arc<Semaphore>,
+    peers: Arc<Peers>,
+    budget: Arc<ByteBudget>,
     seed: Option<u64>,
     limits: Arc<Limits>,
     settings: RemoteSettings,
@@ -93,6 +97,8 @@ impl Server {
             connection_permits: Arc::new(Semaphore::new(
                 limits.connections.min(Semaphore::MAX_PERMITS),
             )),
+            peers: Arc::default(),
+            budget: ByteBudget::new(limits.memory),
             seed,
             limits: Arc::new(limits),
             #[cfg(feature = "tls")]
@@ -160,17 +166,35 @@ impl Server {
         &self.tls
     }
 
-    /// Admits a connection. `None`: the server is down or has as many connections as it may.
-    pub(crate) fn admit(&self) -> Option<OwnedSemaphorePermit> {
+    /// Admits a connection of a peer. `None`: the server is down, or the server or the peer has as
+    /// many connections as it may.
+    pub(crate) fn admit(&self, peer: Peer) -> Option<Place> {
         if !self.is_up() {
             return None;
         }
-        let permit = self.connection_permits.clone().try_acquire_owned().ok();
-        if permit.is_none() {
+        let Ok(permit) = self.connection_permits.clone().try_acquire_owned() else {
             let limit = self.limits.connections;
             tracing::warn!(limit, "too many connections: refusing one");
-        }
-        permit
+            return None;
+        };
+        let limit = self.limits.connections_per_peer;
+        let Some(counted) = self.peers.add(peer, limit) else {
+            tracing::warn!(
+                ?peer,
+                limit,
+                "too many connections of one peer: refusing one"
+            );
+            return None;
+        };
+        Some(Place {
+            _permit: permit,
+            _peer: counted,
+        })
+    }
+
+    /// The budget in bytes of all connections.
+    pub(crate) fn budget(&self) -> &Arc<ByteBudget> {
+        &self.budget
     }
 
     pub(crate) fn database(&self, name: &str) -> Option<Arc<ServedDatabase>> {
@@ -181,7 +205,7 @@ impl Server {
         &self.databases
     }
 
-    fn model(&self) -> Model {
+    pub(crate) fn model(&self) -> Model {
         self.model
     }
 
@@ -243,6 +267,7 @@ impl Server {
             SessionId(number),
             self.faults.clone(),
             self.limits.clone(),
+            &self.budget,
         ));
         self.sessions.insert(session.id(), session.clone());
         self.faults.add_connection(session.id());

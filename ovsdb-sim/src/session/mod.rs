@@ -8,6 +8,7 @@ use std::sync::Arc;
 use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::uuids::UuidSource;
 
+use crate::budget::BudgetExceeded;
 use crate::server::Server;
 use crate::session_handle::SessionHandle;
 
@@ -34,6 +35,8 @@ pub(crate) enum SessionError {
     OtherEnd,
     #[error("no answer to an inactivity probe")]
     Inactive,
+    #[error(transparent)]
+    Budget(#[from] BudgetExceeded),
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }

@@ -7,15 +7,23 @@ use std::sync::Arc;
 
 use patchbay_schemas::json::Json;
 
+use crate::model::Model;
 use crate::remotes::Remotes;
 use crate::served_database::ServedDatabase;
 use crate::server::Server;
 
+use super::cluster;
 use super::error_text;
 use super::vlog::{self, Log};
 
 #[derive(Clone, Copy, Debug)]
 enum Command {
+    ChangeElectionTimer,
+    ClusterId,
+    ServerId,
+    ClusterStatus,
+    CoverageCounter,
+    CoverageShow,
     Exit,
     ListCommands,
     MemoryShow,
@@ -26,7 +34,14 @@ enum Command {
     StorageStatus,
     ListDatabases,
     ListRemotes,
+    /// Replication, which there is none of: the server is always the active one.
+    Replicate,
+    DisconnectActive,
+    ActiveServer,
+    ClearPerformanceCounters,
+    ShowPerformanceCounters,
     Reconnect,
+    Reload,
     RemoveDatabase,
     RemoveRemote,
     MemoryTrim,
@@ -39,71 +54,153 @@ enum Command {
     SetLogLevels,
 }
 
-/// Commands: name, arguments as `list-commands` shows them, and number of arguments. Sorted by
-/// name.
-const COMMANDS: [(&str, &str, RangeInclusive<usize>, Command); 22] = [
-    ("exit", "", 0..=0, Command::Exit),
-    ("list-commands", "", 0..=0, Command::ListCommands),
-    ("memory/show", "", 0..=0, Command::MemoryShow),
-    ("ovsdb-server/add-db", "DB", 1..=1, Command::AddDatabase),
-    (
+/// Output of `coverage/show`: there are no counters.
+const NO_COVERAGE: &str = "Event coverage, avg rate over last: 5 seconds, last minute, last hour,  \
+                           hash=00000000:\n0 events never hit";
+
+/// Command as users know it.
+struct Usage {
+    name: &'static str,
+    /// Arguments as `list-commands` shows them.
+    arguments: &'static str,
+    /// Allowed numbers of arguments.
+    counts: RangeInclusive<usize>,
+    command: Command,
+}
+
+impl Usage {
+    const fn new(
+        name: &'static str,
+        arguments: &'static str,
+        counts: RangeInclusive<usize>,
+        command: Command,
+    ) -> Self {
+        Self {
+            name,
+            arguments,
+            counts,
+            command,
+        }
+    }
+}
+
+/// Commands, sorted by name.
+const COMMANDS: [Usage; 35] = [
+    Usage::new(
+        "cluster/change-election-timer",
+        "DB TIME",
+        2..=2,
+        Command::ChangeElectionTimer,
+    ),
+    Usage::new("cluster/cid", "DB", 1..=1, Command::ClusterId),
+    Usage::new("cluster/sid", "DB", 1..=1, Command::ServerId),
+    Usage::new("cluster/status", "DB", 1..=1, Command::ClusterStatus),
+    Usage::new(
+        "coverage/read-counter",
+        "COUNTER",
+        1..=1,
+        Command::CoverageCounter,
+    ),
+    Usage::new("coverage/show", "", 0..=0, Command::CoverageShow),
+    Usage::new("exit", "", 0..=0, Command::Exit),
+    Usage::new("list-commands", "", 0..=0, Command::ListCommands),
+    Usage::new("memory/show", "", 0..=0, Command::MemoryShow),
+    Usage::new("ovsdb-server/add-db", "DB", 1..=1, Command::AddDatabase),
+    Usage::new(
         "ovsdb-server/add-remote",
         "REMOTE",
         1..=1,
         Command::AddRemote,
     ),
-    ("ovsdb-server/compact", "", 0..=1, Command::Compact),
-    (
+    Usage::new("ovsdb-server/compact", "", 0..=1, Command::Compact),
+    Usage::new(
+        "ovsdb-server/connect-active-ovsdb-server",
+        "",
+        0..=0,
+        Command::Replicate,
+    ),
+    Usage::new(
         "ovsdb-server/disable-monitor-cond",
         "",
         0..=0,
         Command::DisableMonitorCond,
     ),
-    (
+    Usage::new(
+        "ovsdb-server/disconnect-active-ovsdb-server",
+        "",
+        0..=0,
+        Command::DisconnectActive,
+    ),
+    Usage::new(
+        "ovsdb-server/get-active-ovsdb-server",
+        "",
+        0..=0,
+        Command::ActiveServer,
+    ),
+    Usage::new(
         "ovsdb-server/get-db-storage-status",
         "DB",
         1..=1,
         Command::StorageStatus,
     ),
-    ("ovsdb-server/list-dbs", "", 0..=0, Command::ListDatabases),
-    ("ovsdb-server/list-remotes", "", 0..=0, Command::ListRemotes),
-    (
+    Usage::new("ovsdb-server/list-dbs", "", 0..=0, Command::ListDatabases),
+    Usage::new("ovsdb-server/list-remotes", "", 0..=0, Command::ListRemotes),
+    Usage::new(
         "ovsdb-server/memory-trim-on-compaction",
         "on|off",
         1..=1,
         Command::MemoryTrim,
     ),
-    ("ovsdb-server/reconnect", "", 0..=0, Command::Reconnect),
-    (
+    Usage::new(
+        "ovsdb-server/perf-counters-clear",
+        "",
+        0..=0,
+        Command::ClearPerformanceCounters,
+    ),
+    Usage::new(
+        "ovsdb-server/perf-counters-show",
+        "",
+        0..=0,
+        Command::ShowPerformanceCounters,
+    ),
+    Usage::new("ovsdb-server/reconnect", "", 0..=0, Command::Reconnect),
+    Usage::new("ovsdb-server/reload", "", 0..=0, Command::Reload),
+    Usage::new(
         "ovsdb-server/remove-db",
         "DB",
         1..=1,
         Command::RemoveDatabase,
     ),
-    (
+    Usage::new(
         "ovsdb-server/remove-remote",
         "REMOTE",
         1..=1,
         Command::RemoveRemote,
     ),
-    ("ovsdb-server/sync-status", "", 0..=0, Command::SyncStatus),
-    ("version", "", 0..=0, Command::Version),
-    ("vlog/close", "", 0..=0, Command::CloseLog),
-    (
+    Usage::new(
+        "ovsdb-server/set-active-ovsdb-server",
+        "",
+        1..=1,
+        Command::Replicate,
+    ),
+    Usage::new("ovsdb-server/sync-status", "", 0..=0, Command::SyncStatus),
+    Usage::new("version", "", 0..=0, Command::Version),
+    Usage::new("vlog/close", "", 0..=0, Command::CloseLog),
+    Usage::new(
         "vlog/disable-rate-limit",
         "[module]...",
         0..=usize::MAX,
         Command::RateLimit,
     ),
-    (
+    Usage::new(
         "vlog/enable-rate-limit",
         "[module]...",
         0..=usize::MAX,
         Command::RateLimit,
     ),
-    ("vlog/list", "", 0..=0, Command::ListLogLevels),
-    ("vlog/reopen", "", 0..=0, Command::ReopenLog),
-    (
+    Usage::new("vlog/list", "", 0..=0, Command::ListLogLevels),
+    Usage::new("vlog/reopen", "", 0..=0, Command::ReopenLog),
+    Usage::new(
         "vlog/set",
         "{spec | PATTERN:destination:pattern}",
         0..=usize::MAX,
@@ -147,8 +244,13 @@ impl Commands {
         name: &str,
         arguments: &Json,
     ) -> Result<CommandResult, String> {
-        let found = COMMANDS.iter().find(|command| command.0 == name);
-        let Some((_, _, allowed, command)) = found else {
+        let found = self.known().find(|usage| usage.name == name);
+        let Some(Usage {
+            counts: allowed,
+            command,
+            ..
+        }) = found
+        else {
             return Err(format!(
                 "\"{name}\" is not a valid command (use \"list-commands\" to see a list of valid commands)"
             ));
@@ -175,13 +277,39 @@ impl Commands {
         self.run(*command, &texts).await
     }
 
+    /// The commands of the server. Those of clusters are unknown to a server without any.
+    fn known(&self) -> impl Iterator<Item = &'static Usage> {
+        let is_clustered = self.server.model() == Model::Clustered;
+        COMMANDS
+            .iter()
+            .filter(move |usage| is_clustered || !usage.name.starts_with("cluster/"))
+    }
+
     async fn run(&self, command: Command, arguments: &[&str]) -> Result<CommandResult, String> {
         let argument = arguments.first().copied();
         let required = argument.unwrap_or_default();
         let no_output = String::new;
         let output = match command {
+            Command::ChangeElectionTimer => {
+                cluster::change_election_timer(&self.server, arguments)?
+            }
+            Command::ClusterId => cluster::cluster_id(&self.server, required)?,
+            Command::ServerId => cluster::server_id(&self.server, required)?,
+            Command::ClusterStatus => cluster::status(&self.server, required)?,
+            Command::CoverageCounter => return Err("No such counter".to_owned()),
+            Command::CoverageShow => NO_COVERAGE.to_owned(),
+            Command::Replicate => return Err("replication is not supported".to_owned()),
+            Command::DisconnectActive
+            | Command::ActiveServer
+            | Command::ClearPerformanceCounters => no_output(),
+            Command::ShowPerformanceCounters => {
+                "performance counter is not supported on this platform".to_owned()
+            }
+            Command::Reload => {
+                return Err("Configuration file was not specified on command line".to_owned());
+            }
             Command::Exit => return Ok(CommandResult::Exit),
-            Command::ListCommands => list_commands(),
+            Command::ListCommands => list_commands(self.known()),
             Command::MemoryShow => self.memory(),
             Command::AddDatabase => {
                 self.server
@@ -316,11 +444,14 @@ impl Commands {
     }
 }
 
-fn list_commands() -> String {
+fn list_commands(commands: impl Iterator<Item = &'static Usage>) -> String {
     let mut text = "The available commands are:\n".to_owned();
-    for (name, usage, ..) in &COMMANDS {
+    for Usage {
+        name, arguments, ..
+    } in commands
+    {
         // Writing to a string does not fail.
-        let _ = writeln!(text, "  {name:<23} {usage}");
+        let _ = writeln!(text, "  {name:<23} {arguments}");
     }
     text
 }

@@ -4,6 +4,7 @@
 //! The method of a request is the command, its parameters are strings. The result, or the error, is
 //! a text for the user.
 
+mod cluster;
 mod commands;
 mod error_text;
 mod vlog;

@@ -160,6 +160,12 @@ fn commands_have_the_same_output_as_in_ovsdb_server() {
         "ovsdb-server/compact none",
         "ovsdb-server/compact _Server",
         "ovsdb-server/remove-remote none",
+        "cluster/status D",
+        "coverage/read-counter none",
+        "ovsdb-server/perf-counters-clear",
+        "ovsdb-server/perf-counters-show",
+        "ovsdb-server/get-active-ovsdb-server",
+        "ovsdb-server/disconnect-active-ovsdb-server",
         "ovsdb-server/list-dbs x",
         "ovsdb-server/compact x y",
         "ovsdb-server/add-remote",
@@ -192,7 +198,8 @@ fn commands_have_the_same_output_as_in_ovsdb_server() {
     let [listed, commands] = servers
         .each_mut()
         .map(|server| server.appctl("list-commands").0);
-    for line in commands.lines() {
+    // The command came with a later release.
+    for line in commands.lines().filter(|line| !line.contains("/reload")) {
         assert!(listed.contains(line), "{line}");
     }
     let version = servers[1].appctl("version").0;

@@ -113,6 +113,64 @@ async fn connections_above_the_limit_are_refused_even_all_at_once() {
 }
 
 #[tokio::test]
+async fn one_peer_cannot_take_all_places() {
+    let bed = Bed::new(Limits {
+        connections: 4,
+        connections_per_peer: 3,
+        ..Limits::default()
+    })
+    .await;
+    let mut mine = Vec::new();
+    for _ in 0..10 {
+        mine.push(bed.client().await);
+    }
+    let mut served = 0;
+    for client in &mut mine {
+        served += usize::from(client.is_served().await);
+    }
+    assert_eq!(served, 3);
+    // Another process has the last place.
+    let mut other = std::process::Command::new(ovsdb_sim::testing::program("ovsdb-client"));
+    other
+        .args(["--timeout=20", "list-dbs"])
+        .arg(format!("unix:{}", bed.socket.display()));
+    let other = tokio::task::spawn_blocking(move || other.output()).await;
+    let other = other.unwrap().unwrap();
+    assert!(other.status.success(), "{other:?}");
+}
+
+#[tokio::test]
+async fn messages_that_are_not_complete_have_a_budget_together() {
+    const PIECE: usize = 1 << 19;
+    let bed = Bed::new(Limits {
+        memory: 4 * PIECE,
+        ..Limits::default()
+    })
+    .await;
+    let mut other = bed.client().await;
+    let mut holders = Vec::new();
+    for _ in 0..8 {
+        let mut client = bed.client().await;
+        let text = format!(
+            r#"{{"id":1,"method":"echo","params":["{}"#,
+            "x".repeat(PIECE)
+        );
+        client.send(text.as_bytes()).await;
+        holders.push(client);
+    }
+    // Those for whom there was no budget are closed; the others can end their messages.
+    let mut ended = 0;
+    for mut client in holders {
+        client.send(b"\"]}").await;
+        ended += usize::from(client.next().await.is_some());
+    }
+    assert!((3..=4).contains(&ended), "{ended}");
+    assert!(other.is_served().await);
+    let fits = format!("[\"{}\"]", "x".repeat(PIECE));
+    assert!(bed.client().await.call("echo", &fits).await.is_some());
+}
+
+#[tokio::test]
 async fn a_connection_with_too_many_unread_replies_is_closed() {
     let bed = Bed::new(Limits {
         connections: 1,
