@@ -13,6 +13,7 @@ use jsonrpsee::core::{RpcResult, async_trait};
 use jsonrpsee::proc_macros::rpc;
 use jsonrpsee::server::ServerHandle;
 use jsonrpsee::types::ErrorObjectOwned;
+use patchbay_snapshots::{Release, show, show_named};
 use serde::{Deserialize, Serialize};
 
 use crate::fault::{ConnectionId, FaultId, FaultRule, FaultStatus};
@@ -137,8 +138,8 @@ impl ControlApiServer for Control {
     fn show(&self, name: Option<String>) -> RpcResult<String> {
         let snapshot = self.database(NORTHBOUND)?.snapshot();
         match name {
-            Some(name) => patchbay_snapshots::show_named(&snapshot, &name),
-            None => patchbay_snapshots::show(&snapshot),
+            Some(name) => show_named(&snapshot, &name, Release::V23_03),
+            None => show(&snapshot, Release::V23_03),
         }
         .map_err(|error| invalid_params(error.to_string()))
     }

@@ -37,6 +37,12 @@ pub fn key_order<'a>(sorted: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> 
     iteration_order(sorted, |key| hash(key.as_bytes()))
 }
 
+/// Returns pairs in the order in which a map of strings iterates over them, if they were added in
+/// this order. Keys may be equal.
+pub fn pair_order<V>(pairs: impl IntoIterator<Item = (String, V)>) -> Vec<(String, V)> {
+    iteration_order(pairs, |(key, _)| hash(key.as_bytes()))
+}
+
 /// Returns the order in which ovsdb-server iterates over the columns of a table, including `_uuid`
 /// and `_version`.
 ///

@@ -1,13 +1,12 @@
 //! Northbound databases rendered as `ovn-nbctl` prints them.
 //!
-//! [`show`] and [`show_named, show_router`] render `ovn-nbctl show [NAME]`, [`lr_route_list`] and
-//! [`lr_policy_list`] the commands with these names. The text equals the program's text for a
-//! database with the same rows and UUIDs, byte for byte. This includes the order of rows where the
-//! program follows its hash tables.
+//! [`show`], [`show_named`] and [`show_router`] render `ovn-nbctl show [NAME]`, the other functions
+//! the commands with their names. The text equals the program's text for a database with the same
+//! rows and UUIDs, byte for byte. This includes the order of rows where the program follows its hash
+//! tables. Where releases of OVN differ, [`Release`] chooses one.
 //!
-//! The texts are those of OVN 23.03. Later versions print more: 25.03 adds `ipv6-lla` and `peer` to
-//! router ports and `peer` to switch ports in `show`, and chains, jump targets and `bfd` to
-//! `lr-policy-list`.
+//! [`northbound`] renders a whole database with names in place of UUIDs, for which `ovn-nbctl` has
+//! no command.
 //!
 //! ```
 //! use patchbay_engine::db::Database;
@@ -31,14 +30,26 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod acls;
+mod dhcp_options;
+mod load_balancers;
 mod lookup;
+mod nats;
 mod output;
 mod policies;
 mod prefix;
+mod release;
 mod routes;
+mod rows;
 mod show;
 
+pub use acls::acl_list;
+pub use dhcp_options::dhcp_options_list;
+pub use load_balancers::{lb_list, lr_lb_list, ls_lb_list};
 pub use lookup::RenderError;
+pub use nats::lr_nat_list;
 pub use policies::lr_policy_list;
+pub use release::Release;
 pub use routes::lr_route_list;
+pub use rows::{list, northbound};
 pub use show::{show, show_named, show_router};

@@ -1,7 +1,8 @@
 //! Look-up of routers and switches by name or UUID, as on `ovn-nbctl`'s command line.
 
 use patchbay_engine::db::Snapshot;
-use patchbay_schemas::nb::{LogicalRouter, LogicalSwitch};
+use patchbay_schemas::hash_order;
+use patchbay_schemas::nb::{LogicalRouter, LogicalSwitch, PortGroup};
 use patchbay_schemas::typed::{TableRow, TypeError};
 use uuid::Uuid;
 
@@ -23,6 +24,33 @@ pub enum RenderError {
         /// Requested name or UUID.
         id: String,
     },
+    /// No switch has the name or UUID.
+    #[error("{id}: switch {} not found", if parse_uuid(id).is_some() { "UUID" } else { "name" })]
+    NoSuchSwitch {
+        /// Requested name or UUID.
+        id: String,
+    },
+    /// Neither a switch nor a port group has the name or UUID.
+    #[error("'{id}' is not found for port-group or switch.")]
+    NoSuchAclHolder {
+        /// Requested name or UUID.
+        id: String,
+    },
+    /// A switch and a port group have the name.
+    #[error(
+        "Same name '{id}' exists in both port-groups and logical switches. Specify \
+         --type=port-group or switch, or use a UUID."
+    )]
+    SameName {
+        /// Requested name.
+        id: String,
+    },
+    /// The schema has no such table.
+    #[error("unknown table \"{table}\"")]
+    NoSuchTable {
+        /// Requested table.
+        table: String,
+    },
     /// A row holds a value that OVN does not define.
     #[error(transparent)]
     Type(#[from] TypeError),
@@ -40,6 +68,10 @@ impl Named for LogicalRouter {
 
 impl Named for LogicalSwitch {
     const PLURAL: &'static str = "switches";
+}
+
+impl Named for PortGroup {
+    const PLURAL: &'static str = "port groups";
 }
 
 /// The row with the UUID `id`, or else the row with this name.
@@ -77,6 +109,27 @@ pub(crate) fn find_router(snapshot: &Snapshot, id: &str) -> Result<LogicalRouter
         Some((_, router)) => Ok(router),
         None => Err(RenderError::NoSuchRouter { id: id.to_owned() }),
     }
+}
+
+/// The switch with a UUID or name; an error if it does not exist.
+pub(crate) fn find_switch(snapshot: &Snapshot, id: &str) -> Result<LogicalSwitch, RenderError> {
+    match find(snapshot, id)? {
+        Some((_, switch)) => Ok(switch),
+        None => Err(RenderError::NoSuchSwitch { id: id.to_owned() }),
+    }
+}
+
+/// Rows of a table in the order of `ovn-nbctl`'s hash table.
+pub(crate) fn rows_in_hash_order<T: TableRow>(
+    snapshot: &Snapshot,
+) -> Result<Vec<(Uuid, T)>, TypeError> {
+    let table = snapshot.typed::<T>();
+    let uuids = hash_order::row_order(table.rows().map(|row| row.uuid).collect());
+    uuids
+        .into_iter()
+        .map(|uuid| Ok(table.get(uuid)?.map(|row| (uuid, row))))
+        .filter_map(Result::transpose)
+        .collect()
 }
 
 /// Parses a UUID. `ovn-nbctl` accepts the hyphenated form only.

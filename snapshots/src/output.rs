@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write};
 
+use patchbay_schemas::hash_order;
+
 /// Buffer for the text of a command.
 #[derive(Debug, Default)]
 pub(crate) struct Output(String);
@@ -27,10 +29,27 @@ impl Output {
         self.0.push_str(text);
     }
 
+    /// Appends at most `length` bytes of a text, aligned to the left in a column of `width` bytes,
+    /// like C's `%-*.*s`. A character is not cut.
+    pub(crate) fn put_left(&mut self, width: usize, length: usize, text: &str) {
+        let text = &text[..text.floor_char_boundary(length)];
+        self.0.push_str(text);
+        self.0
+            .extend(std::iter::repeat_n(' ', width.saturating_sub(text.len())));
+    }
+
     /// Returns the text.
     pub(crate) fn finish(self) -> String {
         self.0
     }
+}
+
+/// Pairs sorted by key as `ovn-nbctl` sorts those of a map. Equal keys have the order of its hash
+/// table.
+pub(crate) fn sorted_pairs<V>(pairs: Vec<(String, V)>) -> Vec<(String, V)> {
+    let mut pairs = hash_order::pair_order(pairs);
+    pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
+    pairs
 }
 
 #[cfg(test)]

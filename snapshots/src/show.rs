@@ -1,24 +1,25 @@
 //! Text of `ovn-nbctl show`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
 
 use patchbay_engine::db::{Snapshot, TypedTable};
-use patchbay_schemas::hash_order;
 use patchbay_schemas::nb::{
     GatewayChassis, LogicalRouter, LogicalRouterPort, LogicalSwitch, LogicalSwitchPort, Nat,
 };
 use patchbay_schemas::typed::{Ref, TableRow, TypeError};
 use uuid::Uuid;
 
-use crate::lookup::{RenderError, find};
+use crate::lookup::{RenderError, find, rows_in_hash_order};
 use crate::output::Output;
+use crate::release::Release;
 
 /// Renders all switches, then all routers.
 ///
 /// # Errors
 /// A row holds a value that OVN does not define.
-pub fn show(snapshot: &Snapshot) -> Result<String, RenderError> {
-    let mut text = ShowText::new(snapshot);
+pub fn show(snapshot: &Snapshot, release: Release) -> Result<String, RenderError> {
+    let mut text = ShowText::new(snapshot, release);
     for (uuid, switch) in rows_in_hash_order::<LogicalSwitch>(snapshot)? {
         text.put_switch(uuid, &switch)?;
     }
@@ -32,8 +33,8 @@ pub fn show(snapshot: &Snapshot) -> Result<String, RenderError> {
 ///
 /// # Errors
 /// Several switches or routers have the name, or a row holds a value that OVN does not define.
-pub fn show_named(snapshot: &Snapshot, id: &str) -> Result<String, RenderError> {
-    let mut text = ShowText::new(snapshot);
+pub fn show_named(snapshot: &Snapshot, id: &str, release: Release) -> Result<String, RenderError> {
+    let mut text = ShowText::new(snapshot, release);
     if let Some((uuid, switch)) = find(snapshot, id)? {
         text.put_switch(uuid, &switch)?;
     }
@@ -47,27 +48,17 @@ pub fn show_named(snapshot: &Snapshot, id: &str) -> Result<String, RenderError> 
 ///
 /// # Errors
 /// Several routers have the name, or a row holds a value that OVN does not define.
-pub fn show_router(snapshot: &Snapshot, id: &str) -> Result<String, RenderError> {
-    let mut text = ShowText::new(snapshot);
+pub fn show_router(snapshot: &Snapshot, id: &str, release: Release) -> Result<String, RenderError> {
+    let mut text = ShowText::new(snapshot, release);
     if let Some((uuid, router)) = find(snapshot, id)? {
         text.put_router(uuid, &router)?;
     }
     Ok(text.output.finish())
 }
 
-/// Rows of a table in the order of `ovn-nbctl`'s hash table.
-fn rows_in_hash_order<T: TableRow>(snapshot: &Snapshot) -> Result<Vec<(Uuid, T)>, TypeError> {
-    let table = snapshot.typed::<T>();
-    let uuids = hash_order::row_order(table.rows().map(|row| row.uuid).collect());
-    uuids
-        .into_iter()
-        .map(|uuid| Ok(table.get(uuid)?.map(|row| (uuid, row))))
-        .filter_map(Result::transpose)
-        .collect()
-}
-
 /// Text of a `show` command and the tables that switches and routers refer to.
 struct ShowText<'a> {
+    release: Release,
     output: Output,
     switch_ports: TypedTable<'a, LogicalSwitchPort>,
     router_ports: TypedTable<'a, LogicalRouterPort>,
@@ -76,8 +67,9 @@ struct ShowText<'a> {
 }
 
 impl<'a> ShowText<'a> {
-    fn new(snapshot: &'a Snapshot) -> Self {
+    fn new(snapshot: &'a Snapshot, release: Release) -> Self {
         Self {
+            release,
             output: Output::default(),
             switch_ports: snapshot.typed(),
             router_ports: snapshot.typed(),
@@ -119,6 +111,10 @@ impl<'a> ShowText<'a> {
         if let Some(peer) = port.options.get("router-port") {
             out.line(format_args!("        router-port: {peer}"));
         }
+        let peer = port.peer.as_ref();
+        if let Some(peer) = peer.filter(|_| self.release == Release::V26_03) {
+            out.line(format_args!("        peer: {peer}"));
+        }
     }
 
     fn put_router(&mut self, uuid: Uuid, router: &LogicalRouter) -> Result<(), TypeError> {
@@ -138,6 +134,10 @@ impl<'a> ShowText<'a> {
         let out = &mut self.output;
         out.line(format_args!("    port {}", port.name));
         out.line(format_args!("        mac: \"{}\"", port.mac));
+        if self.release == Release::V26_03 {
+            let address = link_local_address(&port.mac);
+            out.line(format_args!("        ipv6-lla: \"{address}\""));
+        }
         if !port.networks.is_empty() {
             out.line(format_args!(
                 "        networks: [{}]",
@@ -176,6 +176,22 @@ impl<'a> ShowText<'a> {
         out.line(format_args!("        logical ip: \"{}\"", nat.logical_ip));
         out.line(format_args!("        type: \"{}\"", nat.r#type.as_str()));
     }
+}
+
+/// The link-local IPv6 address that follows from a MAC address. One that cannot be parsed counts as
+/// zeros.
+fn link_local_address(mac: &str) -> Ipv6Addr {
+    let mut octets = [0; 6];
+    let parts: Vec<_> = mac
+        .split(':')
+        .map(|part| u8::from_str_radix(part, 16))
+        .collect();
+    if let [Ok(a), Ok(b), Ok(c), Ok(d), Ok(e), Ok(f)] = parts[..] {
+        octets = [a, b, c, d, e, f];
+    }
+    let [a, b, c, d, e, f] = octets.map(u16::from);
+    let (a, b) = ((a ^ 2) << 8 | b, c << 8 | 0xff);
+    Ipv6Addr::new(0xfe80, 0, 0, 0, a, b, 0xfe00 | d, e << 8 | f)
 }
 
 /// Rows that a column refers to, in the order of their UUIDs.

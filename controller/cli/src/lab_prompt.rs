@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use patchbay_app::Cluster;
 use patchbay_lab::{Answer, CableQuality, CheckReport, Lab, Promises, Protocol};
-use patchbay_snapshots::show;
+use patchbay_snapshots::{Release, show};
 
 use super::console::Console;
 use super::failure::Failure;
@@ -168,7 +168,7 @@ fn pods(lab: &Lab) -> String {
 
 fn nodes_rows(lab: &Lab, node: &str) -> Result<String, String> {
     let snapshot = lab.northbound(node).map_err(|error| error.to_string())?;
-    show(&snapshot).map_err(|error| error.to_string())
+    show(&snapshot, Release::V23_03).map_err(|error| error.to_string())
 }
 
 fn environment(lab: &Lab, node: &str) -> Result<String, String> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use patchbay_snapshots::{RenderError, lr_policy_list, lr_route_list, show_router};
+use patchbay_snapshots::{Release, RenderError, lr_policy_list, lr_route_list, show_router};
 use serde_json::{Value, json};
 
 use super::routers::RoutersByName;
@@ -27,7 +27,7 @@ pub(super) fn render_zone(
     let mut text = format!("# zone {zone}\n");
     for (connect, report) in &outcome.reports {
         let router = names::connect_router(connect);
-        let shown = show_router(snapshot, &routers.id_of(&router))?;
+        let shown = show_router(snapshot, &routers.id_of(&router), Release::V23_03)?;
         if shown.is_empty() {
             let _ = writeln!(text, "\n# {connect}: the connect router does not exist yet");
             continue;
@@ -37,7 +37,7 @@ pub(super) fn render_zone(
         push_command(&mut text, &format!("lr-route-list {router}"), &routes);
         for network in report.connected.iter().filter(|network| network.is_local) {
             let router = names::network_router(&network.network, network.owner.topology);
-            let policies = lr_policy_list(snapshot, &routers.id_of(&router))?;
+            let policies = lr_policy_list(snapshot, &routers.id_of(&router), Release::V23_03)?;
             push_command(&mut text, &format!("lr-policy-list {router}"), &policies);
         }
     }

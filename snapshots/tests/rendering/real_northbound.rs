@@ -1,11 +1,16 @@
 //! A northbound database in a real `ovsdb-server`, read by the real `ovn-nbctl`.
 
 use std::process::Command;
+use std::sync::OnceLock;
 
-use ovsdb_sim::testing::{RealServer, ScratchDir, nbctl, program};
+use ovsdb_sim::testing::{RealServer, Release as Programs, ScratchDir, nbctl, program};
 use patchbay_engine::db::Snapshot;
 use patchbay_schemas::nb;
 use patchbay_schemas::wire::{InsertRow, Operation, OperationWriter};
+use patchbay_snapshots::Release;
+
+/// Programs of the newest release. `None` inside: they are not available.
+static NEWEST: OnceLock<Option<Programs>> = OnceLock::new();
 
 /// A server with the rows of a snapshot and their UUIDs.
 pub(crate) struct RealNorthbound {
@@ -30,29 +35,42 @@ impl RealNorthbound {
         Self { server }
     }
 
-    /// Standard output of `ovn-nbctl` without the lines of versions after 23.03, or its error
-    /// message.
+    /// Standard output of the installed `ovn-nbctl`, or its error message.
     pub(crate) fn nbctl(&self, words: &[String]) -> Result<String, String> {
-        let output = nbctl(&self.server.remote())
-            .args(words)
-            .output()
-            .expect("an installed program starts");
+        Self::output(nbctl(&self.server.remote()).args(words))
+    }
+
+    /// Checks what a release prints. A release that is not available is not compared.
+    pub(crate) fn assert_prints(&self, words: &[String], text: &str, release: Release) {
+        let printed = match release {
+            Release::V23_03 => Some(self.nbctl(words)),
+            Release::V26_03 => self.newest(words),
+        };
+        if let Some(printed) = printed {
+            assert_eq!(printed.as_deref(), Ok(text), "{words:?} of {release:?}");
+        }
+    }
+
+    /// Standard output of the newest `ovn-nbctl`. `None`: it is not available.
+    pub(crate) fn newest(&self, words: &[String]) -> Option<Result<String, String>> {
+        let mut command = NEWEST
+            .get_or_init(Programs::newest)
+            .as_ref()?
+            .command("ovn-nbctl");
+        let remote = format!("--db={}", self.server.remote());
+        command.arg(remote).arg("--timeout=10").args(words);
+        Some(Self::output(&mut command))
+    }
+
+    fn output(command: &mut Command) -> Result<String, String> {
+        let output = command.output().expect("an installed program starts");
         let text = |bytes| String::from_utf8(bytes).expect("the rows have UTF-8 texts");
         if output.status.success() {
-            Ok(text(output.stdout)
-                .split_inclusive('\n')
-                .filter(|line| !is_of_later_version(line))
-                .collect())
+            Ok(text(output.stdout))
         } else {
             Err(text(output.stderr))
         }
     }
-}
-
-/// `true` if only versions after 23.03 print the line.
-fn is_of_later_version(line: &str) -> bool {
-    let line = line.trim_start();
-    line.starts_with("ipv6-lla: ") || line.starts_with("peer: ")
 }
 
 /// Parameters of a transaction that inserts all rows.
