@@ -16,7 +16,7 @@ pub struct ManagerSettings {
     /// Ranges of the default network, with the prefix length of its node subnets. `None`: another
     /// program manages the default network.
     pub default_network: Option<Vec<PodSubnet>>,
-    /// `true`: the feature RouteAdvertisements is enabled.
+    /// `true`: the feature `RouteAdvertisements` is enabled.
     pub route_advertisements: bool,
 }
 

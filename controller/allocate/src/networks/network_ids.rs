@@ -202,11 +202,11 @@ fn restore_all(inventory: &Inventory, network: &mut Known, problems: &mut Vec<Pr
         let counts = |nad: &&Sourced<NetworkAttachmentDefinition>| {
             !network.is_made || is_owned_by_network(&nad.object, &network.name)
         };
-        if let Some(nad) = nad.filter(counts) {
-            if let Err(problem) = restore(network, &key, nad) {
-                network.is_broken = true;
-                problems.push(problem);
-            }
+        if let Some(nad) = nad.filter(counts)
+            && let Err(problem) = restore(network, &key, nad)
+        {
+            network.is_broken = true;
+            problems.push(problem);
         }
     }
 }

@@ -42,19 +42,18 @@ pub(super) fn complete(
         let Some(node) = nodes.get_mut(&key) else {
             continue;
         };
-        let id = match annotation(&node.object.metadata, NODE_ID) {
-            Some(_) => own_ids.get(&key).copied(),
-            None => {
-                let is_free =
-                    |id: u32| NodeId::try_new(id.into()).is_ok_and(|id| !ids.contains_key(&id));
-                let next = memory.node_ids.next(NODE_IDS, is_free);
-                let id = next.and_then(|id| NodeId::try_new(id.into()).ok());
-                if id.is_none() {
-                    let message = "all node ids up to 5000 are in use";
-                    problems.push(problem(node, &key, NODE_ID, message));
-                }
-                id
+        let id = if annotation(&node.object.metadata, NODE_ID).is_some() {
+            own_ids.get(&key).copied()
+        } else {
+            let is_free =
+                |id: u32| NodeId::try_new(id.into()).is_ok_and(|id| !ids.contains_key(&id));
+            let next = memory.node_ids.next(NODE_IDS, is_free);
+            let id = next.and_then(|id| NodeId::try_new(id.into()).ok());
+            if id.is_none() {
+                let message = "all node ids up to 5000 are in use";
+                problems.push(problem(node, &key, NODE_ID, message));
             }
+            id
         };
         let Some(id) = id else {
             continue;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::object::{Object, Pod};
-use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
 
 /// Annotation of a pod: its addresses in every network, a JSON object by attachment definition.
 pub const POD_NETWORKS: &str = "k8s.ovn.org/pod-networks";
@@ -31,8 +31,8 @@ impl Workloads {
         let nad = nad.to_string();
         let users = of_namespace.filter(|(_, pod)| {
             let text = pod.annotations().get(POD_NETWORKS);
-            let networks = text
-                .and_then(|text| serde_json::from_str::<BTreeMap<String, IgnoredAny>>(text).ok());
+            let networks =
+                text.and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
             networks.is_some_and(|networks| networks.contains_key(&nad))
         });
         users.map(|(key, _)| key.to_string()).collect()
