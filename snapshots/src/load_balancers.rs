@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use patchbay_engine::db::Snapshot;
-use patchbay_schemas::nb::{LoadBalancer, LoadBalancerGroup};
+use patchbay_schemas::nb::{LoadBalancer, LoadBalancerGroup, LoadBalancerProtocol};
 use patchbay_schemas::typed::Ref;
 use uuid::Uuid;
 
@@ -99,7 +99,7 @@ fn text(uuid: Uuid, row: &LoadBalancer, width: usize) -> String {
     let is_template = is_template.is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let mut output = Output::default();
     for (place, (vip, backends)) in row.vips.iter().enumerate() {
-        let protocol = row.protocol.map(|protocol| protocol.as_str());
+        let protocol = row.protocol.map(LoadBalancerProtocol::as_str);
         let protocol = match (is_template, parse_port(vip)) {
             (true, _) => match protocol {
                 Some(protocol) => protocol,

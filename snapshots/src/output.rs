@@ -32,7 +32,11 @@ impl Output {
     /// Appends at most `length` bytes of a text, aligned to the left in a column of `width` bytes,
     /// like C's `%-*.*s`. A character is not cut.
     pub(crate) fn put_left(&mut self, width: usize, length: usize, text: &str) {
-        let text = &text[..text.floor_char_boundary(length)];
+        let mut end = length.min(text.len());
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let text = &text[..end];
         self.0.push_str(text);
         self.0
             .extend(std::iter::repeat_n(' ', width.saturating_sub(text.len())));

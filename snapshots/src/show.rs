@@ -182,16 +182,19 @@ impl<'a> ShowText<'a> {
 /// zeros.
 fn link_local_address(mac: &str) -> Ipv6Addr {
     let mut octets = [0; 6];
-    let parts: Vec<_> = mac
+    let parts: Result<Vec<u8>, _> = mac
         .split(':')
         .map(|part| u8::from_str_radix(part, 16))
         .collect();
-    if let [Ok(a), Ok(b), Ok(c), Ok(d), Ok(e), Ok(f)] = parts[..] {
-        octets = [a, b, c, d, e, f];
+    if let Ok(parsed) = parts.unwrap_or_default().try_into() {
+        octets = parsed;
     }
-    let [a, b, c, d, e, f] = octets.map(u16::from);
-    let (a, b) = ((a ^ 2) << 8 | b, c << 8 | 0xff);
-    Ipv6Addr::new(0xfe80, 0, 0, 0, a, b, 0xfe00 | d, e << 8 | f)
+    let [first, middle @ .., last]: [u8; 6] = octets;
+    let [second, third, fourth, fifth] = middle;
+    let mut address = [0; 16];
+    address[..2].copy_from_slice(&[0xfe, 0x80]);
+    address[8..].copy_from_slice(&[first ^ 2, second, third, 0xff, 0xfe, fourth, fifth, last]);
+    address.into()
 }
 
 /// Rows that a column refers to, in the order of their UUIDs.

@@ -95,7 +95,7 @@ fn nat(of: &mut Choices, ports: &[Ref<LogicalRouterPort>]) -> Nat {
         external_port_range: of.text(&["", "32768-60999", "1-65535 and more"]),
         external_mac: of.maybe(|_| "0a:58:0a:00:00:01".to_owned()),
         logical_port: of.maybe(|of| of.text(&["rtos-blue_l3_n1-and-longer", "p"])),
-        gateway_port: ports.first().cloned().filter(|_| of.below(3) == 0),
+        gateway_port: ports.first().copied().filter(|_| of.below(3) == 0),
         r#match: of.text(&["", "eth.dst == 0a:58:0a:0a:00:02", "ip4"]),
         ..Nat::default()
     }
@@ -174,7 +174,6 @@ fn fill(rows: &mut Rows, of: &mut Choices) {
     let groups = ["g1", "g2"].map(|name| LoadBalancerGroup {
         name: name.to_owned(),
         load_balancer: of.some(&balancers),
-        ..LoadBalancerGroup::default()
     });
     let groups = insert_each(rows, &groups);
     let ports = insert_each(
@@ -194,7 +193,7 @@ fn fill(rows: &mut Rows, of: &mut Choices) {
         nat: rows.insert_all(&nats),
         policies: rows.insert_all(&policies),
         load_balancer: of.some(&balancers),
-        load_balancer_group: groups.iter().cloned().collect(),
+        load_balancer_group: groups.iter().copied().collect(),
         ports: ports.into_iter().collect(),
         ..LogicalRouter::default()
     };
@@ -224,7 +223,6 @@ fn fill(rows: &mut Rows, of: &mut Choices) {
         acls: of_group,
         ports,
         external_ids: [("k8s.ovn.org/id".to_owned(), "x:y".to_owned())].into(),
-        ..PortGroup::default()
     });
     for _ in 0..of.below(5) {
         let cidr = of.text(&["10.0.0.0/24", "fd00::/64", "10.1.0.0/16"]);
