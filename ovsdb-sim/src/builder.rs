@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use patchbay_engine::db::ServerRelease;
 use patchbay_engine::txn::{BuildError, TxnBuilder};
 use patchbay_schemas::schema::DatabaseSchema;
 
@@ -193,6 +194,14 @@ impl SimBuilder {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Sets the release of ovsdb-server whose words errors have, where releases differ. The default
+    /// is the newest.
+    #[must_use]
+    pub fn compat(mut self, release: ServerRelease) -> Self {
+        self.settings.release = release;
         self
     }
 

@@ -118,6 +118,7 @@ pub use file::{Damage, FileError, InitialDatabasesError};
 pub use limits::Limits;
 pub use listen::Listener;
 pub use model::{Model, Role};
+pub use patchbay_engine::db::ServerRelease;
 pub use remotes::Remotes;
 pub use served_database::NotClustered;
 pub use server::{AddDatabaseError, NoConnection, RemoveDatabaseError};

@@ -238,6 +238,7 @@ async fn wait_for_signal(signal: &mut std::io::Result<tokio::signal::unix::Signa
 fn describe(name: &ProgramName, args: &Args) -> anyhow::Result<SimBuilder> {
     let mut builder = Sim::builder()
         .model(args.model.into())
+        .compat(args.compat.into())
         .limits(memory::connection_limits());
     for path in &args.schema {
         let text =

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use patchbay_engine::db::ServerRelease;
 use patchbay_schemas::json::Json;
 use tokio::time::Instant;
 
@@ -31,6 +32,8 @@ pub(crate) struct SessionHandle {
     outbox: Outbox,
     faults: Arc<Faults>,
     limits: Arc<Limits>,
+    /// Release of ovsdb-server whose words errors have.
+    release: ServerRelease,
     monitors: Mutex<SessionMonitors>,
     /// Request ids of the session's waiting transactions in all databases.
     waiting: Mutex<HashSet<Json, RandomState>>,
@@ -45,12 +48,14 @@ impl SessionHandle {
         faults: Arc<Faults>,
         limits: Arc<Limits>,
         budget: &Arc<ByteBudget>,
+        release: ServerRelease,
     ) -> Self {
         Self {
             id,
             outbox: Outbox::new(limits.backlog, budget.charge()),
             faults,
             limits,
+            release,
             monitors: Mutex::default(),
             waiting: Mutex::default(),
             change_aware: AtomicBool::new(false),
@@ -67,6 +72,10 @@ impl SessionHandle {
 
     pub(crate) fn faults(&self) -> &Faults {
         &self.faults
+    }
+
+    pub(crate) fn release(&self) -> ServerRelease {
+        self.release
     }
 
     pub(crate) fn limits(&self) -> &Limits {

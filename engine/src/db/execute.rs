@@ -13,7 +13,7 @@ use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{ColumnValues, Condition, DecodedTransaction, Mutation, Operation};
 use uuid::Uuid;
 
-use super::execution::{Access, OperationResult};
+use super::execution::{Access, OperationResult, ServerRelease};
 use super::overlay::Overlay;
 
 /// Least number of operations for which inserts are counted to reserve room for their rows. Growing
@@ -209,8 +209,17 @@ impl<'a, 'o> Executor<'a, 'o> {
         if self.overlay.may_insert(table, uuid) {
             return Ok(());
         }
-        let details = "This UUID would duplicate a UUID already present within the table or deleted within the same \
-                       transaction.";
+        let details = if self.access.release < ServerRelease::V4_0 {
+            "This UUID would duplicate a UUID already present within the table or deleted within the same \
+             transaction."
+                .to_owned()
+        } else {
+            let name = &self.schema.table(table).name;
+            format!(
+                "This UUID would duplicate a UUID already present within the \"{name}\" table or deleted from this \
+                 table within the same transaction."
+            )
+        };
         let text = given.map_or_else(|| uuid.to_string(), str::to_owned);
         Err(OvsdbError::new("duplicate uuid", details).with_syntax(&Json::string(text)))
     }

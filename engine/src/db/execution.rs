@@ -9,6 +9,19 @@ use uuid::Uuid;
 
 use super::change::ChangeSet;
 
+/// Release of ovsdb-server whose words are used where releases word an error differently. The
+/// default is the newest one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ServerRelease {
+    /// Open vSwitch 3.1, and older.
+    V3_1,
+    /// Open vSwitch 3.5.
+    V3_5,
+    /// Open vSwitch 4.0, and newer.
+    #[default]
+    V4_0,
+}
+
 /// Rights of the client that sent a transaction, and the age of its request.
 pub struct Access<'a> {
     /// Reason why writes are refused, the text that follows `insert operation ` in the error.
@@ -18,6 +31,8 @@ pub struct Access<'a> {
     pub owns_lock: &'a dyn Fn(&str) -> bool,
     /// Milliseconds since the request arrived.
     pub elapsed_ms: u64,
+    /// Release whose words errors have.
+    pub release: ServerRelease,
 }
 
 impl Access<'_> {
@@ -27,6 +42,7 @@ impl Access<'_> {
             read_only: None,
             owns_lock: &|_| false,
             elapsed_ms: 0,
+            release: ServerRelease::default(),
         }
     }
 }

@@ -29,7 +29,7 @@ mod unique_index;
 
 pub use change::{ChangeSet, RowChange};
 pub use database::{Database, DatabaseError};
-pub use execution::{Access, Execution, OperationResult};
+pub use execution::{Access, Execution, OperationResult, ServerRelease};
 pub use index_key::IndexKey;
 pub use index_spec::{Index, IndexSpec, KeyPart};
 pub use index_view::{IndexError, IndexView, TypedIndex};

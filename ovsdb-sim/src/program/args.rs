@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
-use ovsdb_sim::{Model, TlsOptions};
+use ovsdb_sim::{Model, ServerRelease, TlsOptions};
 
 use super::daemon::Role;
 
@@ -90,6 +90,10 @@ pub(crate) struct Args {
     /// of transactions, from which returning clients get what they missed.
     #[arg(long, value_name = "MODEL", value_enum, default_value = "standalone")]
     pub(crate) model: ModelArg,
+
+    /// Word errors as this release of ovsdb-server, where releases differ
+    #[arg(long, value_name = "RELEASE", value_enum, default_value = "4.0")]
+    pub(crate) compat: ReleaseArg,
 
     /// Serve the control API at this address
     ///
@@ -246,6 +250,26 @@ pub(crate) struct IgnoredArgs {
     /// There is no other server that would have to read them
     #[arg(long)]
     disable_file_no_data_conversion: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ReleaseArg {
+    #[value(name = "3.1")]
+    V3_1,
+    #[value(name = "3.5")]
+    V3_5,
+    #[value(name = "4.0")]
+    V4_0,
+}
+
+impl From<ReleaseArg> for ServerRelease {
+    fn from(release: ReleaseArg) -> Self {
+        match release {
+            ReleaseArg::V3_1 => Self::V3_1,
+            ReleaseArg::V3_5 => Self::V3_5,
+            ReleaseArg::V4_0 => Self::V4_0,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

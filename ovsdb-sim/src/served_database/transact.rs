@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
-use patchbay_engine::db::{Access, ChangeSet, DatabaseError, Execution, OperationResult};
+use patchbay_engine::db::{
+    Access, ChangeSet, DatabaseError, Execution, OperationResult, ServerRelease,
+};
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::{DatabaseSchema, TableId};
@@ -176,11 +178,17 @@ impl ServedDatabase {
                 .unwrap_or_else(PoisonError::into_inner)
                 .owns(session.id(), lock)
         };
-        let reason = format!("not allowed on table in reserved database {}", self.name);
+        let release = session.release();
+        let reason = if release < ServerRelease::V3_5 {
+            format!("not allowed on table in reserved database {}", self.name)
+        } else {
+            "not allowed when database server is in read only mode".to_owned()
+        };
         let access = Access {
             read_only: self.server_row.is_none().then_some(&*reason),
             owns_lock: &owns_lock,
             elapsed_ms: arrived.elapsed().as_millis() as u64,
+            release,
         };
         // Execution takes rows out of a transaction. Without a leader it is executed once more.
         let copy = (!state.role.is_connected()).then(|| transaction.clone());

@@ -268,6 +268,7 @@ impl Server {
             self.faults.clone(),
             self.limits.clone(),
             &self.budget,
+            self.settings.release,
         ));
         self.sessions.insert(session.id(), session.clone());
         self.faults.add_connection(session.id());

@@ -1,6 +1,6 @@
 //! Requests that crash the real ovsdb-server 3.1, with the replies of the simulator.
 
-use ovsdb_sim::Model;
+use ovsdb_sim::{Model, ServerRelease};
 use patchbay_schemas::json::Json;
 
 use crate::client::Client;
@@ -54,7 +54,7 @@ const REQUESTS: [(&str, &str, &str); 8] = [
 
 #[test]
 fn requests_that_crash_the_real_server_get_a_reply() {
-    let sim = start_sim(SCHEMA, Model::Standalone);
+    let sim = start_sim(SCHEMA, Model::Standalone, ServerRelease::default());
     let mut client = Client::connect(sim.socket());
     for (method, params, expected) in REQUESTS {
         client.send(format!(r#"{{"id":0,"method":"{method}","params":{params}}}"#).as_bytes());

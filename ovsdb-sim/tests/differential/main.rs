@@ -153,6 +153,19 @@ macro_rules! themes {
                 }
             )*
         }
+
+        /// Against the newest release, that of Debian sid.
+        mod newest {
+            use ovsdb_sim::testing::Release;
+            $(
+                #[test]
+                fn $name() {
+                    if let Some(release) = Release::newest() {
+                        super::$run(&release, include_str!(concat!("cases/", stringify!($name), ".case")));
+                    }
+                }
+            )*
+        }
     };
 }
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ovsdb_sim::testing::{RealServer, Release, ScratchDir};
-use ovsdb_sim::{Listener, Model, Sim};
+use ovsdb_sim::{Listener, Model, ServerRelease, Sim};
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::DatabaseSchema;
 use tokio::runtime::Runtime;
@@ -34,8 +34,29 @@ impl RunningSim {
     }
 }
 
+/// The release whose words a release of the real server has. A program is asked once.
+fn words_of(release: &Release) -> ServerRelease {
+    static KNOWN: Mutex<BTreeMap<Option<PathBuf>, ServerRelease>> = Mutex::new(BTreeMap::new());
+    let folder = release.folder().map(Path::to_owned);
+    let mut known = KNOWN
+        .lock()
+        .expect("no test panics while it holds the lock");
+    *known
+        .entry(folder)
+        .or_insert_with(|| parse_version(&release.version()))
+}
+
+fn parse_version(version: &str) -> ServerRelease {
+    match version.split_once('.') {
+        Some(("0" | "1" | "2", _)) => ServerRelease::V3_1,
+        Some(("3", minor)) if !minor.starts_with(['5', '6', '7', '8', '9']) => ServerRelease::V3_1,
+        Some(("3", _)) => ServerRelease::V3_5,
+        _ => ServerRelease::V4_0,
+    }
+}
+
 /// Starts the simulator with a database of this schema.
-pub(crate) fn start_sim(schema: &str, model: Model) -> RunningSim {
+pub(crate) fn start_sim(schema: &str, model: Model, release: ServerRelease) -> RunningSim {
     let dir = ScratchDir::new();
     let socket = dir.path().join("sim.sock");
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -45,7 +66,11 @@ pub(crate) fn start_sim(schema: &str, model: Model) -> RunningSim {
         .expect("a runtime");
     let parsed = DatabaseSchema::parse(schema.as_bytes());
     let parsed = parsed.unwrap_or_else(|error| panic!("{error}: {schema}"));
-    let sim = Sim::builder().model(model).schema(Arc::new(parsed)).build();
+    let sim = Sim::builder()
+        .model(model)
+        .compat(release)
+        .schema(Arc::new(parsed))
+        .build();
     let sim = sim.expect("a database");
     let target = format!("punix:{}", socket.display());
     let listener = runtime.block_on(sim.listen(&target)).expect("a socket");
@@ -75,7 +100,7 @@ impl Servers {
                 Model::Standalone => RealServer::start_release(release, [file]),
                 Model::Clustered => RealServer::start_clustered(release, "D", &file),
             },
-            sim: start_sim(schema, model),
+            sim: start_sim(schema, model, words_of(release)),
             model,
         }
     }

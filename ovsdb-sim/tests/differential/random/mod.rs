@@ -33,7 +33,9 @@ const CASES: u32 = 350;
 const CLUSTERED_CASES: u32 = 20;
 
 /// Number of databases that are compared with the release of trixie.
-const TRIXIE_CASES: u32 = 150;
+const TRIXIE_CASES: u32 = 75;
+/// Number of databases that are compared with the newest release.
+const NEWEST_CASES: u32 = 75;
 
 /// Seeds of a database's schema and of its requests. The removal of requests or operations does not
 /// change the others, so that a difference can be reduced.
@@ -76,6 +78,13 @@ fn random_requests_to_clusters_get_the_same_replies() {
 fn random_requests_get_the_same_replies_as_in_trixie() {
     if let Some(release) = Release::trixie() {
         run(&release, Model::Standalone, TRIXIE_CASES);
+    }
+}
+
+#[test]
+fn random_requests_get_the_same_replies_as_in_the_newest_release() {
+    if let Some(release) = Release::newest() {
+        run(&release, Model::Standalone, NEWEST_CASES);
     }
 }
 
