@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use patchbay_resources::object::{Object, Time};
 
-use super::warnings;
+use super::{pods, warnings};
 use patchbay_allocate::connects::{
     AllocationWarning, ClusterController, ClusterObjects, with_condition,
 };
@@ -15,6 +15,7 @@ use patchbay_allocate::networks as allocate_networks;
 use patchbay_connects::{ConnectReport, Inputs, ZoneReports, ZoneSummary};
 use patchbay_model::{ClusterSettings, NadKey, Networks, Node};
 use patchbay_networks::ZoneNetworks;
+use patchbay_pods::ZonePods;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::conversion::{endpoint_slice, network_objects, network_service};
 use patchbay_resources::manifests::{
@@ -77,7 +78,7 @@ impl Cluster {
     }
 
     /// Completes the objects as the managers of a cluster would: allocates ids and subnets of nodes
-    /// and networks, then subnets and tunnel keys of ClusterNetworkConnects, and sets the status.
+    /// and networks, addresses of pods, then subnets and tunnel keys of ClusterNetworkConnects, and sets the status.
     ///
     /// # Errors
     /// The objects contradict each other.
@@ -87,7 +88,9 @@ impl Cluster {
         now: Time,
     ) -> Result<Self, LoadError> {
         allocate_networks::resolve(&mut inventory, &settings, &now)?;
-        let warnings = inventory.warnings.iter().map(ToString::to_string).collect();
+        let unaddressed = pods::allocate(&mut inventory, &settings);
+        let warnings = inventory.warnings.iter().map(ToString::to_string);
+        let warnings = warnings.chain(unaddressed).collect();
         let mut cluster = Self {
             inventory,
             settings,
@@ -201,6 +204,13 @@ impl Cluster {
     /// The inputs of the networks' own rows in a zone.
     pub fn zone_networks(&self, zone: &str) -> ZoneNetworks {
         ZoneNetworks::read(&network_objects(&self.inventory), zone, &self.settings)
+    }
+
+    /// The inputs of the pods' rows in a zone. `None`: the objects contain no pods, and say nothing
+    /// about the ports of pods that are there.
+    pub fn zone_pods(&self, zone: &str) -> Option<ZonePods> {
+        let has_pods = !self.inventory.pods.is_empty();
+        has_pods.then(|| pods::zone_pods(&self.inventory, zone, &self.settings))
     }
 
     /// The inputs of the services' rows in a zone.

@@ -46,6 +46,7 @@
 
 mod cluster;
 pub mod northbound;
+mod pods;
 mod warnings;
 pub mod zone;
 

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use crate::Cluster;
 use crate::northbound::{CommitError, Northbound};
 use patchbay_connects::{ConnectReport, Inputs, ZoneController, ZonePlan};
-use patchbay_model::ServiceKey;
+use patchbay_model::{PodKey, ServiceKey};
 use patchbay_networks::{NetworkController, SkippedNetwork, ZoneNetworks};
+use patchbay_pods::{PodController, PodProblem, ZonePods};
 use patchbay_rows::Counts;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_services::{ServiceController, ServiceProblem, ZoneServices};
@@ -25,11 +26,13 @@ const MAX_ATTEMPTS: usize = 4;
 
 /// Subject of errors and warnings about the rows of the networks.
 const NETWORKS: &str = "networks";
+/// Subject of errors and warnings about the rows of pods.
+const PODS: &str = "pods";
 /// Subject of errors and warnings about the rows of services.
 const SERVICES: &str = "services";
 
 /// Reconciles the Northbound database of one zone: first the rows of the networks, then those of
-/// their services, then those of each ClusterNetworkConnect.
+/// their pods and services, then those of each ClusterNetworkConnect.
 ///
 /// It keeps the controllers between passes, so that a later [`reconcile`](Self::reconcile) plans
 /// only what follows from changed objects and rows.
@@ -38,6 +41,7 @@ pub struct ZoneReconciler<N> {
     zone: String,
     northbound: N,
     networks: NetworkController,
+    pods: PodController,
     services: ServiceController,
     connects: ZoneController,
 }
@@ -51,6 +55,8 @@ pub struct ZoneOutcome {
     pub reports: BTreeMap<String, Arc<ConnectReport>>,
     /// Networks that have no rows of their own in the zone, each with the reason.
     pub skipped_networks: Vec<SkippedNetwork>,
+    /// Reasons why pods are not wired as their objects say.
+    pub pod_problems: Vec<(PodKey, PodProblem)>,
     /// Reasons why services are not forwarded as their objects say.
     pub service_problems: Vec<(ServiceKey, ServiceProblem)>,
     /// Transactions that were applied although their reply was lost, one sentence each.
@@ -66,6 +72,7 @@ impl<N> ZoneReconciler<N> {
             zone: zone.into(),
             northbound,
             networks: NetworkController::new(UuidSource::seeded(networks)),
+            pods: PodController::new(UuidSource::seeded(networks.wrapping_add(services))),
             services: ServiceController::new(UuidSource::seeded(services)),
             connects: ZoneController::new(uuids),
         }
@@ -98,12 +105,20 @@ impl<N: Northbound> ZoneReconciler<N> {
     pub async fn reconcile(&mut self, cluster: &Cluster) -> Result<ZoneOutcome, ZoneError> {
         let zone_networks = cluster.zone_networks(&self.zone);
         let mut warnings = self.commit_networks(&zone_networks).await?;
+        let zone_pods = cluster.zone_pods(&self.zone);
+        if let Some(pods) = &zone_pods {
+            warnings.extend(self.commit_pods(pods).await?);
+        }
         let zone_services = cluster.zone_services(&self.zone);
         warnings.extend(self.commit_services(&zone_services).await?);
+        let pod_problems = self.pods.problems().filter(|_| zone_pods.is_some());
         let problems = self.services.problems();
         let mut outcome = ZoneOutcome {
             warnings,
             skipped_networks: zone_networks.skipped(),
+            pod_problems: pod_problems
+                .map(|(pod, problem)| (pod.clone(), problem.clone()))
+                .collect(),
             service_problems: problems
                 .map(|(service, problem)| (service.clone(), problem.clone()))
                 .collect(),
@@ -139,6 +154,10 @@ impl<N: Northbound> ZoneReconciler<N> {
         self.networks
             .plan(&cluster.zone_networks(&self.zone), &snapshot)
             .is_ok_and(|change| change.transaction.is_none())
+            && cluster.zone_pods(&self.zone).is_none_or(|pods| {
+                let change = self.pods.plan(&pods, &snapshot);
+                change.is_ok_and(|change| change.transaction.is_none())
+            })
             && self
                 .services
                 .plan(&cluster.zone_services(&self.zone), &snapshot)
@@ -154,6 +173,15 @@ impl<N: Northbound> ZoneReconciler<N> {
         let networks = &mut self.networks;
         commit_rows(&mut self.northbound, NETWORKS, |snapshot| {
             networks.plan(inputs, snapshot)
+        })
+        .await
+    }
+
+    /// Commits the rows of the pods. Returns warnings about lost replies.
+    async fn commit_pods(&mut self, inputs: &ZonePods) -> Result<Vec<String>, ZoneError> {
+        let pods = &mut self.pods;
+        commit_rows(&mut self.northbound, PODS, |snapshot| {
+            pods.plan(inputs, snapshot)
         })
         .await
     }

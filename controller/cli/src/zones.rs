@@ -120,6 +120,10 @@ pub(super) async fn reconcile_zone(
         );
         console.warn("networks in zones", &warning)?;
     }
+    for (pod, problem) in &outcome.pod_problems {
+        let warning = format!("zone {name}: Pod {pod}: {problem}");
+        console.warn("pods in zones", &warning)?;
+    }
     for (service, problem) in &outcome.service_problems {
         let warning = format!("zone {name}: Service {service}: {problem}");
         console.warn("services in zones", &warning)?;

@@ -11,16 +11,23 @@ use thiserror::Error;
 /// The prefix is `0a:58`, which is locally administered. The four octets of the IPv4 address
 /// follow, or the first four octets of the SHA-256 of the IPv6 address's canonical text.
 pub fn mac_address(address: IpAddr) -> String {
-    let [a, b, c, d] = match address {
-        IpAddr::V4(address) => address.octets(),
-        IpAddr::V6(address) => {
-            let digest = Sha256::digest(address.to_string());
-            [digest[0], digest[1], digest[2], digest[3]]
-        }
-    };
+    match address {
+        IpAddr::V4(address) => private_mac(address.octets()),
+        IpAddr::V6(address) => mac_of_name(&address.to_string()),
+    }
+}
+
+/// MAC address of a port without addresses, made from a name: `0a:58` and the first four octets of
+/// its SHA-256.
+pub fn mac_of_name(name: &str) -> String {
+    let digest = Sha256::digest(name);
+    private_mac([digest[0], digest[1], digest[2], digest[3]])
+}
+
+fn private_mac(octets: [u8; 4]) -> String {
     let mut text = String::with_capacity(17);
     text.push_str("0a:58");
-    for octet in [a, b, c, d] {
+    for octet in octets {
         text.push(':');
         for digit in [octet >> 4, octet & 15] {
             text.extend(char::from_digit(digit.into(), 16));

@@ -5,7 +5,9 @@
 
 pub mod abbreviation;
 mod address;
+mod address_pool;
 pub mod arithmetic;
+mod attached_network;
 mod cni_config;
 pub mod condition;
 mod connect;
@@ -22,6 +24,9 @@ mod network;
 mod networks;
 mod node;
 mod objects;
+mod pod;
+mod pod_attachments;
+mod pod_networks;
 pub mod printable;
 mod service;
 mod settings;
@@ -32,8 +37,11 @@ mod unread_networks;
 mod uplink;
 
 pub use address::{
-    PointToPoint, PointToPointError, format_address, format_net, mac_address, point_to_point,
+    PointToPoint, PointToPointError, format_address, format_net, mac_address, mac_of_name,
+    point_to_point,
 };
+pub use address_pool::{AddressError, AddressPool, NumberPool};
+pub use attached_network::{AttachedNetwork, AttachedNetworks, AttachedTopology, Definition};
 pub use cni_config::{CNI_PLUGIN, CNI_VERSION, CniConfig, UninterpretedValue};
 pub use connect::{Connect, ConnectError, ConnectInput, Connectivity, ROUTER_TUNNEL_KEY};
 pub use connect_range::{ConnectRange, ConnectRangeError, ConnectRanges};
@@ -53,6 +61,14 @@ pub use node::{
     NodeErrorReason, UnreadableAnnotations, UnreadableSubnets, transit_addresses,
 };
 pub use objects::{NetworkObjects, NodeObject, ServiceObject};
+pub use pod::{
+    AddressRequest, ContainerPort, DEFAULT_NETWORK_SELECTION, NETWORK_SELECTIONS, NetworkSelection,
+    OPEN_PORTS, OpenPort, PRIMARY_IPAM_CLAIM, Pod, PodFieldProblem, PodKey, VirtualMachine,
+};
+pub use pod_attachments::{
+    AttachmentProblem, PodAttachment, PodPlace, PrimaryDefinition, attachments, port_name,
+};
+pub use pod_networks::{DEFAULT_NETWORK_KEY, POD_NETWORKS, PodNetwork, PodNetworks, PodRoute};
 pub use service::{
     ClusterIpService, Endpoint, EndpointPort, EndpointSlice, EndpointState, Protocol, Service,
     ServiceFieldProblem, ServiceKey, ServicePort, TargetPort, UnknownProtocol,

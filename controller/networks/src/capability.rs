@@ -10,7 +10,7 @@ use patchbay_schemas::nb::Acl;
 use patchbay_schemas::uuids::UuidSource;
 
 use super::inputs::{NetworkCell, ZoneNetworks};
-use super::tables::{DEFAULT_ROUTER, Tables};
+use super::tables::{DEFAULT_ROUTER, LocalnetPort, Tables};
 use super::{COPP, PortGroupRows, RouterRows, SwitchRows, copp, meters};
 
 /// Keeps the networks' own rows of one zone as they should be. See `patchbay_rows`.
@@ -285,8 +285,13 @@ impl Topologies {
             added.holds(tables.switch_groups, group.as_str());
         }
         for port in &made.ports {
-            rows.put(tables.switch_ports, port)
-                .held_by(tables.ports_of_switch, name);
+            if port.r#type == LocalnetPort::TYPE {
+                rows.put(tables.localnet_ports, &port.into())
+                    .held_by(tables.localnet_ports_of_switch, name);
+            } else {
+                rows.put(tables.switch_ports, port)
+                    .held_by(tables.ports_of_switch, name);
+            }
         }
         for acl in &made.acls {
             rows.put(tables.acls, &self.known_columns(acl, reader))

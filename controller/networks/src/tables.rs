@@ -10,9 +10,11 @@
 //! port on the default network is isolated as soon as it is in the port group, whose ACLs come in
 //! the transaction that makes the group.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use patchbay_model::external_ids::key;
 use patchbay_model::names::{network_prefix, prefix_of_name};
-use patchbay_rows::{Holding, Identity, Layout, Owner, RowView, Table};
+use patchbay_rows::{Holding, Identity, Layout, Owner, RowView, Table, table_row};
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::nb::{
     Acl, AddressSet, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy,
@@ -46,6 +48,37 @@ const NODE_MARKS: [&str; 3] = ["node", "ic-node", "k8s.ovn.org/node"];
 /// External id with the network of a row.
 const NETWORK: &str = "k8s.ovn.org/network";
 
+table_row! {
+    /// Port that leads to a physical network. All its columns are managed, so that a VLAN goes.
+    pub(super) struct LocalnetPort of LogicalSwitchPort {
+        name: String,
+        r#type: String,
+        addresses: BTreeSet<String>,
+        options: BTreeMap<String, String>,
+        external_ids: BTreeMap<String, String>,
+        tag_request: Option<i64>,
+    }
+}
+
+impl LocalnetPort {
+    /// Type of such ports.
+    pub(super) const TYPE: &str = "localnet";
+}
+
+impl From<&LogicalSwitchPort> for LocalnetPort {
+    fn from(port: &LogicalSwitchPort) -> Self {
+        let port = port.clone();
+        Self {
+            name: port.name,
+            r#type: port.r#type,
+            addresses: port.addresses,
+            options: port.options,
+            external_ids: port.external_ids,
+            tag_request: port.tag_request,
+        }
+    }
+}
+
 /// Tables, and the columns by which their rows hold each other.
 #[derive(Debug)]
 pub(super) struct Tables {
@@ -59,6 +92,7 @@ pub(super) struct Tables {
     pub(super) routes: Table<LogicalRouterStaticRoute>,
     pub(super) switches: Table<LogicalSwitch>,
     pub(super) switch_ports: Table<LogicalSwitchPort>,
+    pub(super) localnet_ports: Table<LocalnetPort>,
     pub(super) acls: Table<Acl>,
     pub(super) port_groups: Table<PortGroup>,
     pub(super) policies: Table<LogicalRouterPolicy>,
@@ -71,6 +105,7 @@ pub(super) struct Tables {
     pub(super) routes_of_router: Holding,
     pub(super) port_chassis: Holding,
     pub(super) ports_of_switch: Holding,
+    pub(super) localnet_ports_of_switch: Holding,
     pub(super) switch_acls: Holding,
     pub(super) switch_groups: Holding,
     pub(super) ports_of_group: Holding,
@@ -121,6 +156,7 @@ impl Tables {
             .shared()
             .owned_by(network_row)
             .declare();
+        let localnet_ports = layout.table(by_name).owned_by(network_row).declare();
         let acls = layout
             .table(Identity::ExternalId(key::ID))
             .shared()
@@ -151,6 +187,11 @@ impl Tables {
             routes_of_router: layout.holding(routers, LogicalRouter::STATIC_ROUTES, routes),
             port_chassis: layout.holding(router_ports, LogicalRouterPort::GATEWAY_CHASSIS, chassis),
             ports_of_switch: layout.holding(switches, LogicalSwitch::PORTS, switch_ports),
+            localnet_ports_of_switch: layout.holding(
+                switches,
+                LogicalSwitch::PORTS,
+                localnet_ports,
+            ),
             switch_acls: layout.holding(switches, LogicalSwitch::ACLS, acls),
             switch_groups: layout.holding(switches, LogicalSwitch::LOAD_BALANCER_GROUP, groups),
             group_acls: layout.holding(port_groups, PortGroup::ACLS, acls),
@@ -168,6 +209,7 @@ impl Tables {
             routes,
             switches,
             switch_ports,
+            localnet_ports,
             acls,
             port_groups,
             policies,

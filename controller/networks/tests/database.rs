@@ -320,3 +320,31 @@ fn a_node_more_is_a_port_and_three_routes_more() {
     // To the pods, and to the gateway router in each family.
     assert_eq!((counts.inserted, counts.changed, counts.deleted), (4, 2, 0));
 }
+
+#[test]
+fn a_vlan_that_a_localnet_network_loses_is_cleared() {
+    let lan = |vlan: &str| {
+        let yaml = format!(
+            "{{apiVersion: v1, kind: Namespace, metadata: {{name: blue}}}}\n---\n\
+             {{apiVersion: k8s.ovn.org/v1, kind: ClusterUserDefinedNetwork, \
+             metadata: {{name: lan}}, spec: {{namespaceSelector: {{}}, network: \
+             {{topology: Localnet, localnet: {{role: Secondary, physicalNetworkName: phys, \
+             ipam: {{mode: Disabled}}{vlan}}}}}}}}}\n---\n\
+             {{apiVersion: v1, kind: Node, metadata: {{name: n1}}}}\n"
+        );
+        let mut inventory = read_manifests(&["-".into()], &mut yaml.as_bytes()).unwrap();
+        let settings = ClusterSettings::default();
+        let now = Time(jiff::Timestamp::from_second(0).unwrap());
+        resolve(&mut inventory, &settings, &now).unwrap();
+        ZoneNetworks::read(&network_objects(&inventory), "n1", &settings)
+    };
+    let mut world = World::new();
+    let tag = |world: &World| {
+        let port = world.one(|port: &LogicalSwitchPort| port.r#type == "localnet");
+        port.1.tag_request
+    };
+    world.pass(&lan(", vlan: {mode: Access, access: {id: 20}}"));
+    assert_eq!(tag(&world), Some(20));
+    world.pass(&lan(""));
+    assert_eq!(tag(&world), None);
+}

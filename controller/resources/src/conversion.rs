@@ -15,8 +15,10 @@ use crate::object::{Namespace, Node as NodeObject, Object};
 
 #[cfg(test)]
 mod networks_tests;
+mod pod;
 mod service;
 
+pub use pod::pod;
 pub use service::{endpoint_slice, network_service, service, service_object};
 
 /// Key of a network attachment definition.

@@ -24,6 +24,7 @@ mod resolved;
 mod shared;
 mod steps;
 mod table;
+mod table_row;
 mod writer;
 
 pub use capability::{Capability, Inputs};
@@ -35,3 +36,9 @@ pub use part_rows::{Added, PartRows};
 pub use reader::{PartRow, Reader};
 pub use reports::ChangedReport;
 pub use table::{Declared, Holding, Identity, Layout, Owner, Phase, Phases, RowView, Table};
+
+// What `table_row!` expands to.
+#[doc(hidden)]
+pub use patchbay_schemas::{datum::Datum, typed};
+#[doc(hidden)]
+pub use table_row::column_name;

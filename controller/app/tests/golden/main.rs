@@ -59,6 +59,20 @@ const QUIRKS: &[Purpose] = &[
         what: "what is in the database is looked up there, so a deleted connect leaves nothing behind",
         test: "../connects/tests/zone/connecting.rs",
     },
+    Purpose {
+        folder: "udn",
+        scenario: "l2-primary-vm-v4",
+        rules: "W7",
+        what: "the DHCP options of a virtual machine go with its last pod",
+        test: "../pods/tests/pods/migration.rs",
+    },
+    Purpose {
+        folder: "udn",
+        scenario: "l2-secondary-life-v4",
+        rules: "W7",
+        what: "all ports of a pod go with it, also that of a second attachment",
+        test: "../pods/tests/pods/attachments.rs",
+    },
 ];
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::object::{EndpointSlice, Namespace, Node, ObjectMeta, Service};
+use crate::object::{EndpointSlice, Namespace, Node, ObjectMeta, Pod, Service};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::{Segment, Track};
@@ -102,6 +102,7 @@ impl Decoder {
         match (group, kind) {
             ("", "Namespace") => self.decode::<Namespace>(raw, version),
             ("", "Node") => self.decode::<Node>(raw, version),
+            ("", "Pod") => self.decode::<Pod>(raw, version),
             ("", "Service") => self.decode::<Service>(raw, version),
             ("discovery.k8s.io", "EndpointSlice") => self.decode::<EndpointSlice>(raw, version),
             ("k8s.cni.cncf.io", "NetworkAttachmentDefinition") => {

@@ -9,7 +9,7 @@ use super::{Problem, SourceLocation};
 use crate::Violation;
 use crate::cnc::ClusterNetworkConnect;
 use crate::nad::NetworkAttachmentDefinition;
-use crate::object::{EndpointSlice, Namespace, Node, Object, ObjectMeta, Service};
+use crate::object::{EndpointSlice, Namespace, Node, Object, ObjectMeta, Pod, Service};
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
 /// Namespace and name of an object, which are unique in its kind.
@@ -181,6 +181,8 @@ pub struct Inventory {
     pub namespaces: Objects<Namespace>,
     /// Nodes.
     pub nodes: Objects<Node>,
+    /// Pods.
+    pub pods: Objects<Pod>,
     /// Services.
     pub services: Objects<Service>,
     /// Endpoints of services.
@@ -239,6 +241,7 @@ macro_rules! inventory_kinds {
 inventory_kinds! {
     Namespace, namespaces, |_| Vec::new();
     Node, nodes, |_| Vec::new();
+    Pod, pods, |_| Vec::new();
     Service, services, |_| Vec::new();
     EndpointSlice, endpoint_slices, |_| Vec::new();
     NetworkAttachmentDefinition, network_attachment_definitions, |_| Vec::new();

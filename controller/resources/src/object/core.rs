@@ -219,38 +219,6 @@ pub struct ServicePort {
 
 core_object!(Service, "services", true);
 
-/// A pod, with the fields that determine its node.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(default)]
-pub struct Pod {
-    /// Metadata.
-    pub metadata: ObjectMeta,
-    /// Specification.
-    pub spec: Option<PodSpec>,
-    /// Status.
-    pub status: Option<PodStatus>,
-}
-
-/// Specification of a pod.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct PodSpec {
-    /// Node of the pod; `None` before it is scheduled.
-    pub node_name: Option<String>,
-    /// `Some(true)`: the pod uses the network of its node.
-    pub host_network: Option<bool>,
-}
-
-/// Status of a pod.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(default)]
-pub struct PodStatus {
-    /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
-    pub phase: Option<String>,
-}
-
-core_object!(Pod, "pods", true);
-
 /// A config map.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]

@@ -8,18 +8,20 @@ mod core;
 mod custom;
 mod discovery;
 mod meta;
+mod pod;
 
 use std::collections::BTreeMap;
 
 pub use self::core::{
-    ClientIpConfig, ConfigMap, Namespace, NamespaceSpec, Node, NodeSpec, Pod, PodSpec, PodStatus,
-    Service, ServicePort, ServiceSpec, SessionAffinityConfig,
+    ClientIpConfig, ConfigMap, Namespace, NamespaceSpec, Node, NodeSpec, Service, ServicePort,
+    ServiceSpec, SessionAffinityConfig,
 };
 pub use custom::{ApiVersion, KindName, MetadataOnly};
 pub use discovery::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 pub use meta::{
     Condition, LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference, Time,
 };
+pub use pod::{Container, ContainerPort, Pod, PodCondition, PodIp, PodSpec, PodStatus};
 
 static NO_ENTRIES: BTreeMap<String, String> = BTreeMap::new();
 

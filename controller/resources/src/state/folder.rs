@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use patchbay_model::POD_NETWORKS;
 use serde::Serialize;
 use serde_json::Value;
 use thiserror::Error;
@@ -13,7 +14,7 @@ use super::lock::StateLock;
 use crate::cnc::ClusterNetworkConnect;
 use crate::manifests::{Inventory, InventoryKind, LoadError, ObjectKey, Problem, read_state_files};
 use crate::nad::NetworkAttachmentDefinition;
-use crate::object::Node;
+use crate::object::{Node, Object as _, Pod, PodSpec};
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
 /// First line of every state file. Files without this line are never removed.
@@ -139,10 +140,14 @@ impl StateKind {
 }
 
 /// Kinds with state files.
-const STATE_KINDS: [StateKind; 5] = [
+const STATE_KINDS: [StateKind; 6] = [
     StateKind {
         objects: node_files,
         ..StateKind::of::<Node>()
+    },
+    StateKind {
+        objects: pod_files,
+        ..StateKind::of::<Pod>()
     },
     StateKind::of::<NetworkAttachmentDefinition>(),
     StateKind::of::<UserDefinedNetwork>(),
@@ -176,6 +181,24 @@ fn node_files(inventory: &Inventory) -> Vec<(String, Value)> {
             (file_stem(key), serde_json::json!(node))
         })
         .collect()
+}
+
+/// File name and content for each pod with addresses. Of a pod only these are stored, with the node
+/// on which they are valid.
+fn pod_files(inventory: &Inventory) -> Vec<(String, Value)> {
+    let pods = inventory.pods.iter().filter_map(|(key, sourced)| {
+        let addresses = sourced.object.annotations().get(POD_NETWORKS)?;
+        let mut pod = Pod::default();
+        pod.metadata.name = Some(key.name.clone());
+        pod.metadata.namespace.clone_from(&key.namespace);
+        pod.annotations_mut()
+            .insert(POD_NETWORKS.to_owned(), addresses.clone());
+        let spec = sourced.object.spec.as_ref();
+        let kept = pod.spec.insert(PodSpec::default());
+        kept.node_name = spec.and_then(|spec| spec.node_name.clone());
+        Some((file_stem(key), serde_json::json!(pod)))
+    });
+    pods.collect()
 }
 
 /// File name of an object, without extension.

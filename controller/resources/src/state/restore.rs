@@ -8,11 +8,11 @@ use crate::Violation;
 use crate::cnc::ClusterNetworkConnect;
 use crate::manifests::{Inventory, InventoryKind, LoadError, Origin, Problem, Sourced, describe};
 use crate::nad::NetworkAttachmentDefinition;
-use crate::object::{Node, Object};
+use crate::object::{Node, Object, Pod};
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 use patchbay_model::{
     ConnectSubnetMap, DatapathKey, NETWORK_ID, NETWORK_NAME, NODE_ID, NODE_SUBNETS, NetworkId,
-    ROUTER_TUNNEL_KEY, TUNNEL_KEYS,
+    POD_NETWORKS, PodNetworks, ROUTER_TUNNEL_KEY, TUNNEL_KEYS,
 };
 
 /// Adds the state of an earlier run to the objects of the manifests.
@@ -47,6 +47,13 @@ pub fn restore(manifests: &mut Inventory, state: &Inventory) -> Result<(), LoadE
     restore_kind(manifests, state, |new: &mut Node, old| {
         restore_annotations(new, old, &[NODE_ID]);
         restore_node_subnets(new, old);
+    });
+    restore_kind(manifests, state, |new: &mut Pod, old| {
+        let node = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+        // A pod of this name on another node is another pod.
+        if node(new) == node(old) {
+            restore_annotations(new, old, &[POD_NETWORKS]);
+        }
     });
     restore_kind(
         manifests,
@@ -89,6 +96,12 @@ fn annotation_problems(state: &Inventory) -> Vec<Problem> {
     for (_, sourced) in state.nodes.iter() {
         for error in crate::conversion::node(&sourced.object).1 {
             problems.push(annotation_problem(sourced, error.annotation, &error.reason));
+        }
+    }
+    for (_, sourced) in state.pods.iter() {
+        let networks = sourced.object.annotations().get(POD_NETWORKS);
+        if let Some(Err(error)) = networks.map(|text| PodNetworks::parse(text)) {
+            problems.push(annotation_problem(sourced, POD_NETWORKS, &error));
         }
     }
     for (_, sourced) in state.network_attachment_definitions.iter() {

@@ -4,13 +4,19 @@ mod northbound;
 mod objects;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
-use patchbay_model::{ClusterSettings, GatewayMode, IpFamily, NetworkObjects};
+use patchbay_model::{
+    ClusterSettings, DEFAULT_NETWORK_KEY, GatewayMode, IpFamily, NetworkObjects, POD_NETWORKS,
+    PRIMARY_NETWORK_LABEL,
+};
 use patchbay_networks::{NetworkController, ZoneNetworks};
+use patchbay_pods::{AllocationScope, PodAllocator, PodController, ZonePods};
 use patchbay_resources::conversion;
+use patchbay_resources::object::Object;
 use patchbay_rows::PlanError;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_services::{ServiceController, ZoneServices};
@@ -84,8 +90,9 @@ struct ExpectedStep {
     name: String,
     #[serde(default)]
     nb: BTreeMap<String, Vec<Map<String, Value>>>,
-    #[serde(default, rename = "pods")]
-    _pods: Option<Map<String, Value>>,
+    /// Addresses of all pods that have some. `None`: as after the step before.
+    #[serde(default)]
+    pods: Option<BTreeMap<String, Value>>,
     #[serde(default, rename = "cluster")]
     _cluster: Option<Value>,
 }
@@ -99,6 +106,7 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
     let mut world = World::new(&input)?;
     // A table that a step does not name is as after the step before.
     let mut state = BTreeMap::new();
+    let mut pods = BTreeMap::new();
     let steps = input.steps.into_iter().zip(expected.steps);
     steps
         .map(|(step, expected)| {
@@ -107,7 +115,11 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
                 return Err(format!("state {have:?} is not of step {want:?}"));
             }
             state.extend(expected.nb);
+            if let Some(recorded) = expected.pods {
+                pods = without_default_network(recorded);
+            }
             let mut differences = world.play(step)?;
+            differences.extend(compare_pods(&pods, &world.objects.pod_networks()?));
             for (table, rows) in &state {
                 differences.extend(world.northbound.compare(table, rows)?);
             }
@@ -117,6 +129,35 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
             })
         })
         .collect()
+}
+
+/// Addresses of pods without those in the default network, which are not given here.
+fn without_default_network(recorded: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let pods = recorded.into_iter().filter_map(|(pod, mut networks)| {
+        let networks_of_pod = networks.as_object_mut()?;
+        networks_of_pod.remove(DEFAULT_NETWORK_KEY);
+        (!networks_of_pod.is_empty()).then_some((pod, networks))
+    });
+    pods.collect()
+}
+
+fn compare_pods(
+    expected: &BTreeMap<String, Value>,
+    found: &BTreeMap<String, Value>,
+) -> Option<Difference> {
+    let only_in = |one: &BTreeMap<String, Value>, other: &BTreeMap<String, Value>| {
+        let entries = one.iter();
+        let differing = entries.filter(|(pod, networks)| other.get(*pod) != Some(networks));
+        differing
+            .map(|(pod, networks)| format!("{pod} {networks}"))
+            .collect::<Vec<_>>()
+    };
+    let (missing, extra) = (only_in(expected, found), only_in(found, expected));
+    (missing != extra).then(|| Difference {
+        place: POD_NETWORKS.to_owned(),
+        missing,
+        extra,
+    })
 }
 
 /// Objects, a database, and the controllers while they run.
@@ -129,23 +170,30 @@ struct World {
     started: u64,
 }
 
-#[derive(Default)]
 struct Controllers {
     networks: NetworkController,
+    pods: PodController,
+    addresses: PodAllocator,
     services: ServiceController,
 }
 
 /// What the controllers read.
 struct Inputs {
     networks: ZoneNetworks,
+    pods: ZonePods,
     services: ZoneServices,
 }
 
 impl Controllers {
     fn new(seed: u64) -> Self {
+        // Rows of one table must not get the same UUIDs.
+        let mut seeds = UuidSource::seeded(seed);
+        let mut uuids = || UuidSource::seeded(seeds.next_uuid().as_u64_pair().0);
         Self {
-            networks: NetworkController::new(UuidSource::seeded(seed)),
-            services: ServiceController::new(UuidSource::seeded(seed)),
+            networks: NetworkController::new(uuids()),
+            pods: PodController::new(uuids()),
+            addresses: PodAllocator::new(AllocationScope::Zone),
+            services: ServiceController::new(uuids()),
         }
     }
 
@@ -156,6 +204,10 @@ impl Controllers {
         snapshot: &Snapshot,
     ) -> Result<Option<Transaction>, PlanError> {
         let plan = self.networks.plan(&inputs.networks, snapshot)?;
+        if plan.transaction.is_some() {
+            return Ok(plan.transaction);
+        }
+        let plan = self.pods.plan(&inputs.pods, snapshot)?;
         if plan.transaction.is_some() {
             return Ok(plan.transaction);
         }
@@ -211,9 +263,68 @@ impl World {
 
     /// Plans and commits until nothing is left to do. A new controller has to agree.
     fn settle(&mut self) -> Result<Option<Difference>, String> {
-        let Some(controllers) = &mut self.controllers else {
+        let Some(mut controllers) = self.controllers.take() else {
             return Ok(None);
         };
+        let settled = self.settle_with(&mut controllers);
+        self.controllers = Some(controllers);
+        settled
+    }
+
+    fn settle_with(&mut self, controllers: &mut Controllers) -> Result<Option<Difference>, String> {
+        let mut inputs = self.inputs()?;
+        let addresses = controllers.addresses.allocate(&inputs.pods);
+        if !addresses.is_empty() {
+            for (pod, networks) in addresses {
+                self.objects
+                    .annotate_pod(pod, POD_NETWORKS, &networks.to_json())?;
+            }
+            inputs = self.inputs()?;
+        }
+        let pods = inputs.pods.pods();
+        let local = pods.filter(|pod| pod.is_wired() && pod.node.as_deref() == Some(&*self.node));
+        let default_ports = local.map(|pod| pod.key.default_port()).collect();
+        self.northbound.set_default_ports(&default_ports)?;
+        for _ in 0..MAX_PASSES {
+            let snapshot = self.northbound.snapshot();
+            let plan = controllers.plan(&inputs, &snapshot);
+            let Some(transaction) = plan.map_err(|error| error.to_string())? else {
+                return self.compare_new(&inputs, &snapshot);
+            };
+            self.northbound.commit(&transaction)?;
+        }
+        Ok(Some(Difference {
+            place: "passes".to_owned(),
+            missing: vec![format!("rest after {MAX_PASSES} passes")],
+            extra: Vec::new(),
+        }))
+    }
+
+    /// What new controllers would do, if anything.
+    fn compare_new(
+        &self,
+        inputs: &Inputs,
+        snapshot: &Snapshot,
+    ) -> Result<Option<Difference>, String> {
+        let mut controllers = Controllers::new(self.started);
+        let addresses = controllers.addresses.allocate(&inputs.pods);
+        let mut extra: Vec<String> = addresses
+            .iter()
+            .map(|(pod, networks)| format!("{pod} {}", networks.to_json()))
+            .collect();
+        let plan = controllers.plan(inputs, snapshot);
+        if let Some(transaction) = plan.map_err(|error| error.to_string())? {
+            extra.push(format!("{:?}", transaction.operations()));
+        }
+        Ok((!extra.is_empty()).then(|| Difference {
+            place: "a new controller".to_owned(),
+            missing: Vec::new(),
+            extra,
+        }))
+    }
+
+    /// What the controllers read.
+    fn inputs(&self) -> Result<Inputs, String> {
         let definitions = self.objects.definitions()?;
         let namespaces = self.objects.namespaces()?;
         let services = self.objects.services()?;
@@ -240,29 +351,20 @@ impl World {
         for slice in slices.iter().filter_map(conversion::endpoint_slice) {
             zone_services.put_slice(slice);
         }
-        let inputs = Inputs {
-            networks: ZoneNetworks::read(&objects, &self.node, &self.settings),
-            services: zone_services,
-        };
-        for _ in 0..MAX_PASSES {
-            let snapshot = self.northbound.snapshot();
-            let plan = controllers.plan(&inputs, &snapshot);
-            let Some(transaction) = plan.map_err(|error| error.to_string())? else {
-                let again = Controllers::default().plan(&inputs, &snapshot);
-                let again = again.map_err(|error| error.to_string())?;
-                return Ok(again.map(|transaction| Difference {
-                    place: "a new controller".to_owned(),
-                    missing: Vec::new(),
-                    extra: vec![format!("{:?}", transaction.operations())],
-                }));
-            };
-            self.northbound.commit(&transaction)?;
+        let labelled = namespaces.iter().filter(|namespace| {
+            let labels = namespace.labels();
+            labels.contains_key(PRIMARY_NETWORK_LABEL)
+        });
+        let mut pods = ZonePods::new(&self.node, &self.settings);
+        pods.set_objects(&objects, &labelled.map(Object::name_any).collect());
+        for pod in self.objects.pods()?.iter().map(conversion::pod) {
+            pods.put_pod(Arc::new(pod));
         }
-        Ok(Some(Difference {
-            place: "passes".to_owned(),
-            missing: vec![format!("rest after {MAX_PASSES} passes")],
-            extra: Vec::new(),
-        }))
+        Ok(Inputs {
+            networks: ZoneNetworks::read(&objects, &self.node, &self.settings),
+            pods,
+            services: zone_services,
+        })
     }
 }
 

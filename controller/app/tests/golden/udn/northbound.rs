@@ -1,29 +1,38 @@
 //! The Northbound database of a scenario, and rows as the scenarios record them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use patchbay_engine::db::{Database, Snapshot};
-use patchbay_engine::txn::Transaction;
+use patchbay_engine::txn::{Transaction, TxnBuilder};
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;
-use patchbay_schemas::nb;
+use patchbay_schemas::nb::{self, LogicalSwitch, LogicalSwitchPort};
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{BaseType, TableSchema};
+use patchbay_schemas::typed::Ref;
 use patchbay_schemas::uuids::UuidSource;
 use serde_json::{Map, Value};
 
 use crate::report::Difference;
 use crate::zone::northbound::{canonical, plain, table_named};
 
+/// Switch of the default network, whose controller is played here.
+const DEFAULT_SWITCH: &str = "the default network's";
+
 /// Tables whose rows are referred to by the external id that identifies them.
 const TABLES_BY_ID: [&str; 4] = ["ACL", "QoS", "DHCP_Options", "Logical_Router_Policy"];
 
 pub(super) struct Northbound {
     database: Database,
+    /// Names of the ports on the default network.
+    default_ports: BTreeSet<String>,
 }
 
 impl Northbound {
     pub(super) fn new() -> Self {
         Self {
             database: Database::with_uuids(nb::schema(), UuidSource::seeded(1)),
+            default_ports: BTreeSet::new(),
         }
     }
 
@@ -36,6 +45,57 @@ impl Northbound {
         done.map(|_| ()).map_err(|error| error.to_string())
     }
 
+    /// Makes the ports on the default network those of these names.
+    pub(super) fn set_default_ports(&mut self, names: &BTreeSet<String>) -> Result<(), String> {
+        if *names == self.default_ports {
+            return Ok(());
+        }
+        let snapshot = self.snapshot();
+        let mut txn = TxnBuilder::new(&snapshot);
+        let ports = snapshot.typed::<LogicalSwitchPort>();
+        let ports: BTreeMap<String, Ref<LogicalSwitchPort>> = ports
+            .iter()
+            .filter_map(|port| port.ok().map(|(port_ref, port)| (port.name, port_ref)))
+            .filter(|(name, _)| self.default_ports.contains(name))
+            .collect();
+        let switches = snapshot.typed::<LogicalSwitch>();
+        let mut switches = switches.iter().filter_map(Result::ok);
+        let switch = switches.find(|(_, switch)| switch.name == DEFAULT_SWITCH);
+        let mut wanted = LogicalSwitch {
+            name: DEFAULT_SWITCH.to_owned(),
+            ..LogicalSwitch::default()
+        };
+        for name in names {
+            let known = ports.get(name).copied();
+            let port = LogicalSwitchPort {
+                name: name.clone(),
+                ..LogicalSwitchPort::default()
+            };
+            let port = known.map_or_else(|| txn.insert(&port), Ok);
+            wanted
+                .ports
+                .insert(port.map_err(|error| error.to_string())?);
+        }
+        let done = match &switch {
+            Some((switch_ref, switch)) => txn.update(*switch_ref, switch, &wanted).map(|_| ()),
+            None => txn.insert(&wanted).map(|_| ()),
+        };
+        done.map_err(|error| error.to_string())?;
+        self.commit(&txn.finish())?;
+        self.default_ports.clone_from(names);
+        Ok(())
+    }
+
+    fn is_of_default_network(&self, table: &str, schema: &TableSchema, row: &Row) -> bool {
+        let name = schema.column_id("name").map(|column| row.get(column));
+        let name = name.as_ref().and_then(|name| name.as_scalar()?.as_str());
+        match (table, name) {
+            ("Logical_Switch", Some(name)) => name == DEFAULT_SWITCH,
+            ("Logical_Switch_Port", Some(name)) => self.default_ports.contains(name),
+            _ => false,
+        }
+    }
+
     /// What differs in one table, if anything does.
     pub(super) fn compare(
         &self,
@@ -45,6 +105,7 @@ impl Northbound {
         let snapshot = self.snapshot();
         let (id, schema) = table_named(&snapshot, table)?;
         let rows = snapshot.table(id).iter();
+        let rows = rows.filter(|row| !self.is_of_default_network(table, schema, row));
         let mut extra: Vec<String> = rows
             .map(|row| canonical(recorded(&snapshot, schema, row)))
             .collect();

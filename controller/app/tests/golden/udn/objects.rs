@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use patchbay_model::NodeObject;
+use patchbay_model::{DEFAULT_NETWORK_KEY, NodeObject, POD_NETWORKS, PodKey};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
-use patchbay_resources::object::{EndpointSlice, Namespace, Service};
+use patchbay_resources::object::{EndpointSlice, Namespace, Object as _, Pod, Service};
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Objects by kind, namespace and name.
 #[derive(Debug, Default)]
@@ -75,6 +75,33 @@ impl Objects {
 
     pub(super) fn slices(&self) -> Result<Vec<EndpointSlice>, String> {
         self.typed("EndpointSlice")
+    }
+
+    pub(super) fn pods(&self) -> Result<Vec<Pod>, String> {
+        self.typed("Pod")
+    }
+
+    /// Sets an annotation of a pod, as a controller does.
+    pub(super) fn annotate_pod(
+        &mut self,
+        pod: &PodKey,
+        key: &str,
+        value: &str,
+    ) -> Result<(), String> {
+        let patch = json!({"metadata": {"annotations": {key: value}}});
+        self.patch("Pod", &pod.namespace, &pod.name, &patch)
+    }
+
+    /// Addresses of all pods that have some, but for those in the default network.
+    pub(super) fn pod_networks(&self) -> Result<BTreeMap<String, Value>, String> {
+        let networks = self.pods()?.into_iter().filter_map(|pod| {
+            let text = pod.annotations().get(POD_NETWORKS)?;
+            let mut networks: Value = serde_json::from_str(text).ok()?;
+            let key = format!("{}/{}", pod.namespace()?, pod.name_any());
+            networks.as_object_mut()?.remove(DEFAULT_NETWORK_KEY);
+            Some((key, networks)).filter(|(_, networks)| *networks != json!({}))
+        });
+        Ok(networks.collect())
     }
 
     pub(super) fn nodes(&self) -> Result<Vec<AnnotatedNode>, String> {

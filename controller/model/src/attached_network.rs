@@ -1,0 +1,214 @@
+//! Networks as their pods see them, localnet networks among them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use serde::Deserialize;
+
+use super::cni_config::CNI_PLUGIN;
+use super::ids::Topology;
+use super::names::{self, network_prefix};
+use super::network::{Network, Role};
+use super::networks::{AttachmentDefinition, NadKey, Networks};
+
+/// Topology of a network that pods are attached to.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum AttachedTopology {
+    /// One subnet on all nodes.
+    Layer2,
+    /// A subnet on each node.
+    Layer3,
+    /// A physical network.
+    Localnet,
+}
+
+impl AttachedTopology {
+    /// Name in configurations and external ids.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Layer2 => "layer2",
+            Self::Layer3 => "layer3",
+            Self::Localnet => "localnet",
+        }
+    }
+}
+
+/// Network that pods are attached to.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct AttachedNetwork {
+    /// Name.
+    pub name: Arc<str>,
+    /// Topology.
+    pub topology: AttachedTopology,
+    /// Role of the network for its pods.
+    pub role: Role,
+    /// Pod subnets, in the order of the configuration. Empty: addresses are not managed.
+    pub subnets: Vec<IpNet>,
+    /// Join subnets; primary networks only.
+    pub join_subnets: Vec<IpNet>,
+    /// Subnets that pods get no addresses of.
+    pub excluded_subnets: Vec<IpNet>,
+    /// Subnets whose addresses pods get on request only.
+    pub reserved_subnets: Vec<IpNet>,
+    /// Subnets for gateways and management ports.
+    pub infrastructure_subnets: Vec<IpNet>,
+    /// Gateways in place of the first addresses.
+    pub default_gateways: Vec<IpAddr>,
+    /// MTU in bytes. `None`: that of the cluster.
+    pub mtu: Option<u32>,
+    /// `true` if IPAMClaims keep addresses.
+    pub keeps_addresses: bool,
+}
+
+impl AttachedNetwork {
+    /// Name of the switch that has the ports of pods on a node.
+    pub fn switch(&self, node: &str) -> String {
+        match self.topology {
+            AttachedTopology::Layer2 => names::network_switch(&self.name, Topology::Layer2, node),
+            AttachedTopology::Layer3 => names::network_switch(&self.name, Topology::Layer3, node),
+            AttachedTopology::Localnet => network_prefix(&self.name) + "ovn_localnet_switch",
+        }
+    }
+
+    fn new(network: &Network, definition: &AttachmentDefinition<'_>) -> Option<Self> {
+        let raw: RawConfig = serde_json::from_str(definition.config?).ok()?;
+        Some(Self {
+            name: network.name.as_str().into(),
+            topology: match network.topology {
+                Topology::Layer2 => AttachedTopology::Layer2,
+                Topology::Layer3 => AttachedTopology::Layer3,
+            },
+            role: network.role,
+            subnets: network
+                .pod_subnets
+                .iter()
+                .map(|subnet| subnet.cidr)
+                .collect(),
+            join_subnets: network.join_subnets.clone(),
+            ..raw.details()
+        })
+    }
+
+    fn localnet(definition: &AttachmentDefinition<'_>) -> Option<Self> {
+        definition.network_id?;
+        let raw: RawConfig = serde_json::from_str(definition.config?).ok()?;
+        let is_localnet = raw.plugin == CNI_PLUGIN && raw.topology == "localnet";
+        (is_localnet && !raw.name.is_empty()).then(|| raw.details())
+    }
+}
+
+/// Fields of a configuration; lists are comma-separated.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct RawConfig {
+    #[serde(rename = "type")]
+    plugin: String,
+    name: String,
+    topology: String,
+    subnets: String,
+    exclude_subnets: String,
+    reserved_subnets: String,
+    infrastructure_subnets: String,
+    #[serde(rename = "defaultGatewayIPs")]
+    default_gateways: String,
+    mtu: Option<u32>,
+    #[serde(rename = "allowPersistentIPs")]
+    keeps_addresses: bool,
+}
+
+impl RawConfig {
+    /// The network, as a localnet network.
+    fn details(self) -> AttachedNetwork {
+        AttachedNetwork {
+            name: self.name.as_str().into(),
+            topology: AttachedTopology::Localnet,
+            role: Role::Secondary,
+            subnets: entries(&self.subnets),
+            join_subnets: Vec::new(),
+            excluded_subnets: entries(&self.exclude_subnets),
+            reserved_subnets: entries(&self.reserved_subnets),
+            infrastructure_subnets: entries(&self.infrastructure_subnets),
+            default_gateways: entries(&self.default_gateways),
+            mtu: self.mtu.filter(|mtu| *mtu > 0),
+            keeps_addresses: self.keeps_addresses,
+        }
+    }
+}
+
+/// The entries of a comma-separated list. Those that cannot be read are reported where the network's
+/// own rows are made.
+fn entries<T: std::str::FromStr>(list: &str) -> Vec<T> {
+    let entries = list.split(',').map(str::trim);
+    entries.filter_map(|entry| entry.parse().ok()).collect()
+}
+
+/// Networks by attachment definition and namespace.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct AttachedNetworks {
+    by_definition: BTreeMap<NadKey, Definition>,
+    primary: BTreeMap<Arc<str>, Option<NadKey>>,
+}
+
+/// What an attachment definition leads to.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Definition {
+    /// A network.
+    Network(Arc<AttachedNetwork>),
+    /// No network: that of another plugin, or one that is not complete.
+    None,
+}
+
+impl AttachedNetworks {
+    /// Reads attachment definitions, of which `networks` are the networks. `labelled` has the
+    /// namespaces with the label [`PRIMARY_NETWORK_LABEL`](super::PRIMARY_NETWORK_LABEL).
+    pub fn new<'a>(
+        networks: &Networks,
+        definitions: impl IntoIterator<Item = &'a AttachmentDefinition<'a>>,
+        labelled: &BTreeSet<String>,
+    ) -> Self {
+        let mut known = BTreeMap::<Arc<str>, Arc<AttachedNetwork>>::new();
+        let by_definition = definitions.into_iter().map(|definition| {
+            let read = match networks.by_nad(&definition.key) {
+                Some(network) => AttachedNetwork::new(network, definition),
+                None => AttachedNetwork::localnet(definition),
+            };
+            // Definitions of one network share it.
+            let network = read.map(|read| {
+                let known = known
+                    .entry(read.name.clone())
+                    .or_insert_with(|| Arc::new(read));
+                Definition::Network(known.clone())
+            });
+            (definition.key.clone(), network.unwrap_or(Definition::None))
+        });
+        let by_definition = by_definition.collect();
+        let primary = labelled.iter().map(|namespace| {
+            let key = networks.primary_nad(namespace);
+            (namespace.as_str().into(), key.cloned())
+        });
+        Self {
+            by_definition,
+            primary: primary.collect(),
+        }
+    }
+
+    /// All definitions.
+    pub fn definitions(&self) -> impl Iterator<Item = (&NadKey, &Definition)> {
+        self.by_definition.iter()
+    }
+
+    /// What a definition leads to. `None`: there is no such definition.
+    pub fn definition(&self, key: &NadKey) -> Option<&Definition> {
+        self.by_definition.get(key)
+    }
+
+    /// Namespaces whose pods have a primary network, each with the definition of that network.
+    /// `None`: there is no such definition yet.
+    pub fn primary(&self) -> impl Iterator<Item = (&Arc<str>, Option<&NadKey>)> {
+        self.primary
+            .iter()
+            .map(|(namespace, key)| (namespace, key.as_ref()))
+    }
+}

@@ -1,0 +1,468 @@
+//! Allocation of pods' addresses.
+//!
+//! What was allocated is in the annotations of the pods. A new allocator therefore goes on where the
+//! last one stopped, but for the order: the last allocated address is not known any more, and the
+//! lowest free ones come first.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use patchbay_model::{
+    AddressError, AddressPool, AttachedNetwork, AttachedTopology, DEFAULT_NETWORK_SELECTION,
+    NETWORK_SELECTIONS, NumberPool, Pod, PodAttachment, PodKey, PodNetwork, PodNetworks, Role,
+    mac_address, mac_of_name,
+};
+use patchbay_rows::Inputs as _;
+use thiserror::Error;
+
+use super::addressing::Ranges;
+use super::inputs::{MachineKey, PodCell, ZonePods};
+
+/// Tunnel keys of ports in a layer2 network; OVN-Kubernetes reserves those before.
+const TUNNEL_KEYS: std::ops::RangeInclusive<u64> = 10..=32_767;
+
+/// Pods and networks whose addresses an allocator allocates.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum AllocationScope {
+    /// What the controller of a zone allocates: addresses in layer3 networks, and MAC addresses in
+    /// localnet networks without subnets, for the pods of its node.
+    Zone,
+    /// Everything, as if there were no other controllers.
+    Everything,
+}
+
+/// Allocator of pods' addresses.
+#[derive(Debug)]
+pub struct PodAllocator {
+    scope: AllocationScope,
+    seen: Option<ZonePods>,
+    /// Addresses by network and subnet.
+    pools: HashMap<(Arc<str>, IpNet), AddressPool>,
+    /// Tunnel keys by network.
+    keys: HashMap<Arc<str>, NumberPool>,
+    held: BTreeMap<PodKey, BTreeMap<String, Held>>,
+    /// Annotations that are not seen in the pods yet.
+    unwritten: BTreeMap<PodKey, PodNetworks>,
+    problems: BTreeMap<PodKey, Vec<AllocationProblem>>,
+}
+
+/// What a pod holds in one network.
+#[derive(Debug)]
+struct Held {
+    network: Arc<str>,
+    entry: PodNetwork,
+}
+
+/// Reason why a pod has no addresses in a network.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum AllocationProblem {
+    /// All addresses are allocated.
+    #[error("network {network}: no address is left in {subnet}")]
+    Exhausted {
+        /// Name of the network.
+        network: Arc<str>,
+        /// The subnet.
+        subnet: IpNet,
+    },
+    /// All tunnel keys are allocated.
+    #[error("network {network}: no tunnel key is left")]
+    NoTunnelKey {
+        /// Name of the network.
+        network: Arc<str>,
+    },
+    /// A requested address cannot be given.
+    #[error("metadata.annotations[{annotation}]: network {network}: {source}")]
+    Request {
+        /// Key of the annotation with the request.
+        annotation: &'static str,
+        /// Name of the network.
+        network: Arc<str>,
+        /// The error.
+        source: AddressError,
+    },
+    /// The network does not give requested addresses.
+    #[error(
+        "metadata.annotations[{annotation}]: network {network}: cannot allocate a static IP request with IPAM for pod {attachment}/{pod}: only supported on primary networks"
+    )]
+    NoRequests {
+        /// Key of the annotation with the request.
+        annotation: &'static str,
+        /// Name of the network.
+        network: Arc<str>,
+        /// Key of the attachment.
+        attachment: String,
+        /// The pod.
+        pod: PodKey,
+    },
+    /// Two pods have an address.
+    #[error(
+        "metadata.annotations[k8s.ovn.org/pod-networks]: network {network}: address {address} is another pod's, too"
+    )]
+    Duplicate {
+        /// Name of the network.
+        network: Arc<str>,
+        /// The address.
+        address: IpAddr,
+    },
+}
+
+impl PodAllocator {
+    /// An allocator that has seen nothing.
+    pub fn new(scope: AllocationScope) -> Self {
+        Self {
+            scope,
+            seen: None,
+            pools: HashMap::new(),
+            keys: HashMap::new(),
+            held: BTreeMap::new(),
+            unwritten: BTreeMap::new(),
+            problems: BTreeMap::new(),
+        }
+    }
+
+    /// Allocates addresses for pods that have none. Returns the annotations
+    /// [`POD_NETWORKS`](patchbay_model::POD_NETWORKS) that are to be written; they are returned
+    /// again until the pods have them.
+    ///
+    /// Addresses of pods that have them are kept first. The cost is that of the changed pods, unless
+    /// nodes or networks have changed.
+    pub fn allocate(&mut self, pods: &ZonePods) -> &BTreeMap<PodKey, PodNetworks> {
+        let mut changed = BTreeSet::new();
+        let mut is_known = self.seen.is_some();
+        pods.diff(self.seen.as_ref(), &mut |cell| match cell {
+            PodCell::Pod(key) => {
+                changed.insert(key);
+            }
+            PodCell::Machine(_) | PodCell::Unread => {}
+            PodCell::Zone | PodCell::Node(_) | PodCell::Namespace(_) | PodCell::Definition(_) => {
+                is_known = false;
+            }
+        });
+        if !is_known {
+            // The last allocated addresses of subnets that are still there stay known.
+            changed.extend(self.held.keys().cloned());
+            changed.extend(pods.pods().map(|pod| pod.key.clone()));
+        }
+        // A pod that found no address may find one now.
+        changed.extend(self.problems.keys().cloned());
+        for key in &changed {
+            self.release(key);
+            if !pods.pod(key).is_some_and(|pod| pod.is_wired()) {
+                self.unwritten.remove(key);
+            }
+        }
+        let living = || {
+            let pods = changed.iter().filter_map(|key| pods.pod(key));
+            pods.filter(|pod| pod.is_wired())
+        };
+        for pod in living() {
+            self.hold(pod, pods);
+        }
+        for pod in living() {
+            self.complete(pod, pods);
+        }
+        self.seen = Some(pods.clone());
+        &self.unwritten
+    }
+
+    /// Reasons why pods have no addresses, in the order of pods.
+    pub fn problems(&self) -> impl Iterator<Item = (&PodKey, &AllocationProblem)> {
+        let problems = self.problems.iter();
+        problems.flat_map(|(pod, problems)| problems.iter().map(move |problem| (pod, problem)))
+    }
+
+    fn release(&mut self, key: &PodKey) {
+        self.problems.remove(key);
+        for held in self
+            .held
+            .remove(key)
+            .into_iter()
+            .flatten()
+            .map(|(_, held)| held)
+        {
+            for address in &held.entry.addresses {
+                let pool = self.pools.get_mut(&(held.network.clone(), address.trunc()));
+                if let Some(pool) = pool {
+                    pool.release(address.addr());
+                }
+            }
+            let keys = self.keys.get_mut(&held.network);
+            if let Some((keys, key)) = keys.zip(held.entry.tunnel_id) {
+                keys.release(key.into());
+            }
+        }
+    }
+
+    /// Keeps the addresses that a pod has, or will have once its annotation is written.
+    fn hold(&mut self, pod: &Arc<Pod>, pods: &ZonePods) {
+        let (attachments, _) = pods.attachments(pod);
+        let unwritten = self.unwritten.remove(&pod.key).unwrap_or_default();
+        let mut is_written = true;
+        for attachment in &attachments {
+            let entry = pod.networks.get(&attachment.key);
+            is_written &= entry.is_some();
+            let entry = entry.or_else(|| unwritten.get(&attachment.key));
+            if let Some(entry) = entry {
+                let entry = entry.clone();
+                self.hold_entry(pod, pods, attachment, entry);
+            }
+        }
+        if !is_written && !unwritten.is_empty() {
+            self.unwritten.insert(pod.key.clone(), unwritten);
+        }
+    }
+
+    fn hold_entry(
+        &mut self,
+        pod: &Arc<Pod>,
+        pods: &ZonePods,
+        attachment: &PodAttachment,
+        entry: PodNetwork,
+    ) {
+        let network = &attachment.network;
+        let ranges = ranges(pod, pods, network);
+        for address in &entry.addresses {
+            let subnet = address.trunc();
+            let is_known = ranges
+                .as_ref()
+                .is_some_and(|of| of.subnets.contains(&subnet));
+            if !is_known {
+                continue;
+            }
+            if let Some(ranges) = &ranges
+                && !self.pool(ranges, subnet).hold(address.addr())
+                && !self.may_share(pod, pods, network, address.addr())
+            {
+                let problem = AllocationProblem::Duplicate {
+                    network: network.name.clone(),
+                    address: address.addr(),
+                };
+                self.problems
+                    .entry(pod.key.clone())
+                    .or_default()
+                    .push(problem);
+            }
+        }
+        if let Some(key) = entry.tunnel_id {
+            self.keys_of(network).hold(key.into());
+        }
+        let held = Held {
+            network: network.name.clone(),
+            entry,
+        };
+        let of_pod = self.held.entry(pod.key.clone()).or_default();
+        of_pod.insert(attachment.key.clone(), held);
+    }
+
+    /// Returns `true` if another pod of the same virtual machine has the address, or if it is none
+    /// of the pool's.
+    fn may_share(
+        &self,
+        pod: &Pod,
+        pods: &ZonePods,
+        network: &AttachedNetwork,
+        address: IpAddr,
+    ) -> bool {
+        let holders = self.held.iter().filter(|(key, _)| **key != pod.key);
+        let mut holders = holders.filter(|(_, held)| {
+            let mut held = held.values();
+            held.any(|held| {
+                let mut addresses = held.entry.addresses.iter();
+                held.network == network.name && addresses.any(|one| one.addr() == address)
+            })
+        });
+        let machine = MachineKey::of(pod);
+        holders.all(|(key, _)| {
+            let other = pods.pod(key).and_then(|other| MachineKey::of(other));
+            machine.is_some() && other == machine
+        })
+    }
+
+    /// Allocates what a pod lacks.
+    fn complete(&mut self, pod: &Arc<Pod>, pods: &ZonePods) {
+        let (attachments, _) = pods.attachments(pod);
+        for attachment in &attachments {
+            let has_entry = self
+                .held
+                .get(&pod.key)
+                .is_some_and(|held| held.contains_key(&attachment.key));
+            if has_entry || !self.allocates(pod, pods, &attachment.network) {
+                continue;
+            }
+            match self.assign(pod, pods, attachment) {
+                Ok(Some(entry)) => {
+                    let networks = self.unwritten.entry(pod.key.clone());
+                    let networks = networks.or_insert_with(|| pod.networks.clone());
+                    networks.insert(&attachment.key, entry.clone());
+                    let held = Held {
+                        network: attachment.network.name.clone(),
+                        entry,
+                    };
+                    let of_pod = self.held.entry(pod.key.clone()).or_default();
+                    of_pod.insert(attachment.key.clone(), held);
+                }
+                Ok(None) => {}
+                Err(problem) => {
+                    let problems = self.problems.entry(pod.key.clone()).or_default();
+                    problems.push(problem);
+                }
+            }
+        }
+    }
+
+    fn allocates(&self, pod: &Pod, pods: &ZonePods, network: &AttachedNetwork) -> bool {
+        let is_local = pod.node.as_ref() == Some(pods.zone());
+        match self.scope {
+            AllocationScope::Everything => true,
+            AllocationScope::Zone => {
+                is_local
+                    && match network.topology {
+                        AttachedTopology::Layer3 => true,
+                        AttachedTopology::Localnet => network.subnets.is_empty(),
+                        AttachedTopology::Layer2 => false,
+                    }
+            }
+        }
+    }
+
+    /// Allocates addresses for an attachment, in all families or none. `None`: the pod's node has no
+    /// subnet of the network yet.
+    fn assign(
+        &mut self,
+        pod: &Arc<Pod>,
+        pods: &ZonePods,
+        attachment: &PodAttachment,
+    ) -> Result<Option<PodNetwork>, AllocationProblem> {
+        let network = &attachment.network;
+        let request = &attachment.request;
+        let Some(ranges) = ranges(pod, pods, network) else {
+            return Ok(None);
+        };
+        let is_primary = network.role == Role::Primary;
+        let gives_requested = is_primary && network.topology == AttachedTopology::Layer2;
+        let annotation = if is_primary {
+            DEFAULT_NETWORK_SELECTION
+        } else {
+            NETWORK_SELECTIONS
+        };
+        if !request.addresses.is_empty() && !gives_requested && !ranges.subnets.is_empty() {
+            return Err(AllocationProblem::NoRequests {
+                annotation,
+                network: network.name.clone(),
+                attachment: attachment.key.clone(),
+                pod: pod.key.clone(),
+            });
+        }
+        let tunnel_id = match network.topology {
+            AttachedTopology::Layer2 => {
+                let key = self.keys_of(network).allocate();
+                let key = key.and_then(|key| u16::try_from(key).ok());
+                Some(key.ok_or_else(|| AllocationProblem::NoTunnelKey {
+                    network: network.name.clone(),
+                })?)
+            }
+            AttachedTopology::Layer3 | AttachedTopology::Localnet => None,
+        };
+        let addresses = if ranges.subnets.is_empty() {
+            Ok(request.addresses.clone())
+        } else if request.addresses.is_empty() {
+            self.next_addresses(&ranges)
+        } else {
+            let requested = self.requested_addresses(&ranges, &request.addresses);
+            requested.map_err(|source| AllocationProblem::Request {
+                annotation,
+                network: network.name.clone(),
+                source,
+            })
+        };
+        let addresses = match addresses {
+            Ok(addresses) => addresses,
+            Err(problem) => {
+                if let Some(key) = tunnel_id {
+                    self.keys_of(network).release(key.into());
+                }
+                return Err(problem);
+            }
+        };
+        let mac = request
+            .mac
+            .clone()
+            .unwrap_or_else(|| match addresses.first() {
+                Some(first) => mac_address(first.addr()),
+                None => mac_of_name(&format!("{} {} {}", pod.key, pod.uid, attachment.key)),
+            });
+        let entry = ranges.entry(addresses, mac, &request.gateways, pods.settings());
+        Ok(Some(PodNetwork { tunnel_id, ..entry }))
+    }
+
+    fn next_addresses(&mut self, ranges: &Ranges<'_>) -> Result<Vec<IpNet>, AllocationProblem> {
+        let mut addresses = Vec::new();
+        for subnet in &ranges.subnets {
+            if let Some(address) = self.pool(ranges, *subnet).allocate() {
+                addresses.push(with_length(address, *subnet));
+                continue;
+            }
+            self.release_addresses(ranges, &addresses);
+            return Err(AllocationProblem::Exhausted {
+                network: ranges.network.name.clone(),
+                subnet: *subnet,
+            });
+        }
+        Ok(addresses)
+    }
+
+    fn requested_addresses(
+        &mut self,
+        ranges: &Ranges<'_>,
+        requested: &[IpNet],
+    ) -> Result<Vec<IpNet>, AddressError> {
+        let mut addresses = Vec::new();
+        for address in requested {
+            let mut subnets = ranges.subnets.iter().copied();
+            let subnet = subnets.find(|subnet| subnet.contains(&address.addr()));
+            let subnet = subnet.ok_or(AddressError::Outside(address.addr()));
+            let given = subnet.and_then(|subnet| {
+                self.pool(ranges, subnet).request(address.addr())?;
+                Ok(with_length(address.addr(), subnet))
+            });
+            match given {
+                Ok(address) => addresses.push(address),
+                Err(error) => {
+                    self.release_addresses(ranges, &addresses);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(addresses)
+    }
+
+    fn release_addresses(&mut self, ranges: &Ranges<'_>, addresses: &[IpNet]) {
+        for address in addresses {
+            self.pool(ranges, address.trunc()).release(address.addr());
+        }
+    }
+
+    fn pool(&mut self, ranges: &Ranges<'_>, subnet: IpNet) -> &mut AddressPool {
+        let key = (ranges.network.name.clone(), subnet);
+        self.pools.entry(key).or_insert_with(|| ranges.pool(subnet))
+    }
+
+    fn keys_of(&mut self, network: &AttachedNetwork) -> &mut NumberPool {
+        let keys = self.keys.entry(network.name.clone());
+        keys.or_insert_with(|| NumberPool::new(TUNNEL_KEYS))
+    }
+}
+
+/// Ranges of a network for a pod. `None`: the pod's node has no subnet of the network yet.
+fn ranges<'a>(pod: &Pod, pods: &ZonePods, network: &'a AttachedNetwork) -> Option<Ranges<'a>> {
+    let node = pod.node.as_deref().and_then(|node| pods.node(node));
+    let subnets = node.and_then(|node| node.subnets.get(&*network.name));
+    Ranges::new(network, subnets.map_or(&[], Vec::as_slice))
+}
+
+fn with_length(address: IpAddr, subnet: IpNet) -> IpNet {
+    IpNet::new(address, subnet.prefix_len()).unwrap_or_else(|_| address.into())
+}

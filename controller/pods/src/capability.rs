@@ -1,0 +1,349 @@
+//! Pods on the row engine: which parts there are, and the rows of each.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use patchbay_engine::db::Snapshot;
+use patchbay_model::names::network_prefix;
+use patchbay_model::{
+    AttachedTopology, NadKey, Pod, PodAttachment, PodFieldProblem, PodKey, PodPlace,
+    PrimaryDefinition,
+};
+use patchbay_rows::{Capability, Change, Engine, Layout, PartRows, PlanError, Reader, RowView};
+use patchbay_schemas::nb::LogicalSwitchPort;
+use patchbay_schemas::uuids::UuidSource;
+
+use super::dhcp;
+use super::inputs::{MachineKey, PodCell, ZonePods};
+use super::isolation::{ISOLATED_PORTS, open_ports};
+use super::migration::PortState;
+use super::ports::{CHASSIS, POD_UID, port};
+use super::problem::PodProblem;
+use super::tables::{DEFAULT_ROUTER, ForeignPort, NETWORK, PodPort, Tables};
+
+/// Keeps the rows of one zone's pods as they should be. See `patchbay_rows`.
+#[derive(Debug)]
+pub struct PodController {
+    engine: Engine<Pods>,
+}
+
+impl Default for PodController {
+    fn default() -> Self {
+        Self::new(UuidSource::random())
+    }
+}
+
+impl PodController {
+    /// A controller that takes the placeholders of new rows from `uuids`.
+    pub fn new(uuids: UuidSource) -> Self {
+        Self {
+            engine: Engine::new(uuids),
+        }
+    }
+
+    /// Plans what makes the pods' rows right in the database. In a database with OVN-Kubernetes'
+    /// default network, ports that are there stay.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the rows.
+    pub fn plan(&mut self, pods: &ZonePods, snapshot: &Snapshot) -> Result<Change, PlanError> {
+        self.engine.plan(pods, snapshot).into_change()
+    }
+
+    /// Reasons why pods are not wired as their objects say, as the last plan has found them, in the
+    /// order of pods.
+    pub fn problems(&self) -> impl Iterator<Item = (&PodKey, &PodProblem)> {
+        let reports = self.engine.reports();
+        reports.flat_map(|(part, problems)| {
+            let pod = match part {
+                Part::Pod(key) => Some(key),
+                Part::Machine { .. } => None,
+            };
+            let problems = problems.iter();
+            problems.filter_map(move |problem| Some((pod?, problem)))
+        })
+    }
+}
+
+/// Rows that are computed and compared together.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(super) enum Part {
+    /// DHCP options of a virtual machine in a network.
+    Machine {
+        network: Arc<str>,
+        machine: MachineKey,
+    },
+    /// Ports of a pod, and its isolation from the default network.
+    Pod(PodKey),
+}
+
+/// The pods of a zone, as a capability of the row engine.
+#[derive(Debug)]
+pub(super) struct Pods {
+    tables: Tables,
+}
+
+type Rows = PartRows<Vec<PodProblem>>;
+
+impl Capability for Pods {
+    type Part = Part;
+    type Inputs = ZonePods;
+    type Group = ();
+    type Report = Vec<PodProblem>;
+    type SharedKey = Infallible;
+    type Shared = ();
+
+    fn declare(layout: &mut Layout<Part>) -> Self {
+        Self {
+            tables: Tables::declare(layout),
+        }
+    }
+
+    fn group(&self, _: &Part) {}
+
+    fn comment(&self, (): &()) -> String {
+        "patchbay: pods".to_owned()
+    }
+
+    fn parts(&self, cell: &PodCell, inputs: &ZonePods, part: &mut dyn FnMut(Part)) {
+        let mut machine = |key: &MachineKey| {
+            for pod in inputs.machine(key) {
+                for place in inputs.places(pod).filter(dhcp::is_used) {
+                    part(Part::Machine {
+                        network: place.network.name.clone(),
+                        machine: key.clone(),
+                    });
+                }
+            }
+        };
+        match cell {
+            PodCell::Pod(key) if inputs.pod(key).is_some() => part(Part::Pod(key.clone())),
+            PodCell::Machine(key) => machine(key),
+            PodCell::Namespace(_) | PodCell::Definition(_) => {
+                inputs.machines().for_each(machine);
+            }
+            PodCell::Pod(_) | PodCell::Zone | PodCell::Node(_) | PodCell::Unread => {}
+        }
+    }
+
+    fn exists(&self, part: &Part, inputs: &ZonePods) -> bool {
+        match part {
+            Part::Pod(key) => inputs.pod(key).is_some(),
+            Part::Machine { machine, .. } => inputs.machine(machine).next().is_some(),
+        }
+    }
+
+    fn shared(&self, key: &Infallible, _: &Reader<'_, Self>) {
+        match *key {}
+    }
+
+    fn rows(&self, part: &Part, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        if reader.row(self.tables.routers, DEFAULT_ROUTER).is_some() {
+            rows.keep_rest();
+        }
+        match part {
+            Part::Pod(key) => self.pod(key, reader, rows),
+            Part::Machine { network, machine } => self.machine(network, machine, reader, rows),
+        }
+    }
+}
+
+/// The inputs, of which a pod's attachments are read.
+fn read_attachments<'a>(pod: &Pod, reader: &Reader<'a, Pods>) -> &'a ZonePods {
+    let inputs = reader.read(&PodCell::Namespace(pod.key.namespace.clone()));
+    if let PrimaryDefinition::Definition(key) = inputs.primary_definition(&pod.key.namespace) {
+        reader.read(&PodCell::Definition(key.clone()));
+    }
+    for selection in &pod.selections {
+        reader.read(&PodCell::Definition(NadKey {
+            namespace: selection.namespace.clone(),
+            name: selection.name.clone(),
+        }));
+    }
+    inputs
+}
+
+impl Pods {
+    fn pod(&self, key: &PodKey, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        reader.read(&PodCell::Zone);
+        let inputs = reader.read(&PodCell::Pod(key.clone()));
+        let Some(pod) = inputs.pod(key) else {
+            return;
+        };
+        let inputs = read_attachments(pod, reader);
+        let (attachments, problems) = inputs.attachments(pod);
+        self.keep_unread(&attachments, reader, rows);
+        if !pod.is_wired() {
+            return;
+        }
+        self.ports(pod, &attachments, reader, rows);
+        self.isolate(pod, &attachments, reader, rows);
+        // Other zones have the same problems.
+        if pod.node.as_ref() == Some(inputs.zone()) {
+            let of_fields = pod.problems.iter().cloned().map(PodProblem::from);
+            let report: Vec<PodProblem> = of_fields
+                .chain(problems.into_iter().map(Into::into))
+                .collect();
+            if !report.is_empty() {
+                rows.report(report);
+            }
+        }
+    }
+
+    /// Keeps the ports in networks that may exist although they are not known.
+    fn keep_unread(
+        &self,
+        attachments: &[PodAttachment],
+        reader: &Reader<'_, Self>,
+        rows: &mut Rows,
+    ) {
+        let inputs = reader.read(&PodCell::Unread);
+        let ports = reader.owned().filter(|row| row.is_of(self.tables.ports));
+        for row in ports {
+            let network = row.view().external_id(NETWORK).unwrap_or_default();
+            let mut known = attachments.iter().map(|one| &*one.network.name);
+            if !known.any(|name| name == network)
+                && inputs.may_have_prefix(&network_prefix(network))
+            {
+                rows.keep(row);
+            }
+        }
+    }
+
+    fn ports(
+        &self,
+        pod: &Arc<Pod>,
+        attachments: &[PodAttachment],
+        reader: &Reader<'_, Self>,
+        rows: &mut Rows,
+    ) {
+        let Some(node) = &pod.node else {
+            return;
+        };
+        let inputs = reader.read(&PodCell::Node(node.clone()));
+        let zone = inputs.zone();
+        let chassis = inputs.node(node).and_then(|node| node.chassis.as_deref());
+        let Some(chassis) = chassis else {
+            return;
+        };
+        for attachment in attachments {
+            let Some(place) = attachment.place(pod) else {
+                continue;
+            };
+            if place.is_in_zone(zone) && is_configured(&place) {
+                let existing = reader.row(self.tables.ports, &place.port);
+                let chassis = bound_chassis(&place, chassis, zone, existing);
+                let state = port_state(&place, existing, reader);
+                let row = port(&place, &attachment.key, &chassis, zone, state);
+                self.put_port(&row, &place, zone, rows);
+            }
+        }
+    }
+
+    fn put_port(&self, row: &PodPort, place: &PodPlace, zone: &str, rows: &mut Rows) {
+        let tables = &self.tables;
+        let mut added = rows.put(tables.ports, row);
+        added.held_by(tables.ports_of_switch, place.network.switch(zone));
+        let machine = MachineKey::of(&place.pod).filter(|_| dhcp::is_used(place));
+        let subnets = machine.iter().flat_map(|_| &place.network.subnets);
+        for subnet in subnets {
+            let holding = if subnet.addr().is_ipv4() {
+                tables.dhcp_v4
+            } else {
+                tables.dhcp_v6
+            };
+            if let Some(machine) = &machine {
+                added.holds(holding, dhcp::id(&place.network.name, machine, *subnet));
+            }
+        }
+    }
+
+    /// Isolates the pod's port on the default network, once that is there.
+    fn isolate(
+        &self,
+        pod: &Pod,
+        attachments: &[PodAttachment],
+        reader: &Reader<'_, Self>,
+        rows: &mut Rows,
+    ) {
+        let tables = &self.tables;
+        let inputs = reader.read(&PodCell::Zone);
+        let is_local = pod.node.as_ref() == Some(inputs.zone());
+        let primary = inputs.primary_definition(&pod.key.namespace);
+        let has_primary = matches!(primary, PrimaryDefinition::Definition(_));
+        if !is_local || !has_primary || attachments.is_empty() {
+            return;
+        }
+        let name = pod.key.default_port();
+        if reader.row(tables.default_ports, &name).is_some() {
+            let row = ForeignPort { name: name.into() };
+            rows.put(tables.default_ports, &row)
+                .held_by(tables.ports_of_group, ISOLATED_PORTS);
+        }
+        for acl in open_ports(pod) {
+            rows.put(tables.acls, &acl)
+                .held_by(tables.acls_of_group, ISOLATED_PORTS);
+        }
+    }
+
+    fn machine(
+        &self,
+        network: &Arc<str>,
+        machine: &MachineKey,
+        reader: &Reader<'_, Self>,
+        rows: &mut Rows,
+    ) {
+        reader.read(&PodCell::Zone);
+        let inputs = reader.read(&PodCell::Machine(machine.clone()));
+        let pods = inputs.machine(machine).filter(|pod| pod.is_wired());
+        let mut places = pods.flat_map(|pod| read_attachments(pod, reader).places(pod));
+        let place = places.find(|place| place.network.name == *network && dhcp::is_used(place));
+        if let Some(place) = place {
+            for options in dhcp::options(machine, &place, inputs) {
+                rows.put(self.tables.dhcp, &options);
+            }
+        }
+    }
+}
+
+/// Returns `true` unless the pod is that of a virtual machine without a name in a network in which
+/// machines migrate.
+fn is_configured(place: &PodPlace) -> bool {
+    let is_nameless = place.pod.problems.contains(&PodFieldProblem::NoMachineName);
+    !is_nameless || place.network.topology == AttachedTopology::Layer3
+}
+
+/// The chassis to which the port is bound. A port of another zone stays bound to the chassis that it
+/// has, because a node gets another chassis id without its pods only.
+fn bound_chassis(
+    place: &PodPlace,
+    chassis: &str,
+    zone: &str,
+    existing: Option<RowView<'_>>,
+) -> String {
+    let is_remote = place.pod.node.as_deref() != Some(zone);
+    let options = existing.and_then(|row| row.column("options")?.as_map());
+    let bound = options.filter(|options| {
+        is_remote && options.get_str(POD_UID) == Some(&*place.pod.uid) && !place.pod.uid.is_empty()
+    });
+    let bound = bound.and_then(|options| options.get_str(CHASSIS));
+    bound.unwrap_or(chassis).to_owned()
+}
+
+/// State of the port, which another migration may have changed before.
+fn port_state(
+    place: &PodPlace,
+    existing: Option<RowView<'_>>,
+    reader: &Reader<'_, Pods>,
+) -> PortState {
+    let Some(key) = MachineKey::of(&place.pod) else {
+        return PortState::USUAL;
+    };
+    if place.network.topology == AttachedTopology::Layer3 {
+        return PortState::USUAL;
+    }
+    let inputs = reader.read(&PodCell::Machine(key.clone()));
+    let enabled = existing.and_then(|row| row.column(LogicalSwitchPort::ENABLED.name()));
+    let was_set = enabled.is_some_and(|enabled| !enabled.is_empty());
+    PortState::of(&place.pod, inputs.machine(&key), was_set)
+}

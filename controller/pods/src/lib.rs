@@ -1,0 +1,26 @@
+//! Northbound ports of pods in user-defined networks, and the pods' addresses.
+//!
+//! ```text
+//! pod -- annotation k8s.ovn.org/pod-networks -- port on the network's switch
+//!  |                                              \-- DHCP options of a virtual machine
+//!  \-- port on the default network -- in the port group of isolated ports, with open ports
+//! ```
+//!
+//! [`ZonePods`] has the objects that the rows of one zone follow from. [`PodController`] keeps the
+//! rows in a database with the row engine (`patchbay-rows`). See `docs/design/pods.md`.
+
+mod addressing;
+mod allocation;
+mod capability;
+mod dhcp;
+mod inputs;
+mod isolation;
+mod migration;
+mod ports;
+mod problem;
+mod tables;
+
+pub use allocation::{AllocationProblem, AllocationScope, PodAllocator};
+pub use capability::PodController;
+pub use inputs::{MachineKey, PodCell, ZonePods};
+pub use problem::PodProblem;

@@ -1,0 +1,70 @@
+//! Ports of pods in networks.
+
+use patchbay_model::{AttachedTopology, PodPlace};
+use patchbay_schemas::datum::{Map, Set};
+
+use super::migration::PortState;
+use super::tables::{ATTACHMENT, NAMESPACE, NETWORK, POD, PodPort};
+
+/// Option with the UID of the pod.
+pub(super) const POD_UID: &str = "iface-id-ver";
+/// Option with the chassis of the pod's node.
+pub(super) const CHASSIS: &str = "requested-chassis";
+/// Option with the tunnel key of the port.
+const TUNNEL_KEY: &str = "requested-tnl-key";
+/// External id with the topology of the network.
+const TOPOLOGY: &str = "k8s.ovn.org/topology";
+/// Type of ports of other zones.
+const REMOTE: &str = "remote";
+
+/// The port of a pod in a zone. `attachment` is the key of the attachment.
+pub(super) fn port(
+    place: &PodPlace,
+    attachment: &str,
+    chassis: &str,
+    zone: &str,
+    state: PortState,
+) -> PodPort {
+    let PodPlace {
+        pod,
+        network,
+        port,
+        addresses,
+    } = place;
+    let text = addresses.port_addresses();
+    let is_local = pod.node.as_deref() == Some(zone);
+    let key = addresses.tunnel_id.map(|key| key.to_string());
+    let key = key.filter(|_| network.topology == AttachedTopology::Layer2);
+    let options = [
+        Some((POD_UID, &*pod.uid)).filter(|(_, uid)| !uid.is_empty()),
+        Some((CHASSIS, chassis)),
+        key.as_deref().map(|key| (TUNNEL_KEY, key)),
+    ];
+    let external_ids = [
+        (NAMESPACE, &*pod.key.namespace),
+        (POD, "true"),
+        (NETWORK, &*network.name),
+        (ATTACHMENT, attachment),
+        (TOPOLOGY, network.topology.as_str()),
+    ];
+    PodPort {
+        name: port.as_str().into(),
+        r#type: if is_local { "" } else { REMOTE }.into(),
+        addresses: one(state.has_addresses.then_some(text.as_str())),
+        port_security: one(Some(&text)),
+        options: map(options.into_iter().flatten()),
+        external_ids: map(external_ids),
+        enabled: state.enabled,
+    }
+}
+
+fn one(text: Option<&str>) -> Set {
+    text.into_iter().map(Into::into).collect()
+}
+
+fn map<'a>(entries: impl IntoIterator<Item = (&'a str, &'a str)>) -> Map {
+    let entries = entries.into_iter();
+    entries
+        .map(|(key, value)| (key.into(), value.into()))
+        .collect()
+}

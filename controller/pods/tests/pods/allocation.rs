@@ -1,0 +1,143 @@
+//! Addresses that are allocated, kept, requested and refused.
+
+use serde_json::json;
+
+use crate::world::{allocate, everything, key, of_zone, pod, problems, put, zone};
+
+#[test]
+fn a_pod_waits_for_an_address_and_holds_no_other_back() {
+    let mut zone = zone();
+    let mut allocator = of_zone();
+    // A node has the addresses .3 to .6 of its subnet.
+    for name in ["a", "b", "c", "d", "e"] {
+        put(&mut zone, &pod("blue", name, "n1"));
+    }
+    let given = allocate(&mut allocator, &mut zone);
+    assert_eq!(given.first().unwrap(), "blue/a 10.10.0.3/29");
+    assert_eq!(given.last().unwrap(), "blue/d 10.10.0.6/29");
+    assert_eq!(
+        problems(&allocator),
+        ["blue/e: network blue_l3: no address is left in 10.10.0.0/29"]
+    );
+    zone.remove_pod(&key("blue", "b"));
+    assert_eq!(allocate(&mut allocator, &mut zone), ["blue/e 10.10.0.4/29"]);
+    assert!(problems(&allocator).is_empty());
+}
+
+#[test]
+fn a_completed_pod_gives_its_address_back_as_late_as_possible() {
+    let mut zone = zone();
+    let mut allocator = of_zone();
+    let mut first = pod("blue", "a", "n1");
+    put(&mut zone, &first);
+    assert_eq!(allocate(&mut allocator, &mut zone), ["blue/a 10.10.0.3/29"]);
+    first["status"]["phase"] = json!("Succeeded");
+    put(&mut zone, &first);
+    put(&mut zone, &pod("blue", "b", "n1"));
+    assert_eq!(allocate(&mut allocator, &mut zone), ["blue/b 10.10.0.4/29"]);
+    // The last address is not known after a restart.
+    put(&mut zone, &pod("blue", "c", "n1"));
+    assert_eq!(allocate(&mut of_zone(), &mut zone), ["blue/c 10.10.0.3/29"]);
+}
+
+#[test]
+fn a_zone_allocates_for_its_own_pods_in_layer3_networks() {
+    let mut zone = zone();
+    put(&mut zone, &pod("blue", "here", "n1"));
+    put(&mut zone, &pod("blue", "there", "n2"));
+    put(&mut zone, &pod("green", "layer2", "n1"));
+    put(&mut zone, &pod("red", "waits", "n1"));
+    assert_eq!(
+        allocate(&mut of_zone(), &mut zone.clone()),
+        ["blue/here 10.10.0.3/29"]
+    );
+    assert_eq!(
+        allocate(&mut everything(), &mut zone),
+        [
+            "blue/here 10.10.0.3/29",
+            "blue/there 10.10.0.11/29",
+            "green/layer2 10.20.0.3/16"
+        ]
+    );
+    let layer2 = zone.pod(&key("green", "layer2")).unwrap();
+    let network = layer2.networks.get("green/l2").unwrap();
+    assert_eq!(network.tunnel_id, Some(10));
+    assert_eq!(network.addresses[1].to_string(), "fd20::3/64");
+    assert_eq!(network.gateways[1].to_string(), "fd20::1");
+    assert_eq!(
+        network.link_local_gateway.unwrap().to_string(),
+        "fe80::858:aff:fe14:1"
+    );
+}
+
+#[test]
+fn requested_addresses_are_given_or_refused_with_the_field() {
+    let mut zone = zone();
+    let mut allocator = everything();
+    let mut request = |namespace: &str, name: &str, element: serde_json::Value| {
+        let mut pod = pod(namespace, name, "n1");
+        let text = json!([element]).to_string();
+        pod["metadata"]["annotations"]["v1.multus-cni.io/default-network"] = json!(text);
+        put(&mut zone, &pod);
+    };
+    let element = |addresses: &[&str]| json!({"namespace": "ovn-kubernetes", "name": "default", "ips": addresses});
+    request("green", "a", element(&["10.20.9.9/16"]));
+    request("green", "b", element(&["10.20.9.9/16"]));
+    request("green", "c", element(&["10.99.0.1/16"]));
+    request("green", "d", element(&["10.20.0.1/16"]));
+    request("blue", "e", element(&["10.10.0.5/29"]));
+    assert_eq!(
+        allocate(&mut allocator, &mut zone),
+        ["green/a 10.20.9.9/16"]
+    );
+    let annotation = "metadata.annotations[v1.multus-cni.io/default-network]";
+    let outside = "is not in the network's range for pods";
+    assert_eq!(
+        problems(&allocator),
+        [
+            format!(
+                "blue/e: {annotation}: network blue_l3: cannot allocate a static IP request with \
+                 IPAM for pod blue/l3/blue/e: only supported on primary networks"
+            ),
+            format!("green/b: {annotation}: network green_l2: address 10.20.9.9 is taken"),
+            format!("green/c: {annotation}: network green_l2: address 10.99.0.1 {outside}"),
+            format!("green/d: {annotation}: network green_l2: address 10.20.0.1 {outside}"),
+        ]
+    );
+}
+
+#[test]
+fn two_pods_with_one_address_are_reported_unless_they_are_one_machine() {
+    let annotated = |name: &str, machine: Option<&str>| {
+        let mut pod = pod("blue", name, "n1");
+        let networks =
+            r#"{"blue/l3":{"ip_addresses":["10.10.0.5/29"],"mac_address":"0a:58:0a:0a:00:05"}}"#;
+        pod["metadata"]["annotations"]["k8s.ovn.org/pod-networks"] = json!(networks);
+        if let Some(machine) = machine {
+            pod["metadata"]["labels"]["kubevirt.io"] = json!("virt-launcher");
+            pod["metadata"]["annotations"]["kubevirt.io/domain"] = json!(machine);
+        }
+        pod
+    };
+    for (machine, count) in [(None, 1), (Some("vm"), 0)] {
+        let mut zone = zone();
+        put(&mut zone, &annotated("a", machine));
+        put(&mut zone, &annotated("b", machine));
+        let mut allocator = of_zone();
+        assert_eq!(allocate(&mut allocator, &mut zone).len(), 0);
+        assert_eq!(
+            problems(&allocator).len(),
+            count,
+            "{:?}",
+            problems(&allocator)
+        );
+        // The address is free once both are gone.
+        zone.remove_pod(&key("blue", "a"));
+        for name in ["c", "d", "e", "f"] {
+            put(&mut zone, &pod("blue", name, "n1"));
+        }
+        assert_eq!(allocate(&mut allocator, &mut zone).len(), 3);
+        zone.remove_pod(&key("blue", "b"));
+        assert_eq!(allocate(&mut allocator, &mut zone), ["blue/f 10.10.0.5/29"]);
+    }
+}

@@ -1,0 +1,79 @@
+//! Attachments of pods to several networks.
+
+use serde_json::{Value, json};
+
+use crate::world::{World, allocate, everything, key, pod, problems, put, zone};
+
+fn attached(selections: &Value) -> Value {
+    let mut pod = pod("blue", "a", "n1");
+    let annotation = json!(selections.to_string());
+    pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"] = annotation;
+    pod
+}
+
+fn reported(world: &World) -> Vec<String> {
+    let problems = world.controller.problems();
+    problems
+        .map(|(pod, problem)| format!("{pod}: {problem}"))
+        .collect()
+}
+
+#[test]
+fn all_ports_of_a_pod_go_with_it() {
+    let (mut zone, mut world) = (zone(), World::new());
+    put(
+        &mut zone,
+        &attached(&json!([{"name": "s2"}, {"name": "s2"}])),
+    );
+    let mut allocator = everything();
+    assert_eq!(allocate(&mut allocator, &mut zone).len(), 3);
+    assert!(problems(&allocator).is_empty());
+    world.settle(&zone);
+    let ports = ["blue.l3_blue_a", "blue.s2_blue_a", "blue.s2.1_blue_a"];
+    let keys = ports.map(|name| {
+        let port = world.port(name).unwrap();
+        port.options.get("requested-tnl-key").cloned()
+    });
+    assert_eq!(keys, [None, Some("10".to_owned()), Some("11".to_owned())]);
+    zone.remove_pod(&key("blue", "a"));
+    world.settle(&zone);
+    assert_eq!(ports.map(|name| world.port(name)), [None, None, None]);
+}
+
+#[test]
+fn a_network_that_cannot_be_attached_is_reported_with_the_field() {
+    let (mut zone, mut world) = (zone(), World::new());
+    let selections =
+        json!([{"name": "l3"}, {"name": "l2", "namespace": "green"}, {"name": "none"}]);
+    put(&mut zone, &attached(&selections));
+    let mut waiting = pod("red", "b", "n1");
+    waiting["metadata"]["annotations"]["k8s.ovn.org/open-default-ports"] = json!("- port: 1");
+    put(&mut zone, &waiting);
+    // Its own zone reports the problems of a pod.
+    let mut elsewhere = waiting.clone();
+    elsewhere["metadata"]["name"] = json!("c");
+    elsewhere["spec"]["nodeName"] = json!("n2");
+    put(&mut zone, &elsewhere);
+    allocate(&mut everything(), &mut zone);
+    world.settle(&zone);
+    assert!(world.port("blue.l3_blue_a").is_some());
+    let found = reported(&world);
+    let field = "metadata.annotations[k8s.v1.cni.cncf.io/networks]";
+    let unexpected = "specified with a NetworkSelectionElement";
+    assert_eq!(
+        found[..3],
+        [
+            format!("blue/a: {field}: unexpected primary network \"blue_l3\" {unexpected}"),
+            format!("blue/a: {field}: unexpected primary network \"green_l2\" {unexpected}"),
+            format!("blue/a: {field}: there is no NetworkAttachmentDefinition blue/none"),
+        ]
+    );
+    let field = "red/b: metadata.annotations[k8s.ovn.org/open-default-ports]: ";
+    assert!(found[3].starts_with(field), "{}", found[3]);
+    assert_eq!(
+        found[4..],
+        ["red/b: metadata.namespace: namespace red has the label \
+          k8s.ovn.org/primary-user-defined-network, but no primary network"
+            .to_owned()]
+    );
+}

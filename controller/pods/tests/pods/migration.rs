@@ -1,0 +1,87 @@
+//! Live migration of virtual machines in a layer2 network.
+
+use serde_json::{Value, json};
+
+use crate::world::{World, key, pod, put, zone};
+
+const SOURCE: &str = "green.l2_green_source";
+const TARGET: &str = "green.l2_green_target";
+
+fn machine(name: &str, node: &str, minute: u8) -> Value {
+    let mut pod = pod("green", name, node);
+    let networks = r#"{"green/l2":{"ip_addresses":["10.20.0.3/16","fd20::3/64"],"mac_address":"0a:58:0a:14:00:03","gateway_ips":["10.20.0.1","fd20::1"],"tunnel_id":10,"role":"primary"}}"#;
+    let metadata = &mut pod["metadata"];
+    metadata["creationTimestamp"] = json!(format!("2026-01-01T00:{minute:02}:00Z"));
+    metadata["labels"]["kubevirt.io"] = json!("virt-launcher");
+    metadata["annotations"] =
+        json!({"kubevirt.io/domain": "vm", "k8s.ovn.org/pod-networks": networks});
+    pod
+}
+
+/// Column `enabled` of source and target, and whether they have addresses.
+fn states(world: &World) -> [Option<(Option<bool>, bool)>; 2] {
+    [SOURCE, TARGET].map(|name| {
+        let port = world.port(name)?;
+        Some((port.enabled, !port.addresses.is_empty()))
+    })
+}
+
+#[test]
+fn a_failed_migration_enables_the_source() {
+    // The target fails before and after it was ready, and is deleted then.
+    for is_ready in [false, true] {
+        let (mut zone, mut world) = (zone(), World::new());
+        put(&mut zone, &machine("source", "n1", 0));
+        world.settle(&zone);
+        assert_eq!(states(&world), [Some((None, true)), None]);
+        let mut target = machine("target", "n2", 1);
+        put(&mut zone, &target);
+        world.settle(&zone);
+        assert_eq!(
+            states(&world),
+            [Some((None, true)), Some((Some(false), false))]
+        );
+        if is_ready {
+            let ready = "kubevirt.io/migration-target-ready-timestamp";
+            target["metadata"]["annotations"][ready] = json!("2026-01-01T00:02:00Z");
+            put(&mut zone, &target);
+            world.settle(&zone);
+            assert_eq!(
+                states(&world),
+                [Some((Some(false), false)), Some((Some(true), true))]
+            );
+        }
+        target["status"]["phase"] = json!("Failed");
+        put(&mut zone, &target);
+        world.settle(&zone);
+        assert_eq!(states(&world), [Some((Some(true), true)), None]);
+        zone.remove_pod(&key("green", "target"));
+        world.settle(&zone);
+        assert_eq!(states(&world), [Some((Some(true), true)), None]);
+    }
+}
+
+#[test]
+fn dhcp_options_of_both_families_go_with_the_machine() {
+    let (mut zone, mut world) = (zone(), World::new());
+    put(&mut zone, &machine("source", "n1", 0));
+    world.settle(&zone);
+    let rows = |world: &World| {
+        let snapshot = world.database.snapshot();
+        let rows = snapshot.typed::<patchbay_schemas::nb::DhcpOptions>();
+        let rows = rows.iter().map(|row| row.unwrap().1);
+        rows.map(|row| (row.cidr, row.options.get("router").cloned()))
+            .collect::<std::collections::BTreeSet<_>>()
+    };
+    let expected = [
+        ("10.20.0.0/16".to_owned(), Some("10.20.0.1".to_owned())),
+        ("fd20::/64".to_owned(), None),
+    ];
+    assert_eq!(rows(&world), expected.into());
+    let port = world.port(SOURCE).unwrap();
+    assert!(port.dhcpv4_options.is_some() && port.dhcpv6_options.is_some());
+    zone.remove_pod(&key("green", "source"));
+    world.settle(&zone);
+    assert_eq!(rows(&world).len(), 0);
+    assert_eq!(world.port(SOURCE), None);
+}

@@ -1,0 +1,266 @@
+//! Conversion of pods.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use patchbay_model::{
+    AddressRequest, ContainerPort, DEFAULT_NETWORK_SELECTION, NETWORK_SELECTIONS, NetworkSelection,
+    OPEN_PORTS, OpenPort, POD_NETWORKS, PRIMARY_IPAM_CLAIM, Pod, PodFieldProblem, PodKey,
+    PodNetworks, Protocol, VirtualMachine,
+};
+use serde::Deserialize;
+
+use crate::object::{self, Object};
+
+/// Label of the pods of virtual machines, with its value.
+const MACHINE_LABEL: (&str, &str) = ("kubevirt.io", "virt-launcher");
+/// Annotation with the name of the virtual machine.
+const MACHINE_NAME: &str = "kubevirt.io/domain";
+/// Annotation that shows that a live migration has reached the pod.
+const MIGRATION_READY: &str = "kubevirt.io/migration-target-ready-timestamp";
+/// Definition that the annotation [`DEFAULT_NETWORK_SELECTION`] names.
+const DEFAULT_DEFINITION: &str = "default";
+
+/// A pod with its networks and addresses. Fields that cannot be used are its problems.
+pub fn pod(object: &object::Pod) -> Pod {
+    let mut problems = Vec::new();
+    let spec = object.spec.as_ref();
+    let status = object.status.as_ref();
+    let phase = status.and_then(|status| status.phase.as_deref());
+    let is_ready = status.and_then(|status| status.conditions.as_ref());
+    let is_ready = is_ready.is_none_or(|conditions| {
+        let mut conditions = conditions.iter();
+        conditions.any(|one| one.kind == "Ready" && one.status == "True")
+    });
+    let pod_ips = status.and_then(|status| status.pod_ips.as_ref());
+    let namespace = object.namespace().unwrap_or_default();
+    let node = spec.and_then(|spec| spec.node_name.as_deref());
+    Pod {
+        key: PodKey::new(&namespace, &object.name_any()),
+        uid: object.metadata.uid.as_deref().unwrap_or_default().into(),
+        created: object.creation_timestamp().map(|time| time.0),
+        node: node.filter(|node| !node.is_empty()).map(Arc::from),
+        labels: object.labels().clone(),
+        has_host_network: spec.is_some_and(|spec| spec.host_network == Some(true)),
+        is_completed: phase.is_some_and(|phase| matches!(phase, "Succeeded" | "Failed")),
+        is_ready,
+        container_ports: container_ports(spec, &mut problems),
+        default_addresses: (pod_ips.into_iter().flatten())
+            .filter_map(|address| address.ip.parse().ok())
+            .collect(),
+        networks: networks(object, &mut problems),
+        selections: selections(object, &namespace, &mut problems),
+        primary_request: primary_request(object, &mut problems),
+        machine: machine(object, &mut problems),
+        open_ports: open_ports(object, &mut problems),
+        problems,
+    }
+}
+
+fn annotation<'a>(object: &'a object::Pod, key: &str) -> Option<&'a str> {
+    let value = object.annotations().get(key)?;
+    Some(value.as_str()).filter(|value| !value.is_empty())
+}
+
+fn problem(annotation: &'static str, reason: &impl ToString) -> PodFieldProblem {
+    PodFieldProblem::Annotation {
+        annotation,
+        reason: reason.to_string(),
+    }
+}
+
+fn networks(object: &object::Pod, problems: &mut Vec<PodFieldProblem>) -> PodNetworks {
+    let text = annotation(object, POD_NETWORKS).unwrap_or("{}");
+    PodNetworks::parse(text).unwrap_or_else(|error| {
+        problems.push(problem(POD_NETWORKS, &error));
+        PodNetworks::default()
+    })
+}
+
+fn container_ports(
+    spec: Option<&object::PodSpec>,
+    problems: &mut Vec<PodFieldProblem>,
+) -> Vec<ContainerPort> {
+    let mut read = Vec::new();
+    let containers = spec.into_iter().flat_map(|spec| &spec.containers);
+    for (container, ports) in containers.map(|one| &one.ports).enumerate() {
+        for port in ports.iter().flatten() {
+            let protocol = port.protocol.as_deref().unwrap_or("TCP");
+            let number = u16::try_from(port.container_port);
+            match (
+                protocol.parse::<Protocol>(),
+                number.ok().filter(|one| *one > 0),
+            ) {
+                (Ok(protocol), Some(number)) => read.push(ContainerPort {
+                    name: port.name.clone().unwrap_or_default(),
+                    protocol,
+                    number,
+                }),
+                (Err(source), _) => problems.push(PodFieldProblem::Protocol { container, source }),
+                (_, None) => problems.push(PodFieldProblem::Port {
+                    container,
+                    number: port.container_port,
+                }),
+            }
+        }
+    }
+    read
+}
+
+/// Element of a network selection, of the Network Plumbing Working Group.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Element {
+    name: String,
+    namespace: Option<String>,
+    ips: Vec<String>,
+    mac: Option<String>,
+    #[serde(rename = "default-route")]
+    default_route: Vec<IpAddr>,
+    #[serde(rename = "ipam-claim-reference")]
+    claim: Option<String>,
+}
+
+impl Element {
+    fn request(&self) -> Result<AddressRequest, String> {
+        let addresses = self.ips.iter().map(|text| {
+            let net: Result<IpNet, _> = text.parse();
+            net.map_err(|_| format!("{text:?} is not an address with the length of its subnet"))
+        });
+        let mac = self.mac.as_deref().filter(|mac| !mac.is_empty());
+        if let Some(mac) = mac.filter(|mac| !is_mac(mac)) {
+            return Err(format!("{mac:?} is not a MAC address"));
+        }
+        Ok(AddressRequest {
+            addresses: addresses.collect::<Result<_, _>>()?,
+            mac: mac.map(str::to_ascii_lowercase),
+            gateways: self.default_route.clone(),
+            claim: self.claim.clone().filter(|claim| !claim.is_empty()),
+        })
+    }
+}
+
+fn is_mac(text: &str) -> bool {
+    let mut octets = 0;
+    let are_octets = text.split(':').all(|octet| {
+        octets += 1;
+        octet.len() == 2 && octet.bytes().all(|digit| digit.is_ascii_hexdigit())
+    });
+    are_octets && octets == 6
+}
+
+/// Reads a selection: a JSON list, or comma-separated `[<namespace>/]<name>[@<interface>]`.
+fn elements(text: &str) -> Result<Vec<Element>, String> {
+    if text.trim_start().starts_with('[') {
+        return serde_json::from_str(text).map_err(|error| error.to_string());
+    }
+    let entries = text
+        .split(',')
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty());
+    let elements = entries.map(|entry| {
+        let (entry, _interface) = entry.split_once('@').unwrap_or((entry, ""));
+        let (namespace, name) = match entry.split_once('/') {
+            Some((namespace, name)) => (Some(namespace.to_owned()), name),
+            None => (None, entry),
+        };
+        Element {
+            name: name.to_owned(),
+            namespace,
+            ..Element::default()
+        }
+    });
+    Ok(elements.collect())
+}
+
+fn selections(
+    object: &object::Pod,
+    namespace: &str,
+    problems: &mut Vec<PodFieldProblem>,
+) -> Vec<NetworkSelection> {
+    let text = annotation(object, NETWORK_SELECTIONS).unwrap_or_default();
+    let read = elements(text).and_then(|elements| {
+        let selections = elements.into_iter().map(|element| {
+            Ok(NetworkSelection {
+                request: element.request()?,
+                namespace: element.namespace.unwrap_or_else(|| namespace.to_owned()),
+                name: element.name,
+            })
+        });
+        selections.collect()
+    });
+    read.unwrap_or_else(|reason: String| {
+        problems.push(problem(NETWORK_SELECTIONS, &reason));
+        Vec::new()
+    })
+}
+
+/// What the pod requests in its primary network. A selection of another definition than that of the
+/// default network requests nothing.
+fn primary_request(object: &object::Pod, problems: &mut Vec<PodFieldProblem>) -> AddressRequest {
+    let text = annotation(object, DEFAULT_NETWORK_SELECTION).unwrap_or_default();
+    let read = elements(text).and_then(|elements| {
+        let mut elements = elements.into_iter();
+        let element = elements.find(|element| element.name == DEFAULT_DEFINITION);
+        element.map_or_else(|| Ok(AddressRequest::default()), |one| one.request())
+    });
+    let mut request = read.unwrap_or_else(|reason| {
+        problems.push(problem(DEFAULT_NETWORK_SELECTION, &reason));
+        AddressRequest::default()
+    });
+    if request.claim.is_none() {
+        request.claim = annotation(object, PRIMARY_IPAM_CLAIM).map(str::to_owned);
+    }
+    request
+}
+
+fn machine(object: &object::Pod, problems: &mut Vec<PodFieldProblem>) -> Option<VirtualMachine> {
+    let (label, value) = MACHINE_LABEL;
+    object.labels().get(label).filter(|one| *one == value)?;
+    let Some(name) = annotation(object, MACHINE_NAME) else {
+        problems.push(PodFieldProblem::NoMachineName);
+        return None;
+    };
+    Some(VirtualMachine {
+        name: name.into(),
+        is_target_ready: annotation(object, MIGRATION_READY).is_some(),
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OpenPortEntry {
+    protocol: String,
+    port: Option<u16>,
+}
+
+fn open_ports(object: &object::Pod, problems: &mut Vec<PodFieldProblem>) -> Vec<OpenPort> {
+    let Some(text) = annotation(object, OPEN_PORTS) else {
+        return Vec::new();
+    };
+    let entries: Result<Vec<OpenPortEntry>, _> = serde_saphyr::from_str(text);
+    let read = entries
+        .map_err(|error| error.to_string())
+        .and_then(|entries| {
+            let ports = entries.into_iter().map(|entry| {
+                let OpenPortEntry { protocol, port } = entry;
+                match (protocol.as_str(), port) {
+                    ("icmp", None) => Ok(OpenPort::Icmp),
+                    ("icmp", Some(port)) => Err(format!("icmp has no port, but {port} is given")),
+                    (name, port) => {
+                        let protocol = name.to_ascii_uppercase().parse::<Protocol>();
+                        let protocol = protocol.map_err(|error| error.to_string())?;
+                        let port = port.filter(|port| *port > 0);
+                        let port = port.ok_or_else(|| format!("protocol {name} needs a port"))?;
+                        Ok(OpenPort::Port(protocol, port))
+                    }
+                }
+            });
+            ports.collect::<Result<Vec<_>, String>>()
+        });
+    read.unwrap_or_else(|reason| {
+        problems.push(problem(OPEN_PORTS, &reason));
+        Vec::new()
+    })
+}

@@ -1,0 +1,243 @@
+//! Pods.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{ApiVersion, KindName, Object, ObjectMeta};
+
+/// A pod.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Pod {
+    /// `apiVersion`.
+    pub api_version: ApiVersion<Self>,
+    /// `kind`.
+    pub kind: KindName<Self>,
+    /// Metadata: annotations have the pod's networks and its addresses there.
+    pub metadata: ObjectMeta,
+    /// Specification.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spec: Option<PodSpec>,
+    /// Status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<PodStatus>,
+}
+
+impl Object for Pod {
+    const GROUP: &'static str = "";
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "Pod";
+    const PLURAL: &'static str = "pods";
+    const NAMESPACED: bool = true;
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+/// Specification of a pod. Fields that nothing here reads are named so that others are refused.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PodSpec {
+    /// Containers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub containers: Vec<Container>,
+    /// Containers that run before the others; with the restart policy `Always`, beside them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub init_containers: Option<Vec<Container>>,
+    /// Node of the pod; `None` before it is scheduled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_name: Option<String>,
+    /// `Some(true)`: the pod uses the network of its node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_network: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    active_deadline_seconds: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    affinity: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    automount_service_account_token: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dns_config: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dns_policy: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enable_service_links: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ephemeral_containers: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host_aliases: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host_users: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hostname: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hostname_override: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image_pull_secrets: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_selector: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    os: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    overhead: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preemption_policy: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority_class_name: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    readiness_gates: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_claims: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resources: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restart_policy: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runtime_class_name: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scheduler_name: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scheduling_gates: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    security_context: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_account: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_account_name: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    share_process_namespace: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subdomain: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    termination_grace_period_seconds: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tolerations: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topology_spread_constraints: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    volumes: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workload_ref: Option<Value>,
+    #[serde(rename = "hostIPC", skip_serializing_if = "Option::is_none")]
+    host_ipc: Option<Value>,
+    #[serde(rename = "hostPID", skip_serializing_if = "Option::is_none")]
+    host_pid: Option<Value>,
+    #[serde(rename = "setHostnameAsFQDN", skip_serializing_if = "Option::is_none")]
+    set_hostname_as_fqdn: Option<Value>,
+}
+
+/// Container of a pod. Fields that nothing here reads are named so that others are refused.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Container {
+    /// Name.
+    pub name: String,
+    /// Ports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ports: Option<Vec<ContainerPort>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    env: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    env_from: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image_pull_policy: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lifecycle: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    liveness_probe: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    readiness_probe: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resize_policy: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resources: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restart_policy: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restart_policy_rules: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    security_context: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    startup_probe: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdin: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdin_once: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    termination_message_path: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    termination_message_policy: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tty: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    volume_devices: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    volume_mounts: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    working_dir: Option<Value>,
+}
+
+/// Port of a container.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ContainerPort {
+    /// Number.
+    pub container_port: i64,
+    #[serde(rename = "hostIP", skip_serializing_if = "Option::is_none")]
+    host_ip: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host_port: Option<Value>,
+    /// Name, by which services and policies refer to the port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// `TCP`, `UDP` or `SCTP`; `None`: TCP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+}
+
+/// Status of a pod, with the fields that are read.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PodStatus {
+    /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// Addresses in the default network, or of the node for a pod on its network.
+    #[serde(rename = "podIPs", skip_serializing_if = "Option::is_none")]
+    pub pod_ips: Option<Vec<PodIp>>,
+    /// Conditions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Vec<PodCondition>>,
+}
+
+/// Address of a pod.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct PodIp {
+    /// The address.
+    pub ip: String,
+}
+
+/// Condition of a pod.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct PodCondition {
+    /// Type of the condition, such as `Ready`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+}
