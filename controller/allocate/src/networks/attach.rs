@@ -15,7 +15,6 @@ use super::deletion::delete_definition;
 use super::manager::ManagerSettings;
 use super::render::{ConfigError, NetworkRequest, RequestError};
 use super::status;
-use super::workloads::Workloads;
 use patchbay_model::TUNNEL_KEYS;
 use patchbay_model::{NETWORK_ID, NETWORK_NAME, PRIMARY_NETWORK_LABEL};
 use patchbay_resources::manifests::{
@@ -66,16 +65,11 @@ enum Attached {
 ///
 /// What goes goes first: a namespace that one network leaves is free for another one, whichever was
 /// given first. A definition that pods use stays.
-pub(super) fn attach(
-    inventory: &mut Inventory,
-    workloads: &Workloads,
-    settings: &ManagerSettings,
-    now: &Time,
-) {
-    remove_orphans(inventory, workloads);
-    finish_deleted(inventory, workloads, now);
+pub(super) fn attach(inventory: &mut Inventory, settings: &ManagerSettings, now: &Time) {
+    remove_orphans(inventory);
+    finish_deleted(inventory, now);
     let mut selected = selected_namespaces(inventory);
-    let mut left = remove_unselected(inventory, workloads, &selected);
+    let mut left = remove_unselected(inventory, &selected);
     let mut owners: Vec<(u64, Owner)> = Vec::new();
     owners.extend(
         inventory
@@ -203,7 +197,7 @@ fn attach_cudn(
 
 /// Removes the definitions of custom resources that are being deleted, and then the finalizer that
 /// keeps those.
-fn finish_deleted(inventory: &mut Inventory, workloads: &Workloads, now: &Time) {
+fn finish_deleted(inventory: &mut Inventory, now: &Time) {
     let udns = inventory.user_defined_networks.iter();
     let deleted: Vec<ObjectKey> = udns
         .filter(|(_, udn)| is_deleted_with_finalizer(&udn.object))
@@ -218,7 +212,7 @@ fn finish_deleted(inventory: &mut Inventory, workloads: &Workloads, now: &Time) 
             .get(&key)
             .is_some_and(|nad| is_controlled_by(&nad.object, &udn.object));
         let removed = if is_own {
-            delete_definition(inventory, workloads, &key)
+            delete_definition(inventory, &key)
         } else {
             Ok(())
         };
@@ -249,7 +243,7 @@ fn finish_deleted(inventory: &mut Inventory, workloads: &Workloads, now: &Time) 
             .collect();
         let mut errors = Vec::new();
         for nad in own {
-            let removed = delete_definition(inventory, workloads, &nad);
+            let removed = delete_definition(inventory, &nad);
             errors.extend(removed.err().map(|error| error.to_string()));
         }
         let Some(cudn) = inventory.cluster_user_defined_networks.get_mut(&key) else {
@@ -370,7 +364,7 @@ fn primary_nad(inventory: &Inventory, namespace: &str) -> Option<String> {
 
 /// Removes definitions whose custom resource no longer exists: those of an earlier run, and those
 /// that the garbage collector of a cluster deletes. Definitions in the manifests stay.
-fn remove_orphans(inventory: &mut Inventory, workloads: &Workloads) {
+fn remove_orphans(inventory: &mut Inventory) {
     let is_orphan = |nad: &Sourced<NetworkAttachmentDefinition>| {
         let Some(owner) = controller(&nad.object) else {
             return false;
@@ -395,7 +389,7 @@ fn remove_orphans(inventory: &mut Inventory, workloads: &Workloads) {
         .map(|(key, _)| key.clone())
         .collect();
     for key in orphans {
-        if let Err(error) = delete_definition(inventory, workloads, &key) {
+        if let Err(error) = delete_definition(inventory, &key) {
             inventory.warnings.push(Problem {
                 object: Some(format!("NetworkAttachmentDefinition {key}")),
                 message: error.to_string(),
@@ -409,7 +403,6 @@ fn remove_orphans(inventory: &mut Inventory, workloads: &Workloads) {
 /// the networks' ids and keys are returned, which definitions in other namespaces keep.
 fn remove_unselected(
     inventory: &mut Inventory,
-    workloads: &Workloads,
     selected: &BTreeMap<ObjectKey, BTreeSet<String>>,
 ) -> BTreeMap<ObjectKey, Left> {
     let mut unselected = Vec::new();
@@ -439,7 +432,7 @@ fn remove_unselected(
     let mut left = BTreeMap::<ObjectKey, Left>::new();
     for (cudn, nad, annotations) in unselected {
         let left = left.entry(cudn).or_default();
-        match delete_definition(inventory, workloads, &nad) {
+        match delete_definition(inventory, &nad) {
             Ok(()) => left.annotations.extend(annotations),
             Err(error) => left.errors.push(error.to_string()),
         }

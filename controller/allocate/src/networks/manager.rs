@@ -5,8 +5,8 @@ use patchbay_resources::manifests::{Inventory, Problem};
 use patchbay_resources::object::Time;
 
 use super::memory::Memory;
-use super::workloads::Workloads;
-use super::{attach, default_network, network_ids, node_subnets, nodes, status};
+use super::pods::AttachedPods;
+use super::{attach, default_network, network_ids, node_subnets, nodes, pods, slices, status};
 
 /// Settings of the cluster manager.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,8 +16,22 @@ pub struct ManagerSettings {
     /// Ranges of the default network, with the prefix length of its node subnets. `None`: another
     /// program manages the default network.
     pub default_network: Option<Vec<PodSubnet>>,
+    /// Pods and IPAMClaims get addresses, and EndpointSlices are mirrored, by these layouts of
+    /// nodes. `None`: another program does that.
+    pub workloads: Option<Layer2Layouts>,
     /// `true`: the feature `RouteAdvertisements` is enabled.
     pub route_advertisements: bool,
+    /// `true`: a node gets subnets of the networks of its pods only.
+    pub dynamic_allocation: bool,
+}
+
+/// Layouts of primary layer2 networks on nodes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Layer2Layouts {
+    /// All nodes have transit routers.
+    TransitRouters,
+    /// A node without the annotation `k8s.ovn.org/layer2-topology-version` has none.
+    Annotated,
 }
 
 /// Cluster manager of user-defined networks.
@@ -45,28 +59,39 @@ impl NetworkManager {
     /// - UDNs and CUDNs get attachment definitions with network ids and tunnel keys, finalizers, and
     ///   conditions with the result. One that is being deleted loses them when no pod uses its
     ///   network.
+    /// - Pods get addresses in layer2 networks, and in localnet networks with subnets. IPAMClaims get
+    ///   the addresses of their first pod.
+    /// - EndpointSlices in namespaces with a primary network get mirrors with the addresses there.
     ///
     /// An object that disappears from the inventory is to be deleted. Objects without a finalizer
     /// that are being deleted are to be deleted, too. `now` is the time of conditions that change.
     ///
     /// Returns annotations that cannot be read or contradict each other. They stay as they are, and
     /// everything else goes on. Oddities become warnings of the inventory.
-    pub fn reconcile(
-        &mut self,
-        inventory: &mut Inventory,
-        workloads: &mut Workloads,
-        now: &Time,
-    ) -> Vec<Problem> {
+    pub fn reconcile(&mut self, inventory: &mut Inventory, now: &Time) -> Vec<Problem> {
         let (settings, memory) = (&self.settings, &mut self.memory);
         let mut problems = nodes::complete(&mut inventory.nodes, &settings.cluster, memory);
         if settings.default_network.is_some() {
             default_network::define(inventory);
         }
-        attach::attach(inventory, workloads, settings, now);
+        attach::attach(inventory, settings, now);
         problems.extend(network_ids::complete(inventory, memory));
-        let subnets = node_subnets::complete(inventory, settings, memory);
+        let is_used = settings.workloads.is_some() || settings.dynamic_allocation;
+        let pods = is_used.then(|| AttachedPods::read(inventory));
+        let active = pods
+            .as_ref()
+            .filter(|_| settings.dynamic_allocation)
+            .map(AttachedPods::nodes);
+        let subnets = node_subnets::complete(inventory, settings, active.as_ref(), memory);
         problems.extend(subnets.problems);
         status::allocated(inventory, &subnets.failures, now);
+        if let Some(active) = &active {
+            status::nodes_selected(inventory, active, now);
+        }
+        if let Some(pods) = pods.as_ref().filter(|_| settings.workloads.is_some()) {
+            pods::complete(inventory, pods, settings, memory, now);
+            slices::complete(inventory);
+        }
         problems
     }
 }

@@ -1,6 +1,7 @@
 //! Positions of allocators, which make a released number free for as long as possible.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use ipnet::IpNet;
@@ -14,6 +15,22 @@ pub(super) struct Memory {
     pub(super) node_ids: Cursor,
     /// Positions in the ranges of layer3 networks.
     pub(super) node_subnets: BTreeMap<(String, IpNet), u64>,
+    /// Allocators of networks whose addresses are given for the whole cluster.
+    pub(super) pods: BTreeMap<String, PodMemory>,
+}
+
+/// Positions of the allocators of one network, and pods that get no addresses at the moment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PodMemory {
+    pub(super) tunnel_ids: Cursor,
+    /// Distance from the start of each subnet.
+    pub(super) positions: BTreeMap<IpNet, u128>,
+    /// Addresses that were taken at the end of the last pass.
+    pub(super) addresses: BTreeSet<IpAddr>,
+    /// MAC addresses that were taken at the end of the last pass.
+    pub(super) macs: BTreeSet<String>,
+    /// By pod and attachment, what was asked for in vain. Nothing has become free since.
+    pub(super) failed: BTreeMap<String, String>,
 }
 
 /// Position of an allocator of numbers.

@@ -16,21 +16,21 @@ mod memory;
 mod network_ids;
 mod node_subnets;
 mod nodes;
+mod pods;
 mod render;
+mod slices;
 mod status;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
-mod workloads;
 
 use patchbay_resources::object::Time;
 
-pub use manager::{ManagerSettings, NetworkManager};
+pub use manager::{Layer2Layouts, ManagerSettings, NetworkManager};
 pub use status::{NETWORK_ALLOCATION_SUCCEEDED, NETWORK_CREATED, TRANSPORT_ACCEPTED};
-pub use workloads::{POD_NETWORKS, Workloads};
 
-use patchbay_model::ClusterSettings;
+use patchbay_model::{ClusterSettings, Networks};
 use patchbay_resources::manifests::{Inventory, LoadError};
 
 /// Completes an inventory: nodes get ids, chassis ids, transit addresses and a subnet of every
@@ -53,10 +53,20 @@ pub fn resolve(
         cluster: settings.clone(),
         ..ManagerSettings::default()
     });
-    problems.extend(manager.reconcile(inventory, &mut Workloads::default(), now));
+    problems.extend(manager.reconcile(inventory, now));
     if problems.is_empty() {
         Ok(())
     } else {
         Err(LoadError { problems })
     }
+}
+
+/// All networks of an inventory.
+fn networks_of(inventory: &Inventory) -> Networks {
+    let nads = inventory.network_attachment_definitions.iter();
+    let namespaces = inventory.namespaces.iter();
+    patchbay_resources::conversion::networks(
+        nads.map(|(_, nad)| &nad.object),
+        namespaces.map(|(_, namespace)| &namespace.object),
+    )
 }

@@ -19,6 +19,9 @@ const DEFAULT_NETWORK: &str = "default";
 /// The first node, by network, for which there was no subnet left.
 pub(super) type Failures = BTreeMap<String, String>;
 
+/// Nodes with pods, by network.
+pub(super) type ActiveNodes = BTreeMap<String, BTreeSet<String>>;
+
 /// Result of the allocation of node subnets.
 #[derive(Debug, Default)]
 pub(super) struct NodeSubnets {
@@ -29,9 +32,12 @@ pub(super) struct NodeSubnets {
 
 /// Gives every node its subnets of every layer3 network, as far as it has none yet, and takes those
 /// of networks that are gone away. Nodes come in the order in which they were given.
+///
+/// `active`: nodes that get subnets of a network; the default network has all. `None`: all nodes.
 pub(super) fn complete(
     inventory: &mut Inventory,
     settings: &ManagerSettings,
+    active: Option<&ActiveNodes>,
     memory: &mut Memory,
 ) -> NodeSubnets {
     let mut result = NodeSubnets::default();
@@ -65,6 +71,14 @@ pub(super) fn complete(
     }
     for pool in &mut pools {
         for (key, node) in &mut nodes {
+            let is_active = pool.network == DEFAULT_NETWORK
+                || active.is_none_or(|active| {
+                    let nodes = active.get(&pool.network);
+                    nodes.is_some_and(|nodes| nodes.contains(&key.name))
+                });
+            if !is_active {
+                continue;
+            }
             let (Err(NoSubnet), Some(object)) = (pool.allocate(node), inventory.nodes.get(key))
             else {
                 continue;
@@ -133,12 +147,7 @@ fn write(node: &mut core::Node, subnets: &BTreeMap<String, Vec<IpNet>>) {
 
 /// The layer3 networks.
 fn layer3_networks(inventory: &Inventory) -> Vec<Network> {
-    let nads = inventory.network_attachment_definitions.iter();
-    let namespaces = inventory.namespaces.iter();
-    let networks = patchbay_resources::conversion::networks(
-        nads.map(|(_, nad)| &nad.object),
-        namespaces.map(|(_, namespace)| &namespace.object),
-    );
+    let networks = super::networks_of(inventory);
     let layer3 = networks
         .iter()
         .filter(|network| network.topology == Topology::Layer3);
@@ -265,6 +274,7 @@ spec: {config: '{"name":"blue_net","netAttachDefName":"blue/net","type":"ovn-k8s
         complete(
             inventory,
             &ManagerSettings::default(),
+            None,
             &mut Memory::default(),
         )
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use patchbay_resources::object::{Condition, Time};
 
-use super::node_subnets::Failures;
+use super::node_subnets::{ActiveNodes, Failures};
 use patchbay_model::names;
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::set_condition;
@@ -18,6 +18,8 @@ pub const NETWORK_CREATED: &str = "NetworkCreated";
 pub const TRANSPORT_ACCEPTED: &str = "TransportAccepted";
 /// Whether all nodes have got their subnets.
 pub const NETWORK_ALLOCATION_SUCCEEDED: &str = "NetworkAllocationSucceeded";
+/// Whether nodes have the network, with dynamic allocation.
+const NODES_SELECTED: &str = "NodesSelected";
 
 /// What has come of the attachment definition of a UDN.
 pub(super) enum UdnOutcome {
@@ -156,6 +158,43 @@ pub(super) fn allocated(inventory: &mut Inventory, failures: &Failures, now: &Ti
         let failed = failures.get(&names::cudn_network(&key.name));
         note_allocation(&mut cudn.object.status, failed, now);
     }
+}
+
+/// Notes for every network how many nodes have pods of it, once there has been one.
+pub(super) fn nodes_selected(inventory: &mut Inventory, active: &ActiveNodes, now: &Time) {
+    let count = |network: &str| active.get(network).map_or(0, BTreeSet::len);
+    for (key, udn) in inventory.user_defined_networks.iter_mut() {
+        let namespace = key.namespace.as_deref().unwrap_or_default();
+        let count = count(&names::udn_network(namespace, &key.name));
+        note_nodes(&mut udn.object.status, count, now);
+    }
+    for (key, cudn) in inventory.cluster_user_defined_networks.iter_mut() {
+        let count = count(&names::cudn_network(&key.name));
+        note_nodes(&mut cudn.object.status, count, now);
+    }
+}
+
+fn note_nodes(status: &mut Option<NetworkStatus>, count: usize, now: &Time) {
+    let conditions = status.iter().flat_map(|status| &status.conditions);
+    let is_known = conditions
+        .into_iter()
+        .any(|one| one.type_ == NODES_SELECTED);
+    if count == 0 && !is_known {
+        return;
+    }
+    let message = match count {
+        0 => "no nodes currently rendered with network".to_owned(),
+        count => format!("{count} node(s) rendered with network"),
+    };
+    let conditions = &mut status.get_or_insert_default().conditions;
+    set_condition(
+        conditions,
+        NODES_SELECTED,
+        count > 0,
+        "DynamicAllocation",
+        message,
+        now,
+    );
 }
 
 fn note_allocation(status: &mut Option<NetworkStatus>, failed: Option<&String>, now: &Time) {

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use super::{Problem, SourceLocation};
 use crate::Violation;
 use crate::cnc::ClusterNetworkConnect;
+use crate::ipam_claim::IPAMClaim;
 use crate::nad::NetworkAttachmentDefinition;
 use crate::object::{EndpointSlice, Namespace, Node, Object, ObjectMeta, Pod, Service};
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
@@ -187,6 +188,8 @@ pub struct Inventory {
     pub services: Objects<Service>,
     /// Endpoints of services.
     pub endpoint_slices: Objects<EndpointSlice>,
+    /// Claims that keep addresses of pods.
+    pub ipam_claims: Objects<IPAMClaim>,
     /// Network attachment definitions.
     pub network_attachment_definitions: Objects<NetworkAttachmentDefinition>,
     /// User-defined networks of single namespaces.
@@ -244,6 +247,7 @@ inventory_kinds! {
     Pod, pods, |_| Vec::new();
     Service, services, |_| Vec::new();
     EndpointSlice, endpoint_slices, |_| Vec::new();
+    IPAMClaim, ipam_claims, |_| Vec::new();
     NetworkAttachmentDefinition, network_attachment_definitions, |_| Vec::new();
     UserDefinedNetwork, user_defined_networks, |udn| udn.spec.violations();
     ClusterUserDefinedNetwork, cluster_user_defined_networks, |cudn| cudn.spec.violations();

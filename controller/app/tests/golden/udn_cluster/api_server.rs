@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use patchbay_allocate::networks::{NetworkManager, Workloads};
+use patchbay_allocate::networks::NetworkManager;
+use patchbay_resources::ipam_claim::IPAMClaim;
 use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, Origin, Sourced};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
-use patchbay_resources::object::{Namespace, Node, Object, Pod, Time};
+use patchbay_resources::object::{EndpointSlice, Namespace, Node, Object, Pod, Time};
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -107,13 +108,13 @@ impl ApiServer {
         self.read_into::<NetworkAttachmentDefinition>(&mut inventory)?;
         self.read_into::<UserDefinedNetwork>(&mut inventory)?;
         self.read_into::<ClusterUserDefinedNetwork>(&mut inventory)?;
-        let mut workloads = Workloads {
-            pods: self.read::<Pod>()?,
-        };
-        let (before, workloads_before) = (inventory.clone(), workloads.clone());
+        self.read_into::<Pod>(&mut inventory)?;
+        self.read_into::<IPAMClaim>(&mut inventory)?;
+        self.read_into::<EndpointSlice>(&mut inventory)?;
+        let before = inventory.clone();
         self.requests += 1;
         let now = Timestamp::from_second(self.requests).map_err(|error| error.to_string())?;
-        let problems = manager.reconcile(&mut inventory, &mut workloads, &Time(now));
+        let problems = manager.reconcile(&mut inventory, &Time(now));
         if let Some(problem) = problems.first() {
             return Err(problem.to_string());
         }
@@ -122,7 +123,9 @@ impl ApiServer {
         self.write_changes::<NetworkAttachmentDefinition>(&before, &inventory, &mut changes)?;
         self.write_changes::<UserDefinedNetwork>(&before, &inventory, &mut changes)?;
         self.write_changes::<ClusterUserDefinedNetwork>(&before, &inventory, &mut changes)?;
-        self.write_all(&workloads_before.pods, &workloads.pods, &mut changes)?;
+        self.write_changes::<Pod>(&before, &inventory, &mut changes)?;
+        self.write_changes::<IPAMClaim>(&before, &inventory, &mut changes)?;
+        self.write_changes::<EndpointSlice>(&before, &inventory, &mut changes)?;
         Ok(changes)
     }
 

@@ -4,7 +4,7 @@ mod api_server;
 mod state;
 
 use ipnet::IpNet;
-use patchbay_allocate::networks::{ManagerSettings, NetworkManager};
+use patchbay_allocate::networks::{Layer2Layouts, ManagerSettings, NetworkManager};
 use patchbay_model::{ClusterSettings, IpFamily, PodSubnet};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -194,7 +194,9 @@ fn settings(config: &Config) -> Result<ManagerSettings, String> {
             ..ClusterSettings::default()
         },
         default_network: Some(default_network),
+        workloads: Some(Layer2Layouts::Annotated),
         route_advertisements: has_feature("route-advertisements"),
+        dynamic_allocation: has_feature("dynamic-udn-allocation"),
     })
 }
 

@@ -1,0 +1,310 @@
+//! Addresses of pods in layer2 and localnet networks, which are given for the whole cluster.
+
+mod addresses;
+mod attempt;
+mod network;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use patchbay_model::{
+    AttachedNetworks, Definition, NadKey, POD_NETWORKS, PRIMARY_NETWORK_LABEL, Pod, PodAttachment,
+    PodNetworks, PrimaryDefinition, attachments,
+};
+use patchbay_resources::conversion;
+use patchbay_resources::ipam_claim::{IPAMClaim, IpamClaimStatus, OwnerPod};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Problem};
+use patchbay_resources::object::{Object, Time};
+use patchbay_resources::set_condition;
+
+use super::annotations::{annotate, annotation_field};
+use super::manager::ManagerSettings;
+use super::memory::Memory;
+use super::networks_of;
+use attempt::{Attempt, Node};
+use network::NetworkAddresses;
+
+/// Condition of an IPAMClaim: whether it has addresses.
+const IPS_ALLOCATED: &str = "IPsAllocated";
+
+/// Pods with the networks that they are attached to.
+pub(super) struct AttachedPods {
+    /// In the order in which they were given.
+    pods: Vec<(ObjectKey, Pod, Vec<PodAttachment>)>,
+}
+
+impl AttachedPods {
+    /// Reads all pods that have ports. Reasons why they are not attached become warnings.
+    pub(super) fn read(inventory: &mut Inventory) -> Self {
+        let mut warnings = Vec::new();
+        let networks = attached_networks(inventory);
+        let primary: BTreeMap<&str, Option<&NadKey>> = networks
+            .primary()
+            .map(|(namespace, key)| (&**namespace, key))
+            .collect();
+        let mut pods = Vec::new();
+        for (key, object) in inventory.pods.in_order() {
+            let pod = conversion::pod(&object.object);
+            let mut warn = |message: String| {
+                warnings.push(Problem {
+                    location: object.origin.location().cloned(),
+                    object: Some(format!("Pod {key}")),
+                    message,
+                    ..Problem::default()
+                });
+            };
+            if !pod.is_wired() {
+                continue;
+            }
+            let primary = match primary.get(&*pod.key.namespace) {
+                None => PrimaryDefinition::Default,
+                Some(None) => PrimaryDefinition::Missing,
+                Some(Some(key)) => PrimaryDefinition::Definition(key),
+            };
+            let (attached, problems) = attachments(&pod, &primary, |key| networks.definition(key));
+            for problem in &pod.problems {
+                warn(problem.to_string());
+            }
+            for problem in &problems {
+                warn(problem.to_string());
+            }
+            pods.push((key.clone(), pod, attached));
+        }
+        inventory.warnings.extend(warnings);
+        Self { pods }
+    }
+
+    /// Nodes with pods, by network.
+    pub(super) fn nodes(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let mut nodes = BTreeMap::<String, BTreeSet<String>>::new();
+        for (_, pod, attached) in &self.pods {
+            for (attachment, node) in attached.iter().zip(pod.node.iter().cycle()) {
+                let nodes = nodes.entry(attachment.network.name.to_string());
+                nodes.or_default().insert(node.to_string());
+            }
+        }
+        nodes
+    }
+}
+
+fn attached_networks(inventory: &Inventory) -> AttachedNetworks {
+    let nads = inventory.network_attachment_definitions.iter();
+    let definitions: Vec<_> = nads
+        .map(|(_, nad)| conversion::definition(&nad.object))
+        .collect();
+    let networks = networks_of(inventory);
+    let labelled = inventory
+        .namespaces
+        .iter()
+        .filter(|(_, namespace)| {
+            namespace
+                .object
+                .labels()
+                .contains_key(PRIMARY_NETWORK_LABEL)
+        })
+        .map(|(key, _)| key.name.clone());
+    AttachedNetworks::new(&networks, &definitions, &labelled.collect())
+}
+
+/// Gives pods addresses, MAC addresses and tunnel ids in layer2 networks, and in localnet networks
+/// that manage addresses. IPAMClaims get the addresses of their first pod.
+///
+/// What pods and claims have already is kept. A pod that gets no addresses is a warning; it is tried
+/// again when it changes, or when addresses become free.
+pub(super) fn complete(
+    inventory: &mut Inventory,
+    pods: &AttachedPods,
+    settings: &ManagerSettings,
+    memory: &mut Memory,
+    now: &Time,
+) {
+    let mut networks = known_networks(inventory);
+    reserve_claims(inventory, &mut networks);
+    for (_, pod, attached) in &pods.pods {
+        for attachment in attached {
+            let network = networks.get_mut(&*attachment.network.name);
+            if let (Some(network), Some(known)) = (network, pod.networks.get(&attachment.key)) {
+                network.reserve(pod, &attachment.request, known);
+            }
+        }
+    }
+    for (name, network) in &mut networks {
+        network.resume(memory.pods.entry(name.clone()).or_default());
+    }
+    memory.pods.retain(|name, _| networks.contains_key(name));
+    for (key, pod, attached) in &pods.pods {
+        let mut annotated = pod.networks.clone();
+        for attachment in attached {
+            let name = &*attachment.network.name;
+            let (Some(network), Some(memory)) = (networks.get_mut(name), memory.pods.get_mut(name))
+            else {
+                continue;
+            };
+            if annotated.get(&attachment.key).is_some() || !is_readable(pod) {
+                continue;
+            }
+            let claim = claim_of(pod, attachment, inventory);
+            let attempt = Attempt {
+                pod,
+                attachment,
+                node: Node::read(inventory, pod, settings),
+                claim: claim.as_ref().map(|(_, claim)| claim),
+                settings: &settings.cluster,
+            };
+            let (owner, fingerprint) = (attempt.owner(), attempt.fingerprint());
+            if memory.failed.get(&owner) == Some(&fingerprint) {
+                // Repeating it would use up tunnel ids.
+                continue;
+            }
+            let outcome = attempt.make(network, memory);
+            if let Some((claim_key, _)) = &claim {
+                let addresses = outcome.as_ref().map(|given| &given.addresses[..]);
+                note_claim(inventory, claim_key, pod, addresses, now);
+            }
+            match outcome {
+                Ok(given) => annotated.insert(&attachment.key, given),
+                Err(error) => {
+                    memory.failed.insert(owner, fingerprint);
+                    warn(
+                        inventory,
+                        key,
+                        format!("failed to update pod {key}: {error}"),
+                    );
+                }
+            }
+        }
+        write(inventory, key, pod, &annotated);
+    }
+    for (name, network) in &networks {
+        if let Some(memory) = memory.pods.get_mut(name) {
+            network.remember(memory);
+        }
+    }
+}
+
+/// Returns `true` if nothing that another program wrote would get lost with the annotation.
+fn is_readable(pod: &Pod) -> bool {
+    let mut problems = pod.problems.iter();
+    !problems.any(|problem| problem.to_string().contains(POD_NETWORKS))
+}
+
+/// Networks whose addresses are given here.
+fn known_networks(inventory: &Inventory) -> BTreeMap<String, NetworkAddresses> {
+    let networks = attached_networks(inventory);
+    let known = networks.definitions().filter_map(|(_, definition)| {
+        let Definition::Network(network) = definition else {
+            return None;
+        };
+        let addresses = NetworkAddresses::new(network)?;
+        Some((network.name.to_string(), addresses))
+    });
+    known.collect()
+}
+
+fn reserve_claims(inventory: &Inventory, networks: &mut BTreeMap<String, NetworkAddresses>) {
+    for (_, claim) in inventory.ipam_claims.iter() {
+        if let Some(network) = networks.get_mut(&claim.object.spec.network) {
+            network.reserve_claim(&claim_addresses(&claim.object));
+        }
+    }
+}
+
+fn claim_addresses(claim: &IPAMClaim) -> Vec<ipnet::IpNet> {
+    let status = claim.status.iter();
+    let addresses = status.flat_map(|status| &status.ips);
+    addresses.filter_map(|text| text.parse().ok()).collect()
+}
+
+/// The claim that keeps the addresses of an attachment. `None`: its addresses are not kept.
+fn claim_of(
+    pod: &Pod,
+    attachment: &PodAttachment,
+    inventory: &Inventory,
+) -> Option<(ObjectKey, attempt::Claim)> {
+    let name = attachment.request.claim.as_ref()?;
+    if !attachment.network.keeps_addresses {
+        return None;
+    }
+    let key = ObjectKey::namespaced(&*pod.key.namespace, name);
+    let claim = match inventory.ipam_claims.get(&key) {
+        None => attempt::Claim::Missing(name.clone()),
+        Some(claim) if claim.object.spec.network != *attachment.network.name => {
+            attempt::Claim::OfNetwork {
+                claim: name.clone(),
+                network: claim.object.spec.network.clone(),
+            }
+        }
+        Some(claim) => attempt::Claim::Addresses(claim_addresses(&claim.object)),
+    };
+    Some((key, claim))
+}
+
+/// Notes on a claim what its pod got. A claim that has addresses stays as it is.
+fn note_claim(
+    inventory: &mut Inventory,
+    key: &ObjectKey,
+    pod: &Pod,
+    outcome: Result<&[ipnet::IpNet], &attempt::AttemptError>,
+    now: &Time,
+) {
+    let Some(claim) = inventory.ipam_claims.get_mut(key) else {
+        return;
+    };
+    let status = claim
+        .object
+        .status
+        .get_or_insert_with(IpamClaimStatus::default);
+    if !status.ips.is_empty() {
+        return;
+    }
+    status.owner_pod = Some(OwnerPod {
+        name: pod.key.name.to_string(),
+    });
+    let (holds, reason, message) = match outcome {
+        Ok(addresses) => {
+            status.ips = addresses.iter().map(ToString::to_string).collect();
+            let message = "IP addresses successfully allocated".to_owned();
+            (true, "SuccessfulAllocation", message)
+        }
+        Err(error) => (false, error.reason(), error.to_string()),
+    };
+    set_condition(
+        &mut status.conditions,
+        IPS_ALLOCATED,
+        holds,
+        reason,
+        message,
+        now,
+    );
+}
+
+fn warn(inventory: &mut Inventory, key: &ObjectKey, message: String) {
+    let pod = inventory.pods.get(key);
+    inventory.warnings.push(Problem {
+        location: pod.and_then(|pod| pod.origin.location().cloned()),
+        object: Some(format!("Pod {key}")),
+        field: Some(annotation_field(POD_NETWORKS)),
+        message,
+    });
+}
+
+fn write(inventory: &mut Inventory, key: &ObjectKey, pod: &Pod, annotated: &PodNetworks) {
+    if pod.networks == *annotated {
+        return;
+    }
+    if let Some(object) = inventory.pods.get_mut(key) {
+        annotate(
+            &mut object.object.metadata,
+            POD_NETWORKS,
+            annotated.to_json(),
+        );
+    }
+}
+
+/// Address of each family at a distance from the start of its subnet.
+fn addresses_at(subnets: &[ipnet::IpNet], distance: u128) -> Vec<IpAddr> {
+    let addresses = subnets.iter();
+    addresses
+        .filter_map(|subnet| patchbay_model::arithmetic::nth_address(*subnet, distance))
+        .collect()
+}

@@ -1,0 +1,203 @@
+//! Addresses, MAC addresses and tunnel ids of one network.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use patchbay_model::{
+    AddressRequest, AttachedNetwork, AttachedTopology, IpFamily, Pod, PodNetwork, Role, mac_address,
+};
+
+use super::addresses::AddressPool;
+use super::addresses_at;
+use crate::networks::memory::PodMemory;
+
+/// Tunnel ids of pods; the ones before are those of the network's own ports.
+pub(super) const TUNNEL_IDS: std::ops::RangeInclusive<u32> = 10..=32_767;
+
+/// Owner of a MAC address. Two pods of one virtual machine, or of one claim, are one owner.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum MacOwner {
+    /// Gateway or management port.
+    Network,
+    Pod(String),
+    Machine(String),
+    Claim(String),
+}
+
+impl MacOwner {
+    pub(super) fn of(pod: &Pod, request: &AddressRequest) -> Self {
+        let namespace = &pod.key.namespace;
+        match (&pod.machine, &request.claim) {
+            (Some(machine), _) => Self::Machine(format!("{namespace}/{}", machine.name)),
+            (None, Some(claim)) => Self::Claim(format!("{namespace}/{claim}")),
+            (None, None) => Self::Pod(pod.key.to_string()),
+        }
+    }
+}
+
+/// What is given and free in one network.
+#[derive(Clone, Debug)]
+pub(super) struct NetworkAddresses {
+    pub(super) network: Arc<AttachedNetwork>,
+    /// One for each subnet.
+    pub(super) pools: Vec<AddressPool>,
+    /// Gateway of each family; primary networks only.
+    pub(super) gateways: Vec<IpAddr>,
+    tunnel_ids: BTreeSet<u16>,
+    macs: BTreeMap<String, MacOwner>,
+}
+
+impl NetworkAddresses {
+    /// Makes the state of a network without pods. `None`: its zones give the addresses.
+    pub(super) fn new(network: &Arc<AttachedNetwork>) -> Option<Self> {
+        let is_managed = match network.topology {
+            AttachedTopology::Layer2 => true,
+            AttachedTopology::Layer3 => false,
+            AttachedTopology::Localnet => !network.subnets.is_empty(),
+        };
+        if !is_managed {
+            return None;
+        }
+        let withheld = [
+            &network.excluded_subnets[..],
+            &network.reserved_subnets,
+            &network.infrastructure_subnets,
+        ]
+        .concat();
+        let pools = network.subnets.iter();
+        let mut state = Self {
+            network: network.clone(),
+            pools: pools
+                .map(|subnet| AddressPool::new(*subnet, &withheld))
+                .collect(),
+            gateways: Vec::new(),
+            tunnel_ids: BTreeSet::new(),
+            macs: BTreeMap::new(),
+        };
+        if network.role == Role::Primary {
+            state.gateways = gateways(network);
+            let own = [state.gateways.clone(), management(network, &state.gateways)];
+            for address in own.concat() {
+                state.reserve_address(address);
+            }
+            for addresses in own {
+                let first = addresses.first().map(|address| mac_address(*address));
+                state.macs.extend(first.map(|mac| (mac, MacOwner::Network)));
+            }
+        }
+        Some(state)
+    }
+
+    /// `true` if pods have tunnel ids.
+    pub(super) fn has_tunnel_ids(&self) -> bool {
+        self.network.topology == AttachedTopology::Layer2
+    }
+
+    /// Takes what a pod has.
+    pub(super) fn reserve(&mut self, pod: &Pod, request: &AddressRequest, known: &PodNetwork) {
+        for address in &known.addresses {
+            self.reserve_address(address.addr());
+        }
+        self.tunnel_ids.extend(known.tunnel_id);
+        let owner = || MacOwner::of(pod, request);
+        self.macs.entry(known.mac.clone()).or_insert_with(owner);
+    }
+
+    /// Takes what a claim keeps.
+    pub(super) fn reserve_claim(&mut self, addresses: &[IpNet]) {
+        for address in addresses {
+            self.reserve_address(address.addr());
+        }
+    }
+
+    fn reserve_address(&mut self, address: IpAddr) {
+        let mut pools = self.pools.iter_mut();
+        if let Some(pool) = pools.find(|pool| pool.subnet().contains(&address)) {
+            pool.reserve(address);
+        }
+    }
+
+    /// Takes a tunnel id. `None`: all are in use.
+    pub(super) fn take_tunnel_id(&mut self, memory: &mut PodMemory) -> Option<u16> {
+        let is_free = |id: u32| !self.tunnel_ids.iter().any(|taken| u32::from(*taken) == id);
+        let id = memory.tunnel_ids.next(TUNNEL_IDS, is_free)?;
+        let id = u16::try_from(id).ok()?;
+        self.tunnel_ids.insert(id);
+        Some(id)
+    }
+
+    /// Returns what a failed attempt has taken.
+    pub(super) fn release(&mut self, tunnel_id: Option<u16>, addresses: &[IpAddr]) {
+        if let Some(id) = tunnel_id {
+            self.tunnel_ids.remove(&id);
+        }
+        for address in addresses {
+            let mut pools = self.pools.iter_mut();
+            if let Some(pool) = pools.find(|pool| pool.subnet().contains(address)) {
+                pool.release(*address);
+            }
+        }
+    }
+
+    /// Takes a MAC address. Returns `false` if it is another owner's. Secondary networks do not
+    /// compare them.
+    pub(super) fn take_mac(&mut self, mac: &str, owner: &MacOwner) -> bool {
+        let holder = self
+            .macs
+            .entry(mac.to_owned())
+            .or_insert_with(|| owner.clone());
+        holder == owner || self.network.role == Role::Secondary
+    }
+
+    /// Continues where the allocators were. Notes whether something has become free since.
+    pub(super) fn resume(&mut self, memory: &mut PodMemory) {
+        for pool in &mut self.pools {
+            let position = memory.positions.get(&pool.subnet()).copied();
+            pool.set_position(position.unwrap_or_default());
+        }
+        let now: BTreeSet<IpAddr> = self.pools.iter().flat_map(AddressPool::taken).collect();
+        let macs: BTreeSet<String> = self.macs.keys().cloned().collect();
+        if !memory.addresses.is_subset(&now) || !memory.macs.is_subset(&macs) {
+            memory.failed.clear();
+        }
+    }
+
+    /// Notes where the allocators are, and what is taken.
+    pub(super) fn remember(&self, memory: &mut PodMemory) {
+        let pools = self.pools.iter();
+        memory.positions = pools.map(|pool| (pool.subnet(), pool.position())).collect();
+        memory.addresses = self.pools.iter().flat_map(AddressPool::taken).collect();
+        memory.macs = self.macs.keys().cloned().collect();
+    }
+}
+
+/// The gateway of each family: the configured one, or the first address.
+fn gateways(network: &AttachedNetwork) -> Vec<IpAddr> {
+    let gateway = |subnet: &IpNet| {
+        let family = IpFamily::of_net(*subnet);
+        let mut configured = network.default_gateways.iter().copied();
+        configured
+            .find(|address| IpFamily::of(*address) == family)
+            .or_else(|| addresses_at(&[*subnet], 1).first().copied())
+    };
+    network.subnets.iter().filter_map(gateway).collect()
+}
+
+/// The management address of each family: the first usable one of the infrastructure subnets; without
+/// those, the second address of the subnet, or the first one if the gateway is the second.
+fn management(network: &AttachedNetwork, gateways: &[IpAddr]) -> Vec<IpAddr> {
+    let address = |subnet: &IpNet| {
+        let mut infrastructure = network.infrastructure_subnets.iter();
+        let candidates = match infrastructure.find(|inner| subnet.contains(*inner)) {
+            Some(inner) => [*inner; 3].into_iter().zip([0, 1, 2]).collect::<Vec<_>>(),
+            None => vec![(*subnet, 2), (*subnet, 1)],
+        };
+        let mut addresses = candidates
+            .into_iter()
+            .flat_map(|(range, distance)| addresses_at(&[range], distance));
+        addresses.find(|address| !gateways.contains(address) && *address != subnet.network())
+    };
+    network.subnets.iter().filter_map(address).collect()
+}

@@ -1,0 +1,209 @@
+//! Mirrored EndpointSlices: the endpoints of services with their addresses in primary networks.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use patchbay_model::{IpFamily, NadKey, Pod};
+use patchbay_resources::conversion;
+use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Problem, Sourced};
+use patchbay_resources::object::{Endpoint, EndpointSlice, Object, ObjectMeta};
+use sha2::{Digest, Sha256};
+
+/// Label of a slice: the program that manages it.
+const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+/// Manager of the slices of services with selectors.
+const SOURCE_MANAGER: &str = "endpointslice-controller.k8s.io";
+/// Manager of mirrored slices.
+const MIRROR_MANAGER: &str = "endpointslice-mirror-controller.k8s.ovn.org";
+/// Label of a slice: its service.
+const SOURCE_SERVICE: &str = "kubernetes.io/service-name";
+/// Label of a mirrored slice: its service.
+const MIRROR_SERVICE: &str = "k8s.ovn.org/service-name";
+/// Annotation of a mirrored slice: the network of its addresses.
+const NETWORK: &str = "k8s.ovn.org/endpointslice-network";
+/// Annotation of a mirrored slice: the slice that it mirrors.
+const SOURCE: &str = "k8s.ovn.org/source-endpointslice";
+/// Annotation of a mirrored slice: the version of the slice that it mirrors.
+const SOURCE_VERSION: &str = "k8s.ovn.org/source-endpointslice-version";
+/// Bytes of a hash at the end of the name of a mirrored slice.
+const NAME_BYTES: usize = 3;
+
+/// Mirrors the slices in namespaces with a primary network. A slice waits until all its pods have
+/// addresses there.
+pub(super) fn complete(inventory: &mut Inventory) {
+    let networks = super::networks_of(inventory);
+    let mut mirrors = mirrors(inventory);
+    let mut wanted = Vec::new();
+    let mut warnings = Vec::new();
+    for (key, slice) in inventory.endpoint_slices.iter() {
+        let namespace = key.namespace.as_deref().unwrap_or_default();
+        let (Some(service), Some(definition)) = (
+            source_service(&slice.object),
+            networks.primary_nad(namespace),
+        ) else {
+            continue;
+        };
+        let Some(network) = networks.by_nad(definition) else {
+            continue;
+        };
+        if !network.namespaces.contains(namespace) {
+            continue;
+        }
+        let existing = mirrors.remove(&(namespace.to_owned(), key.name.clone()));
+        let name = existing.unwrap_or_else(|| mirror_name(service, key));
+        match mirror(inventory, &slice.object, service, &network.name, definition) {
+            Ok(mirror) => wanted.push((name, slice.position, mirror)),
+            Err(reason) => warnings.push(Problem {
+                location: slice.origin.location().cloned(),
+                object: Some(format!("EndpointSlice {key}")),
+                field: Some("endpoints".to_owned()),
+                message: reason,
+            }),
+        }
+    }
+    inventory.warnings.extend(warnings);
+    for ((namespace, _), name) in mirrors {
+        let key = ObjectKey::namespaced(namespace, name);
+        inventory.endpoint_slices.remove(&key);
+    }
+    for (name, position, mut mirror) in wanted {
+        mirror.metadata.name = Some(name);
+        let key = ObjectKey::of(&mirror.metadata);
+        match inventory.endpoint_slices.get_mut(&key) {
+            Some(existing) => update(&mut existing.object, mirror),
+            None => {
+                inventory.endpoint_slices.insert(Sourced {
+                    object: mirror,
+                    origin: Origin::Rendered(format!("EndpointSlice {key}")),
+                    position,
+                });
+            }
+        }
+    }
+}
+
+/// Names of mirrored slices, by namespace and name of the slice that they mirror.
+fn mirrors(inventory: &Inventory) -> BTreeMap<(String, String), String> {
+    let slices = inventory.endpoint_slices.iter();
+    let mirrors = slices.filter_map(|(key, slice)| {
+        let is_mirror = slice.object.labels().get(MANAGED_BY)? == MIRROR_MANAGER;
+        let source = slice.object.annotations().get(SOURCE)?;
+        let namespace = key.namespace.clone().unwrap_or_default();
+        is_mirror.then(|| ((namespace, source.clone()), key.name.clone()))
+    });
+    mirrors.collect()
+}
+
+/// The service of a slice that is mirrored.
+fn source_service(slice: &EndpointSlice) -> Option<&str> {
+    let labels = slice.labels();
+    let is_source = labels.get(MANAGED_BY)? == SOURCE_MANAGER;
+    let service = labels.get(SOURCE_SERVICE)?;
+    is_source.then_some(service)
+}
+
+/// Name of a new mirrored slice. An API server would choose the end at random.
+fn mirror_name(service: &str, source: &ObjectKey) -> String {
+    let digest = Sha256::digest(source.to_string());
+    let digits = digest.iter().take(NAME_BYTES);
+    let digits: Vec<String> = digits.map(|byte| format!("{byte:02x}")).collect();
+    format!("{service}-{}", digits.concat())
+}
+
+fn mirror(
+    inventory: &Inventory,
+    source: &EndpointSlice,
+    service: &str,
+    network: &str,
+    definition: &NadKey,
+) -> Result<EndpointSlice, String> {
+    let family = match source.address_type.as_str() {
+        "IPv4" => Some(IpFamily::V4),
+        "IPv6" => Some(IpFamily::V6),
+        _ => None,
+    };
+    let endpoints = source.endpoints.iter().flatten();
+    let endpoints = endpoints.map(|endpoint| match family {
+        Some(family) => mirrored_endpoint(inventory, endpoint, family, definition),
+        None => Ok(endpoint.clone()),
+    });
+    let version = source.resource_version().unwrap_or_default();
+    Ok(EndpointSlice {
+        metadata: ObjectMeta {
+            generate_name: Some(format!("{service}-")),
+            namespace: source.namespace(),
+            labels: Some(BTreeMap::from([
+                (MANAGED_BY.to_owned(), MIRROR_MANAGER.to_owned()),
+                (MIRROR_SERVICE.to_owned(), service.to_owned()),
+            ])),
+            annotations: Some(BTreeMap::from([
+                (NETWORK.to_owned(), network.to_owned()),
+                (SOURCE.to_owned(), source.name_any()),
+                (SOURCE_VERSION.to_owned(), version),
+            ])),
+            owner_references: source.metadata.owner_references.clone(),
+            ..ObjectMeta::default()
+        },
+        address_type: source.address_type.clone(),
+        endpoints: Some(endpoints.collect::<Result<_, _>>()?),
+        ports: source.ports.clone(),
+        ..EndpointSlice::default()
+    })
+}
+
+/// An endpoint with the address of its pod in the network. Pods on the network of their node keep
+/// theirs.
+fn mirrored_endpoint(
+    inventory: &Inventory,
+    endpoint: &Endpoint,
+    family: IpFamily,
+    definition: &NadKey,
+) -> Result<Endpoint, String> {
+    let target = |field: &str| {
+        let target = endpoint.target_ref.as_ref();
+        target.and_then(|target| target[field].as_str())
+    };
+    let (Some("Pod"), Some(name)) = (target("kind"), target("name")) else {
+        return Ok(endpoint.clone());
+    };
+    let namespace = target("namespace").unwrap_or(&definition.namespace);
+    let key = ObjectKey::namespaced(namespace, name);
+    let pod = inventory.pods.get(&key);
+    let pod = pod.ok_or_else(|| format!("there is no Pod {key}"))?;
+    let pod = conversion::pod(&pod.object);
+    if pod.has_host_network {
+        return Ok(endpoint.clone());
+    }
+    let addresses = addresses(&pod, family, definition);
+    if addresses.is_empty() {
+        return Err(format!(
+            "Pod {key} has no {} address of {definition}",
+            family.long_name()
+        ));
+    }
+    let mut mirrored = endpoint.clone();
+    mirrored.addresses = addresses.iter().map(ToString::to_string).collect();
+    Ok(mirrored)
+}
+
+fn addresses(pod: &Pod, family: IpFamily, definition: &NadKey) -> Vec<IpAddr> {
+    let network = pod.networks.get(&definition.to_string());
+    let addresses = network.iter().flat_map(|network| &network.addresses);
+    let addresses = addresses.map(IpNet::addr);
+    addresses
+        .filter(|address| IpFamily::of(*address) == family)
+        .collect()
+}
+
+/// Changes a mirrored slice as far as it differs.
+fn update(existing: &mut EndpointSlice, mirror: EndpointSlice) {
+    let meta = &mut existing.metadata;
+    let labels = mirror.metadata.labels.unwrap_or_default();
+    meta.labels.get_or_insert_default().extend(labels);
+    let annotations = mirror.metadata.annotations.unwrap_or_default();
+    meta.annotations.get_or_insert_default().extend(annotations);
+    meta.owner_references = mirror.metadata.owner_references;
+    existing.endpoints = mirror.endpoints;
+    existing.ports = mirror.ports;
+}
