@@ -25,6 +25,7 @@ mod part;
 mod plan_cache;
 mod reconcile;
 mod report;
+mod shared_networks;
 mod zone_summary;
 
 pub use condition::{CONNECTED, ZoneReports};

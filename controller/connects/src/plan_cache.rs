@@ -15,8 +15,8 @@ use super::inputs::Inputs;
 use super::nodes::NodeIds;
 use super::part::{LinkId, Part};
 use super::reconcile::ManagedColumns;
-use super::report::Notice;
-use patchbay_model::{Connect, NetworkId, Node, NodeId, OwnerKey, Topology};
+use super::shared_networks::shared_networks;
+use patchbay_model::{Connect, NetworkId, Node, NodeId, Topology};
 
 /// Inputs of the last pass with derived data.
 #[derive(Debug)]
@@ -254,44 +254,9 @@ impl PlanCache {
         }
     }
 
-    /// Sets the notices of connects that join two or more of the same networks, because their
-    /// policies match the same traffic.
+    /// Sets the notices of connects that join two or more of the same networks.
     fn update_shared_notices(&mut self, inputs: &Inputs) {
-        let mut connects_of = BTreeMap::<OwnerKey, Vec<&str>>::new();
-        for (name, input) in &inputs.connects {
-            if let Ok(connect) = &input.connect {
-                for owner in connect.subnets.owners() {
-                    connects_of.entry(owner).or_default().push(name);
-                }
-            }
-        }
-        let mut shared = BTreeMap::<(&str, &str), Vec<OwnerKey>>::new();
-        for (owner, connects) in &connects_of {
-            for one in connects {
-                for other in connects.iter().filter(|other| *other != one) {
-                    shared.entry((*one, *other)).or_default().push(*owner);
-                }
-            }
-        }
-        let name = |owner: &OwnerKey| {
-            let network = inputs.networks.by_id(owner.network_id);
-            network.map_or_else(
-                || owner.network_id.to_string(),
-                |network| network.name.clone(),
-            )
-        };
-        let mut notices = BTreeMap::<&str, Vec<Notice>>::new();
-        for ((connect, other), owners) in &shared {
-            if owners.len() >= 2 {
-                notices
-                    .entry(*connect)
-                    .or_default()
-                    .push(Notice::SharedNetworks {
-                        connect: (*other).to_owned(),
-                        networks: owners.iter().map(name).collect(),
-                    });
-            }
-        }
+        let mut notices = shared_networks(inputs);
         for (name, state) in &mut self.connects {
             state.set_shared_notices(notices.remove(name.as_str()).unwrap_or_default());
         }

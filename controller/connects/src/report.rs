@@ -152,6 +152,11 @@ pub enum Notice {
         /// Names of the networks.
         networks: Vec<String>,
     },
+    /// More connects join two or more of the connect's networks than its notices name.
+    #[error(
+        "further connects also join two or more of its networks: the path of their traffic is undefined, and traffic that one of them drops is dropped"
+    )]
+    FurtherSharedNetworks,
     /// The subnet annotation has an entry with an invalid owner key.
     #[error("annotation: {0}")]
     UnknownOwner(String),
