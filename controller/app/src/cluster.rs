@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use patchbay_resources::object::{Object, Time};
 
-use super::{pods, warnings};
+use super::{pods, services, warnings};
 use patchbay_allocate::connects::{
     AllocationWarning, ClusterController, ClusterObjects, with_condition,
 };
@@ -17,7 +17,7 @@ use patchbay_model::{ClusterSettings, NadKey, Networks, Node};
 use patchbay_networks::ZoneNetworks;
 use patchbay_pods::ZonePods;
 use patchbay_resources::cnc::ClusterNetworkConnect;
-use patchbay_resources::conversion::{endpoint_slice, network_objects, network_service};
+use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::{
     DEFAULT_MAX_MANIFEST_BYTES, Inventory, InventoryKind, LoadError, ObjectKey, Objects as Sources,
     read_manifests_within,
@@ -213,22 +213,10 @@ impl Cluster {
         has_pods.then(|| pods::zone_pods(&self.inventory, zone, &self.settings))
     }
 
-    /// The inputs of the services' rows in a zone.
+    /// The inputs of the services' rows in a zone. A service without mirrored EndpointSlices has those
+    /// that follow from its selector and the pods.
     pub fn zone_services(&self, zone: &str) -> ZoneServices {
-        let objects = network_objects(&self.inventory);
-        let mut services = ZoneServices::new(zone, &self.settings);
-        services.set_networks(&objects.networks);
-        for node in objects.nodes {
-            services.put_node(node);
-        }
-        for service in self::objects(&self.inventory.services) {
-            services.put_service(network_service(service));
-        }
-        let slices = self::objects(&self.inventory.endpoint_slices);
-        for slice in slices.filter_map(endpoint_slice) {
-            services.put_slice(slice);
-        }
-        services
+        services::zone_services(&self.inventory, zone, &self.settings)
     }
 
     /// The inputs of the connects' rows in a zone.

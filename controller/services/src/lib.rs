@@ -1,7 +1,8 @@
 //! Load balancers of services in user-defined networks, in the Northbound database of one zone.
 //!
 //! A service is forwarded in the primary network of its namespace. Its endpoints are those of the
-//! EndpointSlices that are mirrored into the network. Each protocol has load balancers by scope:
+//! EndpointSlices that are mirrored into the network; [`derived_slices`] makes them of pods. Each
+//! protocol has load balancers by scope:
 //!
 //! ```text
 //! cluster             cluster IPs and external addresses       group of all switches and gateway routers
@@ -18,6 +19,7 @@
 
 mod backends;
 mod capability;
+mod derived;
 mod inputs;
 mod load_balancers;
 mod node;
@@ -26,5 +28,6 @@ mod rules;
 mod tables;
 
 pub use capability::ServiceController;
+pub use derived::derived_slices;
 pub use inputs::{ServiceCell, ZoneServices};
 pub use problem::ServiceProblem;
