@@ -13,7 +13,7 @@ use patchbay_allocate::connects::{
 };
 use patchbay_allocate::networks as allocate_networks;
 use patchbay_connects::{ConnectReport, Inputs, ZoneReports, ZoneSummary};
-use patchbay_model::{ClusterSettings, NadKey, Networks, Node};
+use patchbay_model::{ClusterSettings, NadKey, Networks, Node, NodeSubnetOwners};
 use patchbay_networks::ZoneNetworks;
 use patchbay_pods::ZonePods;
 use patchbay_resources::cnc::ClusterNetworkConnect;
@@ -219,17 +219,31 @@ impl Cluster {
         services::zone_services(&self.inventory, zone, &self.settings)
     }
 
+    /// The nodes, without the subnets that they cannot have in the networks.
+    fn nodes(&self, networks: &Networks) -> Vec<Node> {
+        let mut nodes: Vec<Node> = objects(&self.inventory.nodes)
+            .map(|node| patchbay_resources::conversion::node(node).0)
+            .collect();
+        let owners = NodeSubnetOwners::of_nodes(networks.iter(), &nodes);
+        for node in &mut nodes {
+            owners.refuse(node);
+        }
+        nodes
+    }
+
     /// The inputs of the connects' rows in a zone.
     pub fn inputs(&self, zone: &str) -> Inputs {
+        let networks = self.networks();
         Inputs {
             zone: zone.to_owned(),
             families: self.settings.families.clone(),
             service_cidrs: self.settings.service_cidrs.clone(),
-            nodes: objects(&self.inventory.nodes)
-                .map(|node| patchbay_resources::conversion::node(node).0)
+            nodes: self
+                .nodes(&networks)
+                .into_iter()
                 .map(|node| (node.name.clone(), Arc::new(node)))
                 .collect(),
-            networks: Arc::new(self.networks()),
+            networks: Arc::new(networks),
             activity: Arc::default(),
             services: objects(&self.inventory.services)
                 .filter_map(patchbay_resources::conversion::service)

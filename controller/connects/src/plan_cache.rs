@@ -224,7 +224,13 @@ impl PlanCache {
                     };
                     let old_subnets = old.map_or(&[][..], |node| node.subnets_of(network));
                     let new_subnets = new.map_or(&[][..], |node| node.subnets_of(network));
-                    old_subnets == new_subnets && known(old) == known(new)
+                    let refused = |node: Option<&'_ Arc<Node>>| {
+                        let refused = node.map(|node| node.refused_subnets_of(network));
+                        refused.unwrap_or_default().to_vec()
+                    };
+                    old_subnets == new_subnets
+                        && known(old) == known(new)
+                        && refused(old) == refused(new)
                 };
                 let networks = state.members().filter(|member| {
                     member.topology == Topology::Layer3

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 use patchbay_model::abbreviation::abbreviate_list;
-use patchbay_model::{ConnectError, OwnerKey, PointToPointError, TunnelKeyError};
+use patchbay_model::{ConnectError, OwnerKey, PointToPointError, SubnetRefusal, TunnelKeyError};
 
 /// Number of networks that a notice lists by name; further ones are counted.
 const MAX_NAMED_NETWORKS: usize = 10;
@@ -109,6 +109,10 @@ pub enum NodeSkip {
     /// The node's subnet annotation cannot be read. Existing routes are retained.
     #[error("the node's subnets cannot be read")]
     UnreadableSubnets,
+    /// The node's subnet annotation names a subnet that the node cannot have. Existing routes are
+    /// retained, except those to refused subnets.
+    #[error("the node's {0}")]
+    RefusedSubnet(SubnetRefusal),
 }
 
 impl NodeSkip {

@@ -11,7 +11,7 @@ use super::reasons::{Reason, of_connect};
 use super::selection::Selection;
 use patchbay_allocate::connects::ACCEPTED;
 use patchbay_connects::{ConnectReport, HeldReason};
-use patchbay_model::{ConnectRange, DatapathKey, Networks};
+use patchbay_model::{ConnectRange, DatapathKey, Networks, Node, NodeError, NodeSubnetOwners};
 use patchbay_networks::SkipReason;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::Inventory;
@@ -141,11 +141,16 @@ pub fn explain(
     let connect = connect.unwrap_or_default();
     let nodes = inventory.nodes.iter();
     let nodes = nodes.map(|(_, node)| patchbay_resources::conversion::node(&node.object));
+    let mut nodes: Vec<(Node, Vec<NodeError>)> = nodes.collect();
+    let owners = NodeSubnetOwners::of_nodes(networks.iter(), nodes.iter().map(|(node, _)| node));
+    for (node, _) in &mut nodes {
+        owners.refuse(node);
+    }
     let state = ConnectState {
         name,
         accepted: verdict.clone(),
         subnets: &connect.subnets,
-        nodes: nodes.collect(),
+        nodes,
         zones,
     };
     let notices = zones.values().flat_map(|zone| &zone.report.notices);

@@ -228,7 +228,15 @@ impl<'a> ConnectState<'a> {
         ];
         // The id comes first, because the other annotations follow it.
         let lacks = lacks.iter().find(|(is_lacking, _)| *is_lacking);
-        reasons.extend(lacks.map(|(_, skip)| self.of_node(skip, &node.name)));
+        let refusal = node.refused_subnets_of(&network.name).first();
+        let refusal = refusal.map(|refusal| NodeSkip::RefusedSubnet(refusal.clone()));
+        let skip = match lacks {
+            Some((_, unreadable @ NodeSkip::UnreadableSubnets)) => {
+                Some(refusal.as_ref().unwrap_or(unreadable))
+            }
+            lacks => lacks.map(|(_, skip)| skip),
+        };
+        reasons.extend(skip.map(|skip| self.of_node(skip, &node.name)));
         for ZoneView { report, .. } in self.zones.values() {
             let skipped = report.skipped_nodes.iter();
             let skipped = skipped.filter(|skipped| skipped.network == network.name);

@@ -111,7 +111,9 @@ impl Reason {
                 Some(node) => (format!("Node {node}"), None),
                 None => (of_connect(connect), None),
             },
-            NodeSkip::NoSubnet | NodeSkip::UnreadableSubnets => on_node(NODE_SUBNETS),
+            NodeSkip::NoSubnet | NodeSkip::UnreadableSubnets | NodeSkip::RefusedSubnet(_) => {
+                on_node(NODE_SUBNETS)
+            }
             NodeSkip::Address(_) | NodeSkip::TunnelKey(_) | NodeSkip::SharedTunnelKey { .. } => {
                 (of_connect(connect), Some("spec.connectSubnets".to_owned()))
             }

@@ -18,7 +18,7 @@ use super::projections::{WatchedConnect, WatchedNode};
 use super::store::{StoreReader, WatchEnded};
 use patchbay_connects::Inputs;
 use patchbay_model::{ClusterIpService, ConnectInput};
-use patchbay_model::{ConnectError, NODE_ID, NODE_SUBNETS, Node};
+use patchbay_model::{ConnectError, NODE_ID, NODE_SUBNETS, Node, NodeSubnetOwners};
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 
@@ -114,6 +114,8 @@ pub(super) struct ZoneInputs {
     /// The connected networks. Only their subnets are unpacked, because nodes have a subnet of
     /// every network.
     connected: BTreeSet<String>,
+    /// Owners of the node subnets of the connected networks.
+    subnet_owners: NodeSubnetOwners,
     /// Problems of `NetworkAttachmentDefinition`s that have been logged.
     problems: BTreeSet<String>,
     node_digests: NodeDigests,
@@ -139,6 +141,7 @@ impl ZoneInputs {
             pods: OrdMap::new(),
             egress: EgressNodes::default(),
             connected: BTreeSet::new(),
+            subnet_owners: NodeSubnetOwners::default(),
             problems: BTreeSet::new(),
             node_digests: NodeDigests::new(numbers),
             digests: BTreeMap::new(),
@@ -177,8 +180,14 @@ impl ZoneInputs {
             }
         }
         let connected = self.connected_networks();
-        // The used subnets of a node depend on the connected networks, so all nodes are read again.
-        if !connected.is_subset(&self.connected) {
+        // The used subnets of a node depend on the connected networks and their ranges, so all nodes
+        // are read again.
+        let networks = || {
+            let names = connected.iter();
+            names.filter_map(|name| self.inputs.networks.by_name(name))
+        };
+        if !connected.is_subset(&self.connected) || !self.subnet_owners.is_of(networks()) {
+            self.subnet_owners = NodeSubnetOwners::new(networks());
             self.nodes = OrdMap::new();
             self.inputs.nodes.clear();
         }
@@ -283,24 +292,43 @@ impl ZoneInputs {
         networks: &NetworkNumbers,
     ) {
         let connected = networks.numbers_of(&self.connected);
+        let read = |object: &WatchedNode| Node {
+            subnets: object.subnets.unpack(&connected),
+            ..object.node.clone()
+        };
+        let mut names = BTreeSet::<Arc<str>>::new();
         for change in self.nodes.diff(&nodes) {
-            let (key, object) = match change {
-                DiffItem::Add(key, object)
-                | DiffItem::Update {
-                    new: (key, object), ..
-                } => (key, Some(object)),
-                DiffItem::Remove(key, _) => (key, None),
+            let (key, old, new) = match change {
+                DiffItem::Add(key, new) => (key, None, Some(new)),
+                DiffItem::Update {
+                    old: (_, old),
+                    new: (key, new),
+                } => (key, Some(old), Some(new)),
+                DiffItem::Remove(key, old) => (key, Some(old), None),
             };
-            let node = object.map(|object| Node {
-                subnets: object.subnets.unpack(&connected),
-                ..object.node.clone()
-            });
-            match node {
-                Some(node) => self.inputs.put_node(node),
-                None => {
-                    self.inputs.nodes.remove(&key.name);
+            if let Some(old) = old {
+                self.subnet_owners.remove(&read(old));
+            }
+            if let Some(new) = new {
+                self.subnet_owners.add(&read(new));
+            }
+            names.insert(key.name.as_str().into());
+        }
+        names.append(&mut self.subnet_owners.take_affected());
+        for name in names {
+            let Some(object) = nodes.get(&ObjectKey::cluster(&*name)) else {
+                self.inputs.nodes.remove(&*name);
+                continue;
+            };
+            let mut node = read(object);
+            let refused = self.subnet_owners.refuse(&mut node);
+            let before = self.inputs.nodes.get(&*name);
+            if before.is_none_or(|before| before.refused != node.refused) {
+                for error in refused {
+                    tracing::warn!("{error}");
                 }
             }
+            self.inputs.put_node(node);
         }
         self.nodes = nodes;
     }

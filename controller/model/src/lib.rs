@@ -23,6 +23,7 @@ mod net_conf;
 mod network;
 mod networks;
 mod node;
+mod node_subnet_owners;
 mod objects;
 mod pod;
 mod pod_attachments;
@@ -60,6 +61,7 @@ pub use node::{
     NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, NODE_TRANSIT_ADDRESSES, Node, NodeError,
     NodeErrorReason, UnreadableAnnotations, UnreadableSubnets, transit_addresses,
 };
+pub use node_subnet_owners::{NodeSubnetOwners, SubnetRefusal};
 pub use objects::{NetworkObjects, NodeObject, ServiceObject};
 pub use pod::{
     AddressRequest, ContainerPort, DEFAULT_NETWORK_SELECTION, NETWORK_SELECTIONS, NetworkSelection,

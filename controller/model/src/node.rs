@@ -8,6 +8,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use super::ids::{IdError, NodeId};
+use super::node_subnet_owners::SubnetRefusal;
 
 /// Annotation: id of the node.
 pub const NODE_ID: &str = "k8s.ovn.org/node-id";
@@ -55,7 +56,9 @@ impl NodeError {
     /// The network whose entry cannot be read. `None`: no entry of the annotation can be read.
     pub fn network(&self) -> Option<&str> {
         match &self.reason {
-            NodeErrorReason::Subnets { network, .. } => Some(network),
+            NodeErrorReason::Subnets { network, .. } | NodeErrorReason::Refused { network, .. } => {
+                Some(network)
+            }
             NodeErrorReason::Id(_) | NodeErrorReason::Json(_) => None,
         }
     }
@@ -79,6 +82,14 @@ pub enum NodeErrorReason {
         /// The entry, as JSON.
         value: String,
     },
+    /// A subnet is not one that the node can have in the network.
+    #[error("network {network}: {refusal}")]
+    Refused {
+        /// Name of the network.
+        network: String,
+        /// Reason.
+        refusal: SubnetRefusal,
+    },
 }
 
 /// Node of the cluster.
@@ -96,6 +107,8 @@ pub struct Node {
     pub subnets: BTreeMap<String, Vec<IpNet>>,
     /// Annotations that cannot be read.
     pub unreadable: UnreadableAnnotations,
+    /// Refused subnets by network name. They count as unreadable.
+    pub refused: BTreeMap<String, Vec<SubnetRefusal>>,
     /// True if the node has neither an id nor a chassis id nor subnets, so that nothing shows that
     /// OVN runs there. Nodes with Windows or a virtual kubelet stay so; a joining node is so for a
     /// while.
@@ -129,6 +142,16 @@ impl UnreadableSubnets {
         match self {
             Self::Networks(networks) => networks.contains(network),
             Self::All => true,
+        }
+    }
+
+    /// Adds a network.
+    pub(super) fn insert(&mut self, network: &str) {
+        match self {
+            Self::Networks(networks) => {
+                networks.insert(network.to_owned());
+            }
+            Self::All => {}
         }
     }
 }
@@ -200,6 +223,7 @@ impl Node {
             chassis_id,
             subnets,
             unreadable: unreadable_annotations(&errors),
+            refused: BTreeMap::new(),
             is_unmanaged,
         };
         (node, errors)
@@ -208,6 +232,11 @@ impl Node {
     /// Subnets of the node in a network. The result is empty if the node has no subnet in it.
     pub fn subnets_of(&self, network: &str) -> &[IpNet] {
         self.subnets.get(network).map_or(&[], Vec::as_slice)
+    }
+
+    /// Refused subnets of the node in a network.
+    pub fn refused_subnets_of(&self, network: &str) -> &[SubnetRefusal] {
+        self.refused.get(network).map_or(&[], Vec::as_slice)
     }
 
     /// True if the node has an id that cannot be read.
@@ -224,13 +253,12 @@ impl Node {
 fn unreadable_annotations(errors: &[NodeError]) -> UnreadableAnnotations {
     let mut unreadable = UnreadableAnnotations::default();
     for error in errors {
-        match (&error.reason, &mut unreadable.subnets) {
-            (NodeErrorReason::Id(_), _) => unreadable.id = true,
-            (NodeErrorReason::Json(_), subnets) => *subnets = UnreadableSubnets::All,
-            (NodeErrorReason::Subnets { network, .. }, UnreadableSubnets::Networks(networks)) => {
-                networks.insert(network.clone());
+        match &error.reason {
+            NodeErrorReason::Id(_) => unreadable.id = true,
+            NodeErrorReason::Json(_) => unreadable.subnets = UnreadableSubnets::All,
+            NodeErrorReason::Subnets { network, .. } | NodeErrorReason::Refused { network, .. } => {
+                unreadable.subnets.insert(network)
             }
-            (NodeErrorReason::Subnets { .. }, UnreadableSubnets::All) => {}
         }
     }
     unreadable

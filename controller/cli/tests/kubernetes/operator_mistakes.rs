@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kube::api::{Patch, PatchParams};
+use patchbay_model::NODE_SUBNETS;
 use patchbay_schemas::nb::{LogicalRouterPort, LogicalRouterStaticRoute};
 use serde_json::json;
 
@@ -57,6 +58,42 @@ async fn annotations_that_broke_before_the_start_change_no_row() {
     assert_eq!(state(&zone), before);
     both.stop().await;
     bed.clear().await;
+}
+
+#[tokio::test]
+async fn refused_subnets_change_no_row_and_are_named() {
+    let bed = Testbed::simulated().await;
+    let zone = bed.zone(ZONE).await;
+    let before = connected(&bed, &zone).await;
+    let both = bed.run("two", true, Some(&zone));
+    let (nodes, params) = (bed.nodes(), PatchParams::default());
+    let known = nodes.get("ovn-worker2").await.unwrap();
+    let known = known.metadata.annotations.unwrap()[NODE_SUBNETS].clone();
+    for (subnet, message) in [
+        (
+            "0.0.0.0/0",
+            "subnet 0.0.0.0/0 is outside of the network's subnets",
+        ),
+        (
+            "103.103.0.0/16",
+            "subnet 103.103.0.0/16 is wider than node subnets of the network",
+        ),
+        ("103.103.1.0/24", "subnet 103.103.1.0/24 is that of node "),
+    ] {
+        let subnets = known.replace("103.103.2.0/24", subnet);
+        let patch = json!({"metadata": {"annotations": {NODE_SUBNETS: subnets}}});
+        let patch = Patch::Merge(patch);
+        nodes.patch("ovn-worker2", &params, &patch).await.unwrap();
+        let expected =
+            format!("network cluster_udn_blue-network, node ovn-worker2: the node's {message}");
+        eventually("it is reported", async || {
+            let (status, text) = condition(&bed.connected().await, "Connected")?;
+            (status == "False" && text.contains(&expected)).then_some(())
+        })
+        .await;
+        assert_eq!(state(&zone), before);
+    }
+    both.stop().await;
 }
 
 #[tokio::test]

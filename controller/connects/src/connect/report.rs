@@ -109,10 +109,14 @@ impl ConnectState {
         let node_id = NodeId::try_new(id.index.into()).ok();
         let node = node_id.and_then(|id| context.nodes.owner(id));
         let member = self.members.get(&id.network);
-        let is_unreadable = node.zip(member).is_some_and(|(node, member)| {
-            member.topology == Topology::Layer3 && node.has_unknown_subnets_of(&member.name)
-        });
-        if is_unreadable {
+        let member = member.filter(|member| member.topology == Topology::Layer3);
+        let Some((node, member)) = node.zip(member) else {
+            return NodeSkip::NoSubnet;
+        };
+        let refusal = node.refused_subnets_of(&member.name).first();
+        if let Some(refusal) = refusal {
+            NodeSkip::RefusedSubnet(refusal.clone())
+        } else if node.has_unknown_subnets_of(&member.name) {
             NodeSkip::UnreadableSubnets
         } else {
             NodeSkip::NoSubnet

@@ -205,6 +205,14 @@ impl<'a> Link<'a> {
             .is_some_and(|node| node.has_unknown_subnets_of(&member.name))
     }
 
+    /// `true` if the prefix leads to a subnet that is refused to the node.
+    pub(crate) fn refuses(&self, prefix: IpNet, member: &Member) -> bool {
+        let refused = self
+            .node
+            .map_or(&[][..], |node| node.refused_subnets_of(&member.name));
+        refused.iter().any(|refusal| refusal.forbids(prefix))
+    }
+
     /// Number of routes over the link.
     pub(crate) fn route_count(&self, member: &Member) -> usize {
         let subnets = self.routed_subnets(member).iter();

@@ -1,6 +1,6 @@
 //! Rows are retained while annotations of a node cannot be read, also by a new controller.
 
-use patchbay_model::{NodeId, UnreadableSubnets};
+use patchbay_model::{NodeId, NodeSubnetOwners, UnreadableSubnets};
 use patchbay_schemas::nb::{LogicalRouterPort, LogicalRouterStaticRoute};
 
 use crate::dump::dump;
@@ -127,4 +127,64 @@ fn routes_are_retained_while_subnets_cannot_be_read() {
         world.pass();
         assert_eq!(routes(&world), 2);
     }
+}
+
+/// Gives `n2` this annotation of network `red`, as it is after the check of all nodes.
+fn annotate_n2(world: &mut World, red: &[&str]) {
+    let subnets = red.iter().map(|text| text.parse().unwrap()).collect();
+    world.node("n2").subnets.insert("red".to_owned(), subnets);
+    let (n1, n2) = (world.node("n1").clone(), world.node("n2").clone());
+    let mut network = world.networks["red"].clone();
+    network.pod_subnets[0].host_prefix = Some(24);
+    let owners = NodeSubnetOwners::of_nodes([&network], [&n1, &n2]);
+    owners.refuse(world.node("n2"));
+}
+
+#[test]
+fn refused_subnets_change_no_row_and_are_named() {
+    for (subnet, message) in [
+        (
+            "0.0.0.0/0",
+            "subnet 0.0.0.0/0 is outside of the network's subnets",
+        ),
+        (
+            "10.1.0.0/16",
+            "subnet 10.1.0.0/16 is wider than node subnets of the network, which are /24",
+        ),
+        ("10.1.1.0/24", "subnet 10.1.1.0/24 is that of node n1"),
+    ] {
+        let mut world = connected(CONNECTIVITY[0]);
+        assert!(world.pass_of_c().is_complete());
+        let before = state(&world);
+        annotate_n2(&mut world, &["10.1.2.0/24", subnet]);
+        let report = world.pass_of_c();
+        assert_eq!(state(&world), before, "{subnet}");
+        let expected = format!("network red, node n2: the node's {message}");
+        assert_eq!(report.messages(), [expected]);
+        world.controller.resync();
+        world.pass();
+        assert_eq!(state(&world), before, "a new controller, {subnet}");
+    }
+}
+
+#[test]
+fn routes_to_refused_subnets_are_removed() {
+    let prefixes = |world: &World| {
+        let routes = world.rows::<LogicalRouterStaticRoute>().into_iter();
+        let routes = routes.filter(|route| route.ip_prefix.ends_with(".7.0/24"));
+        routes.count()
+    };
+    let mut world = connected(CONNECTIVITY[0]);
+    // The subnet was the node's before an older node took it.
+    let seven = vec!["10.1.7.0/24".parse().unwrap()];
+    world
+        .node("n2")
+        .subnets
+        .insert("red".to_owned(), seven.clone());
+    world.pass();
+    assert_eq!(prefixes(&world), 1);
+    world.node("n1").subnets.insert("red".to_owned(), seven);
+    annotate_n2(&mut world, &["10.1.7.0/24"]);
+    world.pass();
+    assert_eq!(prefixes(&world), 1, "the route to n1 alone");
 }

@@ -2,9 +2,10 @@
 
 use patchbay_model::external_ids::key;
 use patchbay_model::{Connect, DatapathKey, names};
-use patchbay_schemas::nb::Copp;
+use patchbay_schemas::nb::{Copp, LogicalRouterStaticRoute};
 use patchbay_schemas::row::Row;
 use patchbay_schemas::typed::Ref;
+use uuid::Uuid;
 
 use super::{Evaluation, rows_with_id};
 use crate::desired::{self, Link, Member, PortRow};
@@ -57,8 +58,11 @@ impl<'a> Evaluation<'a, '_> {
             self.port(port, existing, TargetRouter::Network(router));
         }
         if link.has_unreadable_subnets(member) {
-            let routes = rows.iter().filter(|(kind, _)| *kind == TableKind::Route);
-            self.kept.extend(routes.map(|(_, row)| row.uuid));
+            let routes = rows.iter().filter(|(kind, row)| {
+                *kind == TableKind::Route && !self.is_refused(row, link, member)
+            });
+            let routes: Vec<Uuid> = routes.map(|(_, row)| row.uuid).collect();
+            self.kept.extend(routes);
         }
         for route in desired::routes(member, link) {
             let id = route.external_ids.get_str(key::ID).unwrap_or_default();
@@ -75,6 +79,18 @@ impl<'a> Evaluation<'a, '_> {
                 self.step(Phase::Link, None, Action::Route(child));
             }
         }
+    }
+
+    /// `true` if an existing route leads to a subnet that is refused to the link's node.
+    fn is_refused(&self, route: &Row, link: &Link<'_>, member: &Member) -> bool {
+        let routes = self
+            .context
+            .index
+            .snapshot()
+            .typed::<LogicalRouterStaticRoute>();
+        let prefix = routes.read(route).ok();
+        let prefix = prefix.and_then(|route| route.ip_prefix.parse().ok());
+        prefix.is_some_and(|prefix| link.refuses(prefix, member))
     }
 
     fn port(&mut self, port: PortRow, existing: Option<&'a Row>, router: TargetRouter<'a>) {
