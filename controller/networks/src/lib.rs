@@ -19,8 +19,9 @@
 //!
 //! # What is left out
 //!
-//! Networks on an EVPN fabric, pods, policies, and what multicast, egress features and route
-//! advertisements add. Load balancers of services are in `patchbay-services`.
+//! Networks on an EVPN fabric, policies, and what multicast, egress features and route
+//! advertisements add. Ports of pods are in `patchbay-pods`, load balancers of services in
+//! `patchbay-services`.
 
 mod capability;
 mod copp;

@@ -7,6 +7,7 @@ use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::{Datum, Set};
+use patchbay_schemas::schema::ColumnId;
 use patchbay_schemas::wire::Mutator;
 use uuid::Uuid;
 
@@ -253,17 +254,28 @@ impl<'a> Writer<'a> {
         for (uuid, row) in std::mem::take(&mut self.new_rows) {
             let table = self.layout.table(row.table);
             let mut data = row.data;
-            let mut references = Vec::new();
+            let mut references: Vec<(&str, Option<ColumnId>, Datum)> = Vec::new();
             for holding in &table.holds {
                 let Some(rows) = self.gains.remove(&(*holding, uuid)) else {
                     continue;
                 };
+                // Several holdings may be of one column.
                 let resolved = self.layout.holding(*holding);
-                let gained = Datum::Set(Set::from_vec(rows));
+                let name = resolved.spec.column;
                 let mut columns = table.columns.iter();
-                match columns.position(|(name, ..)| *name == resolved.spec.column) {
-                    Some(place) => data[place] = gained,
-                    None => references.push((resolved.spec.column, resolved.column, gained)),
+                let place = columns.position(|(column, ..)| *column == name);
+                let known = match place {
+                    Some(place) => Some(&mut data[place]),
+                    None => references
+                        .iter_mut()
+                        .find(|(column, ..)| *column == name)
+                        .map(|(.., gained)| gained),
+                };
+                match known {
+                    Some(gained) => add_members(gained, rows),
+                    None => {
+                        references.push((name, resolved.column, Datum::Set(Set::from_vec(rows))));
+                    }
                 }
             }
             let columns = table
@@ -345,5 +357,13 @@ impl<'a> Writer<'a> {
             transaction: Some(self.txn.finish()),
             more: false,
         }
+    }
+}
+
+/// Adds references to the column of a new row.
+fn add_members(column: &mut Datum, members: Vec<Atom>) {
+    if let Datum::Set(known) = column {
+        let all = known.iter().cloned().chain(members);
+        *column = Datum::Set(all.collect());
     }
 }

@@ -94,7 +94,6 @@ mod tests {
             "ConfigMap",
             "Endpoints",
             "Event",
-            "Pod",
             "Secret",
             "ServiceAccount",
         ];
