@@ -2,6 +2,7 @@
 
 mod ids;
 mod leaving;
+mod pods;
 mod strangers;
 
 use patchbay_resources::object::Time;

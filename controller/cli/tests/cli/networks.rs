@@ -116,7 +116,7 @@ spec: {config: '{"type":"ovn-k8s-cni-overlay","name":"cluster_udn_two","netAttac
     assert_eq!(run.code, Some(0));
     assert!(
         run.stderr
-            .contains("six/x: network cluster_udn_two is defined differently by two/two"),
+            .contains("NAD six/x CNI config does not match that of network cluster_udn_two"),
         "{}",
         run.stderr
     );
