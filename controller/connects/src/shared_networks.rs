@@ -198,7 +198,7 @@ mod tests {
                 )
             });
             let connect = Connect {
-                subnets: ConnectSubnetMap::from_iter(entries),
+                subnets: entries.collect(),
                 ..Connect::default()
             };
             let input = ConnectInput {
