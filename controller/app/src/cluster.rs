@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use patchbay_resources::object::{Object, Time};
 
-use super::{pods, services, warnings};
+use super::{pods, policies, services, warnings};
 use patchbay_allocate::connects::{
     AllocationWarning, ClusterController, ClusterObjects, with_condition,
 };
@@ -16,6 +16,7 @@ use patchbay_connects::{ConnectReport, Inputs, ZoneReports, ZoneSummary};
 use patchbay_model::{ClusterSettings, NadKey, Networks, Node, NodeSubnetOwners};
 use patchbay_networks::ZoneNetworks;
 use patchbay_pods::ZonePods;
+use patchbay_policies::ZonePolicies;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::{
@@ -211,6 +212,13 @@ impl Cluster {
     pub fn zone_pods(&self, zone: &str) -> Option<ZonePods> {
         let has_pods = !self.inventory.pods.is_empty();
         has_pods.then(|| pods::zone_pods(&self.inventory, zone, &self.settings))
+    }
+
+    /// The inputs of the policies' rows in a zone, with the pods of [`zone_pods`](Self::zone_pods).
+    /// `None`: the objects contain neither pods nor policies, and say nothing about the rows of
+    /// policies that are there.
+    pub fn zone_policies(&self, zone: &str, pods: Option<&ZonePods>) -> Option<ZonePolicies> {
+        policies::zone_policies(&self.inventory, zone, pods)
     }
 
     /// The inputs of the services' rows in a zone. A service without mirrored EndpointSlices has those

@@ -47,6 +47,7 @@
 mod cluster;
 pub mod northbound;
 mod pods;
+mod policies;
 mod services;
 mod warnings;
 pub mod zone;

@@ -11,22 +11,22 @@ use patchbay_resources::object::Object;
 
 /// The inputs of the pods' rows in a zone.
 pub(crate) fn zone_pods(inventory: &Inventory, zone: &str, settings: &ClusterSettings) -> ZonePods {
-    let namespaces = inventory.namespaces.iter();
-    let labelled: BTreeSet<String> = namespaces
-        .filter(|(_, namespace)| {
-            namespace
-                .object
-                .labels()
-                .contains_key(PRIMARY_NETWORK_LABEL)
-        })
-        .map(|(key, _)| key.name.clone())
-        .collect();
     let mut pods = ZonePods::new(zone, settings);
-    pods.set_objects(&network_objects(inventory), &labelled);
+    pods.set_objects(&network_objects(inventory), &labelled_namespaces(inventory));
     for (_, sourced) in inventory.pods.iter() {
         pods.put_pod(Arc::new(pod(&sourced.object)));
     }
     pods
+}
+
+/// Names of the namespaces whose pods have a primary network.
+pub(crate) fn labelled_namespaces(inventory: &Inventory) -> BTreeSet<String> {
+    let namespaces = inventory.namespaces.iter();
+    let labelled = namespaces.filter(|(_, namespace)| {
+        let labels = namespace.object.labels();
+        labels.contains_key(PRIMARY_NETWORK_LABEL)
+    });
+    labelled.map(|(key, _)| key.name.clone()).collect()
 }
 
 /// Gives pods without addresses those that the controllers of a cluster would give them, and writes

@@ -12,6 +12,7 @@ use patchbay_connects::{ConnectReport, Inputs, ZoneController, ZonePlan};
 use patchbay_model::{PodKey, ServiceKey};
 use patchbay_networks::{NetworkController, SkippedNetwork, ZoneNetworks};
 use patchbay_pods::{PodController, PodProblem, ZonePods};
+use patchbay_policies::{PolicyController, PolicyProblem, ZonePolicies};
 use patchbay_rows::Counts;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_services::{ServiceController, ServiceProblem, ZoneServices};
@@ -28,6 +29,8 @@ const MAX_ATTEMPTS: usize = 4;
 const NETWORKS: &str = "networks";
 /// Subject of errors and warnings about the rows of pods.
 const PODS: &str = "pods";
+/// Subject of errors and warnings about the rows of policies.
+const POLICIES: &str = "policies";
 /// Subject of errors and warnings about the rows of services.
 const SERVICES: &str = "services";
 
@@ -42,6 +45,7 @@ pub struct ZoneReconciler<N> {
     northbound: N,
     networks: NetworkController,
     pods: PodController,
+    policies: PolicyController,
     services: ServiceController,
     connects: ZoneController,
 }
@@ -57,6 +61,8 @@ pub struct ZoneOutcome {
     pub skipped_networks: Vec<SkippedNetwork>,
     /// Reasons why pods are not wired as their objects say.
     pub pod_problems: Vec<(PodKey, PodProblem)>,
+    /// Reasons why policies do not apply as their objects say.
+    pub policy_problems: Vec<PolicyProblem>,
     /// Reasons why services are not forwarded as their objects say.
     pub service_problems: Vec<(ServiceKey, ServiceProblem)>,
     /// Transactions that were applied although their reply was lost, one sentence each.
@@ -73,6 +79,7 @@ impl<N> ZoneReconciler<N> {
             northbound,
             networks: NetworkController::new(UuidSource::seeded(networks)),
             pods: PodController::new(UuidSource::seeded(networks.wrapping_add(services))),
+            policies: PolicyController::new(UuidSource::seeded(networks ^ services)),
             services: ServiceController::new(UuidSource::seeded(services)),
             connects: ZoneController::new(uuids),
         }
@@ -95,7 +102,7 @@ impl<N> ZoneReconciler<N> {
 }
 
 impl<N: Northbound> ZoneReconciler<N> {
-    /// Makes the rows of networks, services and connects what the objects of the cluster define. A rejected
+    /// Makes the rows of networks, pods, policies, services and connects what the objects of the cluster define. A rejected
     /// transaction is planned and committed again, at most three times. After a lost connection it
     /// is planned and committed again for as long as the database comes back within its time limit.
     ///
@@ -109,6 +116,13 @@ impl<N: Northbound> ZoneReconciler<N> {
         if let Some(pods) = &zone_pods {
             warnings.extend(self.commit_pods(pods).await?);
         }
+        let policies = cluster.zone_policies(&self.zone, zone_pods.as_ref());
+        let mut policy_problems = Vec::new();
+        if let Some(policies) = &policies {
+            warnings.extend(self.commit_policies(policies).await?);
+            policy_problems = policies.problems();
+            policy_problems.extend(self.policies.problems().cloned());
+        }
         let zone_services = cluster.zone_services(&self.zone);
         warnings.extend(self.commit_services(&zone_services).await?);
         let pod_problems = self.pods.problems().filter(|_| zone_pods.is_some());
@@ -119,6 +133,7 @@ impl<N: Northbound> ZoneReconciler<N> {
             pod_problems: pod_problems
                 .map(|(pod, problem)| (pod.clone(), problem.clone()))
                 .collect(),
+            policy_problems,
             service_problems: problems
                 .map(|(service, problem)| (service.clone(), problem.clone()))
                 .collect(),
@@ -151,11 +166,17 @@ impl<N: Northbound> ZoneReconciler<N> {
     /// `true` if [`reconcile`](Self::reconcile) would commit nothing.
     pub fn is_reconciled(&mut self, cluster: &Cluster) -> bool {
         let snapshot = self.northbound.snapshot();
+        let zone_pods = cluster.zone_pods(&self.zone);
+        let policies = cluster.zone_policies(&self.zone, zone_pods.as_ref());
         self.networks
             .plan(&cluster.zone_networks(&self.zone), &snapshot)
             .is_ok_and(|change| change.transaction.is_none())
-            && cluster.zone_pods(&self.zone).is_none_or(|pods| {
+            && zone_pods.is_none_or(|pods| {
                 let change = self.pods.plan(&pods, &snapshot);
+                change.is_ok_and(|change| change.transaction.is_none())
+            })
+            && policies.is_none_or(|policies| {
+                let change = self.policies.plan(&policies, &snapshot);
                 change.is_ok_and(|change| change.transaction.is_none())
             })
             && self
@@ -182,6 +203,15 @@ impl<N: Northbound> ZoneReconciler<N> {
         let pods = &mut self.pods;
         commit_rows(&mut self.northbound, PODS, |snapshot| {
             pods.plan(inputs, snapshot)
+        })
+        .await
+    }
+
+    /// Commits the rows of the policies. Returns warnings about lost replies.
+    async fn commit_policies(&mut self, inputs: &ZonePolicies) -> Result<Vec<String>, ZoneError> {
+        let policies = &mut self.policies;
+        commit_rows(&mut self.northbound, POLICIES, |snapshot| {
+            policies.plan(inputs, snapshot)
         })
         .await
     }

@@ -124,6 +124,9 @@ pub(super) async fn reconcile_zone(
         let warning = format!("zone {name}: Pod {pod}: {problem}");
         console.warn("pods in zones", &warning)?;
     }
+    for problem in &outcome.policy_problems {
+        console.warn("policies in zones", &format!("zone {name}: {problem}"))?;
+    }
     for (service, problem) in &outcome.service_problems {
         let warning = format!("zone {name}: Service {service}: {problem}");
         console.warn("services in zones", &warning)?;

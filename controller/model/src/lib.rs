@@ -17,6 +17,7 @@ pub mod external_ids;
 mod host_subnets;
 
 mod ids;
+mod label_selector;
 mod masquerade;
 pub mod names;
 mod net_conf;
@@ -28,6 +29,7 @@ mod objects;
 mod pod;
 mod pod_attachments;
 mod pod_networks;
+mod policy;
 pub mod printable;
 mod service;
 mod settings;
@@ -50,6 +52,7 @@ pub use connect_subnets::{ConnectSubnetMap, ConnectSubnets, SubnetAnnotationErro
 pub use host_subnets::HostSubnetError;
 pub use host_subnets::check_host_subnets;
 pub use ids::{Attachment, DatapathKey, IdError, NetworkId, NodeId, OwnerKey, Topology, TunnelKey};
+pub use label_selector::{Requirement, Selector};
 pub use masquerade::MasqueradePlace;
 pub use net_conf::{NetConf, NetConfError, UninterpretedFields};
 pub use network::{IpFamily, Network, PodSubnet, Role, Transport};
@@ -71,6 +74,10 @@ pub use pod_attachments::{
     AttachmentProblem, PodAttachment, PodPlace, PrimaryDefinition, attachments, port_name,
 };
 pub use pod_networks::{DEFAULT_NETWORK_KEY, POD_NETWORKS, PodNetwork, PodNetworks, PodRoute};
+pub use policy::{
+    ACL_LOGGING, IpBlock, POLICY_FOR, PodPeer, Policy, PolicyDirection, PolicyFieldProblem,
+    PolicyKey, PolicyKind, PolicyPeers, PolicyPort, PolicyRule, PortNumbers,
+};
 pub use service::{
     ClusterIpService, Endpoint, EndpointPort, EndpointSlice, EndpointState, Protocol, Service,
     ServiceFieldProblem, ServiceKey, ServicePort, TargetPort, UnknownProtocol,

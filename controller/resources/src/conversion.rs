@@ -16,9 +16,11 @@ use crate::object::{Namespace, Node as NodeObject, Object};
 #[cfg(test)]
 mod networks_tests;
 mod pod;
+mod policy;
 mod service;
 
 pub use pod::pod;
+pub use policy::{multi_network_policy, network_policy};
 pub use service::{endpoint_slice, network_service, service, service_object};
 
 /// Key of a network attachment definition.

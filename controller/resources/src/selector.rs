@@ -4,80 +4,38 @@ mod label_index;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use patchbay_model::Requirement;
+
 use crate::Violation;
 use crate::object::{LabelSelector, LabelSelectorRequirement};
 
 pub use label_index::LabelIndex;
+pub use patchbay_model::Selector;
 
-/// A label selector ready for matching: requirements, all of which a selected object meets.
-///
-/// ```
-/// use patchbay_resources::object::LabelSelector;
-/// use patchbay_resources::selector::Selector;
-///
-/// let selector: LabelSelector = serde_json::from_value(serde_json::json!({
-///     "matchExpressions": [{"key": "tier", "operator": "In", "values": ["app", "web"]}],
-/// }))?;
-/// let selector = Selector::new(&selector);
-/// assert!(selector.matches(&[("tier".to_owned(), "web".to_owned())].into()));
-/// assert!(!selector.matches(&[].into()));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct Selector(Vec<Requirement>);
-
-#[derive(Clone, Debug)]
-enum Requirement {
-    In(String, BTreeSet<String>),
-    NotIn(String, BTreeSet<String>),
-    Exists(String),
-    DoesNotExist(String),
-}
-
-impl Selector {
+impl From<&LabelSelector> for Selector {
     /// Converts a label selector, without validation. A selector with an unknown operator selects
     /// nothing.
-    pub fn new(selector: &LabelSelector) -> Self {
+    fn from(selector: &LabelSelector) -> Self {
         let labels = selector
             .match_labels
             .iter()
             .flatten()
-            .map(|(key, value)| Requirement::In(key.clone(), BTreeSet::from([value.clone()])));
-        let expressions = selector
-            .match_expressions
-            .iter()
-            .flatten()
-            .map(Requirement::new);
-        Self(labels.chain(expressions).collect())
-    }
-
-    /// `true` when an object with these labels is selected.
-    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.0.iter().all(|requirement| match requirement {
-            Requirement::In(key, values) => {
-                labels.get(key).is_some_and(|value| values.contains(value))
-            }
-            Requirement::NotIn(key, values) => {
-                labels.get(key).is_none_or(|value| !values.contains(value))
-            }
-            Requirement::Exists(key) => labels.contains_key(key),
-            Requirement::DoesNotExist(key) => !labels.contains_key(key),
-        })
+            .map(|(key, value)| Requirement::Equals(key.clone(), value.clone()));
+        let expressions = selector.match_expressions.iter().flatten().map(requirement);
+        labels.chain(expressions).collect()
     }
 }
 
-impl Requirement {
-    fn new(expression: &LabelSelectorRequirement) -> Self {
-        let key = expression.key.clone();
-        let values = || expression.values.iter().flatten().cloned().collect();
-        match expression.operator.as_str() {
-            "In" => Self::In(key, values()),
-            "NotIn" => Self::NotIn(key, values()),
-            "Exists" => Self::Exists(key),
-            "DoesNotExist" => Self::DoesNotExist(key),
-            // No label has one of zero values.
-            _ => Self::In(key, BTreeSet::new()),
-        }
+fn requirement(expression: &LabelSelectorRequirement) -> Requirement {
+    let key = expression.key.clone();
+    let values = || expression.values.iter().flatten().cloned().collect();
+    match expression.operator.as_str() {
+        "In" => Requirement::In(key, values()),
+        "NotIn" => Requirement::NotIn(key, values()),
+        "Exists" => Requirement::Exists(key),
+        "DoesNotExist" => Requirement::DoesNotExist(key),
+        // No label has one of zero values.
+        _ => Requirement::In(key, BTreeSet::new()),
     }
 }
 
@@ -90,7 +48,7 @@ pub fn parse(field: &str, selector: &LabelSelector) -> Result<Selector, Vec<Viol
     if !found.is_empty() {
         return Err(found);
     }
-    Ok(Selector::new(selector))
+    Ok(selector.into())
 }
 
 /// `true` when the selector selects an object with these labels. An empty selector selects every

@@ -381,8 +381,8 @@ impl<C: Capability> Evaluation<C> {
         }
     }
 
-    /// Notes how the columns of an existing row change. A staged column grows with the others, and
-    /// shrinks later.
+    /// Notes how the columns of an existing row change. A staged column changes in two steps: it
+    /// grows with the other columns, and shrinks in the phase in which rows go.
     fn update(&mut self, part: PartId, matched: &Match<'_>, phases: Phases, table: &ResolvedTable) {
         let Match { wanted, row, .. } = *matched;
         let mut columns: Vec<_> = table.differences(row, &wanted.data).collect();
@@ -391,19 +391,27 @@ impl<C: Capability> Evaluation<C> {
             .position(|(name, ..)| table.staged == Some(*name));
         let mut shrinks = None;
         if let Some((name, have, wanted)) = staged.map(|place| columns.swap_remove(place)) {
-            let union = match (&have, &wanted) {
+            let shrinks_first = phases.go < phases.change;
+            let between = match (&have, &wanted) {
+                (Datum::Set(have), Datum::Set(wanted)) if shrinks_first => {
+                    let common = have.iter().filter(|atom| wanted.contains(atom));
+                    Datum::Set(common.cloned().collect())
+                }
                 (Datum::Set(have), Datum::Set(wanted)) => {
-                    let atoms = have.iter().chain(wanted).cloned();
-                    Datum::Set(atoms.collect())
+                    let all = have.iter().chain(wanted);
+                    Datum::Set(all.cloned().collect())
                 }
                 _ => wanted.clone(),
             };
-            if union != have {
-                columns.push((name, have, union.clone()));
-            }
-            if union != wanted {
-                shrinks = Some((name, union, wanted));
-            }
+            let first = (between != have).then(|| (name, have, between.clone()));
+            let second = (between != wanted).then_some((name, between, wanted));
+            let (grows, later) = if shrinks_first {
+                (second, first)
+            } else {
+                (first, second)
+            };
+            columns.extend(grows);
+            shrinks = later;
         }
         let update = |columns| Action::Update {
             table: wanted.table,

@@ -230,7 +230,8 @@ impl<P, T: TableRow> Declared<'_, P, T> {
     }
 
     /// Lets a set column of existing rows grow in the phase in which rows change, and shrink in the
-    /// phase in which they go. In one transaction it is one change.
+    /// phase in which they go. Whichever phase is the earlier one comes first. In one transaction it
+    /// is one change.
     #[must_use]
     pub fn staged<C>(mut self, column: Field<T, C>) -> Self {
         self.spec().staged = Some(column.name());

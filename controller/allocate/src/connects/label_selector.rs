@@ -29,7 +29,7 @@ pub(super) fn parse(selector: &LabelSelector) -> Result<Selector, String> {
         };
         check(&expression.key, values, number)?;
     }
-    Ok(Selector::new(selector))
+    Ok(selector.into())
 }
 
 /// Checks a requirement. `number` is the error of the number of values.

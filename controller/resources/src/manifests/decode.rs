@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::object::{EndpointSlice, Namespace, Node, ObjectMeta, Pod, Service};
+use crate::object::{
+    EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, ObjectMeta, Pod, Service,
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::{Segment, Track};
@@ -105,6 +107,10 @@ impl Decoder {
             ("", "Pod") => self.decode::<Pod>(raw, version),
             ("", "Service") => self.decode::<Service>(raw, version),
             ("discovery.k8s.io", "EndpointSlice") => self.decode::<EndpointSlice>(raw, version),
+            ("networking.k8s.io", "NetworkPolicy") => self.decode::<NetworkPolicy>(raw, version),
+            ("k8s.cni.cncf.io", "MultiNetworkPolicy") => {
+                self.decode::<MultiNetworkPolicy>(raw, version);
+            }
             ("k8s.cni.cncf.io", "NetworkAttachmentDefinition") => {
                 self.decode::<NetworkAttachmentDefinition>(raw, version);
             }

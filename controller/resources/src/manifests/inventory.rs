@@ -10,7 +10,10 @@ use crate::Violation;
 use crate::cnc::ClusterNetworkConnect;
 use crate::ipam_claim::IPAMClaim;
 use crate::nad::NetworkAttachmentDefinition;
-use crate::object::{EndpointSlice, Namespace, Node, Object, ObjectMeta, Pod, Service};
+use crate::object::{
+    EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object, ObjectMeta, Pod,
+    Service,
+};
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
 /// Namespace and name of an object, which are unique in its kind.
@@ -186,6 +189,10 @@ pub struct Inventory {
     pub pods: Objects<Pod>,
     /// Services.
     pub services: Objects<Service>,
+    /// Policies of primary networks.
+    pub network_policies: Objects<NetworkPolicy>,
+    /// Policies of secondary networks.
+    pub multi_network_policies: Objects<MultiNetworkPolicy>,
     /// Endpoints of services.
     pub endpoint_slices: Objects<EndpointSlice>,
     /// Claims that keep addresses of pods.
@@ -248,6 +255,8 @@ inventory_kinds! {
     Service, services, |_| Vec::new();
     EndpointSlice, endpoint_slices, |_| Vec::new();
     IPAMClaim, ipam_claims, |_| Vec::new();
+    NetworkPolicy, network_policies, |_| Vec::new();
+    MultiNetworkPolicy, multi_network_policies, |_| Vec::new();
     NetworkAttachmentDefinition, network_attachment_definitions, |_| Vec::new();
     UserDefinedNetwork, user_defined_networks, |udn| udn.spec.violations();
     ClusterUserDefinedNetwork, cluster_user_defined_networks, |cudn| cudn.spec.violations();

@@ -4,7 +4,7 @@
 //! So an object of an unknown kind is ignored only if its kind is probably spelled as intended.
 
 /// `apiVersion` and kind of the objects that Patchbay reads.
-const READ_KINDS: [(&str, &str); 10] = [
+const READ_KINDS: [(&str, &str); 12] = [
     ("k8s.ovn.org/v1", "ClusterNetworkConnect"),
     ("k8s.ovn.org/v1", "ClusterUserDefinedNetwork"),
     ("k8s.ovn.org/v1", "UserDefinedNetwork"),
@@ -14,6 +14,8 @@ const READ_KINDS: [(&str, &str); 10] = [
     ("v1", "Pod"),
     ("v1", "Service"),
     ("discovery.k8s.io/v1", "EndpointSlice"),
+    ("networking.k8s.io/v1", "NetworkPolicy"),
+    ("k8s.cni.cncf.io/v1beta1", "MultiNetworkPolicy"),
     ("v1", "List"),
 ];
 

@@ -9,6 +9,7 @@ mod custom;
 mod discovery;
 mod meta;
 mod pod;
+mod policy;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,9 @@ pub use meta::{
     Condition, LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference, Time,
 };
 pub use pod::{Container, ContainerPort, Pod, PodCondition, PodIp, PodSpec, PodStatus};
+pub use policy::{
+    IpBlock, MultiNetworkPolicy, NetworkPolicy, PolicyPeer, PolicyPort, PolicyRule, PolicySpec,
+};
 
 static NO_ENTRIES: BTreeMap<String, String> = BTreeMap::new();
 

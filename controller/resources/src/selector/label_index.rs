@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Requirement, Selector};
+use patchbay_model::{Requirement, Selector};
 
 /// Objects by label.
 ///
@@ -18,7 +18,7 @@ use super::{Requirement, Selector};
 /// let index: LabelIndex<'_, _> = [(1, &blue), (2, &green)].into_iter().collect();
 /// let selector: LabelSelector =
 ///     serde_json::from_value(serde_json::json!({"matchLabels": {"team": "green"}}))?;
-/// assert_eq!(index.select(&Selector::new(&selector)), [&2]);
+/// assert_eq!(index.select(&Selector::from(&selector)), [&2]);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -45,7 +45,10 @@ impl<'a, T> FromIterator<(T, &'a BTreeMap<String, String>)> for LabelIndex<'a, T
 impl<T> LabelIndex<'_, T> {
     /// Selected objects, in the order in which they were given.
     pub fn select(&self, selector: &Selector) -> Vec<&T> {
-        let candidates = selector.0.iter().filter_map(|one| self.candidates(one));
+        let candidates = selector
+            .requirements()
+            .iter()
+            .filter_map(|one| self.candidates(one));
         let matches = |object: &&(T, &BTreeMap<String, String>)| selector.matches(object.1);
         let Some(lists) =
             candidates.min_by_key(|lists| lists.iter().map(|list| list.len()).sum::<usize>())
@@ -73,6 +76,10 @@ impl<T> LabelIndex<'_, T> {
     fn candidates(&self, requirement: &Requirement) -> Option<Vec<&Vec<usize>>> {
         let of_key = |key: &String| self.by_key.get(key.as_str());
         match requirement {
+            Requirement::Equals(key, value) => {
+                let list = of_key(key).and_then(|lists| lists.get(value.as_str()));
+                Some(list.into_iter().collect())
+            }
             Requirement::In(key, values) => {
                 let lists = of_key(key);
                 let lists =
@@ -107,7 +114,7 @@ mod tests {
         let values = |values: &[&str]| values.iter().map(|value| text(value)).collect();
         let requirements = [
             Requirement::In(text("b"), values(&["1", "2", "9"])),
-            Requirement::In(text("c"), values(&["4"])),
+            Requirement::Equals(text("c"), text("4")),
             Requirement::In(text("c"), values(&[])),
             Requirement::In(text("x"), values(&["1"])),
             Requirement::NotIn(text("b"), values(&["2"])),
@@ -117,7 +124,7 @@ mod tests {
         ];
         for chosen in 0_u32..1 << requirements.len() {
             let chosen = (0..requirements.len()).filter(|place| chosen & (1 << place) != 0);
-            let selector = Selector(chosen.map(|place| requirements[place].clone()).collect());
+            let selector: Selector = chosen.map(|place| requirements[place].clone()).collect();
             let expected: Vec<usize> = (0..labels.len())
                 .filter(|place| selector.matches(&labels[*place]))
                 .collect();

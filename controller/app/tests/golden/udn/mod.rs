@@ -15,6 +15,7 @@ use patchbay_model::{
 };
 use patchbay_networks::{NetworkController, ZoneNetworks};
 use patchbay_pods::{AllocationScope, PodAllocator, PodController, ZonePods};
+use patchbay_policies::{PolicyController, ZonePolicies};
 use patchbay_resources::conversion;
 use patchbay_resources::object::Object;
 use patchbay_rows::PlanError;
@@ -174,6 +175,7 @@ struct Controllers {
     networks: NetworkController,
     pods: PodController,
     addresses: PodAllocator,
+    policies: PolicyController,
     services: ServiceController,
 }
 
@@ -181,6 +183,7 @@ struct Controllers {
 struct Inputs {
     networks: ZoneNetworks,
     pods: ZonePods,
+    policies: ZonePolicies,
     services: ZoneServices,
 }
 
@@ -193,6 +196,7 @@ impl Controllers {
             networks: NetworkController::new(uuids()),
             pods: PodController::new(uuids()),
             addresses: PodAllocator::new(AllocationScope::Zone),
+            policies: PolicyController::new(uuids()),
             services: ServiceController::new(uuids()),
         }
     }
@@ -208,6 +212,10 @@ impl Controllers {
             return Ok(plan.transaction);
         }
         let plan = self.pods.plan(&inputs.pods, snapshot)?;
+        if plan.transaction.is_some() {
+            return Ok(plan.transaction);
+        }
+        let plan = self.policies.plan(&inputs.policies, snapshot)?;
         if plan.transaction.is_some() {
             return Ok(plan.transaction);
         }
@@ -355,13 +363,27 @@ impl World {
             let labels = namespace.labels();
             labels.contains_key(PRIMARY_NETWORK_LABEL)
         });
+        let labelled = labelled.map(Object::name_any).collect();
         let mut pods = ZonePods::new(&self.node, &self.settings);
-        pods.set_objects(&objects, &labelled.map(Object::name_any).collect());
+        pods.set_objects(&objects, &labelled);
         for pod in self.objects.pods()?.iter().map(conversion::pod) {
             pods.put_pod(Arc::new(pod));
         }
+        let mut policies = ZonePolicies::new(&self.node);
+        policies.set_objects(&objects, &labelled);
+        for namespace in &namespaces {
+            let (labels, annotations) = (namespace.labels(), namespace.annotations());
+            policies.put_namespace(&namespace.name_any(), labels, annotations);
+        }
+        for pod in pods.pods() {
+            policies.put_pod(pod, pods.places(pod));
+        }
+        for policy in self.objects.policies()? {
+            policies.put_policy(policy);
+        }
         Ok(Inputs {
             networks: ZoneNetworks::read(&objects, &self.node, &self.settings),
+            policies,
             pods,
             services: zone_services,
         })

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use patchbay_model::{DEFAULT_NETWORK_KEY, NodeObject, POD_NETWORKS, PodKey};
+use patchbay_model::{DEFAULT_NETWORK_KEY, NodeObject, POD_NETWORKS, PodKey, Policy};
+use patchbay_resources::conversion;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
-use patchbay_resources::object::{EndpointSlice, Namespace, Object as _, Pod, Service};
+use patchbay_resources::object::{
+    EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Object as _, Pod, Service,
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -79,6 +82,15 @@ impl Objects {
 
     pub(super) fn pods(&self) -> Result<Vec<Pod>, String> {
         self.typed("Pod")
+    }
+
+    pub(super) fn policies(&self) -> Result<Vec<Policy>, String> {
+        let policies = self.typed::<NetworkPolicy>("NetworkPolicy")?;
+        let others = self.typed::<MultiNetworkPolicy>("MultiNetworkPolicy")?;
+        let policies = policies.iter().map(conversion::network_policy);
+        Ok(policies
+            .chain(others.iter().map(conversion::multi_network_policy))
+            .collect())
     }
 
     /// Sets an annotation of a pod, as a controller does.

@@ -1,0 +1,40 @@
+//! Policies of a cluster's objects: the inputs of their rows.
+
+use patchbay_pods::ZonePods;
+use patchbay_policies::ZonePolicies;
+use patchbay_resources::conversion::{multi_network_policy, network_objects, network_policy};
+use patchbay_resources::manifests::Inventory;
+use patchbay_resources::object::Object;
+
+use super::pods::labelled_namespaces;
+
+/// The inputs of the policies' rows in a zone. `None`: there are neither pods nor policies.
+pub(crate) fn zone_policies(
+    inventory: &Inventory,
+    zone: &str,
+    pods: Option<&ZonePods>,
+) -> Option<ZonePolicies> {
+    let has_policies =
+        !inventory.network_policies.is_empty() || !inventory.multi_network_policies.is_empty();
+    if pods.is_none() && !has_policies {
+        return None;
+    }
+    let mut policies = ZonePolicies::new(zone);
+    policies.set_objects(&network_objects(inventory), &labelled_namespaces(inventory));
+    for (key, namespace) in inventory.namespaces.iter() {
+        let namespace = &namespace.object;
+        policies.put_namespace(&key.name, namespace.labels(), namespace.annotations());
+    }
+    if let Some(pods) = pods {
+        for pod in pods.pods() {
+            policies.put_pod(pod, pods.places(pod));
+        }
+    }
+    for (_, policy) in inventory.network_policies.iter() {
+        policies.put_policy(network_policy(&policy.object));
+    }
+    for (_, policy) in inventory.multi_network_policies.iter() {
+        policies.put_policy(multi_network_policy(&policy.object));
+    }
+    Some(policies)
+}

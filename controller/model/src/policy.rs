@@ -1,0 +1,228 @@
+//! NetworkPolicies and MultiNetworkPolicies.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use thiserror::Error;
+
+use super::label_selector::Selector;
+use super::networks::NadKey;
+use super::service::{Protocol, UnknownProtocol};
+
+/// Annotation of a MultiNetworkPolicy: attachment definitions of its networks, comma-separated.
+pub const POLICY_FOR: &str = "k8s.v1.cni.cncf.io/policy-for";
+/// Annotation of a namespace: severities with which ACLs of its policies are logged, as JSON.
+pub const ACL_LOGGING: &str = "k8s.ovn.org/acl-logging";
+
+/// Kind of a policy.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum PolicyKind {
+    /// NetworkPolicy: applies to the primary network of its namespace.
+    NetworkPolicy,
+    /// MultiNetworkPolicy: applies to the secondary networks that it names.
+    MultiNetworkPolicy,
+}
+
+impl fmt::Display for PolicyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NetworkPolicy => "NetworkPolicy",
+            Self::MultiNetworkPolicy => "MultiNetworkPolicy",
+        })
+    }
+}
+
+/// Kind, namespace and name of a policy. `Display` prints `<kind> <namespace>/<name>`.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct PolicyKey {
+    /// Kind.
+    pub kind: PolicyKind,
+    /// Namespace.
+    pub namespace: Arc<str>,
+    /// Name.
+    pub name: Arc<str>,
+}
+
+impl fmt::Display for PolicyKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
+    }
+}
+
+/// Direction of packets, as their pods see it.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum PolicyDirection {
+    /// To the pods.
+    Ingress,
+    /// From the pods.
+    Egress,
+}
+
+impl PolicyDirection {
+    /// Both directions.
+    pub const BOTH: [Self; 2] = [Self::Ingress, Self::Egress];
+}
+
+impl fmt::Display for PolicyDirection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ingress => "Ingress",
+            Self::Egress => "Egress",
+        })
+    }
+}
+
+/// Policy of a namespace.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Policy {
+    /// Kind, namespace and name.
+    pub key: PolicyKey,
+    /// Attachment definitions of the networks of a MultiNetworkPolicy.
+    pub definitions: Vec<NadKey>,
+    /// Pods of the namespace that the policy isolates. `None`: the selector cannot be read, and no
+    /// pod is selected.
+    pub pods: Option<Selector>,
+    /// What is allowed to the pods. `None`: ingress is not isolated.
+    pub ingress: Option<Vec<PolicyRule>>,
+    /// What is allowed from the pods. `None`: egress is not isolated.
+    pub egress: Option<Vec<PolicyRule>>,
+    /// Fields that cannot be used. They allow nothing; the rest of the policy is used.
+    pub problems: Vec<PolicyFieldProblem>,
+}
+
+impl Policy {
+    /// Rules of a direction. `None`: the direction is not isolated.
+    pub fn rules(&self, direction: PolicyDirection) -> Option<&[PolicyRule]> {
+        match direction {
+            PolicyDirection::Ingress => self.ingress.as_deref(),
+            PolicyDirection::Egress => self.egress.as_deref(),
+        }
+    }
+}
+
+/// Rule of a policy: what it allows.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PolicyRule {
+    /// Peers. `None`: all.
+    pub peers: Option<PolicyPeers>,
+    /// Ports of the receiving side. `None`: all packets.
+    pub ports: Option<Vec<PolicyPort>>,
+}
+
+/// Peers of a rule.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct PolicyPeers {
+    /// Peers by labels.
+    pub pods: Vec<PodPeer>,
+    /// Peers by address.
+    pub blocks: Vec<IpBlock>,
+}
+
+/// Pods that are peers of a rule.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PodPeer {
+    /// Labels of namespaces. `None`: the namespace of the policy.
+    pub namespaces: Option<Selector>,
+    /// Labels of pods. `None`: all pods.
+    pub pods: Option<Selector>,
+}
+
+/// Addresses that are peers of a rule.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct IpBlock {
+    /// The addresses.
+    pub cidr: IpNet,
+    /// Addresses of [`cidr`](Self::cidr) that are not meant.
+    pub except: Vec<IpNet>,
+}
+
+/// Ports of a rule.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PolicyPort {
+    /// Protocol.
+    pub protocol: Protocol,
+    /// Numbers.
+    pub numbers: PortNumbers,
+}
+
+/// Port numbers of a rule.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum PortNumbers {
+    /// All of the protocol.
+    All,
+    /// One number.
+    One(u16),
+    /// First and last number.
+    Range(u16, u16),
+    /// The number that the receiving pod gives a container port of this name.
+    Name(String),
+}
+
+/// Field of a policy that cannot be used.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum PolicyFieldProblem {
+    /// A label selector is invalid.
+    #[error("{0}")]
+    Selector(String),
+    /// A peer has no selector and no block, or both.
+    #[error("{field}: a peer has either ipBlock, or podSelector and namespaceSelector")]
+    Peer {
+        /// Path of the peer.
+        field: String,
+    },
+    /// A field is no CIDR.
+    #[error("{field}: {text:?} is not a CIDR")]
+    Cidr {
+        /// Path of the field.
+        field: String,
+        /// The text.
+        text: String,
+    },
+    /// An exception is outside of its block.
+    #[error("{field}: {except} is not within {cidr}")]
+    Except {
+        /// Path of the field.
+        field: String,
+        /// The exception.
+        except: IpNet,
+        /// The block.
+        cidr: IpNet,
+    },
+    /// A port has an unknown protocol.
+    #[error("{field}: {source}")]
+    Protocol {
+        /// Path of the field.
+        field: String,
+        /// The error.
+        source: UnknownProtocol,
+    },
+    /// A field is no port.
+    #[error("{field}: {value} is neither a number in 1..=65535 nor a name")]
+    Port {
+        /// Path of the field.
+        field: String,
+        /// The value.
+        value: String,
+    },
+    /// The last number of a range is below the first one, or there is no first one.
+    #[error("{field}: {value} is not a number from port to 65535")]
+    EndPort {
+        /// Path of the field.
+        field: String,
+        /// The value.
+        value: i64,
+    },
+    /// A policy type is unknown.
+    #[error("{field}: {text:?} is neither Ingress nor Egress")]
+    Type {
+        /// Path of the field.
+        field: String,
+        /// The text.
+        text: String,
+    },
+    /// A MultiNetworkPolicy names no network.
+    #[error("metadata.annotations[{POLICY_FOR}]: the policy names no NetworkAttachmentDefinition")]
+    NoNetwork,
+}

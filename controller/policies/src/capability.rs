@@ -1,0 +1,450 @@
+//! Policies on the row engine: which parts there are, and the rows of each.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use patchbay_engine::db::Snapshot;
+use patchbay_model::{
+    AttachedNetwork, IpFamily, Policy, PolicyDirection, PolicyRule, PortNumbers, format_address,
+};
+use patchbay_rows::{Capability, Change, Engine, Layout, PartRows, PlanError, Reader};
+use patchbay_schemas::atom::Atom;
+use patchbay_schemas::datum::{Map, Set};
+use patchbay_schemas::nb::{Acl, AclSeverity};
+use patchbay_schemas::uuids::UuidSource;
+use smol_str::SmolStr;
+
+use super::acls::{
+    Identified, RuleScene, address_set, isolated_group, isolating_acls, policy_group,
+};
+use super::inputs::{NetworkNamespace, PolicyCell, ZonePolicies, families};
+use super::ports::{Receivers, port_matches};
+use super::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
+use super::selections::{PodSelector, PolicyPod, Selection, SelectionKey};
+use super::tables::{ADDRESS_PHASES, DEFAULT_ROUTER, Gate, PeerAddresses, PolicyGroup, Tables};
+
+/// Keeps the rows of one zone's policies as they should be. See `patchbay_rows`.
+#[derive(Debug)]
+pub struct PolicyController {
+    engine: Engine<Policies>,
+}
+
+impl Default for PolicyController {
+    fn default() -> Self {
+        Self::new(UuidSource::random())
+    }
+}
+
+impl PolicyController {
+    /// A controller that takes the placeholders of new rows from `uuids`.
+    pub fn new(uuids: UuidSource) -> Self {
+        Self {
+            engine: Engine::new(uuids),
+        }
+    }
+
+    /// Sets the number of rows that a transaction changes at most, but at least one.
+    #[must_use]
+    pub fn with_transaction_rows(mut self, rows: usize) -> Self {
+        self.engine = self.engine.with_transaction_rows(rows);
+        self
+    }
+
+    /// Plans what makes the policies' rows right in the database. In a database with
+    /// OVN-Kubernetes' default network, rows that are there stay as they are.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the rows.
+    pub fn plan(
+        &mut self,
+        policies: &ZonePolicies,
+        snapshot: &Snapshot,
+    ) -> Result<Change, PlanError> {
+        self.engine.plan(policies, snapshot).into_change()
+    }
+
+    /// Reasons why rules do not apply in a network as their policies say, as the last plan has found
+    /// them. [`ZonePolicies::problems`] has those that the objects alone show.
+    pub fn problems(&self) -> impl Iterator<Item = &PolicyProblem> {
+        self.engine.reports().flat_map(|(_, problems)| problems)
+    }
+
+    /// Number of parts that the last plan has evaluated.
+    pub fn evaluated_parts(&self) -> usize {
+        self.engine.evaluated_parts()
+    }
+}
+
+/// Rows that are computed and compared together.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(super) enum Part {
+    /// Address sets of selected pods.
+    Addresses(SelectionKey),
+    /// Isolation of the pods of a namespace in a network.
+    Namespace(NetworkNamespace),
+    /// What a policy allows in a network.
+    Policy(NetworkNamespace, Arc<str>),
+}
+
+impl Part {
+    fn network(&self) -> &Arc<str> {
+        match self {
+            Self::Addresses(key) => &key.network,
+            Self::Namespace(place) | Self::Policy(place, _) => &place.network,
+        }
+    }
+}
+
+/// The policies of a zone, as a capability of the row engine.
+#[derive(Debug)]
+pub(super) struct Policies {
+    tables: Tables,
+}
+
+type Rows = PartRows<Vec<PolicyProblem>>;
+
+impl Capability for Policies {
+    type Part = Part;
+    type Inputs = ZonePolicies;
+    type Group = ();
+    type Report = Vec<PolicyProblem>;
+    type SharedKey = Infallible;
+    type Shared = ();
+
+    fn declare(layout: &mut Layout<Part>) -> Self {
+        Self {
+            tables: Tables::declare(layout),
+        }
+    }
+
+    fn group(&self, _: &Part) {}
+
+    fn comment(&self, (): &()) -> String {
+        "patchbay: policies".to_owned()
+    }
+
+    fn parts(&self, cell: &PolicyCell, _: &ZonePolicies, part: &mut dyn FnMut(Part)) {
+        match cell {
+            PolicyCell::Policies(place) => part(Part::Namespace(place.clone())),
+            PolicyCell::Policy(place, name) => part(Part::Policy(place.clone(), name.clone())),
+            PolicyCell::Selection(key) => part(Part::Addresses(key.clone())),
+            PolicyCell::Network(_) | PolicyCell::Namespace(_) | PolicyCell::Unread => {}
+        }
+    }
+
+    fn exists(&self, part: &Part, inputs: &ZonePolicies) -> bool {
+        match part {
+            Part::Addresses(key) => inputs.selection(key).is_some(),
+            Part::Namespace(place) => inputs.policies(place).next().is_some(),
+            Part::Policy(place, name) => inputs.policy(place, name).is_some(),
+        }
+    }
+
+    fn shared(&self, key: &Infallible, _: &Reader<'_, Self>) {
+        match *key {}
+    }
+
+    fn rows(&self, part: &Part, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        let Some(scene) = self.scene(part.network(), reader, rows) else {
+            return;
+        };
+        match part {
+            Part::Addresses(key) => scene.addresses(key, rows),
+            Part::Namespace(place) => scene.namespace(place, rows),
+            Part::Policy(place, name) => scene.policy(place, name, rows),
+        }
+    }
+}
+
+/// A network whose rows a part computes.
+struct Scene<'r, 'a> {
+    tables: &'r Tables,
+    reader: &'r Reader<'a, Policies>,
+    network: &'a AttachedNetwork,
+    /// `true` if OVN-Kubernetes writes the rows of policies into the database, too.
+    is_shared: bool,
+}
+
+impl Policies {
+    /// The network of a part. `None`: the part has no rows, or they stay as they are.
+    fn scene<'r, 'a>(
+        &'r self,
+        network: &Arc<str>,
+        reader: &'r Reader<'a, Self>,
+        rows: &mut Rows,
+    ) -> Option<Scene<'r, 'a>> {
+        let tables = &self.tables;
+        let is_shared = reader.row(tables.routers, DEFAULT_ROUTER).is_some();
+        if is_shared {
+            rows.keep_rest();
+        }
+        let inputs = reader.read(&PolicyCell::Network(network.clone()));
+        let Some(known) = inputs.network(network) else {
+            if reader.read(&PolicyCell::Unread).may_exist(network) {
+                rows.keep_rest();
+            }
+            return None;
+        };
+        // The rows wait for those of the network, and are there before a switch comes again.
+        let switch = known.switch(inputs.zone());
+        if reader.row(tables.switches, &switch).is_none() {
+            rows.keep_rest();
+            return None;
+        }
+        Some(Scene {
+            tables,
+            reader,
+            network: known,
+            is_shared,
+        })
+    }
+}
+
+impl<'a> Scene<'_, 'a> {
+    fn addresses(&self, key: &SelectionKey, rows: &mut Rows) {
+        let inputs = self.reader.read(&PolicyCell::Selection(key.clone()));
+        let selection = inputs.selection(key);
+        let Some(selection) = selection.filter(|selection| selection.has_peers()) else {
+            return;
+        };
+        for family in families(self.network) {
+            let pods = selection.pods();
+            let places = pods.flat_map(|pod| pod.places_in(&key.network));
+            let addresses = places.flat_map(|place| &place.addresses.addresses);
+            let addresses = addresses.filter(|net| IpFamily::of_net(**net) == family);
+            let addresses = addresses.map(|net| text(format_address(net.addr())));
+            let row = address_set(&key.network, &key.name, family);
+            let row = PeerAddresses {
+                name: row.name.into(),
+                addresses: Set::from_vec(addresses.collect()),
+                external_ids: text_map(row.external_ids),
+            };
+            if !self.is_kept(self.tables.addresses, &row.name) {
+                rows.put(self.tables.addresses, &row).phases(ADDRESS_PHASES);
+            }
+        }
+    }
+
+    fn namespace(&self, place: &NetworkNamespace, rows: &mut Rows) {
+        let inputs = self.reader.read(&PolicyCell::Policies(place.clone()));
+        let policies: Vec<&Arc<Policy>> = inputs.policies(place).collect();
+        if policies.is_empty() {
+            return;
+        }
+        let severity = self.logging(place).0;
+        for direction in PolicyDirection::BOTH {
+            let isolating = policies.iter().filter(|one| one.rules(direction).is_some());
+            let ports = isolating.flat_map(|policy| self.ports(policy));
+            let group = isolated_group(place, direction);
+            let acls = isolating_acls(place, direction, &group.name, severity);
+            self.gate(&self.tables.isolated, group, ports.collect(), &acls, rows);
+        }
+    }
+
+    fn policy(&self, place: &NetworkNamespace, name: &Arc<str>, rows: &mut Rows) {
+        let cell = PolicyCell::Policy(place.clone(), name.clone());
+        let inputs = self.reader.read(&cell);
+        let Some(policy) = inputs.policy(place, name) else {
+            return;
+        };
+        let severity = self.logging(place).1;
+        let group = policy_group(place, name);
+        let (mut acls, mut problems) = (Vec::new(), Vec::new());
+        for direction in PolicyDirection::BOTH {
+            let rules = policy.rules(direction).unwrap_or_default();
+            for (index, rule) in rules.iter().enumerate() {
+                let receivers = self.receivers(policy, direction, rule);
+                let ports = rule.ports.as_deref();
+                let labelled = port_matches(ports, &receivers);
+                let blocks = port_matches(ports, &receivers.of_blocks());
+                let scene = RuleScene {
+                    place,
+                    policy: name,
+                    direction,
+                    index,
+                    rule,
+                    families: &families(self.network),
+                    selections: &selections(policy, rule),
+                    group: &group.name,
+                    severity,
+                };
+                acls.extend(scene.acls(&labelled, &blocks));
+                problems.extend(self.rule_problems(direction, index, rule));
+            }
+        }
+        let ports = self.ports(policy).collect();
+        self.gate(&self.tables.allowed, group, ports, &acls, rows);
+        if !problems.is_empty() {
+            let subject = PolicySubject::Policy(policy.key.clone());
+            let problems = problems.into_iter().map(|reason| PolicyProblem {
+                subject: subject.clone(),
+                reason,
+            });
+            rows.report(problems.collect());
+        }
+    }
+
+    /// Puts a port group with its ACLs.
+    fn gate(
+        &self,
+        gate: &Gate,
+        group: Identified,
+        ports: Vec<Atom>,
+        acls: &[Acl],
+        rows: &mut Rows,
+    ) {
+        let row = PolicyGroup {
+            name: group.name.into(),
+            ports: Set::from_vec(ports),
+            external_ids: text_map(group.external_ids),
+        };
+        if self.is_kept(gate.groups, &row.name) {
+            return;
+        }
+        let has_tiers = self.reader.has_column(gate.acls, "tier");
+        rows.put(gate.groups, &row);
+        for acl in acls {
+            let acl = Acl {
+                tier: if has_tiers { acl.tier } else { 0 },
+                ..acl.clone()
+            };
+            rows.put(gate.acls, &acl)
+                .held_by(gate.acls_of_group, row.name.clone());
+        }
+    }
+
+    /// Returns `true` for a row that OVN-Kubernetes keeps up to date.
+    fn is_kept<T>(&self, table: patchbay_rows::Table<T>, name: &SmolStr) -> bool {
+        self.is_shared && self.reader.row(table, name).is_some()
+    }
+
+    /// Severities of ACLs that drop packets, and of those of rules.
+    fn logging(&self, place: &NetworkNamespace) -> (Option<AclSeverity>, Option<AclSeverity>) {
+        let cell = PolicyCell::Namespace(place.namespace.clone());
+        let logging = self.reader.read(&cell).logging(&place.namespace);
+        (logging.deny, logging.allow)
+    }
+
+    /// Pods of the zone's node that a policy is about.
+    fn subjects(&self, policy: &Policy) -> impl Iterator<Item = &'a Arc<PolicyPod>> + use<'a> {
+        let selector = PodSelector::of_policy(policy);
+        let pods = selector.map(|selector| self.selected(&selector));
+        pods.into_iter()
+            .flatten()
+            .filter(|(zone, pod)| pod.pod.node.as_ref() == Some(zone))
+            .map(|(_, pod)| pod)
+    }
+
+    fn selected(
+        &self,
+        selector: &PodSelector,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<PolicyPod>)> + use<'a> {
+        let key = selector.key(&self.network.name);
+        let inputs = self.reader.read(&PolicyCell::Selection(key.clone()));
+        let zone = inputs.zone();
+        let selection = inputs.selection(&key).into_iter();
+        selection
+            .flat_map(Selection::pods)
+            .map(move |pod| (zone, pod))
+    }
+
+    /// Switch ports of the pods of the zone's node that a policy is about, once they are there.
+    fn ports(&self, policy: &Policy) -> impl Iterator<Item = Atom> {
+        let network = &*self.network.name;
+        let places = self
+            .subjects(policy)
+            .flat_map(move |pod| pod.places_in(network));
+        places.filter_map(|place| {
+            let row = self.reader.row(self.tables.ports, &place.port)?;
+            Some(Atom::Uuid(row.uuid()))
+        })
+    }
+
+    /// Pods that give numbers to the named ports of a rule.
+    fn receivers(
+        &self,
+        policy: &Policy,
+        direction: PolicyDirection,
+        rule: &PolicyRule,
+    ) -> Receivers<'a> {
+        let has_names = named_ports(rule).next().is_some();
+        let pods = match direction {
+            _ if !has_names => Vec::new(),
+            PolicyDirection::Ingress => self.subjects(policy).map(|pod| &**pod).collect(),
+            PolicyDirection::Egress => {
+                let peers = rule.peers.iter().flat_map(|peers| &peers.pods);
+                let pods = peers.flat_map(|peer| {
+                    self.selected(&PodSelector::of_peer(peer, &policy.key.namespace))
+                });
+                pods.map(|(_, pod)| &**pod).collect()
+            }
+        };
+        Receivers {
+            network: &self.network.name,
+            direction,
+            pods,
+        }
+    }
+
+    fn rule_problems(
+        &self,
+        direction: PolicyDirection,
+        index: usize,
+        rule: &PolicyRule,
+    ) -> Vec<PolicyProblemReason> {
+        let field = match direction {
+            PolicyDirection::Ingress => format!("ingress[{index}]"),
+            PolicyDirection::Egress => format!("egress[{index}]"),
+        };
+        let mut problems = Vec::new();
+        let has_labelled = rule
+            .peers
+            .as_ref()
+            .is_some_and(|peers| !peers.pods.is_empty());
+        if has_labelled && self.network.subnets.is_empty() {
+            problems.push(PolicyProblemReason::NoAddresses {
+                field: field.clone(),
+                network: self.network.name.clone(),
+            });
+        }
+        let has_blocks = rule
+            .peers
+            .as_ref()
+            .is_none_or(|peers| !peers.blocks.is_empty());
+        if direction == PolicyDirection::Egress && has_blocks {
+            problems.extend(
+                named_ports(rule).map(|name| PolicyProblemReason::NamedPort {
+                    field: field.clone(),
+                    name: name.to_owned(),
+                }),
+            );
+        }
+        problems
+    }
+}
+
+/// Names of the selections of a rule's peers.
+fn selections(policy: &Policy, rule: &PolicyRule) -> Vec<String> {
+    let peers = rule.peers.iter().flat_map(|peers| &peers.pods);
+    let namespace = &policy.key.namespace;
+    peers
+        .map(|peer| PodSelector::of_peer(peer, namespace).to_string())
+        .collect()
+}
+
+fn named_ports(rule: &PolicyRule) -> impl Iterator<Item = &str> {
+    let ports = rule.ports.iter().flatten();
+    ports.filter_map(|port| match &port.numbers {
+        PortNumbers::Name(name) => Some(name.as_str()),
+        _ => None,
+    })
+}
+
+fn text(text: String) -> Atom {
+    Atom::String(text.into())
+}
+
+fn text_map(map: impl IntoIterator<Item = (String, String)>) -> Map {
+    let pairs = map.into_iter();
+    pairs.map(|(key, value)| (text(key), text(value))).collect()
+}

@@ -1,0 +1,374 @@
+//! Inputs of policies' rows: networks, namespaces, pods and policies of a zone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
+use patchbay_model::names::network_prefix;
+use patchbay_model::{
+    ACL_LOGGING, AttachedNetwork, AttachedNetworks, Definition, IpFamily, NadKey, NetworkObjects,
+    Networks, Pod, PodKey, PodPlace, Policy, PolicyKey, PolicyKind, Role, UnreadNetworks,
+};
+use patchbay_rows::Inputs;
+
+use super::logging::AclLogging;
+use super::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
+use super::selections::{
+    Candidates, PolicyPod, Selection, SelectionKey, Selections, with_name_label,
+};
+
+/// Everything that the rows of policies in one zone follow from.
+///
+/// Clones share what is equal, so that the difference of two versions is found at the cost of the
+/// difference. Which pods policies select is kept up to date: a pod costs the selectors that may
+/// select it.
+#[derive(Clone, Debug, Default)]
+pub struct ZonePolicies {
+    zone: Arc<str>,
+    networks: OrdMap<Arc<str>, Arc<AttachedNetwork>>,
+    definitions: OrdMap<NadKey, Arc<str>>,
+    /// Names of the primary networks of namespaces.
+    primary: OrdMap<Arc<str>, Arc<str>>,
+    namespaces: OrdMap<Arc<str>, Arc<PolicyNamespace>>,
+    pods: OrdMap<PodKey, Arc<PolicyPod>>,
+    policies: OrdMap<PolicyKey, Arc<Policy>>,
+    /// Policies by network and namespace, and name.
+    applied: OrdMap<NetworkNamespace, OrdMap<Arc<str>, Arc<Policy>>>,
+    selections: Selections,
+    unread: Arc<UnreadNetworks>,
+}
+
+/// A namespace, as policies depend on it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct PolicyNamespace {
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) logging: AclLogging,
+    problems: Vec<String>,
+}
+
+/// A namespace in a network.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct NetworkNamespace {
+    /// Name of the network.
+    pub network: Arc<str>,
+    /// Name of the namespace.
+    pub namespace: Arc<str>,
+}
+
+/// A piece of [`ZonePolicies`] that can change on its own.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum PolicyCell {
+    /// A network, by name.
+    Network(Arc<str>),
+    /// A namespace: logging.
+    Namespace(Arc<str>),
+    /// The policies of a namespace in a network.
+    Policies(NetworkNamespace),
+    /// A policy in a network, by name.
+    Policy(NetworkNamespace, Arc<str>),
+    /// Pods that are selected.
+    Selection(SelectionKey),
+    /// Networks that may exist although they are not known.
+    Unread,
+}
+
+impl ZonePolicies {
+    /// Inputs of the zone of the node with this name, without objects.
+    pub fn new(zone: &str) -> Self {
+        Self {
+            zone: zone.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets attachment definitions and networks. `labelled` has the namespaces with the label
+    /// [`PRIMARY_NETWORK_LABEL`](patchbay_model::PRIMARY_NETWORK_LABEL). Pods whose places change
+    /// have to be put again.
+    pub fn set_objects(&mut self, objects: &NetworkObjects<'_>, labelled: &BTreeSet<String>) {
+        let networks = &objects.networks;
+        let definitions = objects.definitions.values();
+        let attached = AttachedNetworks::new(networks, definitions, labelled);
+        self.set_networks(&attached, networks);
+    }
+
+    /// Sets attachment definitions and networks. Pods whose places change with them have to be put
+    /// again.
+    pub fn set_networks(&mut self, attached: &AttachedNetworks, networks: &Networks) {
+        self.unread = Arc::new(UnreadNetworks::new(networks));
+        let policies: Vec<Arc<Policy>> = self.policies.values().cloned().collect();
+        let earlier: Vec<Vec<Arc<str>>> = policies
+            .iter()
+            .map(|policy| self.networks_of(policy))
+            .collect();
+        self.networks.clear();
+        self.definitions.clear();
+        self.primary.clear();
+        for (key, definition) in attached.definitions() {
+            if let Definition::Network(network) = definition {
+                self.definitions.insert(key.clone(), network.name.clone());
+                self.networks.insert(network.name.clone(), network.clone());
+            }
+        }
+        for (namespace, definition) in attached.primary() {
+            let network = definition.and_then(|key| self.definitions.get(key));
+            if let Some(network) = network.cloned() {
+                self.primary.insert(namespace.clone(), network);
+            }
+        }
+        for (policy, earlier) in policies.iter().zip(earlier) {
+            let current = self.networks_of(policy);
+            for network in earlier.iter().filter(|one| !current.contains(one)) {
+                self.withdraw(network, policy);
+            }
+            for network in current.iter().filter(|one| !earlier.contains(one)) {
+                self.apply(network, policy);
+            }
+        }
+    }
+
+    /// Adds a namespace, or replaces the one of its name.
+    pub fn put_namespace(
+        &mut self,
+        name: &str,
+        labels: &BTreeMap<String, String>,
+        annotations: &BTreeMap<String, String>,
+    ) {
+        let text = annotations.get(ACL_LOGGING).map_or("", String::as_str);
+        let (logging, problems) = AclLogging::read(text);
+        let namespace = PolicyNamespace {
+            labels: with_name_label(name, labels),
+            logging,
+            problems,
+        };
+        let name: Arc<str> = name.into();
+        self.namespaces.insert(name.clone(), Arc::new(namespace));
+        self.follow_namespace(&name);
+    }
+
+    /// Removes a namespace.
+    pub fn remove_namespace(&mut self, name: &str) {
+        self.namespaces.remove(name);
+        self.follow_namespace(&name.into());
+    }
+
+    fn follow_namespace(&mut self, name: &Arc<str>) {
+        let mut selections = std::mem::take(&mut self.selections);
+        selections.update_namespace(name, self.candidates());
+        self.selections = selections;
+    }
+
+    /// Adds a pod with its places in networks, or replaces the one of its name.
+    pub fn put_pod(&mut self, pod: &Arc<Pod>, places: impl IntoIterator<Item = PodPlace>) {
+        let key = pod.key.clone();
+        let places = places.into_iter().filter(|place| place.pod.is_wired());
+        let pod = Arc::new(PolicyPod {
+            pod: pod.clone(),
+            places: places.collect(),
+        });
+        let namespace = self.namespaces.get(&key.namespace).map(|one| &**one);
+        self.selections.update_pod(&key, Some(&pod), namespace);
+        self.pods.insert(key, pod);
+    }
+
+    /// Removes a pod.
+    pub fn remove_pod(&mut self, key: &PodKey) {
+        self.selections.update_pod(key, None, None);
+        self.pods.remove(key);
+    }
+
+    /// Adds a policy, or replaces the one of its key.
+    pub fn put_policy(&mut self, policy: Policy) {
+        self.remove_policy(&policy.key);
+        let policy = Arc::new(policy);
+        for network in self.networks_of(&policy) {
+            self.apply(&network, &policy);
+        }
+        self.policies.insert(policy.key.clone(), policy);
+    }
+
+    /// Removes a policy.
+    pub fn remove_policy(&mut self, key: &PolicyKey) {
+        let Some(policy) = self.policies.remove(key) else {
+            return;
+        };
+        for network in self.networks_of(&policy) {
+            self.withdraw(&network, &policy);
+        }
+    }
+
+    fn apply(&mut self, network: &Arc<str>, policy: &Arc<Policy>) {
+        let mut selections = std::mem::take(&mut self.selections);
+        selections.add(network, policy, self.candidates());
+        self.selections = selections;
+        let policies = self.applied.entry(place_of(network, policy)).or_default();
+        policies.insert(policy.key.name.clone(), policy.clone());
+    }
+
+    fn withdraw(&mut self, network: &Arc<str>, policy: &Policy) {
+        self.selections.remove(network, policy);
+        let place = place_of(network, policy);
+        if let Some(policies) = self.applied.get_mut(&place) {
+            policies.remove(&policy.key.name);
+            if policies.is_empty() {
+                self.applied.remove(&place);
+            }
+        }
+    }
+
+    fn candidates(&self) -> Candidates<'_> {
+        Candidates {
+            pods: &self.pods,
+            namespaces: &self.namespaces,
+        }
+    }
+
+    /// Names of the networks that a policy applies to.
+    fn networks_of(&self, policy: &Policy) -> Vec<Arc<str>> {
+        let mut networks: Vec<Arc<str>> = match policy.key.kind {
+            PolicyKind::NetworkPolicy => {
+                let network = self.primary.get(&policy.key.namespace);
+                network.into_iter().cloned().collect()
+            }
+            PolicyKind::MultiNetworkPolicy => {
+                let definitions = policy.definitions.iter();
+                definitions
+                    .filter_map(|key| self.definitions.get(key))
+                    .filter(|name| self.role(name) == Some(Role::Secondary))
+                    .cloned()
+                    .collect()
+            }
+        };
+        networks.sort_unstable();
+        networks.dedup();
+        networks
+    }
+
+    fn role(&self, network: &str) -> Option<Role> {
+        self.networks.get(network).map(|network| network.role)
+    }
+
+    /// Reasons why policies and namespaces with networks do not apply as their objects say, as far as
+    /// the objects alone show them.
+    pub fn problems(&self) -> Vec<PolicyProblem> {
+        let mut found = Vec::new();
+        for (name, namespace) in &self.namespaces {
+            found.extend(namespace.problems.iter().map(|reason| PolicyProblem {
+                subject: PolicySubject::Namespace(name.clone()),
+                reason: PolicyProblemReason::Logging(reason.clone()),
+            }));
+        }
+        for policy in self.policies.values() {
+            let is_read = policy.key.kind == PolicyKind::MultiNetworkPolicy
+                || self.primary.contains_key(&policy.key.namespace);
+            let fields = policy.problems.iter().filter(|_| is_read);
+            let fields = fields.cloned().map(PolicyProblemReason::Field);
+            let definitions = policy.definitions.iter().filter_map(|key| {
+                let network = self.definitions.get(key);
+                match network.and_then(|name| self.role(name)) {
+                    Some(Role::Secondary) => None,
+                    Some(Role::Primary) => Some(PolicyProblemReason::PrimaryNetwork(key.clone())),
+                    None => Some(PolicyProblemReason::NoNetwork(key.clone())),
+                }
+            });
+            found.extend(fields.chain(definitions).map(|reason| PolicyProblem {
+                subject: PolicySubject::Policy(policy.key.clone()),
+                reason,
+            }));
+        }
+        found
+    }
+
+    /// Name of the zone: that of its node.
+    pub fn zone(&self) -> &Arc<str> {
+        &self.zone
+    }
+
+    pub(super) fn network(&self, name: &str) -> Option<&Arc<AttachedNetwork>> {
+        self.networks.get(name)
+    }
+
+    pub(super) fn logging(&self, namespace: &str) -> AclLogging {
+        let namespace = self.namespaces.get(namespace);
+        namespace.map_or_else(AclLogging::default, |namespace| namespace.logging)
+    }
+
+    /// The policies of a namespace in a network.
+    pub(super) fn policies(&self, place: &NetworkNamespace) -> impl Iterator<Item = &Arc<Policy>> {
+        let policies = self.applied.get(place);
+        policies.into_iter().flat_map(OrdMap::values)
+    }
+
+    pub(super) fn policy(&self, place: &NetworkNamespace, name: &str) -> Option<&Arc<Policy>> {
+        self.applied.get(place)?.get(name)
+    }
+
+    pub(super) fn selection(&self, key: &SelectionKey) -> Option<&Selection> {
+        self.selections.get(key)
+    }
+
+    /// Returns `true` if a network of this name may exist although it is not known.
+    pub(super) fn may_exist(&self, network: &str) -> bool {
+        self.unread.may_have_prefix(&network_prefix(network))
+    }
+}
+
+/// IP families of a network's addresses. Empty: the network does not manage addresses.
+pub(super) fn families(network: &AttachedNetwork) -> Vec<IpFamily> {
+    let mut families = IpFamily::BOTH.to_vec();
+    families.retain(|family| {
+        let mut subnets = network.subnets.iter();
+        subnets.any(|subnet| IpFamily::of_net(*subnet) == *family)
+    });
+    families
+}
+
+fn place_of(network: &Arc<str>, policy: &Policy) -> NetworkNamespace {
+    NetworkNamespace {
+        network: network.clone(),
+        namespace: policy.key.namespace.clone(),
+    }
+}
+
+impl Inputs for ZonePolicies {
+    type Cell = PolicyCell;
+
+    fn diff(&self, earlier: Option<&Self>, changed: &mut dyn FnMut(PolicyCell)) {
+        let nothing = Self::default();
+        let earlier = earlier.unwrap_or(&nothing);
+        if earlier.unread != self.unread {
+            changed(PolicyCell::Unread);
+        }
+        for name in changed_keys(&earlier.networks, &self.networks) {
+            changed(PolicyCell::Network(name.clone()));
+        }
+        for name in changed_keys(&earlier.namespaces, &self.namespaces) {
+            changed(PolicyCell::Namespace(name.clone()));
+        }
+        let none = OrdMap::new();
+        for place in changed_keys(&earlier.applied, &self.applied) {
+            changed(PolicyCell::Policies(place.clone()));
+            let of = |policies: &'_ OrdMap<_, OrdMap<_, _>>| policies.get(place).cloned();
+            let earlier = of(&earlier.applied).unwrap_or_else(|| none.clone());
+            let current = of(&self.applied).unwrap_or_else(|| none.clone());
+            for name in changed_keys(&earlier, &current) {
+                changed(PolicyCell::Policy(place.clone(), name.clone()));
+            }
+        }
+        let (earlier, current) = (earlier.selections.all(), self.selections.all());
+        for key in changed_keys(earlier, current) {
+            changed(PolicyCell::Selection(key.clone()));
+        }
+    }
+}
+
+fn changed_keys<'a, K: Ord, V: PartialEq>(
+    old: &'a OrdMap<K, V>,
+    new: &'a OrdMap<K, V>,
+) -> impl Iterator<Item = &'a K> {
+    old.diff(new).map(|item| match item {
+        DiffItem::Add(key, _)
+        | DiffItem::Remove(key, _)
+        | DiffItem::Update { new: (key, _), .. } => key,
+    })
+}

@@ -1,0 +1,27 @@
+//! Northbound rows of policies in user-defined networks.
+//!
+//! ```text
+//! namespace  two port groups, of isolated ingress and egress: ACLs drop all packets but ARP and ND
+//! policy     port group of the selected pods: ACLs allow what the rules allow
+//! selection  address sets of the pods that rules select
+//! ```
+//!
+//! A NetworkPolicy applies to the primary network of its namespace, a MultiNetworkPolicy to the
+//! secondary networks that it names. [`ZonePolicies`] has the objects that the rows of one zone
+//! follow from. [`PolicyController`] keeps the rows in a database with the row engine
+//! (`patchbay-rows`). See `docs/design/policies.md`.
+
+mod acls;
+mod capability;
+mod inputs;
+mod logging;
+mod ports;
+mod problem;
+mod selections;
+mod tables;
+
+pub use capability::PolicyController;
+pub use inputs::{NetworkNamespace, PolicyCell, ZonePolicies};
+pub use logging::AclLogging;
+pub use problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
+pub use selections::SelectionKey;

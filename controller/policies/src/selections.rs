@@ -1,0 +1,320 @@
+//! Pods that policies and their rules select, kept up to date as pods and namespaces change.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use imbl::{OrdMap, OrdSet};
+use patchbay_model::{Pod, PodKey, PodPeer, PodPlace, Policy, PolicyDirection, Selector};
+
+use super::inputs::PolicyNamespace;
+
+/// End of the names of address sets of pods whose namespaces alone are selected.
+const ALL_PODS: &str = "_LNM";
+
+/// Network and name of a selection. The name is that of its address sets: the namespaces and the
+/// labels of the pods.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct SelectionKey {
+    /// Name of the network.
+    pub network: Arc<str>,
+    /// Name of the selection, unique in the network.
+    pub name: Arc<str>,
+}
+
+/// A pod with its places in networks.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PolicyPod {
+    pub(super) pod: Arc<Pod>,
+    pub(super) places: Vec<PodPlace>,
+}
+
+/// Pods of a network that a selector selects.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Selection {
+    selector: PodSelector,
+    /// Number of policies that are about the pods.
+    subjects: usize,
+    /// Number of rules with the pods as peers.
+    peers: usize,
+    pods: OrdMap<PodKey, Arc<PolicyPod>>,
+}
+
+/// Labels of pods in a namespace, or in namespaces with labels.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PodSelector {
+    namespaces: NamespaceScope,
+    pods: Selector,
+    is_of_namespaces: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum NamespaceScope {
+    Name(Arc<str>),
+    Labels(Selector),
+}
+
+impl fmt::Display for PodSelector {
+    /// Prints the name by which OVN-Kubernetes distinguishes address sets of selected pods.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespaces {
+            NamespaceScope::Name(name) => write!(f, "{name}_{}", self.pods)?,
+            NamespaceScope::Labels(selector) => write!(f, "{selector}_{}", self.pods)?,
+        }
+        f.write_str(if self.is_of_namespaces { ALL_PODS } else { "" })
+    }
+}
+
+impl PodSelector {
+    /// Pods that a policy is about. `None`: its selector cannot be read.
+    pub(super) fn of_policy(policy: &Policy) -> Option<Self> {
+        Some(Self {
+            namespaces: NamespaceScope::Name(policy.key.namespace.clone()),
+            pods: policy.pods.clone()?,
+            is_of_namespaces: false,
+        })
+    }
+
+    /// Peers of a rule of a policy in this namespace.
+    pub(super) fn of_peer(peer: &PodPeer, namespace: &Arc<str>) -> Self {
+        let namespaces = peer.namespaces.clone();
+        Self {
+            is_of_namespaces: namespaces.is_some() && peer.pods.is_none(),
+            namespaces: namespaces.map_or_else(
+                || NamespaceScope::Name(namespace.clone()),
+                NamespaceScope::Labels,
+            ),
+            pods: peer.pods.clone().unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn key(&self, network: &Arc<str>) -> SelectionKey {
+        SelectionKey {
+            network: network.clone(),
+            name: self.to_string().into(),
+        }
+    }
+
+    fn has_namespace(&self, name: &str, namespace: Option<&PolicyNamespace>) -> bool {
+        match &self.namespaces {
+            NamespaceScope::Name(own) => **own == *name,
+            NamespaceScope::Labels(selector) => {
+                namespace.is_some_and(|namespace| selector.matches(&namespace.labels))
+            }
+        }
+    }
+}
+
+impl Selection {
+    /// The selected pods.
+    pub(super) fn pods(&self) -> impl Iterator<Item = &Arc<PolicyPod>> {
+        self.pods.values()
+    }
+
+    /// Returns `true` if a rule has the pods as peers.
+    pub(super) fn has_peers(&self) -> bool {
+        self.peers > 0
+    }
+}
+
+impl PolicyPod {
+    /// The pod's places in a network.
+    pub(super) fn places_in(&self, network: &str) -> impl Iterator<Item = &PodPlace> {
+        let places = self.places.iter();
+        places.filter(move |place| *place.network.name == *network)
+    }
+}
+
+/// What a selection is used for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Use {
+    Subject,
+    Peer,
+}
+
+/// All selections of the policies.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Selections {
+    all: OrdMap<SelectionKey, Selection>,
+    /// Selections in one namespace.
+    of_namespaces: OrdMap<Arc<str>, OrdSet<SelectionKey>>,
+    /// Selections in namespaces with labels.
+    of_labels: OrdSet<SelectionKey>,
+}
+
+/// Pods and namespaces that selections choose from.
+#[derive(Clone, Copy)]
+pub(super) struct Candidates<'a> {
+    pub(super) pods: &'a OrdMap<PodKey, Arc<PolicyPod>>,
+    pub(super) namespaces: &'a OrdMap<Arc<str>, Arc<PolicyNamespace>>,
+}
+
+impl Candidates<'_> {
+    /// The pods of a network that are selected.
+    fn select(&self, network: &str, selector: &PodSelector) -> OrdMap<PodKey, Arc<PolicyPod>> {
+        match &selector.namespaces {
+            NamespaceScope::Name(name) => self
+                .pods_of(name)
+                .filter(|(_, pod)| is_selected(network, selector, pod))
+                .map(|(key, pod)| (key.clone(), pod.clone()))
+                .collect(),
+            NamespaceScope::Labels(_) => {
+                let namespaces = self.namespaces.iter();
+                let namespaces = namespaces
+                    .filter(|(name, namespace)| selector.has_namespace(name, Some(namespace)));
+                namespaces
+                    .flat_map(|(name, _)| self.pods_of(name))
+                    .filter(|(_, pod)| is_selected(network, selector, pod))
+                    .map(|(key, pod)| (key.clone(), pod.clone()))
+                    .collect()
+            }
+        }
+    }
+
+    fn pods_of<'a>(
+        &'a self,
+        namespace: &str,
+    ) -> impl Iterator<Item = (&'a PodKey, &'a Arc<PolicyPod>)> {
+        let first = PodKey::new(namespace, "");
+        let pods = self.pods.range(first.clone()..);
+        pods.take_while(move |(key, _)| key.namespace == first.namespace)
+    }
+}
+
+/// Returns `true` if the labels of a pod in the network are selected; those of its namespace are
+/// not looked at.
+fn is_selected(network: &str, selector: &PodSelector, pod: &PolicyPod) -> bool {
+    pod.places_in(network).next().is_some() && selector.pods.matches(&pod.pod.labels)
+}
+
+impl Selections {
+    pub(super) fn get(&self, key: &SelectionKey) -> Option<&Selection> {
+        self.all.get(key)
+    }
+
+    pub(super) fn all(&self) -> &OrdMap<SelectionKey, Selection> {
+        &self.all
+    }
+
+    /// Adds what a policy selects in a network.
+    pub(super) fn add(&mut self, network: &Arc<str>, policy: &Policy, from: Candidates<'_>) {
+        for (selector, of) in used(policy) {
+            let key = selector.key(network);
+            if !self.all.contains_key(&key) {
+                let selection = Selection {
+                    pods: from.select(network, &selector),
+                    selector,
+                    subjects: 0,
+                    peers: 0,
+                };
+                self.index(&selection.selector).insert(key.clone());
+                self.all.insert(key.clone(), selection);
+            }
+            if let Some(selection) = self.all.get_mut(&key) {
+                *selection.count(of) += 1;
+            }
+        }
+    }
+
+    /// Removes what a policy has selected in a network.
+    pub(super) fn remove(&mut self, network: &Arc<str>, policy: &Policy) {
+        for (selector, of) in used(policy) {
+            let key = selector.key(network);
+            let Some(selection) = self.all.get_mut(&key) else {
+                continue;
+            };
+            let count = selection.count(of);
+            *count = count.saturating_sub(1);
+            if selection.subjects == 0 && selection.peers == 0 {
+                self.all.remove(&key);
+                self.index(&selector).remove(&key);
+            }
+        }
+    }
+
+    fn index(&mut self, selector: &PodSelector) -> &mut OrdSet<SelectionKey> {
+        match &selector.namespaces {
+            NamespaceScope::Name(name) => self.of_namespaces.entry(name.clone()).or_default(),
+            NamespaceScope::Labels(_) => &mut self.of_labels,
+        }
+    }
+
+    /// Follows a pod that was added, changed or removed.
+    pub(super) fn update_pod(
+        &mut self,
+        key: &PodKey,
+        pod: Option<&Arc<PolicyPod>>,
+        namespace: Option<&PolicyNamespace>,
+    ) {
+        let of_namespace = self.of_namespaces.get(&key.namespace);
+        let selections = of_namespace.into_iter().flatten().chain(&self.of_labels);
+        for of in selections {
+            let Some(selection) = self.all.get(of) else {
+                continue;
+            };
+            let selector = &selection.selector;
+            let pod = pod.filter(|pod| {
+                is_selected(&of.network, selector, pod)
+                    && selector.has_namespace(&key.namespace, namespace)
+            });
+            if selection.pods.get(key) == pod {
+                continue;
+            }
+            if let Some(selection) = self.all.get_mut(of) {
+                match pod {
+                    Some(pod) => selection.pods.insert(key.clone(), pod.clone()),
+                    None => selection.pods.remove(key),
+                };
+            }
+        }
+    }
+
+    /// Follows the labels of a namespace.
+    pub(super) fn update_namespace(&mut self, namespace: &Arc<str>, from: Candidates<'_>) {
+        let current = from.namespaces.get(namespace).map(|namespace| &**namespace);
+        for of in &self.of_labels {
+            let Some(selection) = self.all.get_mut(of) else {
+                continue;
+            };
+            let is_in_scope = selection.selector.has_namespace(namespace, current);
+            for (key, pod) in from.pods_of(namespace) {
+                if is_in_scope && is_selected(&of.network, &selection.selector, pod) {
+                    selection.pods.insert(key.clone(), pod.clone());
+                } else {
+                    selection.pods.remove(key);
+                }
+            }
+        }
+    }
+}
+
+impl Selection {
+    fn count(&mut self, of: Use) -> &mut usize {
+        match of {
+            Use::Subject => &mut self.subjects,
+            Use::Peer => &mut self.peers,
+        }
+    }
+}
+
+/// Everything that a policy selects.
+fn used(policy: &Policy) -> Vec<(PodSelector, Use)> {
+    let rules = PolicyDirection::BOTH.into_iter();
+    let rules = rules.flat_map(|direction| policy.rules(direction).unwrap_or_default());
+    let peers = rules.flat_map(|rule| rule.peers.iter().flat_map(|peers| &peers.pods));
+    let namespace = &policy.key.namespace;
+    let peers = peers.map(|peer| (PodSelector::of_peer(peer, namespace), Use::Peer));
+    let subject = PodSelector::of_policy(policy).map(|selector| (selector, Use::Subject));
+    subject.into_iter().chain(peers).collect()
+}
+
+/// Labels of a namespace, with the one that API servers set.
+pub(super) fn with_name_label(
+    name: &str,
+    labels: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let mut labels = labels.clone();
+    let name_label = "kubernetes.io/metadata.name".to_owned();
+    labels.entry(name_label).or_insert_with(|| name.to_owned());
+    labels
+}

@@ -1,0 +1,131 @@
+//! NetworkPolicies of Kubernetes, and MultiNetworkPolicies of the Network Plumbing Working Group.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{ApiVersion, KindName, LabelSelector, Object, ObjectMeta};
+
+macro_rules! policy_object {
+    ($(#[$doc:meta])* $type:ident, $group:literal, $version:literal, $plural:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+        #[serde(default, rename_all = "camelCase")]
+        pub struct $type {
+            /// `apiVersion`.
+            pub api_version: ApiVersion<Self>,
+            /// `kind`.
+            pub kind: KindName<Self>,
+            /// Metadata.
+            pub metadata: ObjectMeta,
+            /// Specification.
+            pub spec: PolicySpec,
+            /// Status, which nothing here reads.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub status: Option<Value>,
+        }
+
+        impl Object for $type {
+            const GROUP: &'static str = $group;
+            const VERSION: &'static str = $version;
+            const KIND: &'static str = stringify!($type);
+            const PLURAL: &'static str = $plural;
+            const NAMESPACED: bool = true;
+
+            fn meta(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    };
+}
+
+policy_object!(
+    /// What is allowed to and from pods in the primary network of their namespace.
+    NetworkPolicy,
+    "networking.k8s.io",
+    "v1",
+    "networkpolicies"
+);
+policy_object!(
+    /// What is allowed to and from pods in secondary networks, which an annotation names.
+    MultiNetworkPolicy,
+    "k8s.cni.cncf.io",
+    "v1beta1",
+    "multi-networkpolicies"
+);
+
+/// Specification of a policy.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PolicySpec {
+    /// Pods of the namespace that the policy isolates.
+    pub pod_selector: LabelSelector,
+    /// What is allowed to the pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ingress: Option<Vec<PolicyRule>>,
+    /// What is allowed from the pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub egress: Option<Vec<PolicyRule>>,
+    /// `Ingress`, `Egress`. `None`: `Ingress`, and `Egress` if there are rules for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy_types: Option<Vec<String>>,
+}
+
+/// Rule of a policy: `from` of ingress, `to` of egress.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct PolicyRule {
+    /// Sources of ingress. Empty: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Vec<PolicyPeer>>,
+    /// Destinations of egress. Empty: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Vec<PolicyPeer>>,
+    /// Ports of the destinations. Empty: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ports: Option<Vec<PolicyPort>>,
+}
+
+/// Peer of a rule.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PolicyPeer {
+    /// Addresses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ip_block: Option<IpBlock>,
+    /// Namespaces. `None`: that of the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace_selector: Option<LabelSelector>,
+    /// Pods of the namespaces. `None`: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_selector: Option<LabelSelector>,
+}
+
+/// Addresses that are peers of a rule.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct IpBlock {
+    /// The addresses.
+    pub cidr: String,
+    /// Addresses of the block that are not meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub except: Option<Vec<String>>,
+}
+
+/// Port of a rule.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PolicyPort {
+    /// Last port of a range that begins with `port`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_port: Option<i64>,
+    /// Number, or name of a container port. `None`: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<Value>,
+    /// `TCP`, `UDP` or `SCTP`; `None`: TCP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+}
