@@ -14,7 +14,7 @@ use super::ranges::ClusterRanges;
 use super::reach_args::Reach;
 use super::time_limit::TimeLimit;
 #[cfg(feature = "kubernetes")]
-use patchbay_crds::CLUSTER_MANAGER;
+use patchbay_crds::{CLUSTER_MANAGER, NAMESPACE};
 
 /// Connects isolated user-defined networks through OVN.
 #[derive(Debug, Parser)]
@@ -53,6 +53,9 @@ pub(super) enum Command {
     #[cfg(feature = "kubernetes")]
     /// Print the custom resource definitions, for `kubectl apply -f -`.
     Crds(Crds),
+    #[cfg(feature = "kubernetes")]
+    /// Print the manifests of both controllers for a namespace, for `kubectl apply -f -`.
+    Deploy(Deploy),
 }
 
 #[cfg(feature = "kubernetes")]
@@ -69,6 +72,43 @@ pub(super) struct Crds {
     /// The user that the policies allow to write the annotations.
     #[arg(long, value_name = "USER", default_value = CLUSTER_MANAGER, requires = "policies")]
     pub(super) manager: String,
+    /// The namespace of the zone controllers, whose account the policies limit.
+    #[arg(
+        long,
+        value_name = "NAMESPACE",
+        default_value = NAMESPACE,
+        value_parser = names::parse_namespace,
+        requires = "policies"
+    )]
+    pub(super) namespace: String,
+}
+
+#[cfg(feature = "kubernetes")]
+#[derive(Debug, Args)]
+pub(super) struct Deploy {
+    /// The namespace of both controllers, their accounts, reports and leases. It must exist.
+    #[arg(
+        long,
+        value_name = "NAMESPACE",
+        default_value = NAMESPACE,
+        value_parser = names::parse_namespace
+    )]
+    pub(super) namespace: String,
+    /// The image of both controllers.
+    #[arg(
+        long,
+        value_name = "IMAGE",
+        default_value = "patchbay:latest",
+        value_parser = names::parse_image
+    )]
+    pub(super) image: String,
+    /// A service range of the cluster, once per IP family.
+    #[arg(
+        long = "service-cidr",
+        value_name = "CIDR",
+        default_value = "10.96.0.0/16"
+    )]
+    pub(super) service_cidrs: Vec<ipnet::IpNet>,
 }
 
 #[derive(Debug, Args)]

@@ -13,6 +13,8 @@ mod console;
 #[cfg(feature = "kubernetes")]
 mod crds;
 mod demo;
+#[cfg(feature = "kubernetes")]
+mod deploy;
 mod document;
 mod explain;
 mod failure;
@@ -142,6 +144,8 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
             Command::Run(arguments) => run::run(&arguments, console).await,
             #[cfg(feature = "kubernetes")]
             Command::Crds(arguments) => crds::crds(&arguments, console),
+            #[cfg(feature = "kubernetes")]
+            Command::Deploy(arguments) => deploy::deploy(&arguments, console),
             Command::Reach(arguments) => {
                 let arrives = reach::reach(&arguments, console).await?;
                 return Ok(ExitCode::from(if arrives { 0 } else { EXIT_STOPPED }));

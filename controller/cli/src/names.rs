@@ -30,6 +30,15 @@ pub(super) fn parse_namespace(text: &str) -> Result<String, String> {
     ))
 }
 
+/// Parses the reference of a container image.
+pub(super) fn parse_image(text: &str) -> Result<String, String> {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"._/:@-".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_part) && !text.ends_with(':') {
+        return Ok(text.to_owned());
+    }
+    Err("expected an image: letters, digits and the characters . _ / : @ -".to_owned())
+}
+
 fn is_label(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !text.is_empty() && text.bytes().all(is_inner) && !text.starts_with('-') && !text.ends_with('-')

@@ -30,7 +30,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 pub use manifests::{UnknownDefinition, manifests};
-pub use policy::{AdmissionPolicy, CLUSTER_MANAGER, policies};
+pub use policy::{AdmissionPolicy, CLUSTER_MANAGER, NAMESPACE, cluster_manager_in, policies};
 
 use patchbay_resources::cnc::{
     ClusterNetworkConnect, ClusterNetworkConnectSpec, ClusterNetworkConnectStatus,

@@ -15,10 +15,12 @@ const ROUTER_TUNNEL_KEY: &str = "k8s.ovn.org/connect-router-tunnel-key";
 /// User name of OVN-Kubernetes' cluster manager.
 pub const CLUSTER_MANAGER: &str = "system:serviceaccount:ovn-kubernetes:ovnkube-cluster-manager";
 
-/// User name of the zone controller, in the pods of `ovnkube-node`.
-const ZONE_CONTROLLER_USER: &str = "system:serviceaccount:ovn-kubernetes:ovnkube-node";
-/// Namespace of OVN-Kubernetes, and of the reports.
-const NAMESPACE: &str = "ovn-kubernetes";
+/// Namespace of OVN-Kubernetes: the default of both controllers and of the zones' reports.
+pub const NAMESPACE: &str = "ovn-kubernetes";
+/// Name of the cluster manager's own service account.
+const CLUSTER_ACCOUNT: &str = "patchbay-cluster";
+/// Name of the zone controllers' own service account.
+const ZONE_ACCOUNT: &str = "patchbay-zone";
 /// Prefix of the name of a zone's report and lease, which the name of the node follows.
 const REPORT_NAME_PREFIX: &str = "patchbay-zone-";
 /// Longest node name in bytes that fits into the name of a report. A digest replaces a longer one.
@@ -35,12 +37,22 @@ pub struct AdmissionPolicy {
     pub binding: ValidatingAdmissionPolicyBinding,
 }
 
-/// The policies that belong to the definitions. `manager` is the user name of the cluster manager.
-pub fn policies(manager: &str) -> [AdmissionPolicy; 3] {
+/// User name of Patchbay's cluster manager in a namespace.
+pub fn cluster_manager_in(namespace: &str) -> String {
+    service_account(namespace, CLUSTER_ACCOUNT)
+}
+
+fn service_account(namespace: &str, name: &str) -> String {
+    format!("system:serviceaccount:{namespace}:{name}")
+}
+
+/// The policies that belong to the definitions. `manager` is the user name of the cluster manager,
+/// `namespace` the one of the zone controllers.
+pub fn policies(manager: &str, namespace: &str) -> [AdmissionPolicy; 3] {
     [
         connect_annotations(manager),
         namespace_label(),
-        zone_reports(),
+        zone_reports(namespace),
     ]
 }
 
@@ -134,7 +146,8 @@ fn namespace_label() -> AdmissionPolicy {
 
 /// `ConfigMap`s and leases that zones write. A role cannot limit the names of objects that are
 /// created, so without this policy the token of one node would reach all of the namespace.
-fn zone_reports() -> AdmissionPolicy {
+fn zone_reports(namespace: &str) -> AdmissionPolicy {
+    let user = service_account(namespace, ZONE_ACCOUNT);
     let extra = "request.userInfo.extra";
     let rules = [
         (
@@ -180,7 +193,7 @@ fn zone_reports() -> AdmissionPolicy {
         spec.match_conditions = Some(vec![MatchCondition {
             name: "zones".to_owned(),
             expression: format!(
-                "request.userInfo.username == '{ZONE_CONTROLLER_USER}' && request.namespace == '{NAMESPACE}'"
+                "request.userInfo.username == '{user}' && request.namespace == '{namespace}'"
             ),
         }]);
     }

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use patchbay_crds::{CLUSTER_MANAGER, manifests, policies};
+use patchbay_crds::{CLUSTER_MANAGER, NAMESPACE, manifests, policies};
 
 fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_patchbay"));
@@ -15,10 +15,13 @@ fn definitions_and_policies_are_printed() {
     for (arguments, expected) in [
         (&[][..], manifests(&[], &[])),
         (&["udn", "IPAMClaim"], manifests(&names, &[])),
-        (&["--policies"], manifests(&[], &policies(CLUSTER_MANAGER))),
+        (
+            &["--policies"],
+            manifests(&[], &policies(CLUSTER_MANAGER, NAMESPACE)),
+        ),
         (
             &["--policies", "--manager", "me"],
-            manifests(&[], &policies("me")),
+            manifests(&[], &policies("me", NAMESPACE)),
         ),
     ] {
         let output = run(arguments);

@@ -2,7 +2,7 @@
 
 use kube_cel::cel::Program;
 use kube_cel::cel::{Context, Value as CelValue};
-use patchbay_crds::{AdmissionPolicy, CLUSTER_MANAGER, manifests, policies};
+use patchbay_crds::{AdmissionPolicy, CLUSTER_MANAGER, NAMESPACE, manifests, policies};
 use serde_json::{Value, json};
 
 const SUBNET: &str = "k8s.ovn.org/network-connect-subnet";
@@ -61,7 +61,7 @@ fn annotated(annotations: &[(&str, &str)]) -> Value {
 
 #[test]
 fn objects_with_annotations_of_allocated_values_cannot_be_created() {
-    let [policy, ..] = policies(CLUSTER_MANAGER);
+    let [policy, ..] = policies(CLUSTER_MANAGER, NAMESPACE);
     let message = "ClusterNetworkConnect resources cannot be created with the \"k8s.ovn.org/network-connect-subnet\" or \
                    \"k8s.ovn.org/connect-router-tunnel-key\" annotations. These annotations are managed by the system.";
     for user in [USER, CLUSTER_MANAGER] {
@@ -78,7 +78,7 @@ fn objects_with_annotations_of_allocated_values_cannot_be_created() {
 
 #[test]
 fn the_tunnel_key_is_written_once_by_the_manager() {
-    let [policy, ..] = policies(CLUSTER_MANAGER);
+    let [policy, ..] = policies(CLUSTER_MANAGER, NAMESPACE);
     let message = "The \"k8s.ovn.org/connect-router-tunnel-key\" annotation is immutable once set and can only be added \
                    by the cluster-manager service account.";
     let (none, one, two) = (
@@ -102,7 +102,7 @@ fn the_tunnel_key_is_written_once_by_the_manager() {
 
 #[test]
 fn subnets_are_written_by_the_manager() {
-    let [policy, ..] = policies("someone");
+    let [policy, ..] = policies("someone", NAMESPACE);
     let message = "A regular user must not add, modify, or remove the \"k8s.ovn.org/network-connect-subnet\" annotation \
                    on a ClusterNetworkConnect custom resource.";
     let states = [
@@ -127,7 +127,7 @@ fn subnets_are_written_by_the_manager() {
 
 #[test]
 fn the_label_of_a_namespace_is_there_from_the_start() {
-    let [_, policy, _] = policies(CLUSTER_MANAGER);
+    let [_, policy, _] = policies(CLUSTER_MANAGER, NAMESPACE);
     let namespace = |labels: Value| json!({"metadata": {"name": "blue", "labels": labels}});
     let label = "k8s.ovn.org/primary-user-defined-network";
     let (without, with) = (namespace(json!({"x": "y"})), namespace(json!({label: ""})));
@@ -149,8 +149,8 @@ fn the_label_of_a_namespace_is_there_from_the_start() {
 
 #[test]
 fn zones_write_reports_of_their_own() {
-    let [_, _, policy] = policies(CLUSTER_MANAGER);
-    let zones = "system:serviceaccount:ovn-kubernetes:ovnkube-node";
+    let [_, _, policy] = policies(CLUSTER_MANAGER, NAMESPACE);
+    let zones = "system:serviceaccount:ovn-kubernetes:patchbay-zone";
     let write = |user: &str, namespace: &str, extra: Value, name: &str| {
         let mut request = json!({
             "operation": "CREATE", "namespace": namespace, "userInfo": {"username": user},
@@ -199,14 +199,16 @@ fn zones_write_reports_of_their_own() {
     let (fits, long) = ("n".repeat(239), "n".repeat(240));
     assert_eq!(ours(of_node(&fits), "patchbay-zone-0"), [foreign]);
     assert!(ours(of_node(&long), "patchbay-zone-0").is_empty());
-    // Others are none of its business.
+    // Others are none of its business, OVN-Kubernetes' own controllers included.
+    let node = "system:serviceaccount:ovn-kubernetes:ovnkube-node";
+    assert!(write(node, "ovn-kubernetes", json!(null), "ovnkube-config").is_empty());
     assert!(write(USER, "ovn-kubernetes", json!(null), "ovnkube-config").is_empty());
     assert!(write(zones, "default", json!(null), "x").is_empty());
 }
 
 #[test]
 fn policies_deny_and_stand_behind_the_definitions() {
-    let text = manifests(&[], &policies(CLUSTER_MANAGER)).unwrap();
+    let text = manifests(&[], &policies(CLUSTER_MANAGER, NAMESPACE)).unwrap();
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
     let names: Vec<_> = documents
         .iter()

@@ -12,7 +12,7 @@ use hyper::Request;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use patchbay_crds::{CLUSTER_MANAGER, manifests, policies};
+use patchbay_crds::{CLUSTER_MANAGER, NAMESPACE, manifests, policies};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
@@ -297,7 +297,7 @@ async fn a_real_server_takes_all_definitions_and_policies() {
         let kind = server.define(kind).await;
         server.remove(&kind).await;
     }
-    let text = manifests(&["cnc".to_owned()], &policies(CLUSTER_MANAGER)).unwrap();
+    let text = manifests(&["cnc".to_owned()], &policies(CLUSTER_MANAGER, NAMESPACE)).unwrap();
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
     for mut object in documents {
         let plural = match object["kind"].as_str().unwrap() {

@@ -46,7 +46,7 @@ async fn a_lost_watch_continues_where_it_ended() {
         let requests = bed.api().requests();
         requests
             .iter()
-            .filter(|one| one.user == "ovnkube-node" && one.path.ends_with("/nodes"))
+            .filter(|one| one.user == "patchbay-zone" && one.path.ends_with("/nodes"))
             .count()
     };
     // A list, a watch, and a second watch from where the first one ended.

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
 use kube::ResourceExt;
-use patchbay_crds::{CLUSTER_MANAGER, manifests, policies};
+use patchbay_crds::{NAMESPACE, cluster_manager_in, manifests, policies};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -58,10 +58,11 @@ fn is_understood(arguments: &[String]) {
 #[test]
 fn the_definitions_equal_the_output_of_the_command() {
     let names = ["cnc".to_owned()];
-    let printed = manifests(&names, &policies(CLUSTER_MANAGER)).unwrap();
+    let manager = cluster_manager_in(NAMESPACE);
+    let printed = manifests(&names, &policies(&manager, NAMESPACE)).unwrap();
     assert!(
         read("crds.yaml") == printed,
-        "update it: patchbay crds cnc --policies > controller/deploy/crds.yaml"
+        "update it: patchbay crds cnc --policies --manager {manager} > controller/deploy/crds.yaml"
     );
 }
 
@@ -73,10 +74,66 @@ fn the_manifests_arguments_are_valid() {
     is_understood(&arguments(
         &deployment["spec"]["template"]["spec"]["containers"][0],
     ));
-    let sidecar: Value = serde_saphyr::from_str(&read("sidecar.yaml")).unwrap();
+    let sets = objects::<DaemonSet>("zone.yaml", "DaemonSet");
+    assert_eq!(sets.len(), 1);
+    let set = serde_json::to_value(&sets[0]).unwrap();
     is_understood(&arguments(
-        &sidecar["spec"]["template"]["spec"]["containers"][0],
+        &set["spec"]["template"]["spec"]["containers"][0],
     ));
+}
+
+fn deploy(more: &[&str]) -> String {
+    let output = patchbay(&["deploy"]).args(more).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_command_prints_the_files() {
+    let files = ["crds.yaml", "rbac.yaml", "cluster.yaml", "zone.yaml"].map(read);
+    assert_eq!(deploy(&[]), files.join("---\n"));
+}
+
+#[test]
+fn one_argument_moves_both_controllers_to_another_namespace() {
+    let text = deploy(&[
+        "--namespace=net-system",
+        "--image=registry.example:5000/patchbay:v2",
+        "--service-cidr=10.1.0.0/16",
+        "--service-cidr=fd01::/112",
+    ]);
+    assert!(!text.contains("ovn-kubernetes\n") && !text.contains("ovn-kubernetes:"));
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    let mut namespaces = std::collections::BTreeSet::new();
+    let mut accounts = std::collections::BTreeSet::new();
+    for object in &objects {
+        let namespace = object["metadata"]["namespace"].as_str();
+        namespaces.extend(namespace.map(str::to_owned));
+        for subject in object["subjects"].as_array().into_iter().flatten() {
+            assert_eq!(subject["namespace"], "net-system");
+            accounts.insert(subject["name"].as_str().unwrap().to_owned());
+        }
+        let pod = &object["spec"]["template"]["spec"];
+        if pod.is_object() {
+            accounts.insert(pod["serviceAccountName"].as_str().unwrap().to_owned());
+            let container = &pod["containers"][0];
+            assert_eq!(container["image"], "registry.example:5000/patchbay:v2");
+            let arguments = arguments(container);
+            assert!(arguments.ends_with(&[
+                "--service-cidr=10.1.0.0/16".to_owned(),
+                "--service-cidr=fd01::/112".to_owned(),
+            ]));
+        }
+    }
+    // Events about objects without a namespace belong to the namespace "default".
+    assert!(namespaces.into_iter().eq(["default", "net-system"]));
+    let made = objects.iter().filter(|one| one["kind"] == "ServiceAccount");
+    let made = made.map(|one| one["metadata"]["name"].as_str().unwrap().to_owned());
+    assert_eq!(made.collect::<std::collections::BTreeSet<_>>(), accounts);
+    for user in ["patchbay-zone", "patchbay-cluster"] {
+        let user = format!("system:serviceaccount:net-system:{user}");
+        assert!(text.contains(&user), "the policies name {user}");
+    }
 }
 
 #[test]
@@ -172,6 +229,7 @@ async fn the_roles_allow_all_requests_and_little_else() {
                 "clusternetworkconnects patch",
                 "clusternetworkconnects watch",
                 "clusternetworkconnects/status patch",
+                "clusteruserdefinednetworks list",
                 "configmaps list",
                 "configmaps watch",
                 "leases create",
@@ -185,6 +243,8 @@ async fn the_roles_allow_all_requests_and_little_else() {
                 "network-attachment-definitions watch",
                 "nodes list",
                 "nodes watch",
+                "services list",
+                "userdefinednetworks list",
             ],
         ),
     ] {

@@ -15,8 +15,8 @@ async fn a_cluster_is_explained() {
     bed.connect().await;
     bed.until_allocated(2).await;
     let folder = tempfile::tempdir().unwrap();
-    // With the rights of a sidecar.
-    let config = kubeconfig_as("ovnkube-node", folder.path(), &bed.api().url());
+    // With the rights of the cluster manager.
+    let config = kubeconfig_as("patchbay-cluster", folder.path(), &bed.api().url());
     let explain = |more: &[&str]| {
         let mut command = patchbay(&["explain", "cnc", CONNECT]);
         command.arg("--kubeconfig").arg(&config).args(more);

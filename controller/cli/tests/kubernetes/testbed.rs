@@ -402,8 +402,8 @@ impl Testbed {
         };
         // A client of its own, like another process, with the rights of the service accounts.
         let accounts = [
-            cluster.then_some("ovnkube-cluster-manager"),
-            zone.map(|_| "ovnkube-node"),
+            cluster.then_some("patchbay-cluster"),
+            zone.map(|_| "patchbay-zone"),
         ];
         let accounts: Vec<&str> = accounts.into_iter().flatten().collect();
         let client = self.api.as_ref();
