@@ -257,7 +257,7 @@ fn unreadable_annotations(errors: &[NodeError]) -> UnreadableAnnotations {
             NodeErrorReason::Id(_) => unreadable.id = true,
             NodeErrorReason::Json(_) => unreadable.subnets = UnreadableSubnets::All,
             NodeErrorReason::Subnets { network, .. } | NodeErrorReason::Refused { network, .. } => {
-                unreadable.subnets.insert(network)
+                unreadable.subnets.insert(network);
             }
         }
     }
