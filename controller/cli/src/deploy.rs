@@ -9,7 +9,7 @@ use super::args::Deploy;
 use super::console::Console;
 use super::failure::Failure;
 
-/// Accounts and roles, the cluster manager's Deployment, the zone controllers' DaemonSet.
+/// Accounts and roles, the cluster manager's Deployment, the zone controllers' `DaemonSet`.
 const MANIFESTS: [&str; 3] = [
     include_str!("../../deploy/rbac.yaml"),
     include_str!("../../deploy/cluster.yaml"),
@@ -32,10 +32,11 @@ pub(super) fn deploy(arguments: &Deploy, console: &mut Console<'_>) -> Result<()
     console.output.write_all(definitions.as_bytes())?;
     let namespace = format!("namespace: {namespace}\n");
     let image = format!("image: {image}\n");
-    let ranges = service_cidrs.iter();
-    let ranges: String = ranges
+    let range_lines: Vec<String> = service_cidrs
+        .iter()
         .map(|range| format!("        - --service-cidr={range}\n"))
         .collect();
+    let ranges = range_lines.concat();
     for manifest in MANIFESTS {
         let text = manifest
             .replace(&format!("namespace: {}\n", crd::NAMESPACE), &namespace)
