@@ -14,7 +14,8 @@ use tokio::time::sleep;
 use super::console::Console;
 use super::failure::Failure;
 use super::file_watcher::FileWatcher;
-use super::lab_args::{CheckFormat, Lab as Arguments};
+use super::lab_args::{CheckFormat, Lab as Arguments, LabCommand};
+use super::lab_fetch;
 use super::lab_prompt::{self, Next};
 use super::stop::Stop;
 use super::zones::now;
@@ -30,8 +31,13 @@ impl From<LabError> for Failure {
     }
 }
 
-/// Runs a lab until Ctrl-C, or checks all questions. Returns `false` if an answer differs.
+/// Runs a lab until Ctrl-C, or checks all questions, or fetches a release of OVN. Returns `false`
+/// if an answer differs.
 pub(super) async fn lab(arguments: &Arguments, console: &mut Console<'_>) -> Result<bool, Failure> {
+    if let Some(LabCommand::Fetch(arguments)) = &arguments.command {
+        lab_fetch::fetch(arguments, console)?;
+        return Ok(true);
+    }
     let mut stop = Stop::new()?;
     let release =
         Release::find(arguments.ovn.as_deref()).map_err(|error| Failure::Lab(error.to_string()))?;

@@ -2,12 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
+
+use patchbay_releases::Suite;
 
 use super::ranges::ClusterRanges;
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct Lab {
+    #[command(subcommand)]
+    pub(super) command: Option<LabCommand>,
     /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input.
     /// Hidden entries of folders and symbolic links to other folders are skipped.
     #[arg(short = 'f', long = "filename", value_name = "PATH", required = true, num_args = 1..)]
@@ -29,6 +34,25 @@ pub(super) struct Lab {
     pub(super) output: CheckFormat,
     #[command(flatten)]
     pub(super) ranges: ClusterRanges,
+}
+
+/// Command about labs.
+#[derive(Debug, Subcommand)]
+pub(super) enum LabCommand {
+    /// Download OVN and Open vSwitch of a Debian suite into a folder for --ovn.
+    ///
+    /// Packages are unpacked with apt and dpkg, and not installed. That needs no root.
+    Fetch(Fetch),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Fetch {
+    /// Debian suite: sid has the newest release, trixie has OVN 25.03.
+    #[arg(long, value_name = "NAME", default_value = "sid")]
+    pub(super) suite: Suite,
+    /// New folder. Default: ovn-SUITE.
+    #[arg(long, value_name = "DIR")]
+    pub(super) into: Option<PathBuf>,
 }
 
 /// Output format of a check.

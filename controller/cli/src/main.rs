@@ -25,6 +25,8 @@ mod lab;
 #[cfg(feature = "lab")]
 mod lab_args;
 #[cfg(feature = "lab")]
+mod lab_fetch;
+#[cfg(feature = "lab")]
 mod lab_prompt;
 mod log_writer;
 mod manifest_limit;

@@ -98,8 +98,8 @@ pub enum Limit {
 pub enum ReleaseError {
     /// A program is missing.
     #[error(
-        "{program} not found in {place}; OVN and Open vSwitch have to be installed, or unpacked into a \
-         folder for `--ovn`"
+        "{program} not found in {place}; OVN and Open vSwitch have to be installed, or fetched into a \
+         folder for `--ovn` with: patchbay lab fetch"
     )]
     NoProgram {
         /// Name of the program.
@@ -403,7 +403,7 @@ mod tests {
         let error = Release::find(Some(folder.path())).unwrap_err().to_string();
         assert!(error.starts_with("ovn-northd not found in /"), "{error}");
         assert!(
-            error.contains("installed, or unpacked into a folder"),
+            error.contains("fetched into a folder for `--ovn` with: patchbay lab fetch"),
             "{error}"
         );
     }
