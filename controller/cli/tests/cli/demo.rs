@@ -165,7 +165,7 @@ fn the_real_nbctl_prints_the_same() {
     for (target, expected) in [
         (
             "nowhere",
-            "cannot listen on nowhere: expected punix:PATH or ptcp:PORT",
+            "cannot listen on nowhere: expected punix:PATH, ptcp:PORT",
         ),
         (
             "punix:/none/nb.sock",
