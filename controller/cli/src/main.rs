@@ -158,7 +158,7 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
                 return Ok(ExitCode::from(if agrees { 0 } else { lab::EXIT_DIFFERS }));
             }
             Command::Plan(arguments) => {
-                let is_unchanged = plan::plan(&arguments, console).await?;
+                let is_unchanged = Box::pin(plan::plan(&arguments, console)).await?;
                 return Ok(ExitCode::from(if is_unchanged { 0 } else { EXIT_CHANGES }));
             }
         }?;
