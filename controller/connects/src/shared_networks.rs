@@ -180,7 +180,7 @@ fn notices_about(others: &[Sharing<'_, '_>], connect: &str) -> Vec<Notice> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use patchbay_model::{Connect, ConnectInput, ConnectSubnetMap};
+    use patchbay_model::{Connect, ConnectInput};
     use proptest::collection::{btree_set, vec};
     use proptest::prelude::*;
 
