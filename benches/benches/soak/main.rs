@@ -50,7 +50,7 @@ fn main() -> Result<()> {
         .find(|argument| argument.contains('/'));
     let server = SoakServer::start(given.map(PathBuf::from))?;
     let is_over = AtomicBool::new(false);
-    let (mut kills, mut faults, mut attacks) = (0, 0, BTreeMap::new());
+    let (mut kills, mut faults, mut rounds, mut attacks) = (0, 0, 0, BTreeMap::new());
     let mut reports = Vec::new();
     thread::scope(|scope| -> Result<()> {
         let writers: Vec<_> = (0..WRITERS)
@@ -78,7 +78,9 @@ fn main() -> Result<()> {
         let mut killed = begin;
         while begin.elapsed() < duration {
             thread::sleep(FAULT_INTERVAL);
-            faults += usize::from(server.set_next_fault(faults).is_ok());
+            // Fails while the server is being started again.
+            faults += usize::from(server.set_next_fault(rounds).is_ok());
+            rounds += 1;
             if killed.elapsed() > LIFE {
                 server.restart(kills)?;
                 kills += 1;

@@ -86,7 +86,7 @@ impl SoakServer {
             json!({"drop_after_sent": {"bytes": 40}}),
             json!({"lose_reply": "crashed"}),
             json!({"drop_after_received": {"bytes": 100}}),
-            json!({"fail_commit": {"error": {"error": "I/O error"}}}),
+            json!({"fail_commit": {"error": "I/O error"}}),
         ];
         let fault = &faults[number % faults.len()];
         let control = {
