@@ -29,6 +29,7 @@ pub(crate) struct Program {
 #[derive(Debug)]
 struct Subcommand {
     name: String,
+    /// Flags of the subcommand and of its own subcommands.
     flags: BTreeSet<String>,
 }
 
@@ -66,9 +67,14 @@ impl Program {
             name,
             flags: flags(&main),
             subcommands: subcommands
-                .map(|name| Subcommand {
-                    flags: flags(&help(&[&name])),
-                    name,
+                .map(|name| {
+                    let text = help(&[&name]);
+                    let nested = names(&text).into_iter().filter(|name| name != "help");
+                    let nested = nested.flat_map(|nested| flags(&help(&[&name, &nested])));
+                    Subcommand {
+                        flags: flags(&text).into_iter().chain(nested).collect(),
+                        name,
+                    }
                 })
                 .collect(),
         };
