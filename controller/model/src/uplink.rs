@@ -92,7 +92,7 @@ impl Uplink {
     }
 
     /// The uplink of a node whose manifest does not name one. The node's address is the one of its
-    /// id in [`DERIVED_RANGES`], and the first address of the range is the next hop.
+    /// id in the ranges of kind's clusters, and the first address of the range is the next hop.
     pub fn derived(id: NodeId) -> Self {
         let nth = |range: &IpNet, n: u128| {
             let address = nth_address(*range, n)?;
