@@ -104,7 +104,6 @@ mod tests {
         }
         let ovn_kubernetes = [
             "AdminPolicyBasedExternalRoute",
-            "EgressFirewall",
             "EgressIP",
             "EgressQoS",
             "EgressService",
@@ -120,7 +119,6 @@ mod tests {
             ("serving.knative.dev", "Service"),
             ("longhorn.io", "Node"),
             ("k8s.cni.cncf.io", "IPAMClaim"),
-            ("k8s.cni.cncf.io", "MultiNetworkPolicy"),
             ("policy.networking.k8s.io", "ClusterNetworkPolicy"),
         ] {
             assert_eq!(find_misspelling(group, kind), None, "{group} {kind}");
