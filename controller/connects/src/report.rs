@@ -13,6 +13,9 @@ const MAX_NAMED_NETWORKS: usize = 10;
 /// counted.
 const MAX_NAMED_PENDING: usize = 3;
 
+/// Version of the first Northbound schema of an OVN with remote router ports (25.03).
+const REMOTE_ROUTER_PORTS: &str = "7.11.0";
+
 /// Reason why a pass changes no row of a connect.
 #[derive(Debug, Error)]
 pub enum HeldReason {
@@ -65,6 +68,12 @@ pub enum NetworkSkip {
         "the Northbound database does not know the ACL action \"pass\", which service-only connectivity needs"
     )]
     NoPassAction,
+    /// OVN is older than its remote router ports (25.03). The network has its rows, but packets
+    /// between its pods on one node and connected networks on another node are lost.
+    #[error(
+        "packets to and from its pods on other nodes are lost, because OVN has remote router ports since 25.03 (Northbound schema {REMOTE_ROUTER_PORTS}; this one has version {0})"
+    )]
+    NoRemoteRouterPorts(String),
 }
 
 /// Reason why a network is not connected on one node.
@@ -202,7 +211,7 @@ pub struct ConnectedNetwork {
     pub routes: usize,
 }
 
-/// Network that is not connected.
+/// Network that is not connected, or whose pods are not reached on other nodes.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SkippedNetwork {
     /// Network's key in the subnet annotation.
@@ -250,7 +259,7 @@ pub struct ConnectReport {
     pub held: Option<HeldReason>,
     /// Connected networks, ordered by id.
     pub connected: Vec<ConnectedNetwork>,
-    /// Networks that are not connected.
+    /// Networks that are not connected, or whose pods are not reached on other nodes.
     pub skipped_networks: Vec<SkippedNetwork>,
     /// Nodes on which connected networks are not fully connected.
     pub skipped_nodes: Vec<SkippedNode>,

@@ -77,6 +77,9 @@ impl Reason {
                 "Northbound schema".to_owned(),
                 Some("table ACL, column action".to_owned()),
             ),
+            NetworkSkip::NoRemoteRouterPorts(_) => {
+                ("Northbound schema".to_owned(), Some("version".to_owned()))
+            }
         };
         Self::new(reason, object, field)
     }

@@ -4,7 +4,7 @@ use super::ConnectState;
 use crate::desired::PlanContext;
 use crate::part::LinkId;
 use crate::report::{
-    ConnectReport, ConnectedNetwork, NodeSkip, Notice, SkippedNetwork, SkippedNode,
+    ConnectReport, ConnectedNetwork, NetworkSkip, NodeSkip, Notice, SkippedNetwork, SkippedNode,
 };
 use patchbay_model::{Connect, NetworkId, NodeId, Topology};
 
@@ -24,7 +24,7 @@ impl ConnectState {
         ConnectReport {
             held: None,
             connected: self.connected(),
-            skipped_networks: self.skipped_networks(),
+            skipped_networks: self.skipped_networks(context),
             skipped_nodes: self.skipped_nodes(context),
             notices,
         }
@@ -46,7 +46,8 @@ impl ConnectState {
             .collect()
     }
 
-    fn skipped_networks(&self) -> Vec<SkippedNetwork> {
+    fn skipped_networks(&self, context: &PlanContext<'_>) -> Vec<SkippedNetwork> {
+        let without_remote_ports = context.version_without_remote_ports();
         let unknown = self
             .unknown
             .iter()
@@ -56,10 +57,14 @@ impl ConnectState {
                 reason: reason.clone(),
             });
         let unconnected = self.members.values().filter_map(|member| {
+            let lost = || {
+                let version = without_remote_ports.filter(|_| member.topology == Topology::Layer3);
+                version.map(|version| NetworkSkip::NoRemoteRouterPorts(version.to_owned()))
+            };
             Some(SkippedNetwork {
                 owner: member.owner_key(),
                 network: Some(member.name.clone()),
-                reason: member.obstacle.clone()?,
+                reason: member.obstacle.clone().or_else(lost)?,
             })
         });
         let mut skipped: Vec<SkippedNetwork> = unknown.chain(unconnected).collect();

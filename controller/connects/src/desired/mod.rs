@@ -56,6 +56,13 @@ impl PlanContext<'_> {
         self.inputs.nodes.contains_key(&self.inputs.zone)
     }
 
+    /// Version of the Northbound schema if packets between nodes are lost, because OVN has no remote
+    /// router ports. `None`: OVN has them, or there is only one node.
+    pub(super) fn version_without_remote_ports(&self) -> Option<&str> {
+        let version = self.index.version_without_remote_ports()?;
+        self.nodes.ids().nth(1).map(|_| version)
+    }
+
     /// True if the zone's node exists and has no id.
     pub(super) fn lacks_local_id(&self) -> bool {
         let local = self.inputs.nodes.get(&self.inputs.zone);

@@ -39,6 +39,10 @@ pub(super) use owned::{Owned, OwnedParts};
 pub(super) use table_kind::TableKind;
 pub(super) use touched::Touched;
 
+/// Version (major, minor) of the first Northbound schema of an OVN with remote router ports (25.03).
+/// The ports changed nothing in the schema, so nothing else shows them.
+const REMOTE_ROUTER_PORTS: (u32, u32) = (7, 11);
+
 /// Table of the index.
 #[derive(Clone, Copy, Debug)]
 struct IndexedTable {
@@ -236,6 +240,16 @@ impl Index {
     /// Load balancers of a network's services.
     pub(super) fn load_balancers(&self, network: &str) -> Option<&BTreeSet<Ref<LoadBalancer>>> {
         self.load_balancers.get(network)
+    }
+
+    /// Version of the schema if OVN has no remote router ports with it. `None`: OVN has them.
+    pub(super) fn version_without_remote_ports(&self) -> Option<&str> {
+        let version = &self.snapshot.schema().version;
+        let mut numbers = version.split('.').map(str::parse::<u32>);
+        let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
+            return None;
+        };
+        ((major, minor) < REMOTE_ROUTER_PORTS).then_some(version)
     }
 
     /// True if the schema has the ACL action `pass`.

@@ -1,6 +1,9 @@
 //! Networks and nodes beyond a limit: they alone are skipped, and reported.
 
-use patchbay_schemas::nb::{LogicalRouterPort, LogicalRouterStaticRoute};
+use std::sync::Arc;
+
+use patchbay_schemas::nb::{self, LogicalRouterPort, LogicalRouterStaticRoute};
+use patchbay_schemas::schema::DatabaseSchema;
 use serde_json::json;
 
 use crate::world::World;
@@ -145,4 +148,33 @@ fn an_unreadable_annotation_changes_no_row() {
     world.pass();
     // The key is remembered; the empty annotation connects nothing.
     assert_eq!(world.count::<LogicalRouterPort>(), 0);
+}
+
+#[test]
+fn lost_packets_between_nodes_are_reported_for_an_old_schema() {
+    for (version, is_old) in [("7.0.0", true), ("7.10.9", true), ("7.11.0", false)] {
+        let text = nb::SCHEMA_TEXT.replacen("\"7.19.0\"", &format!("\"{version}\""), 1);
+        let schema = Arc::new(DatabaseSchema::parse(text.as_bytes()).unwrap());
+        assert_eq!(schema.version, version);
+        let mut world = World::with_schema(schema);
+        world.add_layer3("red", 1, &["10.1.0.0/16"]);
+        world.add_layer2("blue", 2, &["10.2.0.0/16"]);
+        world.add_node("n1", 2);
+        let subnets = [
+            ("layer3_1", "192.168.0.0/24"),
+            ("layer2_2", "192.168.1.0/31"),
+        ];
+        world.connect("c", &["PodNetwork"], &subnets);
+        assert!(world.pass_of_c().is_complete(), "one node, {version}");
+        world.add_node("n2", 3);
+        let report = world.pass_of_c();
+        assert_eq!(report.connected.len(), 2, "the rows are there");
+        assert_eq!(report.is_complete(), !is_old, "{version}");
+        if is_old {
+            let expected = format!(
+                "network red: packets to and from its pods on other nodes are lost, because OVN has remote router ports since 25.03 (Northbound schema 7.11.0; this one has version {version})"
+            );
+            assert_eq!(report.messages(), [expected]);
+        }
+    }
 }
