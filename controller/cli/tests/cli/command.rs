@@ -9,6 +9,11 @@ pub(crate) fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/blue-green")
 }
 
+/// The Northbound schema that Patchbay is made for. Older ones lack features that `apply` warns of.
+pub(crate) fn nb_schema() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas/ovn-nb.ovsschema")
+}
+
 pub(crate) fn patchbay() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_patchbay"));
     command.env_remove("RUST_LOG");

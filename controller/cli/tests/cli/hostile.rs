@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use ovsdb_sim::testing::{RealServer, installed_nb_schema, nbctl};
+use ovsdb_sim::testing::{RealServer, nbctl};
 
-use crate::command::{Run, example, run, run_on};
+use crate::command::{Run, example, nb_schema, run, run_on};
 
 /// Asserts that every line of standard error begins as the command's own lines do, and that no
 /// character is there that a terminal interprets.
@@ -42,7 +42,7 @@ fn names_kinds_and_fields_cannot_write_lines_of_their_own() {
 
 #[test]
 fn rows_of_a_plan_are_printed_as_ovn_nbctl_prints_them() {
-    let server = RealServer::start([installed_nb_schema()]);
+    let server = RealServer::start([nb_schema()]);
     let arguments = format!("--zone ovn-worker2 --nb {}", server.remote());
     run(&format!("apply {arguments}"), &[&example()]).succeeded();
     let port = "crtor-blue-green-connect_cluster_udn_blue-network_ovn-worker2";

@@ -1,8 +1,8 @@
 //! Networks of which one cannot be had: the others are.
 
-use ovsdb_sim::testing::{RealServer, ScratchDir, installed_nb_schema, nbctl};
+use ovsdb_sim::testing::{RealServer, ScratchDir, nbctl};
 
-use crate::command::{Run, run_on};
+use crate::command::{Run, nb_schema, run_on};
 
 /// Two nodes, three namespaces, and a connect of everything in them.
 const CLUSTER: &str = "
@@ -45,7 +45,7 @@ fn layer3(name: &str, label: &str, cidr: &str) -> String {
 
 /// Applies to a real server and to an embedded database, which must not be of another opinion.
 fn apply(manifests: &str) -> (Run, String) {
-    let server = RealServer::start([installed_nb_schema()]);
+    let server = RealServer::start([nb_schema()]);
     let real = run_on(
         &format!("apply --zone n1 --nb {}", server.remote()),
         manifests,

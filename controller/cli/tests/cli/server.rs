@@ -4,7 +4,7 @@ use std::fs;
 
 use ovsdb_sim::testing::{RealServer, ScratchDir, installed_nb_schema, nbctl};
 
-use crate::command::{example, example_text, run, run_on, section};
+use crate::command::{example, example_text, nb_schema, run, run_on, section};
 use crate::demo::{ROUTER, is_as_documented};
 
 fn print(server: &RealServer, arguments: &[&str]) -> String {
@@ -24,7 +24,7 @@ fn log_length(server: &RealServer) -> u64 {
 
 #[test]
 fn a_server_ends_up_as_the_documents_show() {
-    let server = RealServer::start([installed_nb_schema()]);
+    let server = RealServer::start([nb_schema()]);
     let planned = run(&on(&server, "plan"), &[&example()]);
     assert_eq!((planned.code, &*planned.stderr), (Some(2), ""));
     let before = log_length(&server);
@@ -63,7 +63,7 @@ fn a_server_ends_up_as_the_documents_show() {
 
 #[test]
 fn a_plan_names_deletions_and_apply_makes_them() {
-    let server = RealServer::start([installed_nb_schema()]);
+    let server = RealServer::start([nb_schema()]);
     run(&on(&server, "apply"), &[&example()]).succeeded();
     let others = ["1-cluster.yaml", "2-networks.yaml"].map(|file| example().join(file));
     let others = [&*others[0], &*others[1]];
@@ -98,7 +98,7 @@ fn a_plan_names_deletions_and_apply_makes_them() {
 #[test]
 fn a_network_that_is_dropped_between_two_runs_is_disconnected() {
     let (server, folder) = (
-        RealServer::start([installed_nb_schema()]),
+        RealServer::start([nb_schema()]),
         ScratchDir::new(),
     );
     let apply = format!(
@@ -131,7 +131,7 @@ fn a_network_that_is_dropped_between_two_runs_is_disconnected() {
 
 #[test]
 fn foreign_rows_stay() {
-    let server = RealServer::start([installed_nb_schema()]);
+    let server = RealServer::start([nb_schema()]);
     run(&on(&server, "apply"), &[&example()]).succeeded();
     let router = "cluster_udn_blue.network_ovn_cluster_router";
     let switch = "cluster_udn_blue.network_ovn-worker2";
@@ -194,4 +194,26 @@ fn a_run_that_cannot_start_keeps_no_state() {
     assert_eq!(failed.code, Some(1));
     assert!(failed.stderr.contains("none"), "{}", failed.stderr);
     assert!(!state.exists());
+}
+
+/// The schema of OVN 23.03, which has neither remote router ports nor ACL action `pass`.
+#[test]
+fn lost_packets_between_nodes_of_an_old_release_are_warned_of() {
+    let server = RealServer::start([installed_nb_schema()]);
+    let lost = "packets to and from its pods on other nodes are lost";
+    let applied = run(&on(&server, "apply"), &[&example()]);
+    assert_eq!(applied.code, Some(0), "{}", applied.stderr);
+    is_as_documented(&applied.stdout);
+    let planned = run(&on(&server, "plan"), &[&example()]);
+    assert_eq!(planned.code, Some(0), "{}", planned.stderr);
+    let explain = on(&server, "explain cnc blue-green-connect");
+    let explained = run(&explain, &[&example()]).succeeded();
+    for network in ["cluster_udn_blue-network", "cluster_udn_green-network"] {
+        let warning = format!("network {network}: {lost}");
+        for stderr in [&applied.stderr, &planned.stderr] {
+            assert!(stderr.contains(&warning), "{stderr}");
+        }
+        assert!(explained.contains(network), "{explained}");
+    }
+    assert_eq!(explained.matches(lost).count(), 2, "{explained}");
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing::{ScratchDir, installed_nb_schema, nbctl, program};
+use ovsdb_sim::testing::{ScratchDir, nbctl, program};
 
-use crate::command::{Run, example, run, section};
+use crate::command::{Run, example, nb_schema, run, section};
 use crate::demo::{ROUTER, is_as_documented};
 
 /// Keys that the tests of the client have, too.
@@ -41,7 +41,7 @@ impl Server {
         let database = folder.path().join("db");
         let created = Command::new(program("ovsdb-tool"))
             .arg("create")
-            .args([&database, &installed_nb_schema()])
+            .args([&database, &nb_schema()])
             .status();
         assert!(created.unwrap().success());
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
