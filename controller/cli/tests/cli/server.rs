@@ -97,10 +97,7 @@ fn a_plan_names_deletions_and_apply_makes_them() {
 
 #[test]
 fn a_network_that_is_dropped_between_two_runs_is_disconnected() {
-    let (server, folder) = (
-        RealServer::start([nb_schema()]),
-        ScratchDir::new(),
-    );
+    let (server, folder) = (RealServer::start([nb_schema()]), ScratchDir::new());
     let apply = format!(
         "{} --state {}",
         on(&server, "apply"),
