@@ -3,6 +3,7 @@
 //!
 //! All networks are cluster-wide, of topology layer3 and IPv4. A "link" is one network on one node.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -12,9 +13,9 @@ use anyhow::Result;
 use jiff::Timestamp;
 use patchbay_allocate::networks;
 use patchbay_app::northbound::{Embedded, Northbound as _};
-use patchbay_model::{ClusterSettings, NodeObject};
+use patchbay_model::{ClusterSettings, Node, NodeObject, NodeSubnetOwners};
 use patchbay_networks::{NetworkController, ZoneNetworks};
-use patchbay_resources::conversion::network_objects;
+use patchbay_resources::conversion::{self, network_objects};
 use patchbay_resources::manifests::{Inventory, read_manifests};
 use patchbay_resources::object::Time;
 use patchbay_rows::Counts;
@@ -115,6 +116,8 @@ pub struct NetworksZone {
     northbound: Embedded,
     controller: NetworkController,
     networks: ZoneNetworks,
+    nodes: BTreeMap<String, Node>,
+    owners: NodeSubnetOwners,
 }
 
 /// Costs of one pass: CPU time, or wall-clock time below 50 ms.
@@ -153,6 +156,8 @@ impl NetworksZone {
             northbound: Embedded::new(1)?,
             controller: NetworkController::default(),
             networks: ZoneNetworks::default(),
+            nodes: BTreeMap::new(),
+            owners: NodeSubnetOwners::default(),
         })
     }
 
@@ -163,8 +168,15 @@ impl NetworksZone {
     pub fn pass(&mut self, cluster: &Inventory) -> Result<NetworksPass> {
         let watch = Stopwatch::start()?;
         let settings = ClusterSettings::default();
-        self.networks = ZoneNetworks::read(&network_objects(cluster), ZONE, &settings);
+        let objects = network_objects(cluster);
+        self.networks = ZoneNetworks::read(&objects, ZONE, &settings);
         let read = watch.stop()?;
+        let nodes = cluster
+            .nodes
+            .iter()
+            .map(|(_, node)| conversion::node(&node.object).0);
+        self.nodes = nodes.map(|node| (node.name.clone(), node)).collect();
+        self.owners = NodeSubnetOwners::of_nodes(objects.networks.iter(), self.nodes.values());
         let skipped = self.networks.skipped();
         anyhow::ensure!(skipped.is_empty(), "{skipped:?}");
         self.controller = NetworkController::default();
@@ -179,11 +191,21 @@ impl NetworksZone {
         let mut nodes = cluster.nodes.iter();
         let object = nodes.find(|(key, _)| key.name == node);
         let watch = Stopwatch::start()?;
+        if let Some(former) = self.nodes.remove(node) {
+            self.owners.remove(&former);
+        }
         match object {
-            Some((_, object)) => self.networks.put_node(NodeObject {
-                name: node,
-                annotations: object.object.metadata.annotations.as_ref(),
-            }),
+            Some((_, object)) => {
+                let read = conversion::node(&object.object).0;
+                self.owners.add(&read);
+                self.nodes.insert(node.to_owned(), read);
+                let object = NodeObject {
+                    name: node,
+                    created: None,
+                    annotations: object.object.metadata.annotations.as_ref(),
+                };
+                self.networks.put_node(object, &self.owners);
+            }
             None => self.networks.remove_node(node),
         }
         let read = watch.stop()?;

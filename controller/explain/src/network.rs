@@ -154,6 +154,13 @@ impl<'a> ConnectState<'a> {
                             Some(SkipReason::NoNodeSubnets) => {
                                 (true, self.of_node(&NodeSkip::NoSubnet, zone))
                             }
+                            Some(SkipReason::UnreadableSubnets) => {
+                                (true, self.of_node(&NodeSkip::UnreadableSubnets, zone))
+                            }
+                            Some(SkipReason::RefusedSubnet(refusal)) => {
+                                let skip = NodeSkip::RefusedSubnet(refusal.clone());
+                                (true, self.of_node(&skip, zone))
+                            }
                             Some(reason) => {
                                 (is_somewhere, Reason::of_rows(reason, definition, object))
                             }

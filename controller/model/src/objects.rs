@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use jiff::Timestamp;
+
 use super::networks::{AttachmentDefinition, NadKey, Networks};
 
-/// Name and annotations of a node.
+/// Name, creation time and annotations of a node.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeObject<'a> {
     /// Name of the node.
     pub name: &'a str,
+    /// Creation time of the node; `None`: the node comes from a manifest.
+    pub created: Option<Timestamp>,
     /// Annotations of the node; `None`: the node has no annotations.
     pub annotations: Option<&'a BTreeMap<String, String>>,
 }

@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use ipnet::IpNet;
 use patchbay_engine::db::Snapshot;
-use patchbay_rows::{Capability, Change, Engine, Layout, PartRows, PlanError, Reader};
-use patchbay_schemas::nb::Acl;
+use patchbay_rows::{Capability, Change, Engine, Layout, PartRow, PartRows, PlanError, Reader};
+use patchbay_schemas::nb::{Acl, LogicalRouterStaticRoute};
 use patchbay_schemas::uuids::UuidSource;
 
 use super::inputs::{NetworkCell, ZoneNetworks};
@@ -307,8 +308,25 @@ impl Topologies {
         rows: &mut Rows,
     ) {
         let tables = &self.tables;
+        if self.is_shared_database(reader) {
+            rows.keep_rest();
+        }
         read_network(reader, prefix);
         let inputs = reader.read(&NetworkCell::Node(node.clone()));
+        if !inputs.has_prefix(prefix) && reader.read(&NetworkCell::Unread).is_unread(prefix)
+            || inputs.lacks_place(prefix)
+        {
+            return rows.keep_rest();
+        }
+        for row in reader.owned() {
+            let mut routers = reader.holders(tables.routes_of_router, row);
+            if !routers.all(|router| router.name().starts_with(&**prefix))
+                || route_prefix(reader, row)
+                    .is_some_and(|route| inputs.retains_route(prefix, node, route))
+            {
+                rows.keep(row);
+            }
+        }
         let Some(made) = inputs.remote_rows_of_prefix(prefix, node) else {
             return;
         };
@@ -350,6 +368,12 @@ impl Topologies {
             }
         }
     }
+}
+
+/// Prefix of a route. `None`: it is no subnet.
+fn route_prefix(reader: &Reader<'_, Topologies>, row: PartRow<'_>) -> Option<IpNet> {
+    let route: LogicalRouterStaticRoute = reader.typed(row.view()).ok()?;
+    route.ip_prefix.parse().ok()
 }
 
 /// Names of the routers and switches that the networks have in the zone.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
+use ipnet::IpNet;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
-    ClusterSettings, NadProblem, Network, NetworkObjects, Networks, NodeObject, Topology,
-    Transport, UnreadNetworks,
+    ClusterSettings, NadProblem, Network, NetworkObjects, Networks, Node, NodeObject,
+    NodeSubnetOwners, Topology, Transport, UnreadNetworks,
 };
 use patchbay_rows::Inputs;
 use patchbay_schemas::nb::AddressSet;
@@ -91,8 +92,10 @@ impl ZoneNetworks {
             without_names: without_names(networks).into(),
             ..Self::default()
         };
-        for node in &objects.nodes {
-            this.put_node(*node);
+        let nodes: Vec<Node> = objects.nodes.iter().map(ZoneNode::annotations).collect();
+        let owners = NodeSubnetOwners::of_nodes(networks.iter(), &nodes);
+        for (object, node) in objects.nodes.iter().zip(nodes) {
+            this.insert_node(ZoneNode::new(node, object, &owners));
         }
         for localnet in objects.definitions.values().filter_map(Localnet::read) {
             let name = localnet.name.clone();
@@ -117,9 +120,14 @@ impl ZoneNetworks {
         self.networks.insert(prefix, Arc::new(network));
     }
 
-    /// Adds a node, or replaces the one of its name.
-    pub fn put_node(&mut self, object: NodeObject<'_>) {
-        let node = ZoneNode::read(object);
+    /// Adds a node, or replaces the one of its name. `owners` contains the node: subnets that are
+    /// not its own are refused.
+    pub fn put_node(&mut self, object: NodeObject<'_>, owners: &NodeSubnetOwners) {
+        let node = ZoneNode::annotations(&object);
+        self.insert_node(ZoneNode::new(node, &object, owners));
+    }
+
+    fn insert_node(&mut self, node: ZoneNode) {
         self.nodes.insert(node.name.as_str().into(), Arc::new(node));
     }
 
@@ -215,6 +223,28 @@ impl ZoneNetworks {
             (_, Topology::Layer3) => layer3::remote_rows(&site, node),
             (_, Topology::Layer2) => layer2::remote_rows(&site, node),
         }
+    }
+
+    /// `true` if the network is known, but its place in the zone is not.
+    pub(super) fn lacks_place(&self, prefix: &str) -> bool {
+        self.site(prefix).is_some_and(|site| match site {
+            Ok(site) => site.network.topology == Topology::Layer3 && layer3::lacks_place(&site),
+            Err(_) => true,
+        })
+    }
+
+    /// `true` if a route to this prefix of a network that leads to a node stays if it is there,
+    /// although the node has no such subnet: the node's annotation is wrong, so that its subnets
+    /// are unknown.
+    pub(super) fn retains_route(&self, prefix: &str, node: &str, route: IpNet) -> bool {
+        let network = self.networks.get(prefix).map(|network| &network.kind);
+        let (Some(NetworkKind::Overlay { network, .. }), Some(node)) =
+            (network, self.nodes.get(node))
+        else {
+            return false;
+        };
+        let mut ranges = network.pod_subnets.iter();
+        ranges.any(|range| range.cidr.contains(&route)) && node.may_have(&network.name, route)
     }
 
     /// The address sets of the default network's services that networks reach.

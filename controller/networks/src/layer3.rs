@@ -27,10 +27,7 @@ struct LocalAddresses {
 
 impl LocalAddresses {
     fn of(site: &Site<'_>) -> Result<Self, SkipReason> {
-        let mut subnets = site.node.subnets_of(&site.network.name).to_vec();
-        if subnets.is_empty() {
-            return Err(SkipReason::NoNodeSubnets);
-        }
+        let mut subnets = site.node.own_subnets(&site.network.name)?.to_vec();
         subnets.sort_by_key(|subnet| subnet.addr().is_ipv6());
         let management = nth_addresses(&subnets, 2)?;
         Ok(Self {
@@ -183,6 +180,11 @@ pub(super) fn remote_rows(site: &Site<'_>, node: &ZoneNode) -> Option<RemoteRows
         static_routes: routes_to(site, node),
         ..RemoteRows::default()
     })
+}
+
+/// `true` if the node has subnets of the network that cannot be used.
+pub(super) fn lacks_place(site: &Site<'_>) -> bool {
+    LocalAddresses::of(site).is_err_and(|reason| reason != SkipReason::NoNodeSubnets)
 }
 
 fn has_transit_switch(site: &Site<'_>) -> bool {

@@ -39,6 +39,7 @@ mod site;
 mod tables;
 
 use ipnet::IpNet;
+use patchbay_model::SubnetRefusal;
 use patchbay_schemas::nb::{
     Acl, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
     LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Meter, MeterBand, Nat, PortGroup,
@@ -188,6 +189,12 @@ pub enum SkipReason {
     /// The node has no subnet of the network.
     #[error("the node has no subnet of the network")]
     NoNodeSubnets,
+    /// The node's subnets of the network cannot be read. The rows stay as they are.
+    #[error("the node's subnets of the network cannot be read")]
+    UnreadableSubnets,
+    /// The node cannot have one of its subnets of the network. The rows stay as they are.
+    #[error("the node's {0}")]
+    RefusedSubnet(SubnetRefusal),
     /// The network's datapaths have no keys yet.
     #[error("the network has no tunnel keys")]
     NoTunnelKeys,

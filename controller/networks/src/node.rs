@@ -5,7 +5,8 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use patchbay_model::{
-    ClusterSettings, IpFamily, Node, NodeId, NodeObject, Uplink, transit_addresses,
+    ClusterSettings, IpFamily, Node, NodeId, NodeObject, NodeSubnetOwners, SubnetRefusal,
+    UnreadableSubnets, Uplink, transit_addresses,
 };
 
 use super::SkipReason;
@@ -22,6 +23,8 @@ pub(super) struct ZoneNode {
     id: Option<NodeId>,
     chassis: Option<String>,
     subnets: BTreeMap<String, Vec<IpNet>>,
+    unreadable: UnreadableSubnets,
+    refused: BTreeMap<String, Vec<SubnetRefusal>>,
     /// IPv4 first, with the length of the range.
     pub(super) transit: Vec<IpNet>,
     pub(super) has_gateway_mtu: bool,
@@ -29,25 +32,33 @@ pub(super) struct ZoneNode {
 }
 
 impl ZoneNode {
-    /// Reads a node. An annotation that cannot be read counts as missing: the cluster manager has
-    /// reported it.
-    pub(super) fn read(object: NodeObject<'_>) -> Self {
-        let (
-            Node {
-                name,
-                id,
-                chassis_id,
-                subnets,
-                ..
-            },
-            _,
-        ) = Node::read(object.name, object.annotations, None);
+    /// The ids and subnets in a node's annotations, without errors: the cluster manager reports
+    /// them.
+    pub(super) fn annotations(object: &NodeObject<'_>) -> Node {
+        Node::read(object.name, object.annotations, object.created).0
+    }
+
+    /// A node with its own annotations. Subnets that others own are refused. Another annotation
+    /// that cannot be read counts as missing.
+    pub(super) fn new(mut node: Node, object: &NodeObject<'_>, owners: &NodeSubnetOwners) -> Self {
+        owners.refuse(&mut node);
+        let Node {
+            name,
+            id,
+            chassis_id,
+            subnets,
+            unreadable,
+            refused,
+            ..
+        } = node;
         let annotation = |key| object.annotations?.get(key);
         Self {
             name,
             id,
             chassis: chassis_id,
             subnets,
+            unreadable: unreadable.subnets,
+            refused,
             transit: transit_addresses(object.annotations).unwrap_or_default(),
             has_gateway_mtu: annotation(GATEWAY_MTU_SUPPORT).is_none_or(|value| value != "false"),
             uplink: Uplink::read(object.annotations),
@@ -63,6 +74,34 @@ impl ZoneNode {
     /// The node's subnets of a network.
     pub(super) fn subnets_of(&self, network: &str) -> &[IpNet] {
         self.subnets.get(network).map_or(&[], Vec::as_slice)
+    }
+
+    /// The node's subnets of a network.
+    ///
+    /// # Errors
+    /// There are none, or they cannot be read, or they are refused.
+    pub(super) fn own_subnets(&self, network: &str) -> Result<&[IpNet], SkipReason> {
+        if let Some(refusal) = self
+            .refused
+            .get(network)
+            .and_then(|refused| refused.first())
+        {
+            return Err(SkipReason::RefusedSubnet(refusal.clone()));
+        }
+        match self.subnets_of(network) {
+            [] if self.unreadable.contains(network) => Err(SkipReason::UnreadableSubnets),
+            [] => Err(SkipReason::NoNodeSubnets),
+            subnets => Ok(subnets),
+        }
+    }
+
+    /// `true` if the node may have a subnet of a network, as far as its annotation can be read.
+    pub(super) fn may_have(&self, network: &str, subnet: IpNet) -> bool {
+        let refused = self.refused.get(network);
+        let mut refused = refused.into_iter().flatten();
+        self.subnets_of(network).is_empty()
+            && self.unreadable.contains(network)
+            && !refused.any(|refusal| refusal.forbids(subnet))
     }
 
     /// The node's subnets of the default network.

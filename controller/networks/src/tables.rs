@@ -226,16 +226,21 @@ fn of_prefix(prefix: Option<String>) -> Owner<Part> {
     })
 }
 
-/// Rows that lead to another node belong to that node, the others to the network that they name.
-/// Ports of pods belong to neither.
+/// Rows that lead to another node belong to that node, and to the network if they name one. The
+/// others belong to the network that they name. Ports of pods belong to neither.
 fn network_row(row: &RowView<'_>) -> Owner<Part> {
-    let mut marks = NODE_MARKS.into_iter();
-    if let Some(node) = marks.find_map(|mark| row.external_id(mark)) {
-        return Owner::Part(Part::Departed(node.into()));
-    }
     let is_pod = row.external_id("pod").is_some();
     let network = row.external_id(NETWORK).filter(|_| !is_pod);
-    of_prefix(network.map(network_prefix))
+    let mut marks = NODE_MARKS.into_iter();
+    let node = marks.find_map(|mark| row.external_id(mark));
+    match (network, node) {
+        (Some(network), Some(node)) => Owner::Part(Part::Remote {
+            prefix: network_prefix(network).into(),
+            node: node.into(),
+        }),
+        (None, Some(node)) => Owner::Part(Part::Departed(node.into())),
+        (network, None) => of_prefix(network.map(network_prefix)),
+    }
 }
 
 fn load_balancer_group(row: &RowView<'_>) -> Owner<Part> {

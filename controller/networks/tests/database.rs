@@ -2,15 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use patchbay_allocate::networks::resolve;
 use patchbay_engine::db::Database;
 use patchbay_engine::txn::TxnBuilder;
-use patchbay_model::ClusterSettings;
+use patchbay_model::{ClusterSettings, NODE_SUBNETS};
 use patchbay_networks::{NetworkController, ZoneNetworks};
 use patchbay_resources::conversion::network_objects;
-use patchbay_resources::manifests::read_manifests;
+use patchbay_resources::manifests::{Inventory, read_manifests};
 use patchbay_resources::object::Time;
 use patchbay_rows::Counts;
 use patchbay_schemas::nb::{
@@ -20,6 +21,7 @@ use patchbay_schemas::nb::{
 };
 use patchbay_schemas::typed::{Ref, TableRow};
 use patchbay_schemas::uuids::UuidSource;
+use serde_json::json;
 
 const NETWORK: &str = "
 apiVersion: v1
@@ -32,8 +34,8 @@ items:
   spec: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.10.0.0/16, hostSubnet: 24}]}}
 ";
 
-/// The network on these nodes, in the zone of `n1`.
-fn networks(nodes: &[(&str, &str)]) -> ZoneNetworks {
+/// The network on these nodes.
+fn inventory(nodes: &[(&str, &str)]) -> Inventory {
     let mut yaml = NETWORK.to_owned();
     for (node, annotations) in nodes {
         writeln!(
@@ -44,10 +46,37 @@ fn networks(nodes: &[(&str, &str)]) -> ZoneNetworks {
         .unwrap();
     }
     let mut inventory = read_manifests(&["-".into()], &mut yaml.as_bytes()).unwrap();
-    let settings = ClusterSettings::default();
     let now = Time(jiff::Timestamp::from_second(0).unwrap());
-    resolve(&mut inventory, &settings, &now).unwrap();
+    resolve(&mut inventory, &ClusterSettings::default(), &now).unwrap();
+    inventory
+}
+
+/// The network on these nodes, in the zone of `n1`.
+fn networks(nodes: &[(&str, &str)]) -> ZoneNetworks {
+    let inventory = inventory(nodes);
+    let settings = ClusterSettings::default();
     ZoneNetworks::read(&network_objects(&inventory), "n1", &settings)
+}
+
+/// The network with a subnet of each node, as if somebody had edited the annotations of the nodes.
+fn with_subnets(n1: &str, n2: &str) -> ZoneNetworks {
+    let inventory = inventory(&[("n1", ""), ("n2", "")]);
+    let mut objects = network_objects(&inventory);
+    let edited: Vec<BTreeMap<String, String>> = objects
+        .nodes
+        .iter()
+        .zip([n1, n2])
+        .map(|(node, subnet)| {
+            let mut annotations = node.annotations.unwrap().clone();
+            let subnets = json!({ "blue_l3": [subnet] }).to_string();
+            annotations.insert(NODE_SUBNETS.to_owned(), subnets);
+            annotations
+        })
+        .collect();
+    for (node, annotations) in objects.nodes.iter_mut().zip(&edited) {
+        node.annotations = Some(annotations);
+    }
+    ZoneNetworks::read(&objects, "n1", &ClusterSettings::default())
 }
 
 fn two_nodes() -> ZoneNetworks {
@@ -306,8 +335,9 @@ fn a_route_with_another_next_hop_is_changed_in_place() {
     let (route, _) = world.one(is_it);
     let transit = ", k8s.ovn.org/node-transit-switch-port-ifaddr: '{\"ipv4\": \"100.88.0.77/16\"}'";
     let counts = world.pass(&networks(&[("n1", ""), ("n2", transit)]));
-    // So is the route to the gateway router, and the transit switch's port.
-    assert_eq!((counts.inserted, counts.changed, counts.deleted), (0, 3, 0));
+    // So is the route to the gateway router, and the transit switch's port. The route in the other
+    // family goes, because the node has no such address on transit switches.
+    assert_eq!((counts.inserted, counts.changed, counts.deleted), (0, 4, 1));
     let (same, changed) = world.one(is_it);
     assert_eq!((same, changed.nexthop.as_str()), (route, "100.88.0.77"));
 }
@@ -347,4 +377,61 @@ fn a_vlan_that_a_localnet_network_loses_is_cleared() {
     assert_eq!(tag(&world), Some(20));
     world.pass(&lan(""));
     assert_eq!(tag(&world), None);
+}
+
+/// Prefixes of the routes to the pods of `n2`.
+fn routes_to_n2(world: &World) -> Vec<String> {
+    let routes = world.rows::<LogicalRouterStaticRoute>().into_iter();
+    let to_n2 = routes.filter(|(_, route)| {
+        let node = route.external_ids.get("ic-node");
+        node.is_some_and(|node| node == "n2") && route.ip_prefix.ends_with("/24")
+    });
+    to_n2.map(|(_, route)| route.ip_prefix).collect()
+}
+
+#[test]
+fn a_node_keeps_its_route_when_its_subnet_is_refused() {
+    for (wrong, prefix) in [
+        ("0.0.0.0/0", "10.10.2.0/24"),
+        ("10.20.0.0/24", "10.10.2.0/24"),
+        ("10.10.0.0/16", "10.10.2.0/24"),
+        ("10.10.1.0/24", "10.10.2.0/24"),
+        ("not a subnet", "10.10.2.0/24"),
+        ("10.10.3.0/24", "10.10.3.0/24"),
+    ] {
+        let mut world = World::new();
+        world.pass(&with_subnets("10.10.1.0/24", "10.10.2.0/24"));
+        assert_eq!(routes_to_n2(&world), ["10.10.2.0/24"]);
+        world.pass(&with_subnets("10.10.1.0/24", wrong));
+        assert_eq!(routes_to_n2(&world), [prefix], "{wrong}");
+    }
+}
+
+#[test]
+fn of_two_nodes_with_one_subnet_only_the_owner_has_a_route() {
+    let mut world = World::new();
+    world.pass(&with_subnets("10.10.1.0/24", "10.10.2.0/24"));
+    world.pass(&with_subnets("10.10.2.0/24", "10.10.2.0/24"));
+    assert!(routes_to_n2(&world).is_empty());
+}
+
+#[test]
+fn rows_of_the_own_node_stay_when_its_subnet_is_refused() {
+    let mut world = World::new();
+    world.pass(&with_subnets("10.10.1.0/24", "10.10.2.0/24"));
+    for (wrong, reason) in [
+        (
+            "10.30.0.0/24",
+            "subnet 10.30.0.0/24 is outside of the network's subnets",
+        ),
+        ("not a subnet", "subnets of the network cannot be read"),
+    ] {
+        let networks = with_subnets(wrong, "10.10.2.0/24");
+        assert_eq!(world.pass(&networks), Counts::default());
+        let skipped = networks.skipped();
+        assert_eq!(
+            skipped[0].reason.to_string(),
+            format!("the node's {reason}")
+        );
+    }
 }

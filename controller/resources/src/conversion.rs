@@ -74,6 +74,7 @@ pub fn network_objects(inventory: &Inventory) -> NetworkObjects<'_> {
             .iter()
             .map(|(key, node)| NodeAnnotations {
                 name: &key.name,
+                created: created(&node.object),
                 annotations: node.object.metadata.annotations.as_ref(),
             })
             .collect(),
@@ -106,12 +107,12 @@ pub fn is_owned_by_network(nad: &NetworkAttachmentDefinition, network: &str) -> 
 /// A node, and an error for each annotation that cannot be read.
 pub fn node(object: &NodeObject) -> (Node, Vec<NodeError>) {
     let name = object.metadata.name.as_deref().unwrap_or_default();
+    Node::read(name, object.metadata.annotations.as_ref(), created(object))
+}
+
+fn created(object: &NodeObject) -> Option<jiff::Timestamp> {
     let created = object.metadata.creation_timestamp.as_ref();
-    Node::read(
-        name,
-        object.metadata.annotations.as_ref(),
-        created.map(|time| time.0),
-    )
+    created.map(|time| time.0)
 }
 
 /// A ClusterNetworkConnect with its UID, or with the error if it cannot be read.

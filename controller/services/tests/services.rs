@@ -50,6 +50,7 @@ fn put_node(inputs: &mut ZoneServices, name: &str, id: u8) {
         .into();
     inputs.put_node(NodeObject {
         name,
+        created: None,
         annotations: Some(&annotations),
     });
 }
@@ -433,6 +434,7 @@ fn a_node_without_gateway_has_rules_on_its_switch_only() {
         .into();
     world.inputs.put_node(NodeObject {
         name: "n1",
+        created: None,
         annotations: Some(&annotations),
     });
     let mut web = service("web", "10.96.0.7", vec![port(80, Some(30_080))]);

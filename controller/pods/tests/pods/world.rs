@@ -54,6 +54,7 @@ pub(crate) fn zone() -> ZonePods {
     );
     let node = |name, annotations| NodeObject {
         name,
+        created: None,
         annotations: Some(annotations),
     };
     let objects = NetworkObjects {

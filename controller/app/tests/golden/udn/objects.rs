@@ -136,6 +136,7 @@ impl Objects {
 pub(super) fn node_objects(nodes: &[AnnotatedNode]) -> Vec<NodeObject<'_>> {
     let nodes = nodes.iter().map(|node| NodeObject {
         name: &node.name,
+        created: None,
         annotations: Some(&node.annotations),
     });
     nodes.collect()
