@@ -1,8 +1,10 @@
-//! ovsdb-server and ovsdb-sim side by side, over unix sockets, on the data set "32K".
+//! ovsdb-server, the installed and the newest release, and ovsdb-sim side by side, over unix
+//! sockets, on the data set "32K".
 //!
-//! `cargo bench --workspace --bench server` prints the figures of both and their ratio: wall-clock
-//! time as a client measures it, and server CPU, which depends less on the load of the machine.
-//! Each figure is the best of three runs, or of N with `-- N`. ovsdb-server, ovsdb-tool and OVN's
+//! `cargo bench --workspace --bench server` prints their figures, and how many times better those
+//! of ovsdb-sim are: wall-clock time as a client measures it, and server CPU, which depends less
+//! on the load of the machine. Each figure is the best of three runs, or of N with `-- N`; the
+//! servers take turns. ovsdb-server, ovsdb-tool and OVN's
 //! schema must be installed; ovsdb-sim is built if it has changed.
 
 #![allow(clippy::print_stdout, reason = "the table is what this program is for")]
@@ -22,6 +24,8 @@ const SMALL_TRANSACTIONS: usize = 2_000;
 const INDEPENDENT_TRANSACTIONS: usize = 40_000;
 /// Number of clients that monitor the changes.
 const MONITORS: usize = 50;
+/// Number of starts in one run.
+const STARTS: usize = 5;
 /// Runs of each measurement, unless the command line has another number; the best is printed.
 const ROUNDS: usize = 3;
 
@@ -40,23 +44,36 @@ struct Figure {
 struct Figures(Vec<Figure>);
 
 fn main() -> Result<()> {
-    let [mut real, mut sim] = [Figures::default(), Figures::default()];
+    let kinds = ServerKind::available();
+    let mut all: Vec<Figures> = kinds.iter().map(|_| Figures::default()).collect();
     let rounds = std::env::args().find_map(|argument| argument.parse().ok());
     for _ in 0..rounds.unwrap_or(ROUNDS) {
-        real.keep_better(measure(ServerKind::Real)?);
-        sim.keep_better(measure(ServerKind::Simulator)?);
+        for (kind, figures) in kinds.iter().zip(&mut all) {
+            figures.keep_better(measure(*kind)?);
+        }
     }
-    println!("{:<62} {:>12} {:>12}", "", "ovsdb-server", "ovsdb-sim");
-    for (real, sim) in real.0.iter().zip(&sim.0) {
-        let ratio = if real.is_rate {
-            sim.value / real.value
-        } else {
-            real.value / sim.value
-        };
-        println!(
-            "{:<62} {:>12.3} {:>12.3} {:<4} {ratio:>7.1} x",
-            real.what, real.value, sim.value, real.unit
-        );
+    print!("{:<72}", "");
+    for kind in &kinds {
+        print!(" {:>14}", kind.title());
+    }
+    println!();
+    let (sim, servers) = all.split_last().context("ovsdb-sim is always measured")?;
+    for (line, sim) in sim.0.iter().enumerate() {
+        print!("{:<72}", sim.what);
+        for server in servers {
+            print!(" {:>14.3}", server.0[line].value);
+        }
+        print!(" {:>14.3} {:<4}", sim.value, sim.unit);
+        for server in servers {
+            let value = server.0[line].value;
+            let ratio = if sim.is_rate {
+                sim.value / value
+            } else {
+                value / sim.value
+            };
+            print!(" {ratio:>7.1} x");
+        }
+        println!();
     }
     Ok(())
 }
@@ -92,6 +109,7 @@ fn measure(kind: ServerKind) -> Result<Figures> {
         measure_router(kind, ports, &mut figures)
             .with_context(|| format!("{} with {ports} ports", kind.name()))?;
     }
+    measure_start(kind, &mut figures)?;
     measure_independent(kind, &mut figures)?;
     measure_monitors(kind, &mut figures)?;
     Ok(figures)
@@ -141,6 +159,20 @@ fn measure_router(kind: ServerKind, ports: usize, figures: &mut Figures) -> Resu
         "  server CPU for each",
         cpu * 1e6 / SMALL_TRANSACTIONS as f64,
         "us",
+    );
+    Ok(())
+}
+
+/// Starts a server several times and prints the fastest start.
+fn measure_start(kind: ServerKind, figures: &mut Figures) -> Result<()> {
+    let mut best = Duration::MAX;
+    for _ in 0..STARTS {
+        best = best.min(Server::start(kind)?.start_time());
+    }
+    figures.push(
+        "start until it listens, empty database",
+        best.as_secs_f64() * 1e3,
+        "ms",
     );
     Ok(())
 }

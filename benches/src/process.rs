@@ -1,7 +1,7 @@
 //! Server processes, and measurements of processes.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -10,26 +10,52 @@ use anyhow::{Context as _, Result, bail, ensure};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::time::clock_getcpuclockid;
 use nix::unistd::Pid;
-use ovsdb_sim::testing::{ScratchDir, installed_nb_schema, program};
+use ovsdb_sim::testing::{Release, ScratchDir, installed_nb_schema};
+
+/// Time in which a server listens.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause between two attempts to connect to a server that starts: short beside the start.
+const START_POLL_INTERVAL: Duration = Duration::from_micros(100);
 
 /// Program that serves the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerKind {
     /// The installed `ovsdb-server`, on an empty database file.
     Real,
+    /// The newest `ovsdb-server` that can be had, likewise.
+    Newest,
     /// The `ovsdb-sim` of this workspace.
     Simulator,
 }
 
 impl ServerKind {
-    /// Both servers, in the order of table columns.
-    pub const BOTH: [Self; 2] = [Self::Real, Self::Simulator];
+    /// The servers that can be had, in the order of table columns. The last one is ovsdb-sim.
+    pub fn available() -> Vec<Self> {
+        let mut kinds = vec![Self::Real];
+        if Release::newest().is_some() {
+            kinds.push(Self::Newest);
+        }
+        kinds.push(Self::Simulator);
+        kinds
+    }
 
     /// Name of the program.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Real => "ovsdb-server",
+            Self::Real | Self::Newest => "ovsdb-server",
             Self::Simulator => "ovsdb-sim",
+        }
+    }
+
+    /// Name and version of ovsdb-server, name of ovsdb-sim.
+    pub fn title(self) -> String {
+        match self {
+            Self::Real => format!("server {}", Release::installed().version()),
+            Self::Newest => {
+                let version = Release::newest().map(|release| release.version());
+                format!("server {}", version.unwrap_or_default())
+            }
+            Self::Simulator => self.name().to_owned(),
         }
     }
 }
@@ -40,6 +66,7 @@ impl ServerKind {
 pub struct Server {
     child: Child,
     socket: PathBuf,
+    start_time: Duration,
     _folder: ScratchDir,
 }
 
@@ -52,62 +79,78 @@ impl Server {
     pub fn start(kind: ServerKind) -> Result<Self> {
         let folder = ScratchDir::new();
         match kind {
-            ServerKind::Real => Self::real(folder),
+            ServerKind::Real => Self::real(&Release::installed(), folder),
+            ServerKind::Newest => {
+                let release = Release::newest().context("there is no newer release")?;
+                Self::real(&release, folder)
+            }
             ServerKind::Simulator => Self::simulator(folder),
         }
     }
 
-    fn real(folder: ScratchDir) -> Result<Self> {
+    fn real(release: &Release, folder: ScratchDir) -> Result<Self> {
         let (database, socket) = (folder.path().join("db"), folder.path().join("sock"));
-        let created = Command::new(program("ovsdb-tool"))
+        let created = release
+            .command("ovsdb-tool")
             .arg("create")
             .arg(&database)
             .arg(installed_nb_schema())
             .status()?;
         ensure!(created.success(), "ovsdb-tool create failed");
-        let child = Command::new(program("ovsdb-server"))
+        let begin = Instant::now();
+        let child = release
+            .command("ovsdb-server")
             .arg(format!("--remote=punix:{}", socket.display()))
             .arg(format!("--unixctl={}", folder.path().join("ctl").display()))
             .arg(&database)
             .stderr(Stdio::null())
             .spawn()?;
-        let server = Self {
-            child,
-            socket,
-            _folder: folder,
-        };
-        for _ in 0..2000 {
-            if std::os::unix::net::UnixStream::connect(&server.socket).is_ok() {
-                return Ok(server);
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        bail!("ovsdb-server does not answer");
+        Self::wait_until_it_listens(child, socket, begin, folder)
     }
 
     fn simulator(folder: ScratchDir) -> Result<Self> {
         let socket = folder.path().join("sock");
-        let mut child = Command::new(workspace_program("ovsdb-sim")?)
+        let mut command = Command::new(workspace_program("ovsdb-sim")?);
+        command
             .arg(format!("--listen=punix:{}", socket.display()))
             .arg("--schema")
             .arg(installed_nb_schema())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let out = child.stdout.take().context("a piped output")?;
-        let server = Self {
+            .stdout(Stdio::null());
+        let begin = Instant::now();
+        let child = command.spawn()?;
+        Self::wait_until_it_listens(child, socket, begin, folder)
+    }
+
+    fn wait_until_it_listens(
+        child: Child,
+        socket: PathBuf,
+        begin: Instant,
+        folder: ScratchDir,
+    ) -> Result<Self> {
+        let mut server = Self {
             child,
             socket,
+            start_time: Duration::ZERO,
             _folder: folder,
         };
-        let mut line = String::new();
-        BufReader::new(out).read_line(&mut line)?;
-        ensure!(line.starts_with("listening"), "ovsdb-sim does not listen");
-        Ok(server)
+        while begin.elapsed() < START_TIMEOUT {
+            if UnixStream::connect(&server.socket).is_ok() {
+                server.start_time = begin.elapsed();
+                return Ok(server);
+            }
+            std::thread::sleep(START_POLL_INTERVAL);
+        }
+        bail!("{} does not listen", server.socket.display());
     }
 
     /// Path of the socket.
     pub fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// Time from the start of the process until it listened.
+    pub fn start_time(&self) -> Duration {
+        self.start_time
     }
 
     /// Remote of the socket: `unix:PATH`.

@@ -61,12 +61,14 @@
 //! | `program` (default) | the program `ovsdb-sim`, with everything below but `testing` |
 //! | `control-api` | `Sim::serve_control` and `ControlApiClient`: JSON-RPC 2.0 over HTTP and WebSocket |
 //! | `tls` | `ssl:` and `pssl:` remotes |
-//! | `unixctl` | `Sim::serve_unixctl`: the protocol of ovs-appctl |
+//! | `unixctl` | `Sim::serve_unixctl`: the protocol of ovs-appctl; `ConfigFile` |
 //! | `testing` | the module `testing`: real servers for tests that compare with them |
 
 mod budget;
 mod builder;
 mod chunk;
+#[cfg(feature = "unixctl")]
+mod config_file;
 mod connection;
 #[cfg(feature = "control-api")]
 mod control;
@@ -110,6 +112,8 @@ mod unixctl;
 mod update;
 
 pub use builder::{SimBuildError, SimBuilder};
+#[cfg(feature = "unixctl")]
+pub use config_file::{ConfigFile, ConfigFileError};
 #[cfg(feature = "control-api")]
 pub use control::{ControlApiClient, ControlServer, DatabaseStats, SimStats};
 pub use dial::Dialer;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use mimalloc::MiMalloc;
-use ovsdb_sim::{ControlServer, Log, Remotes, Sim, SimBuilder};
+use ovsdb_sim::{ConfigFile, ControlServer, Log, Remotes, Sim, SimBuilder};
 use patchbay_schemas::schema::{DatabaseSchema, is_id};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -29,7 +29,6 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     panic::abort_on_panic();
-    memory::restart_with_settings();
     let name = ProgramName::of_process();
     let args = match Args::parse_process() {
         Ok(args) => args,
@@ -154,6 +153,7 @@ async fn serve(name: &ProgramName, args: Args) -> anyhow::Result<()> {
         None => None,
     };
     let sim = describe(name, &args)?.build()?;
+    tokio::spawn(memory::purge_regularly());
 
     let remotes = Remotes::new(&sim);
     // Standard output belongs to a command, or is a message that the server is ready.
@@ -166,11 +166,26 @@ async fn serve(name: &ProgramName, args: Args) -> anyhow::Result<()> {
     for target in &args.listen {
         report(&remotes.add(target).await?);
     }
+    let config_file = match &args.config_file {
+        Some(path) => {
+            let path = absolute(name.config_file(path))?;
+            let file = ConfigFile::new(path, env::current_dir()?, &sim, &remotes);
+            if file.load().await.is_err() {
+                // The log has the reasons. The text is ovsdb-server's.
+                bail!("server configuration failed");
+            }
+            Some(Arc::new(file))
+        }
+        None => None,
+    };
+    for target in config_file.iter().flat_map(|_| remotes.targets()) {
+        report(&remotes.add(&target).await?);
+    }
     let unixctl = match name.unixctl(args.unixctl.as_deref()) {
         Some(path) => {
             let path = absolute(path)?;
             let unixctl = sim
-                .serve_unixctl(&path, &remotes, &log, &name.version())
+                .serve_unixctl(&path, &remotes, &log, &name.version(), config_file.as_ref())
                 .with_context(|| format!("unixctl at {}", path.display()))?;
             Some(unixctl)
         }
@@ -259,13 +274,13 @@ fn describe(name: &ProgramName, args: &Args) -> anyhow::Result<SimBuilder> {
         .iter()
         .all(|paths| paths.is_empty())
         && args.journal.is_empty();
-    if names_none && name.is_ovsdb_server() && !args.no_dbs {
+    if names_none && name.is_ovsdb_server() && !args.no_dbs && args.config_file.is_none() {
         databases.push(ProgramName::default_database());
     }
     for database in databases {
         builder = builder.database_file(absolute(database)?);
     }
-    if args.no_dbs {
+    if args.no_dbs || args.config_file.is_some() {
         builder = builder.without_default_database();
     }
     if name.is_ovsdb_server() {

@@ -112,7 +112,7 @@ impl Subject {
 /// Measures the first sync.
 fn measure_sync() -> Result<()> {
     println!("Initial sync of the 32K data: wall s, own CPU s, peak resident MiB");
-    for kind in ServerKind::BOTH {
+    for kind in [ServerKind::Real, ServerKind::Simulator] {
         let server = start_loaded(kind, PORTS)?.0;
         for subject in [Subject::Patchbay, Subject::Nbctl, Subject::Python] {
             let mut best = [f64::INFINITY; 3];

@@ -30,7 +30,7 @@ pub(crate) fn report() -> Result<()> {
         ("separate", Pipelining::default()),
         ("coalesced", Pipelining::coalesced()),
     ];
-    for kind in ServerKind::BOTH {
+    for kind in [ServerKind::Real, ServerKind::Simulator] {
         for (way, pipelining) in ways {
             let mut best = [0.0, f64::INFINITY, f64::INFINITY];
             for _ in 0..ROUNDS {

@@ -61,7 +61,7 @@ pub(crate) fn report() -> Result<()> {
                 let ratio = times(unit);
                 format!("{goal} ({ratio:.2} times the last line, goal {CONNECT_GOAL_RATIO:.2})")
             }
-            ServerKind::Real => {
+            ServerKind::Real | ServerKind::Newest => {
                 let (ratio, followed) = (times(alone), times(followed));
                 let goal = format_goal(ratio, RATIO_GOAL, &format!("{RATIO_GOAL} times"));
                 format!(
@@ -126,7 +126,7 @@ fn best(
                 Readers::None,
                 runtime,
             )?,
-            ServerKind::Real => alone,
+            ServerKind::Real | ServerKind::Newest => alone,
         };
         anyhow::Ok([whole, live, alone, followed, unit])
     };

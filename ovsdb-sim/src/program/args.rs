@@ -43,6 +43,18 @@ pub(crate) struct Args {
     )]
     pub(crate) listen: Vec<String>,
 
+    /// Serve the databases and the remotes that this file names
+    ///
+    /// The file is that of ovsdb-server since Open vSwitch 3.3: a JSON object with the members
+    /// `databases`, whose members are paths of database files, and `remotes`, whose members are
+    /// targets. `ovs-appctl ovsdb-server/reload` reads it again.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["databases", "listen", "schema", "load", "journal"]
+    )]
+    pub(crate) config_file: Option<PathBuf>,
+
     /// Serve ovs-appctl at this unix socket
     ///
     /// `ovs-appctl -t PATH list-commands` lists the commands, which add and remove databases and
@@ -250,6 +262,10 @@ pub(crate) struct IgnoredArgs {
     /// There is no other server that would have to read them
     #[arg(long)]
     disable_file_no_data_conversion: bool,
+
+    /// Paths of sockets and control commands are not confined
+    #[arg(long)]
+    no_self_confinement: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

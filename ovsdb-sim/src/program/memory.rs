@@ -1,35 +1,31 @@
-//! Limits of the process, and settings of the allocator.
+//! Limits of the process, and free memory that goes back to the system.
 
-use std::env;
-use std::os::unix::process::CommandExt as _;
-use std::process::Command;
+use std::hint::black_box;
+use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use ovsdb_sim::Limits;
+use tokio::time::{MissedTickBehavior, interval};
 
-/// Variable with the time after which mimalloc gives free memory back to the system, in
-/// milliseconds. By default, it does so at the first use of the allocator after a second, which a
-/// server without requests does not make.
-pub(crate) const PURGE_DELAY: &str = "MIMALLOC_PURGE_DELAY";
+/// Pause between two calls that let mimalloc give free memory back to the system. It is mimalloc's
+/// own delay, so that memory goes back between one and two delays after it was freed.
+const PURGE_INTERVAL: Duration = Duration::from_secs(1);
+/// Size of a block that mimalloc takes from its arenas and returns to them at once, in bytes. Its
+/// threads keep smaller ones.
+const ARENA_BLOCK_BYTES: usize = 32 << 20;
 
 /// File descriptors that are not for connections: listeners, journals, logs, the runtime's own.
 const RESERVED_DESCRIPTORS: u64 = 256;
 
-/// Starts this process again, as the same process, with the settings of the allocator, which reads
-/// them from the environment when the process begins. It goes on without them if that fails.
-pub(crate) fn restart_with_settings() {
-    if env::var_os(PURGE_DELAY).is_some() {
-        return;
-    }
-    let mut arguments = env::args_os();
-    let name = arguments.next().unwrap_or_default();
-    if let Ok(program) = env::current_exe() {
-        // Returns only if it fails.
-        let _ = Command::new(program)
-            .arg0(name)
-            .args(arguments)
-            .env(PURGE_DELAY, "0")
-            .exec();
+/// Gives free memory back to the system while the server is idle. mimalloc does that when a block
+/// returns to its arenas, if it has been free for a second, and an idle server returns none.
+pub(crate) async fn purge_regularly() {
+    let mut ticks = interval(PURGE_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        // Not touched, so that it takes no memory.
+        drop(black_box(Vec::<u8>::with_capacity(ARENA_BLOCK_BYTES)));
     }
 }
 

@@ -68,11 +68,23 @@ impl ProgramName {
 
     /// The path of the database that ovsdb-server serves if its command line names none.
     pub(crate) fn default_database() -> PathBuf {
-        let database_folder = env::var_os("OVS_DBDIR").map(PathBuf::from);
-        database_folder
-            .unwrap_or_else(|| folder("OVS_SYSCONFDIR", "/etc").join("openvswitch"))
-            .join("conf.db")
+        database_folder().join("conf.db")
     }
+
+    /// The path of the configuration file, of which the option may have given a part.
+    pub(crate) fn config_file(&self, given: &Path) -> PathBuf {
+        if self.is_ovsdb_server() {
+            database_folder().join(given)
+        } else {
+            given.to_owned()
+        }
+    }
+}
+
+/// Folder of databases.
+fn database_folder() -> PathBuf {
+    let given = env::var_os("OVS_DBDIR").map(PathBuf::from);
+    given.unwrap_or_else(|| folder("OVS_SYSCONFDIR", "/etc").join("openvswitch"))
 }
 
 /// Folder of sockets and pidfiles.

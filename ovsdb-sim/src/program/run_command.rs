@@ -6,14 +6,9 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
-use super::memory::PURGE_DELAY;
-
 /// Starts a command of the shell. The receiver gets its status when it has ended.
 pub(crate) fn start(command: &str) -> io::Result<oneshot::Receiver<io::Result<ExitStatus>>> {
-    let mut child = Command::new("/bin/sh")
-        .args(["-c", command])
-        .env_remove(PURGE_DELAY)
-        .spawn()?;
+    let mut child = Command::new("/bin/sh").args(["-c", command]).spawn()?;
     let (sender, receiver) = oneshot::channel();
     // A thread of its own, because the runtime would wait for its blocking tasks when the server
     // ends before the command.

@@ -92,6 +92,15 @@ impl Remotes {
         self.by_target().remove(target).is_some()
     }
 
+    /// Changes the probe interval of a remote's clients. `None`: they are not probed. Those of a
+    /// `db:` remote are in its rows.
+    #[cfg(feature = "unixctl")]
+    pub(crate) fn set_probe_interval(&self, target: &str, interval: Option<Duration>) {
+        if let Some(Remote::Open(remote)) = self.by_target().get(target) {
+            remote.set_probe_interval(interval);
+        }
+    }
+
     /// The targets as they were added, sorted.
     pub fn targets(&self) -> Vec<String> {
         self.by_target().keys().cloned().collect()

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use patchbay_schemas::json::Json;
 
+use crate::config_file::ConfigFile;
 use crate::model::Model;
 use crate::remotes::Remotes;
 use crate::served_database::ServedDatabase;
@@ -52,6 +53,21 @@ enum Command {
     ListLogLevels,
     ReopenLog,
     SetLogLevels,
+}
+
+impl Command {
+    /// `true`: a configuration file does what the command does, and excludes it.
+    fn is_configured_by_file(self) -> bool {
+        matches!(
+            self,
+            Self::AddDatabase
+                | Self::RemoveDatabase
+                | Self::AddRemote
+                | Self::RemoveRemote
+                | Self::Replicate
+                | Self::DisconnectActive
+        )
+    }
 }
 
 /// Output of `coverage/show`: there are no counters.
@@ -223,15 +239,23 @@ pub(super) struct Commands {
     log: Arc<Log>,
     /// Output of `version`.
     version: String,
+    config_file: Option<Arc<ConfigFile>>,
 }
 
 impl Commands {
-    pub(super) fn new(server: Arc<Server>, remotes: Remotes, log: Arc<Log>, version: &str) -> Self {
+    pub(super) fn new(
+        server: Arc<Server>,
+        remotes: Remotes,
+        log: Arc<Log>,
+        version: &str,
+        config_file: Option<Arc<ConfigFile>>,
+    ) -> Self {
         Self {
             server,
             remotes,
             log,
             version: version.to_owned(),
+            config_file,
         }
     }
 
@@ -289,6 +313,14 @@ impl Commands {
         let argument = arguments.first().copied();
         let required = argument.unwrap_or_default();
         let no_output = String::new;
+        if let Some(file) = &self.config_file
+            && command.is_configured_by_file()
+        {
+            let path = file.path().display();
+            return Err(format!(
+                "Update the {path} and use ovsdb-server/reload instead"
+            ));
+        }
         let output = match command {
             Command::ChangeElectionTimer => {
                 cluster::change_election_timer(&self.server, arguments)?
@@ -306,7 +338,11 @@ impl Commands {
                 "performance counter is not supported on this platform".to_owned()
             }
             Command::Reload => {
-                return Err("Configuration file was not specified on command line".to_owned());
+                let file = self.config_file.as_ref();
+                let file = file.ok_or("Configuration file was not specified on command line")?;
+                let loaded = file.load().await;
+                loaded.map_err(|_| "Configuration failed.  See the log file for details.")?;
+                no_output()
             }
             Command::Exit => return Ok(CommandResult::Exit),
             Command::ListCommands => list_commands(self.known()),

@@ -20,6 +20,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::config_file::ConfigFile;
 use crate::listen;
 use crate::remotes::Remotes;
 use crate::reply;
@@ -58,7 +59,7 @@ impl Drop for Unixctl {
 
 impl Sim {
     /// Serves `ovs-appctl` at a unix socket. Its commands list and change `remotes`, `vlog/set`
-    /// changes `log`, and `version` prints `version`.
+    /// changes `log`, `version` prints `version`, and `ovsdb-server/reload` reads `config_file`.
     ///
     /// # Errors
     /// The socket cannot be bound.
@@ -68,13 +69,20 @@ impl Sim {
         remotes: &Remotes,
         log: &Arc<Log>,
         version: &str,
+        config_file: Option<&Arc<ConfigFile>>,
     ) -> io::Result<Unixctl> {
         let path = path.into();
         listen::remove_stale_socket(&path)?;
         let listener = listen::bind_unix(&path)?;
         let exit = Arc::new(Notify::new());
         let shared = SharedState {
-            commands: Commands::new(self.server().clone(), remotes.clone(), log.clone(), version),
+            commands: Commands::new(
+                self.server().clone(),
+                remotes.clone(),
+                log.clone(),
+                version,
+                config_file.cloned(),
+            ),
             exit: exit.clone(),
         };
         let task = tokio::spawn(accept(listener, Arc::new(shared)));

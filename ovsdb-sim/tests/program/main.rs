@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
+mod config_file;
 mod daemon;
+mod scripts;
 mod tls;
 
 use std::io::{BufRead, BufReader, Read};

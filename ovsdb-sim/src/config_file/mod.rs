@@ -1,0 +1,169 @@
+//! Configuration file with remotes and databases (ovsdb-server(1), `--config-file`, since Open
+//! vSwitch 3.3).
+
+mod parse;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tokio::sync::Mutex;
+
+use crate::database_column::{COLUMN_PREFIX, DatabaseColumn};
+use crate::model::Model;
+use crate::remotes::Remotes;
+use crate::sim::Sim;
+
+use parse::Config;
+
+/// Error: the server is not what a configuration file describes. The log has the reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigFileError {
+    /// The file cannot be read or is malformed. Nothing has changed.
+    #[error("the configuration file cannot be used")]
+    Unusable,
+    /// A database or a remote cannot be opened. The others are open.
+    #[error("a database or a remote of the configuration file cannot be opened")]
+    Incomplete,
+}
+
+/// Configuration file that names the remotes and the databases of a simulator.
+#[derive(Debug)]
+pub struct ConfigFile {
+    path: PathBuf,
+    /// Folder of database files with a relative path.
+    folder: PathBuf,
+    sim: Sim,
+    remotes: Remotes,
+    /// Names of the databases that were opened, by their paths in the file.
+    opened: Mutex<BTreeMap<String, String>>,
+}
+
+impl ConfigFile {
+    /// Describes the configuration file of a simulator. It is not read before
+    /// [`load`](Self::load). Relative paths in it are those of `folder`.
+    pub fn new(
+        path: impl Into<PathBuf>,
+        folder: impl Into<PathBuf>,
+        sim: &Sim,
+        remotes: &Remotes,
+    ) -> Self {
+        Self {
+            path: path.into(),
+            folder: folder.into(),
+            sim: sim.clone(),
+            remotes: remotes.clone(),
+            opened: Mutex::default(),
+        }
+    }
+
+    /// The path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads the file. Opens databases and remotes that it names and closes those that it does not
+    /// name any more. The others stay as they are.
+    ///
+    /// # Errors
+    /// The file cannot be used, or not everything in it can be opened. The reasons are logged.
+    pub async fn load(&self) -> Result<(), ConfigFileError> {
+        let mut opened = self.opened.lock().await;
+        let path = self.path.display();
+        let text = std::fs::read(&self.path).map_err(|error| {
+            tracing::error!(target: "ovsdb_server", "failed to open configuration file '{path}': {error}");
+            ConfigFileError::Unusable
+        })?;
+        tracing::info!(target: "ovsdb_server", "loading configuration from '{path}'");
+        let config = Config::parse(&text).map_err(|error| {
+            tracing::warn!(target: "ovsdb_server", "{error}");
+            tracing::warn!(target: "ovsdb_server", "failed to load configuration from {path}");
+            ConfigFileError::Unusable
+        })?;
+        let has_databases = self.configure_databases(&config, &mut opened);
+        if !has_databases {
+            tracing::warn!(target: "ovsdb_server", "failed to configure databases");
+        }
+        let failures = self.configure_remotes(&config).await;
+        if !failures.is_empty() {
+            let failures = failures.join("\n");
+            tracing::warn!(target: "ovsdb_server", "failed to configure remotes: {failures}");
+        } else if has_databases {
+            return Ok(());
+        }
+        Err(ConfigFileError::Incomplete)
+    }
+
+    /// Returns `false` if a database cannot be opened.
+    fn configure_databases(&self, config: &Config, opened: &mut BTreeMap<String, String>) -> bool {
+        opened.retain(|path, name| {
+            let model = config.databases.get(path);
+            let stays = model.is_some_and(|model| self.check_model(*model).is_ok());
+            // Fails only if it has been removed already.
+            if !stays && let Err(error) = self.sim.remove_database(name) {
+                tracing::info!(target: "ovsdb_server", "{error}");
+            }
+            stays
+        });
+        let mut is_complete = true;
+        for (path, model) in &config.databases {
+            if let Err(problem) = self.check_model(*model) {
+                tracing::warn!(target: "ovsdb_server", "failed to open database '{path}': ovsdb error: {path}: {problem}");
+                is_complete = false;
+                continue;
+            }
+            if opened.contains_key(path) {
+                continue;
+            }
+            match self.sim.open_database(self.folder.join(path)) {
+                Ok(database) => {
+                    let schema = database.snapshot().schema().clone();
+                    opened.insert(path.clone(), schema.name.clone());
+                }
+                Err(error) => {
+                    tracing::warn!(target: "ovsdb_server", "failed to open database '{path}': {error}");
+                    is_complete = false;
+                }
+            }
+        }
+        is_complete
+    }
+
+    /// Checks that a database has the model of the simulator, which all its databases have.
+    fn check_model(&self, model: Option<Model>) -> Result<(), String> {
+        let own = self.sim.server().model();
+        let name = |model| match model {
+            Model::Standalone => "standalone",
+            Model::Clustered => "clustered",
+        };
+        match model {
+            Some(model) if model != own => {
+                Err(format!("database is {} and not {}", name(own), name(model)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the errors of remotes that cannot be opened.
+    async fn configure_remotes(&self, config: &Config) -> Vec<String> {
+        for target in self.remotes.targets() {
+            if !config.remotes.contains_key(&target) {
+                self.remotes.remove(&target);
+            }
+        }
+        let mut failures = Vec::new();
+        for (target, probe_interval) in &config.remotes {
+            if let Err(error) = self.remotes.add(target).await {
+                failures.push(error.to_string());
+                continue;
+            }
+            self.remotes.set_probe_interval(target, *probe_interval);
+            // A remote stays when its database is removed.
+            if target.starts_with(COLUMN_PREFIX)
+                && let Err(problem) = DatabaseColumn::find(self.sim.server().databases(), target)
+            {
+                failures.push(format!("\"{target}\": {problem}"));
+            }
+        }
+        failures
+    }
+}

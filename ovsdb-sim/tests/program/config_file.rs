@@ -1,0 +1,212 @@
+//! `--config-file`, beside the newest ovsdb-server: the same files and commands have the same
+//! results.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::Command;
+
+use ovsdb_sim::testing::{Release, ScratchDir};
+
+/// One server with a configuration file, started as `ovsdb-server`.
+struct Bed {
+    release: Release,
+    folder: ScratchDir,
+    /// Results of all commands: what ran, its output and its exit code.
+    results: Vec<(String, String, Option<i32>)>,
+}
+
+impl Bed {
+    /// Makes the folder of a server, with the files `db1` and `db2` of two databases.
+    fn new(release: &Release) -> Self {
+        let folder = ScratchDir::new();
+        for name in ["db1", "db2"] {
+            let schema = folder.path().join("schema");
+            let text = format!(
+                r#"{{"name":"D{name}","tables":{{"T":{{"columns":{{"s":{{"type":"string"}}}}}}}}}}"#
+            );
+            fs::write(&schema, text).unwrap();
+            let created = release
+                .command("ovsdb-tool")
+                .arg("create")
+                .args([&folder.path().join(name), &schema])
+                .status();
+            assert!(created.unwrap().success());
+        }
+        Self {
+            release: release.clone(),
+            folder,
+            results: Vec::new(),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn configure(&self, text: &str) {
+        fs::write(self.path("config.json"), text).unwrap();
+    }
+
+    /// Runs a command and records what it printed; `with_output` adds its text.
+    fn run(&mut self, what: &str, mut command: Command, with_output: bool) {
+        command.current_dir(self.folder.path());
+        for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"] {
+            command.env(variable, self.folder.path());
+        }
+        let output = command.env_remove("RUST_LOG").output().unwrap();
+        let text = if with_output {
+            let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+            text.replace(&self.path("").display().to_string(), "<folder>/")
+        } else {
+            String::new()
+        };
+        self.results
+            .push((what.to_owned(), text, output.status.code()));
+    }
+
+    /// Starts the server of a program. It serves when the command has ended.
+    fn start(&mut self, mut program: Command, arguments: &[&str]) {
+        program
+            .args(["--detach", "--no-chdir", "--pidfile", "-vconsole:off"])
+            .args(arguments);
+        self.run("start", program, false);
+    }
+
+    fn appctl(&mut self, command: &str) {
+        let mut program = self.release.command("ovs-appctl");
+        program
+            .args(["--timeout=20", "-t", "ovsdb-server"])
+            .args(command.split(' '));
+        self.run(command, program, true);
+    }
+
+    /// What is served now.
+    fn list(&mut self) {
+        self.appctl("ovsdb-server/list-dbs");
+        self.appctl("ovsdb-server/list-remotes");
+    }
+}
+
+impl Drop for Bed {
+    /// Ends the server that a failed test has left.
+    fn drop(&mut self) {
+        if let Ok(process) = fs::read_to_string(self.path("ovsdb-server.pid")) {
+            let _ = Command::new("kill").arg(process.trim()).status();
+        }
+    }
+}
+
+/// The program of a server.
+type Program = fn(&Bed) -> Command;
+
+/// Does the same with both servers and compares the results, which it returns.
+fn compare(act: impl Fn(&mut Bed, Program)) -> Vec<(String, String, Option<i32>)> {
+    let release = Release::newest().unwrap_or_else(Release::installed);
+    let real: Program = |bed| bed.release.command("ovsdb-server");
+    let sim: Program = |bed| {
+        let link = bed.path("ovsdb-server");
+        if !link.exists() {
+            symlink(env!("CARGO_BIN_EXE_ovsdb-sim"), &link).unwrap();
+        }
+        Command::new(link)
+    };
+    let [real, sim] = [real, sim].map(|program| {
+        let mut bed = Bed::new(&release);
+        act(&mut bed, program);
+        std::mem::take(&mut bed.results)
+    });
+    for (number, (real, sim)) in real.iter().zip(&sim).enumerate() {
+        assert_eq!(real, sim, "command {number}");
+    }
+    assert_eq!(real.len(), sim.len());
+    sim
+}
+
+/// `true`: some ovsdb-server with the option can be had.
+fn has_newest() -> bool {
+    Release::newest().is_some()
+}
+
+#[test]
+fn a_configuration_file_names_databases_and_remotes_and_is_read_again() {
+    if !has_newest() {
+        return;
+    }
+    let results = compare(|bed, program| {
+        bed.configure(
+            r#"{"remotes":{"punix:db.sock":{}},
+                "databases":{"db1":null,"db2":{"service-model":"standalone"}}}"#,
+        );
+        let server = program(bed);
+        bed.start(server, &["--config-file=config.json"]);
+        bed.list();
+        for command in [
+            "ovsdb-server/add-db db1",
+            "ovsdb-server/remove-db Ddb1",
+            "ovsdb-server/add-remote punix:b",
+            "ovsdb-server/remove-remote punix:db.sock",
+        ] {
+            bed.appctl(command);
+        }
+        for text in [
+            // A remote and a database go, others come.
+            r#"{"remotes":{"punix:other":{"inactivity-probe":1000}},"databases":{"db2":null}}"#,
+            r#"{"remotes":{"punix:db.sock":null,"db:Ddb1,T,s":{}},"databases":{"db1":{},"db2":{}}}"#,
+            // The remote stays while the database is not there.
+            r#"{"remotes":{"punix:db.sock":null,"db:Ddb1,T,s":{}},"databases":{"db2":{}}}"#,
+            // Refused; nothing changes.
+            r#"{"remotes":{},"databases":{"db1":{"service-model":"nonsense"}}}"#,
+            r#"{"remotes":{},"databases":{"db1":{"unknown":1}}}"#,
+            r#"{"remotes":[],"databases":{}}"#,
+            "{",
+            "[]",
+            // Refused; what can be opened is open.
+            r#"{"remotes":{},"databases":{"db1":{},"missing":{}}}"#,
+            r#"{"remotes":{},"databases":{"db1":{"service-model":"clustered"},"db2":{}}}"#,
+            r#"{"remotes":{},"databases":{}}"#,
+        ] {
+            bed.configure(text);
+            bed.appctl("ovsdb-server/reload");
+            bed.list();
+        }
+        fs::remove_file(bed.path("config.json")).unwrap();
+        bed.appctl("ovsdb-server/reload");
+        bed.appctl("exit");
+    });
+    let codes: Vec<_> = results.iter().map(|(_, _, code)| code.unwrap()).collect();
+    assert!(codes.contains(&0) && codes.contains(&2), "{results:?}");
+}
+
+#[test]
+fn a_server_without_what_its_configuration_names_does_not_start() {
+    if !has_newest() {
+        return;
+    }
+    let results = compare(|bed, program| {
+        for text in [
+            "{",
+            r#"{"remotes":{},"databases":{"missing":{}}}"#,
+            r#"{"remotes":{},"databases":{"db1":{"service-model":"clustered"}}}"#,
+            r#"{"remotes":{},"databases":{"db1":{"service-model":"relay"}}}"#,
+            r#"{"remotes":{"db:no,such,column":{}},"databases":{"db1":{}}}"#,
+        ] {
+            bed.configure(text);
+            let server = program(bed);
+            bed.start(server, &["--config-file=config.json"]);
+        }
+        bed.configure(r#"{"remotes":{},"databases":{}}"#);
+        for arguments in [
+            &["--config-file=missing"][..],
+            &["--config-file=config.json", "--remote=punix:x"],
+            &["--config-file=config.json", "db1"],
+        ] {
+            let server = program(bed);
+            bed.start(server, arguments);
+        }
+    });
+    assert!(
+        results.iter().all(|(_, _, code)| *code == Some(1)),
+        "{results:?}"
+    );
+}
