@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use patchbay_snapshots::{Release, RenderError, lr_policy_list, lr_route_list, show_router};
+use patchbay_snapshots::{
+    Release, RenderError, lr_list, lr_policy_list, lr_route_list, ls_list, show_router,
+};
 use serde_json::{Value, json};
 
 use super::routers::RoutersByName;
@@ -14,7 +16,7 @@ use patchbay_resources::manifests::InventoryKind;
 use patchbay_resources::udn::NetworkStatus;
 
 /// Renders a zone: for each connect its router, the routes of the router, and the policies of the
-/// routers of the connected networks.
+/// routers of the connected networks. Without connects it is the zone's routers and switches.
 ///
 /// # Errors
 /// A row cannot be decoded.
@@ -40,6 +42,10 @@ pub(super) fn render_zone(
             let policies = lr_policy_list(snapshot, &routers.id_of(&router), Release::V23_03)?;
             push_command(&mut text, &format!("lr-policy-list {router}"), &policies);
         }
+    }
+    if outcome.reports.is_empty() {
+        push_command(&mut text, "lr-list", &lr_list(snapshot)?);
+        push_command(&mut text, "ls-list", &ls_list(snapshot)?);
     }
     Ok(text)
 }

@@ -12,8 +12,8 @@ use patchbay_schemas::nb::{
 use patchbay_schemas::typed::{Ref, TableRow};
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_snapshots::{
-    Release, acl_list, dhcp_options_list, lb_list, list, lr_lb_list, lr_nat_list, lr_policy_list,
-    ls_lb_list, northbound, show,
+    Release, acl_list, dhcp_options_list, lb_list, list, lr_lb_list, lr_list, lr_nat_list,
+    lr_policy_list, ls_lb_list, ls_list, northbound, show,
 };
 
 use crate::real_northbound::RealNorthbound;
@@ -262,6 +262,8 @@ fn lists(of: &Snapshot, release: Release) -> Vec<(Vec<String>, String)> {
         (command(&["lr-lb-list", "lr0"]), lr_lb_list(of, "lr0")),
         (command(&["ls-lb-list", "sw0"]), ls_lb_list(of, "sw0")),
         (command(&["dhcp-options-list"]), dhcp_options_list(of)),
+        (command(&["lr-list"]), lr_list(of)),
+        (command(&["ls-list"]), ls_list(of)),
         (
             command(&["lr-policy-list", "lr0"]),
             lr_policy_list(of, "lr0", release),

@@ -140,3 +140,26 @@ fn networks_exchange_their_namespaces_in_one_run() {
     assert_eq!(before, after);
     assert_eq!(run_on(&apply, &exchanged).succeeded(), after);
 }
+
+#[test]
+fn routers_and_switches_are_listed_where_there_are_no_connects() {
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: one, labels: {net: one, k8s.ovn.org/primary-user-defined-network: ''}}\n";
+    let manifests = format!("{node}{}", layer3("a", "one", "10.1.0.0/16"));
+    let listed = run_on("apply --zone n1", &manifests).succeeded();
+    let (_, lists) = listed
+        .split_once("# zone n1\n\n$ ovn-nbctl lr-list\n")
+        .unwrap();
+    let (routers, switches) = lists.split_once("\n$ ovn-nbctl ls-list\n").unwrap();
+    let names = |list: &str| -> Vec<String> {
+        let names = list.lines().filter_map(|line| line.split_once(' '));
+        names.map(|(_, name)| name.to_owned()).collect()
+    };
+    assert_eq!(
+        names(routers),
+        [
+            "(GR_cluster_udn_a_n1)",
+            "(cluster_udn_a_ovn_cluster_router)"
+        ]
+    );
+    assert_eq!(names(switches).len(), 4, "{switches}");
+}
