@@ -1,0 +1,128 @@
+//! Pods of one zone with a service and policies: from nothing, one by one, and without changes.
+//!
+//! `cargo bench --workspace --bench pods` measures up to 10,000 pods of a layer3 network in this
+//! process, and writes `benches/figures/pods.svg`. A number limits the pods. Times are those of
+//! allocation and planning, without the transactions, unless the line says so.
+
+#![allow(clippy::print_stdout, reason = "the table is what this program is for")]
+
+mod zone;
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use mimalloc::MiMalloc;
+use patchbay_benches::plot::{Chart, growth_exponent};
+use patchbay_benches::text::format_duration;
+
+use zone::{Figures, measure};
+
+/// Allocator of `patchbay`.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// Numbers of pods.
+const PODS: [usize; 4] = [1_250, 2_500, 5_000, 10_000];
+
+/// One line of the table.
+struct Line {
+    name: &'static str,
+    of: fn(&Figures) -> Duration,
+    /// Goal, and the number of pods that it is for.
+    goal: Option<(usize, Duration)>,
+}
+
+/// Lines of the table, in their order.
+const LINES: [Line; 9] = [
+    Line {
+        name: "pods from nothing",
+        of: |figures| figures.pods_first,
+        goal: Some((10_000, Duration::from_secs(1))),
+    },
+    Line {
+        name: "  their transaction, in this process",
+        of: |figures| figures.pods_commit,
+        goal: None,
+    },
+    Line {
+        name: "one pod more",
+        of: |figures| figures.pod_added,
+        goal: Some((10_000, Duration::from_millis(1))),
+    },
+    Line {
+        name: "  the next pass, which reads the written rows",
+        of: |figures| figures.next_pass,
+        goal: None,
+    },
+    Line {
+        name: "no change",
+        of: |figures| figures.unchanged,
+        goal: None,
+    },
+    Line {
+        name: "policy that selects all pods",
+        of: |figures| figures.policy_first,
+        goal: None,
+    },
+    Line {
+        name: "one pod more that the policy selects",
+        of: |figures| figures.policy_pod_added,
+        goal: None,
+    },
+    Line {
+        name: "service with an endpoint for each ten pods",
+        of: |figures| figures.service_first,
+        goal: None,
+    },
+    Line {
+        name: "one endpoint less",
+        of: |figures| figures.endpoint_removed,
+        goal: Some((10_000, Duration::from_millis(2))),
+    },
+];
+
+fn main() -> Result<()> {
+    let limit = std::env::args().find_map(|argument| argument.parse::<usize>().ok());
+    let sizes: Vec<usize> = PODS
+        .into_iter()
+        .filter(|pods| limit.is_none_or(|limit| *pods <= limit))
+        .collect();
+    let all = sizes
+        .iter()
+        .map(|pods| measure(*pods))
+        .collect::<Result<Vec<_>>>()?;
+    print!("{:<46}", "pods in one zone");
+    for size in &sizes {
+        print!("{size:>12}");
+    }
+    println!("  exponent");
+    let mut chart = Chart::new("Pods in one zone, in process", "pods", "milliseconds");
+    for line in LINES {
+        let times = all.iter().map(line.of);
+        let points: Vec<(f64, f64)> = sizes
+            .iter()
+            .zip(times.clone())
+            .map(|(size, time)| (*size as f64, time.as_secs_f64() * 1e3))
+            .collect();
+        print!("{:<46}", line.name);
+        for time in times {
+            print!("{:>12}", format_duration(time));
+        }
+        match growth_exponent(&points) {
+            Some(exponent) => print!("  {exponent:>8.2}"),
+            None => print!("  {:>8}", "-"),
+        }
+        match line.goal.filter(|(pods, _)| sizes.contains(pods)) {
+            Some((pods, goal)) => println!("  goal at {pods}: {}", format_duration(goal)),
+            None => println!(),
+        }
+        chart = chart.line(line.name.trim_start(), points);
+    }
+    print!("{:<46}", "memory of each pod beside its rows, bytes");
+    for figures in &all {
+        print!("{:>12}", figures.memory);
+    }
+    println!("            goal: 4096");
+    chart.write(&Path::new(env!("CARGO_MANIFEST_DIR")).join("figures/pods.svg"))
+}
