@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use ovsdb_sim::{Listener, RemoteError, Sim, SimBuildError, SimDatabase, TransactError};
-use patchbay_app::northbound::{CommitError, DATABASE, Northbound, ReconnectError};
+use patchbay_app::northbound::DATABASE;
 use patchbay_engine::client::EmbeddedDatabase as _;
 use patchbay_engine::db::Snapshot;
-use patchbay_engine::txn::{BuildError, Transaction, TxnBuilder};
+use patchbay_engine::txn::{BuildError, TxnBuilder};
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::TableSchema;
@@ -93,6 +93,11 @@ impl NodeDatabase {
         self.database.snapshot()
     }
 
+    /// Handle for the controllers of rows.
+    pub(crate) fn handle(&self) -> SimDatabase {
+        self.database.clone()
+    }
+
     /// Commits the changes that `fill` adds to a transaction, if there are any.
     pub(crate) fn change(
         &self,
@@ -126,23 +131,6 @@ impl NodeDatabase {
                 return;
             }
         }
-    }
-}
-
-impl Northbound for NodeDatabase {
-    fn snapshot(&self) -> Snapshot {
-        self.database.snapshot()
-    }
-
-    async fn commit(&mut self, transaction: Transaction) -> Result<(), CommitError> {
-        self.database
-            .transact(&transaction)
-            .map(|_| ())
-            .map_err(|error| CommitError::Rejected(error.to_string()))
-    }
-
-    async fn wait_for_outcome(&mut self) -> Result<(), ReconnectError> {
-        Ok(())
     }
 }
 

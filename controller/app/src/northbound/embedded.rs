@@ -48,8 +48,22 @@ impl Northbound for Embedded {
     }
 
     async fn commit(&mut self, transaction: Transaction) -> Result<(), CommitError> {
-        self.database
-            .transact(&transaction)
+        self.database.commit(transaction).await
+    }
+
+    async fn wait_for_outcome(&mut self) -> Result<(), ReconnectError> {
+        self.database.wait_for_outcome().await
+    }
+}
+
+/// A database of any simulator. Its commits end at once.
+impl Northbound for SimDatabase {
+    fn snapshot(&self) -> Snapshot {
+        Self::snapshot(self)
+    }
+
+    async fn commit(&mut self, transaction: Transaction) -> Result<(), CommitError> {
+        self.transact(&transaction)
             .map(|_| ())
             .map_err(|error| CommitError::Rejected(error.to_string()))
     }
