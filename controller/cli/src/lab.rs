@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use patchbay_app::Cluster;
-use patchbay_lab::{CheckReport, Lab, LabError, Promises, Release};
+use patchbay_lab::{CheckReport, CheckedQuestion, Lab, LabError, Promises, Release};
 use patchbay_resources::manifests::read_manifests;
 use patchbay_resources::state::restore;
 use tokio::sync::mpsc;
@@ -22,6 +22,8 @@ use super::zones::now;
 
 /// Exit status of `lab --check` if packets do not do what the manifests promise.
 pub(super) const EXIT_DIFFERS: u8 = 2;
+/// Maximum number of lost packets of a check whose reasons are sought.
+const MAX_DIAGNOSES: usize = 5;
 /// Interval between two looks at the programs of all nodes.
 const PROGRAM_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -112,6 +114,7 @@ async fn check(
     match arguments.output {
         CheckFormat::Text => {
             write!(console.output, "{}{}", report.to_matrix(), report.to_text())?;
+            write_lost(&checked, lab, cluster, console).await?;
         }
         CheckFormat::Json => {
             let text = report.to_json().map_err(std::io::Error::other)?;
@@ -120,6 +123,30 @@ async fn check(
         CheckFormat::Junit => write!(console.output, "{}", report.to_junit())?,
     }
     Ok(report.differences() == 0)
+}
+
+/// Writes the reasons of the first packets that were promised and lost.
+async fn write_lost(
+    checked: &[CheckedQuestion],
+    lab: &Lab,
+    cluster: &Cluster,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    let lost = checked
+        .iter()
+        .filter(|checked| checked.question.is_promised && !checked.answer.verdict.is_reached());
+    for checked in lost.take(MAX_DIAGNOSES) {
+        let question = &checked.question;
+        let (from, to) = (&question.from, &question.to);
+        let reasons = lab_prompt::diagnose(lab, cluster, from, to, question.protocol).await;
+        let reasons = reasons.map_err(Failure::Lab)?;
+        write!(
+            console.output,
+            "{from} {to} {}:\n{reasons}",
+            question.protocol
+        )?;
+    }
+    Ok(())
 }
 
 /// Applies saved files and executes commands until Ctrl-C, SIGTERM, `quit` or the end of standard

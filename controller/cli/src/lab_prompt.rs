@@ -1,20 +1,26 @@
 //! Commands of a running lab.
 
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
 use patchbay_app::Cluster;
-use patchbay_lab::{Answer, CableQuality, CheckReport, Lab, Promises, Protocol};
+use patchbay_lab::{
+    Answer, CableQuality, CheckReport, Lab, NodeTrace, PodName, Promises, Protocol, Verdict,
+};
 use patchbay_snapshots::{Release, show};
 
 use super::console::Console;
 use super::failure::Failure;
+use super::lab_reasons::reasons;
+use super::reach_text::write_answer;
 
 /// Commands, one line each.
 const HELP: &str = "\
 ping POD POD                    ICMP echo, with the nodes on the way
 udp POD POD:PORT                datagram, and the same data back
 tcp POD POD:PORT                connection, data, and the same data back
+trace POD POD                   echo through the rows and the logical flows, table by table
 matrix                          echo between all pods, compared with the manifests
 pods                            pods with their nodes and addresses
 show NODE                       output of `ovn-nbctl show` on the node
@@ -47,13 +53,14 @@ pub(super) async fn execute(
         [] => return Ok(Next::Command),
         ["quit" | "exit"] => return Ok(Next::Quit),
         ["help"] => Ok(HELP.to_owned()),
-        ["ping", from, to] => ask(lab, from, to, Protocol::Icmp).await,
+        ["ping", from, to] => ask(lab, cluster, from, to, Protocol::Icmp).await,
         ["udp" | "tcp", from, to] => match read_target(words[0], to) {
-            Some((to, protocol)) => ask(lab, from, to, protocol).await,
+            Some((to, protocol)) => ask(lab, cluster, from, to, protocol).await,
             None => Err(format!(
                 "{to:?} is not POD:PORT with a port from 1 to 49151"
             )),
         },
+        ["trace", from, to] => trace(lab, from, to).await,
         ["matrix"] => matrix(lab, cluster).await,
         ["pods"] => Ok(pods(lab)),
         ["show", node] => nodes_rows(lab, node),
@@ -109,12 +116,69 @@ fn read_target<'a>(protocol: &str, target: &'a str) -> Option<(&'a str, Protocol
     Some((pod, protocol))
 }
 
-async fn ask(lab: &Lab, from: &str, to: &str, protocol: Protocol) -> Result<String, String> {
+async fn ask(
+    lab: &Lab,
+    cluster: &Cluster,
+    from: &str,
+    to: &str,
+    protocol: Protocol,
+) -> Result<String, String> {
     let find = |name| lab.find_pod(name).map_err(|error| error.to_string());
     let (from, to) = (find(from)?, find(to)?);
     let answer = lab.ask(&from, &to, protocol, None).await;
     let answer = answer.map_err(|error| error.to_string())?;
-    Ok(format_answer(&answer))
+    let mut text = format_answer(&answer);
+    if !matches!(answer.verdict, Verdict::Reached { .. }) {
+        text += &diagnose(lab, cluster, &from, &to, protocol).await?;
+    }
+    Ok(text)
+}
+
+/// Reasons why a packet is lost: of the manifests, of the rows, and of the logical flows.
+pub(super) async fn diagnose(
+    lab: &Lab,
+    cluster: &Cluster,
+    from: &PodName,
+    to: &PodName,
+    protocol: Protocol,
+) -> Result<String, String> {
+    let diagnosis = lab.diagnose(from, to, protocol, None).await;
+    let diagnosis = diagnosis.map_err(|error| error.to_string())?.to_string();
+    let reasons = reasons(lab, cluster, from, to);
+    let lines = reasons.iter().map(String::as_str).chain(diagnosis.lines());
+    Ok(lines.fold(String::new(), |text, line| text + "  " + line + "\n"))
+}
+
+/// The path of an echo request and of its answer on the nodes of the two pods.
+async fn trace(lab: &Lab, from: &str, to: &str) -> Result<String, String> {
+    let find = |name| lab.find_pod(name).map_err(|error| error.to_string());
+    let (from, to) = (find(from)?, find(to)?);
+    let diagnosis = lab.diagnose(&from, &to, Protocol::Icmp, None).await;
+    let diagnosis = diagnosis.map_err(|error| error.to_string())?;
+    let mut text = Vec::new();
+    for (trace, packet) in [
+        (&diagnosis.request, "packet"),
+        (&diagnosis.answer, "answer"),
+    ] {
+        write_trace(&mut text, trace, packet).map_err(|error| error.to_string())?;
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn write_trace(output: &mut Vec<u8>, trace: &NodeTrace, packet: &str) -> io::Result<()> {
+    writeln!(output, "reach on {}, {packet}:", trace.node)?;
+    match &trace.rows {
+        Ok(answer) => write_answer(output, answer)?,
+        Err(error) => writeln!(output, "{error}")?,
+    }
+    if let Some(obstacle) = &trace.obstacle {
+        writeln!(output, "obstacle: {obstacle}")?;
+    }
+    writeln!(output, "\novn-trace on {}, {packet}:", trace.node)?;
+    match &trace.flows {
+        Ok(flows) => writeln!(output, "{}\n", flows.text.trim_end()),
+        Err(reason) => writeln!(output, "{reason}\n"),
+    }
 }
 
 /// A line with the verdict, and a line for each passage between nodes.

@@ -28,6 +28,8 @@ mod lab_args;
 mod lab_fetch;
 #[cfg(feature = "lab")]
 mod lab_prompt;
+#[cfg(feature = "lab")]
+mod lab_reasons;
 mod log_writer;
 mod manifest_limit;
 #[cfg(feature = "kubernetes")]

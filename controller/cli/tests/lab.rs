@@ -91,6 +91,7 @@ fn commands_are_executed_until_standard_input_ends() {
         .unwrap();
     let commands = "ping blue-1 green-3\ncut ovn-control-plane ovn-worker\nping blue-1 green-3\n\
                     mend ovn-control-plane ovn-worker\ntcp blue-1 green-3:80\nenv ovn-worker\n\
+                    trace blue-1 green-3\n\
                     show ovn-worker\nping blue-1 blue-9\nnonsense\n";
     child
         .stdin
@@ -117,12 +118,56 @@ fn commands_are_executed_until_standard_input_ends() {
         "{text}"
     );
     assert!(text.contains("export OVN_NB_DB=unix:"), "{text}");
+    // The cable has lost the packet, and not the rows.
+    for expected in [
+        "\n  the rows of both nodes let the packet and its answer pass\n",
+        "\n  ovn-trace on ovn-control-plane, packet: lr_out_",
+        "\nreach on ovn-control-plane, packet:\nswitch ",
+        "\novn-trace on ovn-worker, answer:\n",
+        "output to \"crtor-",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
     assert!(text.contains("router "), "{text}");
     assert!(
         errors.contains("pod blue-9 not found; did you mean blue/blue-1"),
         "{errors}"
     );
     assert!(errors.contains("no command \"nonsense\""), "{errors}");
+}
+
+#[test]
+fn a_lost_packet_has_the_reason_of_the_manifests_the_row_and_the_table() {
+    let Some(ovn) = ovn() else { return };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_patchbay"));
+    let files = ["1-cluster.yaml", "2-networks.yaml"].map(|file| Path::new(EXAMPLE).join(file));
+    command
+        .args(["lab", "-f"])
+        .args(&files)
+        .arg("--ovn")
+        .arg(&ovn);
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = piped.stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"ping blue-1 green-3\n").unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(lines.len() > 3, "{text}{errors}");
+    assert!(lines[0].starts_with("104.104.1.3: lost"), "{text}");
+    assert_eq!(
+        lines[1],
+        "  no ClusterNetworkConnect joins cluster_udn_blue.network and cluster_udn_green.network",
+    );
+    let row = "  reach on ovn-control-plane, packet: ";
+    assert!(lines[2].starts_with(row), "{text}");
+    assert!(lines[2].ends_with(']'), "{text}");
+    assert!(
+        lines[3].starts_with("  ovn-trace on ovn-control-plane, packet: "),
+        "{text}"
+    );
 }
 
 /// Ids of the processes whose parent has this id.

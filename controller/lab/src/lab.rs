@@ -7,8 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
+use ovsdb_sim::SimDatabase;
 use patchbay_app::Cluster;
-use patchbay_app::zone::{ZoneError, ZoneReconciler};
+use patchbay_app::zone::{ZoneError, ZoneOutcome, ZoneReconciler};
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::{BuildError, TxnBuilder};
 use patchbay_resources::conversion;
@@ -16,7 +17,7 @@ use patchbay_resources::manifests::ObjectKey;
 use patchbay_schemas::uuids::UuidSource;
 use thiserror::Error;
 
-use super::databases::{DatabaseError, NodeDatabase};
+use super::databases::DatabaseError;
 use super::folder::{FolderError, LabFolder};
 use super::node::{CABLE_SOCKET, Device, Node, NodeError, NodeId};
 use super::pods::{self, Pod, PodName};
@@ -91,7 +92,9 @@ pub struct Lab {
 #[derive(Debug)]
 struct Zone {
     node: Node,
-    reconciler: ZoneReconciler<NodeDatabase>,
+    reconciler: ZoneReconciler<SimDatabase>,
+    /// Outcome of the last apply.
+    outcome: ZoneOutcome,
 }
 
 /// Pod with its device and its end of the wire.
@@ -201,11 +204,16 @@ impl Lab {
             }
             let folder = self.folder.node(id.number)?;
             let node = Node::create(id.clone(), folder, &self.release).await?;
-            let northbound = node.databases.northbound.clone();
+            let northbound = node.databases.northbound.handle();
             let uuids = UuidSource::seeded(id.number as u64);
             let reconciler = ZoneReconciler::new(&*id.name, northbound, uuids);
             created.push(id.name.clone());
-            self.zones.insert(id.name, Zone { node, reconciler });
+            let zone = Zone {
+                node,
+                reconciler,
+                outcome: ZoneOutcome::default(),
+            };
+            self.zones.insert(id.name, zone);
         }
         Ok(created)
     }
@@ -225,13 +233,14 @@ impl Lab {
                     skipped.network, skipped.reason
                 )
             }));
-            self.warnings.extend(outcome.warnings);
+            self.warnings.extend(outcome.warnings.iter().cloned());
             for (connect, report) in &outcome.reports {
                 self.warnings
                     .extend(report.messages().iter().map(|message| {
                         format!("zone {name}: ClusterNetworkConnect {connect}: {message}")
                     }));
             }
+            zone.outcome = outcome;
         }
         self.place_pods(cluster);
         let pods: Vec<Pod> = self.pods().cloned().collect();
@@ -375,6 +384,14 @@ impl Lab {
         Ok(self.zone(node)?.reconciler.northbound().snapshot())
     }
 
+    /// Outcome of the last apply on a node.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn outcome(&self, node: &str) -> Result<&ZoneOutcome, LabError> {
+        Ok(&self.zone(node)?.outcome)
+    }
+
     /// Changes rows of a node's Northbound database, as another controller would. Packets follow
     /// after [`sync`](Self::sync).
     ///
@@ -432,6 +449,11 @@ impl Lab {
             name: node.to_owned(),
             known: self.zones.keys().cloned().collect(),
         })
+    }
+
+    /// Chassis name of a node. `None`: there is no such node.
+    pub(crate) fn chassis(&self, node: &str) -> Option<&str> {
+        Some(&self.zones.get(node)?.node.id.chassis)
     }
 
     /// The pod of this name, with a handle that asks questions.

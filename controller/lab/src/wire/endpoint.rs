@@ -140,6 +140,16 @@ impl Endpoint {
 pub(crate) struct Asker(Arc<Station>);
 
 impl Asker {
+    /// Own address and the Ethernet address of the next hop for packets to an address. `None`:
+    /// there is no own address of the family, or nobody answers for the next hop.
+    pub(crate) async fn resolve(&self, to: IpAddr) -> Option<(IpAddr, Mac)> {
+        let station = &*self.0;
+        let source = station.source(to)?;
+        let hop = station.next_hop(source, to);
+        let mac = station.resolve(source.addr(), hop).await?;
+        Some((source.addr(), mac))
+    }
+
     /// Sends packets until one is answered. `attempts`: number of packets, `patience`: time for the
     /// answer to each.
     pub(crate) async fn ask(

@@ -2,7 +2,7 @@
 
 use patchbay_lab::{Lab, Protocol};
 
-use crate::support::{ask, cluster, connect, manifests, release};
+use crate::support::{ask, cluster, connect, diagnose, manifests, release};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn packets_cross_a_connect_of_layer3_and_layer2_networks_and_reach_nothing_else() {
@@ -43,6 +43,23 @@ async fn packets_cross_a_connect_of_layer3_and_layer2_networks_and_reach_nothing
     }
     assert_eq!(ask(&lab, "blue-1", "grey-1", Protocol::Icmp).await, "lost");
     assert_eq!(ask(&lab, "grey-2", "red-1", Protocol::Icmp).await, "lost");
+
+    let pairs = [
+        ("blue-1", "green-3"),
+        ("red-3", "blue-1"),
+        ("red-1", "amber-2"),
+    ];
+    for (from, to) in pairs {
+        let diagnosis = diagnose(&lab, from, to, Protocol::Tcp(80)).await;
+        assert_eq!(diagnosis.obstacles().next(), None, "{diagnosis}");
+        for trace in [diagnosis.request, diagnosis.answer] {
+            let flows = trace.flows.unwrap();
+            assert!(flows.end.action.starts_with("output"), "{}", flows.text);
+        }
+    }
+    let diagnosis = diagnose(&lab, "blue-1", "grey-3", Protocol::Icmp).await;
+    let nodes: Vec<&str> = diagnosis.obstacles().map(|(node, _)| node).collect();
+    assert_eq!(nodes, ["n1", "n3"], "{diagnosis}");
 
     lab.apply(&cluster(&networks)).await.unwrap();
     assert_eq!(ask(&lab, "blue-1", "green-3", Protocol::Icmp).await, "lost");

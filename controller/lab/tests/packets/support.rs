@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use ovsdb_sim::testing;
 use patchbay_app::Cluster;
-use patchbay_lab::{Lab, Protocol, Release};
+use patchbay_lab::{Diagnosis, Lab, Protocol, Release};
 use patchbay_model::ClusterSettings;
 use patchbay_resources::object::Time;
 
@@ -91,4 +91,10 @@ pub(crate) async fn ask(lab: &Lab, from: &str, to: &str, protocol: Protocol) -> 
     let (from, to) = (lab.find_pod(from).unwrap(), lab.find_pod(to).unwrap());
     let answer = lab.ask(&from, &to, protocol, None).await.unwrap();
     answer.verdict.to_string()
+}
+
+/// Course of a packet and of its answer.
+pub(crate) async fn diagnose(lab: &Lab, from: &str, to: &str, protocol: Protocol) -> Diagnosis {
+    let (from, to) = (lab.find_pod(from).unwrap(), lab.find_pod(to).unwrap());
+    lab.diagnose(&from, &to, protocol, None).await.unwrap()
 }
