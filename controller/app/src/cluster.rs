@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use patchbay_resources::object::{Object, Time};
+use patchbay_resources::object::{Object, Pod, Time};
 
 use super::{pods, policies, services, warnings};
 use patchbay_allocate::connects::{
@@ -21,10 +21,13 @@ use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::{
     DEFAULT_MAX_MANIFEST_BYTES, Inventory, InventoryKind, LoadError, ObjectKey, Objects as Sources,
-    read_manifests_within,
+    Origin, Sourced, read_manifests_within,
 };
 use patchbay_resources::state::{StateFolder, restore};
 use patchbay_services::ZoneServices;
+
+/// Position of the first added object, after those of manifests.
+const FIRST_ADDED_POSITION: u64 = u64::MAX / 2;
 
 /// The objects of a cluster with their annotations and status, from which the rows of each zone are
 /// derived.
@@ -112,6 +115,26 @@ impl Cluster {
             &reported,
         ));
         Ok(cluster)
+    }
+
+    /// Adds pods, which get addresses as those of manifests. `owner`: origin of the pods in
+    /// messages.
+    ///
+    /// # Errors
+    /// As for [`from_inventory`](Self::from_inventory).
+    pub fn with_pods(
+        mut self,
+        pods: impl IntoIterator<Item = Pod>,
+        owner: &str,
+    ) -> Result<Self, LoadError> {
+        for (object, position) in pods.into_iter().zip(FIRST_ADDED_POSITION..) {
+            self.inventory.pods.insert(Sourced {
+                object,
+                origin: Origin::Rendered(owner.to_owned()),
+                position,
+            });
+        }
+        Self::from_inventory(self.inventory, self.settings, self.now)
     }
 
     /// The objects as observed in a running cluster, whose own managers have completed them.

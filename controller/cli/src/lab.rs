@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use patchbay_app::Cluster;
-use patchbay_lab::{CheckReport, CheckedQuestion, Lab, LabError, Promises, Release};
+use patchbay_lab::{
+    CheckReport, CheckedQuestion, Lab, LabError, Promises, Release, with_default_pods,
+};
 use patchbay_resources::manifests::read_manifests;
 use patchbay_resources::state::restore;
 use tokio::sync::mpsc;
@@ -77,7 +79,8 @@ fn read_cluster(
         restore(&mut inventory, &earlier.inventory)?;
     }
     let settings = arguments.ranges.settings()?;
-    Ok(Cluster::from_inventory(inventory, settings, now())?)
+    let cluster = Cluster::from_inventory(inventory, settings, now())?;
+    Ok(with_default_pods(cluster)?)
 }
 
 fn report_warnings(lab: &Lab, cluster: &Cluster, console: &mut Console<'_>) -> Result<(), Failure> {

@@ -159,7 +159,7 @@ fn a_lost_packet_has_the_reason_of_the_manifests_the_row_and_the_table() {
     assert!(lines[0].starts_with("104.104.1.3: lost"), "{text}");
     assert_eq!(
         lines[1],
-        "  no ClusterNetworkConnect joins cluster_udn_blue.network and cluster_udn_green.network",
+        "  no ClusterNetworkConnect joins cluster_udn_blue-network and cluster_udn_green-network",
     );
     let row = "  reach on ovn-control-plane, packet: ";
     assert!(lines[2].starts_with(row), "{text}");

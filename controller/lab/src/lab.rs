@@ -23,7 +23,6 @@ use super::node::{CABLE_SOCKET, Device, Node, NodeError, NodeId};
 use super::pods::{self, Pod, PodName};
 use super::process::{ProgramError, Spawner, environment};
 use super::release::Release;
-use super::standalone;
 use super::wire::cable::{Cable, CableQuality};
 use super::wire::endpoint::{Asker, Endpoint, EndpointConfig};
 use super::wire::flight::Flights;
@@ -106,8 +105,11 @@ struct LabPod {
 }
 
 impl Lab {
-    /// Starts a node for each node of the cluster, with the rows of its networks, connects and
-    /// pods. Returns when packets flow.
+    /// Starts a node for each node of the cluster, with the rows of its networks, pods, policies,
+    /// services and connects. Returns when packets flow. [`with_default_pods`] adds pods to a
+    /// cluster without any.
+    ///
+    /// [`with_default_pods`]: super::with_default_pods
     ///
     /// # Errors
     /// The cluster has no node, a program does not start, or rows do not fit its databases.
@@ -234,6 +236,17 @@ impl Lab {
                 )
             }));
             self.warnings.extend(outcome.warnings.iter().cloned());
+            let pods = outcome.pod_problems.iter();
+            self.warnings
+                .extend(pods.map(|(pod, problem)| format!("zone {name}: Pod {pod}: {problem}")));
+            let policies = outcome.policy_problems.iter();
+            self.warnings
+                .extend(policies.map(|problem| format!("zone {name}: {problem}")));
+            let services = outcome.service_problems.iter();
+            self.warnings
+                .extend(services.map(|(service, problem)| {
+                    format!("zone {name}: Service {service}: {problem}")
+                }));
             for (connect, report) in &outcome.reports {
                 self.warnings
                     .extend(report.messages().iter().map(|message| {
@@ -243,13 +256,7 @@ impl Lab {
             zone.outcome = outcome;
         }
         self.place_pods(cluster);
-        let pods: Vec<Pod> = self.pods().cloned().collect();
-        let zones = self.zones.values();
-        let chassis = zones.map(|zone| (zone.node.id.name.clone(), zone.node.id.chassis.clone()));
-        let chassis = chassis.collect();
         for (name, zone) in &mut self.zones {
-            let northbound = &zone.node.databases.northbound;
-            standalone::write(northbound, name, cluster, &pods, &chassis)?;
             let devices = self.pods.iter().filter(|pod| pod.pod.node == *name);
             let devices: Vec<Device> = devices.map(|pod| pod.device.clone()).collect();
             zone.node.write_devices(&devices)?;
@@ -257,19 +264,14 @@ impl Lab {
         Ok(())
     }
 
-    /// Gives each pod addresses, a device and an endpoint. An unchanged pod keeps them.
+    /// Gives each pod a device and an endpoint. An unchanged pod keeps them.
     fn place_pods(&mut self, cluster: &Cluster) {
-        let requests = pods::default_requests(cluster);
-        let zones: BTreeMap<String, Snapshot> = self
-            .zones
-            .iter()
-            .map(|(name, zone)| (name.clone(), zone.reconciler.northbound().snapshot()))
-            .collect();
-        let earlier: Vec<Pod> = self.pods().cloned().collect();
-        let (pods, unplaced) = pods::place(&requests, cluster, &zones, &earlier);
-        let unplaced = unplaced.iter();
-        self.warnings
-            .extend(unplaced.map(|pod| format!("Pod {}: {}", pod.pod, pod.reason)));
+        let (pods, others) = pods::placed(cluster);
+        self.warnings.extend(
+            others
+                .iter()
+                .map(|pod| format!("Pod {pod}: it has no addresses in a primary network")),
+        );
         let mut kept: BTreeMap<PodName, LabPod> = std::mem::take(&mut self.pods)
             .into_iter()
             .map(|pod| (pod.pod.name.clone(), pod))

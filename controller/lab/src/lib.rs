@@ -11,11 +11,12 @@
 //!
 //! ```no_run
 //! use patchbay_app::Cluster;
-//! use patchbay_lab::{Lab, Protocol, Release};
+//! use patchbay_lab::{Lab, Protocol, Release, with_default_pods};
 //!
-//! # async fn check(cluster: &Cluster) -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn check(cluster: Cluster) -> Result<(), Box<dyn std::error::Error>> {
 //! let release = Release::find(Some("ovn/sid".as_ref()))?;
-//! let lab = Lab::start(release, cluster).await?;
+//! let cluster = with_default_pods(cluster)?;
+//! let lab = Lab::start(release, &cluster).await?;
 //! let (blue, green) = (lab.find_pod("blue-1")?, lab.find_pod("green-3")?);
 //! let answer = lab.ask(&blue, &green, Protocol::Icmp, None).await?;
 //! assert!(answer.verdict.is_reached(), "{}", answer.verdict);
@@ -36,7 +37,6 @@ mod process;
 mod questions;
 mod release;
 mod report;
-mod standalone;
 mod underlay;
 mod wire;
 
@@ -48,7 +48,7 @@ pub use folder::FolderError;
 pub use lab::{Lab, LabError};
 pub use node::NodeError;
 pub use ovn_trace::{OvnTrace, TraceEnd};
-pub use pods::{Pod, PodName};
+pub use pods::{Pod, PodName, with_default_pods};
 pub use process::ProgramError;
 pub use questions::{Answer, Passage, Protocol, ProtocolError, QuestionError, Verdict};
 pub use release::{Limit, Release, ReleaseError, Version};

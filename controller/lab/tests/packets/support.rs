@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use ovsdb_sim::testing;
 use patchbay_app::Cluster;
-use patchbay_lab::{Diagnosis, Lab, Protocol, Release};
+use patchbay_lab::{Diagnosis, Lab, Protocol, Release, with_default_pods};
 use patchbay_model::ClusterSettings;
 use patchbay_resources::object::Time;
 
@@ -15,16 +15,16 @@ pub(crate) fn release() -> Option<Release> {
     Some(release)
 }
 
-/// The cluster of manifests.
+/// The cluster of manifests, with a pod for each network and node if they have none.
 pub(crate) fn cluster(manifests: &str) -> Cluster {
-    Cluster::from_manifests(
+    let cluster = Cluster::from_manifests(
         &["-".into()],
         &mut manifests.as_bytes(),
         None,
         ClusterSettings::default(),
         Time(Timestamp::UNIX_EPOCH),
-    )
-    .unwrap()
+    );
+    with_default_pods(cluster.unwrap()).unwrap()
 }
 
 /// Three nodes, and the namespace and the network of each entry `(name, topology, cidr)`.
