@@ -17,7 +17,7 @@ use patchbay_benches::process::{Server, ServerKind};
 /// Number of rows in the table.
 const ROWS: usize = 20_000;
 /// Number of clauses of the long conditions.
-const CLAUSES: usize = 1_000;
+const CLAUSES: usize = 500;
 /// Numbers of keys that a mutation inserts into a map of each row.
 const KEYS: [usize; 2] = [4, 40];
 /// Number of small transactions in one write.
